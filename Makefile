@@ -1,0 +1,38 @@
+# Every target sets up the virtual environment and installs what it needs by itself.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+TARGETS := run test lint bench clean
+
+.PHONY: $(TARGETS) help
+
+help:
+	@echo "make run    fit the Hebbian family on scikit-learn's digits: table and convergence plot"
+	@echo "make test   run the tests"
+	@echo "make lint   ruff, mypy, import-linter"
+	@echo "make bench  speed as ratios within one run"
+
+$(READY): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ikpca needs Python 3.11 or newer; run make with PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+run: $(READY)
+	$(BIN)/ikpca demo --out results/demo
+
+test: $(READY)
+	$(BIN)/python -m pytest
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(READY)
+	$(BIN)/python benchmarks/foundation.py --out results/bench
+
+clean:
+	rm -rf $(VENV) results build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -1,0 +1,10 @@
+"""Iterative and incremental kernel PCA."""
+
+from importlib.metadata import version
+
+from ikpca.estimators import KernelPCA
+from ikpca.kernels import vectorised
+
+__all__ = ["KernelPCA", "__version__", "vectorised"]
+
+__version__ = version("ikpca")

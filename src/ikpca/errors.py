@@ -1,0 +1,30 @@
+"""What ikpca raises and warns of; every message names the value, the rule and the remedy."""
+
+from __future__ import annotations
+
+__all__ = ["DivergenceWarning", "InvalidInput", "RankWarning", "refuse"]
+
+
+class InvalidInput(ValueError):
+    """An argument breaks a rule; raised before any work is done."""
+
+
+class DivergenceWarning(UserWarning):
+    """A gain was too large; the pass was undone and repeated with a smaller one."""
+
+
+class RankWarning(UserWarning):
+    """Fewer components carry variance than were asked for."""
+
+
+def refuse(name: str, value: object, rule: str, remedy: str) -> InvalidInput:
+    """Build the error for a bad argument: value, rule, remedy.
+
+    Examples
+    --------
+    >>> raise refuse("gain", -1.0, "must be positive", "pass gain='auto'")
+    Traceback (most recent call last):
+        ...
+    ikpca.errors.InvalidInput: gain=-1.0: must be positive; pass gain='auto'.
+    """
+    return InvalidInput(f"{name}={value!r}: {rule}; {remedy}.")

@@ -1,0 +1,5 @@
+"""scikit-learn classes: validate, choose, delegate."""
+
+from ikpca.estimators.kernel_pca import KernelPCA
+
+__all__ = ["KernelPCA"]

@@ -1,0 +1,50 @@
+"""γ as a number, from a number, None, "scale" or "median"."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ikpca.errors import refuse
+
+__all__ = ["resolve_gamma"]
+
+#: Rows drawn for the median of distances.
+_MEDIAN_ROWS = 1000
+
+
+def resolve_gamma(gamma: Any, X: Any, kernel: Any, seed: int) -> float:
+    """None: 1/N. "scale": 1/(N·variance), as for SVC. "median": from the median distance."""
+    if gamma is None:
+        return 1.0 / X.shape[1]
+    if not isinstance(gamma, str):
+        return float(gamma)
+    value = _scale(X) if gamma == "scale" else _median(X, kernel, seed)
+    if not np.isfinite(value):
+        raise refuse("gamma", gamma, "all rows are equal, which leaves no scale", "pass a number")
+    return value
+
+
+def _scale(X: Any) -> float:
+    mean = float(X.mean())
+    squares = X.multiply(X).mean() if sparse.issparse(X) else np.mean(np.square(X))
+    variance = float(squares) - mean * mean
+    return 1.0 / (X.shape[1] * variance) if variance > 0 else np.inf
+
+
+def _median(X: Any, kernel: Any, seed: int) -> float:
+    """Gaussian with σ = median distance; for the Laplacian its scale is the median 1-norm."""
+    from sklearn.metrics import pairwise_distances
+
+    n_samples = X.shape[0]
+    chosen = np.arange(n_samples)
+    if n_samples > _MEDIAN_ROWS:
+        chosen = np.random.default_rng([seed, 2]).choice(n_samples, _MEDIAN_ROWS, replace=False)
+    metric = "manhattan" if kernel == "laplacian" else "euclidean"
+    distances = pairwise_distances(X[chosen], metric=metric)
+    middle = float(np.median(distances[np.triu_indices_from(distances, k=1)]))
+    if middle == 0:
+        return np.inf
+    return 1 / middle if kernel == "laplacian" else 1 / (2 * middle * middle)

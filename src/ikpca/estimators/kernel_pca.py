@@ -1,0 +1,531 @@
+"""``KernelPCA``, a drop-in for scikit-learn's."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from ikpca.errors import DivergenceWarning, InvalidInput, RankWarning, refuse
+from ikpca.estimators.callbacks import (
+    CallbackObserver,
+    CallbackSupport,
+    fit_context,
+    with_callbacks,
+)
+from ikpca.estimators.components import Components, dense_components, hebbian_components
+from ikpca.estimators.gamma import resolve_gamma
+from ikpca.estimators.parameters import check_init, check_kernel_pca, is_fraction
+from ikpca.estimators.threads import limited_threads
+from ikpca.gram import ComputedGram, GramSource, PrecomputedGram, cross_gram, tiles
+from ikpca.hebbian import METHODS, HebbianOptions
+from ikpca.kernels import Floats, Kernel, choose_kernel
+from ikpca.loop import Observer, Outcome, ProgressLines, StopAtChange, StopAtResidual
+from ikpca.preimages import predict_rows, ridge_coefficients
+
+__all__ = ["KernelPCA"]
+
+_HEBBIAN_PASSES = 50
+#: Kernel values held at a time by ``transform``.
+_STRIP_ENTRIES = 4_000_000
+
+
+class KernelPCA(
+    CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):  # type: ignore[misc]
+    r"""Kernel principal component analysis, exact or iterative.
+
+    A drop-in for :class:`sklearn.decomposition.KernelPCA`: what means the same has the same name
+    and default. The Hebbian solvers (Kim 2003; Günter 2006) never store the l×l kernel matrix.
+
+    Parameters
+    ----------
+    n_components : int, float or None, default=None
+        Number of components; a fraction in (0, 1) asks for that share of the variance; None keeps
+        all with a non-zero eigenvalue. The Hebbian solvers need a number.
+    kernel : str, callable or kernel object, default="linear"
+        "linear", "poly", "rbf", "sigmoid", "cosine", "laplacian" or "precomputed". A callable takes
+        one pair of rows; for one that takes two blocks of rows see :func:`ikpca.vectorised`.
+    gamma : float, "scale", "median" or None, default=None
+        Coefficient of rbf, poly, sigmoid and laplacian. None: 1/n_features. "scale":
+        1/(n_features · X.var()). "median": σ is the median distance between rows.
+    degree : float, default=3
+        Degree of poly.
+    coef0 : float, default=1
+        Independent term of poly and sigmoid.
+    kernel_params : dict, default=None
+        Keyword arguments of a callable kernel.
+    alpha : float, default=1.0
+        Ridge of ``fit_inverse_transform``.
+    fit_inverse_transform : bool, default=False
+        Learn ``inverse_transform`` by kernel ridge regression.
+    eigen_solver : str, default="auto"
+        "dense": eigendecomposition of the whole matrix. "kha", "kha/t", "kha/et", "kha-smd": the
+        Hebbian family. "auto": dense.
+    tol : float, default=0
+        Stop when ‖K'v − λv‖/λ₁ is no larger for any component; 0 is machine precision.
+    max_iter : int, default=None
+        Passes over the data; None: 50.
+    iterated_power : int or "auto", default="auto"
+        Accepted for compatibility; no solver here uses it.
+    remove_zero_eig : bool, default=False
+        Drop components without variance.
+    random_state : int, RandomState or None, default=None
+        Of the start and the order of patterns.
+    copy_X : bool, default=True
+        Whether ``X_fit_`` is a copy. X is never written to, either way.
+    n_jobs : int, default=None
+        Threads of the matrix products; None leaves the library's own number.
+    gain : "auto", float or gain object, default="auto"
+        "auto" needs no tuning. A number is η0 of the papers. An object from :mod:`ikpca.gains`
+        replaces the gain of the solver altogether.
+    meta_gain : "auto" or float, default="auto"
+        µ of KHA-SMD.
+    meta_decay : float, default=0.99
+        ξ of KHA-SMD.
+    log_gain_init : float, default=0.0
+        ρ0 of KHA-SMD; the paper has 1.
+    clock : {"pattern", "pass"}, default="pattern"
+        Whether 1/t gains decay at every pattern, or once per pass as in Günter 2006.
+    init : {"random", "sparse"} or ndarray of shape (n_components, n_samples), default="random"
+        Where A starts. An array is the way to the papers' own start, and to warm starts.
+    rayleigh_ritz : bool, default=True
+        End every pass with a Rayleigh–Ritz step. The papers have none.
+    block_size : int or "auto", default="auto"
+        Patterns per block; changes the speed, not the result.
+    change_tol : float, default=None
+        The papers' criterion: stop when a pass moved the components by a squared distance of no
+        more than this.
+    whiten : bool, default=False
+        Scale projections to unit variance.
+    verbose : int, default=0
+        1 writes a line per pass to standard error.
+
+    Attributes
+    ----------
+    eigenvalues_ : ndarray of shape (n_components,)
+        Of the centred kernel matrix, descending.
+    eigenvectors_ : ndarray of shape (n_samples, n_components)
+        Of the centred kernel matrix; ``coefficients_.T * sqrt(eigenvalues_)``.
+    coefficients_ : ndarray of shape (n_components, n_samples)
+        A of the papers: components are W = AΦ'.
+    explained_variance_ratio_ : ndarray of shape (n_components,)
+        λ over the trace of K', right without knowing the other eigenvalues.
+    history_ : list of PassRecord
+        One per pass: seconds, eigenvalues, residuals, gains, entries evaluated, change, note.
+    n_iter_ : int
+        Passes done.
+    outcome_ : Outcome
+        How the fit ended; its value is a sentence.
+    X_fit_ : array of shape (n_samples, n_features)
+        The training rows.
+    gamma_ : float
+    dual_coef_, X_transformed_fit_ : ndarray
+        Of the inverse transform, with ``fit_inverse_transform=True``.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Where X has string column names.
+
+    See Also
+    --------
+    sklearn.decomposition.KernelPCA : Stores the kernel matrix.
+    HebbianPCA : The same rule on explicit features.
+
+    References
+    ----------
+    K. I. Kim, M. O. Franz, B. Schölkopf, Kernel Hebbian Algorithm for Iterative Kernel Principal
+    Component Analysis, MPI technical report 109, 2003.
+
+    S. Günter, N. N. Schraudolph, S. V. N. Vishwanathan, Fast Iterative Kernel PCA, NIPS 2006.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from ikpca import KernelPCA
+    >>> X = load_digits().data / 16
+    >>> model = KernelPCA(8, kernel="rbf", gamma=0.02, eigen_solver="kha/et", random_state=0)
+    >>> model.fit_transform(X).shape
+    (1797, 8)
+    >>> len(model.history_), model.outcome_.name
+    (50, 'PASS_LIMIT')
+    """
+
+    def __init__(
+        self,
+        n_components: int | float | None = None,
+        *,
+        kernel: Any = "linear",
+        gamma: Any = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        alpha: float = 1.0,
+        fit_inverse_transform: bool = False,
+        eigen_solver: str = "auto",
+        tol: float = 0,
+        max_iter: int | None = None,
+        iterated_power: Any = "auto",
+        remove_zero_eig: bool = False,
+        random_state: Any = None,
+        copy_X: bool = True,
+        n_jobs: int | None = None,
+        gain: Any = "auto",
+        meta_gain: Any = "auto",
+        meta_decay: float = 0.99,
+        log_gain_init: float = 0.0,
+        clock: str = "pattern",
+        init: Any = "random",
+        rayleigh_ritz: bool = True,
+        block_size: Any = "auto",
+        change_tol: float | None = None,
+        whiten: bool = False,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.alpha = alpha
+        self.fit_inverse_transform = fit_inverse_transform
+        self.eigen_solver = eigen_solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.iterated_power = iterated_power
+        self.remove_zero_eig = remove_zero_eig
+        self.random_state = random_state
+        self.copy_X = copy_X
+        self.n_jobs = n_jobs
+        self.gain = gain
+        self.meta_gain = meta_gain
+        self.meta_decay = meta_decay
+        self.log_gain_init = log_gain_init
+        self.clock = clock
+        self.init = init
+        self.rayleigh_ritz = rayleigh_ritz
+        self.block_size = block_size
+        self.change_tol = change_tol
+        self.whiten = whiten
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the components.
+
+        Parameters
+        ----------
+        X : array-like or CSR of shape (n_samples, n_features)
+            Training rows, or the kernel matrix with ``kernel="precomputed"``.
+        y : Ignored
+
+        Returns
+        -------
+        self
+        """
+        self._fit(X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> Floats:
+        """Find the components and project the training rows on them.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+        """
+        projections = self.fit(X)._training_projections
+        del self._training_projections
+        return projections
+
+    def transform(self, X: Any) -> Floats:
+        """Project rows on the components, a strip of rows at a time.
+
+        Parameters
+        ----------
+        X : array-like or CSR of shape (n_rows, n_features)
+            With ``kernel="precomputed"``: their kernel values with the training rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_components)
+        """
+        X = self._validated_rows(X)
+        strips = [self._project(X[strip])[0] for strip in self._strips(X)]
+        return np.vstack(strips)
+
+    def inverse_transform(self, X: Any) -> Floats:
+        """Rows in input space for projections, by kernel ridge regression.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_components)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features)
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "dual_coef_"):
+            raise NotFittedError(
+                "inverse_transform was not learned: set fit_inverse_transform=True and fit again."
+            )
+        X = check_array(X, dtype=[np.float64, np.float32])
+        n_components = self.X_transformed_fit_.shape[1]
+        if X.shape[1] != n_components:
+            raise InvalidInput(
+                f"X has {X.shape[1]} columns: the model has {n_components} components; "
+                "pass what transform returned."
+            )
+        return predict_rows(self._kernel, X, self.X_transformed_fit_, self.dual_coef_)
+
+    def explained_share(self, X: Any) -> float:
+        """Share of the variance of rows that the components explain, about the training mean.
+
+        Parameters
+        ----------
+        X : array-like or CSR of shape (n_rows, n_features)
+            Rows that need not have been seen in training.
+
+        Returns
+        -------
+        float
+            1 − Σ‖Φ'(x) − WᵀWΦ'(x)‖² / Σ‖Φ'(x)‖²; at most 1.
+        """
+        if self.kernel == "precomputed":
+            raise InvalidInput(
+                "kernel='precomputed': explained_share needs k(x, x) of new rows, which a kernel "
+                "matrix does not hold; fit on rows instead."
+            )
+        X = self._validated_rows(X)
+        missing, total = 0.0, 0.0
+        for strip in self._strips(X):
+            projected, K_new = self._project(X[strip], scaled=False)
+            lengths = self._centring.diagonal(K_new, self._kernel.diagonal(X[strip]))
+            inner = np.einsum("ni,ij,nj->", projected, self._component_gram, projected)
+            missing += float(lengths.sum() - 2 * np.square(projected).sum() + inner)
+            total += float(lengths.sum())
+        return 1 - missing / total if total > 0 else 0.0
+
+    @classmethod
+    def from_sklearn(cls, fitted: Any) -> Self:
+        """Take over a fitted :class:`sklearn.decomposition.KernelPCA`."""
+        from ikpca.estimators.conversion import from_sklearn
+
+        return from_sklearn(cls, fitted)
+
+    def to_sklearn(self) -> Any:
+        """Return a fitted :class:`sklearn.decomposition.KernelPCA` with the same ``transform``."""
+        from ikpca.estimators.conversion import to_sklearn
+
+        check_is_fitted(self)
+        return to_sklearn(self)
+
+    def _fit(self, X: Any) -> None:
+        check_kernel_pca(self)
+        if self.fit_inverse_transform and self.kernel == "precomputed":
+            raise ValueError(
+                "Cannot fit_inverse_transform with a precomputed kernel: the rows are not known; "
+                "pass rows and a kernel."
+            )
+        X = self._validated_training(X)
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        self.gamma_ = resolve_gamma(self.gamma, X, self.kernel, seed)
+        kernel = self._chosen_kernel(X)
+        source = PrecomputedGram(X) if kernel is None else ComputedGram(kernel, X)
+        self._kernel, self.X_fit_ = kernel, X
+        context = fit_context(self, self._passes())
+        with limited_threads(self.n_jobs):
+            components = self._decompose(source, seed, context)
+            for name, value in self._attributes(components).items():
+                setattr(self, name, value)
+            self._training_projections = (components.projections.T * self._scale).astype(X.dtype)
+            if self.fit_inverse_transform:
+                self._learn_inverse(X)
+        if context is not None:
+            context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict)
+        self._tell(components)
+
+    def _validated_training(self, X: Any) -> Any:
+        X = validate_data(
+            self,
+            X,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            copy=self.copy_X,
+            ensure_min_samples=2,
+        )
+        if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
+            raise InvalidInput(
+                f"X has shape {X.shape}: a precomputed kernel matrix must be square; pass rows with "
+                "another kernel, or the kernel values of all pairs of training rows."
+            )
+        return X
+
+    def _validated_rows(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return validate_data(
+            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
+        )
+
+    def _chosen_kernel(self, X: Any) -> Kernel | None:
+        if isinstance(self.kernel, str) and self.kernel == "precomputed":
+            return None
+        kernel = choose_kernel(
+            self.kernel,
+            gamma=self.gamma_,
+            degree=self.degree,
+            coef0=self.coef0,
+            params=self.kernel_params,
+        )
+        if sparse.issparse(X) and not kernel.takes_sparse:
+            raise refuse("kernel", self.kernel, "a kernel of one pair cannot take sparse rows",
+                         "pass X.toarray(), or a vectorised kernel")  # fmt: skip
+        if sparse.issparse(X) and self.fit_inverse_transform:
+            raise NotImplementedError(
+                "inverse_transform cannot be learned for sparse rows; pass X.toarray(), or "
+                "fit_inverse_transform=False."
+            )
+        return kernel
+
+    def _passes(self) -> int:
+        if self.eigen_solver not in METHODS:
+            return 1
+        return _HEBBIAN_PASSES if self.max_iter is None else int(self.max_iter)
+
+    def _decompose(self, source: GramSource, seed: int, context: Any) -> Components:
+        wanted = self.n_components
+        share = wanted if is_fraction(wanted) else None
+        number = None if wanted is None or share else min(int(wanted), source.n_samples)
+        if self.eigen_solver not in METHODS:
+            components = dense_components(source, number, share)
+        else:
+            components = hebbian_components(
+                source,
+                number,
+                self._hebbian_options(number, source.n_samples),
+                seed,
+                watch=lambda snapshot: self._observers(source, snapshot, context),
+            )
+        if self.remove_zero_eig or wanted is None:
+            return components.keep(components.eigenvalues > 0)
+        return components
+
+    def _hebbian_options(self, n_components: int, n_samples: int) -> HebbianOptions:
+        return HebbianOptions(
+            method=self.eigen_solver,
+            gain=self.gain,
+            meta_gain=self.meta_gain,
+            meta_decay=self.meta_decay,
+            log_gain_init=self.log_gain_init,
+            clock=self.clock,
+            init=check_init(self.init, ("random", "sparse"), (n_components, n_samples)),
+            rayleigh_ritz=self.rayleigh_ritz,
+            block_size=self.block_size,
+            max_iter=self._passes(),
+        )
+
+    def _observers(
+        self, source: GramSource, snapshot: Callable[[], Components], context: Any
+    ) -> Sequence[Observer[Any, Any]]:
+        observers: list[Observer[Any, Any]] = []
+        if self.verbose:
+            observers.append(ProgressLines(self.eigen_solver, self._passes()))
+        if context is not None:
+            attributes = lambda: self._attributes(snapshot())  # noqa: E731
+            observers.append(CallbackObserver(self, context, attributes))
+        if self.change_tol is not None:
+            observers.append(StopAtChange(self.change_tol))
+        tol = max(float(self.tol), float(np.finfo(source.dtype).eps))
+        return [*observers, StopAtResidual(tol)]
+
+    def _attributes(self, components: Components) -> dict[str, Any]:
+        """Fitted attributes from components, finished or of the moment."""
+        eigenvalues = components.eigenvalues
+        spread = np.sqrt(eigenvalues / (components.projections.shape[1] - 1))
+        whitening = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
+        trace = components.trace
+        return {
+            "coefficients_": components.coefficients,
+            "eigenvalues_": eigenvalues,
+            "eigenvectors_": components.eigenvectors,
+            "explained_variance_ratio_": eigenvalues / trace if trace > 0 else 0 * eigenvalues,
+            "history_": components.records,
+            "n_iter_": len(components.records),
+            "outcome_": components.outcome,
+            "_centring": components.centring,
+            "_component_gram": components.coefficients @ components.projections.T,
+            "_scale": whitening if self.whiten else np.ones_like(eigenvalues),
+        }
+
+    def _learn_inverse(self, X: Floats) -> None:
+        self.X_transformed_fit_ = self._training_projections
+        self.dual_coef_ = ridge_coefficients(self._kernel, self.X_transformed_fit_, X, self.alpha)
+
+    def _tell(self, components: Components) -> None:
+        """One warning for each thing a user should know, and the interrupt if there was one."""
+        if components.outcome is Outcome.INTERRUPTED:
+            raise KeyboardInterrupt
+        if self.gain != "auto" and any(record.note for record in components.records):
+            last = next(record for record in reversed(components.records) if record.note)
+            warnings.warn(
+                f"gain={self.gain!r} was too large: pass {last.number}: {last.note}; "
+                "pass gain='auto' or a smaller number. history_ has the details.",
+                DivergenceWarning,
+                stacklevel=4,
+            )
+        self._tell_rank(components)
+        asked = self.tol > 0 or self.change_tol is not None
+        if asked and components.outcome is Outcome.PASS_LIMIT:
+            residual = float(components.records[-1].residuals.max())
+            warnings.warn(
+                f"max_iter={self._passes()} passes did not reach tol={self.tol!r} (the largest "
+                f"relative residual is {residual:.2g}); raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _tell_rank(self, components: Components) -> None:
+        if not components.eigenvalues.any():
+            text = (
+                "the kernel has no variance on these rows: all components are zero; check that "
+                "rows differ and that gamma fits their scale."
+            )
+        elif components.rank < len(components.eigenvalues):
+            text = (
+                f"n_components={self.n_components!r} exceeds the numerical rank {components.rank} "
+                "of the centred kernel matrix: the other components are zero; ask for fewer, or "
+                "set remove_zero_eig=True."
+            )
+        else:
+            return
+        warnings.warn(text, RankWarning, stacklevel=5)
+
+    def _strips(self, X: Any) -> Any:
+        return tiles(X.shape[0], max(1, _STRIP_ENTRIES // len(self._centring.column_means)))
+
+    def _project(self, X: Any, scaled: bool = True) -> tuple[Floats, Floats]:
+        """Projections of a strip of rows, and the kernel values they came from."""
+        if self._kernel is None:
+            K_new = X.toarray() if sparse.issparse(X) else X
+        else:
+            K_new = cross_gram(self._kernel, X, self.X_fit_)
+        projected = self._centring.project(K_new, self.coefficients_)
+        return projected * self._scale if scaled else projected, K_new
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.eigenvalues_)

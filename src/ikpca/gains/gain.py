@@ -1,0 +1,30 @@
+"""The port: how far to step."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Floats", "Gain"]
+
+Floats: TypeAlias = NDArray[np.floating[Any]]
+
+
+@runtime_checkable
+class Gain(Protocol):
+    """A gain per step and component. Gains hold no state; what adapts lives in the sweep."""
+
+    def gains(self, times: Floats, n_samples: int, eigenvalues: Floats) -> Floats:
+        """Return η of shape (steps, components).
+
+        Parameters
+        ----------
+        times : ndarray of shape (steps,)
+            t as the clock shows it: patterns seen before each step.
+        n_samples : int
+            l.
+        eigenvalues : ndarray of shape (components,)
+            λ as estimated at the start of the pass.
+        """

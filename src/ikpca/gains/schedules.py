@@ -1,0 +1,123 @@
+"""Gains that multiply: constant, inverse time, reciprocal eigenvalues."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ikpca.errors import refuse
+from ikpca.gains.gain import Floats, Gain
+
+__all__ = [
+    "Constant",
+    "InverseTime",
+    "Product",
+    "ReciprocalEigenvalues",
+    "constant",
+    "inverse_time",
+    "reciprocal_eigenvalues",
+]
+
+
+class _Factor:
+    """Products of gains, written ``0.05 * inverse_time() * reciprocal_eigenvalues()``."""
+
+    def __mul__(self, other: object) -> Product:
+        return Product((self, _as_gain(other)))  # type: ignore[arg-type]
+
+    def __rmul__(self, other: object) -> Product:
+        return Product((_as_gain(other), self))  # type: ignore[arg-type]
+
+
+def _as_gain(value: object) -> Gain:
+    if isinstance(value, Gain):
+        return value
+    if isinstance(value, int | float | np.number):
+        return constant(float(value))
+    raise TypeError(f"a gain multiplies with a number or a gain, not with {value!r}")
+
+
+@dataclass(frozen=True)
+class Constant(_Factor):
+    """η0 for every component and step: KHA (Kim 2003)."""
+
+    value: float
+
+    def gains(self, times: Floats, n_samples: int, eigenvalues: Floats) -> Floats:
+        """Return η0."""
+        return np.full((len(times), len(eigenvalues)), self.value)
+
+
+@dataclass(frozen=True)
+class InverseTime(_Factor):
+    """τ/(t + τ); the papers take τ = l, which is what ``tau=None`` means."""
+
+    tau: float | None = None
+
+    def gains(self, times: Floats, n_samples: int, eigenvalues: Floats) -> Floats:
+        """Return τ/(t + τ), the same for every component."""
+        tau = n_samples if self.tau is None else self.tau
+        return np.repeat((tau / (times + tau))[:, None], len(eigenvalues), axis=1)
+
+
+@dataclass(frozen=True)
+class ReciprocalEigenvalues(_Factor):
+    """‖λ‖/λ_i (Günter 2006, eq. 12), or 1/λ_i without the norm."""
+
+    with_norm: bool = True
+
+    def gains(self, times: Floats, n_samples: int, eigenvalues: Floats) -> Floats:
+        """Return the reciprocals, the same for every step.
+
+        A component without variance would step infinitely far; its λ is held at the rounding
+        level of the largest.
+        """
+        largest = max(float(np.max(eigenvalues, initial=0.0)), np.finfo(np.float64).tiny)
+        floored = np.maximum(eigenvalues, np.finfo(np.float64).eps * largest)
+        norm = np.linalg.norm(floored) if self.with_norm else 1.0
+        return np.repeat((norm / floored)[None, :], len(times), axis=0)
+
+
+@dataclass(frozen=True)
+class Product(_Factor):
+    """Gains multiplied element by element."""
+
+    factors: tuple[Gain, ...]
+
+    def gains(self, times: Floats, n_samples: int, eigenvalues: Floats) -> Floats:
+        """Return the product of all factors."""
+        values = [factor.gains(times, n_samples, eigenvalues) for factor in self.factors]
+        return np.prod(values, axis=0)
+
+
+def constant(value: float) -> Constant:
+    """The same gain throughout: KHA.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> kha_et = constant(0.05) * inverse_time() * reciprocal_eigenvalues()
+    >>> kha_et.gains(np.array([0.0, 10.0]), 10, np.array([4.0, 3.0]))
+    array([[0.0625    , 0.08333333],
+           [0.03125   , 0.04166667]])
+    """
+    if not (np.isfinite(value) and value > 0):
+        raise refuse("gain", value, "must be positive and finite", "pass gain='auto' if unsure")
+    return Constant(float(value))
+
+
+def inverse_time(tau: float | None = None) -> InverseTime:
+    """Search then converge: τ/(t + τ), τ = l unless given."""
+    if tau is not None and not (np.isfinite(tau) and tau > 0):
+        raise refuse("tau", tau, "must be positive and finite", "pass None for l")
+    return InverseTime(tau)
+
+
+def reciprocal_eigenvalues(*, with_norm: bool = True) -> ReciprocalEigenvalues:
+    """A gain for each component, reciprocal to its eigenvalue: the e of KHA/et.
+
+    ``with_norm=False`` leaves ‖λ‖ out, so that the number in front needs no knowledge of the scale
+    of the kernel.
+    """
+    return ReciprocalEigenvalues(with_norm)

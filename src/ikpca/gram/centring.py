@@ -1,0 +1,146 @@
+"""K' = K − MK − (MK)ᵀ + MKM (Günter 2006, eq. 5), and the same training mean for new rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ikpca.gram.counting import CountingGram
+from ikpca.gram.products import multiply
+from ikpca.gram.source import GramSource, Indices
+from ikpca.gram.tiles import tile_pairs, tiles
+from ikpca.kernels import Floats
+
+__all__ = ["CentredGram", "Centring", "centre_columns", "centred"]
+
+
+@dataclass(frozen=True)
+class Centring:
+    """What new rows need to be centred like the training rows.
+
+    Parameters
+    ----------
+    column_means : ndarray of shape (l,)
+        Mean of k(x_j, ·) over the training rows, for every training row j.
+    grand_mean : float
+        Mean of all entries of K.
+    """
+
+    column_means: Floats
+    grand_mean: float
+
+    def project(self, K_new: Floats, coefficients: Floats) -> Floats:
+        """Projections y = A k' of new rows, from their uncentred kernel values (n_new, l).
+
+        A k' = (A − row mean)(k − column means): centring the small A spares centring the tile.
+        """
+        zero_sum = coefficients - coefficients.mean(axis=1, keepdims=True)
+        return K_new @ zero_sum.T - zero_sum @ self.column_means
+
+    def diagonal(self, K_new: Floats, diagonal: Floats) -> Floats:
+        """k'(x, x) = k(x, x) − 2 mean_j k(x, x_j) + grand mean, for new rows."""
+        return diagonal - 2 * K_new.mean(axis=1) + self.grand_mean
+
+
+class CentredGram:
+    """K', read in the same pieces as K."""
+
+    def __init__(
+        self, source: CountingGram, row_means: Floats, column_means: Floats, grand_mean: float
+    ) -> None:
+        self._source = source
+        self._row_means = row_means
+        self.centring = Centring(column_means, grand_mean)
+
+    @property
+    def n_samples(self) -> int:
+        """The order of K'."""
+        return self._source.n_samples
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """That of the source."""
+        return self._source.dtype
+
+    @property
+    def entries(self) -> int:
+        """Entries of K evaluated so far, those of the centring pass included."""
+        return self._source.entries
+
+    @cached_property
+    def mean_diagonal(self) -> float:
+        """κ = mean k'(x, x)."""
+        return float(self.diagonal().mean(dtype=np.float64))
+
+    @cached_property
+    def has_variance(self) -> bool:
+        """Whether κ is more than the rounding of the kernel values it is a difference of."""
+        scale = float(np.abs(self._source.diagonal()).mean(dtype=np.float64))
+        return self.mean_diagonal > 100 * float(np.finfo(self.dtype).eps) * scale
+
+    def rows(self, indices: Indices) -> Floats:
+        """K'[indices, :]."""
+        tile = self._source.rows(indices)
+        tile -= self.centring.column_means
+        tile -= (self._row_means[indices] - self.centring.grand_mean)[:, None]
+        return tile
+
+    def diagonal(self) -> Floats:
+        """k'(x, x) for every sample."""
+        means = self._row_means + self.centring.column_means
+        return self._source.diagonal() - means + self.centring.grand_mean
+
+    def squared_norm(self) -> float:
+        """‖K'‖²_F, a strip of rows at a time."""
+        strips = (self.rows(np.arange(self.n_samples)[part]) for part in tiles(self.n_samples, 256))
+        return sum(float(np.einsum("ij,ij->", rows, rows, dtype=np.float64)) for rows in strips)
+
+    def multiply(self, V: Floats) -> Floats:
+        """K'V needs no means: centre V, multiply by K, centre the product."""
+        return centre_columns(multiply(self._source, centre_columns(V)))
+
+
+def centred(source: GramSource, V: Floats | None = None) -> tuple[CentredGram, Floats]:
+    """Centre K, and in the same pass over it form K'V.
+
+    One column of ones beside V gives the row sums, so a start that needs K'V pays nothing for them.
+
+    Parameters
+    ----------
+    source : GramSource
+        The uncentred kernel matrix.
+    V : ndarray of shape (l, columns), optional
+        Vectors to multiply on the way.
+
+    Returns
+    -------
+    gram : CentredGram
+    product : ndarray of shape (l, columns)
+        K'V.
+    """
+    counted = CountingGram(source)
+    n_samples = source.n_samples
+    V = np.empty((n_samples, 0), dtype=source.dtype) if V is None else centre_columns(V)
+    ones = np.ones((n_samples, 1), dtype=V.dtype)
+    product = multiply(counted, np.hstack([V, ones]))
+    row_means = product[:, -1] / n_samples
+    column_means = row_means if source.symmetric else _column_means(counted)
+    gram = CentredGram(counted, row_means, column_means, float(row_means.mean(dtype=np.float64)))
+    return gram, centre_columns(product[:, :-1])
+
+
+def centre_columns(V: Floats) -> Floats:
+    """V less the mean of each column; the mean in double precision."""
+    return V - V.mean(axis=0, dtype=np.float64).astype(V.dtype)
+
+
+def _column_means(source: GramSource) -> Floats:
+    """Means over rows of an asymmetric K, which one product does not give."""
+    n_samples = source.n_samples
+    sums = np.zeros(n_samples, dtype=np.float64)
+    for rows, columns in tile_pairs(n_samples, symmetric=False):
+        sums[columns] += source.block(rows, columns).sum(axis=0, dtype=np.float64)
+    return (sums / n_samples).astype(source.dtype)

@@ -1,0 +1,53 @@
+"""K computed from rows of data, each time it is asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ikpca.gram.source import Indices
+from ikpca.gram.tiles import tiles
+from ikpca.kernels import Floats, Kernel, Rows
+
+__all__ = ["ComputedGram", "cross_gram"]
+
+
+def cross_gram(kernel: Kernel, X: Rows, Y: Rows) -> Floats:
+    """k(x_i, y_j) for two sets of rows, filled in column tiles so that scratch stays small."""
+    out = np.empty((X.shape[0], Y.shape[0]), dtype=np.result_type(X.dtype, Y.dtype))
+    for columns in tiles(Y.shape[0]):
+        kernel.fill(X, Y[columns], out[:, columns])
+    return out
+
+
+class ComputedGram:
+    """The kernel matrix of the rows of ``X``, dense or CSR; nothing of it is stored."""
+
+    symmetric = True
+
+    def __init__(self, kernel: Kernel, X: Rows) -> None:
+        self._kernel = kernel
+        self._X = X
+
+    @property
+    def n_samples(self) -> int:
+        """The order of K."""
+        return int(self._X.shape[0])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """That of the rows."""
+        return np.dtype(self._X.dtype)
+
+    def block(self, rows: slice, columns: slice) -> Floats:
+        """K[rows, columns]."""
+        return cross_gram(self._kernel, self._X[rows], self._X[columns])
+
+    def rows(self, indices: Indices) -> Floats:
+        """K[indices, :]."""
+        return cross_gram(self._kernel, self._X[indices], self._X)
+
+    def diagonal(self) -> Floats:
+        """k(x, x)."""
+        return self._kernel.diagonal(self._X)

@@ -1,0 +1,39 @@
+"""The port: the kernel matrix K, read in pieces."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ikpca.kernels import Floats
+
+__all__ = ["GramSource", "Indices"]
+
+Indices: TypeAlias = NDArray[np.intp]
+
+
+class GramSource(Protocol):
+    """K, uncentred. Whether it is computed or stored ends here; products: :func:`multiply`."""
+
+    @property
+    def n_samples(self) -> int:
+        """The order l of K."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float32 or float64, as the data."""
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether K[i, j] = K[j, i], so that half of the tiles suffice."""
+
+    def block(self, rows: slice, columns: slice) -> Floats:
+        """K[rows, columns], for the caller to overwrite."""
+
+    def rows(self, indices: Indices) -> Floats:
+        """K[indices, :], for the caller to overwrite."""
+
+    def diagonal(self) -> Floats:
+        """k(x_i, x_i) for every sample."""

@@ -1,0 +1,236 @@
+"""One pass over the patterns as a step of the driver loop. It finishes, or leaves no trace."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ikpca.hebbian.settings import HebbianState, Settings
+from ikpca.hebbian.store import CoefficientStore, Floats, Indices
+from ikpca.loop import Outcome, PassRecord
+from ikpca.spectra import rayleigh_ritz
+
+__all__ = [
+    "HebbianPass",
+    "current_spectrum",
+    "estimate_eigenvalues",
+    "left_multiply",
+    "orthonormalise",
+]
+
+#: After so many halvings no gain of floating-point size is left to try.
+_MAX_RETRIES = 100
+
+
+class _TooFar(Exception):
+    """A step left the unit ball or overflowed; the pass must be undone."""
+
+
+@dataclass(frozen=True)
+class HebbianPass:
+    """The step of the loop: state → state, report, and an outcome if nothing works."""
+
+    store: CoefficientStore
+    settings: Settings
+
+    def __call__(self, state: HebbianState) -> tuple[HebbianState, PassRecord, Outcome | None]:
+        """Run one pass, undoing and backing off where needed."""
+        begun = time.perf_counter()
+        self.store.mark()
+        try:
+            after, notes = self._with_backoff(state)
+        except BaseException:
+            self.store.rewind()
+            raise
+        failed = len(notes) > _MAX_RETRIES
+        record = self._record(after, time.perf_counter() - begun, _summary(notes, failed))
+        return after, record, Outcome.DIVERGED if failed else None
+
+    def _with_backoff(self, state: HebbianState) -> tuple[HebbianState, list[str]]:
+        notes: list[str] = []
+        while len(notes) <= _MAX_RETRIES:
+            try:
+                return self._attempt(state), notes
+            except _TooFar as trouble:
+                state = self._undo(state)
+                notes.append(f"{trouble}; gain scaled to {state.gain_scale:.3g}")
+                if not self.settings.safety.repeat:
+                    return self._skip(state), notes
+        return self._skip(state), notes
+
+    def _attempt(self, state: HebbianState) -> HebbianState:
+        start_lengths = np.diag(self.store.gram(1))[: self.settings.n_components]
+        log_gains = state.log_gains
+        for seen, patterns in self._blocks(state):
+            log_gains = self._block(state, seen, patterns, log_gains, start_lengths)
+        return self._finish(replace(state, log_gains=log_gains), start_lengths)
+
+    def _blocks(self, state: HebbianState) -> Iterator[tuple[int, Indices]]:
+        order = self.settings.permutation(state.passes)
+        for start in range(0, len(order), self.settings.block_size):
+            yield state.seen + start, order[start : start + self.settings.block_size]
+
+    def _block(
+        self,
+        state: HebbianState,
+        seen: int,
+        patterns: Indices,
+        log_gains: Floats,
+        start_lengths: Floats,
+    ) -> Floats:
+        """Sweep one block and apply it; return the log-gains after it."""
+        # The compiler is imported with the first block, not with the package.
+        from ikpca.hebbian import sweep
+
+        meta, safety = self.settings.meta, self.settings.safety
+        Y, G = self.store.project(patterns)
+        eta = state.gain_scale * self._gains(state, seen, len(patterns))
+        limits = self._limits(np.diag(G), start_lengths)
+        if meta is None:
+            T, C, failed = sweep.plain_sweep(Y, G, eta, safety.cap, limits)
+        else:
+            r = self.settings.n_components
+            inner = self.store.gram(1)
+            T, C, failed, log_gains = sweep.meta_sweep(
+                Y, G, eta, safety.cap, limits, inner[:r, :r].copy(), inner[:r, r:].copy(), log_gains,
+                meta.rate, meta.memory, meta.max_log_step, meta.max_log_gain,
+            )  # fmt: skip
+        if failed != sweep.FINE or not (np.isfinite(T).all() and np.isfinite(C).all()):
+            raise _TooFar("a step left the unit ball")
+        self.store.transform(T, patterns, C)
+        return log_gains
+
+    def _gains(self, state: HebbianState, seen: int, n_steps: int) -> Floats:
+        clock = self.settings.clock
+        times = clock.times(seen, n_steps)
+        return self.settings.gain.gains(times, clock.n_samples, state.eigenvalues)
+
+    def _limits(self, diagonal: Floats, start_lengths: Floats) -> Floats:
+        """Twice what Cauchy–Schwarz allows ‖y‖² with components as long as at the start.
+
+        A row without length, or an indefinite kernel, is measured by the typical pattern instead.
+        """
+        if not self.settings.safety.alarm:
+            return np.full(len(diagonal), np.finfo(np.float64).max)
+        longest = max(1.0, float(start_lengths.sum()))
+        return 2 * longest * np.maximum(diagonal, self.settings.mean_diagonal)
+
+    def _finish(self, state: HebbianState, start_lengths: Floats) -> HebbianState:
+        """Judge the pass, rotate, and make the state of the next one."""
+        r = self.settings.n_components
+        N, S = self.store.gram(1)[:r, :r], self.store.gram(2)[:r, :r]
+        self._judge(state, N, S, start_lengths)
+        ritz_values, T = rayleigh_ritz(N, S, drop=rounding_share(self.store))
+        captured = float(ritz_values.sum())
+        self._guard(state, captured)
+        if self.settings.rayleigh_ritz:
+            rotate(self.store, self.settings, T)
+            eigenvalues = ritz_values
+        else:
+            eigenvalues = estimate_eigenvalues(self.store, self.settings)
+        return replace(
+            state,
+            passes=state.passes + 1,
+            seen=state.seen + self.settings.clock.n_samples,
+            eigenvalues=eigenvalues,
+            captured=captured,
+        )
+
+    def _judge(self, state: HebbianState, N: Floats, S: Floats, start_lengths: Floats) -> None:
+        if not (np.isfinite(N).all() and np.isfinite(S).all()):
+            raise _TooFar("the components overflowed")
+        too_long = np.diag(N) > np.maximum(2.0, 2 * start_lengths)
+        if self.settings.safety.alarm and too_long.any():
+            raise _TooFar("the components left the unit ball")
+
+    def _guard(self, state: HebbianState, captured: float) -> None:
+        slack = 10 * np.finfo(self.store.dtype).eps * abs(state.captured)
+        if self.settings.safety.guard and captured < state.captured - slack:
+            raise _TooFar("the components lost variance")
+
+    def _undo(self, state: HebbianState) -> HebbianState:
+        """Back to the start of the pass, companions forgotten, gains lowered."""
+        self.store.rewind()
+        if self.settings.meta is not None:
+            r = self.settings.n_components
+            left_multiply(self.store, np.diag(np.repeat([1.0, 0.0], r)))
+        log_gains = state.log_gains
+        if self.settings.safety.repeat:
+            log_gains = np.minimum(log_gains, 0.0)
+        scale = state.gain_scale * self.settings.safety.backoff
+        return replace(state, gain_scale=scale, log_gains=log_gains)
+
+    def _skip(self, state: HebbianState) -> HebbianState:
+        """Count the undone pass, so that the clock runs on."""
+        seen = state.seen + self.settings.clock.n_samples
+        return replace(state, passes=state.passes + 1, seen=seen)
+
+    def _record(self, state: HebbianState, seconds: float, note: str) -> PassRecord:
+        r = self.settings.n_components
+        eigenvalues = current_spectrum(self.store, r)
+        last = self._gains(state, state.seen - 1, 1)[0]
+        return PassRecord(
+            number=state.passes,
+            seconds=seconds,
+            eigenvalues=eigenvalues,
+            residuals=self.store.residuals(eigenvalues),
+            gains=last * state.gain_scale * np.exp(state.log_gains),
+            entries=self.store.entries,
+            change=self.store.change(r),
+            note=note,
+        )
+
+
+def current_spectrum(store: CoefficientStore, n_components: int) -> Floats:
+    """Rayleigh quotients ‖(AK')_i‖²/(A_i K' A_iᵀ) of the components as they are."""
+    S, N = store.gram(2), store.gram(1)
+    return _ratio(np.diag(S), np.diag(N))[:n_components]
+
+
+def _ratio(numerator: Floats, denominator: Floats) -> Floats:
+    return np.divide(
+        numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0
+    )
+
+
+def estimate_eigenvalues(store: CoefficientStore, settings: Settings) -> Floats:
+    """λ as the gains want it."""
+    r = settings.n_components
+    if settings.estimate == "quotients":
+        return current_spectrum(store, r)
+    return np.sqrt(_ratio(np.diag(store.gram(2))[:r], np.diag(store.gram(0))[:r]))
+
+
+def orthonormalise(store: CoefficientStore, settings: Settings) -> float:
+    """Rayleigh–Ritz on the leading rows; returns the variance they hold."""
+    r = settings.n_components
+    N, S = store.gram(1)[:r, :r], store.gram(2)[:r, :r]
+    ritz_values, T = rayleigh_ritz(N, S, drop=rounding_share(store))
+    rotate(store, settings, T)
+    return float(ritz_values.sum())
+
+
+def rotate(store: CoefficientStore, settings: Settings, T: Floats) -> None:
+    """A ← TA, and the companions B ← TB."""
+    left_multiply(store, T if settings.meta is None else np.kron(np.eye(2), T))
+
+
+def left_multiply(store: CoefficientStore, T: Floats) -> None:
+    """R ← TR, with no pattern added."""
+    store.transform(T, np.empty(0, dtype=np.intp), np.empty((len(T), 0)))
+
+
+def rounding_share(store: CoefficientStore) -> float:
+    """Below this share a direction is rounding noise of the stored columns."""
+    return float(max(1e-12, 10 * np.finfo(store.dtype).eps))
+
+
+def _summary(notes: list[str], failed: bool) -> str:
+    """The last trouble, and how many came before it."""
+    if not notes:
+        return ""
+    often = f" ({len(notes)} times)" if len(notes) > 1 else ""
+    return ("gave up: " if failed else "") + notes[-1] + often

@@ -1,0 +1,39 @@
+"""The papers' update for one pattern, in their letters. Slow, plain, and the oracle for ``sweep``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["hebbian_step", "meta_step"]
+
+_Floats = NDArray[np.floating[Any]]
+
+
+def hebbian_step(A: _Floats, k_p: _Floats, p: int, h: _Floats | float) -> _Floats:
+    """A ← A + diag(h)[y e_pᵀ − lt(yyᵀ)A], y = A k'_p (Günter 2006, eqs. 7–11; Kim 2003, eq. 10)."""
+    y = A @ k_p
+    return A + np.reshape(h, (-1, 1)) * _gamma(A, y, p)
+
+
+def meta_step(
+    A: _Floats, B: _Floats, AK: _Floats, rho: _Floats, k_p: _Floats, p: int,
+    eta: _Floats, mu: float, xi: float,
+) -> tuple[_Floats, _Floats, _Floats, _Floats]:  # fmt: skip
+    """KHA-SMD: ρ (eq. 16), B (eq. 21), A (eq. 15), AK' (eqs. 17, 18), in that order."""
+    y, z = A @ k_p, B @ k_p
+    gamma = _gamma(A, y, p)
+    gamma_K = np.outer(y, k_p) - np.tril(np.outer(y, y)) @ AK
+    rho = rho + mu * np.einsum("il,il->i", gamma_K, B)
+    h = (np.exp(rho) * eta)[:, None]
+    d_gamma = _gamma(B, y, p, drive=z) - np.tril(np.outer(z, y) + np.outer(y, z)) @ A
+    return A + h * gamma, xi * B + h * (gamma + xi * d_gamma), AK + h * gamma_K, rho
+
+
+def _gamma(A: _Floats, y: _Floats, p: int, drive: _Floats | None = None) -> _Floats:
+    """Γ = y e_pᵀ − lt(yyᵀ)A (eq. 9); with another drive than y, the same linear map of it."""
+    gamma = -np.tril(np.outer(y, y)) @ A
+    gamma[:, p] += y if drive is None else drive
+    return gamma

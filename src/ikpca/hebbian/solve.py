@@ -1,0 +1,133 @@
+"""From a kernel matrix, or from explicit features, to components."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from ikpca.gram import CentredGram, GramSource, centred
+from ikpca.hebbian.options import HebbianOptions
+from ikpca.hebbian.passes import (
+    HebbianPass,
+    current_spectrum,
+    estimate_eigenvalues,
+    left_multiply,
+    orthonormalise,
+)
+from ikpca.hebbian.settings import HebbianState, Settings
+from ikpca.hebbian.start import initial_coefficients
+from ikpca.hebbian.store import CoefficientStore, Floats
+from ikpca.loop import Observer, Outcome, PassRecord, run
+
+__all__ = ["HebbianSolution", "iterate", "solve"]
+
+OpenStore: TypeAlias = Callable[[CentredGram, Floats, Floats], CoefficientStore]
+
+
+@dataclass(frozen=True)
+class HebbianSolution:
+    """Components and how they came about."""
+
+    coefficients: Floats
+    projections: Floats
+    eigenvalues: Floats
+    gram: CentredGram
+    outcome: Outcome
+    records: list[PassRecord]
+
+
+#: Makes observers, given a function that returns the solution of the moment.
+Watch: TypeAlias = Callable[[Callable[[], HebbianSolution]], Sequence[Observer[Any, Any]]]
+
+
+def solve(
+    source: GramSource,
+    n_components: int,
+    options: HebbianOptions,
+    *,
+    seed: int,
+    open_store: OpenStore,
+    watch: Watch = lambda snapshot: (),
+) -> HebbianSolution:
+    """Run a Hebbian method on K.
+
+    Parameters
+    ----------
+    source : GramSource
+        The uncentred kernel matrix.
+    n_components : int
+    options : HebbianOptions
+    seed : int
+        Of the start and the permutations.
+    open_store : callable
+        Makes the engine's coefficient store from K', R and RK'.
+    watch : callable
+        Makes the observers, given a function that returns the solution of the moment.
+    """
+    A = _first_coefficients(source, n_components, options, seed)
+    # One pass over K gives its means and AK'.
+    gram, KA = centred(source, A.T)
+    if not gram.has_variance:
+        nothing = np.zeros_like(A)
+        return HebbianSolution(nothing, nothing, nothing[:, 0], gram, Outcome.CONVERGED, [])
+    companions = np.zeros_like(A) if options.has_companion() else A[:0]
+    store = open_store(gram, np.vstack([A, companions]), np.vstack([KA.T, companions]))
+
+    def snapshot(outcome: Outcome = Outcome.STOPPED, records: Any = ()) -> HebbianSolution:
+        rows, products = (part[:n_components] for part in store.read())
+        eigenvalues = current_spectrum(store, n_components).astype(gram.dtype)
+        return HebbianSolution(rows, products, eigenvalues, gram, outcome, list(records))
+
+    outcome, records = iterate(store, n_components, options, seed=seed, observers=watch(snapshot))
+    return snapshot(outcome, records)
+
+
+def iterate(
+    store: CoefficientStore,
+    n_components: int,
+    options: HebbianOptions,
+    *,
+    seed: int,
+    observers: Sequence[Observer[Any, Any]] = (),
+    estimate: Literal["norms", "quotients"] = "norms",
+) -> tuple[Outcome, list[PassRecord]]:
+    """Run the passes on a store that holds the start; the result stays in the store."""
+    settings = options.settings(store, n_components, seed, estimate)
+    state = _first_state(store, settings, options)
+    step = HebbianPass(store, settings)
+    solution = run(step, state, max_steps=options.max_iter, observers=observers)
+    return solution.outcome, solution.reports
+
+
+def _first_coefficients(
+    source: GramSource, n_components: int, options: HebbianOptions, seed: int
+) -> Floats:
+    if isinstance(options.init, str):
+        A = initial_coefficients(options.init, n_components, source.n_samples, seed)
+    else:
+        A = options.init
+    return A.astype(source.dtype)
+
+
+def _first_state(
+    store: CoefficientStore, settings: Settings, options: HebbianOptions
+) -> HebbianState:
+    """Automatic gains start from orthonormal components, others from the papers' short ones."""
+    captured = 0.0
+    if options.automatic:
+        captured = orthonormalise(store, settings)
+    elif isinstance(options.init, str):
+        n_rows = settings.n_components * (1 if settings.meta is None else 2)
+        left_multiply(store, np.eye(n_rows) / np.sqrt(settings.mean_diagonal))
+    meta = settings.meta
+    return HebbianState(
+        passes=0,
+        seen=0,
+        eigenvalues=estimate_eigenvalues(store, settings),
+        log_gains=np.full(settings.n_components, 0.0 if meta is None else meta.log_gain_init),
+        gain_scale=1.0,
+        captured=captured,
+    )

@@ -1,0 +1,175 @@
+"""The exact block form: m patterns at once, without touching the l columns of A.
+
+A step multiplies A from the left by an r×r matrix and adds to one column. So over a block P
+
+    A ← T A + C E_P,        AK' ← T AK' + C K'[P, :],
+
+and T, C follow from Y = (AK')[:, P] and G = K'[P, P] alone. In the papers' letters throughout;
+``rule`` is the oracle. Importing this module starts the compiler, so import it when sweeping.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+__all__ = ["FINE", "meta_sweep", "plain_sweep"]
+
+#: What a sweep returns in place of the number of the step at which it gave up.
+FINE = -1
+#: Sums may be reordered for vector instructions; infinities and NaN keep their meaning.
+_MATH = {"reassoc", "contract", "nsz"}
+_compiled = njit(cache=True, fastmath=_MATH, nogil=True)
+
+
+@_compiled
+def _descend(X, y, h, columns):
+    """X ← X − diag(h) lt(yyᵀ) X on the first columns: a running sum over rows, O(r·columns)."""
+    total = np.zeros(columns)
+    for i in range(len(y)):
+        step = h[i] * y[i]
+        for j in range(columns):
+            total[j] += y[i] * X[i, j]
+            X[i, j] -= step * total[j]
+
+
+@_compiled
+def _project(T, Y, C, G, s, y):
+    """y = (T Y + C G)[:, s]: the block's rows as they stand before step s."""
+    for i in range(len(y)):
+        value = 0.0
+        for k in range(T.shape[1]):
+            value += T[i, k] * Y[k, s]
+        for j in range(s):
+            value += C[i, j] * G[s, j]
+        y[i] = value
+
+
+@_compiled
+def _cap(h, y, diagonal):
+    """h_i ← min(h_i, 1/max(k'(p,p), Σ_{k≤i} y_k²)): no single row can overshoot."""
+    q = 0.0
+    for i in range(len(y)):
+        q += y[i] * y[i]
+        bound = max(diagonal, q)
+        if h[i] * bound > 1.0:
+            h[i] = 1.0 / bound
+
+
+@_compiled
+def plain_sweep(Y, G, eta, capped, limits):
+    """KHA, KHA/t, KHA/et over a block.
+
+    Parameters
+    ----------
+    Y : (r, m) projections at the block's start.  G : (m, m) K'[P, P].
+    eta : (m, r) gains.  capped : whether to cap them.
+    limits : (m,) the largest believable ‖y‖² of each pattern.
+
+    Returns
+    -------
+    T : (r, r), C : (r, m), and the step at which ‖y‖² passed its limit (or FINE).
+    """
+    r, m = Y.shape
+    T, C = np.eye(r), np.zeros((r, m))
+    y, h = np.empty(r), np.empty(r)
+    for s in range(m):
+        _project(T, Y, C, G, s, y)
+        if not np.sum(y * y) <= limits[s]:
+            return T, C, s
+        h[:] = eta[s]
+        if capped:
+            _cap(h, y, G[s, s])
+        _descend(T, y, h, r)
+        _descend(C, y, h, s)
+        C[:, s] = h * y
+    return T, C, FINE
+
+
+@_compiled
+def _advance_log_gains(rho, y, z, M, mu, max_step, max_rho):
+    """ρ ← ρ + µ diag(ΓK'Bᵀ) (eq. 16), with M = AK'Bᵀ: (ΓK'Bᵀ)_ii = y_i z_i − y_i Σ_{k≤i} y_k M_ki."""
+    for i in range(len(y)):
+        pull = z[i]
+        for k in range(i + 1):
+            pull -= y[k] * M[k, i]
+        change = mu * y[i] * pull
+        change = min(max(change, -max_step), max_step)
+        rho[i] = min(max(rho[i] + change, -max_rho), max_rho)
+
+
+@_compiled
+def _differentiate(A, B, y, z, h, xi, columns):
+    """(A, B) ← (UA, ξUB + VA), U = I − D lt(yyᵀ), V = −D[lt(yyᵀ) + ξ lt(zyᵀ + yzᵀ)], D = diag(h).
+
+    The parts of eqs. 15 and 21 that multiply from the left, by running sums of yA, zA and yB.
+    """
+    yA, zA, yB = np.zeros(columns), np.zeros(columns), np.zeros(columns)
+    for i in range(len(y)):
+        step_y, step_z = h[i] * y[i], xi * h[i] * z[i]
+        for j in range(columns):
+            a, b = A[i, j], B[i, j]
+            yA[j] += y[i] * a
+            zA[j] += z[i] * a
+            yB[j] += y[i] * b
+            A[i, j] = a - step_y * yA[j]
+            B[i, j] = (
+                xi * b - step_y * (yA[j] + xi * yB[j]) - step_z * yA[j] - xi * step_y * zA[j]
+            )
+
+
+@_compiled
+def _advance_products(N, M, y, z, h, xi, diagonal):
+    """N = AK'Aᵀ and M = AK'Bᵀ after the step.
+
+    A ← UA + u e_pᵀ, B ← VA + ξUB + v e_pᵀ with u = h∘y, v = h∘(y + ξz). Transposed, the map on the
+    right factor is the same running sum; the new column adds A k'_p = y and B k'_p = z.
+    """
+    r = len(y)
+    u, v = h * y, h * (y + xi * z)
+    right_N, right_M = N.T.copy(), M.T.copy()
+    _differentiate(right_N, right_M, y, z, h, xi, r)
+    left_N, left_M = right_N.T.copy(), right_M.T.copy()
+    _descend(left_N, y, h, r)
+    _descend(left_M, y, h, r)
+    moved_y, moved_z = y.copy().reshape(r, 1), z.copy().reshape(r, 1)
+    _differentiate(moved_y, moved_z, y, z, h, xi, 1)
+    for i in range(r):
+        for j in range(r):
+            N[i, j] = left_N[i, j] + moved_y[i, 0] * u[j] + u[i] * moved_y[j, 0] + diagonal * u[i] * u[j]
+            M[i, j] = left_M[i, j] + moved_y[i, 0] * v[j] + u[i] * moved_z[j, 0] + diagonal * u[i] * v[j]
+
+
+@_compiled
+def meta_sweep(YZ, G, eta, capped, limits, N, M, rho, mu, xi, max_step, max_rho):
+    """KHA-SMD over a block; A and B stacked, over the basis [A0; B0; E_P].
+
+    Parameters
+    ----------
+    YZ : (2r, m) projections of A and B.  G, eta, capped, limits : as in ``plain_sweep``.
+    N, M : (r, r) AK'Aᵀ and AK'Bᵀ at the block's start.  rho : (r,) log-gains.
+    mu, xi, max_step, max_rho : the rate, the memory, bounds on |Δρ| and |ρ|.
+
+    Returns
+    -------
+    T : (2r, 2r), C : (2r, m), the step that gave up (or FINE), and the new ρ.
+    """
+    r, m = YZ.shape[0] // 2, YZ.shape[1]
+    T, C = np.eye(2 * r), np.zeros((2 * r, m))
+    N, M, rho = N.copy(), M.copy(), rho.copy()
+    yz, h = np.empty(2 * r), np.empty(r)
+    for s in range(m):
+        _project(T, YZ, C, G, s, yz)
+        y, z = yz[:r], yz[r:]
+        if not (np.sum(y * y) <= limits[s] and np.isfinite(np.sum(z))):
+            return T, C, s, rho
+        _advance_log_gains(rho, y, z, M, mu, max_step, max_rho)
+        h[:] = eta[s] * np.exp(rho)
+        if capped:
+            _cap(h, y, G[s, s])
+        _differentiate(T[:r], T[r:], y, z, h, xi, 2 * r)
+        _differentiate(C[:r], C[r:], y, z, h, xi, s)
+        C[:r, s] = h * y
+        C[r:, s] = h * (y + xi * z)
+        _advance_products(N, M, y, z, h, xi, G[s, s])
+    return T, C, FINE, rho

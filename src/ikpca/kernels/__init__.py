@@ -1,0 +1,25 @@
+"""Kernels k(x, y). Each fills the tile it is given; none knows what the tile is for."""
+
+from ikpca.kernels.callables import Pairwise, Vectorised, vectorised
+from ikpca.kernels.choice import KERNEL_NAMES, RADIAL_NAMES, choose_kernel
+from ikpca.kernels.inner_products import Cosine, Linear, Polynomial, Sigmoid
+from ikpca.kernels.kernel import Floats, Kernel, Rows
+from ikpca.kernels.radial import Gaussian, Laplacian
+
+__all__ = [
+    "KERNEL_NAMES",
+    "RADIAL_NAMES",
+    "Cosine",
+    "Floats",
+    "Gaussian",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "Pairwise",
+    "Polynomial",
+    "Rows",
+    "Sigmoid",
+    "Vectorised",
+    "choose_kernel",
+    "vectorised",
+]

@@ -1,0 +1,95 @@
+"""Kernels written by users: one pair at a time, or a whole tile at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ikpca.errors import InvalidInput
+from ikpca.kernels.kernel import Floats, Rows
+
+__all__ = ["Pairwise", "Vectorised", "vectorised"]
+
+
+@dataclass(frozen=True)
+class Pairwise:
+    """A function of two vectors that returns a number, called for every pair."""
+
+    function: Callable[..., float]
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    takes_sparse = False
+
+    def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
+        """Write the tile, pair by pair."""
+        for i, x in enumerate(X):
+            for j, y in enumerate(Y):
+                out[i, j] = self.function(x, y, **self.params)
+
+    def diagonal(self, X: Rows) -> Floats:
+        """Return k(x, x)."""
+        return np.array([self.function(x, x, **self.params) for x in X], dtype=X.dtype)
+
+    def scratch_bytes(self, n_x: int, n_y: int, n_features: int, itemsize: int) -> int:
+        """One number at a time."""
+        return 0
+
+
+@dataclass(frozen=True)
+class Vectorised:
+    """A function of two blocks of rows that returns the matrix of kernel values."""
+
+    function: Callable[..., ArrayLike]
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    takes_sparse = True
+
+    def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
+        """Write the tile."""
+        values = np.asarray(self.function(X, Y, **self.params))
+        if values.shape != out.shape:
+            raise InvalidInput(
+                f"kernel {self.function!r} returned shape {values.shape} for {X.shape[0]} and "
+                f"{Y.shape[0]} rows: a vectorised kernel returns a matrix of shape {out.shape}; "
+                "drop the decorator if it takes one pair at a time."
+            )
+        out[...] = values
+
+    def diagonal(self, X: Rows) -> Floats:
+        """Return k(x, x), a row at a time."""
+        out = np.empty((1, 1), dtype=X.dtype)
+        values = np.empty(X.shape[0], dtype=X.dtype)
+        for i in range(X.shape[0]):
+            self.fill(X[i : i + 1], X[i : i + 1], out)
+            values[i] = out[0, 0]
+        return values
+
+    def scratch_bytes(self, n_x: int, n_y: int, n_features: int, itemsize: int) -> int:
+        """The matrix that the function returns."""
+        return n_x * n_y * 8
+
+    def __call__(self, x: ArrayLike, y: ArrayLike, **params: Any) -> float:
+        """One pair, so that the kernel also works where scikit-learn expects a callable."""
+        merged = {**self.params, **params}
+        return float(np.asarray(self.function(np.atleast_2d(x), np.atleast_2d(y), **merged))[0, 0])
+
+
+def vectorised(function: Callable[..., ArrayLike]) -> Vectorised:
+    """Mark ``function(X, Y) -> matrix`` as a kernel of whole blocks of rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca import KernelPCA, vectorised
+    >>> @vectorised
+    ... def quadratic(X, Y):
+    ...     return (X @ Y.T) ** 2
+    >>> X = np.random.default_rng(0).normal(size=(20, 3))
+    >>> KernelPCA(2, kernel=quadratic).fit_transform(X).shape
+    (20, 2)
+    """
+    return Vectorised(function)

@@ -1,0 +1,56 @@
+"""From scikit-learn's names and parameters to a kernel object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ikpca.errors import InvalidInput, refuse
+from ikpca.kernels.callables import Pairwise, Vectorised
+from ikpca.kernels.inner_products import Cosine, Linear, Polynomial, Sigmoid
+from ikpca.kernels.kernel import Kernel
+from ikpca.kernels.radial import Gaussian, Laplacian
+
+__all__ = ["KERNEL_NAMES", "RADIAL_NAMES", "choose_kernel"]
+
+_BUILDERS: dict[str, Callable[[float, float, float], Kernel]] = {
+    "linear": lambda gamma, degree, coef0: Linear(),
+    "poly": lambda gamma, degree, coef0: Polynomial(degree, gamma, coef0),
+    "polynomial": lambda gamma, degree, coef0: Polynomial(degree, gamma, coef0),
+    "rbf": lambda gamma, degree, coef0: Gaussian(gamma),
+    "sigmoid": lambda gamma, degree, coef0: Sigmoid(gamma, coef0),
+    "cosine": lambda gamma, degree, coef0: Cosine(),
+    "laplacian": lambda gamma, degree, coef0: Laplacian(gamma),
+}
+KERNEL_NAMES = tuple(_BUILDERS)
+RADIAL_NAMES = ("rbf", "laplacian")
+
+
+def choose_kernel(
+    kernel: object,
+    *,
+    gamma: float,
+    degree: float,
+    coef0: float,
+    params: Mapping[str, Any] | None = None,
+) -> Kernel:
+    """Return the kernel object for a name, a callable or a kernel object.
+
+    ``params`` goes to callables only, as in scikit-learn.
+    """
+    if isinstance(kernel, str):
+        if kernel not in _BUILDERS:
+            names = ", ".join([*KERNEL_NAMES, "precomputed"])
+            raise refuse("kernel", kernel, "is unknown", f"choose one of {names}, or pass a callable")
+        return _BUILDERS[kernel](gamma, degree, coef0)
+    if isinstance(kernel, Vectorised):
+        return replace(kernel, params={**kernel.params, **(params or {})})
+    if isinstance(kernel, Kernel):
+        return kernel
+    if callable(kernel):
+        return Pairwise(kernel, params or {})
+    raise InvalidInput(
+        f"kernel={kernel!r}: must be a name, a callable or a kernel object; "
+        f"choose one of {', '.join([*KERNEL_NAMES, 'precomputed'])}."
+    )

@@ -1,0 +1,32 @@
+"""The port: what a kernel k(x, y) must offer."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Floats", "Kernel", "Rows"]
+
+Floats: TypeAlias = NDArray[np.floating[Any]]
+#: Dense rows, or a scipy CSR matrix or array of rows (its type is Any to the checker).
+Rows: TypeAlias = Any
+
+
+@runtime_checkable
+class Kernel(Protocol):
+    """A kernel fills the tile it is given and never keeps it."""
+
+    @property
+    def takes_sparse(self) -> bool:
+        """Whether rows may come as CSR."""
+
+    def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
+        """Write k(x_i, y_j) into ``out[i, j]``."""
+
+    def diagonal(self, X: Rows) -> Floats:
+        """Return k(x_i, x_i) for every row."""
+
+    def scratch_bytes(self, n_x: int, n_y: int, n_features: int, itemsize: int) -> int:
+        """Bytes that ``fill`` allocates beside ``out``, at most, for dense rows."""

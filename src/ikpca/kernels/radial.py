@@ -1,0 +1,96 @@
+"""Kernels that are a function of a distance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from ikpca.kernels.inner_products import inner_products, squared_norms
+from ikpca.kernels.kernel import Floats, Rows
+
+__all__ = ["Gaussian", "Laplacian"]
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """k(x, y) = exp(−γ‖x − y‖²); the papers write γ = 1/(2σ²)."""
+
+    gamma: float = 1.0
+
+    takes_sparse = True
+
+    def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
+        """Write the tile: one product of folded operands, then one exp in place."""
+        if sparse.issparse(X) or sparse.issparse(Y):
+            self._fill_unfolded(X, Y, out)
+        else:
+            self._fill_folded(X, Y, out)
+
+    def diagonal(self, X: Rows) -> Floats:
+        """Return ones."""
+        return np.ones(X.shape[0], dtype=X.dtype)
+
+    def scratch_bytes(self, n_x: int, n_y: int, n_features: int, itemsize: int) -> int:
+        """Both operands, two columns wider."""
+        return (n_x + n_y) * (n_features + 2) * itemsize
+
+    def _fill_folded(self, X: Floats, Y: Floats, out: Floats) -> None:
+        """[2γx, −γ‖x‖², 1]·[y, 1, −γ‖y‖²] is the exponent, with no pass over the tile of its own.
+
+        A shift of the origin changes no distance; it keeps the norms small, and with them the
+        rounding of the difference, for data far from the origin.
+        """
+        origin = Y.mean(axis=0)
+        n_features = X.shape[1]
+        left = np.empty((X.shape[0], n_features + 2), dtype=out.dtype)
+        right = np.empty((Y.shape[0], n_features + 2), dtype=out.dtype)
+        np.subtract(X, origin, out=left[:, :-2])
+        np.subtract(Y, origin, out=right[:, :-2])
+        left[:, -2] = squared_norms(left[:, :-2]) * -self.gamma
+        right[:, -1] = squared_norms(right[:, :-2]) * -self.gamma
+        left[:, :-2] *= 2 * self.gamma
+        left[:, -1] = 1
+        right[:, -2] = 1
+        np.matmul(left, right.T, out=out)
+        # Rounding may leave a tiny positive exponent where x = y.
+        np.minimum(out, 0, out=out)
+        np.exp(out, out=out)
+
+    def _fill_unfolded(self, X: Rows, Y: Rows, out: Floats) -> None:
+        """CSR rows: subtracting an origin or adding columns would cost their sparsity."""
+        inner_products(X, Y, out)
+        out *= -2
+        out += squared_norms(X)[:, None]
+        out += squared_norms(Y)[None, :]
+        np.maximum(out, 0, out=out)
+        out *= -self.gamma
+        np.exp(out, out=out)
+
+
+@dataclass(frozen=True)
+class Laplacian:
+    """k(x, y) = exp(−γ‖x − y‖₁)."""
+
+    gamma: float = 1.0
+
+    takes_sparse = True
+
+    def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
+        """Write the tile."""
+        # Imported here: scikit-learn's distances know CSR, and only this kernel needs them.
+        from sklearn.metrics.pairwise import manhattan_distances
+
+        if sparse.issparse(X) != sparse.issparse(Y):
+            X, Y = sparse.csr_array(X), sparse.csr_array(Y)
+        np.multiply(manhattan_distances(X, Y), -self.gamma, out=out, casting="same_kind")
+        np.exp(out, out=out)
+
+    def diagonal(self, X: Rows) -> Floats:
+        """Return ones."""
+        return np.ones(X.shape[0], dtype=X.dtype)
+
+    def scratch_bytes(self, n_x: int, n_y: int, n_features: int, itemsize: int) -> int:
+        """Distances come in double precision, from double-precision operands."""
+        return n_x * n_y * 8 + (n_x + n_y) * n_features * 8

@@ -1,0 +1,18 @@
+"""The only driver loop, its clock, observers and outcomes."""
+
+from ikpca.loop.clock import Clock
+from ikpca.loop.driver import Observer, Solution, run
+from ikpca.loop.outcome import Outcome
+from ikpca.loop.reports import PassRecord, ProgressLines, StopAtChange, StopAtResidual
+
+__all__ = [
+    "Clock",
+    "Observer",
+    "Outcome",
+    "PassRecord",
+    "ProgressLines",
+    "Solution",
+    "StopAtChange",
+    "StopAtResidual",
+    "run",
+]

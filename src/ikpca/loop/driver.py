@@ -1,0 +1,59 @@
+"""The only driver loop: step, observers, stopping."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from ikpca.loop.outcome import Outcome
+
+__all__ = ["Observer", "Solution", "run"]
+
+State = TypeVar("State")
+State_contra = TypeVar("State_contra", contravariant=True)
+Report = TypeVar("Report")
+Report_contra = TypeVar("Report_contra", contravariant=True)
+
+
+class Observer(Protocol[State_contra, Report_contra]):
+    """Sees every finished step; a non-empty answer ends the run with that outcome."""
+
+    def see(self, state: State_contra, report: Report_contra) -> Outcome | None:
+        """Look at a finished step."""
+
+
+@dataclass(frozen=True)
+class Solution(Generic[State, Report]):
+    """The last state, how the run ended, and a report per step."""
+
+    state: State
+    outcome: Outcome
+    reports: list[Report]
+
+
+def run(
+    step: Callable[[State], tuple[State, Report, Outcome | None]],
+    state: State,
+    *,
+    max_steps: int,
+    observers: Sequence[Observer[Any, Any]] = (),
+) -> Solution[State, Report]:
+    """Step until an observer or the step itself names an outcome, or ``max_steps`` are done.
+
+    An interrupt ends the run with what the last finished step left; the step itself sees to it
+    that an unfinished one leaves no trace. The caller re-raises.
+    """
+    reports: list[Report] = []
+    try:
+        for _ in range(max_steps):
+            state, report, outcome = step(state)
+            reports.append(report)
+            # Every observer sees every step, also the last one.
+            answers = [outcome, *(observer.see(state, report) for observer in observers)]
+            ending = next((answer for answer in answers if answer is not None), None)
+            if ending is not None:
+                return Solution(state, ending, reports)
+    except KeyboardInterrupt:
+        return Solution(state, Outcome.INTERRUPTED, reports)
+    return Solution(state, Outcome.PASS_LIMIT, reports)

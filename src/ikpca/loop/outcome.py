@@ -1,0 +1,19 @@
+"""How a run ended, as a value with advice."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+__all__ = ["Outcome"]
+
+
+class Outcome(Enum):
+    """The value is a sentence for the reader."""
+
+    CONVERGED = "the residual is within tol"
+    SETTLED = "the solution changed by no more than change_tol in the last pass"
+    PASS_LIMIT = "max_iter passes are done; more passes or another solver come closer"
+    STOPPED = "an observer asked to stop"
+    INTERRUPTED = "interrupted; the last finished pass is kept"
+    DIVERGED = "no gain small enough was found; pass gain='auto' or check the scale of the kernel"
+    EXACT = "solved directly"

@@ -1,0 +1,88 @@
+"""What a reader is told of a pass, and the observers that any solver can use."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ikpca.loop.outcome import Outcome
+
+__all__ = ["PassRecord", "ProgressLines", "StopAtChange", "StopAtResidual"]
+
+
+@dataclass(frozen=True)
+class PassRecord:
+    """One pass over the data, as ``history_`` keeps it.
+
+    Parameters
+    ----------
+    number : int
+        Counts from 1.
+    seconds : float
+        Spent in this pass, observers excluded.
+    eigenvalues, residuals, gains : ndarray of shape (r,)
+        λ of K', ‖K'v − λv‖/λ₁, and the gains at the end of the pass.
+    entries : int
+        Entries of K evaluated since the start of the fit.
+    change : float
+        Squared distance in feature space between the components before and after the pass.
+    note : str
+        Empty, or what went wrong and what was done about it.
+    """
+
+    number: int
+    seconds: float
+    eigenvalues: NDArray[np.floating[Any]]
+    residuals: NDArray[np.floating[Any]]
+    gains: NDArray[np.floating[Any]]
+    entries: int
+    change: float
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class StopAtResidual:
+    """Stops when every relative residual is within ``tol``."""
+
+    tol: float
+
+    def see(self, state: object, report: PassRecord) -> Outcome | None:
+        """Compare the largest residual."""
+        small = float(report.residuals.max(initial=0.0)) <= self.tol
+        return Outcome.CONVERGED if small else None
+
+
+@dataclass(frozen=True)
+class StopAtChange:
+    """Kim 2003: stops when two consecutive solutions are closer than a threshold."""
+
+    tol: float
+
+    def see(self, state: object, report: PassRecord) -> Outcome | None:
+        """Compare the change of the last pass; a pass that was undone proves nothing."""
+        settled = report.change <= self.tol and not report.note
+        return Outcome.SETTLED if settled else None
+
+
+@dataclass(frozen=True)
+class ProgressLines:
+    """Writes a line per pass; what ``verbose`` switches on."""
+
+    name: str
+    max_steps: int
+    stream: TextIO | None = None
+
+    def see(self, state: object, report: PassRecord) -> Outcome | None:
+        """Write the line."""
+        residual = float(report.residuals.max(initial=0.0))
+        line = (
+            f"{self.name} pass {report.number}/{self.max_steps}: residual {residual:.2e}, "
+            f"change {report.change:.2e}, {report.seconds:.3f} s"
+        )
+        stream = sys.stderr if self.stream is None else self.stream
+        stream.write(line + (f" ({report.note})" if report.note else "") + "\n")
+        return None

@@ -1,0 +1,26 @@
+"""Kernel ridge regression from projections back to rows (Bakır, Weston, Schölkopf 2004)."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg
+
+from ikpca.gram import cross_gram, tiles
+from ikpca.kernels import Floats, Kernel
+
+__all__ = ["predict_rows", "ridge_coefficients"]
+
+
+def ridge_coefficients(kernel: Kernel, projections: Floats, X: Floats, alpha: float) -> Floats:
+    """Solve (K + αI) c = X, with K the kernel of the projections: scikit-learn's inverse."""
+    K = cross_gram(kernel, projections, projections)
+    K.flat[:: len(K) + 1] += alpha
+    return linalg.solve(K, X, assume_a="pos", overwrite_a=True)
+
+
+def predict_rows(kernel: Kernel, new: Floats, projections: Floats, coefficients: Floats) -> Floats:
+    """Rows in input space for new projections, a strip at a time."""
+    strips = [
+        cross_gram(kernel, new[strip], projections) @ coefficients for strip in tiles(len(new))
+    ]
+    return np.vstack(strips)

@@ -1,0 +1,7 @@
+"""What any solver may ask of a spectrum."""
+
+from ikpca.spectra.positivity import nonnegative_eigenvalues
+from ikpca.spectra.rayleigh_ritz import rayleigh_ritz
+from ikpca.spectra.signs import deterministic_signs
+
+__all__ = ["deterministic_signs", "nonnegative_eigenvalues", "rayleigh_ritz"]
