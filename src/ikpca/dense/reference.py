@@ -1,4 +1,4 @@
-"""The reference: eigendecomposition of the whole centred matrix. Shares no code with what it checks."""
+"""The reference: eigendecomposition of the whole K'. Shares no code with what it checks."""
 
 from __future__ import annotations
 

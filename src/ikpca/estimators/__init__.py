@@ -1,5 +1,6 @@
 """scikit-learn classes: validate, choose, delegate."""
 
+from ikpca.estimators.hebbian_pca import HebbianPCA
 from ikpca.estimators.kernel_pca import KernelPCA
 
-__all__ = ["KernelPCA"]
+__all__ = ["HebbianPCA", "KernelPCA"]

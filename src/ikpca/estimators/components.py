@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ikpca import dense
 from ikpca.engines import LocalStore
@@ -16,7 +17,7 @@ from ikpca.hebbian import Floats, HebbianOptions, HebbianSolution, solve
 from ikpca.loop import Observer, Outcome, PassRecord
 from ikpca.spectra import deterministic_signs, nonnegative_eigenvalues
 
-__all__ = ["Components", "dense_components", "hebbian_components"]
+__all__ = ["Components", "Watch", "dense_components", "hebbian_components"]
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Components:
     outcome: Outcome
     records: list[PassRecord]
 
-    def keep(self, chosen: Floats | slice) -> Components:
+    def keep(self, chosen: NDArray[np.bool_] | slice) -> Components:
         """Only some of the components."""
         return Components(
             self.coefficients[chosen],
@@ -70,7 +71,7 @@ Watch: TypeAlias = Callable[[Callable[[], Components]], Sequence[Observer[Any, A
 
 
 def dense_components(
-    source: GramSource, n_components: int | None, share: float | None
+    source: GramSource, n_components: int | None, share: float | None = None
 ) -> Components:
     """All of K, decomposed: ``n_components`` leading ones, or as many as hold ``share``."""
     begun = time.perf_counter()
@@ -109,8 +110,8 @@ def dense_components(
 
 def _count(components: Components, share: float) -> int:
     """The fewest components that hold more than ``share`` of the variance."""
-    held = np.cumsum(components.eigenvalues) / components.trace if components.trace > 0 else []
-    return int(np.searchsorted(held, share, side="right")) + 1
+    held = np.cumsum(components.eigenvalues)
+    return int(np.searchsorted(held, share * components.trace, side="right")) + 1
 
 
 def hebbian_components(

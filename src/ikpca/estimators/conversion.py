@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ikpca.errors import InvalidInput, refuse
 from ikpca.estimators.components import Components
+from ikpca.estimators.training import chosen_kernel
 from ikpca.gram import Centring
 from ikpca.loop import Outcome
 
@@ -36,9 +37,7 @@ def from_sklearn(cls: Any, fitted: Any) -> Any:
     check_is_fitted(fitted)
     model = cls(**{name: getattr(fitted, name) for name in _SHARED_PARAMETERS})
     _copy_attributes(fitted, model)
-    model._kernel = model._chosen_kernel(model.X_fit_)
-    for name, value in model._attributes(_components(fitted)).items():
-        setattr(model, name, value)
+    model._take(_components(fitted), chosen_kernel(model, model.X_fit_))
     return model
 
 
@@ -57,7 +56,7 @@ def to_sklearn(model: Any) -> Any:
     _copy_attributes(model, twin)
     twin.eigenvalues_ = model.eigenvalues_
     twin.eigenvectors_ = model.eigenvectors_
-    twin._centerer = _centerer(model._centring)
+    twin._centerer = _centerer(model._projector.centring)
     return twin
 
 

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.metrics.pairwise import euclidean_distances
 
 from ikpca.errors import refuse
+from ikpca.kernels import one_norm_distances
 
 __all__ = ["resolve_gamma"]
 
@@ -36,14 +38,12 @@ def _scale(X: Any) -> float:
 
 def _median(X: Any, kernel: Any, seed: int) -> float:
     """Gaussian with σ = median distance; for the Laplacian its scale is the median 1-norm."""
-    from sklearn.metrics import pairwise_distances
-
     n_samples = X.shape[0]
     chosen = np.arange(n_samples)
     if n_samples > _MEDIAN_ROWS:
         chosen = np.random.default_rng([seed, 2]).choice(n_samples, _MEDIAN_ROWS, replace=False)
-    metric = "manhattan" if kernel == "laplacian" else "euclidean"
-    distances = pairwise_distances(X[chosen], metric=metric)
+    rows = X[chosen]
+    distances = (one_norm_distances if kernel == "laplacian" else euclidean_distances)(rows, rows)
     middle = float(np.median(distances[np.triu_indices_from(distances, k=1)]))
     if middle == 0:
         return np.inf

@@ -2,44 +2,35 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from ikpca.errors import DivergenceWarning, InvalidInput, RankWarning, refuse
-from ikpca.estimators.callbacks import (
-    CallbackObserver,
-    CallbackSupport,
-    fit_context,
-    with_callbacks,
-)
-from ikpca.estimators.components import Components, dense_components, hebbian_components
+from ikpca.errors import InvalidInput
+from ikpca.estimators.advice import warn_of_divergence, warn_of_rank, warn_of_tolerance
+from ikpca.estimators.callbacks import CallbackSupport, fit_context, with_callbacks
+from ikpca.estimators.components import Components
 from ikpca.estimators.gamma import resolve_gamma
-from ikpca.estimators.parameters import check_init, check_kernel_pca, is_fraction
+from ikpca.estimators.observing import requested_observers
+from ikpca.estimators.parameters import check_kernel_pca
+from ikpca.estimators.solving import decompose, n_passes
 from ikpca.estimators.threads import limited_threads
-from ikpca.gram import ComputedGram, GramSource, PrecomputedGram, cross_gram, tiles
-from ikpca.hebbian import METHODS, HebbianOptions
-from ikpca.kernels import Floats, Kernel, choose_kernel
-from ikpca.loop import Observer, Outcome, ProgressLines, StopAtChange, StopAtResidual
+from ikpca.estimators.training import chosen_kernel, is_precomputed, training_rows
+from ikpca.gram import ComputedGram, GramSource, PrecomputedGram
+from ikpca.kernels import Floats, Kernel
+from ikpca.loop import Observer, Outcome
 from ikpca.preimages import predict_rows, ridge_coefficients
+from ikpca.spectra import Projector
 
 __all__ = ["KernelPCA"]
 
-_HEBBIAN_PASSES = 50
-#: Kernel values held at a time by ``transform``.
-_STRIP_ENTRIES = 4_000_000
 
-
-class KernelPCA(
-    CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):  # type: ignore[misc]
+class KernelPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""Kernel principal component analysis, exact or iterative.
 
     A drop-in for :class:`sklearn.decomposition.KernelPCA`: what means the same has the same name
@@ -180,7 +171,7 @@ class KernelPCA(
         meta_gain: Any = "auto",
         meta_decay: float = 0.99,
         log_gain_init: float = 0.0,
-        clock: str = "pattern",
+        clock: Any = "pattern",
         init: Any = "random",
         rayleigh_ritz: bool = True,
         block_size: Any = "auto",
@@ -256,9 +247,7 @@ class KernelPCA(
         -------
         ndarray of shape (n_rows, n_components)
         """
-        X = self._validated_rows(X)
-        strips = [self._project(X[strip])[0] for strip in self._strips(X)]
-        return np.vstack(strips)
+        return self._projector.project(self._validated_rows(X)) * self._scale
 
     def inverse_transform(self, X: Any) -> Floats:
         """Rows in input space for projections, by kernel ridge regression.
@@ -283,7 +272,7 @@ class KernelPCA(
                 f"X has {X.shape[1]} columns: the model has {n_components} components; "
                 "pass what transform returned."
             )
-        return predict_rows(self._kernel, X, self.X_transformed_fit_, self.dual_coef_)
+        return predict_rows(self._projector.kernel, X, self.X_transformed_fit_, self.dual_coef_)
 
     def explained_share(self, X: Any) -> float:
         """Share of the variance of rows that the components explain, about the training mean.
@@ -298,20 +287,12 @@ class KernelPCA(
         float
             1 − Σ‖Φ'(x) − WᵀWΦ'(x)‖² / Σ‖Φ'(x)‖²; at most 1.
         """
-        if self.kernel == "precomputed":
+        if is_precomputed(self):
             raise InvalidInput(
                 "kernel='precomputed': explained_share needs k(x, x) of new rows, which a kernel "
                 "matrix does not hold; fit on rows instead."
             )
-        X = self._validated_rows(X)
-        missing, total = 0.0, 0.0
-        for strip in self._strips(X):
-            projected, K_new = self._project(X[strip], scaled=False)
-            lengths = self._centring.diagonal(K_new, self._kernel.diagonal(X[strip]))
-            inner = np.einsum("ni,ij,nj->", projected, self._component_gram, projected)
-            missing += float(lengths.sum() - 2 * np.square(projected).sum() + inner)
-            total += float(lengths.sum())
-        return 1 - missing / total if total > 0 else 0.0
+        return self._projector.explained_share(self._validated_rows(X), self._projector.kernel)
 
     @classmethod
     def from_sklearn(cls, fitted: Any) -> Self:
@@ -329,44 +310,21 @@ class KernelPCA(
 
     def _fit(self, X: Any) -> None:
         check_kernel_pca(self)
-        if self.fit_inverse_transform and self.kernel == "precomputed":
-            raise ValueError(
-                "Cannot fit_inverse_transform with a precomputed kernel: the rows are not known; "
-                "pass rows and a kernel."
-            )
-        X = self._validated_training(X)
+        X = training_rows(self, X)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         self.gamma_ = resolve_gamma(self.gamma, X, self.kernel, seed)
-        kernel = self._chosen_kernel(X)
+        self.X_fit_ = X
+        kernel = chosen_kernel(self, X)
         source = PrecomputedGram(X) if kernel is None else ComputedGram(kernel, X)
-        self._kernel, self.X_fit_ = kernel, X
-        context = fit_context(self, self._passes())
+        context = fit_context(self, n_passes(self))
         with limited_threads(self.n_jobs):
-            components = self._decompose(source, seed, context)
-            for name, value in self._attributes(components).items():
-                setattr(self, name, value)
-            self._training_projections = (components.projections.T * self._scale).astype(X.dtype)
+            components = self._decompose(source, kernel, seed, context)
+            self._take(components, kernel)
             if self.fit_inverse_transform:
                 self._learn_inverse(X)
         if context is not None:
             context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict)
         self._tell(components)
-
-    def _validated_training(self, X: Any) -> Any:
-        X = validate_data(
-            self,
-            X,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            copy=self.copy_X,
-            ensure_min_samples=2,
-        )
-        if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
-            raise InvalidInput(
-                f"X has shape {X.shape}: a precomputed kernel matrix must be square; pass rows with "
-                "another kernel, or the kernel values of all pairs of training rows."
-            )
-        return X
 
     def _validated_rows(self, X: Any) -> Any:
         check_is_fitted(self)
@@ -374,78 +332,27 @@ class KernelPCA(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
         )
 
-    def _chosen_kernel(self, X: Any) -> Kernel | None:
-        if isinstance(self.kernel, str) and self.kernel == "precomputed":
-            return None
-        kernel = choose_kernel(
-            self.kernel,
-            gamma=self.gamma_,
-            degree=self.degree,
-            coef0=self.coef0,
-            params=self.kernel_params,
-        )
-        if sparse.issparse(X) and not kernel.takes_sparse:
-            raise refuse("kernel", self.kernel, "a kernel of one pair cannot take sparse rows",
-                         "pass X.toarray(), or a vectorised kernel")  # fmt: skip
-        if sparse.issparse(X) and self.fit_inverse_transform:
-            raise NotImplementedError(
-                "inverse_transform cannot be learned for sparse rows; pass X.toarray(), or "
-                "fit_inverse_transform=False."
+    def _decompose(
+        self, source: GramSource, kernel: Kernel | None, seed: int, context: Any
+    ) -> Components:
+        def watch(snapshot: Callable[[], Components]) -> Sequence[Observer[Any, Any]]:
+            return requested_observers(
+                self,
+                self.eigen_solver,
+                n_passes(self),
+                source.dtype,
+                context,
+                lambda: self._attributes(snapshot(), kernel),
             )
-        return kernel
 
-    def _passes(self) -> int:
-        if self.eigen_solver not in METHODS:
-            return 1
-        return _HEBBIAN_PASSES if self.max_iter is None else int(self.max_iter)
+        return decompose(self, source, seed, watch)
 
-    def _decompose(self, source: GramSource, seed: int, context: Any) -> Components:
-        wanted = self.n_components
-        share = wanted if is_fraction(wanted) else None
-        number = None if wanted is None or share else min(int(wanted), source.n_samples)
-        if self.eigen_solver not in METHODS:
-            components = dense_components(source, number, share)
-        else:
-            components = hebbian_components(
-                source,
-                number,
-                self._hebbian_options(number, source.n_samples),
-                seed,
-                watch=lambda snapshot: self._observers(source, snapshot, context),
-            )
-        if self.remove_zero_eig or wanted is None:
-            return components.keep(components.eigenvalues > 0)
-        return components
+    def _take(self, components: Components, kernel: Kernel | None) -> None:
+        for name, value in self._attributes(components, kernel).items():
+            setattr(self, name, value)
+        self._training_projections = components.projections.T * self._scale
 
-    def _hebbian_options(self, n_components: int, n_samples: int) -> HebbianOptions:
-        return HebbianOptions(
-            method=self.eigen_solver,
-            gain=self.gain,
-            meta_gain=self.meta_gain,
-            meta_decay=self.meta_decay,
-            log_gain_init=self.log_gain_init,
-            clock=self.clock,
-            init=check_init(self.init, ("random", "sparse"), (n_components, n_samples)),
-            rayleigh_ritz=self.rayleigh_ritz,
-            block_size=self.block_size,
-            max_iter=self._passes(),
-        )
-
-    def _observers(
-        self, source: GramSource, snapshot: Callable[[], Components], context: Any
-    ) -> Sequence[Observer[Any, Any]]:
-        observers: list[Observer[Any, Any]] = []
-        if self.verbose:
-            observers.append(ProgressLines(self.eigen_solver, self._passes()))
-        if context is not None:
-            attributes = lambda: self._attributes(snapshot())  # noqa: E731
-            observers.append(CallbackObserver(self, context, attributes))
-        if self.change_tol is not None:
-            observers.append(StopAtChange(self.change_tol))
-        tol = max(float(self.tol), float(np.finfo(source.dtype).eps))
-        return [*observers, StopAtResidual(tol)]
-
-    def _attributes(self, components: Components) -> dict[str, Any]:
+    def _attributes(self, components: Components, kernel: Kernel | None) -> dict[str, Any]:
         """Fitted attributes from components, finished or of the moment."""
         eigenvalues = components.eigenvalues
         spread = np.sqrt(eigenvalues / (components.projections.shape[1] - 1))
@@ -459,70 +366,33 @@ class KernelPCA(
             "history_": components.records,
             "n_iter_": len(components.records),
             "outcome_": components.outcome,
-            "_centring": components.centring,
-            "_component_gram": components.coefficients @ components.projections.T,
+            "_projector": Projector(
+                kernel,
+                self.X_fit_,
+                components.centring,
+                components.coefficients,
+                components.coefficients @ components.projections.T,
+            ),
             "_scale": whitening if self.whiten else np.ones_like(eigenvalues),
         }
 
     def _learn_inverse(self, X: Floats) -> None:
         self.X_transformed_fit_ = self._training_projections
-        self.dual_coef_ = ridge_coefficients(self._kernel, self.X_transformed_fit_, X, self.alpha)
+        self.dual_coef_ = ridge_coefficients(
+            self._projector.kernel, self.X_transformed_fit_, X, self.alpha
+        )
 
     def _tell(self, components: Components) -> None:
-        """One warning for each thing a user should know, and the interrupt if there was one."""
         if components.outcome is Outcome.INTERRUPTED:
             raise KeyboardInterrupt
-        if self.gain != "auto" and any(record.note for record in components.records):
-            last = next(record for record in reversed(components.records) if record.note)
-            warnings.warn(
-                f"gain={self.gain!r} was too large: pass {last.number}: {last.note}; "
-                "pass gain='auto' or a smaller number. history_ has the details.",
-                DivergenceWarning,
-                stacklevel=4,
-            )
-        self._tell_rank(components)
-        asked = self.tol > 0 or self.change_tol is not None
-        if asked and components.outcome is Outcome.PASS_LIMIT:
-            residual = float(components.records[-1].residuals.max())
-            warnings.warn(
-                f"max_iter={self._passes()} passes did not reach tol={self.tol!r} (the largest "
-                f"relative residual is {residual:.2g}); raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-
-    def _tell_rank(self, components: Components) -> None:
-        if not components.eigenvalues.any():
-            text = (
-                "the kernel has no variance on these rows: all components are zero; check that "
-                "rows differ and that gamma fits their scale."
-            )
-        elif components.rank < len(components.eigenvalues):
-            text = (
-                f"n_components={self.n_components!r} exceeds the numerical rank {components.rank} "
-                "of the centred kernel matrix: the other components are zero; ask for fewer, or "
-                "set remove_zero_eig=True."
-            )
-        else:
-            return
-        warnings.warn(text, RankWarning, stacklevel=5)
-
-    def _strips(self, X: Any) -> Any:
-        return tiles(X.shape[0], max(1, _STRIP_ENTRIES // len(self._centring.column_means)))
-
-    def _project(self, X: Any, scaled: bool = True) -> tuple[Floats, Floats]:
-        """Projections of a strip of rows, and the kernel values they came from."""
-        if self._kernel is None:
-            K_new = X.toarray() if sparse.issparse(X) else X
-        else:
-            K_new = cross_gram(self._kernel, X, self.X_fit_)
-        projected = self._centring.project(K_new, self.coefficients_)
-        return projected * self._scale if scaled else projected, K_new
+        warn_of_divergence(self.gain, components.records)
+        warn_of_rank(self.n_components, len(components.eigenvalues), components.rank)
+        warn_of_tolerance(self, components.outcome, components.records)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        tags.input_tags.sparse = not self.fit_inverse_transform
+        tags.input_tags.pairwise = is_precomputed(self)
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 

@@ -94,10 +94,14 @@ def check_kernel_pca(model: Any) -> None:
     for flag in flags:
         check_choice(flag, getattr(model, flag), (True, False))
     if model.n_jobs is not None:
-        check_number("n_jobs", model.n_jobs, "must be an integer or None", "pass None", integer=True)
+        check_number(
+            "n_jobs", model.n_jobs, "must be an integer or None", "pass None", integer=True
+        )
         if model.n_jobs == 0:
             raise refuse("n_jobs", 0, "has no meaning", "pass None, a count of threads, or -1")
-    check_number("verbose", model.verbose, "must be 0, 1 or more", "pass 0 or 1", low=0, integer=True)
+    check_number(
+        "verbose", model.verbose, "must be 0, 1 or more", "pass 0 or 1", low=0, integer=True
+    )
 
 
 def _check_components(model: Any) -> None:
@@ -112,7 +116,7 @@ def _check_components(model: Any) -> None:
         raise refuse("n_components", wanted, "as a share of the variance must lie in (0, 1)",
                      "pass an integer for a number of components")  # fmt: skip
     if solver in METHODS and (wanted is None or is_fraction(wanted)):
-        raise refuse("n_components", wanted, f"eigen_solver={solver!r} needs a number of components",
+        raise refuse("n_components", wanted, f"eigen_solver={solver!r} needs a number",
                      "pass an integer, or eigen_solver='dense'")  # fmt: skip
 
 
@@ -124,7 +128,9 @@ def _check_kernel_parameters(model: Any) -> None:
             raise refuse("gamma", gamma, f"is for kernels of a distance, and kernel={kernel!r}",
                          "pass a number or 'scale'")  # fmt: skip
     elif gamma is not None:
-        check_number("gamma", gamma, "must not be negative", "pass None, 'scale' or 'median'", low=0)
+        check_number(
+            "gamma", gamma, "must not be negative", "pass None, 'scale' or 'median'", low=0
+        )
     check_number("degree", model.degree, "must not be negative", "pass 2 or 3", low=0)
     check_number("coef0", model.coef0, "must be a finite number", "pass 1")
     check_number("alpha", model.alpha, "must not be negative", "pass 1.0", low=0)

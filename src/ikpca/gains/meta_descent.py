@@ -1,4 +1,4 @@
-"""Stochastic meta-descent: log-gains that learn while the components do (Günter 2006, section 4)."""
+"""Stochastic meta-descent: log-gains that learn beside the components (Günter 2006, section 4)."""
 
 from __future__ import annotations
 

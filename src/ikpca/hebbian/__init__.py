@@ -1,10 +1,12 @@
 """The Kernel Hebbian family (Kim 2003; Günter 2006): rule, exact block sweep, passes."""
 
+from ikpca.hebbian.options import HebbianOptions
 from ikpca.hebbian.presets import METHODS
 from ikpca.hebbian.rule import hebbian_step, meta_step
-from ikpca.hebbian.options import HebbianOptions
+from ikpca.hebbian.settings import safety_for
 from ikpca.hebbian.solve import HebbianSolution, iterate, solve
 from ikpca.hebbian.store import CoefficientStore, Floats, Indices
+from ikpca.hebbian.stream import StreamState, stream_batch
 
 __all__ = [
     "METHODS",
@@ -13,8 +15,11 @@ __all__ = [
     "HebbianOptions",
     "HebbianSolution",
     "Indices",
+    "StreamState",
     "hebbian_step",
     "iterate",
     "meta_step",
+    "safety_for",
     "solve",
+    "stream_batch",
 ]

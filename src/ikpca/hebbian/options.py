@@ -7,7 +7,7 @@ from typing import Literal
 
 from ikpca.gains import Gain
 from ikpca.hebbian.presets import automatic_gain, automatic_meta_rate, paper_gain
-from ikpca.hebbian.settings import AUTOMATIC, MANUAL, Settings
+from ikpca.hebbian.settings import Settings, safety_for
 from ikpca.hebbian.store import CoefficientStore, Floats
 from ikpca.loop import Clock
 
@@ -71,7 +71,7 @@ class HebbianOptions:
             n_components=n_components,
             gain=self._gain(store.mean_diagonal),
             clock=Clock(store.n_samples, self.clock),
-            safety=AUTOMATIC if self.automatic else MANUAL,
+            safety=safety_for(automatic=self.automatic),
             seed=seed,
             mean_diagonal=store.mean_diagonal,
             block_size=self._block_size(store.n_samples),

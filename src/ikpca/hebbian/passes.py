@@ -95,8 +95,8 @@ class HebbianPass:
             r = self.settings.n_components
             inner = self.store.gram(1)
             T, C, failed, log_gains = sweep.meta_sweep(
-                Y, G, eta, safety.cap, limits, inner[:r, :r].copy(), inner[:r, r:].copy(), log_gains,
-                meta.rate, meta.memory, meta.max_log_step, meta.max_log_gain,
+                Y, G, eta, safety.cap, limits, inner[:r, :r].copy(), inner[:r, r:].copy(),
+                log_gains, meta.rate, meta.memory, meta.max_log_step, meta.max_log_gain,
             )  # fmt: skip
         if failed != sweep.FINE or not (np.isfinite(T).all() and np.isfinite(C).all()):
             raise _TooFar("a step left the unit ball")
@@ -191,9 +191,7 @@ def current_spectrum(store: CoefficientStore, n_components: int) -> Floats:
 
 
 def _ratio(numerator: Floats, denominator: Floats) -> Floats:
-    return np.divide(
-        numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0
-    )
+    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)
 
 
 def estimate_eigenvalues(store: CoefficientStore, settings: Settings) -> Floats:

@@ -1,4 +1,4 @@
-"""The papers' update for one pattern, in their letters. Slow, plain, and the oracle for ``sweep``."""
+"""The papers' update for one pattern, in their letters: slow, plain, the oracle for ``sweep``."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from ikpca.gains import Gain, MetaDescent
 from ikpca.hebbian.store import Floats, Indices
 from ikpca.loop import Clock
 
-__all__ = ["AUTOMATIC", "MANUAL", "HebbianState", "Safety", "Settings"]
+__all__ = ["AUTOMATIC", "MANUAL", "HebbianState", "Safety", "Settings", "safety_for"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,11 @@ class Safety:
 AUTOMATIC = Safety(cap=True, alarm=False, guard=True, backoff=0.25, repeat=False)
 #: A user's own gain: the papers' steps, untouched until they fail.
 MANUAL = Safety(cap=False, alarm=True, guard=False, backoff=0.5, repeat=True)
+
+
+def safety_for(*, automatic: bool) -> Safety:
+    """The rules for the library's own gains, or for a user's."""
+    return AUTOMATIC if automatic else MANUAL
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ def plain_sweep(Y, G, eta, capped, limits):
 
 @_compiled
 def _advance_log_gains(rho, y, z, M, mu, max_step, max_rho):
-    """ρ ← ρ + µ diag(ΓK'Bᵀ) (eq. 16), with M = AK'Bᵀ: (ΓK'Bᵀ)_ii = y_i z_i − y_i Σ_{k≤i} y_k M_ki."""
+    """ρ ← ρ + µ diag(ΓK'Bᵀ) (eq. 16); with M = AK'Bᵀ the i-th is y_i(z_i − Σ_{k≤i} y_k M_ki)."""
     for i in range(len(y)):
         pull = z[i]
         for k in range(i + 1):
@@ -113,9 +113,7 @@ def _differentiate(A, B, y, z, h, xi, columns):
             zA[j] += z[i] * a
             yB[j] += y[i] * b
             A[i, j] = a - step_y * yA[j]
-            B[i, j] = (
-                xi * b - step_y * (yA[j] + xi * yB[j]) - step_z * yA[j] - xi * step_y * zA[j]
-            )
+            B[i, j] = xi * b - step_y * (yA[j] + xi * yB[j]) - step_z * yA[j] - xi * step_y * zA[j]
 
 
 @_compiled
@@ -136,8 +134,12 @@ def _advance_products(N, M, y, z, h, xi, diagonal):
     _differentiate(moved_y, moved_z, y, z, h, xi, 1)
     for i in range(r):
         for j in range(r):
-            N[i, j] = left_N[i, j] + moved_y[i, 0] * u[j] + u[i] * moved_y[j, 0] + diagonal * u[i] * u[j]
-            M[i, j] = left_M[i, j] + moved_y[i, 0] * v[j] + u[i] * moved_z[j, 0] + diagonal * u[i] * v[j]
+            N[i, j] = (
+                left_N[i, j] + moved_y[i, 0] * u[j] + u[i] * moved_y[j, 0] + diagonal * u[i] * u[j]
+            )
+            M[i, j] = (
+                left_M[i, j] + moved_y[i, 0] * v[j] + u[i] * moved_z[j, 0] + diagonal * u[i] * v[j]
+            )
 
 
 @_compiled

@@ -4,7 +4,7 @@ from ikpca.kernels.callables import Pairwise, Vectorised, vectorised
 from ikpca.kernels.choice import KERNEL_NAMES, RADIAL_NAMES, choose_kernel
 from ikpca.kernels.inner_products import Cosine, Linear, Polynomial, Sigmoid
 from ikpca.kernels.kernel import Floats, Kernel, Rows
-from ikpca.kernels.radial import Gaussian, Laplacian
+from ikpca.kernels.radial import Gaussian, Laplacian, one_norm_distances
 
 __all__ = [
     "KERNEL_NAMES",
@@ -21,5 +21,6 @@ __all__ = [
     "Sigmoid",
     "Vectorised",
     "choose_kernel",
+    "one_norm_distances",
     "vectorised",
 ]

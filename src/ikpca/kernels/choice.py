@@ -42,7 +42,9 @@ def choose_kernel(
     if isinstance(kernel, str):
         if kernel not in _BUILDERS:
             names = ", ".join([*KERNEL_NAMES, "precomputed"])
-            raise refuse("kernel", kernel, "is unknown", f"choose one of {names}, or pass a callable")
+            raise refuse(
+                "kernel", kernel, "is unknown", f"choose one of {names}, or pass a callable"
+            )
         return _BUILDERS[kernel](gamma, degree, coef0)
     if isinstance(kernel, Vectorised):
         return replace(kernel, params={**kernel.params, **(params or {})})

@@ -10,7 +10,7 @@ from scipy import sparse
 from ikpca.kernels.inner_products import inner_products, squared_norms
 from ikpca.kernels.kernel import Floats, Rows
 
-__all__ = ["Gaussian", "Laplacian"]
+__all__ = ["Gaussian", "Laplacian", "one_norm_distances"]
 
 
 @dataclass(frozen=True)
@@ -79,12 +79,7 @@ class Laplacian:
 
     def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
         """Write the tile."""
-        # Imported here: scikit-learn's distances know CSR, and only this kernel needs them.
-        from sklearn.metrics.pairwise import manhattan_distances
-
-        if sparse.issparse(X) != sparse.issparse(Y):
-            X, Y = sparse.csr_array(X), sparse.csr_array(Y)
-        np.multiply(manhattan_distances(X, Y), -self.gamma, out=out, casting="same_kind")
+        np.multiply(one_norm_distances(X, Y), -self.gamma, out=out, casting="same_kind")
         np.exp(out, out=out)
 
     def diagonal(self, X: Rows) -> Floats:
@@ -94,3 +89,20 @@ class Laplacian:
     def scratch_bytes(self, n_x: int, n_y: int, n_features: int, itemsize: int) -> int:
         """Distances come in double precision, from double-precision operands."""
         return n_x * n_y * 8 + (n_x + n_y) * n_features * 8
+
+
+def one_norm_distances(X: Rows, Y: Rows) -> Floats:
+    """‖x_i − y_j‖₁, for dense and CSR rows in any mixture."""
+    # Imported here: scikit-learn's distances know CSR, and only this kernel needs them.
+    from sklearn.metrics.pairwise import manhattan_distances
+
+    if sparse.issparse(X) or sparse.issparse(Y):
+        X, Y = _short_indices(X), _short_indices(Y)
+    return manhattan_distances(X, Y)
+
+
+def _short_indices(X: Rows) -> Rows:
+    """A CSR array with 32-bit indices, the only kind that scikit-learn's distances take."""
+    X = sparse.csr_array(X)
+    indices, starts = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    return sparse.csr_array((X.data, indices, starts), shape=X.shape)

@@ -1,0 +1,61 @@
+"""What a user should know after a fit: one warning for each thing, with its remedy."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from sklearn.exceptions import ConvergenceWarning
+
+from ikpca.errors import DivergenceWarning, RankWarning
+from ikpca.loop import Outcome, PassRecord
+
+__all__ = ["warn_of_divergence", "warn_of_rank", "warn_of_tolerance"]
+
+#: From the helper up to the line of the user that called ``fit``.
+_CALLER = 5
+
+
+def warn_of_divergence(gain: Any, records: list[PassRecord]) -> None:
+    """Tell of undone passes, unless the gain was the library's own choice."""
+    troubled = [record for record in records if record.note]
+    if troubled and not isinstance(gain, str):
+        last = troubled[-1]
+        warnings.warn(
+            f"gain={gain!r} was too large in {len(troubled)} of {len(records)} passes, the last "
+            f"time in pass {last.number}: {last.note}; pass gain='auto' or a smaller number. "
+            "history_ has the details.",
+            DivergenceWarning,
+            stacklevel=_CALLER,
+        )
+
+
+def warn_of_rank(wanted: Any, found: int, rank: int) -> None:
+    """Tell of components that are zero."""
+    if rank == 0:
+        text = (
+            "the kernel has no variance on these rows: all components are zero; check that rows "
+            "differ and that gamma fits their scale."
+        )
+    elif rank < found:
+        text = (
+            f"n_components={wanted!r} exceeds the numerical rank {rank} of the centred kernel "
+            "matrix: the other components are zero; ask for fewer, or set remove_zero_eig=True."
+        )
+    else:
+        return
+    warnings.warn(text, RankWarning, stacklevel=_CALLER)
+
+
+def warn_of_tolerance(model: Any, outcome: Outcome, records: list[PassRecord]) -> None:
+    """Tell that passes ran out before an accuracy that was asked for."""
+    asked = model.tol > 0 or model.change_tol is not None
+    if asked and outcome is Outcome.PASS_LIMIT:
+        residual = float(records[-1].residuals.max())
+        warnings.warn(
+            f"max_iter={len(records)} passes did not reach tol={model.tol!r}, "
+            f"change_tol={model.change_tol!r} (the largest relative residual is {residual:.2g}); "
+            "raise max_iter, or ask for less.",
+            ConvergenceWarning,
+            stacklevel=_CALLER,
+        )

@@ -1,0 +1,364 @@
+"""``HebbianPCA``: Sanger's generalised Hebbian algorithm on explicit features."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from ikpca.engines import FeatureStore
+from ikpca.errors import DivergenceWarning, InvalidInput, refuse
+from ikpca.estimators.advice import warn_of_divergence, warn_of_tolerance
+from ikpca.estimators.callbacks import CallbackSupport, fit_context, with_callbacks
+from ikpca.estimators.observing import requested_observers
+from ikpca.estimators.parameters import check_choice, check_gain, check_init, check_number
+from ikpca.estimators.threads import limited_threads
+from ikpca.gains import Gain, MetaDescent, constant, inverse_time, reciprocal_eigenvalues
+from ikpca.hebbian import Floats, HebbianOptions, StreamState, iterate, safety_for, stream_batch
+from ikpca.loop import Outcome
+from ikpca.spectra import deterministic_signs
+
+__all__ = ["HebbianPCA"]
+
+#: Rows over which the gain of a stream stays near its first value, at least.
+_HORIZON = 100
+
+
+class HebbianPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Linear PCA by Sanger's rule, on a data set in passes or on a stream in batches.
+
+    W ← W + η[y xᵀ − lt(yyᵀ)W] for centred rows x and y = Wx (Kim 2003, eq. 1): what the kernel
+    Hebbian algorithm is with a linear kernel, at a cost of N per row in place of l.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        None: as many as rows or features allow.
+    gain : "auto", float or gain object, default="auto"
+        "auto" steps reciprocally to eigenvalue and time; a number is Sanger's constant η.
+    clock : {"pattern", "pass"}, default="pattern"
+        Whether 1/t gains decay at every row or once per pass.
+    init : "random" or ndarray of shape (n_components, n_features), default="random"
+        Where W starts.
+    rayleigh_ritz : bool, default=True
+        End every pass of ``fit`` with a Rayleigh–Ritz step; Sanger's rule has none.
+    block_size : int or "auto", default="auto"
+        Rows per block; changes the speed, not the result.
+    tol : float, default=0
+        Stop when ‖Cw − λw‖/λ₁ is no larger for any component; 0 is machine precision.
+    change_tol : float, default=None
+        Stop when a pass moved the components by a squared distance of no more than this.
+    max_iter : int, default=50
+        Passes of ``fit``.
+    whiten : bool, default=False
+        Scale projections to unit variance.
+    random_state : int, RandomState or None, default=None
+        Of the start and the order of rows.
+    n_jobs : int, default=None
+        Threads of the matrix products; None leaves the library's own number.
+    verbose : int, default=0
+        1 writes a line per pass to standard error.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+    mean_ : ndarray of shape (n_features,)
+    explained_variance_, explained_variance_ratio_ : ndarray of shape (n_components,)
+    n_samples_seen_ : int
+    n_components_, n_iter_ : int
+    history_ : list of PassRecord
+        One per pass of ``fit``.
+    outcome_ : Outcome
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+
+    See Also
+    --------
+    sklearn.decomposition.IncrementalPCA : Exact up to truncation, in batches.
+    KernelPCA : The same rule in feature space.
+
+    References
+    ----------
+    T. D. Sanger, Optimal unsupervised learning in a single-layer linear feedforward neural
+    network, Neural Networks 2, 1989.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from ikpca import HebbianPCA
+    >>> X = load_digits().data
+    >>> HebbianPCA(4, random_state=0).fit_transform(X).shape
+    (1797, 4)
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        gain: Any = "auto",
+        clock: Any = "pattern",
+        init: Any = "random",
+        rayleigh_ritz: bool = True,
+        block_size: Any = "auto",
+        tol: float = 0,
+        change_tol: float | None = None,
+        max_iter: int = 50,
+        whiten: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.gain = gain
+        self.clock = clock
+        self.init = init
+        self.rayleigh_ritz = rayleigh_ritz
+        self.block_size = block_size
+        self.tol = tol
+        self.change_tol = change_tol
+        self.max_iter = max_iter
+        self.whiten = whiten
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from all rows, in passes of random order.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : Ignored
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        X = self._validated(X, reset=True, ensure_min_samples=2)
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        W = self._first_components(X.shape, seed).astype(X.dtype)
+        mean = X.mean(axis=0)
+        context = fit_context(self, int(self.max_iter))
+        with limited_threads(self.n_jobs):
+            store = FeatureStore(X - mean, W)
+            outcome, records = self._iterate(store, len(W), seed, context, mean)
+        self._take(store, mean)
+        self.outcome_, self.history_, self.n_iter_ = outcome, records, len(records)
+        if context is not None:
+            context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict)
+        self._tell()
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from one batch of rows, once, in their order.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+        y : Ignored
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        first = not hasattr(self, "_stream")
+        X = self._validated(X, reset=first)
+        if first:
+            self._stream = self._first_stream(X)
+        safety = safety_for(automatic=isinstance(self.gain, str))
+        with limited_threads(self.n_jobs):
+            self._stream, undone = stream_batch(self._stream, X, self._stream_gain(), safety)
+        self._take_stream()
+        if undone and not isinstance(self.gain, str):
+            warnings.warn(
+                f"gain={self.gain!r} was too large: {undone} times the batch was undone and "
+                "repeated with half of it; pass gain='auto' or a smaller number.",
+                DivergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def transform(self, X: Any) -> Floats:
+        """Project rows on the components.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_components)
+        """
+        check_is_fitted(self, "components_")
+        X = self._validated(X, reset=False)
+        return ((X - self.mean_) @ self.components_.T) * self._scale
+
+    def inverse_transform(self, X: Any) -> Floats:
+        """Rows for projections: the mean plus a sum of components.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_components)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features)
+        """
+        check_is_fitted(self, "components_")
+        X = check_array(X, dtype=[np.float64, np.float32])
+        if X.shape[1] != len(self.components_):
+            raise InvalidInput(
+                f"X has {X.shape[1]} columns: the model has {len(self.components_)} components; "
+                "pass what transform returned."
+            )
+        unscaled = np.divide(X, self._scale, out=np.zeros_like(X), where=self._scale > 0)
+        return unscaled @ self.components_ + self.mean_
+
+    def _check_parameters(self) -> None:
+        if self.n_components is not None:
+            check_number("n_components", self.n_components, "must be a positive integer or None",
+                         "pass None for all", low=1, integer=True)  # fmt: skip
+        check_gain(self.gain)
+        if isinstance(self.gain, MetaDescent):
+            raise refuse("gain", self.gain, "meta-descent is for kernels",
+                         "pass the gain inside it")  # fmt: skip
+        check_choice("clock", self.clock, ("pattern", "pass"))
+        if self.block_size != "auto":
+            check_number("block_size", self.block_size, "must be 'auto' or a positive integer",
+                         "pass 'auto'", low=1, integer=True)  # fmt: skip
+        check_number("tol", self.tol, "must not be negative", "pass 0", low=0)
+        if self.change_tol is not None:
+            check_number("change_tol", self.change_tol, "must not be negative", "pass None", low=0)
+        check_number("max_iter", self.max_iter, "must be a positive integer", "pass 50",
+                     low=1, integer=True)  # fmt: skip
+        for flag in ("rayleigh_ritz", "whiten"):
+            check_choice(flag, getattr(self, flag), (True, False))
+
+    def _validated(self, X: Any, *, reset: bool, ensure_min_samples: int = 1) -> Floats:
+        return validate_data(
+            self,
+            X,
+            dtype=[np.float64, np.float32],
+            reset=reset,
+            ensure_min_samples=ensure_min_samples,
+        )
+
+    def _first_components(self, shape: tuple[int, int], seed: int) -> Floats:
+        n_features = shape[1]
+        number = min(shape) if self.n_components is None else int(self.n_components)
+        if number > n_features:
+            raise refuse("n_components", number, f"X has {n_features} features",
+                         f"ask for at most {n_features}")  # fmt: skip
+        init = check_init(self.init, ("random",), (number, n_features))
+        if not isinstance(init, str):
+            return init
+        rng = np.random.default_rng([seed, 0])
+        return rng.normal(scale=np.sqrt(1 / (number * n_features)), size=(number, n_features))
+
+    def _iterate(
+        self, store: FeatureStore, number: int, seed: int, context: Any, mean: Floats
+    ) -> Any:
+        options = HebbianOptions(
+            method="kha/et" if isinstance(self.gain, str) else "kha",
+            gain=self.gain,
+            clock=self.clock,
+            # The store holds the start already; an array is taken as it is.
+            init=np.empty((0, 0)),
+            rayleigh_ritz=self.rayleigh_ritz,
+            block_size=self.block_size,
+            max_iter=int(self.max_iter),
+        )
+        observers = requested_observers(
+            self,
+            "gha",
+            int(self.max_iter),
+            store.dtype,
+            context,
+            lambda: self._attributes(store, mean),
+        )
+        return iterate(store, number, options, seed=seed, observers=observers, estimate="quotients")
+
+    def _take(self, store: FeatureStore, mean: Floats) -> None:
+        for name, value in self._attributes(store, mean).items():
+            setattr(self, name, value)
+        # A fit starts afresh; a stream that follows it goes on from its components.
+        self._stream = StreamState(
+            components=self.components_,
+            mean=self.mean_,
+            seen=store.n_samples,
+            variances=self.explained_variance_ * (store.n_samples - 1) / store.n_samples,
+            total_variance=store.mean_diagonal,
+            horizon=max(store.n_samples, _HORIZON),
+        )
+
+    def _attributes(self, store: FeatureStore, mean: Floats) -> dict[str, Any]:
+        W, projections = store.read()
+        W = W * deterministic_signs(W)[:, None]
+        variances = np.square(projections).sum(axis=1, dtype=np.float64) / (store.n_samples - 1)
+        total = store.mean_diagonal * store.n_samples / (store.n_samples - 1)
+        return self._described(W, mean, variances, total, store.n_samples)
+
+    def _first_stream(self, X: Floats) -> StreamState:
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        W = self._first_components(X.shape, seed)
+        if isinstance(self.init, str):
+            W = np.linalg.qr(W.T)[0].T
+        nothing = np.zeros(len(W))
+        horizon = max(len(X), _HORIZON)
+        return StreamState(W.astype(X.dtype), np.zeros_like(X[0]), 0, nothing, 0.0, horizon)
+
+    def _stream_gain(self) -> Gain:
+        if isinstance(self.gain, str):
+            return 2.0 * inverse_time() * reciprocal_eigenvalues(with_norm=False)
+        return self.gain if isinstance(self.gain, Gain) else constant(self.gain)
+
+    def _take_stream(self) -> None:
+        stream = self._stream
+        unbiased = stream.seen / max(stream.seen - 1, 1)
+        attributes = self._described(
+            stream.components,
+            stream.mean,
+            stream.variances * unbiased,
+            stream.total_variance * unbiased,
+            stream.seen,
+        )
+        for name, value in attributes.items():
+            setattr(self, name, value)
+
+    def _described(
+        self, W: Floats, mean: Floats, variances: Floats, total: float, seen: int
+    ) -> dict[str, Any]:
+        spread = np.sqrt(variances)
+        whitening = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
+        variances = variances.astype(W.dtype)
+        return {
+            "components_": W,
+            "mean_": mean,
+            "explained_variance_": variances,
+            "explained_variance_ratio_": variances / total if total > 0 else 0 * variances,
+            "n_components_": len(W),
+            "n_samples_seen_": seen,
+            "_scale": whitening.astype(W.dtype) if self.whiten else np.ones_like(variances),
+        }
+
+    def _tell(self) -> None:
+        if self.outcome_ is Outcome.INTERRUPTED:
+            raise KeyboardInterrupt
+        warn_of_divergence(self.gain, self.history_)
+        warn_of_tolerance(self, self.outcome_, self.history_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)

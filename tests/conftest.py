@@ -1,0 +1,63 @@
+"""Fixtures that more than one room of the tests uses."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ikpca.kernels import Cosine, Gaussian, Laplacian, Linear, Polynomial, Sigmoid
+
+KERNELS = {
+    "linear": Linear(),
+    "poly": Polynomial(degree=3, gamma=0.3, coef0=1.0),
+    "rbf": Gaussian(gamma=0.2),
+    "sigmoid": Sigmoid(gamma=0.05, coef0=0.1),
+    "cosine": Cosine(),
+    "laplacian": Laplacian(gamma=0.2),
+}
+
+
+@pytest.fixture(params=KERNELS)
+def kernel(request):
+    return KERNELS[request.param]
+
+
+@pytest.fixture
+def rows():
+    """Sixty rows in five dimensions, of unequal spread and away from the origin."""
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(60, 5)) * [3.0, 2.0, 1.0, 1.0, 0.5] + 1.0
+
+
+@pytest.fixture(scope="session")
+def digits():
+    from sklearn.datasets import load_digits
+
+    return load_digits().data / 16
+
+
+@pytest.fixture(scope="session")
+def data_folder():
+    """The folder of real data sets; tests that need it are skipped where it is absent."""
+    default = Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("IKPCA_DATA", default))
+    if not folder.is_dir():
+        pytest.skip("real data sets absent: set IKPCA_DATA to their folder")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def usps_1000(data_folder):
+    """The first hundred of each USPS digit (Günter 2006, section 5.1)."""
+    with np.load(data_folder / "usps.npz") as data:
+        X, y = data["X_train"].astype(np.float64), data["y_train"]
+    return np.vstack([X[y == digit][:100] for digit in range(10)])
+
+
+def explicitly_centred(K: np.ndarray) -> np.ndarray:
+    """K' with the centring matrix written out."""
+    H = np.eye(len(K)) - 1 / len(K)
+    return H @ K @ H

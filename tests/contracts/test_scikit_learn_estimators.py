@@ -1,0 +1,26 @@
+"""scikit-learn's estimator checks, for every estimator and every kind of solver."""
+
+from __future__ import annotations
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from ikpca import HebbianPCA, KernelPCA
+
+pytestmark = pytest.mark.filterwarnings("ignore::ikpca.errors.RankWarning")
+
+ESTIMATORS = [
+    KernelPCA(),
+    KernelPCA(2, kernel="rbf", fit_inverse_transform=True),
+    KernelPCA(2, kernel="laplacian", gamma="median"),
+    KernelPCA(2, kernel="precomputed"),
+    *[KernelPCA(2, eigen_solver=solver, max_iter=5) for solver in ("kha", "kha/t", "kha/et")],
+    KernelPCA(2, kernel="rbf", eigen_solver="kha-smd", max_iter=5, whiten=True),
+    HebbianPCA(2, max_iter=5),
+    HebbianPCA(1, gain=1e-4, rayleigh_ritz=False, max_iter=5),
+]
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_estimator(estimator, check):
+    check(estimator)
