@@ -43,7 +43,7 @@ class FeatureStore:
         """W X'_Pᵀ and X'_P X'_Pᵀ."""
         chosen = self._X[patterns]
         Y, G = self._rows @ chosen.T, chosen @ chosen.T
-        return Y.astype(np.float64), G.astype(np.float64)
+        return Y.astype(np.float64, order="C"), G.astype(np.float64, order="C")
 
     def transform(self, T: Floats, patterns: Indices, C: Floats) -> None:
         """W ← TW + C X'_P."""

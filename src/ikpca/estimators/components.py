@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ikpca import dense
 from ikpca.engines import LocalStore
-from ikpca.gram import Centring, CountingGram, GramSource, whole
+from ikpca.gram import Centring, CountingGram, GramSource, Workers, whole
 from ikpca.hebbian import Floats, HebbianOptions, HebbianSolution, solve
 from ikpca.loop import Observer, Outcome, PassRecord
 from ikpca.spectra import deterministic_signs, nonnegative_eigenvalues
@@ -71,12 +71,12 @@ Watch: TypeAlias = Callable[[Callable[[], Components]], Sequence[Observer[Any, A
 
 
 def dense_components(
-    source: GramSource, n_components: int | None, share: float | None = None
+    source: GramSource, n_components: int | None, workers: Workers, share: float | None = None
 ) -> Components:
     """All of K, decomposed: ``n_components`` leading ones, or as many as hold ``share``."""
     begun = time.perf_counter()
     counted = CountingGram(source)
-    K = whole(counted)
+    K = whole(counted, workers)
     solution = dense.decompose(K, n_components)
     eigenvalues = nonnegative_eigenvalues(solution.eigenvalues)
     rounding = 100 * np.finfo(K.dtype).eps * float(np.abs(np.diag(K)).sum(dtype=np.float64))
@@ -119,6 +119,7 @@ def hebbian_components(
     n_components: int,
     options: HebbianOptions,
     seed: int,
+    workers: Workers,
     watch: Watch = lambda snapshot: (),
 ) -> Components:
     """A Hebbian method in this process; ``watch`` makes the observers."""
@@ -128,6 +129,7 @@ def hebbian_components(
         options,
         seed=seed,
         open_store=LocalStore,
+        workers=workers,
         watch=lambda snapshot: watch(lambda: _from_hebbian(snapshot())),
     )
     return _from_hebbian(solution)

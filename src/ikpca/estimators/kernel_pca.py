@@ -19,9 +19,9 @@ from ikpca.estimators.gamma import resolve_gamma
 from ikpca.estimators.observing import requested_observers
 from ikpca.estimators.parameters import check_kernel_pca
 from ikpca.estimators.solving import decompose, n_passes
-from ikpca.estimators.threads import limited_threads
+from ikpca.estimators.threads import workers_for
 from ikpca.estimators.training import chosen_kernel, is_precomputed, training_rows
-from ikpca.gram import ComputedGram, GramSource, PrecomputedGram
+from ikpca.gram import ComputedGram, GramSource, PrecomputedGram, Workers
 from ikpca.kernels import Floats, Kernel
 from ikpca.loop import Observer, Outcome
 from ikpca.preimages import predict_rows, ridge_coefficients
@@ -73,7 +73,7 @@ class KernelPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMix
     copy_X : bool, default=True
         Whether ``X_fit_`` is a copy. X is never written to, either way.
     n_jobs : int, default=None
-        Threads of the matrix products; None leaves the library's own number.
+        Threads; None takes as many as BLAS would. The result does not depend on it.
     gain : "auto", float or gain object, default="auto"
         "auto" needs no tuning. A number is η0 of the papers. An object from :mod:`ikpca.gains`
         replaces the gain of the solver altogether.
@@ -317,11 +317,11 @@ class KernelPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMix
         kernel = chosen_kernel(self, X)
         source = PrecomputedGram(X) if kernel is None else ComputedGram(kernel, X)
         context = fit_context(self, n_passes(self))
-        with limited_threads(self.n_jobs):
-            components = self._decompose(source, kernel, seed, context)
-            self._take(components, kernel)
-            if self.fit_inverse_transform:
-                self._learn_inverse(X)
+        with workers_for(self.n_jobs) as workers:
+            components = self._decompose(source, kernel, seed, context, workers)
+        self._take(components, kernel)
+        if self.fit_inverse_transform:
+            self._learn_inverse(X)
         if context is not None:
             context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict)
         self._tell(components)
@@ -333,7 +333,12 @@ class KernelPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMix
         )
 
     def _decompose(
-        self, source: GramSource, kernel: Kernel | None, seed: int, context: Any
+        self,
+        source: GramSource,
+        kernel: Kernel | None,
+        seed: int,
+        context: Any,
+        workers: Workers,
     ) -> Components:
         def watch(snapshot: Callable[[], Components]) -> Sequence[Observer[Any, Any]]:
             return requested_observers(
@@ -345,7 +350,7 @@ class KernelPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMix
                 lambda: self._attributes(snapshot(), kernel),
             )
 
-        return decompose(self, source, seed, watch)
+        return decompose(self, source, seed, workers, watch)
 
     def _take(self, components: Components, kernel: Kernel | None) -> None:
         for name, value in self._attributes(components, kernel).items():

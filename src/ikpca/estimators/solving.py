@@ -6,12 +6,14 @@ from typing import Any
 
 from ikpca.estimators.components import Components, Watch, dense_components, hebbian_components
 from ikpca.estimators.parameters import check_init, is_fraction
-from ikpca.gram import GramSource
+from ikpca.gram import ComputedGram, GramSource, StoredGram, Workers
 from ikpca.hebbian import METHODS, HebbianOptions
 
 __all__ = ["decompose", "n_passes"]
 
 _HEBBIAN_PASSES = 50
+#: A kernel matrix up to this size is computed once and kept; l = 5,792 in double precision.
+_STORED_BYTES = 2**28
 
 
 def n_passes(model: Any) -> int:
@@ -21,20 +23,29 @@ def n_passes(model: Any) -> int:
     return _HEBBIAN_PASSES if model.max_iter is None else int(model.max_iter)
 
 
-def decompose(model: Any, source: GramSource, seed: int, watch: Watch) -> Components:
+def decompose(
+    model: Any, source: GramSource, seed: int, workers: Workers, watch: Watch
+) -> Components:
     """Run the solver that the model asks for."""
     wanted = model.n_components
     if model.eigen_solver in METHODS:
         number = min(int(wanted), source.n_samples)
         options = _hebbian_options(model, number, source.n_samples)
-        components = hebbian_components(source, number, options, seed, watch)
+        if _worth_storing(source):
+            source = StoredGram(source, workers)
+        components = hebbian_components(source, number, options, seed, workers, watch)
     elif wanted is None or is_fraction(wanted):
-        components = dense_components(source, None, share=wanted)
+        components = dense_components(source, None, workers, share=wanted)
     else:
-        components = dense_components(source, min(int(wanted), source.n_samples))
+        components = dense_components(source, min(int(wanted), source.n_samples), workers)
     if model.remove_zero_eig or wanted is None:
         return components.keep(components.eigenvalues > 0)
     return components
+
+
+def _worth_storing(source: GramSource) -> bool:
+    n_bytes = source.n_samples**2 * source.dtype.itemsize
+    return isinstance(source, ComputedGram) and n_bytes <= _STORED_BYTES
 
 
 def _hebbian_options(model: Any, n_components: int, n_samples: int) -> HebbianOptions:

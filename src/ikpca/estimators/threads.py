@@ -4,14 +4,33 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 
-__all__ = ["limited_threads"]
+from ikpca.gram import Workers
+
+__all__ = ["limited_threads", "workers_for"]
+
+
+def workers_for(n_jobs: int | None) -> Workers:
+    """``n_jobs`` threads that share tiles; None takes as many as BLAS would."""
+    return Workers(_blas_threads() if n_jobs is None else _effective(n_jobs))
 
 
 def limited_threads(n_jobs: int | None) -> AbstractContextManager[object]:
     """Limit BLAS to ``n_jobs`` threads; None leaves it as it is, −1 takes every core."""
     if n_jobs is None:
         return nullcontext()
-    from joblib import effective_n_jobs
     from threadpoolctl import threadpool_limits
 
-    return threadpool_limits(effective_n_jobs(n_jobs))
+    return threadpool_limits(_effective(n_jobs), user_api="blas")
+
+
+def _effective(n_jobs: int) -> int:
+    from joblib import effective_n_jobs
+
+    return int(effective_n_jobs(n_jobs))
+
+
+def _blas_threads() -> int:
+    from threadpoolctl import threadpool_info
+
+    counts = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+    return max(counts, default=1)

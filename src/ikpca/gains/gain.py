@@ -17,7 +17,7 @@ class Gain(Protocol):
     """A gain per step and component. Gains hold no state; what adapts lives in the sweep."""
 
     def gains(self, times: Floats, n_samples: int, eigenvalues: Floats) -> Floats:
-        """Return η of shape (steps, components).
+        """Return η, of a shape that broadcasts to (steps, components).
 
         Parameters
         ----------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
@@ -46,7 +47,7 @@ class Constant(_Factor):
 
     def gains(self, times: Floats, n_samples: int, eigenvalues: Floats) -> Floats:
         """Return η0."""
-        return np.full((len(times), len(eigenvalues)), self.value)
+        return np.full((1, 1), self.value)
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class InverseTime(_Factor):
     def gains(self, times: Floats, n_samples: int, eigenvalues: Floats) -> Floats:
         """Return τ/(t + τ), the same for every component."""
         tau = n_samples if self.tau is None else self.tau
-        return np.repeat((tau / (times + tau))[:, None], len(eigenvalues), axis=1)
+        return (tau / (times + tau))[:, None]
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class ReciprocalEigenvalues(_Factor):
         largest = max(float(np.max(eigenvalues, initial=0.0)), np.finfo(np.float64).tiny)
         floored = np.maximum(eigenvalues, np.finfo(np.float64).eps * largest)
         norm = np.linalg.norm(floored) if self.with_norm else 1.0
-        return np.repeat((norm / floored)[None, :], len(times), axis=0)
+        return (norm / floored)[None, :]
 
 
 @dataclass(frozen=True)
@@ -87,8 +88,8 @@ class Product(_Factor):
 
     def gains(self, times: Floats, n_samples: int, eigenvalues: Floats) -> Floats:
         """Return the product of all factors."""
-        values = [factor.gains(times, n_samples, eigenvalues) for factor in self.factors]
-        return np.prod(values, axis=0)
+        values = (factor.gains(times, n_samples, eigenvalues) for factor in self.factors)
+        return reduce(np.multiply, values)
 
 
 def constant(value: float) -> Constant:

@@ -11,7 +11,10 @@ import numpy as np
 from ikpca.gram.counting import CountingGram
 from ikpca.gram.products import multiply
 from ikpca.gram.source import GramSource, Indices
+from ikpca.gram.stored import StoredGram
+from ikpca.gram.strips import CentredStrip
 from ikpca.gram.tiles import tile_pairs, tiles
+from ikpca.gram.workers import SERIAL, Workers
 from ikpca.kernels import Floats
 
 __all__ = ["CentredGram", "Centring", "centre_columns", "centred"]
@@ -49,11 +52,17 @@ class CentredGram:
     """K', read in the same pieces as K."""
 
     def __init__(
-        self, source: CountingGram, row_means: Floats, column_means: Floats, grand_mean: float
+        self,
+        source: CountingGram | StoredGram,
+        row_means: Floats,
+        centring: Centring,
+        workers: Workers,
     ) -> None:
         self._source = source
         self._row_means = row_means
-        self.centring = Centring(column_means, grand_mean)
+        self._workers = workers
+        self.centring = centring
+        self._buffer = np.empty((0, source.n_samples), dtype=source.dtype)
 
     @property
     def n_samples(self) -> int:
@@ -81,17 +90,34 @@ class CentredGram:
         scale = float(np.abs(self._source.diagonal()).mean(dtype=np.float64))
         return self.mean_diagonal > 100 * float(np.finfo(self.dtype).eps) * scale
 
+    def strip(self, indices: Indices, room: int = 0) -> CentredStrip:
+        """K'[indices, :] to update ``room`` rows with; it lives until the next strip."""
+        n_rows = len(indices)
+        stacked = self._scratch(n_rows + 2 + room)
+
+        def part(columns: slice) -> None:
+            self._source.fill(indices, columns, stacked[:n_rows, columns])
+
+        self._workers.each(part, tiles(self.n_samples, self._source.tile))
+        stacked[n_rows] = self.centring.column_means
+        stacked[n_rows + 1] = 1
+        offsets = self._row_means[indices] - self.dtype.type(self.centring.grand_mean)
+        return CentredStrip(stacked, offsets, self._workers)
+
     def rows(self, indices: Indices) -> Floats:
-        """K'[indices, :]."""
-        tile = self._source.rows(indices)
-        tile -= self.centring.column_means
-        tile -= (self._row_means[indices] - self.centring.grand_mean)[:, None]
-        return tile
+        """K'[indices, :], to be read."""
+        return self.strip(indices).whole()
 
     def diagonal(self) -> Floats:
         """k'(x, x) for every sample."""
         means = self._row_means + self.centring.column_means
         return self._source.diagonal() - means + self.centring.grand_mean
+
+    def _scratch(self, n_rows: int) -> Floats:
+        """The same memory for every strip: fresh pages would cost as much as filling them."""
+        if len(self._buffer) < n_rows:
+            self._buffer = np.empty((n_rows, self.n_samples), dtype=self.dtype)
+        return self._buffer[:n_rows]
 
     def squared_norm(self) -> float:
         """‖K'‖²_F, a strip of rows at a time."""
@@ -100,10 +126,12 @@ class CentredGram:
 
     def multiply(self, V: Floats) -> Floats:
         """K'V needs no means: centre V, multiply by K, centre the product."""
-        return centre_columns(multiply(self._source, centre_columns(V)))
+        return centre_columns(multiply(self._source, centre_columns(V), self._workers))
 
 
-def centred(source: GramSource, V: Floats | None = None) -> tuple[CentredGram, Floats]:
+def centred(
+    source: GramSource, V: Floats | None = None, workers: Workers = SERIAL
+) -> tuple[CentredGram, Floats]:
     """Centre K, and in the same pass over it form K'V.
 
     One column of ones beside V gives the row sums, so a start that needs K'V pays nothing for them.
@@ -114,6 +142,8 @@ def centred(source: GramSource, V: Floats | None = None) -> tuple[CentredGram, F
         The uncentred kernel matrix.
     V : ndarray of shape (l, columns), optional
         Vectors to multiply on the way.
+    workers : Workers
+        Share the tiles, here and later.
 
     Returns
     -------
@@ -121,15 +151,15 @@ def centred(source: GramSource, V: Floats | None = None) -> tuple[CentredGram, F
     product : ndarray of shape (l, columns)
         K'V.
     """
-    counted = CountingGram(source)
+    counted = source if isinstance(source, CountingGram | StoredGram) else CountingGram(source)
     n_samples = source.n_samples
     V = np.empty((n_samples, 0), dtype=source.dtype) if V is None else centre_columns(V)
     ones = np.ones((n_samples, 1), dtype=V.dtype)
-    product = multiply(counted, np.hstack([V, ones]))
+    product = multiply(counted, np.hstack([V, ones]), workers)
     row_means = product[:, -1] / n_samples
     column_means = row_means if source.symmetric else _column_means(counted)
-    gram = CentredGram(counted, row_means, column_means, float(row_means.mean(dtype=np.float64)))
-    return gram, centre_columns(product[:, :-1])
+    centring = Centring(column_means, float(row_means.mean(dtype=np.float64)))
+    return CentredGram(counted, row_means, centring, workers), centre_columns(product[:, :-1])
 
 
 def centre_columns(V: Floats) -> Floats:
@@ -138,9 +168,11 @@ def centre_columns(V: Floats) -> Floats:
 
 
 def _column_means(source: GramSource) -> Floats:
-    """Means over rows of an asymmetric K, which one product does not give."""
+    """Means over the rows of an asymmetric K, which the product does not give."""
     n_samples = source.n_samples
     sums = np.zeros(n_samples, dtype=np.float64)
     for rows, columns in tile_pairs(n_samples, symmetric=False):
-        sums[columns] += source.block(rows, columns).sum(axis=0, dtype=np.float64)
+        tile = np.empty((rows.stop - rows.start, columns.stop - columns.start), source.dtype)
+        source.fill(rows, columns, tile)
+        sums[columns] += tile.sum(axis=0, dtype=np.float64)
     return (sums / n_samples).astype(source.dtype)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ikpca.gram.source import Indices
-from ikpca.gram.tiles import tiles
+from ikpca.gram.tiles import TILE, tiles
 from ikpca.kernels import Floats, Kernel, Rows
 
 __all__ = ["ComputedGram", "cross_gram"]
@@ -25,6 +25,7 @@ class ComputedGram:
     """The kernel matrix of the rows of ``X``, dense or CSR; nothing of it is stored."""
 
     symmetric = True
+    tile = TILE
 
     def __init__(self, kernel: Kernel, X: Rows) -> None:
         self._kernel = kernel
@@ -40,13 +41,9 @@ class ComputedGram:
         """That of the rows."""
         return np.dtype(self._X.dtype)
 
-    def block(self, rows: slice, columns: slice) -> Floats:
-        """K[rows, columns]."""
-        return cross_gram(self._kernel, self._X[rows], self._X[columns])
-
-    def rows(self, indices: Indices) -> Floats:
-        """K[indices, :]."""
-        return cross_gram(self._kernel, self._X[indices], self._X)
+    def fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
+        """Compute K[rows, columns]."""
+        self._kernel.fill(self._X[rows], self._X[columns], out)
 
     def diagonal(self) -> Floats:
         """k(x, x)."""

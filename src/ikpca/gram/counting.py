@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ class CountingGram:
     def __init__(self, source: GramSource) -> None:
         self._source = source
         self.entries = 0
+        self._lock = Lock()
 
     @property
     def n_samples(self) -> int:
@@ -34,18 +36,18 @@ class CountingGram:
         """That of the source."""
         return self._source.symmetric
 
-    def block(self, rows: slice, columns: slice) -> Floats:
-        """K[rows, columns], counted."""
-        return self._count(self._source.block(rows, columns))
+    @property
+    def tile(self) -> int:
+        """That of the source."""
+        return self._source.tile
 
-    def rows(self, indices: Indices) -> Floats:
-        """K[indices, :], counted."""
-        return self._count(self._source.rows(indices))
+    def fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
+        """Write K[rows, columns], counted."""
+        with self._lock:
+            self.entries += out.size
+        self._source.fill(rows, columns, out)
 
     def diagonal(self) -> Floats:
         """k(x, x), counted."""
-        return self._count(self._source.diagonal())
-
-    def _count(self, values: Floats) -> Floats:
-        self.entries += values.size
-        return values
+        self.entries += self.n_samples
+        return self._source.diagonal()

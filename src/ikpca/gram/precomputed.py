@@ -16,9 +16,9 @@ __all__ = ["PrecomputedGram"]
 class PrecomputedGram:
     """A kernel matrix that the user has, dense or CSR, symmetric or not. It is never written to."""
 
-    def __init__(self, K: Rows) -> None:
+    def __init__(self, K: Rows, symmetric: bool | None = None) -> None:
         self._K = K
-        self.symmetric = _is_symmetric(K)
+        self.symmetric = _is_symmetric(K) if symmetric is None else symmetric
 
     @property
     def n_samples(self) -> int:
@@ -30,21 +30,24 @@ class PrecomputedGram:
         """That of the matrix."""
         return np.dtype(self._K.dtype)
 
-    def block(self, rows: slice, columns: slice) -> Floats:
-        """A copy of K[rows, columns]."""
-        return _dense_copy(self._K[rows, columns])
+    @property
+    def tile(self) -> int:
+        """All of a row: copying is bound by memory, and one long copy is the fastest."""
+        return self.n_samples
 
-    def rows(self, indices: Indices) -> Floats:
-        """A copy of K[indices, :]."""
-        return _dense_copy(self._K[indices])
+    def fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
+        """Copy K[rows, columns]."""
+        if sparse.issparse(self._K):
+            out[...] = self._K[rows, columns].toarray()
+        elif isinstance(rows, slice) or columns != slice(0, self.n_samples):
+            out[...] = self._K[rows, columns]
+        else:
+            # Unlike indexing, this makes no temporary; clipping only skips a check of the indices.
+            np.take(self._K, rows, axis=0, out=out, mode="clip")
 
     def diagonal(self) -> Floats:
         """A copy of the diagonal."""
         return np.array(self._K.diagonal())
-
-
-def _dense_copy(part: Rows) -> Floats:
-    return part.toarray() if sparse.issparse(part) else np.array(part, order="C")
 
 
 def _is_symmetric(K: Rows) -> bool:

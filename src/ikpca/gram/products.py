@@ -2,31 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TypeAlias
+
 import numpy as np
 
 from ikpca.gram.source import GramSource
 from ikpca.gram.tiles import tile_pairs
+from ikpca.gram.workers import SERIAL, Workers
 from ikpca.kernels import Floats
 
 __all__ = ["multiply", "whole"]
 
+_Pair: TypeAlias = tuple[slice, slice]
 
-def multiply(source: GramSource, V: Floats) -> Floats:
-    """K·V for V of shape (l, columns); a symmetric K is read once above its diagonal."""
+
+def multiply(source: GramSource, V: Floats, workers: Workers = SERIAL) -> Floats:
+    """K·V for V of shape (l, columns); a symmetric K is read once above its diagonal.
+
+    Parts are added in the order of tiles, so that the result does not depend on the threads.
+    """
     product = np.zeros((source.n_samples, V.shape[1]), dtype=np.result_type(V, source.dtype))
-    for rows, columns in tile_pairs(source.n_samples, symmetric=source.symmetric):
-        tile = source.block(rows, columns)
-        product[rows] += tile @ V[columns]
-        if source.symmetric and rows != columns:
-            product[columns] += tile.T @ V[rows]
+
+    def parts(pair: _Pair) -> tuple[_Pair, Floats, Floats | None]:
+        rows, columns = pair
+        tile = _tile(source, pair, workers)
+        mirrored = source.symmetric and rows != columns
+        return pair, tile @ V[columns], tile.T @ V[rows] if mirrored else None
+
+    for (rows, columns), across, mirrored in workers.map(parts, _pairs(source)):
+        product[rows] += across
+        if mirrored is not None:
+            product[columns] += mirrored
     return product
 
 
-def whole(source: GramSource) -> Floats:
+def whole(source: GramSource, workers: Workers = SERIAL) -> Floats:
     """K as one matrix, by tiles. For the dense reference and for small l."""
     K = np.empty((source.n_samples, source.n_samples), dtype=source.dtype)
-    for rows, columns in tile_pairs(source.n_samples, symmetric=source.symmetric):
-        K[rows, columns] = source.block(rows, columns)
+
+    def fill(pair: _Pair) -> None:
+        rows, columns = pair
+        source.fill(rows, columns, K[rows, columns])
         if source.symmetric and rows != columns:
             K[columns, rows] = K[rows, columns].T
+
+    workers.each(fill, _pairs(source))
     return K
+
+
+def _pairs(source: GramSource) -> Iterator[_Pair]:
+    return tile_pairs(source.n_samples, symmetric=source.symmetric)
+
+
+def _tile(source: GramSource, pair: _Pair, workers: Workers) -> Floats:
+    rows, columns = pair
+    shape = (rows.stop - rows.start, columns.stop - columns.start)
+    tile = workers.scratch(shape, source.dtype)
+    source.fill(rows, columns, tile)
+    return tile

@@ -29,11 +29,12 @@ class GramSource(Protocol):
     def symmetric(self) -> bool:
         """Whether K[i, j] = K[j, i], so that half of the tiles suffice."""
 
-    def block(self, rows: slice, columns: slice) -> Floats:
-        """K[rows, columns], for the caller to overwrite."""
+    @property
+    def tile(self) -> int:
+        """How many columns of a strip of rows are best filled at a time."""
 
-    def rows(self, indices: Indices) -> Floats:
-        """K[indices, :], for the caller to overwrite."""
+    def fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
+        """Write K[rows, columns] into ``out``; several threads may do so at once."""
 
     def diagonal(self) -> Floats:
         """k(x_i, x_i) for every sample."""

@@ -2,7 +2,7 @@
 
 from ikpca.hebbian.options import HebbianOptions
 from ikpca.hebbian.presets import METHODS
-from ikpca.hebbian.rule import hebbian_step, meta_step
+from ikpca.hebbian.rule import hebbian_step, hebbian_step_with_products, meta_step
 from ikpca.hebbian.settings import safety_for
 from ikpca.hebbian.solve import HebbianSolution, iterate, solve
 from ikpca.hebbian.store import CoefficientStore, Floats, Indices
@@ -17,6 +17,7 @@ __all__ = [
     "Indices",
     "StreamState",
     "hebbian_step",
+    "hebbian_step_with_products",
     "iterate",
     "meta_step",
     "safety_for",

@@ -15,6 +15,7 @@ from ikpca.spectra import rayleigh_ritz
 
 __all__ = [
     "HebbianPass",
+    "component_length",
     "current_spectrum",
     "estimate_eigenvalues",
     "left_multiply",
@@ -62,11 +63,10 @@ class HebbianPass:
         return self._skip(state), notes
 
     def _attempt(self, state: HebbianState) -> HebbianState:
-        start_lengths = np.diag(self.store.gram(1))[: self.settings.n_components]
         log_gains = state.log_gains
         for seen, patterns in self._blocks(state):
-            log_gains = self._block(state, seen, patterns, log_gains, start_lengths)
-        return self._finish(replace(state, log_gains=log_gains), start_lengths)
+            log_gains = self._block(state, seen, patterns, log_gains)
+        return self._finish(replace(state, log_gains=log_gains))
 
     def _blocks(self, state: HebbianState) -> Iterator[tuple[int, Indices]]:
         order = self.settings.permutation(state.passes)
@@ -74,12 +74,7 @@ class HebbianPass:
             yield state.seen + start, order[start : start + self.settings.block_size]
 
     def _block(
-        self,
-        state: HebbianState,
-        seen: int,
-        patterns: Indices,
-        log_gains: Floats,
-        start_lengths: Floats,
+        self, state: HebbianState, seen: int, patterns: Indices, log_gains: Floats
     ) -> Floats:
         """Sweep one block and apply it; return the log-gains after it."""
         # The compiler is imported with the first block, not with the package.
@@ -87,8 +82,8 @@ class HebbianPass:
 
         meta, safety = self.settings.meta, self.settings.safety
         Y, G = self.store.project(patterns)
-        eta = state.gain_scale * self._gains(state, seen, len(patterns))
-        limits = self._limits(np.diag(G), start_lengths)
+        eta = self._gains(state, seen, len(patterns))
+        limits = self._limits(np.diag(G), state.length)
         if meta is None:
             T, C, failed = sweep.plain_sweep(Y, G, eta, safety.cap, limits)
         else:
@@ -106,23 +101,23 @@ class HebbianPass:
     def _gains(self, state: HebbianState, seen: int, n_steps: int) -> Floats:
         clock = self.settings.clock
         times = clock.times(seen, n_steps)
-        return self.settings.gain.gains(times, clock.n_samples, state.eigenvalues)
+        eta = self.settings.gain.gains(times, clock.n_samples, state.eigenvalues)
+        return np.broadcast_to(state.gain_scale * eta, (n_steps, self.settings.n_components)).copy()
 
-    def _limits(self, diagonal: Floats, start_lengths: Floats) -> Floats:
-        """Twice what Cauchy–Schwarz allows ‖y‖² with components as long as at the start.
+    def _limits(self, diagonal: Floats, length: float) -> Floats:
+        """Twice what Cauchy–Schwarz allows ‖y‖² with components of that length.
 
         A row without length, or an indefinite kernel, is measured by the typical pattern instead.
         """
         if not self.settings.safety.alarm:
             return np.full(len(diagonal), np.finfo(np.float64).max)
-        longest = max(1.0, float(start_lengths.sum()))
-        return 2 * longest * np.maximum(diagonal, self.settings.mean_diagonal)
+        return 2 * max(1.0, length) * np.maximum(diagonal, self.settings.mean_diagonal)
 
-    def _finish(self, state: HebbianState, start_lengths: Floats) -> HebbianState:
+    def _finish(self, state: HebbianState) -> HebbianState:
         """Judge the pass, rotate, and make the state of the next one."""
         r = self.settings.n_components
         N, S = self.store.gram(1)[:r, :r], self.store.gram(2)[:r, :r]
-        self._judge(state, N, S, start_lengths)
+        self._judge(state, N, S)
         ritz_values, T = rayleigh_ritz(N, S, drop=rounding_share(self.store))
         captured = float(ritz_values.sum())
         self._guard(state, captured)
@@ -137,13 +132,14 @@ class HebbianPass:
             seen=state.seen + self.settings.clock.n_samples,
             eigenvalues=eigenvalues,
             captured=captured,
+            length=min(state.length, component_length(self.store, r)),
         )
 
-    def _judge(self, state: HebbianState, N: Floats, S: Floats, start_lengths: Floats) -> None:
+    def _judge(self, state: HebbianState, N: Floats, S: Floats) -> None:
         if not (np.isfinite(N).all() and np.isfinite(S).all()):
             raise _TooFar("the components overflowed")
-        too_long = np.diag(N) > np.maximum(2.0, 2 * start_lengths)
-        if self.settings.safety.alarm and too_long.any():
+        too_long = np.diag(N).max() > 2 * max(1.0, state.length)
+        if self.settings.safety.alarm and too_long:
             raise _TooFar("the components left the unit ball")
 
     def _guard(self, state: HebbianState, captured: float) -> None:
@@ -177,11 +173,17 @@ class HebbianPass:
             seconds=seconds,
             eigenvalues=eigenvalues,
             residuals=self.store.residuals(eigenvalues),
-            gains=last * state.gain_scale * np.exp(state.log_gains),
+            gains=last * np.exp(state.log_gains),
             entries=self.store.entries,
             change=self.store.change(r),
             note=note,
         )
+
+
+def component_length(store: CoefficientStore, n_components: int) -> float:
+    """The largest eigenvalue of AK'Aᵀ: 1 for orthonormal components."""
+    N = store.gram(1)[:n_components, :n_components]
+    return float(np.linalg.eigvalsh(N)[-1])
 
 
 def current_spectrum(store: CoefficientStore, n_components: int) -> Floats:

@@ -7,15 +7,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["hebbian_step", "meta_step"]
+__all__ = ["hebbian_step", "hebbian_step_with_products", "meta_step"]
 
 _Floats = NDArray[np.floating[Any]]
 
 
 def hebbian_step(A: _Floats, k_p: _Floats, p: int, h: _Floats | float) -> _Floats:
     """A ← A + diag(h)[y e_pᵀ − lt(yyᵀ)A], y = A k'_p (Günter 2006, eqs. 7–11; Kim 2003, eq. 10)."""
-    y = A @ k_p
-    return A + np.reshape(h, (-1, 1)) * _gamma(A, y, p)
+    return A + np.reshape(h, (-1, 1)) * _gamma(A, A @ k_p, p)
+
+
+def hebbian_step_with_products(
+    A: _Floats, AK: _Floats, k_p: _Floats, p: int, h: _Floats | float
+) -> tuple[_Floats, _Floats]:
+    """The same, and AK' kept up to date for λ (eqs. 13, 17 and 18)."""
+    y, h = AK[:, p], np.reshape(h, (-1, 1))
+    return A + h * _gamma(A, y, p), AK + h * _gamma_K(AK, y, k_p)
 
 
 def meta_step(
@@ -25,7 +32,7 @@ def meta_step(
     """KHA-SMD: ρ (eq. 16), B (eq. 21), A (eq. 15), AK' (eqs. 17, 18), in that order."""
     y, z = A @ k_p, B @ k_p
     gamma = _gamma(A, y, p)
-    gamma_K = np.outer(y, k_p) - np.tril(np.outer(y, y)) @ AK
+    gamma_K = _gamma_K(AK, y, k_p)
     rho = rho + mu * np.einsum("il,il->i", gamma_K, B)
     h = (np.exp(rho) * eta)[:, None]
     d_gamma = _gamma(B, y, p, drive=z) - np.tril(np.outer(z, y) + np.outer(y, z)) @ A
@@ -37,3 +44,8 @@ def _gamma(A: _Floats, y: _Floats, p: int, drive: _Floats | None = None) -> _Flo
     gamma = -np.tril(np.outer(y, y)) @ A
     gamma[:, p] += y if drive is None else drive
     return gamma
+
+
+def _gamma_K(AK: _Floats, y: _Floats, k_p: _Floats) -> _Floats:
+    """ΓK' = y k'_pᵀ − lt(yyᵀ)AK' (eq. 17)."""
+    return np.outer(y, k_p) - np.tril(np.outer(y, y)) @ AK

@@ -110,6 +110,9 @@ class HebbianState:
         Product of all back-offs so far.
     captured : float
         Σ of the Ritz values: the variance that the components hold.
+    length : float
+        Squared length of the longest combination of components, the least so far: components that
+        have come down to unit length may not grow long again, however slowly.
     """
 
     passes: int
@@ -118,3 +121,4 @@ class HebbianState:
     log_gains: Floats
     gain_scale: float
     captured: float
+    length: float

@@ -8,10 +8,11 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from ikpca.gram import CentredGram, GramSource, centred
+from ikpca.gram import SERIAL, CentredGram, GramSource, Workers, centred
 from ikpca.hebbian.options import HebbianOptions
 from ikpca.hebbian.passes import (
     HebbianPass,
+    component_length,
     current_spectrum,
     estimate_eigenvalues,
     left_multiply,
@@ -50,6 +51,7 @@ def solve(
     *,
     seed: int,
     open_store: OpenStore,
+    workers: Workers = SERIAL,
     watch: Watch = lambda snapshot: (),
 ) -> HebbianSolution:
     """Run a Hebbian method on K.
@@ -64,12 +66,14 @@ def solve(
         Of the start and the permutations.
     open_store : callable
         Makes the engine's coefficient store from K', R and RK'.
+    workers : Workers
+        Share the tiles of K.
     watch : callable
         Makes the observers, given a function that returns the solution of the moment.
     """
     A = _first_coefficients(source, n_components, options, seed)
     # One pass over K gives its means and AK'.
-    gram, KA = centred(source, A.T)
+    gram, KA = centred(source, A.T, workers)
     if not gram.has_variance:
         nothing = np.zeros_like(A)
         return HebbianSolution(nothing, nothing, nothing[:, 0], gram, Outcome.CONVERGED, [])
@@ -130,4 +134,5 @@ def _first_state(
         log_gains=np.full(settings.n_components, 0.0 if meta is None else meta.log_gain_init),
         gain_scale=1.0,
         captured=captured,
+        length=component_length(store, settings.n_components),
     )

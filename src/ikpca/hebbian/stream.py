@@ -76,6 +76,7 @@ def _sweep_rows(
         rows = centred[start : start + _BLOCK]
         times = np.arange(state.seen + start, state.seen + start + len(rows), dtype=np.float64)
         eta = state.gain_scale * gain.gains(times, state.horizon, variances * state.horizon)
+        eta = np.broadcast_to(eta, (len(rows), len(W))).copy()
         G = (rows @ rows.T).astype(np.float64)
         limits = np.full(len(rows), np.finfo(np.float64).max)
         if safety.alarm:

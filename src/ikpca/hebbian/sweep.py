@@ -23,9 +23,9 @@ _compiled = njit(cache=True, fastmath=_MATH, nogil=True)
 
 
 @_compiled
-def _descend(X, y, h, columns):
+def _descend(X, y, h, columns, total):
     """X ← X − diag(h) lt(yyᵀ) X on the first columns: a running sum over rows, O(r·columns)."""
-    total = np.zeros(columns)
+    total[:columns] = 0.0
     for i in range(len(y)):
         step = h[i] * y[i]
         for j in range(columns):
@@ -34,15 +34,23 @@ def _descend(X, y, h, columns):
 
 
 @_compiled
-def _project(T, Y, C, G, s, y):
-    """y = (T Y + C G)[:, s]: the block's rows as they stand before step s."""
+def _project(T, Y_s, C, G_s, s, y):
+    """y = T Y_s + C G_s: the projections of pattern s as the block's rows stand before step s."""
     for i in range(len(y)):
         value = 0.0
         for k in range(T.shape[1]):
-            value += T[i, k] * Y[k, s]
+            value += T[i, k] * Y_s[k]
         for j in range(s):
-            value += C[i, j] * G[s, j]
+            value += C[i, j] * G_s[j]
         y[i] = value
+
+
+@_compiled
+def _squared_length(y):
+    total = 0.0
+    for i in range(len(y)):
+        total += y[i] * y[i]
+    return total
 
 
 @_compiled
@@ -72,17 +80,19 @@ def plain_sweep(Y, G, eta, capped, limits):
     """
     r, m = Y.shape
     T, C = np.eye(r), np.zeros((r, m))
-    y, h = np.empty(r), np.empty(r)
+    y, h, total = np.empty(r), np.empty(r), np.empty(max(r, m))
+    by_pattern = np.ascontiguousarray(Y.T)
     for s in range(m):
-        _project(T, Y, C, G, s, y)
-        if not np.sum(y * y) <= limits[s]:
+        _project(T, by_pattern[s], C, G[s], s, y)
+        if not _squared_length(y) <= limits[s]:
             return T, C, s
         h[:] = eta[s]
         if capped:
             _cap(h, y, G[s, s])
-        _descend(T, y, h, r)
-        _descend(C, y, h, s)
-        C[:, s] = h * y
+        _descend(T, y, h, r, total)
+        _descend(C, y, h, s, total)
+        for i in range(r):
+            C[i, s] = h[i] * y[i]
     return T, C, FINE
 
 
@@ -99,12 +109,15 @@ def _advance_log_gains(rho, y, z, M, mu, max_step, max_rho):
 
 
 @_compiled
-def _differentiate(A, B, y, z, h, xi, columns):
+def _differentiate(A, B, y, z, h, xi, columns, sums):
     """(A, B) ← (UA, ξUB + VA), U = I − D lt(yyᵀ), V = −D[lt(yyᵀ) + ξ lt(zyᵀ + yzᵀ)], D = diag(h).
 
     The parts of eqs. 15 and 21 that multiply from the left, by running sums of yA, zA and yB.
     """
-    yA, zA, yB = np.zeros(columns), np.zeros(columns), np.zeros(columns)
+    yA, zA, yB = sums[0], sums[1], sums[2]
+    yA[:columns] = 0.0
+    zA[:columns] = 0.0
+    yB[:columns] = 0.0
     for i in range(len(y)):
         step_y, step_z = h[i] * y[i], xi * h[i] * z[i]
         for j in range(columns):
@@ -117,29 +130,38 @@ def _differentiate(A, B, y, z, h, xi, columns):
 
 
 @_compiled
-def _advance_products(N, M, y, z, h, xi, diagonal):
+def _transpose(source, target, r):
+    for i in range(r):
+        for j in range(r):
+            target[j, i] = source[i, j]
+
+
+@_compiled
+def _advance_products(N, M, y, z, h, xi, diagonal, work, sums):
     """N = AK'Aᵀ and M = AK'Bᵀ after the step.
 
     A ← UA + u e_pᵀ, B ← VA + ξUB + v e_pᵀ with u = h∘y, v = h∘(y + ξz). Transposed, the map on the
     right factor is the same running sum; the new column adds A k'_p = y and B k'_p = z.
     """
     r = len(y)
-    u, v = h * y, h * (y + xi * z)
-    right_N, right_M = N.T.copy(), M.T.copy()
-    _differentiate(right_N, right_M, y, z, h, xi, r)
-    left_N, left_M = right_N.T.copy(), right_M.T.copy()
-    _descend(left_N, y, h, r)
-    _descend(left_M, y, h, r)
-    moved_y, moved_z = y.copy().reshape(r, 1), z.copy().reshape(r, 1)
-    _differentiate(moved_y, moved_z, y, z, h, xi, 1)
+    right_N, right_M, moved = work[0], work[1], work[2]
+    _transpose(N, right_N, r)
+    _transpose(M, right_M, r)
+    _differentiate(right_N, right_M, y, z, h, xi, r, sums)
+    _transpose(right_N, N, r)
+    _transpose(right_M, M, r)
+    _descend(N, y, h, r, sums[0])
+    _descend(M, y, h, r, sums[0])
+    moved_y, moved_z = moved[:, :1], moved[:, 1:2]
     for i in range(r):
+        moved_y[i, 0], moved_z[i, 0] = y[i], z[i]
+    _differentiate(moved_y, moved_z, y, z, h, xi, 1, sums)
+    for i in range(r):
+        u_i, Uy_i = h[i] * y[i], moved[i, 0]
         for j in range(r):
-            N[i, j] = (
-                left_N[i, j] + moved_y[i, 0] * u[j] + u[i] * moved_y[j, 0] + diagonal * u[i] * u[j]
-            )
-            M[i, j] = (
-                left_M[i, j] + moved_y[i, 0] * v[j] + u[i] * moved_z[j, 0] + diagonal * u[i] * v[j]
-            )
+            u_j, v_j = h[j] * y[j], h[j] * (y[j] + xi * z[j])
+            N[i, j] += Uy_i * u_j + u_i * moved[j, 0] + diagonal * u_i * u_j
+            M[i, j] += Uy_i * v_j + u_i * moved[j, 1] + diagonal * u_i * v_j
 
 
 @_compiled
@@ -160,18 +182,22 @@ def meta_sweep(YZ, G, eta, capped, limits, N, M, rho, mu, xi, max_step, max_rho)
     T, C = np.eye(2 * r), np.zeros((2 * r, m))
     N, M, rho = N.copy(), M.copy(), rho.copy()
     yz, h = np.empty(2 * r), np.empty(r)
+    work, sums = np.empty((3, r, max(r, 2))), np.empty((3, max(2 * r, m)))
+    by_pattern = np.ascontiguousarray(YZ.T)
+    y, z = yz[:r], yz[r:]
     for s in range(m):
-        _project(T, YZ, C, G, s, yz)
-        y, z = yz[:r], yz[r:]
-        if not (np.sum(y * y) <= limits[s] and np.isfinite(np.sum(z))):
+        _project(T, by_pattern[s], C, G[s], s, yz)
+        if not (_squared_length(y) <= limits[s] and np.isfinite(_squared_length(z))):
             return T, C, s, rho
         _advance_log_gains(rho, y, z, M, mu, max_step, max_rho)
-        h[:] = eta[s] * np.exp(rho)
+        for i in range(r):
+            h[i] = eta[s, i] * np.exp(rho[i])
         if capped:
             _cap(h, y, G[s, s])
-        _differentiate(T[:r], T[r:], y, z, h, xi, 2 * r)
-        _differentiate(C[:r], C[r:], y, z, h, xi, s)
-        C[:r, s] = h * y
-        C[r:, s] = h * (y + xi * z)
-        _advance_products(N, M, y, z, h, xi, G[s, s])
+        _differentiate(T[:r], T[r:], y, z, h, xi, 2 * r, sums)
+        _differentiate(C[:r], C[r:], y, z, h, xi, s, sums)
+        for i in range(r):
+            C[i, s] = h[i] * y[i]
+            C[r + i, s] = h[i] * (y[i] + xi * z[i])
+        _advance_products(N, M, y, z, h, xi, G[s, s], work, sums)
     return T, C, FINE, rho

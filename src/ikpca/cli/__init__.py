@@ -1,0 +1,25 @@
+"""The command line; one file per verb."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+
+__all__ = ["main"]
+
+_NEEDED = ("typer", "rich", "matplotlib")
+
+
+def main() -> None:
+    """Run ``ikpca``; every mistake is one sentence, and the exit code says whose it was.
+
+    0 is success, 1 a failure, 2 a mistake in the command line, 130 an interrupt.
+    """
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        sys.exit(
+            f"ikpca: the command line needs {' and '.join(missing)}; run: pip install 'ikpca[all]'"
+        )
+    from ikpca.cli.app import run
+
+    sys.exit(run(sys.argv[1:]))

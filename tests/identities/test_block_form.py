@@ -1,0 +1,194 @@
+"""The exact block form equals the papers' rule, pattern by pattern."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ikpca.engines import LocalStore
+from ikpca.gram import PrecomputedGram, centred
+from ikpca.hebbian import hebbian_step, hebbian_step_with_products, meta_step
+from ikpca.hebbian.sweep import FINE, meta_sweep, plain_sweep
+
+N_SAMPLES, R, M = 40, 5, 200
+NO_LIMIT = np.inf
+TOLERANCE = {np.float64: 1e-12, np.float32: 2e-4}
+
+
+@pytest.fixture(scope="module")
+def gram():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(N_SAMPLES, 4))
+    K = np.exp(-0.3 * np.square(X[:, None] - X[None]).sum(axis=2))
+    H = np.eye(N_SAMPLES) - 1 / N_SAMPLES
+    return K, H @ K @ H
+
+
+@pytest.fixture(scope="module")
+def start():
+    rng = np.random.default_rng(2)
+    A = rng.normal(size=(R, N_SAMPLES)) / np.sqrt(R * N_SAMPLES)
+    B = 0.05 * rng.normal(size=(R, N_SAMPLES))
+    patterns = rng.integers(0, N_SAMPLES, size=M)
+    assert len(np.unique(patterns[:M])) < M, "repeated patterns must be part of the test"
+    return A, B, patterns
+
+
+def gains(method: str) -> np.ndarray:
+    """(steps, components) gains of the shape that each method has."""
+    rng = np.random.default_rng(3)
+    decay = N_SAMPLES / (np.arange(M) + N_SAMPLES)
+    per_component = rng.uniform(0.5, 2.0, size=R)
+    return {
+        "kha": np.full((M, R), 0.2),
+        "kha/t": 0.2 * np.repeat(decay[:, None], R, axis=1),
+        "kha/et": 0.2 * np.outer(decay, per_component),
+        "kha-smd": 0.2 * np.outer(decay, per_component),
+    }[method]
+
+
+def by_blocks(K, rows, patterns, size, sweep_block, dtype):
+    """Apply sweeps to a store, block after block; returns R and RK'."""
+    matrix, products = centred(PrecomputedGram(K.astype(dtype)), rows.T.astype(dtype))
+    store = LocalStore(matrix, rows, products.T)
+    for begin in range(0, len(patterns), size):
+        block = patterns[begin : begin + size]
+        T, C = sweep_block(store, block, slice(begin, begin + len(block)))
+        store.transform(T, block, C)
+    return store.read()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("size", [1, 7, 64, N_SAMPLES, M])
+@pytest.mark.parametrize("method", ["kha", "kha/t", "kha/et"])
+def test_plain_methods(gram, start, method, size, dtype):
+    K, centred_K = gram
+    A, _, patterns = start
+    eta = gains(method)
+
+    def sweep_block(store, block, steps):
+        Y, G = store.project(block)
+        T, C, failed = plain_sweep(Y, G, eta[steps], False, np.full(len(block), NO_LIMIT))
+        assert failed == FINE
+        return T, C
+
+    found, products = by_blocks(K, A, patterns, size, sweep_block, dtype)
+    expected = A
+    for step, p in enumerate(patterns):
+        expected = hebbian_step(expected, centred_K[:, p], p, eta[step])
+    np.testing.assert_allclose(found, expected, atol=TOLERANCE[dtype])
+    np.testing.assert_allclose(products, expected @ centred_K, atol=TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("size", [1, 7, 64, N_SAMPLES, M])
+def test_meta_descent(gram, start, size, dtype):
+    K, centred_K = gram
+    A, B, patterns = start
+    eta, log_gains = gains("kha-smd"), np.zeros(R)
+
+    def sweep_block(store, block, steps):
+        nonlocal log_gains
+        YZ, G = store.project(block)
+        inner = store.gram(1)
+        T, C, failed, log_gains = meta_sweep(
+            YZ, G, eta[steps], False, np.full(len(block), NO_LIMIT), inner[:R, :R].copy(),
+            inner[:R, R:].copy(), log_gains, 0.4, 0.99, np.inf, np.inf,
+        )  # fmt: skip
+        assert failed == FINE
+        return T, C
+
+    found, _ = by_blocks(K, np.vstack([A, B]), patterns, size, sweep_block, dtype)
+    state = (A, B, A @ centred_K, np.zeros(R))
+    for step, p in enumerate(patterns):
+        state = meta_step(*state, centred_K[:, p], p, eta[step], 0.4, 0.99)
+    assert np.abs(state[3]).max() > 0.05, "the log-gains must have moved"
+    np.testing.assert_allclose(found, np.vstack(state[:2]), atol=TOLERANCE[dtype])
+    np.testing.assert_allclose(log_gains, state[3], atol=TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("n_components", [1, 2])
+def test_meta_descent_with_few_components(gram, start, n_components):
+    _, centred_K = gram
+    A, B, patterns = start[0][:n_components], start[1][:n_components], start[2]
+    eta = gains("kha-smd")[:, :n_components].copy()
+    zero = np.zeros(n_components)
+    T, C, _, log_gains = meta_sweep(
+        np.vstack([A, B]) @ centred_K[:, patterns], centred_K[np.ix_(patterns, patterns)], eta,
+        False, np.full(M, NO_LIMIT), A @ centred_K @ A.T, A @ centred_K @ B.T, zero, 0.4, 0.99,
+        np.inf, np.inf,
+    )  # fmt: skip
+    found = T @ np.vstack([A, B])
+    np.add.at(found.T, patterns, C.T)
+    state = (A, B, A @ centred_K, zero)
+    for step, p in enumerate(patterns):
+        state = meta_step(*state, centred_K[:, p], p, eta[step], 0.4, 0.99)
+    np.testing.assert_allclose(found, np.vstack(state[:2]), atol=1e-12)
+    np.testing.assert_allclose(log_gains, state[3], atol=1e-12)
+
+
+def test_meta_descent_without_rate_is_reciprocal_eigenvalues(gram, start):
+    _, centred_K = gram
+    A, B, patterns = start
+    eta = gains("kha/et")
+    state = (A, B, A @ centred_K, np.zeros(R))
+    plain = A
+    for step, p in enumerate(patterns):
+        state = meta_step(*state, centred_K[:, p], p, eta[step], 0.0, 0.99)
+        plain = hebbian_step(plain, centred_K[:, p], p, eta[step])
+    np.testing.assert_allclose(state[0], plain, atol=1e-14)
+
+
+def test_products_follow_the_coefficients(gram, start):
+    _, centred_K = gram
+    A, _, patterns = start
+    state = (A, A @ centred_K)
+    for p in patterns:
+        state = hebbian_step_with_products(*state, centred_K[:, p], p, 0.2)
+    np.testing.assert_allclose(state[1], state[0] @ centred_K, atol=1e-13)
+
+
+def test_cap_is_the_rule_with_capped_gains(gram, start):
+    _, centred_K = gram
+    A, _, patterns = start
+    eta = 30 * gains("kha/et")
+    expected = A
+    n_capped = 0
+    for step, p in enumerate(patterns):
+        y = expected @ centred_K[:, p]
+        cap = 1 / np.maximum(centred_K[p, p], np.cumsum(y * y))
+        n_capped += (eta[step] > cap).sum()
+        expected = hebbian_step(expected, centred_K[:, p], p, np.minimum(eta[step], cap))
+    assert 0 < n_capped < eta.size
+    Y, G = A @ centred_K[:, patterns], centred_K[np.ix_(patterns, patterns)]
+    T, C, _ = plain_sweep(Y, G, eta, True, np.full(M, NO_LIMIT))
+    found = T @ A
+    np.add.at(found.T, patterns, C.T)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_log_gains_stay_within_their_bounds(gram, start):
+    _, centred_K = gram
+    A, B, patterns = start
+    Y, G = np.vstack([A, B]) @ centred_K[:, patterns], centred_K[np.ix_(patterns, patterns)]
+    inner = (A @ centred_K @ A.T, A @ centred_K @ B.T)
+    log_gains = meta_sweep(
+        Y, G, gains("kha-smd"), True, np.full(M, NO_LIMIT), *inner, np.zeros(R), 50.0, 0.99, 0.1,
+        0.7,
+    )[3]  # fmt: skip
+    assert np.abs(log_gains).max() == pytest.approx(0.7)
+
+
+def test_alarm_names_the_step(gram, start):
+    _, centred_K = gram
+    A, _, patterns = start
+    Y, G = A @ centred_K[:, patterns], centred_K[np.ix_(patterns, patterns)]
+    limits = np.full(M, 2 * np.diag(G).max())
+    failed = plain_sweep(Y, G, np.full((M, R), 50.0), False, limits)[2]
+    expected = A
+    for step, p in enumerate(patterns):
+        y = expected @ centred_K[:, p]
+        if not y @ y <= limits[step]:
+            break
+        expected = hebbian_step(expected, centred_K[:, p], p, 50.0)
+    assert failed == step

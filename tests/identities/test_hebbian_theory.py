@@ -1,0 +1,149 @@
+"""Kim's theorem 1, the linear kernel, fixed points, centring."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ikpca import HebbianPCA, KernelPCA
+from ikpca.engines import LocalStore
+from ikpca.gram import ComputedGram, whole
+from ikpca.hebbian import METHODS, HebbianOptions, hebbian_step, solve
+from ikpca.kernels import Polynomial
+from ikpca.measures import principal_angles
+from tests.conftest import explicitly_centred
+
+R = 4
+
+
+def test_kha_on_the_gram_matrix_is_gha_on_its_square_root(kernel, rows):
+    """Kim 2003, theorem 1: W = A K'^½ steps like Sanger's rule on the rows of K'^½."""
+    centred = explicitly_centred(whole(ComputedGram(kernel, rows)))
+    values, vectors = np.linalg.eigh(centred)
+    # An indefinite kernel (sigmoid) has no real root: the theorem is about its positive part.
+    values = np.clip(values, 0, None)
+    root = vectors * np.sqrt(values) @ vectors.T
+    gram = root @ root
+    rng = np.random.default_rng(4)
+    A = rng.normal(size=(R, len(rows))) / np.sqrt(R * np.trace(gram))
+    W = A @ root
+    gain = 0.1 / np.diag(gram).max()
+    for p in rng.integers(0, len(rows), size=300):
+        A = hebbian_step(A, gram[:, p], p, gain)
+        y = W @ root[p]
+        W = W + gain * (np.outer(y, root[p]) - np.tril(np.outer(y, y)) @ W)
+    assert np.linalg.norm(W) > 0.1
+    np.testing.assert_allclose(A @ root, W, atol=1e-10)
+
+
+@pytest.mark.parametrize("clock", ["pattern", "pass"])
+def test_linear_kernel_is_gha(rows, clock):
+    X = rows - rows.mean(axis=0)
+    rng = np.random.default_rng(5)
+    A = rng.normal(size=(R, len(X))) / np.sqrt(R * len(X))
+    settings = {"gain": 0.005, "rayleigh_ritz": False, "random_state": 7, "max_iter": 6}
+    kernel = KernelPCA(R, eigen_solver="kha", init=A, clock=clock, **settings).fit(rows)
+    explicit = HebbianPCA(R, init=A @ X, clock=clock, **settings).fit(rows)
+    W = kernel.coefficients_ @ X
+    signs = np.sign(np.sum(W * explicit.components_, axis=1))[:, None]
+    assert np.abs(W - A @ X).max() > 0.1, "the components must have moved"
+    np.testing.assert_allclose(signs * W, explicit.components_, atol=1e-10)
+
+
+def test_eigenvectors_are_a_fixed_point_of_the_rule(kernel, rows):
+    """Summed over all patterns the rule does not move eigenvectors, and it moves others."""
+    centred = explicitly_centred(whole(ComputedGram(kernel, rows)))
+    values, vectors = np.linalg.eigh(centred)
+    values, vectors = values[::-1][:R], vectors[:, ::-1][:, :R]
+    A = vectors.T / np.sqrt(values)[:, None]
+
+    def drift(A):
+        steps = [hebbian_step(A, centred[:, p], p, 1.0) - A for p in range(len(rows))]
+        return np.abs(np.sum(steps, axis=0) @ centred).max() / values[0]
+
+    assert drift(A) < 1e-10
+    turned = A.copy()
+    turned[0] += 0.1 * A[1]
+    assert drift(turned) > 1e-3
+
+
+def test_centred_new_rows_are_explicit_feature_centring():
+    """(⟨x, y⟩ + 1)² has the explicit features [x_i x_j, √2 x_i, 1]."""
+    rng = np.random.default_rng(6)
+    X, new = rng.normal(size=(30, 3)), rng.normal(size=(8, 3))
+
+    def features(X):
+        return np.hstack(
+            [
+                np.einsum("ni,nj->nij", X, X).reshape(len(X), -1),
+                np.sqrt(2) * X,
+                np.ones((len(X), 1)),
+            ]
+        )
+
+    mean = features(X).mean(axis=0)
+    model = KernelPCA(5, kernel="poly", degree=2, gamma=1, coef0=1).fit(X)
+    W = model.coefficients_ @ (features(X) - mean)
+    np.testing.assert_allclose(model.transform(new), (features(new) - mean) @ W.T, atol=1e-10)
+    np.testing.assert_allclose(Polynomial(2).diagonal(X), np.square(features(X)).sum(axis=1))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_approaches_the_dense_reference(digits, method):
+    X = digits[:300]
+    exact = KernelPCA(R, kernel="rbf", gamma=0.05, eigen_solver="dense").fit(X)
+    found = KernelPCA(R, kernel="rbf", gamma=0.05, eigen_solver=method, random_state=0).fit(X)
+    angle = principal_angles(found.eigenvectors_, exact.eigenvectors_)[0]
+    assert angle < (0.3 if method == "kha" else 0.06)
+    np.testing.assert_allclose(found.eigenvalues_, exact.eigenvalues_, rtol=1e-3)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_block_size_changes_nothing(digits, method):
+    source = ComputedGram(Polynomial(2, 0.1), digits[:150])
+    found = [
+        solve(
+            source,
+            R,
+            HebbianOptions(method, max_iter=4, block_size=size),
+            seed=3,
+            open_store=LocalStore,
+        ).coefficients
+        for size in (1, 7, 150)
+    ]
+    np.testing.assert_allclose(found[1], found[0], atol=1e-11)
+    np.testing.assert_allclose(found[2], found[0], atol=1e-11)
+
+
+def test_resume_is_going_on(digits):
+    """Four passes at once equal the state after four single steps, bit for bit."""
+    from ikpca.gram import centred
+    from ikpca.hebbian.passes import HebbianPass
+    from ikpca.hebbian.solve import _first_state
+
+    gram, _ = centred(ComputedGram(Polynomial(2, 0.1), digits[:100]))
+    A = np.random.default_rng(0).normal(size=(R, 100))
+    rows = np.vstack([A, np.zeros_like(A)])
+
+    def fresh(rows, products):
+        store = LocalStore(gram, rows, products)
+        return store, HebbianOptions("kha-smd").settings(store, R, 5, "norms")
+
+    store, settings = fresh(rows, gram.multiply(rows.T).T)
+    state = _first_state(store, settings, HebbianOptions("kha-smd"))
+    for _ in range(2):
+        state, _, _ = HebbianPass(store, settings)(state)
+    saved = store.read()
+    for _ in range(2):
+        state, _, _ = HebbianPass(store, settings)(state)
+    expected, seen = store.read()[0], state.seen
+
+    store, settings = fresh(rows, gram.multiply(rows.T).T)
+    state = _first_state(store, settings, HebbianOptions("kha-smd"))
+    for _ in range(2):
+        state, _, _ = HebbianPass(store, settings)(state)
+    store, settings = fresh(*saved)
+    for _ in range(2):
+        state, _, _ = HebbianPass(store, settings)(state)
+    assert state.seen == seen
+    assert np.array_equal(store.read()[0], expected)
