@@ -101,9 +101,7 @@ def _block_seconds(
         method, gain=_GAIN, meta_gain=0.1, rayleigh_ritz=False, max_iter=passes
     )
     source = PrecomputedGram(K)
-    solution = solve(
-        source, n_components, options, seed=0, open_store=LocalStore, workers=workers
-    )
+    solution = solve(source, n_components, options, seed=0, open_store=LocalStore, workers=workers)
     # The first pass may compile.
     return min(record.seconds for record in solution.records[1:])
 

@@ -13,7 +13,7 @@ _ET_STEP = 7.0
 #: η0 κ for KHA and KHA/t.
 _CONSTANT_STEP, _INVERSE_TIME_STEP = 0.05, 0.5
 #: µ κ, and bounds on |Δρ| and |ρ|, for KHA-SMD.
-_META_RATE, _MAX_LOG_STEP, _MAX_LOG_GAIN = 0.4, 0.1, 3.0
+_META_RATE, _MAX_LOG_STEP, _MAX_LOG_GAIN = 0.05, 0.1, 3.0
 
 
 def paper_gain(method: str, eta0: float, rate: float, memory: float, log_gain_init: float) -> Gain:

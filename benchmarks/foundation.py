@@ -1,0 +1,90 @@
+"""Speed as ratios within one run, threads pinned: block form, kernlab, import.
+
+The block form runs against the papers' pattern-by-pattern update on the same matrix; a whole fit
+against ``kha`` of R's kernlab, where Rscript has it; and ``import ikpca`` against the import of
+scikit-learn's decomposition.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from ikpca.experiments.speed import (
+    KERNEL_GAMMA,
+    block_against_rule,
+    generated_rows,
+    seconds_per_fit,
+)
+from ikpca.gram import Workers
+
+# A tiny eta, or kernlab's kha stops with an error; its time does not depend on it.
+KERNLAB = """
+suppressMessages(library(kernlab))
+X <- as.matrix(read.csv("{rows}", header = FALSE))
+spent <- system.time(kha(X, kernel = "rbfdot", kpar = list(sigma = {gamma}),
+                         features = 16, eta = 1e-6, maxiter = 10))
+cat(spent[["elapsed"]])
+"""
+
+
+def kernlab_seconds(X: np.ndarray) -> float | None:
+    if shutil.which("Rscript") is None:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        rows, script = Path(folder, "rows.csv"), Path(folder, "kha.R")
+        np.savetxt(rows, X, delimiter=",")
+        script.write_text(KERNLAB.format(rows=rows, gamma=KERNEL_GAMMA))
+        done = subprocess.run(["Rscript", script], capture_output=True, text=True, check=False)
+    return float(done.stdout) if done.returncode == 0 else None
+
+
+def import_seconds(module: str, times: int = 5) -> float:
+    seconds = []
+    for _ in range(times):
+        begun = time.perf_counter()
+        subprocess.run([sys.executable, "-c", f"import {module}"], check=True)
+        seconds.append(time.perf_counter() - begun)
+    return min(seconds)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("results/bench"))
+    parser.add_argument("--threads", type=int, default=1)
+    arguments = parser.parse_args()
+    found: dict[str, object] = {"threads": arguments.threads}
+    print(f"threads: {arguments.threads} (ours; BLAS has one in each)")
+    with Workers(arguments.threads) as workers:
+        print("\nseconds per pass, l = 2000, r = 16, K given; both keep A and AK' up to date")
+        print(f"{'method':10s} {'rule':>9s} {'block':>9s} {'ratio':>7s}")
+        rows = block_against_rule(workers)
+    for row in rows:
+        print(f"{row.method:10s} {row.rule_seconds:9.4f} {row.block_seconds:9.4f} {row.ratio:7.1f}")
+    found["block form over rule"] = {row.method: row.ratio for row in rows}
+    X = generated_rows(1000, 64)
+    ours = min(seconds_per_fit(X, 16, 10, arguments.threads) for _ in range(4))
+    theirs = kernlab_seconds(X)
+    print("\nten passes of KHA from raw rows, l = 1000, N = 64, r = 16")
+    if theirs is None:
+        print(f"ours {ours:.3f} s; kernlab: not installed (R with the package kernlab)")
+    else:
+        print(f"ours {ours:.3f} s; kernlab {theirs:.2f} s; ratio {theirs / ours:.0f}")
+        found["kha over kernlab"] = theirs / ours
+    ratio = import_seconds("ikpca") / import_seconds("sklearn.decomposition")
+    print(f"\nimport ikpca over import sklearn.decomposition: {ratio:.2f}")
+    found["import"] = ratio
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    (arguments.out / "foundation.json").write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,461 @@
+"""Bad input: an error that names the value and the remedy, before any work; or one warning."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.decomposition import KernelPCA as ScikitKernelPCA
+from sklearn.exceptions import NotFittedError
+
+from ikpca import HebbianPCA, KernelPCA, vectorised
+from ikpca.errors import InvalidInput, RankWarning
+from ikpca.gains import constant, inverse_time, meta_descent
+
+SOLVERS = ["dense", "kha", "kha/t", "kha/et", "kha-smd"]
+HEBBIAN = SOLVERS[1:]
+AN_ARRAY = np.array([1.0, 2.0])
+
+
+class CountedKernel:
+    """⟨x, y⟩ of one pair, and how often it was asked for."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self, x, y):
+        self.calls += 1
+        return float(x @ y)
+
+
+@pytest.fixture
+def kernel():
+    return CountedKernel()
+
+
+@pytest.fixture
+def X(rows):
+    rows.flags.writeable = False
+    return rows
+
+
+def model(solver="kha/et", n_components=2, **parameters):
+    passes = {} if solver == "dense" else {"max_iter": 3}
+    return KernelPCA(
+        **{"n_components": n_components, "eigen_solver": solver, "random_state": 0}
+        | passes
+        | parameters
+    )
+
+
+def with_value(X, value):
+    X = X.copy()
+    X[3, 1] = value
+    return X
+
+
+# --- the rows ------------------------------------------------------------------------
+
+BAD_ROWS = {
+    "NaN": (lambda X: with_value(X, np.nan), "contains NaN"),
+    "infinite": (lambda X: with_value(X, np.inf), "contains infinity"),
+    "empty": (lambda X: X[:0], r"0 sample\(s\) .* minimum of 2"),
+    "no features": (lambda X: X[:, :0], r"0 feature\(s\) .* minimum of 1"),
+    "one sample": (lambda X: X[:1], r"1 sample\(s\) .* minimum of 2"),
+    "one dimension": (lambda X: X[0], r"Expected 2D array.*[Rr]eshape"),
+    "text": (lambda X: [["a", "b"], ["c", "d"]], "could not convert string to float: 'a'"),
+    "complex": (lambda X: X * 1j, "Complex data not supported"),
+}
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("case", BAD_ROWS)
+def test_bad_rows(X, kernel, solver, case):
+    spoil, message = BAD_ROWS[case]
+    with pytest.raises(ValueError, match=f"(?s){message}"):
+        model(solver, kernel=kernel).fit(spoil(X))
+    assert kernel.calls == 0
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_bad_sparse_rows(X, value):
+    with pytest.raises(ValueError, match=r"NaN|infinity"):
+        model().fit(sparse.csr_array(with_value(X, value)))
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_precomputed_must_be_square(X, solver, kind):
+    with pytest.raises(InvalidInput, match=r"\(60, 5\): .* must be square; pass rows with another"):
+        model(solver, kernel="precomputed").fit(kind(X))
+
+
+def test_precomputed_must_be_finite():
+    with pytest.raises(ValueError, match="contains NaN"):
+        model(kernel="precomputed").fit(np.full((4, 4), np.nan))
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_sparse_rows_with_a_kernel_of_one_pair(X, kernel, solver):
+    with pytest.raises(InvalidInput, match=r"kernel=.*sparse rows; pass X\.toarray\(\)"):
+        model(solver, kernel=kernel).fit(sparse.csr_array(X))
+    assert kernel.calls == 0
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_kernel_without_finite_values(X, solver):
+    """Not to be mistaken for a kernel without variance."""
+    with pytest.raises(ValueError, match=r"(?i)finite|infs or NaNs"):
+        model(solver, kernel=vectorised(lambda X, Y: np.full((len(X), len(Y)), np.nan))).fit(X)
+
+
+# --- new rows ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", ["dense", "kha/et"])
+@pytest.mark.parametrize("method", ["transform", "explained_share"])
+def test_new_rows(X, kernel, solver, method):
+    fitted = model(solver, kernel=kernel).fit(X)
+    kernel.calls = 0
+    for bad, message in [
+        (X[:, :3], "X has 3 features, but KernelPCA is expecting 5"),
+        (with_value(X, np.nan), "contains NaN"),
+        (with_value(X, np.inf), "contains infinity"),
+        (X[:0], r"0 sample\(s\)"),
+        (X[0], "Expected 2D array"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            getattr(fitted, method)(bad)
+    assert kernel.calls == 0
+
+
+def test_new_kernel_values_of_another_width(X):
+    fitted = model(kernel="precomputed").fit(X @ X.T)
+    with pytest.raises(ValueError, match="X has 7 features, but KernelPCA is expecting 60"):
+        fitted.transform(np.ones((3, 7)))
+
+
+def test_explained_share_needs_more_than_a_kernel_matrix(X):
+    fitted = model(kernel="precomputed").fit(X @ X.T)
+    with pytest.raises(InvalidInput, match=r"kernel='precomputed': .*k\(x, x\).*; fit on rows"):
+        fitted.explained_share(X @ X.T)
+
+
+@pytest.mark.parametrize(
+    "method", ["transform", "inverse_transform", "explained_share", "to_sklearn"]
+)
+def test_before_fit(X, method):
+    arguments = [] if method == "to_sklearn" else [X]
+    with pytest.raises(NotFittedError):
+        getattr(model(), method)(*arguments)
+
+
+def test_inverse_that_was_not_learned(X):
+    with pytest.raises(NotFittedError, match="set fit_inverse_transform=True and fit again"):
+        model().fit(X).inverse_transform(np.ones((3, 2)))
+
+
+def test_inverse_of_another_width(X):
+    fitted = model(kernel="rbf", fit_inverse_transform=True).fit(X)
+    with pytest.raises(InvalidInput, match="X has 5 columns: the model has 2 components; pass"):
+        fitted.inverse_transform(np.ones((3, 5)))
+
+
+def test_inverse_needs_rows(X):
+    with pytest.raises(ValueError, match=r"precomputed kernel.*; pass rows and a kernel"):
+        model(kernel="precomputed", fit_inverse_transform=True).fit(X @ X.T)
+    with pytest.raises(TypeError, match=r"[Ss]parse.*toarray"):
+        model(fit_inverse_transform=True).fit(sparse.csr_array(X))
+
+
+# --- constructor arguments -----------------------------------------------------------
+
+#: Parameter, bad values, and what the message offers instead.
+BAD_ARGUMENTS = {
+    "n_components": ([0, -1, True, "2", [2], 1.0, 1.5, -0.5, np.nan], "pass"),
+    "kernel": (["gauss", 3, None, AN_ARRAY], "choose one of linear, poly, .*rbf, .*precomputed"),
+    "gamma": ([-1, np.nan, np.inf, [1.0], "auto", True], "'scale'"),
+    "degree": ([-1, np.nan, np.inf, "3", None], "pass 2 or 3"),
+    "coef0": ([np.nan, np.inf, "1", None], "pass 1"),
+    "kernel_params": ([[1], "gamma"], "must be a dict or None"),
+    "alpha": ([-1, np.nan, None, "1"], r"pass 1\.0"),
+    "fit_inverse_transform": (["yes", 1, None], "choose one of True, False"),
+    "eigen_solver": (["arpack", "KHA", None, 3], "'auto', 'dense', 'kha', 'kha/t', 'kha/et'"),
+    "tol": ([-1, np.nan, "0", None], "pass 0"),
+    "max_iter": ([0, -1, 2.5, np.nan, "9"], "pass None"),
+    "iterated_power": ([-1, 1.5, "x", AN_ARRAY], "pass 'auto'"),
+    "remove_zero_eig": ([None, 2, "no"], "choose one of True, False"),
+    "copy_X": (["no", 1, None], "choose one of True, False"),
+    "n_jobs": ([0, 1.5, "2"], "pass None"),
+    "gain": ([0, -1, 0.0, -1e-9, np.nan, np.inf, "big", None, True, AN_ARRAY], "pass gain='auto'"),
+    "meta_gain": ([-1, np.nan, np.inf, "big", None, AN_ARRAY], "pass meta_gain='auto'"),
+    "meta_decay": ([-0.1, 1.1, np.nan, None], r"the paper uses 0\.99"),
+    "log_gain_init": ([np.nan, np.inf, None, "0"], r"pass 0\.0"),
+    "clock": (["tick", None, 1], "choose one of 'pattern', 'pass'"),
+    "rayleigh_ritz": ([1, None, "no"], "choose one of True, False"),
+    "block_size": ([0, -1, 1.5, "x", None, AN_ARRAY], "pass 'auto'"),
+    "change_tol": ([-1, np.nan, "0"], "pass None"),
+    "whiten": ([1, None, "no"], "choose one of True, False"),
+    "verbose": ([-1, 1.5, "yes", None], "pass 0 or 1"),
+}
+CASES = [(name, value) for name, (values, _) in BAD_ARGUMENTS.items() for value in values]
+
+
+def test_every_constructor_argument_is_in_the_table():
+    elsewhere = {"init", "random_state"}
+    assert {*BAD_ARGUMENTS, *elsewhere} == {*KernelPCA().get_params()}
+
+
+@pytest.mark.parametrize(("name", "value"), CASES, ids=str)
+def test_bad_arguments(X, kernel, name, value):
+    bad = model(**{"kernel": kernel, name: value})
+    with pytest.raises(InvalidInput, match=BAD_ARGUMENTS[name][1]) as refused:
+        bad.fit(X)
+    assert str(refused.value).startswith(f"{name}={value!r}: ")
+    assert kernel.calls == 0
+
+
+@pytest.mark.parametrize("solver", HEBBIAN)
+@pytest.mark.parametrize("n_components", [None, 0.9])
+def test_hebbian_solvers_need_a_number_of_components(X, kernel, solver, n_components):
+    with pytest.raises(InvalidInput, match=f"'{solver}' needs a number; .*eigen_solver='dense'"):
+        model(solver, n_components, kernel=kernel).fit(X)
+    assert kernel.calls == 0
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly", "sigmoid", "cosine", "precomputed"])
+def test_the_median_distance_is_for_kernels_of_a_distance(X, kernel):
+    with pytest.raises(InvalidInput, match=f"gamma='median'.*kernel='{kernel}'; pass a number"):
+        model(kernel=kernel, gamma="median").fit(X)
+
+
+@pytest.mark.parametrize("gamma", ["scale", "median"])
+def test_equal_rows_leave_no_scale(gamma):
+    with pytest.raises(InvalidInput, match=f"gamma='{gamma}': all rows are equal.*pass a number"):
+        model(kernel="rbf", gamma=gamma).fit(np.ones((10, 3)))
+
+
+BAD_STARTS = {
+    "unknown name": ("dense", "init='dense'.*'random', 'sparse'"),
+    "too many rows": (np.ones((3, 60)), r"shape \(3, 60\)'.* must have shape \(2, 60\)"),
+    "too few columns": (np.ones((2, 59)), r"shape \(2, 59\)'.* must have shape \(2, 60\)"),
+    "one dimension": (np.ones(60), r"must have shape \(2, 60\)"),
+    "nothing": (None, "init"),
+    "NaN": (np.full((2, 60), np.nan), "NaN or infinite values; replace them"),
+    "infinite": (np.full((2, 60), np.inf), "NaN or infinite values; replace them"),
+    "text": ([["a"]], "is no array of numbers; choose one of .*random"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_STARTS)
+def test_bad_starts(X, kernel, case):
+    init, message = BAD_STARTS[case]
+    with pytest.raises(InvalidInput, match=message):
+        model(kernel=kernel, init=init).fit(X)
+    assert kernel.calls == 0
+
+
+@pytest.mark.parametrize("gain", ["auto", 0.01])
+@pytest.mark.parametrize("init", [np.zeros((2, 60)), np.ones((2, 60))], ids=["zeros", "constant"])
+def test_a_start_without_length_in_feature_space(X, gain, init):
+    """It could never move; the kernel is not to blame. Constant rows are centred away."""
+    with pytest.raises(InvalidInput, match="init"):
+        model(gain=gain, init=init).fit(X)
+
+
+@pytest.mark.parametrize("random_state", ["x", -1, 1.5])
+def test_bad_random_state(X, kernel, random_state):
+    with pytest.raises(ValueError, match=r"[Ss]eed|1\.5"):
+        model(kernel=kernel, random_state=random_state).fit(X)
+    assert kernel.calls == 0
+
+
+def test_only_what_scikit_learn_has_converts(X):
+    with pytest.raises(InvalidInput, match=r"whiten=True.*fit with whiten=False"):
+        model(whiten=True).fit(X).to_sklearn()
+    with pytest.raises(InvalidInput, match=r"kernel='laplacian'.*choose one of linear"):
+        model(kernel="laplacian").fit(X).to_sklearn()
+    with pytest.raises(InvalidInput, match=r"dict cannot be taken over: pass a fitted sklearn"):
+        KernelPCA.from_sklearn({})
+    with pytest.raises(NotFittedError):
+        KernelPCA.from_sklearn(ScikitKernelPCA())
+
+
+# --- arguments stay as they are ------------------------------------------------------
+
+
+@pytest.mark.parametrize("copy_X", [True, False])
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("kind", ["rows", "sparse rows", "kernel matrix"])
+def test_no_argument_is_written_to(rows, solver, copy_X, kind):
+    X = {"rows": rows, "sparse rows": sparse.csr_array(rows), "kernel matrix": rows @ rows.T}[kind]
+    data = X.data if kind == "sparse rows" else X
+    init, params = np.random.default_rng(0).normal(size=(2, 60)), {}
+    before, init_before = data.copy(), init.copy()
+    fitted = model(
+        solver,
+        kernel="precomputed" if kind == "kernel matrix" else "rbf",
+        kernel_params=params,
+        init=init,
+        copy_X=copy_X,
+    )
+    fitted.fit(X).transform(X)
+    assert np.array_equal(data, before)
+    assert np.array_equal(init, init_before)
+    assert fitted.init is init
+    assert fitted.kernel_params is params
+    assert params == {}
+
+
+# --- rank ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_more_components_than_rank(X, solver, dtype):
+    """scikit-learn's zeros, and one warning that names both numbers; l = 60, rank 5."""
+    X = X.astype(dtype)
+    fitted = model(solver, 8, max_iter=None)
+    with pytest.warns(RankWarning, match="n_components=8 exceeds the numerical rank 5") as said:
+        projections = fitted.fit_transform(X)
+    assert len(said) == 1
+    expected = ScikitKernelPCA(8, eigen_solver="dense").fit(X)
+    np.testing.assert_allclose(fitted.eigenvalues_, expected.eigenvalues_, rtol=1e-4)
+    assert not fitted.eigenvalues_[5:].any()
+    for projected in (projections, fitted.transform(X)):
+        assert projected.shape == (60, 8)
+        assert not projected[:, 5:].any()
+
+
+@pytest.mark.parametrize("method", ["fit", "fit_transform"])
+@pytest.mark.parametrize("solver", ["dense", "kha/et"])
+def test_a_warning_points_at_the_line_of_the_caller(X, solver, method):
+    with pytest.warns(RankWarning) as said:
+        getattr(model(solver, 8), method)(X)
+    assert said[0].filename == __file__
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_more_components_than_samples(X, solver):
+    with pytest.warns(RankWarning, match="n_components=100 exceeds the numerical rank 5"):
+        fitted = model(solver, 100).fit(X)
+    assert fitted.eigenvalues_.shape == (60,)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_components_without_variance_are_removed_on_request(X, solver):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted = model(solver, 8, remove_zero_eig=True).fit(X)
+    assert fitted.eigenvalues_.shape == (5,)
+    assert fitted.transform(X).shape == (60, 5)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("gain", ["auto", 0.1])
+@pytest.mark.parametrize(
+    ("kernel", "value"), [("linear", 0.1), ("rbf", 0.1), ("poly", 0.3), ("linear", 0.0)]
+)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_kernel_without_variance(solver, gain, kernel, value, dtype):
+    X = np.full((12, 3), value, dtype=dtype)
+    fitted = model(solver, gain=gain, kernel=kernel)
+    with pytest.warns(RankWarning, match=r"no variance on these rows.*; check that") as said:
+        projections = fitted.fit_transform(X)
+    assert len(said) == 1
+    assert projections.shape == (12, 2)
+    for zeros in (projections, fitted.transform(X), fitted.eigenvalues_, fitted.coefficients_):
+        assert not zeros.any()
+    assert not fitted.explained_variance_ratio_.any()
+
+
+# --- HebbianPCA ----------------------------------------------------------------------
+
+BAD_HEBBIAN_ARGUMENTS = {
+    "n_components": ([0, -1, 2.5, "2", True], "pass None for all"),
+    "gain": ([0, -1, np.nan, np.inf, "big", None, True], "pass gain='auto'"),
+    "clock": (["tick", None], "choose one of 'pattern', 'pass'"),
+    "rayleigh_ritz": ([1, None], "choose one of True, False"),
+    "block_size": ([0, 1.5, "x", None], "pass 'auto'"),
+    "tol": ([-1, np.nan, None], "pass 0"),
+    "change_tol": ([-1, np.nan, "0"], "pass None"),
+    "max_iter": ([0, 1.5, None], "pass 50"),
+    "whiten": ([1, None], "choose one of True, False"),
+    "n_jobs": ([0, 1.5, "2"], "pass None"),
+    "verbose": ([-1, 1.5, "yes", None], "pass 0 or 1"),
+}
+HEBBIAN_CASES = [
+    (name, value) for name, (values, _) in BAD_HEBBIAN_ARGUMENTS.items() for value in values
+]
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+@pytest.mark.parametrize(("name", "value"), HEBBIAN_CASES, ids=str)
+def test_bad_arguments_of_hebbian_pca(X, name, value, method):
+    bad = HebbianPCA(**{"n_components": 2, "max_iter": 3, name: value})
+    with pytest.raises(InvalidInput, match=BAD_HEBBIAN_ARGUMENTS[name][1]) as refused:
+        getattr(bad, method)(X)
+    assert str(refused.value).startswith(f"{name}={value!r}: ")
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_components": 6}, "n_components=6: X has 5 features; ask for at most 5"),
+        ({"init": "sparse"}, "init='sparse'.*choose one of 'random'"),
+        ({"init": np.ones((3, 5))}, r"\(3, 5\)'.* must have shape \(2, 5\)"),
+        ({"init": np.full((2, 5), np.nan)}, "NaN or infinite values"),
+        ({"gain": meta_descent(constant(0.1), 0.1)}, "meta-descent is for kernels; pass the gain"),
+    ],
+)
+def test_what_hebbian_pca_refuses_for_these_rows(X, parameters, message, method):
+    with pytest.raises(InvalidInput, match=message):
+        getattr(HebbianPCA(**{"n_components": 2} | parameters), method)(X)
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+@pytest.mark.parametrize("case", sorted({*BAD_ROWS} - {"one sample", "empty"}))
+def test_bad_rows_of_hebbian_pca(X, case, method):
+    spoil, message = BAD_ROWS[case]
+    with pytest.raises(ValueError, match=f"(?s){message}"):
+        getattr(HebbianPCA(2), method)(spoil(X))
+
+
+def test_too_few_rows_for_hebbian_pca(X):
+    for n_rows in (0, 1):
+        with pytest.raises(ValueError, match=rf"{n_rows} sample\(s\) .* minimum of 2"):
+            HebbianPCA(2).fit(X[:n_rows])
+    with pytest.raises(ValueError, match=r"0 sample\(s\)"):
+        HebbianPCA(2).partial_fit(X[:0])
+
+
+@pytest.mark.parametrize("method", ["transform", "partial_fit"])
+def test_hebbian_pca_with_rows_of_another_width(X, method):
+    fitted = HebbianPCA(2, max_iter=2).fit(X)
+    with pytest.raises(ValueError, match="X has 3 features, but HebbianPCA is expecting 5"):
+        getattr(fitted, method)(X[:, :3])
+
+
+def test_hebbian_pca_takes_no_sparse_rows(X):
+    with pytest.raises(TypeError, match=r"toarray"):
+        HebbianPCA(2).fit(sparse.csr_array(X))
+
+
+@pytest.mark.parametrize("method", ["transform", "inverse_transform"])
+def test_hebbian_pca_before_fit(X, method):
+    with pytest.raises(NotFittedError):
+        getattr(HebbianPCA(2), method)(X)
+
+
+@pytest.mark.parametrize("gain", ["auto", 0.1, 0.1 * inverse_time()], ids=["auto", "0.1", "object"])
+def test_hebbian_pca_on_equal_rows(gain):
+    """Zero variance: zeros and one warning, as for a kernel."""
+    X = np.full((12, 3), 0.1)
+    with pytest.warns(RankWarning) as said:
+        fitted = HebbianPCA(2, gain=gain, max_iter=3, random_state=0).fit(X)
+    assert len(said) == 1
+    assert not fitted.transform(X).any()
+    assert not fitted.explained_variance_.any()

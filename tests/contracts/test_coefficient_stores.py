@@ -1,0 +1,267 @@
+"""The exam of every coefficient store: what explicit arrays A and K' would have answered."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ikpca.engines import FeatureStore, LocalStore
+from ikpca.gram import ComputedGram, StoredGram, centred
+from ikpca.kernels import Linear
+
+N_SAMPLES, R = 30, 4
+# Products of thirty terms, three transforms deep, on numbers of order ten.
+TOLERANCE = {np.float64: 1e-11, np.float32: 1e-3}
+NO_PATTERN = np.empty(0, dtype=np.intp)
+REPEATED = np.array([3, 8, 3, 29, 3])
+
+
+def some_rows():
+    X = np.random.default_rng(0).normal(size=(N_SAMPLES, 6)) + 2
+    return X, X - X.mean(axis=0)
+
+
+def local_store(dtype, start, keep=False):
+    X, _ = some_rows()
+    source = ComputedGram(Linear(), X.astype(dtype))
+    gram, products = centred(StoredGram(source) if keep else source, start.T.astype(dtype))
+    return LocalStore(gram, start, products.T)
+
+
+def stored_store(dtype, start):
+    return local_store(dtype, start, keep=True)
+
+
+def feature_store(dtype, start):
+    centred_X = some_rows()[1].astype(dtype)
+    return FeatureStore(centred_X, start @ centred_X)
+
+
+STORES = {"local": local_store, "local on stored": stored_store, "features": feature_store}
+
+
+class Explicit:
+    """A and K' written out; W = AX' is the same for explicit features."""
+
+    def __init__(self, A):
+        self.A = A.copy()
+        self.K = some_rows()[1] @ some_rows()[1].T
+
+    def transform(self, T, patterns, C):
+        self.A = T @ self.A
+        for p, column in zip(patterns, C.T, strict=True):
+            self.A[:, p] += column
+
+    def gram(self, power):
+        return self.A @ np.linalg.matrix_power(self.K, power) @ self.A.T
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
+@pytest.mark.parametrize("name", STORES)
+class TestEveryStore:
+    """What any store must do; a new engine adds a line to ``STORES``."""
+
+    @pytest.fixture
+    def rng(self):
+        return np.random.default_rng(1)
+
+    @pytest.fixture
+    def start(self, rng):
+        A = rng.normal(size=(R, N_SAMPLES)) / 5
+        A.flags.writeable = False
+        return A
+
+    @pytest.fixture
+    def store(self, name, dtype, start):
+        return STORES[name](dtype, start)
+
+    @pytest.fixture
+    def explicit(self, start):
+        return Explicit(start)
+
+    @pytest.fixture
+    def close(self, dtype):
+        def compare(found, expected):
+            scale = max(1.0, float(np.abs(expected).max()))
+            np.testing.assert_allclose(found, expected, atol=TOLERANCE[dtype] * scale)
+
+        return compare
+
+    @pytest.fixture
+    def rows_and_products(self, name):
+        """What ``read`` should give: A, or W = AX' for explicit features, and AK'."""
+
+        def expected(explicit):
+            rows = explicit.A @ some_rows()[1] if name == "features" else explicit.A
+            return rows, explicit.A @ explicit.K
+
+        return expected
+
+    @pytest.fixture
+    def step(self, store, explicit, rng):
+        """Apply the same random transform to both."""
+
+        def apply(patterns, project=True):
+            T = np.eye(R) + rng.normal(size=(R, R)) / 5
+            C = rng.normal(size=(R, len(patterns))) / 5
+            if project:
+                store.project(patterns)
+            store.transform(T, patterns, C)
+            explicit.transform(T, patterns, C)
+
+        return apply
+
+    def test_describes_itself(self, store, explicit, dtype, close):
+        assert store.n_samples == N_SAMPLES
+        assert store.dtype == dtype
+        close(store.mean_diagonal, np.trace(explicit.K) / N_SAMPLES)
+
+    @pytest.mark.parametrize("patterns", [np.array([5]), REPEATED, np.arange(N_SAMPLES)])
+    def test_project(self, store, explicit, close, patterns):
+        Y, G = store.project(patterns)
+        close(Y, (explicit.A @ explicit.K)[:, patterns])
+        close(G, explicit.K[np.ix_(patterns, patterns)])
+        for small in (Y, G):
+            assert small.dtype == np.float64
+            assert small.flags.c_contiguous
+
+    @pytest.mark.parametrize(
+        ("patterns", "project"),
+        [(np.array([5]), True), (REPEATED, True), (REPEATED, False), (NO_PATTERN, False)],
+    )
+    def test_transform(self, store, explicit, close, step, rows_and_products, patterns, project):
+        step(patterns, project)
+        for found, expected in zip(store.read(), rows_and_products(explicit), strict=True):
+            close(found, expected)
+
+    def test_several_transforms_before_a_read(
+        self, store, explicit, close, step, rows_and_products
+    ):
+        step(REPEATED)
+        step(NO_PATTERN, project=False)
+        step(np.array([0, 3, 12]))
+        for found, expected in zip(store.read(), rows_and_products(explicit), strict=True):
+            close(found, expected)
+        Y, _ = store.project(REPEATED)
+        close(Y, (explicit.A @ explicit.K)[:, REPEATED])
+
+    def test_transform_of_other_patterns_than_projected(
+        self, store, explicit, close, step, rows_and_products
+    ):
+        store.project(np.array([1, 2, 4]))
+        step(np.array([7, 9, 11]), project=False)
+        close(store.read()[1], rows_and_products(explicit)[1])
+
+    @pytest.mark.parametrize("power", [1, 2])
+    def test_gram(self, store, explicit, close, step, power):
+        close(store.gram(power), explicit.gram(power))
+        step(REPEATED)
+        close(store.gram(power), explicit.gram(power))
+        assert store.gram(power).dtype == np.float64
+
+    def test_mark_rewind_and_change(self, store, explicit, close, step, rows_and_products):
+        step(REPEATED)
+        store.mark()
+        marked, kept = explicit.A.copy(), rows_and_products(explicit)
+        assert store.change(R) == 0
+        step(np.array([2, 6]))
+        step(NO_PATTERN, project=False)
+        moved = explicit.A - marked
+        close(store.change(R), np.trace(moved @ explicit.K @ moved.T))
+        close(store.change(2), np.trace(moved[:2] @ explicit.K @ moved[:2].T))
+        store.gram(1)
+        store.rewind()
+        for found, expected in zip(store.read(), kept, strict=True):
+            close(found, expected)
+        close(store.gram(1), marked @ explicit.K @ marked.T)
+        assert store.change(R) == 0
+
+    def test_rewind_comes_back_to_the_same_bits(self, store, step):
+        step(REPEATED)
+        store.mark()
+        before = store.read()
+        for _ in range(2):
+            step(np.array([2, 6]))
+            store.rewind()
+            assert all(map(np.array_equal, store.read(), before))
+
+    def test_without_a_mark_rewind_is_back_to_the_start(
+        self, store, explicit, close, step, rows_and_products
+    ):
+        expected = rows_and_products(explicit)
+        step(REPEATED)
+        store.rewind()
+        close(store.read()[0], expected[0])
+
+    def test_read_gives_copies(self, store, close):
+        rows, products = store.read()
+        rows[:], products[:] = 0, 0
+        assert all(part.any() for part in store.read())
+
+    def test_arguments_are_not_written_to(self, store):
+        T, C, patterns = 2 * np.eye(R), np.ones((R, 5)), REPEATED.copy()
+        for argument in (T, C, patterns):
+            argument.flags.writeable = False
+        store.project(patterns)
+        store.transform(T, patterns, C)
+        store.read()
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_gram_of_coefficients(keep):
+    start = np.random.default_rng(2).normal(size=(R, N_SAMPLES))
+    store = local_store(np.float64, start, keep)
+    np.testing.assert_allclose(store.gram(0), start @ start.T, atol=1e-11)
+
+
+def test_explicit_features_have_no_coefficients():
+    store = feature_store(np.float64, np.ones((R, N_SAMPLES)))
+    with pytest.raises(ValueError, match=r"gram\(0\)"):
+        store.gram(0)
+
+
+def test_residuals_of_coefficients():
+    start = np.random.default_rng(3).normal(size=(R, N_SAMPLES))
+    store, K = local_store(np.float64, start), Explicit(start).K
+    values = np.array([5.0, 3.0])
+    defects = start[:2] @ K - values[:, None] * start[:2]
+    expected = np.linalg.norm(defects, axis=1) / np.linalg.norm(start[:2], axis=1) / 5
+    np.testing.assert_allclose(store.residuals(values), expected, rtol=1e-11)
+
+
+def test_residuals_of_explicit_components():
+    start = np.random.default_rng(3).normal(size=(R, N_SAMPLES))
+    store, X = feature_store(np.float64, start), some_rows()[1]
+    values, W = np.array([5.0, 3.0]), (start @ X)[:2]
+    defects = W @ X.T @ X - values[:, None] * W
+    expected = np.linalg.norm(defects, axis=1) / np.linalg.norm(W, axis=1) / 5
+    np.testing.assert_allclose(store.residuals(values), expected, rtol=1e-11)
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_residuals_of_eigenvectors_and_of_nothing_are_zero(name):
+    K = Explicit(np.zeros((R, N_SAMPLES))).K
+    values, vectors = np.linalg.eigh(K)
+    start = np.vstack([vectors[:, -1] / np.sqrt(values[-1]), np.zeros(N_SAMPLES)])
+    residuals = STORES[name](np.float64, start).residuals(np.array([values[-1], 0.0]))
+    # The norm of thirty roundings of the largest eigenvalue.
+    assert residuals[0] < 1e-13
+    assert residuals[1] == 0
+
+
+@pytest.mark.parametrize(("keep", "per_block"), [(False, 5 * N_SAMPLES), (True, 0)])
+def test_a_block_evaluates_its_kernel_rows_once(keep, per_block):
+    """Projection and transform of m patterns share m·l entries; a stored K costs none."""
+    store = local_store(np.float64, np.ones((R, N_SAMPLES)), keep)
+    before = store.entries
+    assert before == N_SAMPLES**2
+    store.project(REPEATED)
+    store.transform(np.eye(R), REPEATED, np.ones((R, 5)))
+    store.gram(1)
+    assert store.entries == before + per_block
+
+
+def test_explicit_features_evaluate_no_kernel():
+    store = feature_store(np.float64, np.ones((R, N_SAMPLES)))
+    store.project(REPEATED)
+    assert store.entries == 0

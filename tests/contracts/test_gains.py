@@ -1,0 +1,175 @@
+"""Gains against the formulas of the papers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ikpca.errors import InvalidInput
+from ikpca.gains import (
+    Gain,
+    MetaDescent,
+    constant,
+    inverse_time,
+    meta_descent,
+    reciprocal_eigenvalues,
+)
+from ikpca.hebbian import METHODS
+from ikpca.hebbian.presets import automatic_gain, automatic_meta_rate, paper_gain
+from ikpca.loop import Clock
+
+N_SAMPLES = 20
+TIMES = np.array([0.0, 1.0, 20.0, 400.0])
+EIGENVALUES = np.array([8.0, 4.0, 1.0])
+DECAY = N_SAMPLES / (TIMES + N_SAMPLES)
+RECIPROCAL = np.linalg.norm(EIGENVALUES) / EIGENVALUES
+
+
+def spread(gain):
+    """All gains as (steps, components)."""
+    values = gain.gains(TIMES, N_SAMPLES, EIGENVALUES)
+    return np.broadcast_to(values, (len(TIMES), len(EIGENVALUES)))
+
+
+PAPERS = {
+    "kha": np.full((4, 3), 0.3),
+    "kha/t": 0.3 * np.repeat(DECAY[:, None], 3, axis=1),
+    "kha/et": 0.3 * np.outer(DECAY, RECIPROCAL),
+    "kha-smd": 0.3 * np.outer(DECAY, RECIPROCAL),
+}
+AUTOMATIC = {
+    "kha": np.full((4, 3), 0.05 / 2.0),
+    "kha/t": 0.5 / 2.0 * np.repeat(DECAY[:, None], 3, axis=1),
+    "kha/et": 7 * np.outer(DECAY, 1 / EIGENVALUES),
+    "kha-smd": 7 * np.outer(DECAY, 1 / EIGENVALUES),
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_presets_are_the_papers_formulas(method):
+    """η0; η0 l/(t+l); η0 l/(t+l) ‖λ‖/λ_i (Günter 2006, eq. 12); e^ρ times that."""
+    gain = paper_gain(method, 0.3, rate=0.4, memory=0.9, log_gain_init=1.0)
+    np.testing.assert_allclose(spread(gain), PAPERS[method], rtol=1e-14)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_automatic_gains_scale_with_the_kernel(method):
+    """κ = mean k'(x, x) = 2 here; the e of KHA/et needs λ only."""
+    gain = automatic_gain(method, 2.0, rate=0.4, memory=0.9, log_gain_init=0.0)
+    np.testing.assert_allclose(spread(gain), AUTOMATIC[method], rtol=1e-14)
+    assert automatic_meta_rate(2.0) == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("make", [paper_gain, automatic_gain])
+def test_only_smd_descends_on_its_gains(make):
+    for method in METHODS:
+        gain = make(method, 0.3, rate=0.4, memory=0.9, log_gain_init=1.0)
+        assert isinstance(gain, MetaDescent) is (method == "kha-smd")
+    assert (gain.rate, gain.memory, gain.log_gain_init) == (0.4, 0.9, 1.0)
+
+
+def test_the_papers_log_gains_are_unbounded_and_ours_are_not():
+    paper = paper_gain("kha-smd", 0.3, 0.4, 0.9, 0.0)
+    ours = automatic_gain("kha-smd", 2.0, 0.4, 0.9, 0.0)
+    assert (paper.max_log_step, paper.max_log_gain) == (np.inf, np.inf)
+    assert (ours.max_log_step, ours.max_log_gain) == (0.1, 3.0)
+
+
+def test_products_are_products():
+    gain = 0.05 * inverse_time() * reciprocal_eigenvalues()
+    np.testing.assert_allclose(spread(gain), 0.05 * np.outer(DECAY, RECIPROCAL), rtol=1e-14)
+
+
+@pytest.mark.parametrize("number", [3, 3.0, np.float32(3), np.int64(3)])
+def test_numbers_multiply_from_both_sides(number):
+    expected = 3 * spread(inverse_time())
+    np.testing.assert_allclose(spread(inverse_time() * number), expected, rtol=1e-14)
+    np.testing.assert_allclose(spread(number * inverse_time()), expected, rtol=1e-14)
+
+
+def test_products_nest_in_any_order():
+    factors = [constant(0.3), inverse_time(7), reciprocal_eigenvalues()]
+    first = factors[0] * (factors[1] * factors[2])
+    second = factors[2] * factors[0] * factors[1]
+    np.testing.assert_allclose(spread(first), spread(second), rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("gain", "shape"),
+    [
+        (constant(0.3), (1, 1)),
+        (inverse_time(), (4, 1)),
+        (reciprocal_eigenvalues(), (1, 3)),
+        (constant(0.3) * reciprocal_eigenvalues(), (1, 3)),
+        (inverse_time() * reciprocal_eigenvalues(), (4, 3)),
+        (meta_descent(constant(0.3), 0.1), (1, 1)),
+    ],
+)
+def test_gains_are_no_larger_than_they_must_be(gain, shape):
+    assert isinstance(gain, Gain)
+    assert gain.gains(TIMES, N_SAMPLES, EIGENVALUES).shape == shape
+
+
+def test_tau_takes_the_place_of_the_number_of_samples():
+    expected = np.repeat((5 / (TIMES + 5))[:, None], 3, axis=1)
+    np.testing.assert_allclose(spread(inverse_time(5)), expected, rtol=1e-14)
+
+
+def test_without_the_norm_a_gain_is_the_reciprocal():
+    found = spread(reciprocal_eigenvalues(with_norm=False))
+    np.testing.assert_allclose(found, np.tile(1 / EIGENVALUES, (4, 1)), rtol=1e-14)
+
+
+@pytest.mark.parametrize("with_norm", [True, False])
+@pytest.mark.parametrize("values", [[8.0, 0.0, -1e-18], [0.0, 0.0, 0.0]])
+def test_components_without_variance_do_not_step_infinitely_far(values, with_norm):
+    gain = reciprocal_eigenvalues(with_norm=with_norm)
+    gains = gain.gains(TIMES, N_SAMPLES, np.array(values))
+    assert np.isfinite(gains).all()
+    assert (gains >= 0).all()
+
+
+def test_gains_do_not_write_to_what_they_are_given():
+    times, values = TIMES.copy(), EIGENVALUES.copy()
+    times.flags.writeable = values.flags.writeable = False
+    (0.3 * inverse_time() * reciprocal_eigenvalues()).gains(times, N_SAMPLES, values)
+
+
+def test_the_clock_ticks_at_every_pattern_or_once_per_pass():
+    assert Clock(4, "pattern").times(6, 3).tolist() == [6, 7, 8]
+    assert Clock(4, "pass").times(6, 3).tolist() == [4, 4, 4]
+    assert Clock(4, "pass").times(8, 2).tolist() == [8, 8]
+    assert Clock(4, "pattern").times(3, 0).tolist() == []
+
+
+@pytest.mark.parametrize("bad", [0, -1, 0.0, -1e-30, np.nan, np.inf])
+@pytest.mark.parametrize("make", [constant, inverse_time, lambda value: value * inverse_time()])
+def test_what_is_not_positive_is_refused(make, bad):
+    with pytest.raises(InvalidInput, match=r"must be positive and finite; pass") as refused:
+        make(bad)
+    assert repr(float(bad)) in str(refused.value) or repr(bad) in str(refused.value)
+
+
+@pytest.mark.parametrize("bad", ["0.1", None, [1.0]])
+def test_gains_multiply_with_numbers_and_gains_only(bad):
+    with pytest.raises(TypeError, match="a number or a gain"):
+        bad * inverse_time()
+    with pytest.raises(TypeError, match="a number or a gain"):
+        inverse_time() * bad
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"rate": -0.1}, "rate=-0.1: must be finite and not negative; 0 switches it off"),
+        ({"rate": np.nan}, "rate=nan: must be finite"),
+        ({"rate": np.inf}, "rate=inf: must be finite"),
+        ({"rate": 0.1, "memory": 1.1}, "memory=1.1: must lie in .0, 1.; the paper uses 0.99"),
+        ({"rate": 0.1, "memory": -0.1}, "memory=-0.1: must lie in"),
+        ({"rate": 0.1, "memory": np.nan}, "memory=nan: must lie in"),
+        ({"rate": 0.1, "log_gain_init": np.nan}, "log_gain_init=nan: must be finite"),
+    ],
+)
+def test_meta_descent_refuses(arguments, message):
+    with pytest.raises(InvalidInput, match=message):
+        meta_descent(constant(0.1), **arguments)

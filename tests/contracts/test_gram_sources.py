@@ -1,0 +1,341 @@
+"""The exam of every gram source: all of it is K, read in pieces; centred, it is HKH."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from ikpca.gram import (
+    TILE,
+    ComputedGram,
+    CountingGram,
+    PrecomputedGram,
+    StoredGram,
+    Workers,
+    centred,
+    cross_gram,
+    multiply,
+    whole,
+)
+from ikpca.kernels import Gaussian, Linear
+from tests.conftest import explicitly_centred
+
+KERNEL = Gaussian(0.2)
+SMALL, LARGE = 50, TILE + 60
+# Entries of K are at most 1, sums have at most LARGE terms.
+TOLERANCE = {np.float64: 1e-11, np.float32: 2e-4}
+
+
+def read_only(array):
+    """The same array; a write to it raises."""
+    (array.data if sparse.issparse(array) else array).flags.writeable = False
+    return array
+
+
+@cache
+def rows_of(n_samples, dtype):
+    rng = np.random.default_rng(n_samples)
+    X = rng.normal(size=(n_samples, 4))
+    X[rng.random(size=X.shape) < 0.3] = 0
+    return read_only(X.astype(dtype))
+
+
+@cache
+def symmetric_matrix(n_samples, dtype):
+    X = rows_of(n_samples, np.float64)
+    squares = np.square(X).sum(axis=1)
+    distances = squares[:, None] + squares[None] - 2 * X @ X.T
+    return read_only(np.exp(-0.2 * np.maximum(distances, 0)).astype(dtype))
+
+
+@cache
+def asymmetric_matrix(n_samples, dtype):
+    rng = np.random.default_rng(n_samples)
+    skew = rng.uniform(-0.2, 0.2, size=(n_samples, n_samples))
+    return read_only(symmetric_matrix(n_samples, dtype) + skew.astype(dtype))
+
+
+@cache
+def centred_matrix(matrix, n_samples):
+    return read_only(explicitly_centred(matrix(n_samples, np.float64)))
+
+
+def computed(kind):
+    return lambda n, dtype: ComputedGram(KERNEL, read_only(kind(rows_of(n, dtype))))
+
+
+def precomputed(kind, matrix):
+    return lambda n, dtype: PrecomputedGram(read_only(kind(matrix(n, dtype))))
+
+
+SOURCES = {
+    "computed dense": computed(np.asarray),
+    "computed csr": computed(sparse.csr_array),
+    "precomputed dense": precomputed(np.asarray, symmetric_matrix),
+    "precomputed csr": precomputed(sparse.csr_array, symmetric_matrix),
+    "precomputed asymmetric": precomputed(np.asarray, asymmetric_matrix),
+    "precomputed asymmetric csr": precomputed(sparse.csr_array, asymmetric_matrix),
+    "stored": lambda n, dtype: StoredGram(computed(np.asarray)(n, dtype)),
+    "counting": lambda n, dtype: CountingGram(computed(np.asarray)(n, dtype)),
+    "counting asymmetric": lambda n, dtype: CountingGram(
+        precomputed(np.asarray, asymmetric_matrix)(n, dtype)
+    ),
+}
+
+
+@cache
+def shared_source(name, n_samples, dtype):
+    """A source has no state that reading could change, but for the count of entries."""
+    return SOURCES[name](n_samples, dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
+@pytest.mark.parametrize("n_samples", [SMALL, LARGE])
+@pytest.mark.parametrize("name", SOURCES)
+class TestEverySource:
+    """What any source must do; a new one adds a line to ``SOURCES``."""
+
+    @pytest.fixture
+    def source(self, name, n_samples, dtype):
+        return shared_source(name, n_samples, dtype)
+
+    @pytest.fixture
+    def matrix(self, name):
+        return asymmetric_matrix if "asymmetric" in name else symmetric_matrix
+
+    @pytest.fixture
+    def K(self, matrix, n_samples):
+        return matrix(n_samples, np.float64)
+
+    @pytest.fixture
+    def centred_K(self, matrix, n_samples):
+        return centred_matrix(matrix, n_samples)
+
+    @pytest.fixture
+    def close(self, dtype):
+        def compare(found, expected):
+            scale = max(1.0, float(np.abs(expected).max()))
+            np.testing.assert_allclose(found, expected, atol=TOLERANCE[dtype] * scale)
+
+        return compare
+
+    def test_describes_itself(self, source, name, n_samples, dtype):
+        assert source.n_samples == n_samples
+        assert source.dtype == dtype
+        assert source.symmetric is ("asymmetric" not in name)
+        assert source.tile > 0
+
+    def test_fill_with_slices(self, source, K, close, dtype):
+        out = np.full((7, 20), np.nan, dtype=dtype)
+        source.fill(slice(3, 10), slice(15, 35), out)
+        close(out, K[3:10, 15:35])
+
+    def test_fill_with_indices(self, source, K, close, n_samples, dtype):
+        indices = np.array([9, 2, 2, n_samples - 1])
+        for columns in (slice(5, 25), slice(0, n_samples)):
+            out = np.full((4, columns.stop - columns.start), np.nan, dtype=dtype)
+            source.fill(indices, columns, out)
+            close(out, K[indices, columns])
+
+    def test_fill_of_a_view(self, source, K, close, n_samples, dtype):
+        board = np.zeros((2 * n_samples, 6), dtype=dtype)
+        source.fill(np.array([4, 0, 4]), slice(0, n_samples), board.T[::2, ::2])
+        close(board.T[::2, ::2], K[[4, 0, 4]])
+        assert not board[1::2].any()
+        assert not board[:, 1::2].any()
+
+    def test_diagonal_is_a_fresh_array(self, source, K, close):
+        found = source.diagonal()
+        close(found, np.diag(K))
+        found[:] = 0
+        close(source.diagonal(), np.diag(K))
+
+    @pytest.mark.parametrize("columns", [0, 1, 3])
+    def test_multiply(self, source, K, close, n_samples, dtype, columns):
+        V = read_only(np.random.default_rng(0).normal(size=(n_samples, columns)).astype(dtype))
+        product = multiply(source, V)
+        assert product.shape == V.shape
+        assert product.dtype == dtype
+        if columns:
+            close(product, K @ V)
+
+    def test_whole(self, source, K, close, dtype):
+        found = whole(source)
+        assert found.dtype == dtype
+        close(found, K)
+
+    def test_centred(self, source, K, centred_K, close, n_samples, dtype):
+        V = np.random.default_rng(1).normal(size=(n_samples, 2)).astype(dtype)
+        gram, product = centred(source, read_only(V))
+        assert gram.n_samples == n_samples
+        assert gram.dtype == product.dtype == dtype
+        close(product, centred_K @ V)
+        close(gram.multiply(V), centred_K @ V)
+        close(gram.diagonal(), np.diag(centred_K))
+        close(gram.mean_diagonal, np.trace(centred_K) / n_samples)
+        close(gram.squared_norm(), np.sum(centred_K**2))
+        close(gram.centring.column_means, K.mean(axis=0))
+        close(gram.centring.grand_mean, K.mean())
+        assert gram.has_variance
+
+    def test_centred_strips(self, source, centred_K, close, n_samples, dtype):
+        gram, _ = centred(source)
+        rng = np.random.default_rng(2)
+        patterns, T = np.array([5, 1, 5, n_samples - 1]), rng.normal(size=(3, 3)).astype(dtype)
+        C, products = (rng.normal(size=(3, n)).astype(dtype) for n in (4, n_samples))
+        close(gram.rows(patterns), centred_K[patterns])
+        strip = gram.strip(patterns, room=3)
+        close(strip.whole(), centred_K[patterns])
+        close(strip.columns(np.array([0, 7, 7])), centred_K[np.ix_(patterns, [0, 7, 7])])
+        updated = strip.update(T, read_only(products), C)
+        close(updated, T @ products + C @ centred_K[patterns])
+        assert updated.dtype == dtype
+
+    def test_new_rows_are_centred_with_training_means(
+        self, source, K, centred_K, close, n_samples, dtype
+    ):
+        centring = centred(source)[0].centring
+        A = np.random.default_rng(3).normal(size=(2, n_samples)).astype(dtype)
+        close(centring.project(K.astype(dtype), A), centred_K @ A.T)
+        if source.symmetric:
+            close(centring.diagonal(K.astype(dtype), source.diagonal()), np.diag(centred_K))
+
+    def test_threads_change_no_bit(self, source, n_samples, dtype):
+        V = np.random.default_rng(4).normal(size=(n_samples, 3)).astype(dtype)
+
+        def everything(n_threads):
+            with Workers(n_threads) as workers:
+                gram, product = centred(source, V, workers)
+                strip = gram.strip(np.array([3, 1, 3]), room=3)
+                updated = strip.update(np.eye(3, dtype=dtype), product.T, V[:3].T.copy())
+                return [product, updated, gram.multiply(V), whole(source, workers)]
+
+        for one, two in zip(everything(1), everything(2), strict=True):
+            assert np.array_equal(one, two)
+
+
+def test_constant_kernels_have_no_variance():
+    X = np.ones((SMALL, 3)) * 0.1
+    for dtype in (np.float64, np.float32):
+        gram, _ = centred(ComputedGram(Linear(), X.astype(dtype)))
+        assert not gram.has_variance
+
+
+def test_threads_share_long_strips_without_changing_a_bit():
+    """Above 4,096 columns the update itself is shared."""
+    X = np.random.default_rng(5).normal(size=(5000, 3))
+    C, products = np.random.default_rng(6).normal(size=(2, 3)), X[:, :2].T.copy()
+
+    def updated(n_threads):
+        with Workers(n_threads) as workers:
+            gram, _ = centred(ComputedGram(Linear(), X), workers=workers)
+            return gram.strip(np.array([0, 4999, 7]), room=2).update(np.eye(2), products, C)
+
+    assert np.array_equal(updated(1), updated(2))
+    centred_X = X - X.mean(axis=0)
+    expected = products + C @ centred_X[[0, 4999, 7]] @ centred_X.T
+    np.testing.assert_allclose(updated(2), expected, atol=1e-11)
+
+
+@pytest.mark.parametrize("n_samples", [SMALL, TILE, LARGE])
+class TestCounting:
+    """Entries asked of K: exact, so that solvers can be compared on a noisy machine."""
+
+    @staticmethod
+    def upper_tiles(n_samples):
+        """One tile holds all of it; above TILE the tile below the diagonal is spared."""
+        rest = max(n_samples - TILE, 0)
+        return n_samples**2 - TILE * rest
+
+    def test_products_of_a_symmetric_matrix_read_the_upper_tiles(self, n_samples):
+        counted = CountingGram(SOURCES["computed dense"](n_samples, np.float64))
+        multiply(counted, np.ones((n_samples, 3)))
+        assert counted.entries == self.upper_tiles(n_samples)
+        whole(counted)
+        assert counted.entries == 2 * self.upper_tiles(n_samples)
+
+    def test_products_of_an_asymmetric_matrix_read_all(self, n_samples):
+        counted = CountingGram(SOURCES["precomputed asymmetric"](n_samples, np.float64))
+        multiply(counted, np.ones((n_samples, 3)))
+        assert counted.entries == n_samples**2
+
+    def test_centring_costs_the_product_and_no_more(self, n_samples):
+        """The row sums come with K·V; column sums of an asymmetric K take a second look."""
+        source = SOURCES["computed dense"](n_samples, np.float64)
+        assert centred(source, np.ones((n_samples, 3)))[0].entries == self.upper_tiles(n_samples)
+        source = SOURCES["precomputed asymmetric"](n_samples, np.float64)
+        assert centred(source)[0].entries == 2 * n_samples**2
+
+    def test_strips_and_diagonal(self, n_samples):
+        gram, _ = centred(SOURCES["computed dense"](n_samples, np.float64))
+        before = gram.entries
+        strip = gram.strip(np.arange(6), room=2)
+        strip.columns(np.arange(6))
+        strip.update(np.eye(2), np.ones((2, n_samples)), np.ones((2, 6)))
+        assert gram.entries == before + 6 * n_samples
+        gram.diagonal()
+        assert gram.entries == before + 7 * n_samples
+
+    def test_a_stored_matrix_is_evaluated_once(self, n_samples):
+        stored = StoredGram(SOURCES["computed dense"](n_samples, np.float64))
+        gram, _ = centred(stored, np.ones((n_samples, 1)))
+        gram.rows(np.arange(5))
+        gram.diagonal()
+        assert stored.entries == gram.entries == self.upper_tiles(n_samples)
+
+    def test_threads_count_alike(self, n_samples):
+        counted = CountingGram(SOURCES["computed dense"](n_samples, np.float64))
+        with Workers(2) as workers:
+            multiply(counted, np.ones((n_samples, 1)), workers)
+        assert counted.entries == self.upper_tiles(n_samples)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_cross_gram_of_more_rows_than_a_tile(kind):
+    X, Y = rows_of(30, np.float64), rows_of(LARGE, np.float64)
+    expected = np.exp(-0.2 * np.square(X[:, None] - Y[None]).sum(axis=2))
+    np.testing.assert_allclose(cross_gram(KERNEL, kind(X), kind(Y)), expected, atol=1e-12)
+
+
+def test_symmetry_up_to_rounding_is_symmetry():
+    K = symmetric_matrix(SMALL, np.float64).copy()
+    K[0, 1] += 1e-16
+    assert PrecomputedGram(K).symmetric
+    K[0, 1] += 1e-9
+    assert not PrecomputedGram(K).symmetric
+
+
+class TestWorkers:
+    """Threads that share tiles."""
+
+    @pytest.mark.parametrize("n_threads", [1, 2, 5])
+    def test_results_come_in_order(self, n_threads):
+        with Workers(n_threads) as workers:
+            assert list(workers.map(lambda item: item**2, range(12))) == [i**2 for i in range(12)]
+
+    @pytest.mark.parametrize("n_threads", [1, 2])
+    @pytest.mark.parametrize("bad", [0, 1, 3])
+    def test_errors_arrive_from_any_thread(self, n_threads, bad):
+        def fragile(item):
+            if item == bad:
+                raise KeyError(item)
+
+        with Workers(n_threads) as workers, pytest.raises(KeyError):
+            workers.each(fragile, range(4))
+
+    def test_scratch_is_reused_by_a_thread(self):
+        workers, dtype = Workers(), np.dtype(np.float32)
+        first = workers.scratch((4, 3), dtype)
+        assert first.shape == (4, 3)
+        assert first.dtype == dtype
+        assert np.shares_memory(first, workers.scratch((2, 2), dtype))
+
+    def test_usable_again_after_the_context(self):
+        workers = Workers(2)
+        for _ in range(2):
+            with workers:
+                assert list(workers.map(abs, [-1, 2])) == [1, 2]
+        assert list(workers.map(abs, [-1, 2])) == [1, 2]

@@ -1,0 +1,265 @@
+"""The exam of every kernel: scikit-learn's values, in the caller's tile, little scratch."""
+
+from __future__ import annotations
+
+import tracemalloc
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.metrics.pairwise import pairwise_kernels
+
+from ikpca.errors import InvalidInput
+from ikpca.kernels import (
+    KERNEL_NAMES,
+    Cosine,
+    Gaussian,
+    Kernel,
+    Laplacian,
+    Linear,
+    Pairwise,
+    Polynomial,
+    Sigmoid,
+    Vectorised,
+    choose_kernel,
+    vectorised,
+)
+from tests.conftest import KERNELS
+
+PARAMETERS = {
+    "linear": {},
+    "poly": {"degree": 3, "gamma": 0.3, "coef0": 1.0},
+    "rbf": {"gamma": 0.2},
+    "sigmoid": {"gamma": 0.05, "coef0": 0.1},
+    "cosine": {},
+    "laplacian": {"gamma": 0.2},
+}
+KINDS = {"dense": np.asarray, "csr array": sparse.csr_array, "csr matrix": sparse.csr_matrix}
+MIXTURES = list(product(KINDS, KINDS))
+# Five features: a handful of roundings, cubed for poly.
+TOLERANCE = {np.float64: 1e-12, np.float32: 2e-5}
+# NumPy's own buffers, 64 kB each whatever the size of the arrays; a tile below has 3 MB or more.
+SLACK = 200_000
+
+
+def small_rows(n_rows, seed, dtype=np.float64):
+    """Rows with zeros, so that CSR is not dense in disguise."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 5))
+    X[rng.random(size=X.shape) < 0.4] = 0
+    return X.astype(dtype)
+
+
+def filled(kernel, X, Y):
+    out = np.full((X.shape[0], Y.shape[0]), np.nan, dtype=X.dtype)
+    kernel.fill(X, Y, out)
+    return out
+
+
+def peak_bytes(function):
+    """Bytes that a call allocates at its peak, the caller's own arrays excluded."""
+    function()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        tracemalloc.reset_peak()
+        function()
+        return tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("kinds", MIXTURES, ids=" × ".join)
+@pytest.mark.parametrize("name", KERNELS)
+def test_fill_gives_the_values_of_scikit_learn(name, kinds, dtype):
+    X, Y = small_rows(9, 0, dtype), small_rows(7, 1, dtype)
+    expected = pairwise_kernels(
+        X.astype(np.float64), Y.astype(np.float64), metric=name, **PARAMETERS[name]
+    )
+    found = filled(KERNELS[name], KINDS[kinds[0]](X), KINDS[kinds[1]](Y))
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, expected, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_fill_writes_into_any_view_and_nowhere_else(kernel, kind):
+    X, Y = small_rows(9, 0), small_rows(7, 1)
+    X_kind, Y_kind = KINDS[kind](X), KINDS[kind](Y)
+    expected = filled(kernel, X, Y)
+    board = np.full((20, 30), -7.0)
+    view = board.T[2:20:2, 1:8]
+    kernel.fill(X_kind, Y_kind, view)
+    np.testing.assert_allclose(view, expected, rtol=1e-12, atol=1e-12)
+    view[...] = -7.0
+    assert (board == -7.0).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("kind", KINDS)
+def test_diagonal_is_the_diagonal_of_fill(kernel, kind, dtype):
+    X = KINDS[kind](small_rows(9, 2, dtype))
+    found = kernel.diagonal(X)
+    assert found.dtype == dtype
+    expected = np.diag(filled(kernel, X, X))
+    np.testing.assert_allclose(found, expected, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_arguments_are_not_written_to(kernel, kind):
+    X, Y = KINDS[kind](small_rows(9, 0)), KINDS[kind](small_rows(7, 1))
+    before = X.copy(), Y.copy()
+    for array in (X, Y):
+        (array if kind == "dense" else array.data).flags.writeable = False
+    filled(kernel, X, Y)
+    kernel.diagonal(X)
+    for array, copy in zip((X, Y), before, strict=True):
+        assert abs(array - copy).max() == 0
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_scratch_is_no_more_than_declared(kernel, dtype):
+    X, Y = (np.ones((n_rows, 100), dtype) for n_rows in (1000, 800))
+    out = np.empty((1000, 800), dtype)
+    allowed = kernel.scratch_bytes(1000, 800, 100, out.itemsize)
+    assert peak_bytes(lambda: kernel.fill(X, Y, out)) <= allowed + SLACK
+
+
+@pytest.mark.parametrize("degree", [0, 1, 2, 3, 5, 2.5])
+def test_scratch_of_polynomials(degree):
+    X, out = np.ones((1000, 30)), np.empty((1000, 1000))
+    kernel = Polynomial(degree)
+    allowed = kernel.scratch_bytes(1000, 1000, 30, 8)
+    assert peak_bytes(lambda: kernel.fill(X, X, out)) <= allowed + SLACK
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-11), (np.float32, 1e-4)])
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+def test_gaussian_far_from_the_origin(dtype, tolerance, offset):
+    """A norm of 5e8 would leave nothing of distances near 1 in single precision."""
+    X = (np.random.default_rng(3).normal(size=(40, 5)) + offset).astype(dtype)
+    exact = X.astype(np.float64)
+    expected = np.exp(-0.2 * np.square(exact[:, None] - exact[None]).sum(axis=2))
+    found = filled(Gaussian(0.2), X[:15], X)
+    np.testing.assert_allclose(found, expected[:15], atol=tolerance)
+    assert found.max() <= 1
+
+
+def test_gaussian_of_sparse_rows_never_exceeds_one():
+    X = sparse.csr_array(small_rows(30, 4) * 1e3)
+    assert filled(Gaussian(1e-6), X, X).max() <= 1
+
+
+@pytest.mark.parametrize("degree", [0, 1, 2, 3, 5, 2.5])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_polynomial_degrees(degree, dtype):
+    X = np.random.default_rng(5).uniform(0, 1, size=(8, 5)).astype(dtype)
+    kernel = Polynomial(degree, gamma=0.5, coef0=0.7)
+    expected = (0.5 * X.astype(np.float64) @ X.T.astype(np.float64) + 0.7) ** degree
+    # Five factors, each with a few roundings.
+    rtol = 100 * np.finfo(dtype).eps
+    np.testing.assert_allclose(filled(kernel, X, X), expected, rtol=rtol)
+    np.testing.assert_allclose(kernel.diagonal(X), np.diag(expected), rtol=rtol)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_cosine_of_zero_rows_is_zero(kind):
+    X = small_rows(6, 6)
+    X[2] = 0
+    values = filled(Cosine(), KINDS[kind](X), KINDS[kind](X))
+    assert (values[2] == 0).all()
+    assert (values[:, 2] == 0).all()
+    assert Cosine().diagonal(KINDS[kind](X)).tolist() == [1, 1, 0, 1, 1, 1]
+
+
+def test_a_callable_is_called_per_pair_with_its_parameters():
+    X, Y = small_rows(4, 7), small_rows(3, 8)
+
+    def weighted(x, y, *, weight):
+        assert x.shape == y.shape == (5,)
+        return weight * float(x @ y)
+
+    kernel = choose_kernel(weighted, gamma=1, degree=3, coef0=1, params={"weight": 2.5})
+    np.testing.assert_allclose(filled(kernel, X, Y), 2.5 * X @ Y.T, rtol=1e-14)
+    np.testing.assert_allclose(kernel.diagonal(X), 2.5 * np.square(X).sum(axis=1), rtol=1e-14)
+    assert not kernel.takes_sparse
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("kind", ["dense", "csr array"])
+def test_a_vectorised_kernel_is_called_once_per_tile(kind, dtype):
+    calls = []
+
+    @vectorised
+    def weighted(X, Y, weight=1.0):
+        calls.append((X.shape, Y.shape))
+        inner = X @ Y.T
+        return weight * (inner.toarray() if sparse.issparse(inner) else inner)
+
+    X, Y = small_rows(4, 7, dtype), small_rows(3, 8, dtype)
+    kernel = choose_kernel(weighted, gamma=1, degree=3, coef0=1, params={"weight": 2.5})
+    found = filled(kernel, KINDS[kind](X), KINDS[kind](Y))
+    assert calls == [((4, 5), (3, 5))]
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, 2.5 * X @ Y.T, rtol=1e-5)
+    diagonal = kernel.diagonal(KINDS[kind](X))
+    np.testing.assert_allclose(diagonal, 2.5 * np.square(X).sum(axis=1), rtol=1e-5)
+    assert weighted.params == {}, "the decorated kernel keeps its own parameters"
+
+
+def test_scratch_of_a_vectorised_kernel():
+    kernel = vectorised(lambda X, Y: X @ Y.T)
+    X, out = np.ones((1000, 30)), np.empty((1000, 1000))
+    allowed = kernel.scratch_bytes(1000, 1000, 30, 8)
+    assert peak_bytes(lambda: kernel.fill(X, X, out)) <= allowed + SLACK
+
+
+def test_a_vectorised_kernel_is_also_a_callable_of_one_pair():
+    kernel = vectorised(lambda X, Y, power=1: (X @ Y.T) ** power)
+    x, y = np.arange(3.0), np.ones(3)
+    assert kernel(x, y) == 3
+    assert kernel(x, y, power=2) == 9
+
+
+@pytest.mark.parametrize(
+    "function", [lambda X, Y: X @ X.T, lambda X, Y: 1.0, lambda X, Y: (X @ Y.T).ravel()]
+)
+def test_a_vectorised_kernel_of_wrong_shape_is_refused(function):
+    X, Y = small_rows(4, 7), small_rows(3, 8)
+    with pytest.raises(InvalidInput, match=r"shape \(4, 3\); drop the decorator"):
+        filled(vectorised(function), X, Y)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("linear", Linear()),
+        ("poly", Polynomial(4, 0.5, 2.0)),
+        ("polynomial", Polynomial(4, 0.5, 2.0)),
+        ("rbf", Gaussian(0.5)),
+        ("sigmoid", Sigmoid(0.5, 2.0)),
+        ("cosine", Cosine()),
+        ("laplacian", Laplacian(0.5)),
+    ],
+)
+def test_names_choose_kernels(name, expected):
+    assert choose_kernel(name, gamma=0.5, degree=4, coef0=2.0) == expected
+    assert name in KERNEL_NAMES
+
+
+def test_kernel_objects_are_taken_as_they_are():
+    kernel = Gaussian(0.3)
+    assert choose_kernel(kernel, gamma=9, degree=3, coef0=1) is kernel
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS.values(), Pairwise(min), Vectorised(min)])
+def test_every_kernel_answers_to_the_port(kernel):
+    assert isinstance(kernel, Kernel)
+
+
+@pytest.mark.parametrize("bad", ["gauss", "RBF", "", None, 3, [1.0]])
+def test_what_is_no_kernel_is_refused_with_the_names(bad):
+    with pytest.raises(InvalidInput, match=r"linear, poly, .*, rbf, .*precomputed") as refused:
+        choose_kernel(bad, gamma=1, degree=3, coef0=1)
+    assert repr(bad) in str(refused.value)

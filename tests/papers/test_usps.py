@@ -1,0 +1,83 @@
+"""Günter 2006, figure 1: USPS, the first hundred of each digit, sixteen components, fifty passes.
+
+Gains are those that ``benchmarks/gains.py`` finds per run over {1, 2, 5}·10^b; ceilings and order
+are the claims.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from ikpca.experiments.tuning import Problem, automatic_error, paper_options
+from ikpca.kernels import Gaussian, Linear
+
+SEEDS = (0, 1, 2)
+KERNELS = {"gaussian": Gaussian(1 / 128), "dot product": Linear()}
+#: η0 for seeds 0, 1, 2; for KHA-SMD pairs of η0 and µ.
+TUNED = {
+    "gaussian": {
+        "kha": [0.05, 0.05, 0.05],
+        "kha/t": [1.0, 1.0, 1.0],
+        "kha/et": [0.2, 0.2, 0.2],
+        "kha-smd": [(0.2, 0.5), (0.2, 0.2), (0.2, 0.2)],
+    },
+    "dot product": {
+        "kha": [1e-4, 1e-4, 2e-4],
+        "kha/t": [5e-3, 2e-3, 5e-3],
+        "kha/et": [5e-3, 2e-3, 5e-4],
+        "kha-smd": [(5e-3, 5e-5), (2e-3, 2e-3), (5e-4, 1e-3)],
+    },
+}
+CEILINGS = {
+    "gaussian": {"kha": 1e-2, "kha/t": 1e-3, "kha/et": 6e-4, "kha-smd": 4e-4},
+    "dot product": {"kha": 2e-2, "kha/t": 4e-3, "kha/et": 6e-4, "kha-smd": 6e-4},
+}
+
+
+@pytest.fixture(scope="module", params=KERNELS)
+def name(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def problem(usps_1000, name):
+    return Problem.of(name, KERNELS[name], usps_1000, 16)
+
+
+@pytest.fixture(scope="module")
+def tuned_error(problem, name):
+    """Mean excess error of a method over the seeds, each with its own gain."""
+
+    @cache
+    def mean(method):
+        errors = []
+        for seed, gain in zip(SEEDS, TUNED[name][method], strict=True):
+            eta0, mu = gain if isinstance(gain, tuple) else (gain, 0.0)
+            options = paper_options(
+                method, 16, len(problem.K), seed, passes=50, gain=eta0, meta_gain=mu
+            )
+            errors.append(problem.error(options, seed))
+        return float(np.mean(errors))
+
+    return mean
+
+
+@pytest.mark.parametrize("method", ["kha", "kha/t", "kha/et", "kha-smd"])
+def test_error_of_the_tuned_methods(tuned_error, name, method):
+    assert tuned_error(method) <= CEILINGS[name][method]
+
+
+def test_order_of_the_tuned_methods(tuned_error, name):
+    kha, kha_t, kha_et, kha_smd = map(tuned_error, ["kha", "kha/t", "kha/et", "kha-smd"])
+    assert kha > kha_t > kha_et
+    assert kha_smd < (kha_et if name == "gaussian" else 1.1 * kha_et)
+
+
+@pytest.mark.parametrize("method", ["kha/et", "kha-smd"])
+def test_nothing_set_is_nearly_as_good_as_the_best_tuned(problem, tuned_error, method):
+    best = min(tuned_error("kha/et"), tuned_error("kha-smd"))
+    found = np.mean([automatic_error(problem, method, seed) for seed in SEEDS])
+    assert found <= 3 * best
