@@ -1,6 +1,8 @@
 """The kernel matrix as tiles: computed or given, centred, counted. Array kinds end here."""
 
-from ikpca.gram.centring import CentredGram, Centring, centre_columns, centred
+from ikpca.gram.budget import DEFAULT_SHARE, Budget, TilePlan, plan_tiles, read_budget
+from ikpca.gram.cached import CachedGram
+from ikpca.gram.centring import CentredGram, Centring, centre_columns, centred, counted
 from ikpca.gram.computed import ComputedGram, cross_gram
 from ikpca.gram.counting import CountingGram
 from ikpca.gram.precomputed import PrecomputedGram
@@ -12,8 +14,11 @@ from ikpca.gram.tiles import TILE, tile_pairs, tiles
 from ikpca.gram.workers import SERIAL, Workers
 
 __all__ = [
+    "DEFAULT_SHARE",
     "SERIAL",
     "TILE",
+    "Budget",
+    "CachedGram",
     "CentredGram",
     "CentredStrip",
     "Centring",
@@ -23,11 +28,15 @@ __all__ = [
     "Indices",
     "PrecomputedGram",
     "StoredGram",
+    "TilePlan",
     "Workers",
     "centre_columns",
     "centred",
+    "counted",
     "cross_gram",
     "multiply",
+    "plan_tiles",
+    "read_budget",
     "tile_pairs",
     "tiles",
     "whole",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from ikpca.gram.cached import CachedGram
 from ikpca.gram.counting import CountingGram
 from ikpca.gram.products import multiply
 from ikpca.gram.source import GramSource, Indices
@@ -17,7 +18,10 @@ from ikpca.gram.tiles import tile_pairs, tiles
 from ikpca.gram.workers import SERIAL, Workers
 from ikpca.kernels import Floats
 
-__all__ = ["CentredGram", "Centring", "centre_columns", "centred"]
+#: Sources that know what was evaluated of them.
+Counted: TypeAlias = CountingGram | CachedGram | StoredGram
+
+__all__ = ["CentredGram", "Centring", "Counted", "centre_columns", "centred", "counted"]
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,7 @@ class CentredGram:
 
     def __init__(
         self,
-        source: CountingGram | StoredGram,
+        source: Counted,
         row_means: Floats,
         centring: Centring,
         workers: Workers,
@@ -129,6 +133,11 @@ class CentredGram:
         return centre_columns(multiply(self._source, centre_columns(V), self._workers))
 
 
+def counted(source: GramSource) -> Counted:
+    """The source, with its entries counted."""
+    return source if isinstance(source, Counted) else CountingGram(source)
+
+
 def centred(
     source: GramSource, V: Floats | None = None, workers: Workers = SERIAL
 ) -> tuple[CentredGram, Floats]:
@@ -151,15 +160,15 @@ def centred(
     product : ndarray of shape (l, columns)
         K'V.
     """
-    counted = source if isinstance(source, CountingGram | StoredGram) else CountingGram(source)
+    known = counted(source)
     n_samples = source.n_samples
     V = np.empty((n_samples, 0), dtype=source.dtype) if V is None else centre_columns(V)
     ones = np.ones((n_samples, 1), dtype=V.dtype)
-    product = multiply(counted, np.hstack([V, ones]), workers)
+    product = multiply(known, np.hstack([V, ones]), workers)
     row_means = product[:, -1] / n_samples
-    column_means = row_means if source.symmetric else _column_means(counted)
+    column_means = row_means if source.symmetric else _column_means(known)
     centring = Centring(column_means, float(row_means.mean(dtype=np.float64)))
-    return CentredGram(counted, row_means, centring, workers), centre_columns(product[:, :-1])
+    return CentredGram(known, row_means, centring, workers), centre_columns(product[:, :-1])
 
 
 def centre_columns(V: Floats) -> Floats:
@@ -171,7 +180,7 @@ def _column_means(source: GramSource) -> Floats:
     """Means over the rows of an asymmetric K, which the product does not give."""
     n_samples = source.n_samples
     sums = np.zeros(n_samples, dtype=np.float64)
-    for rows, columns in tile_pairs(n_samples, symmetric=False):
+    for rows, columns in tile_pairs(n_samples, source.side, symmetric=False):
         tile = np.empty((rows.stop - rows.start, columns.stop - columns.start), source.dtype)
         source.fill(rows, columns, tile)
         sums[columns] += tile.sum(axis=0, dtype=np.float64)

@@ -37,6 +37,11 @@ class CountingGram:
         return self._source.symmetric
 
     @property
+    def side(self) -> int:
+        """That of the source."""
+        return self._source.side
+
+    @property
     def tile(self) -> int:
         """That of the source."""
         return self._source.tile
@@ -46,6 +51,10 @@ class CountingGram:
         with self._lock:
             self.entries += out.size
         self._source.fill(rows, columns, out)
+
+    def held(self, rows: slice, columns: slice) -> Floats | None:
+        """What the source holds is not evaluated."""
+        return self._source.held(rows, columns)
 
     def diagonal(self) -> Floats:
         """k(x, x), counted."""

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from ikpca.gram.source import Indices
+from ikpca.gram.tiles import TILE
 from ikpca.kernels import Floats, Rows
 
 __all__ = ["PrecomputedGram"]
@@ -30,6 +31,8 @@ class PrecomputedGram:
         """That of the matrix."""
         return np.dtype(self._K.dtype)
 
+    side = TILE
+
     @property
     def tile(self) -> int:
         """All of a row: copying is bound by memory, and one long copy is the fastest."""
@@ -44,6 +47,10 @@ class PrecomputedGram:
         else:
             # Unlike indexing, this makes no temporary; clipping only skips a check of the indices.
             np.take(self._K, rows, axis=0, out=out, mode="clip")
+
+    def held(self, rows: slice, columns: slice) -> Floats | None:
+        """A view, where the matrix is dense."""
+        return None if sparse.issparse(self._K) else self._K[rows, columns]
 
     def diagonal(self) -> Floats:
         """A copy of the diagonal."""

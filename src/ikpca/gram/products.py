@@ -43,7 +43,7 @@ def whole(source: GramSource, workers: Workers = SERIAL) -> Floats:
 
     def fill(pair: _Pair) -> None:
         rows, columns = pair
-        source.fill(rows, columns, K[rows, columns])
+        K[rows, columns] = _tile(source, pair, workers)
         if source.symmetric and rows != columns:
             K[columns, rows] = K[rows, columns].T
 
@@ -52,11 +52,14 @@ def whole(source: GramSource, workers: Workers = SERIAL) -> Floats:
 
 
 def _pairs(source: GramSource) -> Iterator[_Pair]:
-    return tile_pairs(source.n_samples, symmetric=source.symmetric)
+    return tile_pairs(source.n_samples, source.side, symmetric=source.symmetric)
 
 
 def _tile(source: GramSource, pair: _Pair, workers: Workers) -> Floats:
     rows, columns = pair
+    held = source.held(rows, columns)
+    if held is not None:
+        return held
     shape = (rows.stop - rows.start, columns.stop - columns.start)
     tile = workers.scratch(shape, source.dtype)
     source.fill(rows, columns, tile)

@@ -30,11 +30,18 @@ class GramSource(Protocol):
         """Whether K[i, j] = K[j, i], so that half of the tiles suffice."""
 
     @property
+    def side(self) -> int:
+        """Side of the square tiles that products are made of."""
+
+    @property
     def tile(self) -> int:
         """How many columns of a strip of rows are best filled at a time."""
 
     def fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
         """Write K[rows, columns] into ``out``; several threads may do so at once."""
+
+    def held(self, rows: slice, columns: slice) -> Floats | None:
+        """K[rows, columns] to read, where it is in memory already."""
 
     def diagonal(self) -> Floats:
         """k(x_i, x_i) for every sample."""

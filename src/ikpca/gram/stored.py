@@ -40,6 +40,11 @@ class StoredGram:
         return self._matrix.symmetric
 
     @property
+    def side(self) -> int:
+        """That of the source."""
+        return self._matrix.side
+
+    @property
     def tile(self) -> int:
         """That of a stored matrix."""
         return self._matrix.tile
@@ -47,6 +52,10 @@ class StoredGram:
     def fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
         """Copy K[rows, columns]."""
         self._matrix.fill(rows, columns, out)
+
+    def held(self, rows: slice, columns: slice) -> Floats | None:
+        """What the source holds is not evaluated."""
+        return self._matrix.held(rows, columns)
 
     def diagonal(self) -> Floats:
         """k(x, x)."""

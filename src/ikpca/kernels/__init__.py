@@ -3,7 +3,7 @@
 from ikpca.kernels.callables import Pairwise, Vectorised, vectorised
 from ikpca.kernels.choice import KERNEL_NAMES, RADIAL_NAMES, choose_kernel
 from ikpca.kernels.inner_products import Cosine, Linear, Polynomial, Sigmoid
-from ikpca.kernels.kernel import Floats, Kernel, Rows
+from ikpca.kernels.kernel import Floats, FoldingKernel, Kernel, Rows
 from ikpca.kernels.radial import Gaussian, Laplacian, one_norm_distances
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "RADIAL_NAMES",
     "Cosine",
     "Floats",
+    "FoldingKernel",
     "Gaussian",
     "Kernel",
     "Laplacian",

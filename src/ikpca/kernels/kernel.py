@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Floats", "Kernel", "Rows"]
+__all__ = ["Floats", "FoldingKernel", "Kernel", "Rows"]
 
 Floats: TypeAlias = NDArray[np.floating[Any]]
 #: Dense rows, or a scipy CSR matrix or array of rows (its type is Any to the checker).
@@ -30,3 +30,14 @@ class Kernel(Protocol):
 
     def scratch_bytes(self, n_x: int, n_y: int, n_features: int, itemsize: int) -> int:
         """Bytes that ``fill`` allocates beside ``out``, at most, for dense rows."""
+
+
+@runtime_checkable
+class FoldingKernel(Kernel, Protocol):
+    """A kernel of which a tile is one product of prepared operands, finished in place."""
+
+    def fold(self, X: Floats) -> tuple[Floats, Floats]:
+        """Left and right operands for dense rows, to be made once and multiplied often."""
+
+    def finish(self, out: Floats) -> None:
+        """Turn a product of operands into kernel values."""

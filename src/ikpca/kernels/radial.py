@@ -26,7 +26,9 @@ class Gaussian:
         if sparse.issparse(X) or sparse.issparse(Y):
             self._fill_unfolded(X, Y, out)
         else:
-            self._fill_folded(X, Y, out)
+            left, right = self._fold(X, Y, Y.mean(axis=0))
+            np.matmul(left, right.T, out=out)
+            self.finish(out)
 
     def diagonal(self, X: Rows) -> Floats:
         """Return ones."""
@@ -36,16 +38,21 @@ class Gaussian:
         """Both operands, two columns wider."""
         return (n_x + n_y) * (n_features + 2) * itemsize
 
-    def _fill_folded(self, X: Floats, Y: Floats, out: Floats) -> None:
-        """[2γx, −γ‖x‖², 1]·[y, 1, −γ‖y‖²] is the exponent, with no pass over the tile of its own.
+    def fold(self, X: Floats) -> tuple[Floats, Floats]:
+        """[2γx, −γ‖x‖², 1] and [x, 1, −γ‖x‖²], whose product is the exponent.
 
         A shift of the origin changes no distance; it keeps the norms small, and with them the
         rounding of the difference, for data far from the origin.
         """
-        origin = Y.mean(axis=0)
-        n_features = X.shape[1]
-        left = np.empty((X.shape[0], n_features + 2), dtype=out.dtype)
-        right = np.empty((Y.shape[0], n_features + 2), dtype=out.dtype)
+        return self._fold(X, X, X.mean(axis=0))
+
+    def finish(self, out: Floats) -> None:
+        """One exp, in place."""
+        np.exp(out, out=out)
+
+    def _fold(self, X: Floats, Y: Floats, origin: Floats) -> tuple[Floats, Floats]:
+        left = np.empty((X.shape[0], X.shape[1] + 2), dtype=np.result_type(X, Y))
+        right = np.empty((Y.shape[0], Y.shape[1] + 2), dtype=left.dtype)
         np.subtract(X, origin, out=left[:, :-2])
         np.subtract(Y, origin, out=right[:, :-2])
         left[:, -2] = squared_norms(left[:, :-2]) * -self.gamma
@@ -53,10 +60,7 @@ class Gaussian:
         left[:, :-2] *= 2 * self.gamma
         left[:, -1] = 1
         right[:, -2] = 1
-        np.matmul(left, right.T, out=out)
-        # Rounding may leave a tiny positive exponent where x = y.
-        np.minimum(out, 0, out=out)
-        np.exp(out, out=out)
+        return left, right
 
     def _fill_unfolded(self, X: Rows, Y: Rows, out: Floats) -> None:
         """CSR rows: subtracting an origin or adding columns would cost their sparsity."""

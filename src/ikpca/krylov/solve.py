@@ -1,0 +1,241 @@
+"""Block Krylov with restarts: from a landmark start to any accuracy, one pass over K at a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ikpca.gram import SERIAL, CentredGram, GramSource, Workers, centre_columns, centred, counted
+from ikpca.kernels import Floats
+from ikpca.loop import Observer, Outcome, PassRecord, run
+from ikpca.measures import relative_residuals
+from ikpca.spectra import inner, landmark_start, rayleigh_ritz, uniform_landmarks
+
+__all__ = ["KrylovOptions", "KrylovSolution", "block_size", "solve"]
+
+
+@dataclass(frozen=True)
+class KrylovOptions:
+    """A request.
+
+    Parameters
+    ----------
+    max_iter : int
+        Passes over K.
+    n_landmarks : int
+        Rows of the start.
+    max_blocks : int
+        Blocks of vectors before a restart; two at least.
+    start : ndarray of shape (l, columns), optional
+        Vectors to begin with, in place of landmarks: a warm start.
+    """
+
+    max_iter: int = 100
+    n_landmarks: int = 512
+    max_blocks: int = 8
+    start: Floats | None = None
+
+
+@dataclass(frozen=True)
+class KrylovState:
+    """An orthonormal basis Q, Z = K'Q, and the block that comes next."""
+
+    Q: Floats
+    Z: Floats
+    block: Floats
+    passes: int
+
+
+@dataclass(frozen=True)
+class KrylovSolution:
+    """Components and how they came about."""
+
+    coefficients: Floats
+    projections: Floats
+    eigenvalues: Floats
+    next_eigenvalue: float
+    gram: CentredGram
+    outcome: Outcome
+    records: list[PassRecord]
+
+
+#: Makes observers, given a function that returns the solution of the moment.
+Watch: TypeAlias = Callable[[Callable[[], KrylovSolution]], Sequence[Observer[Any, Any]]]
+
+
+def block_size(n_components: int) -> int:
+    """Oversampled: each pass then gains as much as several of a tight block."""
+    return n_components + max(8, min(n_components, 16))
+
+
+def solve(
+    source: GramSource,
+    n_components: int,
+    options: KrylovOptions,
+    *,
+    seed: int,
+    workers: Workers = SERIAL,
+    watch: Watch = lambda snapshot: (),
+) -> KrylovSolution:
+    """Find the leading components of K'.
+
+    Parameters
+    ----------
+    source : GramSource
+        The uncentred kernel matrix.
+    n_components : int
+    options : KrylovOptions
+    seed : int
+        Of the landmarks.
+    workers : Workers
+        Share the tiles of K.
+    watch : callable
+        Makes the observers, given a function that returns the solution of the moment.
+    """
+    source = counted(source)
+    step = _KrylovPass(source, n_components, options, workers)
+
+    def snapshot(outcome: Outcome = Outcome.STOPPED, records: Any = ()) -> KrylovSolution:
+        return replace(step.solution(), outcome=outcome, records=list(records))
+
+    first = _first_block(source, block_size(n_components), options, seed, workers)
+    empty = first[:, :0]
+    state = KrylovState(empty, empty, _orthonormal(first, empty), 0)
+    done = run(step, state, max_steps=options.max_iter, observers=watch(snapshot))
+    return snapshot(done.outcome, done.reports)
+
+
+def _first_block(
+    source: GramSource, size: int, options: KrylovOptions, seed: int, workers: Workers
+) -> Floats:
+    """Projections on landmark components are K'-multiplied already: a step ahead of random."""
+    if options.start is None:
+        number = max(options.n_landmarks, 2 * size)
+        chosen = uniform_landmarks(source.n_samples, number, seed)
+        first = landmark_start(source, size, chosen, workers).projections.T
+    else:
+        first = centre_columns(options.start.astype(source.dtype))
+    missing = size - first.shape[1]
+    if missing > 0:
+        rng = np.random.default_rng([seed, 4])
+        noise = rng.normal(size=(source.n_samples, missing)).astype(source.dtype)
+        first = np.hstack([first, centre_columns(noise)])
+    return first
+
+
+class _KrylovPass:
+    """The step of the loop: multiply the newest block, extract, and make the next block."""
+
+    def __init__(
+        self, source: GramSource, n_components: int, options: KrylovOptions, workers: Workers
+    ) -> None:
+        self._source = source
+        self._r = n_components
+        self._max_columns = max(2, options.max_blocks) * block_size(n_components)
+        self._workers = workers
+        self._gram: CentredGram | None = None
+        self._found: tuple[Floats, Floats, Floats, float] | None = None
+
+    def __call__(self, state: KrylovState) -> tuple[KrylovState, PassRecord, Outcome | None]:
+        """One pass over K."""
+        begun = time.perf_counter()
+        Q = np.hstack([state.Q, state.block])
+        Z = np.hstack([state.Z, self._multiply(state.block)])
+        values, T = self._extract(Q, Z)
+        before = self._found
+        self._found = self._components(Q, Z, values, T)
+        change = _change(before, self._found)
+        latest = Z[:, state.Q.shape[1] :]
+        if Q.shape[1] + state.block.shape[1] > self._max_columns:
+            Q, Z = _restart(Q, Z, T[: state.block.shape[1]])
+            latest = Z
+        block = _orthonormal(latest, Q)[:, : state.block.shape[1]]
+        record = self._record(state.passes + 1, time.perf_counter() - begun, change)
+        exhausted = Outcome.CONVERGED if block.shape[1] == 0 else None
+        return KrylovState(Q, Z, block, state.passes + 1), record, exhausted
+
+    def solution(self) -> KrylovSolution:
+        """Of the last finished pass."""
+        if self._found is None or self._gram is None:
+            # Interrupted before anything was known.
+            raise KeyboardInterrupt
+        coefficients, projections, values, following = self._found
+        return KrylovSolution(
+            coefficients, projections, values, following, self._gram, Outcome.STOPPED, []
+        )
+
+    def _multiply(self, block: Floats) -> Floats:
+        """K' times the block; the first time, the means of K come along."""
+        if self._gram is None:
+            self._gram, product = centred(self._source, block, self._workers)
+            return product
+        return self._gram.multiply(block)
+
+    def _extract(self, Q: Floats, Z: Floats) -> tuple[Floats, Floats]:
+        """Ritz pairs in feature space; for an indefinite kernel, in the space of coefficients."""
+        N = inner(Q, Z)
+        N = (N + N.T) / 2
+        eps = float(np.finfo(Q.dtype).eps)
+        lengths = np.linalg.eigvalsh(N)
+        if lengths[0] >= -100 * eps * max(lengths[-1], 0.0):
+            return rayleigh_ritz(N, inner(Z, Z), drop=max(1e-12, 10 * eps))
+        values, vectors = np.linalg.eigh(N)
+        values, vectors = values[::-1], vectors[:, ::-1]
+        roots = np.sqrt(np.clip(values, 0, None))[:, None]
+        return values, np.divide(vectors.T, roots, out=np.zeros_like(vectors.T), where=roots > 0)
+
+    def _components(
+        self, Q: Floats, Z: Floats, values: Floats, T: Floats
+    ) -> tuple[Floats, Floats, Floats, float]:
+        leading = T[: self._r].astype(Q.dtype)
+        A, AK = leading @ Q.T, leading @ Z.T
+        missing = self._r - len(A)
+        if missing > 0:
+            A, AK = (np.pad(part, ((0, missing), (0, 0))) for part in (A, AK))
+        kept = np.zeros(self._r)
+        kept[: min(self._r, len(values))] = values[: self._r]
+        following = float(values[self._r]) if len(values) > self._r else 0.0
+        return A, AK, kept.astype(Q.dtype), following
+
+    def _record(self, number: int, seconds: float, change: float) -> PassRecord:
+        assert self._found is not None and self._gram is not None
+        A, AK, values, _ = self._found
+        return PassRecord(
+            number=number,
+            seconds=seconds,
+            eigenvalues=values,
+            residuals=relative_residuals(A, AK, values),
+            gains=np.full(self._r, np.nan),
+            entries=self._gram.entries,
+            change=change,
+        )
+
+
+def _change(before: Any, after: Any) -> float:
+    """Squared distance in feature space from the components of the pass before."""
+    if before is None:
+        return float("inf")
+    # Components keep their order but not their sign.
+    products = np.einsum("il,il->i", after[0], before[1])
+    return float(np.sum(2 - 2 * np.minimum(np.abs(products), 1)))
+
+
+def _orthonormal(block: Floats, Q: Floats) -> Floats:
+    """An orthonormal basis of what the block adds to Q; twice is enough."""
+    scale = np.linalg.norm(block, axis=0).max(initial=0.0)
+    for _ in range(2):
+        block = block - Q @ inner(Q, block).astype(Q.dtype)
+    U, sizes, _ = np.linalg.svd(block, full_matrices=False)
+    U = U[:, sizes > 10 * np.finfo(block.dtype).eps * scale]
+    return U - Q @ inner(Q, U).astype(Q.dtype)
+
+
+def _restart(Q: Floats, Z: Floats, T: Floats) -> tuple[Floats, Floats]:
+    """Keep the best Ritz vectors and their products; nothing is multiplied again."""
+    T = T[np.abs(T).max(axis=1) > 0].astype(Q.dtype)
+    kept, R = np.linalg.qr(Q @ T.T)
+    return kept, np.linalg.solve(R.T.astype(np.float64), T @ Z.T).T.astype(Q.dtype)

@@ -1,0 +1,100 @@
+"""What can be said of a solution without knowing the exact one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Certificate", "certify"]
+
+_Floats = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Bounds and estimates.
+
+    Parameters
+    ----------
+    residuals : ndarray of shape (r,)
+        ‖K'v − λv‖/λ₁ for unit v.
+    orthonormality_defect : float
+        max |AK'Aᵀ − I|.
+    eigenvalue_bounds : ndarray of shape (r,)
+        An eigenvalue of K' lies within this distance of each λ, for certain (K' is symmetric).
+    excess_error : float
+        Estimate of E/E_min − 1 from the residuals and the gaps to the spectrum below.
+    """
+
+    residuals: _Floats
+    orthonormality_defect: float
+    eigenvalue_bounds: _Floats
+    excess_error: float
+
+    def __str__(self) -> str:
+        return (
+            f"residual {self.residuals.max(initial=0.0):.1e}, eigenvalues within "
+            f"{self.eigenvalue_bounds.max(initial=0.0):.1e}, orthonormal to "
+            f"{self.orthonormality_defect:.1e}, excess error about {self.excess_error:.1e}"
+        )
+
+
+def certify(
+    eigenvalues: _Floats,
+    residuals: _Floats,
+    component_gram: _Floats,
+    squared_norm: float,
+    next_eigenvalue: float | None = None,
+) -> Certificate:
+    """Make the certificate.
+
+    Parameters
+    ----------
+    eigenvalues, residuals : ndarray of shape (r,)
+        λ and ‖K'v − λv‖/λ₁.
+    component_gram : ndarray of shape (r, r)
+        AK'Aᵀ.
+    squared_norm : float
+        ‖K'‖²_F.
+    next_eigenvalue : float, optional
+        An estimate of λ_{r+1}; without one, the spectrum is taken to go on as it ends.
+    """
+    values = np.asarray(eigenvalues, dtype=np.float64)
+    relative = np.asarray(residuals, dtype=np.float64)
+    bounds = relative * np.abs(values).max(initial=0.0)
+    carrying = values > 0
+    identity = np.diag(carrying.astype(np.float64))
+    return Certificate(
+        residuals=relative,
+        orthonormality_defect=float(np.abs(component_gram - identity).max(initial=0.0)),
+        eigenvalue_bounds=bounds,
+        excess_error=_excess(values[carrying], bounds[carrying], squared_norm, next_eigenvalue),
+    )
+
+
+def _excess(
+    values: _Floats, bounds: _Floats, squared_norm: float, next_eigenvalue: float | None
+) -> float:
+    """λ_i exceeds its estimate by about ‖residual‖²/gap; E² − E²_min is the sum of 2λ times that.
+
+    An estimate can exceed its λ by no more than the residual itself, which caps a small gap.
+    """
+    if not len(values):
+        return 0.0
+    below = _continued(values) if next_eigenvalue is None else next_eigenvalue
+    gaps = np.maximum(values - below, np.finfo(np.float64).tiny)
+    misses = np.minimum(np.square(bounds) / gaps, bounds)
+    left = squared_norm - float(np.sum(values * values))
+    if left <= 1e-20 * squared_norm:
+        return float(np.sqrt(2 * float(values @ misses) / squared_norm))
+    return float(np.sqrt(1 + 2 * float(values @ misses) / left) - 1)
+
+
+def _continued(values: _Floats) -> float:
+    """λ_{r+1}, were the last ratio to repeat itself."""
+    if len(values) < 2:
+        return 0.0
+    return float(values[-1] * min(values[-1] / values[-2], 1 - 1e-3))

@@ -1,0 +1,333 @@
+"""``HebbianPCA`` as its users see it: scikit-learn's PCA, in passes or on a stream."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.exceptions import ConvergenceWarning
+
+from ikpca import HebbianPCA
+from ikpca.errors import DivergenceWarning
+from ikpca.gains import inverse_time, reciprocal_eigenvalues
+from ikpca.loop import Outcome
+from ikpca.measures import principal_angles
+
+R = 3
+RESULTS = ("components_", "mean_", "explained_variance_", "explained_variance_ratio_")
+
+
+@pytest.fixture
+def X():
+    """Two thousand rows with well separated variances: 16, 9, 4, 1, …, away from the origin."""
+    rng = np.random.default_rng(0)
+    turn = np.linalg.qr(rng.normal(size=(8, 8)))[0]
+    scales = np.array([4.0, 3.0, 2.0, 1.0, 0.5, 0.5, 0.2, 0.1])
+    return rng.normal(size=(2000, 8)) * scales @ turn + 5
+
+
+def model(**parameters):
+    return HebbianPCA(R, **{"random_state": 0, "max_iter": 20} | parameters)
+
+
+def angle(first, second):
+    """The largest between the subspaces of two sets of components."""
+    return principal_angles(first.components_.T, second.components_.T)[0]
+
+
+def same(first, second):
+    return all(np.array_equal(getattr(first, name), getattr(second, name)) for name in RESULTS)
+
+
+def in_batches(fitted, X, size):
+    for start in range(0, len(X), size):
+        fitted.partial_fit(X[start : start + size])
+    return fitted
+
+
+# --- fit ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gain", ["auto", 1e-4, 0.005 * inverse_time()], ids=["auto", "η", "η/t"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
+def test_agrees_with_pca(X, gain, dtype):
+    X = X.astype(dtype)
+    fitted, exact = model(gain=gain).fit(X), PCA(R).fit(X)
+    # A stochastic rule after twenty passes: a few thousandths of a right angle.
+    assert angle(fitted, exact) < 0.02
+    np.testing.assert_allclose(fitted.explained_variance_, exact.explained_variance_, rtol=1e-3)
+    np.testing.assert_allclose(
+        fitted.explained_variance_ratio_, exact.explained_variance_ratio_, rtol=1e-3
+    )
+    np.testing.assert_allclose(fitted.mean_, exact.mean_, rtol=1e-5)
+    for name in RESULTS:
+        assert getattr(fitted, name).dtype == dtype, name
+    assert fitted.transform(X).dtype == dtype
+    assert fitted.n_samples_seen_ == 2000
+    assert fitted.n_components_ == R
+
+
+def test_components_are_orthonormal_and_ordered(X):
+    fitted = model(max_iter=3).fit(X)
+    np.testing.assert_allclose(fitted.components_ @ fitted.components_.T, np.eye(R), atol=1e-10)
+    assert (np.diff(fitted.explained_variance_) < 0).all()
+
+
+def test_sangers_rule_without_rayleigh_ritz(X):
+    """His constant gain leaves a little noise; components come in order by themselves."""
+    fitted, exact = model(gain=1e-4, rayleigh_ritz=False).fit(X), PCA(R).fit(X)
+    cosines = np.abs(np.sum(fitted.components_ * exact.components_, axis=1))
+    np.testing.assert_allclose(cosines, 1, atol=0.02)
+
+
+def test_all_components_explain_everything(X):
+    fitted = HebbianPCA(random_state=0, max_iter=5).fit(X)
+    assert fitted.components_.shape == (8, 8)
+    assert fitted.explained_variance_ratio_.sum() == pytest.approx(1, abs=1e-9)
+
+
+def test_block_size_changes_nothing(X):
+    first, second = model(block_size=1, max_iter=2).fit(X), model(block_size=777, max_iter=2).fit(X)
+    np.testing.assert_allclose(first.components_, second.components_, atol=1e-10)
+
+
+def test_rows_are_not_written_to(X):
+    X.flags.writeable = False
+    init = np.eye(R, 8)
+    init.flags.writeable = False
+    model(init=init, max_iter=2).fit(X).partial_fit(X)
+
+
+def test_transform_centres_and_projects(X):
+    fitted = model().fit(X)
+    expected = (X - X.mean(axis=0)) @ fitted.components_.T
+    np.testing.assert_allclose(fitted.transform(X), expected, atol=1e-10)
+    np.testing.assert_allclose(model().fit_transform(X), expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("whiten", [False, True])
+def test_inverse_transform_is_that_of_pca(X, whiten):
+    fitted, exact = model(whiten=whiten).fit(X), PCA(R).fit(X)
+    restored = fitted.inverse_transform(fitted.transform(X))
+    expected = exact.inverse_transform(exact.transform(X))
+    error, least = (np.square(X - rows).mean() for rows in (restored, expected))
+    assert least <= error < 1.001 * least
+
+
+@pytest.mark.parametrize("rayleigh_ritz", [True, False])
+def test_whitened_projections_have_unit_variance(X, rayleigh_ritz):
+    fitted = model(whiten=True, rayleigh_ritz=rayleigh_ritz, gain=1e-4).fit(X)
+    np.testing.assert_allclose(fitted.transform(X).var(axis=0, ddof=1), 1, rtol=1e-9)
+
+
+@pytest.mark.parametrize("gain", ["auto", 1e-4])
+def test_a_seed_fixes_every_bit(X, gain):
+    assert same(model(gain=gain).fit(X), model(gain=gain).fit(X))
+    assert not same(model(gain=gain).fit(X), model(gain=gain, random_state=1).fit(X))
+
+
+def test_pickle_and_clone(X):
+    fitted = model(gain=0.005 * inverse_time()).fit(X)
+    loaded = pickle.loads(pickle.dumps(fitted))
+    assert same(loaded, fitted)
+    assert same(loaded.partial_fit(X), fitted.partial_fit(X)), "the stream is part of the model"
+    assert same(clone(fitted).fit(X), model(gain=0.005 * inverse_time()).fit(X))
+
+
+def test_names(X):
+    pytest.importorskip("pandas")
+    frame = model(max_iter=2).set_output(transform="pandas").fit_transform(X)
+    assert list(frame.columns) == ["hebbianpca0", "hebbianpca1", "hebbianpca2"]
+
+
+# --- what a fit reports --------------------------------------------------------------------------
+
+
+def test_history(X):
+    fitted = model(max_iter=4).fit(X)
+    assert fitted.n_iter_ == len(fitted.history_) == 4
+    assert fitted.outcome_ is Outcome.PASS_LIMIT
+    last = fitted.history_[-1]
+    # History has eigenvalues of the scatter matrix, the model its variances.
+    np.testing.assert_allclose(last.eigenvalues / 1999, fitted.explained_variance_, rtol=1e-9)
+    assert last.entries == 0
+
+
+def test_stops_when_asked_to(X):
+    converged = model(tol=0.05, max_iter=50).fit(X)
+    assert converged.outcome_ is Outcome.CONVERGED
+    assert converged.history_[-1].residuals.max() <= 0.05
+    settled = model(change_tol=1e-3, max_iter=50).fit(X)
+    assert settled.outcome_ is Outcome.SETTLED
+    assert settled.history_[-1].change <= 1e-3
+    with pytest.warns(ConvergenceWarning, match="max_iter=2 passes did not reach tol=1e-12"):
+        model(tol=1e-12, max_iter=2).fit(X)
+
+
+def test_verbose_writes_a_line_per_pass(X, capsys):
+    model(verbose=1, max_iter=3).fit(X)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(":")[0] for line in lines] == [f"gha pass {n}/3" for n in (1, 2, 3)]
+
+
+def test_callbacks_see_every_pass(X):
+    pytest.importorskip("sklearn.callback", reason="callbacks came with scikit-learn 1.9")
+    shapes = []
+
+    class Watcher:
+        def setup(self, estimator, context):
+            pass
+
+        def teardown(self, estimator, context):
+            pass
+
+        def on_fit_task_begin(self, estimator, context):
+            pass
+
+        def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+            if context.task_name != "pass":
+                return False
+            shapes.append(fitted_estimator.transform(X[:5]).shape)
+            return len(shapes) == 3
+
+    fitted = model().set_callbacks(Watcher()).fit(X)
+    assert shapes == [(5, R)] * 3
+    assert fitted.outcome_ is Outcome.STOPPED
+    assert fitted.n_iter_ == 3
+
+
+# --- partial_fit ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gain", ["auto", 2e-3, 0.02 * inverse_time()], ids=["auto", "η", "η/t"])
+@pytest.mark.parametrize("size", [50, 333])
+def test_a_stream_approaches_pca(X, gain, size):
+    exact, fitted = PCA(R).fit(X), model(gain=gain)
+    in_batches(fitted, X[:200], size)
+    early = angle(fitted, exact)
+    for _ in range(5):
+        in_batches(fitted, X, size)
+    assert angle(fitted, exact) < max(0.15, early / 2)
+    assert fitted.n_samples_seen_ == 200 + 5 * len(X)
+    # The early part of a running mean was taken with components that were still turning.
+    np.testing.assert_allclose(fitted.explained_variance_, exact.explained_variance_, rtol=0.1)
+    weights = (X[:200].sum(axis=0) + 5 * X.sum(axis=0)) / fitted.n_samples_seen_
+    np.testing.assert_allclose(fitted.mean_, weights, rtol=1e-10)
+
+
+def test_components_of_a_stream_are_nearly_orthonormal(X):
+    fitted = in_batches(model(), X, 100)
+    np.testing.assert_allclose(fitted.components_ @ fitted.components_.T, np.eye(R), atol=0.1)
+
+
+def test_rows_one_at_a_time(X):
+    exact = PCA(R).fit(X)
+    fitted = in_batches(model(), X, 1)
+    assert fitted.n_samples_seen_ == 2000
+    np.testing.assert_allclose(fitted.mean_, exact.mean_, rtol=1e-10)
+    assert angle(fitted, exact) < 0.5
+    assert np.isfinite(fitted.components_).all()
+
+
+def test_fit_then_partial_fit_goes_on(X):
+    fitted, exact = model().fit(X), PCA(R).fit(X)
+    before = fitted.components_.copy()
+    fitted.partial_fit(X[:500])
+    assert fitted.n_samples_seen_ == 2500
+    assert not np.array_equal(fitted.components_, before)
+    assert angle(fitted, exact) < 0.1, "a stream goes on from where the fit ended"
+
+
+def test_a_stream_follows_when_the_data_turn(X):
+    turned = (X - 5)[:, ::-1] * 2 + 5
+    fitted = model().fit(X)
+    start = angle(fitted, PCA(R).fit(turned))
+    for _ in range(10):
+        in_batches(fitted, turned, 100)
+    assert angle(fitted, PCA(R).fit(turned)) < start / 2
+
+
+def test_fit_starts_afresh(X):
+    fitted = in_batches(model(), X, 100)
+    assert same(fitted.fit(X), model().fit(X))
+
+
+def test_partial_fit_starts_where_it_is_told(X):
+    exact = PCA(R).fit(X)
+    fitted = model(init=exact.components_, gain=1e-9).partial_fit(X)
+    np.testing.assert_allclose(fitted.components_, exact.components_, atol=1e-5)
+    np.testing.assert_allclose(fitted.explained_variance_, exact.explained_variance_, rtol=1e-6)
+
+
+def test_whitened_streams(X):
+    fitted = in_batches(model(whiten=True), np.vstack([X] * 3), 100)
+    np.testing.assert_allclose(fitted.transform(X).var(axis=0, ddof=1), 1, rtol=0.1)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
+def test_streams_keep_the_precision(X, dtype):
+    fitted = in_batches(model(), X.astype(dtype), 500)
+    for name in RESULTS:
+        assert getattr(fitted, name).dtype == dtype, name
+
+
+# --- divergence ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rayleigh_ritz", [True, False])
+@pytest.mark.parametrize("gain", [1.0, 1e3, 1e30, 1e300])
+def test_a_fit_with_too_large_a_gain_is_finite_and_says_so_once(X, gain, rayleigh_ritz):
+    fitted = model(gain=gain, rayleigh_ritz=rayleigh_ritz, max_iter=5)
+    with pytest.warns(DivergenceWarning, match="was too large") as said:
+        fitted.fit(X)
+    assert len(said) == 1
+    assert any(record.note for record in fitted.history_)
+    assert all(np.isfinite(getattr(fitted, name)).all() for name in RESULTS)
+
+
+@pytest.mark.parametrize("gain", [1.0, 1e3, 1e30, 1e300])
+def test_a_batch_with_too_large_a_gain_is_finite_and_says_so_once(X, gain):
+    fitted = model(gain=gain)
+    with pytest.warns(DivergenceWarning, match=r"was too large.*pass gain='auto'") as said:
+        fitted.partial_fit(X)
+    assert len(said) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DivergenceWarning)
+        in_batches(fitted, X, 100)
+    assert all(np.isfinite(getattr(fitted, name)).all() for name in RESULTS)
+    assert np.square(fitted.components_).sum() < 4 * R, "within twice the unit ball"
+
+
+@pytest.mark.parametrize("gain", [1.0, 1e300])
+def test_a_batch_that_was_undone_still_counts(X, gain):
+    fitted = model(gain=gain)
+    with pytest.warns(DivergenceWarning):
+        fitted.partial_fit(X)
+    assert fitted.n_samples_seen_ == len(X)
+    np.testing.assert_allclose(fitted.mean_, X.mean(axis=0), rtol=1e-10)
+
+
+@pytest.mark.parametrize("gain", ["auto", 1e-3 * reciprocal_eigenvalues()], ids=["auto", "object"])
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_an_outlier_does_not_warn(X, gain, method):
+    X = X.copy()
+    X[70] = 1e4
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted = getattr(model(gain=gain), method)(X)
+    assert all(np.isfinite(getattr(fitted, name)).all() for name in RESULTS)
+
+
+@pytest.mark.parametrize("size", [1, 10])
+def test_a_stream_may_begin_with_equal_rows(X, size):
+    """No variance yet is no reason to step infinitely far, nor to forget the mean."""
+    fitted = model().partial_fit(np.ones((size, 8)))
+    np.testing.assert_allclose(fitted.mean_, 1)
+    assert not fitted.transform(np.ones((2, 8))).any()
+    for _ in range(3):
+        in_batches(fitted, X, 100)
+    assert angle(fitted, PCA(R).fit(X)) < 0.3
