@@ -11,7 +11,7 @@ HEAVY = ["numba", "matplotlib", "typer", "rich", "dask", "pandas"]
 
 
 def loaded_after(code):
-    """Modules in a fresh interpreter after some code."""
+    """Packages in a fresh interpreter after some code."""
     script = f"{code}\nimport sys\nprint(*sorted(sys.modules))"
     finished = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
@@ -20,20 +20,22 @@ def loaded_after(code):
 
 
 @pytest.fixture(scope="module")
-def loaded():
-    return loaded_after("import ikpca")
+def added():
+    """What comes on top of scikit-learn, which loads rich and pandas where it finds them."""
+    return loaded_after("import ikpca") - loaded_after("import sklearn.decomposition")
 
 
 @pytest.mark.parametrize("name", HEAVY)
-def test_import_leaves_out(loaded, name):
-    assert name not in loaded
+def test_import_leaves_out(added, name):
+    assert name not in added
 
 
-def test_import_brings_what_it_needs(loaded):
-    assert {"ikpca", "numpy", "scipy", "sklearn"} <= loaded
+def test_import_adds_little(added):
+    assert "ikpca" in added
+    assert len(added) < 20
 
 
-def test_the_dense_solver_needs_no_compiler():
+def test_the_compiler_is_loaded_with_the_first_pass():
     fit = "import ikpca; ikpca.KernelPCA(1).fit([[0.0, 1.0], [1.0, 3.0], [2.0, 1.0]])"
     assert "numba" not in loaded_after(fit)
     iterative = fit.replace("(1)", "(1, eigen_solver='kha/et', max_iter=1)")

@@ -37,12 +37,6 @@ PAPERS = {
     "kha/et": 0.3 * np.outer(DECAY, RECIPROCAL),
     "kha-smd": 0.3 * np.outer(DECAY, RECIPROCAL),
 }
-AUTOMATIC = {
-    "kha": np.full((4, 3), 0.05 / 2.0),
-    "kha/t": 0.5 / 2.0 * np.repeat(DECAY[:, None], 3, axis=1),
-    "kha/et": 7 * np.outer(DECAY, 1 / EIGENVALUES),
-    "kha-smd": 7 * np.outer(DECAY, 1 / EIGENVALUES),
-}
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -52,12 +46,25 @@ def test_presets_are_the_papers_formulas(method):
     np.testing.assert_allclose(spread(gain), PAPERS[method], rtol=1e-14)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_automatic_gains_scale_with_the_kernel(method):
-    """κ = mean k'(x, x) = 2 here; the e of KHA/et needs λ only."""
+@pytest.mark.parametrize(
+    ("method", "shape"),
+    [
+        ("kha", np.ones((4, 3)) / 2),
+        ("kha/t", np.repeat(DECAY[:, None], 3, axis=1) / 2),
+        ("kha/et", np.outer(DECAY, 1 / EIGENVALUES)),
+        ("kha-smd", np.outer(DECAY, 1 / EIGENVALUES)),
+    ],
+)
+def test_automatic_gains_know_the_scale_of_the_kernel(method, shape):
+    """Reciprocal to κ = mean k'(x, x), 2 here, or to λ; the numbers in front are tuned."""
     gain = automatic_gain(method, 2.0, rate=0.4, memory=0.9, log_gain_init=0.0)
-    np.testing.assert_allclose(spread(gain), AUTOMATIC[method], rtol=1e-14)
-    assert automatic_meta_rate(2.0) == pytest.approx(0.2)
+    number = spread(gain) / shape
+    assert number.min() == pytest.approx(number.max(), rel=1e-14)
+    assert 0.01 < number.max() < 20
+
+
+def test_the_automatic_meta_rate_is_reciprocal_to_the_scale_of_the_kernel():
+    assert automatic_meta_rate(10.0) == pytest.approx(automatic_meta_rate(1.0) / 10)
 
 
 @pytest.mark.parametrize("make", [paper_gain, automatic_gain])
@@ -72,7 +79,7 @@ def test_the_papers_log_gains_are_unbounded_and_ours_are_not():
     paper = paper_gain("kha-smd", 0.3, 0.4, 0.9, 0.0)
     ours = automatic_gain("kha-smd", 2.0, 0.4, 0.9, 0.0)
     assert (paper.max_log_step, paper.max_log_gain) == (np.inf, np.inf)
-    assert (ours.max_log_step, ours.max_log_gain) == (0.1, 3.0)
+    assert 0 < ours.max_log_step < ours.max_log_gain < np.inf
 
 
 def test_products_are_products():

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from ikpca.gram import (
     TILE,
+    CachedGram,
     ComputedGram,
     CountingGram,
     PrecomputedGram,
@@ -63,12 +64,29 @@ def centred_matrix(matrix, n_samples):
     return read_only(explicitly_centred(matrix(n_samples, np.float64)))
 
 
+class NothingHeld:
+    """A given matrix as if it had to be evaluated; what an asymmetric kernel would be."""
+
+    def __init__(self, source):
+        self._source = source
+
+    def __getattr__(self, name):
+        return getattr(self._source, name)
+
+    def held(self, rows, columns):
+        return None
+
+
 def computed(kind):
     return lambda n, dtype: ComputedGram(KERNEL, read_only(kind(rows_of(n, dtype))))
 
 
 def precomputed(kind, matrix):
     return lambda n, dtype: PrecomputedGram(read_only(kind(matrix(n, dtype))))
+
+
+def unheld(n_samples, dtype):
+    return NothingHeld(precomputed(np.asarray, asymmetric_matrix)(n_samples, dtype))
 
 
 SOURCES = {
@@ -80,9 +98,13 @@ SOURCES = {
     "precomputed asymmetric csr": precomputed(sparse.csr_array, asymmetric_matrix),
     "stored": lambda n, dtype: StoredGram(computed(np.asarray)(n, dtype)),
     "counting": lambda n, dtype: CountingGram(computed(np.asarray)(n, dtype)),
-    "counting asymmetric": lambda n, dtype: CountingGram(
-        precomputed(np.asarray, asymmetric_matrix)(n, dtype)
+    "counting asymmetric": lambda n, dtype: CountingGram(unheld(n, dtype)),
+    "folded": lambda n, dtype: ComputedGram(KERNEL, rows_of(n, dtype), fold=True),
+    "small tiles": lambda n, dtype: ComputedGram(KERNEL, rows_of(n, dtype), side=300),
+    "cached in part": lambda n, dtype: CachedGram(
+        ComputedGram(KERNEL, rows_of(n, dtype), side=300), 3 * 300**2 * 4
     ),
+    "cached asymmetric": lambda n, dtype: CachedGram(unheld(n, dtype), 10**8),
 }
 
 
@@ -127,6 +149,11 @@ class TestEverySource:
         assert source.dtype == dtype
         assert source.symmetric is ("asymmetric" not in name)
         assert source.tile > 0
+        assert source.side > 0
+
+    def test_what_is_held_is_right(self, source, K, close):
+        held = source.held(slice(0, 20), slice(20, 50))
+        close(K[:20, 20:50] if held is None else held, K[:20, 20:50])
 
     def test_fill_with_slices(self, source, K, close, dtype):
         out = np.full((7, 20), np.nan, dtype=dtype)
@@ -258,7 +285,7 @@ class TestCounting:
         assert counted.entries == 2 * self.upper_tiles(n_samples)
 
     def test_products_of_an_asymmetric_matrix_read_all(self, n_samples):
-        counted = CountingGram(SOURCES["precomputed asymmetric"](n_samples, np.float64))
+        counted = CountingGram(unheld(n_samples, np.float64))
         multiply(counted, np.ones((n_samples, 3)))
         assert counted.entries == n_samples**2
 
@@ -266,8 +293,7 @@ class TestCounting:
         """The row sums come with K·V; column sums of an asymmetric K take a second look."""
         source = SOURCES["computed dense"](n_samples, np.float64)
         assert centred(source, np.ones((n_samples, 3)))[0].entries == self.upper_tiles(n_samples)
-        source = SOURCES["precomputed asymmetric"](n_samples, np.float64)
-        assert centred(source)[0].entries == 2 * n_samples**2
+        assert centred(unheld(n_samples, np.float64))[0].entries == 2 * n_samples**2
 
     def test_strips_and_diagonal(self, n_samples):
         gram, _ = centred(SOURCES["computed dense"](n_samples, np.float64))
@@ -285,6 +311,23 @@ class TestCounting:
         gram.rows(np.arange(5))
         gram.diagonal()
         assert stored.entries == gram.entries == self.upper_tiles(n_samples)
+
+    def test_what_is_given_is_not_evaluated(self, n_samples):
+        counted = CountingGram(SOURCES["precomputed dense"](n_samples, np.float64))
+        multiply(counted, np.ones((n_samples, 3)))
+        assert counted.entries == 0
+
+    def test_cached_tiles_are_evaluated_once_and_change_no_bit(self, n_samples):
+        """Room for one tile of 300 × 300 beside the smaller ones at the border."""
+        V = np.random.default_rng(7).normal(size=(n_samples, 3))
+        source = ComputedGram(KERNEL, rows_of(n_samples, np.float64), side=300)
+        counted, cached = CountingGram(source), CachedGram(source, 300**2 * 8)
+        expected = multiply(counted, V)
+        assert np.array_equal(multiply(cached, V), expected)
+        assert cached.entries == counted.entries
+        kept = min(n_samples, 300) ** 2
+        assert np.array_equal(multiply(cached, V), expected)
+        assert cached.entries == 2 * counted.entries - kept
 
     def test_threads_count_alike(self, n_samples):
         counted = CountingGram(SOURCES["computed dense"](n_samples, np.float64))

@@ -1,15 +1,11 @@
 """scikit-learn's own tests of its KernelPCA, with ours in its place.
 
-Deliberate deviations:
-
-* "arpack" and "randomized" are solvers we do not have; they are read as "dense" here.
-* scikit-learn's "randomized" picks eigenvalues by magnitude and so must fail on the non-PSD matrix
-  for two components; ours picks the largest, and fits. That one case is left out.
+Deliberate deviation: scikit-learn's "randomized" picks eigenvalues by magnitude and so must fail on
+the non-PSD matrix for two components; ours picks the largest, and fits. That one case is left out.
+"arpack" and "randomized" are names of our block Krylov solver.
 """
 
 from __future__ import annotations
-
-import functools
 
 import pytest
 import sklearn.decomposition.tests.test_kernel_pca as theirs
@@ -21,13 +17,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::ikpca.errors.RankWarning")
 _CASES = [name for name in vars(theirs) if name.startswith("test_")]
 
 
-@functools.wraps(KernelPCA)
-def ours(*args, eigen_solver="auto", **kwargs):
-    if eigen_solver in ("arpack", "randomized"):
-        eigen_solver = "dense"
-    return KernelPCA(*args, eigen_solver=eigen_solver, **kwargs)
-
-
 @pytest.fixture
 def global_random_seed():
     return 42
@@ -37,7 +26,7 @@ def global_random_seed():
 def _in_place(monkeypatch, request):
     if "test_precomputed_kernel_not_psd[randomized]" in request.node.name:
         pytest.skip("scikit-learn's randomized solver must fail where ours fits")
-    monkeypatch.setattr(theirs, "KernelPCA", ours)
+    monkeypatch.setattr(theirs, "KernelPCA", KernelPCA)
 
 
 def test_there_is_something_to_run():

@@ -26,8 +26,8 @@ class DenseSolution:
         ‖K'v − λv‖/λ₁.
     column_means : ndarray of shape (l,)
     grand_mean : float
-    trace : float
-        Of K'.
+    trace, squared_norm : float
+        Of K', and ‖K'‖²_F.
     """
 
     eigenvalues: _Floats
@@ -36,6 +36,7 @@ class DenseSolution:
     column_means: _Floats
     grand_mean: float
     trace: float
+    squared_norm: float
 
 
 def decompose(K: _Floats, n_components: int | None = None) -> DenseSolution:
@@ -63,6 +64,7 @@ def decompose(K: _Floats, n_components: int | None = None) -> DenseSolution:
         column_means=column_means,
         grand_mean=grand_mean,
         trace=float(np.trace(centred)),
+        squared_norm=float(np.einsum("ij,ij->", centred, centred)),
     )
 
 

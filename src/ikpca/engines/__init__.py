@@ -2,5 +2,6 @@
 
 from ikpca.engines.features import FeatureStore
 from ikpca.engines.local import LocalStore
+from ikpca.engines.planning import PlannedSource, plan_source
 
-__all__ = ["FeatureStore", "LocalStore"]
+__all__ = ["FeatureStore", "LocalStore", "PlannedSource", "plan_source"]

@@ -4,20 +4,33 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ikpca import dense
+from ikpca import dense, hebbian, krylov
 from ikpca.engines import LocalStore
 from ikpca.gram import Centring, CountingGram, GramSource, Workers, whole
-from ikpca.hebbian import Floats, HebbianOptions, HebbianSolution, solve
+from ikpca.hebbian import Floats, HebbianOptions, HebbianSolution
+from ikpca.krylov import KrylovOptions, KrylovSolution
 from ikpca.loop import Observer, Outcome, PassRecord
-from ikpca.spectra import deterministic_signs, nonnegative_eigenvalues
+from ikpca.measures import relative_residuals
+from ikpca.spectra import (
+    Certificate,
+    certify,
+    deterministic_signs,
+    nonnegative_eigenvalues,
+)
 
-__all__ = ["Components", "Watch", "dense_components", "hebbian_components"]
+__all__ = [
+    "Components",
+    "Watch",
+    "dense_components",
+    "hebbian_components",
+    "krylov_components",
+]
 
 
 @dataclass(frozen=True)
@@ -34,6 +47,7 @@ class Components:
     centring : Centring
     trace : float
         Of K'.
+    certificate : Certificate
     outcome : Outcome
     records : list of PassRecord
     """
@@ -44,20 +58,18 @@ class Components:
     eigenvectors: Floats
     centring: Centring
     trace: float
+    certificate: Certificate | None
     outcome: Outcome
     records: list[PassRecord]
 
     def keep(self, chosen: NDArray[np.bool_] | slice) -> Components:
         """Only some of the components."""
-        return Components(
-            self.coefficients[chosen],
-            self.projections[chosen],
-            self.eigenvalues[chosen],
-            self.eigenvectors[:, chosen],
-            self.centring,
-            self.trace,
-            self.outcome,
-            self.records,
+        return replace(
+            self,
+            coefficients=self.coefficients[chosen],
+            projections=self.projections[chosen],
+            eigenvalues=self.eigenvalues[chosen],
+            eigenvectors=self.eigenvectors[:, chosen],
         )
 
     @property
@@ -95,13 +107,18 @@ def dense_components(
         entries=counted.entries,
         change=0.0,
     )
+    coefficients = np.divide(vectors, roots, out=np.zeros_like(vectors), where=roots > 0)
+    projections = vectors * roots
     components = Components(
-        coefficients=np.divide(vectors, roots, out=np.zeros_like(vectors), where=roots > 0),
-        projections=vectors * roots,
+        coefficients=coefficients,
+        projections=projections,
         eigenvalues=eigenvalues,
         eigenvectors=vectors.T,
         centring=Centring(solution.column_means, solution.grand_mean),
         trace=solution.trace,
+        certificate=certify(
+            eigenvalues, solution.residuals, coefficients @ projections.T, solution.squared_norm
+        ),
         outcome=Outcome.EXACT,
         records=[record],
     )
@@ -123,28 +140,59 @@ def hebbian_components(
     watch: Watch = lambda snapshot: (),
 ) -> Components:
     """A Hebbian method in this process; ``watch`` makes the observers."""
-    solution = solve(
+    solution = hebbian.solve(
         source,
         n_components,
         options,
         seed=seed,
         open_store=LocalStore,
         workers=workers,
-        watch=lambda snapshot: watch(lambda: _from_hebbian(snapshot())),
+        watch=lambda snapshot: watch(lambda: _from_iterations(snapshot())),
     )
-    return _from_hebbian(solution)
+    return _from_iterations(solution)
 
 
-def _from_hebbian(solution: HebbianSolution) -> Components:
+def krylov_components(
+    source: GramSource,
+    n_components: int,
+    options: KrylovOptions,
+    seed: int,
+    workers: Workers,
+    watch: Watch = lambda snapshot: (),
+) -> Components:
+    """Block Krylov in this process; ``watch`` makes the observers."""
+    solution = krylov.solve(
+        source,
+        n_components,
+        options,
+        seed=seed,
+        workers=workers,
+        watch=lambda snapshot: watch(lambda: _from_iterations(snapshot())),
+    )
+    return _from_iterations(solution, solution.next_eigenvalue)
+
+
+def _from_iterations(
+    solution: HebbianSolution | KrylovSolution, next_eigenvalue: float | None = None
+) -> Components:
+    gram = solution.gram
     signs = deterministic_signs(solution.projections)[:, None]
-    coefficients = solution.coefficients * signs
+    coefficients, projections = solution.coefficients * signs, solution.projections * signs
+    eigenvalues = nonnegative_eigenvalues(solution.eigenvalues)
     return Components(
         coefficients=coefficients,
-        projections=solution.projections * signs,
-        eigenvalues=solution.eigenvalues,
-        eigenvectors=(coefficients * np.sqrt(solution.eigenvalues)[:, None]).T,
-        centring=solution.gram.centring,
-        trace=solution.gram.mean_diagonal * solution.gram.n_samples,
+        projections=projections,
+        eigenvalues=eigenvalues,
+        eigenvectors=(coefficients * np.sqrt(eigenvalues)[:, None]).T,
+        centring=gram.centring,
+        trace=gram.mean_diagonal * gram.n_samples,
+        certificate=certify(
+            eigenvalues,
+            relative_residuals(coefficients, projections, eigenvalues),
+            coefficients.astype(np.float64) @ projections.astype(np.float64).T,
+            gram.squared_norm_estimate,
+            next_eigenvalue,
+        ),
         outcome=solution.outcome,
         records=solution.records,
     )

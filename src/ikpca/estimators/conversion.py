@@ -80,6 +80,7 @@ def _components(fitted: Any) -> Components:
         centring=centring,
         # The trace of K' is not among what scikit-learn keeps.
         trace=float("nan"),
+        certificate=None,
         outcome=Outcome.EXACT,
         records=[],
     )

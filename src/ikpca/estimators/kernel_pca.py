@@ -6,7 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    clone,
+)
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
@@ -18,10 +23,8 @@ from ikpca.estimators.components import Components
 from ikpca.estimators.gamma import resolve_gamma
 from ikpca.estimators.observing import requested_observers
 from ikpca.estimators.parameters import check_kernel_pca
-from ikpca.estimators.solving import decompose, n_passes
-from ikpca.estimators.threads import workers_for
+from ikpca.estimators.solving import Problem, chosen_solver, decompose, n_passes
 from ikpca.estimators.training import chosen_kernel, is_precomputed, training_rows
-from ikpca.gram import ComputedGram, GramSource, PrecomputedGram, Workers
 from ikpca.kernels import Floats, Kernel
 from ikpca.loop import Observer, Outcome
 from ikpca.preimages import predict_rows, ridge_coefficients
@@ -58,12 +61,13 @@ class KernelPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMix
     fit_inverse_transform : bool, default=False
         Learn ``inverse_transform`` by kernel ridge regression.
     eigen_solver : str, default="auto"
-        "dense": eigendecomposition of the whole matrix. "kha", "kha/t", "kha/et", "kha-smd": the
-        Hebbian family. "auto": dense.
+        "dense": eigendecomposition of the whole matrix. "krylov" (also under scikit-learn's names
+        "arpack" and "randomized"): landmarks, then block Krylov, on tiles. "kha", "kha/t",
+        "kha/et", "kha-smd": the Hebbian family. "auto": dense up to 1,000 rows, then krylov.
     tol : float, default=0
         Stop when ‖K'v − λv‖/λ₁ is no larger for any component; 0 is machine precision.
     max_iter : int, default=None
-        Passes over the data; None: 50.
+        Passes over the kernel matrix; None: 50 for the Hebbian solvers, 100 for krylov.
     iterated_power : int or "auto", default="auto"
         Accepted for compatibility; no solver here uses it.
     remove_zero_eig : bool, default=False
@@ -85,8 +89,10 @@ class KernelPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMix
         ρ0 of KHA-SMD; the paper has 1.
     clock : {"pattern", "pass"}, default="pattern"
         Whether 1/t gains decay at every pattern, or once per pass as in Günter 2006.
-    init : {"random", "sparse"} or ndarray of shape (n_components, n_samples), default="random"
-        Where A starts. An array is the way to the papers' own start, and to warm starts.
+    init : {"auto", "landmarks", "random", "sparse"} or ndarray of shape \
+            (n_components, n_samples), default="auto"
+        Where A starts. "auto": landmarks with automatic gains, random otherwise. An array is the
+        way to the papers' own start.
     rayleigh_ritz : bool, default=True
         End every pass with a Rayleigh–Ritz step. The papers have none.
     block_size : int or "auto", default="auto"
@@ -94,6 +100,11 @@ class KernelPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMix
     change_tol : float, default=None
         The papers' criterion: stop when a pass moved the components by a squared distance of no
         more than this.
+    max_memory : int, str or None, default=None
+        Budget such as "500MB" or "2GB" for all that the fit holds beside X; None: a quarter of
+        the machine's memory. Tiles follow from an explicit budget; K is kept as far as it fits.
+    warm_start : bool, default=False
+        Start from the components of the earlier fit, also for other rows or more components.
     whiten : bool, default=False
         Scale projections to unit variance.
     verbose : int, default=0
@@ -111,6 +122,8 @@ class KernelPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMix
         λ over the trace of K', right without knowing the other eigenvalues.
     history_ : list of PassRecord
         One per pass: seconds, eigenvalues, residuals, gains, entries evaluated, change, note.
+    certificate_ : Certificate
+        Residuals, orthonormality, bounds on eigenvalues, an estimate of the excess error.
     n_iter_ : int
         Passes done.
     outcome_ : Outcome
@@ -172,10 +185,12 @@ class KernelPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMix
         meta_decay: float = 0.99,
         log_gain_init: float = 0.0,
         clock: Any = "pattern",
-        init: Any = "random",
+        init: Any = "auto",
         rayleigh_ritz: bool = True,
         block_size: Any = "auto",
         change_tol: float | None = None,
+        max_memory: Any = None,
+        warm_start: bool = False,
         whiten: bool = False,
         verbose: int = 0,
     ) -> None:
@@ -204,6 +219,8 @@ class KernelPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMix
         self.rayleigh_ritz = rayleigh_ritz
         self.block_size = block_size
         self.change_tol = change_tol
+        self.max_memory = max_memory
+        self.warm_start = warm_start
         self.whiten = whiten
         self.verbose = verbose
 
@@ -294,6 +311,29 @@ class KernelPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMix
             )
         return self._projector.explained_share(self._validated_rows(X), self._projector.kernel)
 
+    @with_callbacks
+    def refine(self, X: Any = None) -> Self:
+        """Take the fitted components to machine precision, by block Krylov from where they are.
+
+        Parameters
+        ----------
+        X : array-like or CSR of shape (n_samples, n_features), optional
+            Training rows; those of the fit by default.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        X = self.X_fit_ if X is None else self._validated_rows(X)
+        kernel = self._projector.kernel
+        start = self._projector.project(X) if kernel is not None or X is self.X_fit_ else None
+        exact = clone(self).set_params(
+            n_components=len(self.eigenvalues_), eigen_solver="krylov", tol=0, max_iter=None
+        )
+        self._solve(exact, Problem(kernel, X, 0, start))
+        return self
+
     @classmethod
     def from_sklearn(cls, fitted: Any) -> Self:
         """Take over a fitted :class:`sklearn.decomposition.KernelPCA`."""
@@ -310,47 +350,47 @@ class KernelPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     def _fit(self, X: Any) -> None:
         check_kernel_pca(self)
+        start = self._earlier_projections(X) if self.warm_start else None
         X = training_rows(self, X)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         self.gamma_ = resolve_gamma(self.gamma, X, self.kernel, seed)
-        self.X_fit_ = X
-        kernel = chosen_kernel(self, X)
-        source = PrecomputedGram(X) if kernel is None else ComputedGram(kernel, X)
-        context = fit_context(self, n_passes(self))
-        with workers_for(self.n_jobs) as workers:
-            components = self._decompose(source, kernel, seed, context, workers)
-        self._take(components, kernel)
+        self._solve(self, Problem(chosen_kernel(self, X), X, seed, start))
+
+    def _solve(self, settings: Any, problem: Problem) -> None:
+        """Run the solver that ``settings`` asks for and take what it finds."""
+        self.X_fit_ = problem.X
+        passes = n_passes(settings, problem.n_samples)
+        context = fit_context(self, passes)
+
+        def watch(snapshot: Callable[[], Components]) -> Sequence[Observer[Any, Any]]:
+            return requested_observers(
+                settings,
+                chosen_solver(settings, problem.n_samples),
+                passes,
+                problem.X.dtype,
+                context,
+                lambda: self._attributes(snapshot(), problem.kernel),
+            )
+
+        components = decompose(settings, problem, watch)
+        self._take(components, problem.kernel)
         if self.fit_inverse_transform:
-            self._learn_inverse(X)
+            self._learn_inverse(problem.X)
         if context is not None:
             context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict)
         self._tell(components)
+
+    def _earlier_projections(self, X: Any) -> Floats | None:
+        """Where the model of an earlier fit sees the rows: the start of a warm one."""
+        if not hasattr(self, "_projector") or self._projector.kernel is None:
+            return None
+        return self._projector.project(self._validated_rows(X))
 
     def _validated_rows(self, X: Any) -> Any:
         check_is_fitted(self)
         return validate_data(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
         )
-
-    def _decompose(
-        self,
-        source: GramSource,
-        kernel: Kernel | None,
-        seed: int,
-        context: Any,
-        workers: Workers,
-    ) -> Components:
-        def watch(snapshot: Callable[[], Components]) -> Sequence[Observer[Any, Any]]:
-            return requested_observers(
-                self,
-                self.eigen_solver,
-                n_passes(self),
-                source.dtype,
-                context,
-                lambda: self._attributes(snapshot(), kernel),
-            )
-
-        return decompose(self, source, seed, workers, watch)
 
     def _take(self, components: Components, kernel: Kernel | None) -> None:
         for name, value in self._attributes(components, kernel).items():
@@ -368,6 +408,7 @@ class KernelPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMix
             "eigenvalues_": eigenvalues,
             "eigenvectors_": components.eigenvectors,
             "explained_variance_ratio_": eigenvalues / trace if trace > 0 else 0 * eigenvalues,
+            "certificate_": components.certificate,
             "history_": components.records,
             "n_iter_": len(components.records),
             "outcome_": components.outcome,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ikpca.estimators.callbacks import CallbackObserver
-from ikpca.loop import Observer, ProgressLines, StopAtChange, StopAtResidual
+from ikpca.loop import Observer, ProgressLines, StopAtChange, StopAtResidual, StopAtRounding
 
 __all__ = ["requested_observers"]
 
@@ -43,4 +43,4 @@ def requested_observers(
     if model.change_tol is not None:
         observers.append(StopAtChange(model.change_tol))
     tol = max(float(model.tol), float(np.finfo(dtype).eps))
-    return [*observers, StopAtResidual(tol)]
+    return [*observers, StopAtResidual(tol), StopAtRounding()]

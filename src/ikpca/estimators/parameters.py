@@ -10,10 +10,12 @@ import numpy as np
 
 from ikpca.errors import refuse
 from ikpca.gains import Gain
+from ikpca.gram import read_budget
 from ikpca.hebbian import METHODS
 from ikpca.kernels import RADIAL_NAMES
 
 __all__ = [
+    "KRYLOV_NAMES",
     "check_choice",
     "check_gain",
     "check_init",
@@ -22,7 +24,9 @@ __all__ = [
     "is_fraction",
 ]
 
-SOLVERS = ("auto", "dense", *METHODS)
+#: scikit-learn's names for iterative solvers mean ours.
+KRYLOV_NAMES = ("krylov", "arpack", "randomized")
+SOLVERS = ("auto", "dense", *KRYLOV_NAMES, *METHODS)
 
 
 def check_number(
@@ -90,7 +94,15 @@ def check_kernel_pca(model: Any) -> None:
     _check_kernel_parameters(model)
     _check_stopping(model)
     _check_hebbian(model)
-    flags = ("fit_inverse_transform", "remove_zero_eig", "copy_X", "rayleigh_ritz", "whiten")
+    read_budget(model.max_memory)
+    flags = (
+        "fit_inverse_transform",
+        "remove_zero_eig",
+        "copy_X",
+        "rayleigh_ritz",
+        "whiten",
+        "warm_start",
+    )
     for flag in flags:
         check_choice(flag, getattr(model, flag), (True, False))
     if model.n_jobs is not None:
@@ -115,7 +127,7 @@ def _check_components(model: Any) -> None:
     if is_fraction(wanted) and not 0 < wanted < 1:
         raise refuse("n_components", wanted, "as a share of the variance must lie in (0, 1)",
                      "pass an integer for a number of components")  # fmt: skip
-    if solver in METHODS and (wanted is None or is_fraction(wanted)):
+    if solver in ("krylov", *METHODS) and (wanted is None or is_fraction(wanted)):
         raise refuse("n_components", wanted, f"eigen_solver={solver!r} needs a number",
                      "pass an integer, or eigen_solver='dense'")  # fmt: skip
 

@@ -2,53 +2,159 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-from ikpca.estimators.components import Components, Watch, dense_components, hebbian_components
-from ikpca.estimators.parameters import check_init, is_fraction
-from ikpca.gram import ComputedGram, GramSource, StoredGram, Workers
-from ikpca.hebbian import METHODS, HebbianOptions
+from ikpca.engines import plan_source
+from ikpca.estimators.components import (
+    Components,
+    Watch,
+    dense_components,
+    hebbian_components,
+    krylov_components,
+)
+from ikpca.estimators.parameters import KRYLOV_NAMES, check_init, is_fraction
+from ikpca.estimators.threads import n_threads
+from ikpca.gram import Budget, GramSource, PrecomputedGram, Workers, read_budget
+from ikpca.hebbian import METHODS, Floats, HebbianOptions, continued_coefficients
+from ikpca.kernels import Kernel, Rows
+from ikpca.krylov import KrylovOptions, block_size
 
-__all__ = ["decompose", "n_passes"]
+__all__ = ["Problem", "chosen_solver", "decompose", "n_passes"]
 
-_HEBBIAN_PASSES = 50
-#: A kernel matrix up to this size is computed once and kept; l = 5,792 in double precision.
-_STORED_BYTES = 2**28
+_HEBBIAN_PASSES, _KRYLOV_PASSES = 50, 100
+#: Below this order the dense solver is faster, whatever the data (benchmarks/crossover.py).
+_DENSE_ORDER = 1000
+#: Rows of the landmark start, blocks before a restart: as many as the budget allows.
+_LANDMARKS, _BLOCKS = 512, (8, 6, 4, 3, 2)
 
 
-def n_passes(model: Any) -> int:
+@dataclass(frozen=True)
+class Problem:
+    """What is to be decomposed.
+
+    Parameters
+    ----------
+    kernel : Kernel or None
+        None for a precomputed matrix.
+    X : rows
+        Training rows, or the matrix.
+    seed : int
+    start : ndarray of shape (l, columns), optional
+        Projections of the training rows by an earlier model.
+    """
+
+    kernel: Kernel | None
+    X: Rows
+    seed: int
+    start: Floats | None = None
+
+    @property
+    def n_samples(self) -> int:
+        """Training rows."""
+        return int(self.X.shape[0])
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one vector over the training rows."""
+        return self.n_samples * int(self.X.dtype.itemsize)
+
+
+def chosen_solver(model: Any, n_samples: int) -> str:
+    """The solver behind a name; "auto" is dense for small problems and krylov beyond."""
+    name = str(model.eigen_solver)
+    if name not in ("auto", *KRYLOV_NAMES):
+        return name
+    if model.n_components is None or is_fraction(model.n_components):
+        return "dense"
+    # A block of a quarter of the matrix: the whole of it is cheaper.
+    too_wide = 4 * block_size(int(model.n_components)) >= n_samples
+    small = name == "auto" and n_samples <= _DENSE_ORDER
+    return "dense" if too_wide or small else "krylov"
+
+
+def n_passes(model: Any, n_samples: int) -> int:
     """How many passes the fit may take."""
-    if model.eigen_solver not in METHODS:
+    solver = chosen_solver(model, n_samples)
+    if solver == "dense":
         return 1
-    return _HEBBIAN_PASSES if model.max_iter is None else int(model.max_iter)
+    default = _HEBBIAN_PASSES if solver in METHODS else _KRYLOV_PASSES
+    return default if model.max_iter is None else int(model.max_iter)
 
 
-def decompose(
-    model: Any, source: GramSource, seed: int, workers: Workers, watch: Watch
-) -> Components:
-    """Run the solver that the model asks for."""
-    wanted = model.n_components
-    if model.eigen_solver in METHODS:
-        number = min(int(wanted), source.n_samples)
-        options = _hebbian_options(model, number, source.n_samples)
-        if _worth_storing(source):
-            source = StoredGram(source, workers)
-        components = hebbian_components(source, number, options, seed, workers, watch)
-    elif wanted is None or is_fraction(wanted):
-        components = dense_components(source, None, workers, share=wanted)
-    else:
-        components = dense_components(source, min(int(wanted), source.n_samples), workers)
-    if model.remove_zero_eig or wanted is None:
+def decompose(model: Any, problem: Problem, watch: Watch) -> Components:
+    """Run the solver that the model asks for, within its memory."""
+    solver = chosen_solver(model, problem.n_samples)
+    solve = {"dense": _dense, "krylov": _krylov}.get(solver, _hebbian)
+    components = solve(model, problem, read_budget(model.max_memory), watch)
+    if model.remove_zero_eig or model.n_components is None:
         return components.keep(components.eigenvalues > 0)
     return components
 
 
-def _worth_storing(source: GramSource) -> bool:
-    n_bytes = source.n_samples**2 * source.dtype.itemsize
-    return isinstance(source, ComputedGram) and n_bytes <= _STORED_BYTES
+def _number(model: Any, problem: Problem) -> int:
+    return min(int(model.n_components), problem.n_samples)
 
 
-def _hebbian_options(model: Any, n_components: int, n_samples: int) -> HebbianOptions:
+def _dense(model: Any, problem: Problem, budget: Budget, watch: Watch) -> Components:
+    # K, its centred copy, and the copy that LAPACK overwrites.
+    fixed = 3 * problem.n_samples * problem.row_bytes
+    with _machinery(model, problem, budget, fixed) as (source, workers):
+        if model.n_components is None or is_fraction(model.n_components):
+            return dense_components(source, None, workers, share=model.n_components)
+        return dense_components(source, _number(model, problem), workers)
+
+
+def _krylov(model: Any, problem: Problem, budget: Budget, watch: Watch) -> Components:
+    number = _number(model, problem)
+    width = block_size(number) * problem.row_bytes
+    half = budget.n_bytes // 2
+    blocks = next((count for count in _BLOCKS if (2 * count + 6) * width <= half), _BLOCKS[-1])
+    landmarks = max(2 * block_size(number), min(_LANDMARKS, half // problem.row_bytes))
+    fixed = max((2 * blocks + 6) * width, landmarks * problem.row_bytes + 3 * width)
+    options = KrylovOptions(
+        max_iter=n_passes(model, problem.n_samples),
+        n_landmarks=landmarks,
+        max_blocks=blocks,
+        start=problem.start,
+    )
+    with _machinery(model, problem, budget, fixed, keep="tiles") as (source, workers):
+        return krylov_components(source, number, options, problem.seed, workers, watch)
+
+
+def _hebbian(model: Any, problem: Problem, budget: Budget, watch: Watch) -> Components:
+    number = _number(model, problem)
+    options = _hebbian_options(model, problem, number)
+    # A, AK', companions, marks and scratch; a strip of kernel rows per block; landmarks.
+    fixed = (16 * number + 2 * 256) * problem.row_bytes
+    with _machinery(model, problem, budget, fixed, keep="matrix") as (source, workers):
+        return hebbian_components(source, number, options, problem.seed, workers, watch)
+
+
+@contextmanager
+def _machinery(
+    model: Any, problem: Problem, budget: Budget, fixed: int, keep: Any = None
+) -> Iterator[tuple[GramSource, Workers]]:
+    """The source of K and the threads for it, within the budget; ``keep`` as in PlannedSource."""
+    threads = n_threads(model.n_jobs)
+    if problem.kernel is None:
+        with Workers(threads) as workers:
+            yield PrecomputedGram(problem.X), workers
+        return
+    if model.copy_X:
+        fixed += _row_bytes(problem.X)
+    planned = plan_source(problem.kernel, problem.X, budget, fixed, threads)
+    with Workers(planned.threads) as workers:
+        yield planned.source if keep is None else planned.keeping(keep, workers), workers
+
+
+def _row_bytes(X: Rows) -> int:
+    return int(X.data.nbytes) if hasattr(X, "indptr") else int(X.nbytes)
+
+
+def _hebbian_options(model: Any, problem: Problem, number: int) -> HebbianOptions:
     return HebbianOptions(
         method=model.eigen_solver,
         gain=model.gain,
@@ -56,8 +162,19 @@ def _hebbian_options(model: Any, n_components: int, n_samples: int) -> HebbianOp
         meta_decay=model.meta_decay,
         log_gain_init=model.log_gain_init,
         clock=model.clock,
-        init=check_init(model.init, ("random", "sparse"), (n_components, n_samples)),
+        init=_init(model, problem, number),
         rayleigh_ritz=model.rayleigh_ritz,
         block_size=model.block_size,
-        max_iter=n_passes(model),
+        max_iter=n_passes(model, problem.n_samples),
     )
+
+
+def _init(model: Any, problem: Problem, number: int) -> Any:
+    """Landmarks go with automatic gains; a user's own gain is for the papers' start."""
+    names = ("auto", "landmarks", "random", "sparse")
+    init = check_init(model.init, names, (number, problem.n_samples))
+    if problem.start is not None:
+        return continued_coefficients(problem.start, number, problem.seed)
+    if isinstance(init, str) and init == "auto":
+        return "landmarks" if isinstance(model.gain, str) else "random"
+    return init

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 
-from ikpca.gram import Workers
-
-__all__ = ["limited_threads", "workers_for"]
+__all__ = ["limited_threads", "n_threads"]
 
 
-def workers_for(n_jobs: int | None) -> Workers:
+def n_threads(n_jobs: int | None) -> int:
     """``n_jobs`` threads that share tiles; None takes as many as BLAS would."""
-    return Workers(_blas_threads() if n_jobs is None else _effective(n_jobs))
+    return _blas_threads() if n_jobs is None else _effective(n_jobs)
 
 
 def limited_threads(n_jobs: int | None) -> AbstractContextManager[object]:

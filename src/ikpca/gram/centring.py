@@ -10,7 +10,7 @@ import numpy as np
 
 from ikpca.gram.cached import CachedGram
 from ikpca.gram.counting import CountingGram
-from ikpca.gram.products import multiply
+from ikpca.gram.products import multiply, multiply_and_square
 from ikpca.gram.source import GramSource, Indices
 from ikpca.gram.stored import StoredGram
 from ikpca.gram.strips import CentredStrip
@@ -66,6 +66,8 @@ class CentredGram:
         self._row_means = row_means
         self._workers = workers
         self.centring = centring
+        #: ‖K'‖² as the centring pass found it: free, and good to the rounding of ‖K‖².
+        self.squared_norm_estimate = float("nan")
         self._buffer = np.empty((0, source.n_samples), dtype=source.dtype)
 
     @property
@@ -164,11 +166,21 @@ def centred(
     n_samples = source.n_samples
     V = np.empty((n_samples, 0), dtype=source.dtype) if V is None else centre_columns(V)
     ones = np.ones((n_samples, 1), dtype=V.dtype)
-    product = multiply(known, np.hstack([V, ones]), workers)
+    product, squared = multiply_and_square(known, np.hstack([V, ones]), workers)
     row_means = product[:, -1] / n_samples
     column_means = row_means if source.symmetric else _column_means(known)
     centring = Centring(column_means, float(row_means.mean(dtype=np.float64)))
-    return CentredGram(known, row_means, centring, workers), centre_columns(product[:, :-1])
+    gram = CentredGram(known, row_means, centring, workers)
+    gram.squared_norm_estimate = _centred_norm(squared, row_means, centring)
+    return gram, centre_columns(product[:, :-1])
+
+
+def _centred_norm(squared: float, row_means: Floats, centring: Centring) -> float:
+    """‖K'‖² = ‖K‖² − l Σ(row means²) − l Σ(column means²) + l² (grand mean)²."""
+    n_samples = len(row_means)
+    rows = float(np.sum(np.square(row_means, dtype=np.float64)))
+    columns = float(np.sum(np.square(centring.column_means, dtype=np.float64)))
+    return squared - n_samples * (rows + columns) + (n_samples * centring.grand_mean) ** 2
 
 
 def centre_columns(V: Floats) -> Floats:

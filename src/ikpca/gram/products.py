@@ -12,7 +12,7 @@ from ikpca.gram.tiles import tile_pairs
 from ikpca.gram.workers import SERIAL, Workers
 from ikpca.kernels import Floats
 
-__all__ = ["multiply", "whole"]
+__all__ = ["multiply", "multiply_and_square", "whole"]
 
 _Pair: TypeAlias = tuple[slice, slice]
 
@@ -22,19 +22,30 @@ def multiply(source: GramSource, V: Floats, workers: Workers = SERIAL) -> Floats
 
     Parts are added in the order of tiles, so that the result does not depend on the threads.
     """
-    product = np.zeros((source.n_samples, V.shape[1]), dtype=np.result_type(V, source.dtype))
+    return multiply_and_square(source, V, workers, square=False)[0]
 
-    def parts(pair: _Pair) -> tuple[_Pair, Floats, Floats | None]:
+
+def multiply_and_square(
+    source: GramSource, V: Floats, workers: Workers = SERIAL, *, square: bool = True
+) -> tuple[Floats, float]:
+    """K·V, and ‖K‖²_F from the tiles that go by."""
+    product = np.zeros((source.n_samples, V.shape[1]), dtype=np.result_type(V, source.dtype))
+    squared = 0.0
+
+    def parts(pair: _Pair) -> tuple[_Pair, Floats, Floats | None, float]:
         rows, columns = pair
         tile = _tile(source, pair, workers)
         mirrored = source.symmetric and rows != columns
-        return pair, tile @ V[columns], tile.T @ V[rows] if mirrored else None
+        norm = float(np.einsum("ij,ij->", tile, tile)) if square else 0.0
+        return pair, tile @ V[columns], tile.T @ V[rows] if mirrored else None, norm
 
-    for (rows, columns), across, mirrored in workers.map(parts, _pairs(source)):
+    for (rows, columns), across, mirrored, norm in workers.map(parts, _pairs(source)):
         product[rows] += across
+        squared += norm
         if mirrored is not None:
             product[columns] += mirrored
-    return product
+            squared += norm
+    return product, squared
 
 
 def whole(source: GramSource, workers: Workers = SERIAL) -> Floats:

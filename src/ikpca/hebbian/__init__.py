@@ -5,6 +5,7 @@ from ikpca.hebbian.presets import METHODS
 from ikpca.hebbian.rule import hebbian_step, hebbian_step_with_products, meta_step
 from ikpca.hebbian.settings import safety_for
 from ikpca.hebbian.solve import HebbianSolution, iterate, solve
+from ikpca.hebbian.start import continued_coefficients
 from ikpca.hebbian.store import CoefficientStore, Floats, Indices
 from ikpca.hebbian.stream import StreamState, stream_batch
 
@@ -16,6 +17,7 @@ __all__ = [
     "HebbianSolution",
     "Indices",
     "StreamState",
+    "continued_coefficients",
     "hebbian_step",
     "hebbian_step_with_products",
     "iterate",

@@ -29,7 +29,7 @@ class HebbianOptions:
     meta_decay, log_gain_init : float
         ξ and ρ0.
     clock : {"pattern", "pass"}
-    init : "random", "sparse" or ndarray
+    init : "random", "sparse", "landmarks" or ndarray
         The start; an array is taken as it is, except that automatic gains orthonormalise it.
     rayleigh_ritz : bool
     block_size : "auto" or int
@@ -52,6 +52,11 @@ class HebbianOptions:
     def automatic(self) -> bool:
         """Whether the library chooses the gain, and with it the safety rules."""
         return isinstance(self.gain, str)
+
+    @property
+    def from_landmarks(self) -> bool:
+        """Whether the run starts from landmarks."""
+        return isinstance(self.init, str) and self.init == "landmarks"
 
     def has_companion(self) -> bool:
         """Whether rows B run beside A; known before the gain itself is."""
@@ -84,7 +89,14 @@ class HebbianOptions:
             return self.gain
         rate = automatic_meta_rate(kappa) if isinstance(self.meta_gain, str) else self.meta_gain
         if isinstance(self.gain, str):
-            return automatic_gain(self.method, kappa, rate, self.meta_decay, self.log_gain_init)
+            return automatic_gain(
+                self.method,
+                kappa,
+                rate,
+                self.meta_decay,
+                self.log_gain_init,
+                from_landmarks=self.from_landmarks,
+            )
         return paper_gain(self.method, self.gain, rate, self.meta_decay, self.log_gain_init)
 
     def _block_size(self, n_samples: int) -> int:

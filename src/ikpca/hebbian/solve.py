@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from ikpca.gram import SERIAL, CentredGram, GramSource, Workers, centred
+from ikpca.gram import SERIAL, CentredGram, GramSource, Workers, centred, counted
 from ikpca.hebbian.options import HebbianOptions
 from ikpca.hebbian.passes import (
     HebbianPass,
@@ -22,9 +22,12 @@ from ikpca.hebbian.settings import HebbianState, Settings
 from ikpca.hebbian.start import initial_coefficients
 from ikpca.hebbian.store import CoefficientStore, Floats
 from ikpca.loop import Observer, Outcome, PassRecord, run
+from ikpca.spectra import landmark_start, uniform_landmarks
 
 __all__ = ["HebbianSolution", "iterate", "solve"]
 
+#: Rows of a landmark start.
+N_LANDMARKS = 256
 OpenStore: TypeAlias = Callable[[CentredGram, Floats, Floats], CoefficientStore]
 
 
@@ -71,14 +74,12 @@ def solve(
     watch : callable
         Makes the observers, given a function that returns the solution of the moment.
     """
-    A = _first_coefficients(source, n_components, options, seed)
-    # One pass over K gives its means and AK'.
-    gram, KA = centred(source, A.T, workers)
+    gram, A, AK = _start(counted(source), n_components, options, seed, workers)
     if not gram.has_variance:
         nothing = np.zeros_like(A)
         return HebbianSolution(nothing, nothing, nothing[:, 0], gram, Outcome.CONVERGED, [])
     companions = np.zeros_like(A) if options.has_companion() else A[:0]
-    store = open_store(gram, np.vstack([A, companions]), np.vstack([KA.T, companions]))
+    store = open_store(gram, np.vstack([A, companions]), np.vstack([AK, companions]))
 
     def snapshot(outcome: Outcome = Outcome.STOPPED, records: Any = ()) -> HebbianSolution:
         rows, products = (part[:n_components] for part in store.read())
@@ -106,14 +107,21 @@ def iterate(
     return solution.outcome, solution.reports
 
 
-def _first_coefficients(
-    source: GramSource, n_components: int, options: HebbianOptions, seed: int
-) -> Floats:
+def _start(
+    source: GramSource, n_components: int, options: HebbianOptions, seed: int, workers: Workers
+) -> tuple[CentredGram, Floats, Floats]:
+    """The centred gram, A and AK', from one pass over K."""
+    if options.from_landmarks:
+        chosen = uniform_landmarks(source.n_samples, max(N_LANDMARKS, 4 * n_components), seed)
+        start = landmark_start(source, n_components, chosen, workers)
+        return centred(source, None, workers)[0], start.spread(), start.projections
     if isinstance(options.init, str):
         A = initial_coefficients(options.init, n_components, source.n_samples, seed)
     else:
         A = options.init
-    return A.astype(source.dtype)
+    A = A.astype(source.dtype)
+    gram, KA = centred(source, A.T, workers)
+    return gram, A, KA.T
 
 
 def _first_state(
@@ -123,7 +131,7 @@ def _first_state(
     captured = 0.0
     if options.automatic:
         captured = orthonormalise(store, settings)
-    elif isinstance(options.init, str):
+    elif isinstance(options.init, str) and not options.from_landmarks:
         n_rows = settings.n_components * (1 if settings.meta is None else 2)
         left_multiply(store, np.eye(n_rows) / np.sqrt(settings.mean_diagonal))
     meta = settings.meta

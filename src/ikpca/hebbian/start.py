@@ -6,7 +6,7 @@ import numpy as np
 
 from ikpca.hebbian.store import Floats
 
-__all__ = ["SPARSE_NONZEROS", "initial_coefficients"]
+__all__ = ["SPARSE_NONZEROS", "continued_coefficients", "initial_coefficients"]
 
 #: Non-zero coefficients per component of a sparse start.
 SPARSE_NONZEROS = 32
@@ -28,3 +28,15 @@ def initial_coefficients(kind: str, n_components: int, n_samples: int, seed: int
         chosen = rng.choice(n_samples, size=nonzeros, replace=False)
         row[chosen] = rng.normal(scale=np.sqrt(1 / (n_components * nonzeros)), size=nonzeros)
     return A
+
+
+def continued_coefficients(projections: Floats, n_components: int, seed: int) -> Floats:
+    """A from the projections Y (l, r) of another model: at a solution, A_i = Y_i/λ_i, λ_i = ‖Y_i‖².
+
+    Components that the other model does not have start at random, no longer than its last.
+    """
+    lengths = np.square(projections).sum(axis=0, dtype=np.float64)
+    carrying = lengths > 0
+    A = (projections[:, carrying] / lengths[carrying]).T[:n_components]
+    fresh = initial_coefficients("random", n_components, len(projections), seed)
+    return np.vstack([A, fresh[len(A) :]])

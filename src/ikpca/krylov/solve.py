@@ -42,10 +42,9 @@ class KrylovOptions:
 
 @dataclass(frozen=True)
 class KrylovState:
-    """An orthonormal basis Q, Z = K'Q, and the block that comes next."""
+    """How much of the basis is known, and the block that comes next."""
 
-    Q: Floats
-    Z: Floats
+    columns: int
     block: Floats
     passes: int
 
@@ -103,8 +102,7 @@ def solve(
         return replace(step.solution(), outcome=outcome, records=list(records))
 
     first = _first_block(source, block_size(n_components), options, seed, workers)
-    empty = first[:, :0]
-    state = KrylovState(empty, empty, _orthonormal(first, empty), 0)
+    state = KrylovState(0, _orthonormal(first, first[:, :0]), 0)
     done = run(step, state, max_steps=options.max_iter, observers=watch(snapshot))
     return snapshot(done.outcome, done.reports)
 
@@ -128,14 +126,20 @@ def _first_block(
 
 
 class _KrylovPass:
-    """The step of the loop: multiply the newest block, extract, and make the next block."""
+    """The step of the loop: multiply the newest block, extract, and make the next block.
+
+    The orthonormal basis Q and Z = K'Q stand in two arrays that are made once; a pass that does not
+    finish has only written beyond what the state counts.
+    """
 
     def __init__(
         self, source: GramSource, n_components: int, options: KrylovOptions, workers: Workers
     ) -> None:
         self._source = source
         self._r = n_components
-        self._max_columns = max(2, options.max_blocks) * block_size(n_components)
+        columns = max(2, options.max_blocks) * block_size(n_components)
+        self._Q = np.empty((source.n_samples, columns), dtype=source.dtype)
+        self._Z = np.empty_like(self._Q)
         self._workers = workers
         self._gram: CentredGram | None = None
         self._found: tuple[Floats, Floats, Floats, float] | None = None
@@ -143,20 +147,30 @@ class _KrylovPass:
     def __call__(self, state: KrylovState) -> tuple[KrylovState, PassRecord, Outcome | None]:
         """One pass over K."""
         begun = time.perf_counter()
-        Q = np.hstack([state.Q, state.block])
-        Z = np.hstack([state.Z, self._multiply(state.block)])
+        width = state.block.shape[1]
+        known = state.columns + width
+        self._Q[:, state.columns : known] = state.block
+        self._Z[:, state.columns : known] = self._multiply(state.block)
+        Q, Z = self._Q[:, :known], self._Z[:, :known]
         values, T = self._extract(Q, Z)
-        before = self._found
-        self._found = self._components(Q, Z, values, T)
-        change = _change(before, self._found)
-        latest = Z[:, state.Q.shape[1] :]
-        if Q.shape[1] + state.block.shape[1] > self._max_columns:
-            Q, Z = _restart(Q, Z, T[: state.block.shape[1]])
-            latest = Z
-        block = _orthonormal(latest, Q)[:, : state.block.shape[1]]
-        record = self._record(state.passes + 1, time.perf_counter() - begun, change)
+        before, self._found = self._found, self._components(Q, Z, values, T)
+        latest = Z[:, state.columns :]
+        if known + width > self._Q.shape[1]:
+            known = self._restart(Q, Z, T[:width])
+            Q, latest = self._Q[:, :known], self._Z[:, :known]
+        block = _orthonormal(latest, Q)[:, :width]
+        seconds = time.perf_counter() - begun
+        record = self._record(state.passes + 1, seconds, _change(before, self._found))
         exhausted = Outcome.CONVERGED if block.shape[1] == 0 else None
-        return KrylovState(Q, Z, block, state.passes + 1), record, exhausted
+        return KrylovState(known, block, state.passes + 1), record, exhausted
+
+    def _restart(self, Q: Floats, Z: Floats, T: Floats) -> int:
+        """Keep the best Ritz vectors and their products; nothing is multiplied again."""
+        T = T[np.abs(T).max(axis=1) > 0].astype(Q.dtype)
+        kept, R = np.linalg.qr(Q @ T.T)
+        products = np.linalg.solve(R.T.astype(np.float64), T @ Z.T).T
+        self._Q[:, : len(T)], self._Z[:, : len(T)] = kept, products
+        return len(T)
 
     def solution(self) -> KrylovSolution:
         """Of the last finished pass."""
@@ -230,12 +244,6 @@ def _orthonormal(block: Floats, Q: Floats) -> Floats:
     for _ in range(2):
         block = block - Q @ inner(Q, block).astype(Q.dtype)
     U, sizes, _ = np.linalg.svd(block, full_matrices=False)
-    U = U[:, sizes > 10 * np.finfo(block.dtype).eps * scale]
+    noise = 10 * np.finfo(block.dtype).eps * np.sqrt(len(block)) * scale
+    U = U[:, sizes > noise]
     return U - Q @ inner(Q, U).astype(Q.dtype)
-
-
-def _restart(Q: Floats, Z: Floats, T: Floats) -> tuple[Floats, Floats]:
-    """Keep the best Ritz vectors and their products; nothing is multiplied again."""
-    T = T[np.abs(T).max(axis=1) > 0].astype(Q.dtype)
-    kept, R = np.linalg.qr(Q @ T.T)
-    return kept, np.linalg.solve(R.T.astype(np.float64), T @ Z.T).T.astype(Q.dtype)

@@ -3,7 +3,13 @@
 from ikpca.loop.clock import Clock
 from ikpca.loop.driver import Observer, Solution, run
 from ikpca.loop.outcome import Outcome
-from ikpca.loop.reports import PassRecord, ProgressLines, StopAtChange, StopAtResidual
+from ikpca.loop.reports import (
+    PassRecord,
+    ProgressLines,
+    StopAtChange,
+    StopAtResidual,
+    StopAtRounding,
+)
 
 __all__ = [
     "Clock",
@@ -14,5 +20,6 @@ __all__ = [
     "Solution",
     "StopAtChange",
     "StopAtResidual",
+    "StopAtRounding",
     "run",
 ]

@@ -11,6 +11,7 @@ class Outcome(Enum):
     """The value is a sentence for the reader."""
 
     CONVERGED = "the residual is within tol"
+    PRECISE = "the residual has reached the rounding of the arithmetic"
     SETTLED = "the solution changed by no more than change_tol in the last pass"
     PASS_LIMIT = "max_iter passes are done; more passes or another solver come closer"
     STOPPED = "an observer asked to stop"

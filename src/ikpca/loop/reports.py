@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 
 from ikpca.loop.outcome import Outcome
 
-__all__ = ["PassRecord", "ProgressLines", "StopAtChange", "StopAtResidual"]
+__all__ = [
+    "PassRecord",
+    "ProgressLines",
+    "StopAtChange",
+    "StopAtResidual",
+    "StopAtRounding",
+]
 
 
 @dataclass(frozen=True)
@@ -54,6 +60,22 @@ class StopAtResidual:
         """Compare the largest residual."""
         small = float(report.residuals.max(initial=0.0)) <= self.tol
         return Outcome.CONVERGED if small else None
+
+
+class StopAtRounding:
+    """Stops a fast solver that no longer gains: two passes without halving a small residual."""
+
+    def __init__(self) -> None:
+        self._best = np.inf
+        self._idle = 0
+
+    def see(self, state: object, report: PassRecord) -> Outcome | None:
+        """Compare with the best residual so far."""
+        residual = float(report.residuals.max(initial=0.0))
+        small = residual <= np.sqrt(np.finfo(report.eigenvalues.dtype).eps)
+        self._idle = self._idle + 1 if small and residual > self._best / 2 else 0
+        self._best = min(self._best, residual)
+        return Outcome.PRECISE if self._idle >= 2 else None
 
 
 @dataclass(frozen=True)

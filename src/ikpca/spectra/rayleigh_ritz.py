@@ -31,8 +31,10 @@ def rayleigh_ritz(N: _Floats, S: _Floats, drop: float = 1e-12) -> tuple[_Floats,
         A ← T A makes the components orthonormal and orders them; zero rows for dropped directions.
     """
     diagonal = np.diag(N)
-    # Rows of very different length would hide a good direction behind a long one.
-    scale = np.sqrt(np.divide(1.0, diagonal, out=np.zeros_like(diagonal), where=diagonal > 0))
+    # Rows of very different length would hide a good direction behind a long one; rows that are
+    # rounding noise must not be blown up to hide good ones.
+    there = diagonal > drop * max(float(diagonal.max(initial=0.0)), 0.0)
+    scale = np.sqrt(np.divide(1.0, diagonal, out=np.zeros_like(diagonal), where=there))
     lengths, Q = linalg.eigh(N * np.outer(scale, scale))
     kept = lengths > drop * max(float(lengths.max(initial=0.0)), 0.0)
     basis = scale[:, None] * Q[:, kept] / np.sqrt(lengths[kept])
