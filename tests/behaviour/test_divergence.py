@@ -177,13 +177,14 @@ def exact_share(case):
     return exact.eigenvalues_.sum(), exact.explained_share(X)
 
 
+@pytest.mark.parametrize("init", ["random", "landmarks"])
 @pytest.mark.parametrize("rayleigh_ritz", [True, False], ids=["ritz", "papers"])
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("case", HARD)
-def test_automatic_gains_never_warn(case, method, rayleigh_ritz):
+def test_automatic_gains_never_warn(case, method, rayleigh_ritz, init):
     make, parameters = HARD[case]
     X = make()
-    model, said = fitted(X, method, rayleigh_ritz=rayleigh_ritz, **parameters)
+    model, said = fitted(X, method, rayleigh_ritz=rayleigh_ritz, init=init, **parameters)
     assert not said
     assert_finite(model, X)
     variance, share = exact_share(case)

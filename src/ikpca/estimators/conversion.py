@@ -10,7 +10,9 @@ from sklearn.preprocessing import KernelCenterer
 from sklearn.utils.validation import check_is_fitted
 
 from ikpca.errors import InvalidInput, refuse
+from ikpca.estimators.attributes import fitted_attributes
 from ikpca.estimators.components import Components
+from ikpca.estimators.fitting import take_attributes
 from ikpca.estimators.training import chosen_kernel
 from ikpca.gram import Centring
 from ikpca.loop import Outcome
@@ -36,8 +38,11 @@ def from_sklearn(cls: Any, fitted: Any) -> Any:
         )
     check_is_fitted(fitted)
     model = cls(**{name: getattr(fitted, name) for name in _SHARED_PARAMETERS})
+    model.gamma_ = fitted.gamma_
+    kernel = chosen_kernel(model, fitted.X_fit_)
+    components = _components(fitted)
+    take_attributes(model, fitted_attributes(components, kernel, fitted.X_fit_, whiten=False))
     _copy_attributes(fitted, model)
-    model._take(_components(fitted), chosen_kernel(model, model.X_fit_))
     return model
 
 

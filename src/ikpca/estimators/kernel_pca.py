@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -17,18 +16,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ikpca.errors import InvalidInput
-from ikpca.estimators.advice import warn_of_divergence, warn_of_rank, warn_of_tolerance
-from ikpca.estimators.callbacks import CallbackSupport, fit_context, with_callbacks
-from ikpca.estimators.components import Components
+from ikpca.estimators.callbacks import CallbackSupport, with_callbacks
+from ikpca.estimators.fitting import fit_components
 from ikpca.estimators.gamma import resolve_gamma
-from ikpca.estimators.observing import requested_observers
 from ikpca.estimators.parameters import check_kernel_pca
-from ikpca.estimators.solving import Problem, chosen_solver, decompose, n_passes
+from ikpca.estimators.solving import Problem
 from ikpca.estimators.training import chosen_kernel, is_precomputed, training_rows
-from ikpca.kernels import Floats, Kernel
-from ikpca.loop import Observer, Outcome
-from ikpca.preimages import predict_rows, ridge_coefficients
-from ikpca.spectra import Projector
+from ikpca.kernels import Floats
+from ikpca.preimages import predict_rows
 
 __all__ = ["KernelPCA"]
 
@@ -241,6 +236,7 @@ class KernelPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMix
         self._fit(X)
         return self
 
+    @with_callbacks
     def fit_transform(self, X: Any, y: Any = None) -> Floats:
         """Find the components and project the training rows on them.
 
@@ -248,9 +244,7 @@ class KernelPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMix
         -------
         ndarray of shape (n_samples, n_components)
         """
-        projections = self.fit(X)._training_projections
-        del self._training_projections
-        return projections
+        return self._fit(X)
 
     def transform(self, X: Any) -> Floats:
         """Project rows on the components, a strip of rows at a time.
@@ -327,11 +321,11 @@ class KernelPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMix
         check_is_fitted(self)
         X = self.X_fit_ if X is None else self._validated_rows(X)
         kernel = self._projector.kernel
-        start = self._projector.project(X) if kernel is not None or X is self.X_fit_ else None
+        start = self._projector.project(X)
         exact = clone(self).set_params(
             n_components=len(self.eigenvalues_), eigen_solver="krylov", tol=0, max_iter=None
         )
-        self._solve(exact, Problem(kernel, X, 0, start))
+        fit_components(self, exact, Problem(kernel, X, 0, start))
         return self
 
     @classmethod
@@ -348,37 +342,13 @@ class KernelPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMix
         check_is_fitted(self)
         return to_sklearn(self)
 
-    def _fit(self, X: Any) -> None:
+    def _fit(self, X: Any) -> Floats:
         check_kernel_pca(self)
         start = self._earlier_projections(X) if self.warm_start else None
         X = training_rows(self, X)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         self.gamma_ = resolve_gamma(self.gamma, X, self.kernel, seed)
-        self._solve(self, Problem(chosen_kernel(self, X), X, seed, start))
-
-    def _solve(self, settings: Any, problem: Problem) -> None:
-        """Run the solver that ``settings`` asks for and take what it finds."""
-        self.X_fit_ = problem.X
-        passes = n_passes(settings, problem.n_samples)
-        context = fit_context(self, passes)
-
-        def watch(snapshot: Callable[[], Components]) -> Sequence[Observer[Any, Any]]:
-            return requested_observers(
-                settings,
-                chosen_solver(settings, problem.n_samples),
-                passes,
-                problem.X.dtype,
-                context,
-                lambda: self._attributes(snapshot(), problem.kernel),
-            )
-
-        components = decompose(settings, problem, watch)
-        self._take(components, problem.kernel)
-        if self.fit_inverse_transform:
-            self._learn_inverse(problem.X)
-        if context is not None:
-            context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict)
-        self._tell(components)
+        return fit_components(self, self, Problem(chosen_kernel(self, X), X, seed, start))
 
     def _earlier_projections(self, X: Any) -> Floats | None:
         """Where the model of an earlier fit sees the rows: the start of a warm one."""
@@ -391,49 +361,6 @@ class KernelPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMix
         return validate_data(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
         )
-
-    def _take(self, components: Components, kernel: Kernel | None) -> None:
-        for name, value in self._attributes(components, kernel).items():
-            setattr(self, name, value)
-        self._training_projections = components.projections.T * self._scale
-
-    def _attributes(self, components: Components, kernel: Kernel | None) -> dict[str, Any]:
-        """Fitted attributes from components, finished or of the moment."""
-        eigenvalues = components.eigenvalues
-        spread = np.sqrt(eigenvalues / (components.projections.shape[1] - 1))
-        whitening = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
-        trace = components.trace
-        return {
-            "coefficients_": components.coefficients,
-            "eigenvalues_": eigenvalues,
-            "eigenvectors_": components.eigenvectors,
-            "explained_variance_ratio_": eigenvalues / trace if trace > 0 else 0 * eigenvalues,
-            "certificate_": components.certificate,
-            "history_": components.records,
-            "n_iter_": len(components.records),
-            "outcome_": components.outcome,
-            "_projector": Projector(
-                kernel,
-                self.X_fit_,
-                components.centring,
-                components.coefficients,
-                components.coefficients @ components.projections.T,
-            ),
-            "_scale": whitening if self.whiten else np.ones_like(eigenvalues),
-        }
-
-    def _learn_inverse(self, X: Floats) -> None:
-        self.X_transformed_fit_ = self._training_projections
-        self.dual_coef_ = ridge_coefficients(
-            self._projector.kernel, self.X_transformed_fit_, X, self.alpha
-        )
-
-    def _tell(self, components: Components) -> None:
-        if components.outcome is Outcome.INTERRUPTED:
-            raise KeyboardInterrupt
-        warn_of_divergence(self.gain, components.records)
-        warn_of_rank(self.n_components, len(components.eigenvalues), components.rank)
-        warn_of_tolerance(self, components.outcome, components.records)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

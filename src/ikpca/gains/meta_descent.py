@@ -58,4 +58,6 @@ def meta_descent(
         raise refuse("rate", rate, "must be finite and not negative", "0 switches it off")
     if not 0 <= memory <= 1:
         raise refuse("memory", memory, "must lie in [0, 1]", "the paper uses 0.99")
+    if not np.isfinite(log_gain_init):
+        raise refuse("log_gain_init", log_gain_init, "must be finite", "pass 0.0")
     return MetaDescent(gain, float(rate), float(memory), float(log_gain_init))

@@ -74,8 +74,9 @@ class ReciprocalEigenvalues(_Factor):
         A component without variance would step infinitely far; its λ is held at the rounding
         level of the largest.
         """
-        largest = max(float(np.max(eigenvalues, initial=0.0)), np.finfo(np.float64).tiny)
-        floored = np.maximum(eigenvalues, np.finfo(np.float64).eps * largest)
+        largest = float(np.max(eigenvalues, initial=0.0)) or 1.0
+        smallest = max(np.finfo(np.float64).eps * largest, np.finfo(np.float64).tiny)
+        floored = np.maximum(eigenvalues, smallest)
         norm = np.linalg.norm(floored) if self.with_norm else 1.0
         return (norm / floored)[None, :]
 

@@ -24,6 +24,10 @@ _SIDES = (TILE, TILE // 2, TILE // 4, TILE // 8)
 #: Tiles that a plan makes room for; more threads than fit take turns.
 _TILES_AT_ONCE = 4
 
+#: What no plan sees (BLAS buffers, temporaries, the allocator's rounding) is left out of what may
+#: be kept.
+_UNSEEN_BYTES, _UNSEEN_SHARE = 32 * 10**6, 0.1
+
 
 @dataclass(frozen=True)
 class Budget:
@@ -104,4 +108,5 @@ def plan_tiles(
         raise refuse("max_memory", budget.n_bytes, f"this fit needs at least {needed} bytes",
                      "raise it, ask for fewer components, or pass copy_X=False")  # fmt: skip
     usable = max(1, min(threads, room // max(tile_bytes(side), 1)))
-    return TilePlan(side, usable, max(0, room - usable * tile_bytes(side)))
+    unseen = _UNSEEN_BYTES + int(_UNSEEN_SHARE * budget.n_bytes)
+    return TilePlan(side, usable, max(0, room - usable * tile_bytes(side) - unseen))

@@ -36,7 +36,7 @@ def multiply_and_square(
         rows, columns = pair
         tile = _tile(source, pair, workers)
         mirrored = source.symmetric and rows != columns
-        norm = float(np.einsum("ij,ij->", tile, tile)) if square else 0.0
+        norm = float(np.vdot(tile, tile)) if square else 0.0
         return pair, tile @ V[columns], tile.T @ V[rows] if mirrored else None, norm
 
     for (rows, columns), across, mirrored, norm in workers.map(parts, _pairs(source)):

@@ -26,7 +26,7 @@ from ikpca.spectra import landmark_start, uniform_landmarks
 
 __all__ = ["HebbianSolution", "iterate", "solve"]
 
-#: Rows of a landmark start.
+#: Rows of a landmark start; of few samples no more than a quarter, or it would be a dense solver.
 N_LANDMARKS = 256
 OpenStore: TypeAlias = Callable[[CentredGram, Floats, Floats], CoefficientStore]
 
@@ -112,7 +112,8 @@ def _start(
 ) -> tuple[CentredGram, Floats, Floats]:
     """The centred gram, A and AK', from one pass over K."""
     if options.from_landmarks:
-        chosen = uniform_landmarks(source.n_samples, max(N_LANDMARKS, 4 * n_components), seed)
+        number = max(min(N_LANDMARKS, source.n_samples // 4), 4 * n_components)
+        chosen = uniform_landmarks(source.n_samples, number, seed)
         start = landmark_start(source, n_components, chosen, workers)
         return centred(source, None, workers)[0], start.spread(), start.projections
     if isinstance(options.init, str):

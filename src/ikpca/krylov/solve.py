@@ -216,15 +216,15 @@ class _KrylovPass:
         return A, AK, kept.astype(Q.dtype), following
 
     def _record(self, number: int, seconds: float, change: float) -> PassRecord:
-        assert self._found is not None and self._gram is not None
-        A, AK, values, _ = self._found
+        solution = self.solution()
+        A, AK, values = solution.coefficients, solution.projections, solution.eigenvalues
         return PassRecord(
             number=number,
             seconds=seconds,
             eigenvalues=values,
             residuals=relative_residuals(A, AK, values),
             gains=np.full(self._r, np.nan),
-            entries=self._gram.entries,
+            entries=solution.gram.entries,
             change=change,
         )
 

@@ -80,13 +80,13 @@ def _excess(
 ) -> float:
     """λ_i exceeds its estimate by about ‖residual‖²/gap; E² − E²_min is the sum of 2λ times that.
 
-    An estimate can exceed its λ by no more than the residual itself, which caps a small gap.
+    The distance to an eigenvalue is no more than the residual itself, whatever the gap.
     """
     if not len(values):
         return 0.0
     below = _continued(values) if next_eigenvalue is None else next_eigenvalue
-    gaps = np.maximum(values - below, np.finfo(np.float64).tiny)
-    misses = np.minimum(np.square(bounds) / gaps, bounds)
+    gaps = np.maximum(values - below, bounds)
+    misses = np.divide(bounds * bounds, gaps, out=np.zeros_like(bounds), where=gaps > 0)
     left = squared_norm - float(np.sum(values * values))
     if left <= 1e-20 * squared_norm:
         return float(np.sqrt(2 * float(values @ misses) / squared_norm))

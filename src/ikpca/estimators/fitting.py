@@ -1,0 +1,70 @@
+"""A fit from checked input to fitted attributes, the same for ``fit`` and ``refine``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ikpca.estimators.advice import warn_of_divergence, warn_of_rank, warn_of_tolerance
+from ikpca.estimators.attributes import fitted_attributes
+from ikpca.estimators.callbacks import fit_context
+from ikpca.estimators.components import Components
+from ikpca.estimators.observing import requested_observers
+from ikpca.estimators.solving import Problem, chosen_solver, decompose, n_passes
+from ikpca.hebbian import Floats
+from ikpca.loop import Observer, Outcome
+from ikpca.preimages import ridge_coefficients
+
+__all__ = ["fit_components", "take_attributes"]
+
+
+def fit_components(model: Any, settings: Any, problem: Problem) -> Floats:
+    """Run the solver that ``settings`` asks for; the model takes what it finds.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_components)
+        Projections of the training rows.
+    """
+    passes = n_passes(settings, problem.n_samples)
+    context = fit_context(model, passes)
+
+    def attributes(components: Components) -> dict[str, Any]:
+        return fitted_attributes(components, problem.kernel, problem.X, whiten=model.whiten)
+
+    def watch(snapshot: Callable[[], Components]) -> Sequence[Observer[Any, Any]]:
+        return requested_observers(
+            settings,
+            chosen_solver(settings, problem.n_samples),
+            passes,
+            problem.X.dtype,
+            context,
+            lambda: attributes(snapshot()),
+        )
+
+    components = decompose(settings, problem, watch)
+    take_attributes(model, attributes(components))
+    projections = components.projections.T * model._scale
+    if model.fit_inverse_transform and problem.kernel is not None:
+        model.X_transformed_fit_ = projections
+        model.dual_coef_ = ridge_coefficients(problem.kernel, projections, problem.X, model.alpha)
+    if context is not None:
+        context.call_on_fit_task_end(estimator=model, reconstruction_attributes=dict)
+    _tell(model, components)
+    return projections
+
+
+def take_attributes(model: Any, attributes: dict[str, Any]) -> None:
+    """Set the attributes of a fit; those of an earlier one that it lacks go."""
+    for stale in ("dual_coef_", "X_transformed_fit_"):
+        model.__dict__.pop(stale, None)
+    for name, value in attributes.items():
+        setattr(model, name, value)
+
+
+def _tell(model: Any, components: Components) -> None:
+    if components.outcome is Outcome.INTERRUPTED:
+        raise KeyboardInterrupt
+    warn_of_divergence(model.gain, components.records)
+    warn_of_rank(model.n_components, len(components.eigenvalues), components.rank)
+    warn_of_tolerance(model, components.outcome, components.records)
