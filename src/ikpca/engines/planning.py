@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from scipy import sparse
+import numpy as np
 
 from ikpca.gram import (
     Budget,
@@ -56,7 +56,7 @@ def plan_source(kernel: Kernel, X: Rows, budget: Budget, fixed: int, threads: in
     n_samples, n_features = X.shape
     item = X.dtype.itemsize
     folded = 0
-    if isinstance(kernel, FoldingKernel) and not sparse.issparse(X):
+    if isinstance(kernel, FoldingKernel) and isinstance(X, np.ndarray):
         folded = 2 * n_samples * (n_features + 2) * item
 
     def tile_bytes(side: int) -> int:

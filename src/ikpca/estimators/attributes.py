@@ -43,5 +43,7 @@ def fitted_attributes(
 
 def _whitening(components: Components) -> Floats:
     """1/standard deviation of each projection; zero for a component without variance."""
-    spread = np.sqrt(components.eigenvalues / (components.projections.shape[1] - 1))
+    freedom = components.projections.shape[1] - 1
+    spread = np.linalg.norm(components.projections, axis=1) / np.sqrt(freedom)
+    spread = np.where(components.eigenvalues > 0, spread, 0).astype(components.projections.dtype)
     return np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)

@@ -7,6 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from scipy import sparse
+
 from ikpca.engines import plan_source
 from ikpca.estimators.components import (
     Components,
@@ -144,14 +147,17 @@ def _machinery(
             yield PrecomputedGram(problem.X), workers
         return
     if model.copy_X:
-        fixed += _row_bytes(problem.X)
+        fixed += _copied_bytes(problem.X)
     planned = plan_source(problem.kernel, problem.X, budget, fixed, threads)
     with Workers(planned.threads) as workers:
         yield planned.source if keep is None else planned.keeping(keep, workers), workers
 
 
-def _row_bytes(X: Rows) -> int:
-    return int(X.data.nbytes) if hasattr(X, "indptr") else int(X.nbytes)
+def _copied_bytes(X: Rows) -> int:
+    """What copy_X=True takes; rows on disk are not copied."""
+    if sparse.issparse(X):
+        return int(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes)
+    return int(X.nbytes) if isinstance(X, np.ndarray) and X.flags.owndata else 0
 
 
 def _hebbian_options(model: Any, problem: Problem, number: int) -> HebbianOptions:

@@ -6,12 +6,16 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import validate_data
 
 from ikpca.errors import InvalidInput, refuse
+from ikpca.gram import LazyRows, tiles
 from ikpca.kernels import Kernel, choose_kernel
 
-__all__ = ["chosen_kernel", "is_precomputed", "training_rows"]
+__all__ = ["chosen_kernel", "is_lazy", "is_precomputed", "training_rows"]
+
+_DTYPES = (np.float64, np.float32)
 
 
 def is_precomputed(model: Any) -> bool:
@@ -26,13 +30,21 @@ def training_rows(model: Any, X: Any) -> Any:
             "Cannot fit_inverse_transform with a precomputed kernel: the rows are not known; "
             "pass rows and a kernel."
         )
+    if is_lazy(X):
+        return _lazy_rows(model, X)
+    if isinstance(X, np.memmap) and X.dtype not in _DTYPES:
+        raise InvalidInput(
+            f"X is a memory map of {X.dtype}: only float32 and float64 are read in place; convert "
+            "the file, or pass X[:] to load it."
+        )
     X = validate_data(
         model,
         X,
         # The inverse is learned in input space, where sparse rows would become dense.
         accept_sparse=False if model.fit_inverse_transform else "csr",
-        dtype=[np.float64, np.float32],
-        copy=model.copy_X,
+        dtype=list(_DTYPES),
+        # A memory map is never copied whole.
+        copy=model.copy_X and not isinstance(X, np.memmap),
         ensure_min_samples=2,
     )
     if is_precomputed(model) and X.shape[0] != X.shape[1]:
@@ -41,6 +53,34 @@ def training_rows(model: Any, X: Any) -> Any:
             "another kernel, or the kernel values of all pairs of training rows."
         )
     return X
+
+
+def is_lazy(X: Any) -> bool:
+    """Whether X is a chunked array that lives elsewhere, such as a Zarr array."""
+    return not isinstance(X, np.ndarray) and all(hasattr(X, name) for name in ("chunks", "oindex"))
+
+
+def _lazy_rows(model: Any, X: Any) -> LazyRows:
+    """The checks of ``validate_data``, a tile of rows at a time."""
+    if is_precomputed(model) or model.fit_inverse_transform or model.gamma == "scale":
+        raise InvalidInput(
+            f"X is a {type(X).__name__}, which is read in tiles: a precomputed kernel, "
+            "fit_inverse_transform and gamma='scale' need rows in memory; pass X[:]."
+        )
+    if len(X.shape) != 2 or np.dtype(X.dtype) not in _DTYPES:
+        raise InvalidInput(
+            f"X is a {type(X).__name__} of shape {X.shape} and type {X.dtype}: only two-dimensional"
+            " float32 and float64 are read in place; convert it."
+        )
+    if X.shape[0] < 2:
+        raise InvalidInput(
+            f"X has {X.shape[0]} sample(s): at least two are needed; pass more rows."
+        )
+    rows = LazyRows(X)
+    for part in tiles(rows.shape[0]):
+        assert_all_finite(rows[part], input_name="X")
+    model.n_features_in_ = rows.shape[1]
+    return rows
 
 
 def chosen_kernel(model: Any, X: Any) -> Kernel | None:

@@ -5,6 +5,7 @@ from ikpca.gram.cached import CachedGram
 from ikpca.gram.centring import CentredGram, Centring, centre_columns, centred, counted
 from ikpca.gram.computed import ComputedGram, cross_gram
 from ikpca.gram.counting import CountingGram
+from ikpca.gram.files import LazyRows, open_rows
 from ikpca.gram.precomputed import PrecomputedGram
 from ikpca.gram.products import multiply, whole
 from ikpca.gram.source import GramSource, Indices
@@ -26,6 +27,7 @@ __all__ = [
     "CountingGram",
     "GramSource",
     "Indices",
+    "LazyRows",
     "PrecomputedGram",
     "StoredGram",
     "TilePlan",
@@ -35,6 +37,7 @@ __all__ = [
     "counted",
     "cross_gram",
     "multiply",
+    "open_rows",
     "plan_tiles",
     "read_budget",
     "tile_pairs",

@@ -66,7 +66,8 @@ class ComputedGram:
 
     def diagonal(self) -> Floats:
         """k(x, x)."""
-        return self._kernel.diagonal(self._X)
+        parts = [self._kernel.diagonal(self._X[part]) for part in tiles(self.n_samples, self.side)]
+        return np.concatenate(parts)
 
 
 class _Folded:

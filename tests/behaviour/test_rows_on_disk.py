@@ -1,0 +1,108 @@
+"""Rows in files: memory maps, members of archives, Zarr arrays; budgets and their errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ikpca import KernelPCA, open_rows
+from ikpca.measures import principal_angles
+
+
+@pytest.fixture
+def X(digits):
+    return digits[:700].astype(np.float32)
+
+
+def fitted(X, **settings):
+    return KernelPCA(
+        5, kernel="rbf", gamma=0.1, eigen_solver="krylov", random_state=0, **settings
+    ).fit(X)
+
+
+def files(X, folder):
+    np.save(folder / "rows.npy", X)
+    np.savez(folder / "rows.npz", rows=X, other=X[:2])
+    zarr = pytest.importorskip("zarr")
+    array = zarr.open_array(
+        str(folder / "rows.zarr"), mode="w", shape=X.shape, dtype=X.dtype, chunks=(100, X.shape[1])
+    )
+    array[:] = X
+    return {
+        "npy": open_rows(folder / "rows.npy"),
+        "npz": open_rows(folder / "rows.npz", member="rows"),
+        "zarr": open_rows(folder / "rows.zarr"),
+    }
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz", "zarr"])
+@pytest.mark.parametrize("solver", ["krylov", "kha/et"])
+def test_rows_on_disk_are_rows_in_memory(X, tmp_path, kind, solver):
+    disk = files(X, tmp_path)[kind]
+    settings = {"kernel": "rbf", "gamma": 0.1, "eigen_solver": solver, "random_state": 0}
+    memory = KernelPCA(5, **settings).fit(X)
+    found = KernelPCA(5, **settings, max_memory="20MB").fit(disk)
+    assert principal_angles(found.eigenvectors_, memory.eigenvectors_)[0] < 2e-3
+    np.testing.assert_allclose(found.transform(X[:20]), memory.transform(X[:20]), atol=1e-3)
+
+
+def test_a_memory_map_is_not_copied(X, tmp_path):
+    np.save(tmp_path / "rows.npy", X)
+    mapped = open_rows(tmp_path / "rows.npy")
+    assert np.shares_memory(fitted(mapped).X_fit_, mapped)
+
+
+def test_a_compressed_member_is_refused_with_the_remedy(X, tmp_path):
+    np.savez_compressed(tmp_path / "rows.npz", rows=X)
+    with pytest.raises(ValueError, match=r"compressed.*numpy\.savez instead"):
+        open_rows(tmp_path / "rows.npz")
+
+
+def test_errors_of_files(X, tmp_path):
+    with pytest.raises(ValueError, match="no such file"):
+        open_rows(tmp_path / "absent.npy")
+    (tmp_path / "text.npy").write_text("not numbers")
+    with pytest.raises(ValueError, match=r"no \.npy file"):
+        open_rows(tmp_path / "text.npy")
+    np.savez(tmp_path / "two.npz", a=X, b=X)
+    with pytest.raises(ValueError, match="has a, b; name one"):
+        open_rows(tmp_path / "two.npz")
+
+
+def test_a_memory_map_of_the_wrong_type_is_refused(tmp_path):
+    np.save(tmp_path / "bytes.npy", np.zeros((10, 3), dtype=np.uint8))
+    with pytest.raises(ValueError, match=r"memory map of uint8.*convert"):
+        fitted(open_rows(tmp_path / "bytes.npy"))
+
+
+def test_nan_in_a_chunk_is_found_before_any_work(X, tmp_path):
+    zarr = pytest.importorskip("zarr")
+    array = zarr.open_array(
+        str(tmp_path / "rows.zarr"), mode="w", shape=X.shape, dtype=X.dtype, chunks=(50, 64)
+    )
+    array[:] = X
+    array[333, 3] = np.nan
+    with pytest.raises(ValueError, match="contains NaN"):
+        fitted(array)
+
+
+@pytest.mark.parametrize("budget", ["-1", "abc", "", "1.2.3GB", -5, 0, 1.5, True, "GB"])
+def test_wrong_budgets_are_refused(X, budget):
+    with pytest.raises(ValueError, match=r"max_memory=.*pass bytes"):
+        fitted(X, max_memory=budget)
+
+
+@pytest.mark.parametrize("solver", ["krylov", "kha/et", "dense"])
+def test_a_budget_smaller_than_one_tile_is_refused(X, solver):
+    model = KernelPCA(5, kernel="rbf", eigen_solver=solver, max_memory="10kB")
+    with pytest.raises(ValueError, match=r"needs at least .* bytes; raise it"):
+        model.fit(X)
+    assert not hasattr(model, "eigenvalues_")
+
+
+def test_automatic_solver_goes_by_size(digits):
+    small = KernelPCA(5).fit(digits[:500])
+    large = KernelPCA(5).fit(digits)
+    every = KernelPCA().fit(digits[:1200])
+    assert small.outcome_.name == every.outcome_.name == "EXACT"
+    assert large.outcome_.name in ("CONVERGED", "PRECISE")

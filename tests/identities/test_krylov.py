@@ -1,0 +1,155 @@
+"""Block Krylov equals the dense reference, within any budget, for any start."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ikpca import KernelPCA
+from ikpca.measures import principal_angles
+
+R = 6
+
+
+def angle(found, exact):
+    return principal_angles(found.eigenvectors_, exact.eigenvectors_)[0]
+
+
+@pytest.fixture(params=["linear", "poly", "rbf", "cosine", "laplacian"])
+def settings(request):
+    return {"kernel": request.param, "gamma": 0.1}
+
+
+def test_krylov_is_dense(digits, settings):
+    X = digits[:600]
+    exact = KernelPCA(R, eigen_solver="dense", **settings).fit(X)
+    found = KernelPCA(R, eigen_solver="krylov", random_state=0, **settings).fit(X)
+    assert angle(found, exact) < 1e-8
+    np.testing.assert_allclose(found.eigenvalues_, exact.eigenvalues_, rtol=1e-12)
+    np.testing.assert_allclose(found.transform(X[:50]), exact.transform(X[:50]), atol=1e-8)
+    assert found.outcome_.name in ("CONVERGED", "PRECISE")
+
+
+def test_a_small_budget_changes_the_tiles_and_not_the_components(digits):
+    settings = {"kernel": "rbf", "gamma": 0.1, "eigen_solver": "krylov", "random_state": 0}
+    plenty = KernelPCA(R, **settings).fit(digits)
+    tight = KernelPCA(R, max_memory="4MB", copy_X=False, **settings).fit(digits)
+    assert angle(tight, plenty) < 1e-7
+    # Kept tiles are evaluated once, others in every pass.
+    assert plenty.history_[-1].entries < 2 * len(digits) ** 2
+    assert tight.history_[-1].entries > 2 * len(digits) ** 2
+
+
+@pytest.mark.parametrize("solver", ["krylov", "kha/et"])
+@pytest.mark.parametrize("max_memory", [None, "16MB"])
+def test_threads_change_no_bit(digits, solver, max_memory):
+    fits = [
+        KernelPCA(
+            R, kernel="rbf", eigen_solver=solver, max_iter=3, n_jobs=n_jobs, random_state=0,
+            max_memory=max_memory, copy_X=False,
+        ).fit(digits)
+        for n_jobs in (1, 2, 3)
+    ]  # fmt: skip
+    assert np.array_equal(fits[0].coefficients_, fits[1].coefficients_)
+    assert np.array_equal(fits[0].coefficients_, fits[2].coefficients_)
+
+
+def test_missing_rank_is_padded(rows):
+    X = np.vstack([rows, rows + 1e-3, rows - 1e-3])
+    with pytest.warns(UserWarning, match="exceeds the numerical rank 5"):
+        found = KernelPCA(7, eigen_solver="krylov").fit(X)
+    assert found.eigenvalues_.shape == (7,)
+    assert (found.eigenvalues_[:5] > 0).all()
+    assert (found.eigenvalues_[5:] == 0).all()
+    assert (found.transform(X)[:, 5:] == 0).all()
+
+
+def test_an_asymmetric_matrix_uses_all_of_its_tiles():
+    rng = np.random.default_rng(0)
+    Y = rng.normal(size=(300, 20))
+    K = Y @ Y.T
+    # What centring removes: K' stays symmetric, K does not.
+    K = K + rng.normal(size=300)
+    exact = KernelPCA(3, kernel="precomputed", eigen_solver="dense").fit(K)
+    found = KernelPCA(3, kernel="precomputed", eigen_solver="krylov").fit(K)
+    np.testing.assert_allclose(found.eigenvalues_, exact.eigenvalues_, rtol=1e-10)
+    assert angle(found, exact) < 1e-7
+
+
+def test_an_indefinite_kernel_gives_its_largest_eigenvalues(digits):
+    X = digits[:500]
+    settings = {"kernel": "sigmoid", "gamma": 0.2, "coef0": -1.0}
+    exact = KernelPCA(3, eigen_solver="dense", **settings).fit(X)
+    found = KernelPCA(3, eigen_solver="krylov", **settings).fit(X)
+    np.testing.assert_allclose(found.eigenvalues_, exact.eigenvalues_, rtol=1e-8)
+
+
+def test_float32_stays_float32_and_reaches_its_precision(digits):
+    X = digits.astype(np.float32)
+    found = KernelPCA(R, kernel="rbf", gamma=0.1, eigen_solver="krylov").fit(X)
+    exact = KernelPCA(R, kernel="rbf", gamma=0.1, eigen_solver="dense").fit(digits)
+    assert found.coefficients_.dtype == np.float32
+    assert angle(found, exact) < 2e-3
+    np.testing.assert_allclose(found.eigenvalues_, exact.eigenvalues_, rtol=1e-5)
+
+
+@pytest.mark.parametrize("solver", ["kha", "kha/t", "kha/et", "kha-smd", "krylov", "dense"])
+def test_refine_takes_any_model_to_machine_precision(digits, solver):
+    X = digits[:500]
+    settings = {"kernel": "rbf", "gamma": 0.1, "random_state": 0}
+    exact = KernelPCA(R, eigen_solver="dense", **settings).fit(X)
+    rough = KernelPCA(R, eigen_solver=solver, max_iter=2, **settings).fit(X)
+    assert angle(rough.refine(), exact) < 1e-8
+
+
+def test_a_warm_start_saves_passes(digits):
+    settings = {"kernel": "rbf", "gamma": 0.1, "eigen_solver": "krylov", "tol": 1e-6}
+    cold = KernelPCA(8, random_state=0, **settings).fit(digits)
+    warm = KernelPCA(8, random_state=0, warm_start=True, **settings).fit(digits)
+    first = warm.n_iter_
+    assert first == cold.n_iter_
+    warm.fit(digits)
+    assert warm.n_iter_ < first
+
+
+@pytest.mark.parametrize("solver", ["krylov", "kha/et"])
+def test_a_warm_start_takes_more_rows_and_components(digits, solver):
+    settings = {"kernel": "rbf", "gamma": 0.1, "eigen_solver": solver, "random_state": 0}
+    model = KernelPCA(4, warm_start=True, **settings).fit(digits[:600])
+    model.set_params(n_components=6, max_iter=30).fit(digits[:900])
+    exact = KernelPCA(6, kernel="rbf", gamma=0.1, eigen_solver="dense").fit(digits[:900])
+    assert model.coefficients_.shape == (6, 900)
+    # The sixth and seventh eigenvalues are close, which a Hebbian solver takes long to tell apart.
+    rtol = 1e-4 if solver == "krylov" else 5e-3
+    np.testing.assert_allclose(model.eigenvalues_, exact.eigenvalues_, rtol=rtol)
+
+
+@pytest.mark.parametrize("solver", ["krylov", "kha/et", "dense"])
+def test_the_certificate_holds(digits, solver):
+    """Every bound contains an exact eigenvalue; the estimate is of the size of the truth."""
+    X = digits[:800]
+    settings = {"kernel": "rbf", "gamma": 0.1}
+    exact = KernelPCA(40, eigen_solver="dense", **settings).fit(X)
+    found = KernelPCA(R, eigen_solver=solver, max_iter=2, random_state=0, **settings).fit(X)
+    certificate = found.certificate_
+    distances = np.abs(found.eigenvalues_[:, None] - exact.eigenvalues_).min(axis=1)
+    rounding = 1e-12 * exact.eigenvalues_[0]
+    assert (distances <= certificate.eigenvalue_bounds + rounding).all()
+    assert certificate.orthonormality_defect < 1e-10
+    np.testing.assert_allclose(certificate.residuals, found.history_[-1].residuals, rtol=1e-6)
+
+
+def test_the_estimated_excess_error_bounds_the_true_one(digits):
+    from ikpca.experiments.tuning import Problem
+    from ikpca.kernels import Gaussian
+    from ikpca.measures import excess_error
+
+    problem = Problem.of("digits", Gaussian(0.1), digits[:800], R)
+    for passes in (1, 2, 3):
+        found = KernelPCA(
+            R, kernel="rbf", gamma=0.1, eigen_solver="krylov", max_iter=passes, random_state=0
+        )
+        projections = found.fit_transform(digits[:800]).T
+        true = excess_error(problem.gram, projections, problem.eigenvalues, problem.squared_norm)
+        estimate = found.certificate_.excess_error
+        assert 0 < true < estimate < 1e4 * true
