@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-TARGETS := run test lint bench clean
+TARGETS := run test lint bench bench-full gains clean
 
 .PHONY: $(TARGETS) help
 
@@ -11,7 +11,8 @@ help:
 	@echo "make run    fit the Hebbian family on scikit-learn's digits: table and convergence plot"
 	@echo "make test   run the tests"
 	@echo "make lint   ruff, mypy, import-linter"
-	@echo "make bench  speed as ratios within one run"
+	@echo "make bench  speed as ratios within one run; make bench-full: the large form, MNIST from IKPCA_DATA"
+	@echo "make gains  automatic gains against gains tuned by hand"
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ikpca needs Python 3.11 or newer; run make with PYTHON=python3.11")'
@@ -33,6 +34,14 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/foundation.py --out results/bench
+	$(BIN)/python benchmarks/scale.py --rows 5000 --out results/bench
+
+bench-full: $(READY)
+	$(BIN)/python benchmarks/foundation.py --out results/bench-full
+	$(BIN)/python benchmarks/scale.py --rows 20000 --full --out results/bench-full
+
+gains: $(READY)
+	$(BIN)/python benchmarks/gains.py --out results/gains
 
 clean:
 	rm -rf $(VENV) results build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -34,16 +34,13 @@ def mnist(folder: Path, n_rows: int) -> np.ndarray:
 
 
 def markdown(rows: list[dict]) -> str:
-    lines = [
-        "| method | seconds | entries ÷ l² | peak MB | excess error |",
-        "| --- | ---: | ---: | ---: | ---: |",
-    ]
+    heads = "method | seconds | entries ÷ l² | peak MB | excess error"
+    lines = [f"| {heads} |", "| --- | ---: | ---: | ---: | ---: |"]
     for row in rows:
         entries = "–" if row["entries"] is None else f"{row['entries']:.2f}"
         peak = "–" if row["peak_bytes"] is None else f"{row['peak_bytes'] / 1e6:.0f}"
-        lines.append(
-            f"| {row['name']} | {row['seconds']:.1f} | {entries} | {peak} | {row['excess_error']:.1e} |"
-        )
+        cells = (row["name"], f"{row['seconds']:.1f}", entries, peak, f"{row['excess_error']:.1e}")
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

@@ -22,9 +22,10 @@ def limited_threads(n_jobs: int | None) -> AbstractContextManager[object]:
 
 
 def _effective(n_jobs: int) -> int:
-    from joblib import effective_n_jobs
+    """A count, or for −1, −2, … all cores, all but one, …; threads need no leave of joblib."""
+    from joblib import cpu_count
 
-    return int(effective_n_jobs(n_jobs))
+    return n_jobs if n_jobs > 0 else max(1, cpu_count() + 1 + n_jobs)
 
 
 def _blas_threads() -> int:

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
-import numpy as np
-
 from ikpca.estimators import KernelPCA
 from ikpca.experiments.memory import PeakMemory
 from ikpca.experiments.processes import Tell, run_alone
@@ -132,9 +130,7 @@ def _hebbian(X: Floats, gamma: float, r: int, threads: int, settings: dict[str, 
 def _scikit(X: Floats, gamma: float, r: int, threads: int, settings: dict[str, Any]) -> Any:
     from sklearn.decomposition import KernelPCA as ScikitKernelPCA
 
-    model = ScikitKernelPCA(
-        r, kernel="rbf", gamma=gamma, random_state=0, copy_X=False, n_jobs=threads, **settings
-    )
+    model = ScikitKernelPCA(r, kernel="rbf", gamma=gamma, random_state=0, copy_X=False, **settings)
     return model.fit_transform(X).T, 1.0, None
 
 
