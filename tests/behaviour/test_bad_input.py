@@ -453,9 +453,10 @@ def test_hebbian_pca_before_fit(X, method):
 
 
 @pytest.mark.parametrize("gain", ["auto", 0.1, 0.1 * inverse_time()], ids=["auto", "0.1", "object"])
-def test_hebbian_pca_on_equal_rows(gain):
+@pytest.mark.parametrize("value", [0.1, 1.0])
+def test_hebbian_pca_on_equal_rows(gain, value):
     """Zero variance: zeros up to the rounding of the mean, and one warning, as for a kernel."""
-    X = np.full((12, 3), 0.1)
+    X = np.full((12, 3), value)
     with pytest.warns(RankWarning) as said:
         fitted = HebbianPCA(2, gain=gain, max_iter=3, random_state=0).fit(X)
     assert len(said) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Any
 
@@ -12,8 +13,13 @@ from ikpca.loop import Outcome, PassRecord
 
 __all__ = ["warn_of_divergence", "warn_of_rank", "warn_of_tolerance"]
 
-#: From the helper up to the line of the user that called ``fit``.
-_CALLER = 5
+
+def _caller() -> int:
+    """Frames from the helper up to the first line that is neither ours nor scikit-learn's."""
+    level, frame = 2, sys._getframe(2)
+    while frame.f_back and frame.f_globals["__name__"].split(".")[0] in ("ikpca", "sklearn"):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def warn_of_divergence(gain: Any, records: list[PassRecord]) -> None:
@@ -26,7 +32,7 @@ def warn_of_divergence(gain: Any, records: list[PassRecord]) -> None:
             f"time in pass {last.number}: {last.note}; pass gain='auto' or a smaller number. "
             "history_ has the details.",
             DivergenceWarning,
-            stacklevel=_CALLER,
+            stacklevel=_caller(),
         )
 
 
@@ -44,7 +50,7 @@ def warn_of_rank(wanted: Any, found: int, rank: int) -> None:
         )
     else:
         return
-    warnings.warn(text, RankWarning, stacklevel=_CALLER)
+    warnings.warn(text, RankWarning, stacklevel=_caller())
 
 
 def warn_of_tolerance(model: Any, outcome: Outcome, records: list[PassRecord]) -> None:
@@ -57,5 +63,5 @@ def warn_of_tolerance(model: Any, outcome: Outcome, records: list[PassRecord]) -
             f"change_tol={model.change_tol!r} (the largest relative residual is {residual:.2g}); "
             "raise max_iter, or ask for less.",
             ConvergenceWarning,
-            stacklevel=_CALLER,
+            stacklevel=_caller(),
         )

@@ -12,10 +12,17 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ikpca.engines import FeatureStore
 from ikpca.errors import DivergenceWarning, InvalidInput, refuse
-from ikpca.estimators.advice import warn_of_divergence, warn_of_tolerance
+from ikpca.estimators.advice import warn_of_divergence, warn_of_rank, warn_of_tolerance
 from ikpca.estimators.callbacks import CallbackSupport, fit_context, with_callbacks
 from ikpca.estimators.observing import requested_observers
-from ikpca.estimators.parameters import check_choice, check_gain, check_init, check_number
+from ikpca.estimators.parameters import (
+    check_choice,
+    check_gain,
+    check_init,
+    check_number,
+    check_running,
+    is_auto,
+)
 from ikpca.estimators.threads import limited_threads
 from ikpca.gains import Gain, MetaDescent, constant, inverse_time, reciprocal_eigenvalues
 from ikpca.hebbian import Floats, HebbianOptions, StreamState, iterate, safety_for, stream_batch
@@ -152,7 +159,7 @@ class HebbianPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self.outcome_, self.history_, self.n_iter_ = outcome, records, len(records)
         if context is not None:
             context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict)
-        self._tell()
+        self._tell(X)
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -230,7 +237,8 @@ class HebbianPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMi
             raise refuse("gain", self.gain, "meta-descent is for kernels",
                          "pass the gain inside it")  # fmt: skip
         check_choice("clock", self.clock, ("pattern", "pass"))
-        if self.block_size != "auto":
+        check_running(self)
+        if not is_auto(self.block_size):
             check_number("block_size", self.block_size, "must be 'auto' or a positive integer",
                          "pass 'auto'", low=1, integer=True)  # fmt: skip
         check_number("tol", self.tol, "must not be negative", "pass 0", low=0)
@@ -348,9 +356,12 @@ class HebbianPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMi
             "_scale": whitening.astype(W.dtype) if self.whiten else np.ones_like(variances),
         }
 
-    def _tell(self) -> None:
+    def _tell(self, X: Floats) -> None:
         if self.outcome_ is Outcome.INTERRUPTED:
             raise KeyboardInterrupt
+        rounding = 100 * float(np.finfo(X.dtype).eps) ** 2 * float(np.square(X).mean())
+        rank = int(np.count_nonzero(self.explained_variance_ > rounding))
+        warn_of_rank(self.n_components, self.n_components_, rank)
         warn_of_divergence(self.gain, self.history_)
         warn_of_tolerance(self, self.outcome_, self.history_)
 

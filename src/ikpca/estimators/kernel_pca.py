@@ -258,7 +258,8 @@ class KernelPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMix
         -------
         ndarray of shape (n_rows, n_components)
         """
-        return self._projector.project(self._validated_rows(X)) * self._scale
+        X = self._validated_rows(X)
+        return self._projector.project(X) * self._scale
 
     def inverse_transform(self, X: Any) -> Floats:
         """Rows in input space for projections, by kernel ridge regression.
@@ -303,7 +304,8 @@ class KernelPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMix
                 "kernel='precomputed': explained_share needs k(x, x) of new rows, which a kernel "
                 "matrix does not hold; fit on rows instead."
             )
-        return self._projector.explained_share(self._validated_rows(X), self._projector.kernel)
+        X = self._validated_rows(X)
+        return self._projector.explained_share(X, self._projector.kernel)
 
     @with_callbacks
     def refine(self, X: Any = None) -> Self:

@@ -21,6 +21,8 @@ __all__ = [
     "check_init",
     "check_kernel_pca",
     "check_number",
+    "check_running",
+    "is_auto",
     "is_fraction",
 ]
 
@@ -83,6 +85,25 @@ def check_init(init: Any, names: Collection[str], shape: tuple[int, int]) -> Any
     return array
 
 
+def is_auto(value: Any) -> bool:
+    """Whether the library is to choose; an array is no text."""
+    return isinstance(value, str) and value == "auto"
+
+
+def check_running(model: Any) -> None:
+    """How a fit runs, whatever it computes."""
+    if model.n_jobs is not None:
+        check_number(
+            "n_jobs", model.n_jobs, "must be an integer or None", "pass None", integer=True
+        )
+        if model.n_jobs == 0:
+            raise refuse("n_jobs", 0, "has no meaning", "pass None, a count of threads, or -1")
+    if not isinstance(model.verbose, bool):
+        check_number(
+            "verbose", model.verbose, "must be 0, 1 or more", "pass 0 or 1", low=0, integer=True
+        )
+
+
 def is_fraction(n_components: Any) -> bool:
     """Whether ``n_components`` is a share of the variance."""
     return isinstance(n_components, Real) and not isinstance(n_components, Integral)
@@ -105,15 +126,7 @@ def check_kernel_pca(model: Any) -> None:
     )
     for flag in flags:
         check_choice(flag, getattr(model, flag), (True, False))
-    if model.n_jobs is not None:
-        check_number(
-            "n_jobs", model.n_jobs, "must be an integer or None", "pass None", integer=True
-        )
-        if model.n_jobs == 0:
-            raise refuse("n_jobs", 0, "has no meaning", "pass None, a count of threads, or -1")
-    check_number(
-        "verbose", model.verbose, "must be 0, 1 or more", "pass 0 or 1", low=0, integer=True
-    )
+    check_running(model)
 
 
 def _check_components(model: Any) -> None:
@@ -158,20 +171,20 @@ def _check_stopping(model: Any) -> None:
     if model.max_iter is not None:
         check_number("max_iter", model.max_iter, "must be a positive integer or None", "pass None",
                      low=1, integer=True)  # fmt: skip
-    if model.iterated_power != "auto":
+    if not is_auto(model.iterated_power):
         check_number("iterated_power", model.iterated_power, "must be 'auto' or an integer",
                      "pass 'auto'", low=0, integer=True)  # fmt: skip
 
 
 def _check_hebbian(model: Any) -> None:
     check_gain(model.gain)
-    if model.meta_gain != "auto":
+    if not is_auto(model.meta_gain):
         check_number("meta_gain", model.meta_gain, "must be 'auto' or not negative",
                      "pass meta_gain='auto'", low=0)  # fmt: skip
     check_number("meta_decay", model.meta_decay, "must lie in [0, 1]", "the paper uses 0.99",
                  low=0, high=1)  # fmt: skip
     check_number("log_gain_init", model.log_gain_init, "must be finite", "pass 0.0")
     check_choice("clock", model.clock, ("pattern", "pass"))
-    if model.block_size != "auto":
+    if not is_auto(model.block_size):
         check_number("block_size", model.block_size, "must be 'auto' or a positive integer",
                      "pass 'auto'", low=1, integer=True)  # fmt: skip

@@ -29,7 +29,7 @@ class CachedGram:
     def __init__(self, source: GramSource, allowance: int) -> None:
         self._source = CountingGram(source)
         self._left = allowance
-        self._tiles: dict[tuple[int, int], Floats] = {}
+        self._tiles: dict[tuple[int, int, int, int], Floats] = {}
         self._lock = Lock()
 
     @property
@@ -68,7 +68,7 @@ class CachedGram:
 
     def held(self, rows: slice, columns: slice) -> Floats | None:
         """A tile that is kept, or will be from now on; None where there is no room."""
-        key = (rows.start, columns.start)
+        key = (rows.start, rows.stop, columns.start, columns.stop)
         if key not in self._tiles and self._reserve(rows, columns):
             tile = np.empty((rows.stop - rows.start, columns.stop - columns.start), self.dtype)
             self._source.fill(rows, columns, tile)

@@ -87,7 +87,9 @@ class HebbianOptions:
     def _gain(self, kappa: float) -> Gain:
         if isinstance(self.gain, Gain):
             return self.gain
-        rate = automatic_meta_rate(kappa) if isinstance(self.meta_gain, str) else self.meta_gain
+        rate = 0.0 if isinstance(self.meta_gain, str) else self.meta_gain
+        if isinstance(self.meta_gain, str) and self.has_companion():
+            rate = automatic_meta_rate(kappa)
         if isinstance(self.gain, str):
             return automatic_gain(
                 self.method,

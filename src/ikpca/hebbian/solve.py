@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from ikpca.errors import refuse
 from ikpca.gram import SERIAL, CentredGram, GramSource, Workers, centred, counted
 from ikpca.hebbian.options import HebbianOptions
 from ikpca.hebbian.passes import (
@@ -100,6 +101,9 @@ def iterate(
     estimate: Literal["norms", "quotients"] = "norms",
 ) -> tuple[Outcome, list[PassRecord]]:
     """Run the passes on a store that holds the start; the result stays in the store."""
+    if not isinstance(options.init, str) and not np.diag(store.gram(1))[:n_components].max() > 0:
+        raise refuse("init", "array", "has no length in feature space and could never move",
+                     "pass rows that are not constant, or init='random'")  # fmt: skip
     settings = options.settings(store, n_components, seed, estimate)
     state = _first_state(store, settings, options)
     step = HebbianPass(store, settings)

@@ -59,7 +59,8 @@ def stream_batch(
         if components is not None:
             return _learned(state, components, mean, centred, typical), tries
         state = replace(state, gain_scale=state.gain_scale * safety.backoff)
-    return state, _MAX_RETRIES
+    # No gain is small enough: the components stay, the mean and the variances are still learned.
+    return _learned(state, state.components, mean, centred, typical), _MAX_RETRIES
 
 
 def _sweep_rows(

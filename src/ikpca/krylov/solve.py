@@ -31,7 +31,7 @@ class KrylovOptions:
     max_blocks : int
         Blocks of vectors before a restart; two at least.
     start : ndarray of shape (l, columns), optional
-        Vectors to begin with, in place of landmarks: a warm start.
+        Vectors to begin with, before landmarks: a warm start.
     """
 
     max_iter: int = 100
@@ -110,19 +110,16 @@ def solve(
 def _first_block(
     source: GramSource, size: int, options: KrylovOptions, seed: int, workers: Workers
 ) -> Floats:
-    """Projections on landmark components are K'-multiplied already: a step ahead of random."""
-    if options.start is None:
-        number = max(options.n_landmarks, 2 * size)
-        chosen = uniform_landmarks(source.n_samples, number, seed)
-        first = landmark_start(source, size, chosen, workers).projections.T
-    else:
-        first = centre_columns(options.start.astype(source.dtype))
-    missing = size - first.shape[1]
-    if missing > 0:
-        rng = np.random.default_rng([seed, 4])
-        noise = rng.normal(size=(source.n_samples, missing)).astype(source.dtype)
-        first = np.hstack([first, centre_columns(noise)])
-    return first
+    """Projections on landmark components are K'-multiplied already: a step ahead of random.
+
+    A warm start comes first, and landmarks fill what it leaves of the block.
+    """
+    known = np.empty((source.n_samples, 0), dtype=source.dtype)
+    if options.start is not None:
+        known = centre_columns(options.start.astype(source.dtype))[:, :size]
+    chosen = uniform_landmarks(source.n_samples, max(options.n_landmarks, 2 * size), seed)
+    found = landmark_start(source, size, chosen, workers).projections.T
+    return np.hstack([known, found[:, : size - known.shape[1]]])
 
 
 class _KrylovPass:
