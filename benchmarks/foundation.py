@@ -59,7 +59,7 @@ def import_seconds(module: str, times: int = 5) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("results/bench"))
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     found: dict[str, object] = {"threads": arguments.threads}
     print(f"threads: {arguments.threads} (ours; BLAS has one in each)")

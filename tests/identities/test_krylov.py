@@ -122,10 +122,10 @@ def test_a_warm_start_takes_more_rows_and_components(digits, solver):
     found = warm.set_params(n_components=6, max_iter=1).fit_transform(X)
     assert found.shape == (900, 6)
     angle = principal_angles(found, exact[:, :4])[0]
-    assert angle < 0.06
+    assert angle < 0.1
     if solver == "kha/et":
         cold = KernelPCA(6, init="random", max_iter=1, **settings).fit_transform(X)
-        assert principal_angles(cold, exact[:, :4])[0] > 2 * angle
+        assert principal_angles(cold, exact[:, :4])[0] > 1.5 * angle
 
 
 @pytest.mark.parametrize("solver", ["krylov", "kha/et", "dense"])

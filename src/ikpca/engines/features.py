@@ -45,6 +45,9 @@ class FeatureStore:
         Y, G = self._rows @ chosen.T, chosen @ chosen.T
         return Y.astype(np.float64, order="C"), G.astype(np.float64, order="C")
 
+    def prepare(self, patterns: Indices) -> None:
+        """Nothing to make ahead."""
+
     def transform(self, T: Floats, patterns: Indices, C: Floats) -> None:
         """W ← TW + C X'_P."""
         moved = T.astype(self.dtype) @ self._rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ class LocalStore:
         self._grams: dict[int, Floats] = {}
         self._pending: list[tuple[Floats, Indices, Floats]] = []
         self._strip: tuple[Indices, CentredStrip] | None = None
+        self._next: tuple[Indices, Callable[[], CentredStrip]] | None = None
 
     @property
     def n_samples(self) -> int:
@@ -47,13 +49,17 @@ class LocalStore:
 
     def project(self, patterns: Indices) -> tuple[Floats, Floats]:
         """Read two slices; the kernel rows are kept for the transform that follows."""
-        strip = self._gram.strip(patterns, room=len(self._rows))
+        strip = self._strip_of(patterns)
         self._strip = (patterns, strip)
         # C order: one compiled sweep serves all, and it reads rows.
         return (
             self._products[:, patterns].astype(np.float64, order="C"),
             strip.columns(patterns).astype(np.float64, order="C"),
         )
+
+    def prepare(self, patterns: Indices) -> None:
+        """Let another thread read the next rows, if there is one and reading is all it takes."""
+        self._next = (patterns, self._gram.strip_ahead(patterns, room=len(self._rows)))
 
     def transform(self, T: Floats, patterns: Indices, C: Floats) -> None:
         """One matrix product for the block; R itself follows when it is asked for."""
@@ -122,6 +128,8 @@ class LocalStore:
     def _strip_of(self, patterns: Indices) -> CentredStrip:
         if self._strip is not None and self._strip[0] is patterns:
             return self._strip[1]
+        if self._next is not None and self._next[0] is patterns:
+            return self._next[1]()
         return self._gram.strip(patterns, room=len(self._rows))
 
 

@@ -59,8 +59,8 @@ def block_against_rule(
     workers: Workers,
     n_samples: int = 2000,
     n_components: int = 16,
-    rule_passes: int = 3,
-    block_passes: int = 20,
+    rule_passes: int = 4,
+    block_passes: int = 60,
 ) -> list[SpeedRow]:
     """Time both forms with K given; both leave A and AK' up to date.
 

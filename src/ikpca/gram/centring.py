@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -68,7 +69,7 @@ class CentredGram:
         self.centring = centring
         #: ‖K'‖² as the centring pass found it: free, and good to the rounding of ‖K‖².
         self.squared_norm_estimate = float("nan")
-        self._buffer = np.empty((0, source.n_samples), dtype=source.dtype)
+        self._buffer = self._spare = np.empty((0, source.n_samples), dtype=source.dtype)
 
     @property
     def n_samples(self) -> int:
@@ -97,7 +98,7 @@ class CentredGram:
         return self.mean_diagonal > 100 * float(np.finfo(self.dtype).eps) * scale
 
     def strip(self, indices: Indices, room: int = 0) -> CentredStrip:
-        """K'[indices, :] to update ``room`` rows with; it lives until the next strip."""
+        """K'[indices, :] to update ``room`` rows with; it lives until the next but one."""
         n_rows = len(indices)
         stacked = self._scratch(n_rows + 2 + room)
 
@@ -105,6 +106,26 @@ class CentredGram:
             self._source.fill(indices, columns, stacked[:n_rows, columns])
 
         self._workers.each(part, tiles(self.n_samples, self._source.tile))
+        return self._centred_strip(stacked, indices)
+
+    def strip_ahead(self, indices: Indices, room: int = 0) -> Callable[[], CentredStrip]:
+        """The same, begun in another thread where K is stored.
+
+        Where it is computed, all threads have enough to do when the time comes.
+        """
+        everything = slice(0, self.n_samples)
+        if self._source.tile < self.n_samples or self._workers.n_threads == 1:
+            return partial(self.strip, indices, room)
+        stacked = self._scratch(len(indices) + 2 + room)
+
+        def read() -> CentredStrip:
+            self._source.fill(indices, everything, stacked[: len(indices)])
+            return self._centred_strip(stacked, indices)
+
+        return self._workers.ahead(read)
+
+    def _centred_strip(self, stacked: Floats, indices: Indices) -> CentredStrip:
+        n_rows = len(indices)
         stacked[n_rows] = self.centring.column_means
         stacked[n_rows + 1] = 1
         offsets = self._row_means[indices] - self.dtype.type(self.centring.grand_mean)
@@ -120,7 +141,9 @@ class CentredGram:
         return self._source.diagonal() - means + self.centring.grand_mean
 
     def _scratch(self, n_rows: int) -> Floats:
-        """The same memory for every strip: fresh pages would cost as much as filling them."""
+        """Two pieces of memory in turn: fresh pages would cost as much as filling them."""
+        spare, self._buffer = self._buffer, self._spare
+        self._spare = spare
         if len(self._buffer) < n_rows:
             self._buffer = np.empty((n_rows, self.n_samples), dtype=self.dtype)
         return self._buffer[:n_rows]

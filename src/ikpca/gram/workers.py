@@ -66,6 +66,10 @@ class Workers:
         for _ in self.map(function, items):
             pass
 
+    def ahead(self, function: Callable[[], Result]) -> Callable[[], Result]:
+        """Begin something in another thread, or leave it for later; the answer fetches it."""
+        return function if self._pool is None else self._pool.submit(function).result
+
     def scratch(self, shape: tuple[int, int], dtype: np.dtype[Any]) -> Floats:
         """Memory that this thread may use until it asks again: fresh pages cost as much as work."""
         n_bytes = shape[0] * shape[1] * dtype.itemsize

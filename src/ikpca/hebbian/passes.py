@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 import numpy as np
 
+from ikpca.gram import tiles
 from ikpca.hebbian.settings import HebbianState, Settings
 from ikpca.hebbian.store import CoefficientStore, Floats, Indices
 from ikpca.loop import Outcome, PassRecord
@@ -63,40 +65,56 @@ class HebbianPass:
         return self._skip(state), notes
 
     def _attempt(self, state: HebbianState) -> HebbianState:
-        log_gains = state.log_gains
-        for seen, patterns in self._blocks(state):
-            log_gains = self._block(state, seen, patterns, log_gains)
+        log_gains, inner = state.log_gains, self._inner_products()
+        eta = self._gains(state, state.seen, self.settings.clock.n_samples)
+        for steps, patterns, upcoming in self._blocks(state):
+            Y, G = self.store.project(patterns)
+            if upcoming is not None:
+                self.store.prepare(upcoming)
+            limits = self._limits(np.diag(G), state.length)
+            T, C, log_gains = self._sweep(Y, G, eta[steps], limits, log_gains, inner)
+            self.store.transform(T, patterns, C)
         return self._finish(replace(state, log_gains=log_gains))
 
-    def _blocks(self, state: HebbianState) -> Iterator[tuple[int, Indices]]:
+    def _blocks(self, state: HebbianState) -> Iterator[tuple[slice, Indices, Indices | None]]:
+        """Each block of patterns, and the one after it."""
         order = self.settings.permutation(state.passes)
-        for start in range(0, len(order), self.settings.block_size):
-            yield state.seen + start, order[start : start + self.settings.block_size]
+        parts = list(tiles(len(order), self.settings.block_size))
+        blocks = [order[steps] for steps in parts]
+        return zip_longest(parts, blocks, blocks[1:])
 
-    def _block(
-        self, state: HebbianState, seen: int, patterns: Indices, log_gains: Floats
-    ) -> Floats:
-        """Sweep one block and apply it; return the log-gains after it."""
+    def _inner_products(self) -> tuple[Floats, Floats]:
+        """AK'Aᵀ and AK'Bᵀ, which meta-descent carries through the pass."""
+        if self.settings.meta is None:
+            return np.empty((0, 0)), np.empty((0, 0))
+        r = self.settings.n_components
+        inner = self.store.gram(1)
+        return inner[:r, :r].copy(), inner[:r, r:].copy()
+
+    def _sweep(
+        self,
+        Y: Floats,
+        G: Floats,
+        eta: Floats,
+        limits: Floats,
+        log_gains: Floats,
+        inner: tuple[Floats, Floats],
+    ) -> tuple[Floats, Floats, Floats]:
+        """T and C of one block, and the log-gains after it."""
         # The compiler is imported with the first block, not with the package.
         from ikpca.hebbian import sweep
 
-        meta, safety = self.settings.meta, self.settings.safety
-        Y, G = self.store.project(patterns)
-        eta = self._gains(state, seen, len(patterns))
-        limits = self._limits(np.diag(G), state.length)
+        meta, cap = self.settings.meta, self.settings.safety.cap
         if meta is None:
-            T, C, failed = sweep.plain_sweep(Y, G, eta, safety.cap, limits)
+            T, C, failed = sweep.plain_sweep(Y, G, eta, cap, limits)
         else:
-            r = self.settings.n_components
-            inner = self.store.gram(1)
             T, C, failed, log_gains = sweep.meta_sweep(
-                Y, G, eta, safety.cap, limits, inner[:r, :r].copy(), inner[:r, r:].copy(),
-                log_gains, meta.rate, meta.memory, meta.max_log_step, meta.max_log_gain,
+                Y, G, eta, cap, limits, *inner, log_gains, meta.rate, meta.memory,
+                meta.max_log_step, meta.max_log_gain,
             )  # fmt: skip
         if failed != sweep.FINE or not (np.isfinite(T).all() and np.isfinite(C).all()):
             raise _TooFar("a step left the unit ball")
-        self.store.transform(T, patterns, C)
-        return log_gains
+        return T, C, log_gains
 
     def _gains(self, state: HebbianState, seen: int, n_steps: int) -> Floats:
         clock = self.settings.clock

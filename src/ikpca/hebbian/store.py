@@ -39,6 +39,9 @@ class CoefficientStore(Protocol):
     def project(self, patterns: Indices) -> tuple[Floats, Floats]:
         """(RK')[:, P] and K'[P, P]."""
 
+    def prepare(self, patterns: Indices) -> None:
+        """Hear which patterns come next; kernel rows do not depend on R and may be made ahead."""
+
     def transform(self, T: Floats, patterns: Indices, C: Floats) -> None:
         """R ← TR, then R[:, P] += C (repeated patterns add up); RK' follows."""
 

@@ -171,7 +171,8 @@ def meta_sweep(YZ, G, eta, capped, limits, N, M, rho, mu, xi, max_step, max_rho)
     Parameters
     ----------
     YZ : (2r, m) projections of A and B.  G, eta, capped, limits : as in ``plain_sweep``.
-    N, M : (r, r) AK'Aᵀ and AK'Bᵀ at the block's start.  rho : (r,) log-gains.
+    N, M : (r, r) AK'Aᵀ and AK'Bᵀ; they come out as they are at the block's end.
+    rho : (r,) log-gains.
     mu, xi, max_step, max_rho : the rate, the memory, bounds on |Δρ| and |ρ|.
 
     Returns
@@ -180,7 +181,7 @@ def meta_sweep(YZ, G, eta, capped, limits, N, M, rho, mu, xi, max_step, max_rho)
     """
     r, m = YZ.shape[0] // 2, YZ.shape[1]
     T, C = np.eye(2 * r), np.zeros((2 * r, m))
-    N, M, rho = N.copy(), M.copy(), rho.copy()
+    rho = rho.copy()
     yz, h = np.empty(2 * r), np.empty(r)
     work, sums = np.empty((3, r, max(r, 2))), np.empty((3, max(2 * r, m)))
     by_pattern = np.ascontiguousarray(YZ.T)
