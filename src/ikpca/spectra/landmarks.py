@@ -12,7 +12,6 @@ import numpy as np
 
 from ikpca.gram import SERIAL, GramSource, Indices, Workers, tiles
 from ikpca.kernels import Floats
-from ikpca.spectra.inner import inner
 from ikpca.spectra.rayleigh_ritz import rayleigh_ritz
 
 __all__ = ["LandmarkStart", "landmark_start", "pivoted_landmarks", "uniform_landmarks"]
@@ -91,7 +90,7 @@ def landmark_start(
     N = at_landmarks - at_landmarks.mean(axis=1, keepdims=True)
     rows -= rows.mean(axis=1, dtype=np.float64, keepdims=True).astype(rows.dtype)
     drop = max(1e-12, 10 * float(np.finfo(rows.dtype).eps))
-    values, T = rayleigh_ritz((N + N.T) / 2, inner(rows.T, rows.T), drop)
+    values, T = rayleigh_ritz((N + N.T) / 2, _squared(rows, workers), drop)
     T = T[:n_components]
     return LandmarkStart(
         indices,
@@ -99,3 +98,15 @@ def landmark_start(
         T.astype(rows.dtype) @ rows,
         values[:n_components],
     )
+
+
+def _squared(rows: Floats, workers: Workers) -> Floats:
+    """Rows times their transpose by strips; a start needs no more than their own precision."""
+    total = np.zeros((len(rows), len(rows)))
+
+    def part(columns: slice) -> Floats:
+        return rows[:, columns] @ rows[:, columns].T.copy()
+
+    for square in workers.map(part, tiles(rows.shape[1], 4096)):
+        total += square
+    return (total + total.T) / 2
