@@ -10,8 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ikpca import dense, hebbian, krylov
-from ikpca.engines import LocalStore
+from ikpca import dense
 from ikpca.gram import Centring, CountingGram, GramSource, Workers, whole
 from ikpca.hebbian import Floats, HebbianOptions, HebbianSolution
 from ikpca.krylov import KrylovOptions, KrylovSolution
@@ -28,8 +27,7 @@ __all__ = [
     "Components",
     "Watch",
     "dense_components",
-    "hebbian_components",
-    "krylov_components",
+    "iterated_components",
 ]
 
 
@@ -131,50 +129,29 @@ def _count(components: Components, share: float) -> int:
     return int(np.searchsorted(held, share * components.trace, side="right")) + 1
 
 
-def hebbian_components(
+def iterated_components(
+    solve: Callable[..., HebbianSolution | KrylovSolution],
     source: GramSource,
     n_components: int,
-    options: HebbianOptions,
+    options: HebbianOptions | KrylovOptions,
+    *,
     seed: int,
     workers: Workers,
     watch: Watch = lambda snapshot: (),
 ) -> Components:
-    """A Hebbian method in this process; ``watch`` makes the observers."""
-    solution = hebbian.solve(
+    """An iterative solver in this process; ``watch`` makes the observers."""
+    solution = solve(
         source,
         n_components,
         options,
         seed=seed,
-        open_store=LocalStore,
         workers=workers,
         watch=lambda snapshot: watch(lambda: _from_iterations(snapshot())),
     )
     return _from_iterations(solution)
 
 
-def krylov_components(
-    source: GramSource,
-    n_components: int,
-    options: KrylovOptions,
-    seed: int,
-    workers: Workers,
-    watch: Watch = lambda snapshot: (),
-) -> Components:
-    """Block Krylov in this process; ``watch`` makes the observers."""
-    solution = krylov.solve(
-        source,
-        n_components,
-        options,
-        seed=seed,
-        workers=workers,
-        watch=lambda snapshot: watch(lambda: _from_iterations(snapshot())),
-    )
-    return _from_iterations(solution, solution.next_eigenvalue)
-
-
-def _from_iterations(
-    solution: HebbianSolution | KrylovSolution, next_eigenvalue: float | None = None
-) -> Components:
+def _from_iterations(solution: HebbianSolution | KrylovSolution) -> Components:
     gram = solution.gram
     signs = deterministic_signs(solution.projections)[:, None]
     coefficients, projections = solution.coefficients * signs, solution.projections * signs
@@ -191,7 +168,7 @@ def _from_iterations(
             relative_residuals(coefficients, projections, eigenvalues),
             coefficients.astype(np.float64) @ projections.astype(np.float64).T,
             gram.squared_norm_estimate,
-            next_eigenvalue,
+            solution.next_eigenvalue if isinstance(solution, KrylovSolution) else None,
         ),
         outcome=solution.outcome,
         records=solution.records,

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from ikpca.engines import plan_source
+from ikpca import hebbian, krylov
+from ikpca.engines import LocalStore, plan_source
 from ikpca.estimators.components import (
     Components,
     Watch,
     dense_components,
-    hebbian_components,
-    krylov_components,
+    iterated_components,
 )
 from ikpca.estimators.parameters import KRYLOV_NAMES, check_init, is_fraction
 from ikpca.estimators.threads import n_threads
@@ -124,7 +125,9 @@ def _krylov(model: Any, problem: Problem, budget: Budget, watch: Watch) -> Compo
         start=problem.start,
     )
     with _machinery(model, problem, budget, fixed, keep="tiles") as (source, workers):
-        return krylov_components(source, number, options, problem.seed, workers, watch)
+        return iterated_components(
+            krylov.solve, source, number, options, seed=problem.seed, workers=workers, watch=watch
+        )
 
 
 def _hebbian(model: Any, problem: Problem, budget: Budget, watch: Watch) -> Components:
@@ -133,7 +136,10 @@ def _hebbian(model: Any, problem: Problem, budget: Budget, watch: Watch) -> Comp
     # A, AK', companions, marks and scratch; a strip of kernel rows per block; landmarks.
     fixed = (16 * number + 2 * 256) * problem.row_bytes
     with _machinery(model, problem, budget, fixed, keep="matrix") as (source, workers):
-        return hebbian_components(source, number, options, problem.seed, workers, watch)
+        solve = partial(hebbian.solve, open_store=LocalStore)
+        return iterated_components(
+            solve, source, number, options, seed=problem.seed, workers=workers, watch=watch
+        )
 
 
 @contextmanager

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from threading import Lock
-from typing import Any
 
 import numpy as np
 
 from ikpca.gram.counting import CountingGram
 from ikpca.gram.source import GramSource, Indices
+from ikpca.gram.wrapping import WrappedSource
 from ikpca.kernels import Floats
 
 __all__ = ["CachedGram"]
 
 
-class CachedGram:
+class CachedGram(WrappedSource):
     """Keeps square tiles of another source; with symmetry, half of K is all of it.
 
     Which tiles are kept changes what is evaluated, never what comes out.
@@ -27,40 +27,16 @@ class CachedGram:
     """
 
     def __init__(self, source: GramSource, allowance: int) -> None:
-        self._source = CountingGram(source)
+        self._counted = CountingGram(source)
+        super().__init__(self._counted)
         self._left = allowance
         self._tiles: dict[tuple[int, int, int, int], Floats] = {}
         self._lock = Lock()
 
     @property
-    def n_samples(self) -> int:
-        """The order of K."""
-        return self._source.n_samples
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """That of the source."""
-        return self._source.dtype
-
-    @property
-    def symmetric(self) -> bool:
-        """That of the source."""
-        return self._source.symmetric
-
-    @property
-    def side(self) -> int:
-        """That of the source."""
-        return self._source.side
-
-    @property
-    def tile(self) -> int:
-        """That of the source."""
-        return self._source.tile
-
-    @property
     def entries(self) -> int:
         """Entries evaluated, not read."""
-        return self._source.entries
+        return self._counted.entries
 
     def fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
         """Compute K[rows, columns]."""
@@ -74,10 +50,6 @@ class CachedGram:
             self._source.fill(rows, columns, tile)
             self._tiles[key] = tile
         return self._tiles.get(key)
-
-    def diagonal(self) -> Floats:
-        """k(x, x)."""
-        return self._source.diagonal()
 
     def _reserve(self, rows: slice, columns: slice) -> bool:
         n_bytes = (rows.stop - rows.start) * (columns.stop - columns.start) * self.dtype.itemsize
