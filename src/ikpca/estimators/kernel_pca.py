@@ -58,7 +58,8 @@ class KernelPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMix
     eigen_solver : str, default="auto"
         "dense": eigendecomposition of the whole matrix. "krylov" (also under scikit-learn's names
         "arpack" and "randomized"): landmarks, then block Krylov, on tiles. "kha", "kha/t",
-        "kha/et", "kha-smd": the Hebbian family. "auto": dense up to 1,000 rows, then krylov.
+        "kha/et", "kha-smd": the Hebbian family. "auto": dense up to 1,200 rows and 30 more per
+        component, where it was measured to be faster, then krylov.
     tol : float, default=0
         Stop when ‖K'v − λv‖/λ₁ is no larger for any component; 0 is machine precision.
     max_iter : int, default=None

@@ -29,8 +29,9 @@ from ikpca.krylov import KrylovOptions, block_size
 __all__ = ["Problem", "chosen_solver", "decompose", "n_passes"]
 
 _HEBBIAN_PASSES, _KRYLOV_PASSES = 50, 100
-#: Below this order the dense solver is faster, whatever the data (benchmarks/crossover.py).
-_DENSE_ORDER = 1000
+#: Up to this order, and so many rows more per component, the dense solver is the faster one
+#: (benchmarks/crossover.py).
+_DENSE_ORDER, _DENSE_ROWS_PER_COMPONENT = 1200, 30
 #: Rows of the landmark start, blocks before a restart: as many as the budget allows.
 _LANDMARKS, _BLOCKS = 512, (8, 6, 4, 3, 2)
 
@@ -74,9 +75,10 @@ def chosen_solver(model: Any, n_samples: int) -> str:
     if model.n_components is None or is_fraction(model.n_components):
         return "dense"
     # A block of a quarter of the matrix: the whole of it is cheaper.
-    too_wide = 4 * block_size(int(model.n_components)) >= n_samples
-    small = name == "auto" and n_samples <= _DENSE_ORDER
-    return "dense" if too_wide or small else "krylov"
+    number = int(model.n_components)
+    too_wide = 4 * block_size(number) >= n_samples
+    small = n_samples <= _DENSE_ORDER + _DENSE_ROWS_PER_COMPONENT * number
+    return "dense" if too_wide or (name == "auto" and small) else "krylov"
 
 
 def n_passes(model: Any, n_samples: int) -> int:
