@@ -1,0 +1,58 @@
+"""KHA/et and KHA-SMD with nothing set, on every kind of data the papers use: twenty passes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ikpca.experiments.tuning import Problem
+from ikpca.hebbian import HebbianOptions
+from ikpca.kernels import Gaussian, Linear, Polynomial
+
+
+def parabola() -> np.ndarray:
+    """Kim 2003, figure 1."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, 500)
+    return np.column_stack([x, -(x**2) + 0.2 * rng.normal(size=500)])
+
+
+def frey_faces(folder) -> np.ndarray:
+    with np.load(folder / "frey_faces.npz") as data:
+        return data["images"].reshape(len(data["images"]), -1) / 255
+
+
+def walk(folder) -> np.ndarray:
+    """Joint positions in metres, about the root."""
+    with np.load(folder / "cmu_walk_35_01.npz") as data:
+        positions, metres = data["positions"].astype(np.float64), float(data["metres_per_unit"])
+    return ((positions - positions[:, :1]) * metres).reshape(len(positions), -1)
+
+
+def check(problem: Problem) -> None:
+    for method in ("kha/et", "kha-smd"):
+        for init, ceiling in (("landmarks", 1e-3), ("random", 1e-2)):
+            options = HebbianOptions(method, init=init, max_iter=20)
+            assert problem.error(options, 0) <= ceiling, (method, init)
+
+
+@pytest.mark.parametrize("sigma", [1.0, 2.0, 4.0])
+def test_digits(digits, sigma):
+    check(Problem.of("digits", Gaussian(1 / (2 * sigma**2)), digits, 16))
+
+
+def test_parabola():
+    check(Problem.of("parabola", Polynomial(2, 1.0, 1.0), parabola(), 3))
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(1 / 128), Linear()])
+def test_usps(usps_1000, kernel):
+    check(Problem.of("USPS-1000", kernel, usps_1000, 16))
+
+
+def test_frey_faces(data_folder):
+    check(Problem.of("Frey faces", Polynomial(2, 1.0, 1.0), frey_faces(data_folder), 16))
+
+
+def test_walk(data_folder):
+    check(Problem.of("walk", Gaussian(1 / (2 * 0.1)), walk(data_folder), 25))
