@@ -120,7 +120,7 @@ class CentredGram:
 
         def read() -> CentredStrip:
             self._source.fill(indices, everything, stacked[: len(indices)])
-            return self._centred_strip(stacked, indices)
+            return self._centred_strip(stacked, indices).look_up(indices)
 
         return self._workers.ahead(read)
 

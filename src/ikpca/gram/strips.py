@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 
 from ikpca.gram.source import Indices
@@ -33,9 +35,17 @@ class CentredStrip:
         self._stacked = stacked
         self._row_offsets = row_offsets
         self._workers = workers
+        self._known: tuple[Indices, Floats] | None = None
+
+    def look_up(self, indices: Indices) -> Self:
+        """Remember K'[P, indices], which will be asked for; another thread may do it ahead."""
+        self._known = (indices, self.columns(indices))
+        return self
 
     def columns(self, indices: Indices) -> Floats:
         """K'[P, indices]."""
+        if self._known is not None and self._known[0] is indices:
+            return self._known[1]
         chosen = np.take(self._stacked[: len(self._row_offsets) + 1], indices, axis=1)
         chosen[:-1] -= chosen[-1] + self._row_offsets[:, None]
         return chosen[:-1]
