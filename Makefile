@@ -35,10 +35,12 @@ lint: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/foundation.py --out results/bench
 	$(BIN)/python benchmarks/scale.py --rows 5000 --out results/bench
+	$(BIN)/python benchmarks/growth.py --sizes 2500 5000 10000 --product-rows 8192 --out results/bench
 
 bench-full: $(READY)
 	$(BIN)/python benchmarks/foundation.py --out results/bench-full
 	$(BIN)/python benchmarks/scale.py --rows 20000 --full --out results/bench-full
+	$(BIN)/python benchmarks/growth.py --out results/bench-full
 
 gains: $(READY)
 	$(BIN)/python benchmarks/gains.py --out results/gains

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
-import numpy as np
-
+from ikpca.experiments.kernlab import has_kernlab, kernlab_kha
 from ikpca.experiments.speed import (
     KERNEL_GAMMA,
     block_against_rule,
@@ -25,26 +22,6 @@ from ikpca.experiments.speed import (
     seconds_per_fit,
 )
 from ikpca.gram import Workers
-
-# A tiny eta, or kernlab's kha stops with an error; its time does not depend on it.
-KERNLAB = """
-suppressMessages(library(kernlab))
-X <- as.matrix(read.csv("{rows}", header = FALSE))
-spent <- system.time(kha(X, kernel = "rbfdot", kpar = list(sigma = {gamma}),
-                         features = 16, eta = 1e-6, maxiter = 10))
-cat(spent[["elapsed"]])
-"""
-
-
-def kernlab_seconds(X: np.ndarray) -> float | None:
-    if shutil.which("Rscript") is None:
-        return None
-    with tempfile.TemporaryDirectory() as folder:
-        rows, script = Path(folder, "rows.csv"), Path(folder, "kha.R")
-        np.savetxt(rows, X, delimiter=",")
-        script.write_text(KERNLAB.format(rows=rows, gamma=KERNEL_GAMMA))
-        done = subprocess.run(["Rscript", script], capture_output=True, text=True, check=False)
-    return float(done.stdout) if done.returncode == 0 else None
 
 
 def import_seconds(module: str, times: int = 5) -> float:
@@ -81,7 +58,7 @@ def main() -> None:
     found["block form over update of A alone"] = {row.method: row.bare_ratio for row in rows}
     X = generated_rows(1000, 64)
     ours = min(seconds_per_fit(X, 16, 10, arguments.threads) for _ in range(4))
-    theirs = kernlab_seconds(X)
+    theirs = kernlab_kha(X, KERNEL_GAMMA, 16, passes=10).seconds if has_kernlab() else None
     print("\nten passes of KHA from raw rows, l = 1000, N = 64, r = 16")
     if theirs is None:
         print(f"ours {ours:.3f} s; kernlab: not installed (R with the package kernlab)")

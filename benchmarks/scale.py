@@ -16,21 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ikpca.experiments.scale import Judge, contestants, hold
-
-
-def noisy_digits(n_rows: int) -> np.ndarray:
-    from sklearn.datasets import load_digits
-
-    digits = load_digits().data / 16
-    rng = np.random.default_rng(0)
-    chosen = digits[np.arange(n_rows) % len(digits)]
-    return (chosen + 0.05 * rng.normal(size=chosen.shape)).astype(np.float32)
-
-
-def mnist(folder: Path, n_rows: int) -> np.ndarray:
-    with np.load(folder / "mnist.npz") as data:
-        return data["X_train"][:n_rows].astype(np.float32) / 255
+from ikpca.experiments.large_rows import large_rows, usps_rows
+from ikpca.experiments.scale import Judge, contestants, hold, quick_contestants
+from ikpca.figures.scale import error_against_time
 
 
 def markdown(rows: list[dict]) -> str:
@@ -49,25 +37,34 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results/scale"))
     parser.add_argument("--rows", type=int, default=5000)
     parser.add_argument("--full", action="store_true")
+    parser.add_argument("--usps", action="store_true", help="USPS 7,291 in double precision")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--data", type=Path, default=os.environ.get("IKPCA_DATA"))
     arguments = parser.parse_args()
-    has_mnist = arguments.data is not None and (Path(arguments.data) / "mnist.npz").exists()
-    if has_mnist:
-        load, gamma, name = partial(mnist, Path(arguments.data), arguments.rows), 1 / 72, "MNIST"
+    if arguments.usps:
+        name, gamma, r, load = "USPS", 1 / 128, 10, partial(usps_rows, arguments.data)
+        held = quick_contestants("float64")
     else:
-        load, gamma, name = partial(noisy_digits, arguments.rows), 1 / 8, "digits with noise"
-    print(f"{name}, {arguments.rows} rows, Gaussian, 16 components, {arguments.threads} threads\n")
-    judge = Judge(load().astype(np.float64), gamma, 16, arguments.threads)
-    rows = []
-    for contestant in contestants(full=arguments.full):
-        row = asdict(hold(contestant, load, gamma, 16, arguments.threads, judge))
-        rows.append(row)
-        print(markdown([row]).splitlines()[-1], flush=True)
+        name, gamma, rows_of = large_rows(arguments.data)
+        r, load = 16, partial(rows_of, arguments.rows)
+        held = contestants(full=arguments.full)
+    X = load().astype(np.float64)
+    title = f"{name}, {len(X):,} rows, Gaussian, {r} components, {arguments.threads} threads"
+    print(title + "\n")
+    judge = Judge(X, gamma, r, arguments.threads)
+    found = []
+    for contestant in held:
+        if contestant.max_rows is not None and len(X) > contestant.max_rows:
+            print(f"| {contestant.name} | left out above {contestant.max_rows:,} rows |")
+            continue
+        found.append(hold(contestant, load, gamma, r, arguments.threads, judge))
+        print(markdown([asdict(found[-1])]).splitlines()[-1], flush=True)
+    rows = [asdict(row) for row in found]
     arguments.out.mkdir(parents=True, exist_ok=True)
-    result = {"data": name, "rows": arguments.rows, "threads": arguments.threads, "table": rows}
+    result = {"data": name, "rows": len(X), "threads": arguments.threads, "table": rows}
     (arguments.out / "scale.json").write_text(json.dumps(result, indent=1) + "\n")
     (arguments.out / "scale.md").write_text(markdown(rows) + "\n")
+    error_against_time(found, title).savefig(arguments.out / "scale.png", dpi=160)
 
 
 if __name__ == "__main__":

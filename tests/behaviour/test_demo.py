@@ -261,11 +261,12 @@ def test_an_interrupt_takes_the_child_along():
         assert message == "first pass"
         raise KeyboardInterrupt
 
+    ours = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         run_alone("KHA", tells("first pass"), interrupted)
     assert multiprocessing.active_children() == []
     # And it is ours again afterwards.
-    assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+    assert signal.getsignal(signal.SIGINT) is ours
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):

@@ -143,6 +143,66 @@ def test_the_certificate_holds(digits, solver):
     np.testing.assert_allclose(certificate.residuals, found.history_[-1].residuals, rtol=1e-6)
 
 
+@pytest.mark.parametrize("solver", ["krylov", "kha/et", "kha-smd", "dense"])
+def test_every_pass_carries_its_certificate(digits, solver, capsys):
+    """The last record says what the certificate says, and ``verbose`` prints it."""
+    found = KernelPCA(
+        R, kernel="rbf", gamma=0.1, eigen_solver=solver, max_iter=3, random_state=0, verbose=1
+    ).fit(digits[:800])
+    last, certificate = found.history_[-1], found.certificate_
+    np.testing.assert_allclose(last.eigenvalue_bounds, certificate.eigenvalue_bounds, rtol=1e-6)
+    assert last.excess_error == pytest.approx(certificate.excess_error, rel=1e-3, abs=1e-12)
+    assert last.orthonormality_defect == pytest.approx(certificate.orthonormality_defect, abs=1e-12)
+    printed = capsys.readouterr().err
+    assert f"excess error about {last.excess_error:.1e}" in printed
+
+
+def test_a_defect_of_orthonormality_counts(digits):
+    """Components of a wrong length reconstruct badly, and the certificate says how badly."""
+    from ikpca.experiments.tuning import Problem
+    from ikpca.kernels import Gaussian
+    from ikpca.measures import excess_error
+    from ikpca.spectra import certify
+
+    problem = Problem.of("digits", Gaussian(0.1), digits[:400], R)
+    exact = KernelPCA(R, kernel="rbf", gamma=0.1, eigen_solver="dense")
+    projections = 1.01 * exact.fit_transform(digits[:400]).T
+    true = excess_error(problem.gram, projections, problem.eigenvalues, problem.squared_norm)
+    gram = 1.01**2 * np.eye(R)
+    stated = certify(exact.eigenvalues_, np.zeros(R), gram, problem.squared_norm)
+    assert stated.excess_error == pytest.approx(true, rel=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
+def test_a_share_of_the_variance_takes_as_many_components_as_dense(digits, share):
+    """0.3 needs one round, 0.6 a second from where the first ended, 0.9 ends in dense."""
+    settings = {"kernel": "rbf", "gamma": 0.3, "random_state": 0}
+    exact = KernelPCA(share, eigen_solver="dense", **settings).fit(digits[:600])
+    found = KernelPCA(share, eigen_solver="krylov", **settings).fit(digits[:600])
+    assert len(found.eigenvalues_) == len(exact.eigenvalues_)
+    np.testing.assert_allclose(found.eigenvalues_, exact.eigenvalues_, rtol=1e-9)
+    assert [record.number for record in found.history_] == list(range(1, found.n_iter_ + 1))
+    entries = [record.entries for record in found.history_]
+    assert entries == sorted(entries)
+
+
+@pytest.mark.parametrize("solver", ["krylov", "kha/et"])
+def test_pivoted_landmarks_see_what_uniform_ones_miss(digits, solver):
+    """Six rows unlike the other thousand: hardly ever among the landmarks that a coin chooses."""
+    rng = np.random.default_rng(0)
+    X = np.vstack([digits[:1000], 6 * rng.normal(size=(6, 64))])
+    settings = {"kernel": "poly", "degree": 2, "gamma": 1.0, "random_state": 0}
+    exact = KernelPCA(R, eigen_solver="dense", **settings).fit(X)
+    held = {
+        kind: KernelPCA(R, eigen_solver=solver, init=kind, max_iter=1, **settings)
+        .fit(X)
+        .eigenvalues_.sum()
+        for kind in ("landmarks", "pivoted")
+    }
+    missing = {kind: exact.eigenvalues_.sum() - value for kind, value in held.items()}
+    assert missing["pivoted"] < 0.1 * missing["landmarks"]
+
+
 def test_the_estimated_excess_error_bounds_the_true_one(digits):
     from ikpca.experiments.tuning import Problem
     from ikpca.kernels import Gaussian

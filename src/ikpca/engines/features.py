@@ -39,6 +39,11 @@ class FeatureStore:
         """Mean ‖x'‖²."""
         return float(np.einsum("ij,ij->", self._X, self._X, dtype=np.float64)) / self.n_samples
 
+    @property
+    def squared_norm(self) -> float:
+        """Unknown: the product of X' with itself may be larger than X'."""
+        return float("nan")
+
     def project(self, patterns: Indices) -> tuple[Floats, Floats]:
         """W X'_Pᵀ and X'_P X'_Pᵀ."""
         chosen = self._X[patterns]

@@ -47,6 +47,11 @@ class LocalStore:
         """κ, known since the centring."""
         return self._gram.mean_diagonal
 
+    @property
+    def squared_norm(self) -> float:
+        """Known since the centring, too."""
+        return self._gram.squared_norm_estimate
+
     def project(self, patterns: Indices) -> tuple[Floats, Floats]:
         """Read two slices; the kernel rows are kept for the transform that follows."""
         strip = self._strip_of(patterns)

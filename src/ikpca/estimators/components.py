@@ -71,6 +71,16 @@ class Components:
         )
 
     @property
+    def held(self) -> float:
+        """Variance of all the components."""
+        return float(self.eigenvalues.sum(dtype=np.float64))
+
+    def count(self, share: float) -> int:
+        """The fewest components that hold more than ``share`` of the variance."""
+        held = np.cumsum(self.eigenvalues)
+        return int(np.searchsorted(held, share * self.trace, side="right")) + 1
+
+    @property
     def rank(self) -> int:
         """Components that carry variance."""
         return int(np.count_nonzero(self.eigenvalues))
@@ -96,6 +106,11 @@ def dense_components(
     vectors = solution.eigenvectors.T
     signs = deterministic_signs(vectors)[:, None]
     vectors = vectors * signs
+    coefficients = np.divide(vectors, roots, out=np.zeros_like(vectors), where=roots > 0)
+    projections = vectors * roots
+    certificate = certify(
+        eigenvalues, solution.residuals, coefficients @ projections.T, solution.squared_norm
+    )
     record = PassRecord(
         number=1,
         seconds=time.perf_counter() - begun,
@@ -104,9 +119,9 @@ def dense_components(
         gains=np.full(len(eigenvalues), np.nan),
         entries=counted.entries,
         change=0.0,
+        orthonormality_defect=certificate.orthonormality_defect,
+        excess_error=certificate.excess_error,
     )
-    coefficients = np.divide(vectors, roots, out=np.zeros_like(vectors), where=roots > 0)
-    projections = vectors * roots
     components = Components(
         coefficients=coefficients,
         projections=projections,
@@ -114,19 +129,11 @@ def dense_components(
         eigenvectors=vectors.T,
         centring=Centring(solution.column_means, solution.grand_mean),
         trace=solution.trace,
-        certificate=certify(
-            eigenvalues, solution.residuals, coefficients @ projections.T, solution.squared_norm
-        ),
+        certificate=certificate,
         outcome=Outcome.EXACT,
         records=[record],
     )
-    return components if share is None else components.keep(slice(_count(components, share)))
-
-
-def _count(components: Components, share: float) -> int:
-    """The fewest components that hold more than ``share`` of the variance."""
-    held = np.cumsum(components.eigenvalues)
-    return int(np.searchsorted(held, share * components.trace, side="right")) + 1
+    return components if share is None else components.keep(slice(components.count(share)))
 
 
 def iterated_components(

@@ -38,7 +38,8 @@ class KernelPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMix
     ----------
     n_components : int, float or None, default=None
         Number of components; a fraction in (0, 1) asks for that share of the variance; None keeps
-        all with a non-zero eigenvalue. The Hebbian solvers need a number.
+        all with a non-zero eigenvalue. The Hebbian solvers need a number; krylov takes a number
+        or a share, for which it doubles the number until the share is held.
     kernel : str, callable or kernel object, default="linear"
         "linear", "poly", "rbf", "sigmoid", "cosine", "laplacian" or "precomputed". A callable takes
         one pair of rows; for one that takes two blocks of rows see :func:`ikpca.vectorised`.
@@ -85,10 +86,11 @@ class KernelPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMix
         ρ0 of KHA-SMD; the paper has 1.
     clock : {"pattern", "pass"}, default="pattern"
         Whether 1/t gains decay at every pattern, or once per pass as in Günter 2006.
-    init : {"auto", "landmarks", "random", "sparse"} or ndarray of shape \
+    init : {"auto", "landmarks", "pivoted", "random", "sparse"} or ndarray of shape \
             (n_components, n_samples), default="auto"
-        Where A starts. "auto": landmarks with automatic gains, random otherwise. An array is the
-        way to the papers' own start.
+        Where A starts. "auto": landmarks with automatic gains, random otherwise. "landmarks":
+        rows drawn uniformly; "pivoted": by randomly pivoted Cholesky, for data with a few unlike
+        rows; krylov takes either. An array is the way to the papers' own start.
     rayleigh_ritz : bool, default=True
         End every pass with a Rayleigh–Ritz step. The papers have none.
     block_size : int or "auto", default="auto"

@@ -140,7 +140,10 @@ def _check_components(model: Any) -> None:
     if is_fraction(wanted) and not 0 < wanted < 1:
         raise refuse("n_components", wanted, "as a share of the variance must lie in (0, 1)",
                      "pass an integer for a number of components")  # fmt: skip
-    if solver in ("krylov", *METHODS) and (wanted is None or is_fraction(wanted)):
+    if wanted is None and solver == "krylov":
+        raise refuse("n_components", wanted, "eigen_solver='krylov' needs a number or a share",
+                     "pass an integer, a fraction in (0, 1), or eigen_solver='dense'")  # fmt: skip
+    if solver in METHODS and (wanted is None or is_fraction(wanted)):
         raise refuse("n_components", wanted, f"eigen_solver={solver!r} needs a number",
                      "pass an integer, or eigen_solver='dense'")  # fmt: skip
 

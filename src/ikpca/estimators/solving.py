@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -25,6 +25,8 @@ from ikpca.gram import Budget, GramSource, PrecomputedGram, Workers, read_budget
 from ikpca.hebbian import METHODS, Floats, HebbianOptions, continued_coefficients
 from ikpca.kernels import Kernel, Rows
 from ikpca.krylov import KrylovOptions, block_size
+from ikpca.loop import Outcome, PassRecord, ProgressLines
+from ikpca.spectra import LANDMARK_KINDS
 
 __all__ = ["Problem", "chosen_solver", "decompose", "n_passes"]
 
@@ -34,6 +36,8 @@ _HEBBIAN_PASSES, _KRYLOV_PASSES = 50, 100
 _DENSE_ORDER, _DENSE_ROWS_PER_COMPONENT = 1200, 30
 #: Rows of the landmark start, blocks before a restart: as many as the budget allows.
 _LANDMARKS, _BLOCKS = 512, (8, 6, 4, 3, 2)
+#: For a share of the variance: dense up to this order, then krylov with so many components first.
+_DENSE_SHARE_ORDER, _FIRST_SHARE_NUMBER = 4000, 32
 
 
 @dataclass(frozen=True)
@@ -72,8 +76,10 @@ def chosen_solver(model: Any, n_samples: int) -> str:
     name = str(model.eigen_solver)
     if name not in ("auto", *KRYLOV_NAMES):
         return name
-    if model.n_components is None or is_fraction(model.n_components):
+    if model.n_components is None:
         return "dense"
+    if is_fraction(model.n_components):
+        return "dense" if name == "auto" and n_samples <= _DENSE_SHARE_ORDER else "krylov"
     # A block of a quarter of the matrix: the whole of it is cheaper.
     number = int(model.n_components)
     too_wide = 4 * block_size(number) >= n_samples
@@ -109,20 +115,58 @@ def _dense(model: Any, problem: Problem, budget: Budget, watch: Watch) -> Compon
     fixed = 3 * problem.n_samples * problem.row_bytes
     with _machinery(model, problem, budget, fixed) as (source, workers):
         if model.n_components is None or is_fraction(model.n_components):
-            return dense_components(source, None, workers, share=model.n_components)
-        return dense_components(source, _number(model, problem), workers)
+            found = dense_components(source, None, workers, share=model.n_components)
+        else:
+            found = dense_components(source, _number(model, problem), workers)
+    if model.verbose:
+        ProgressLines("dense", 1).see(None, found.records[-1])
+    return found
 
 
 def _krylov(model: Any, problem: Problem, budget: Budget, watch: Watch) -> Components:
-    number = _number(model, problem)
+    if is_fraction(model.n_components):
+        return _krylov_share(model, problem, budget, watch)
+    return _krylov_number(model, problem, budget, watch, _number(model, problem))
+
+
+def _krylov_share(model: Any, problem: Problem, budget: Budget, watch: Watch) -> Components:
+    """Twice as many components each time, from where the last ones are, until they hold enough."""
+    number, records = _FIRST_SHARE_NUMBER, list[PassRecord]()
+    while 4 * block_size(number) < problem.n_samples:
+        found = _krylov_number(model, problem, budget, watch, number)
+        found, records = _continued(found, records)
+        if found.outcome is Outcome.INTERRUPTED or found.held > model.n_components * found.trace:
+            return found.keep(slice(found.count(model.n_components)))
+        problem = replace(problem, start=found.projections.T)
+        number *= 2
+    found, _ = _continued(_dense(model, problem, budget, watch), records)
+    return found
+
+
+def _continued(found: Components, records: list[PassRecord]) -> tuple[Components, list[PassRecord]]:
+    """The records of all rounds as one history."""
+    entries = records[-1].entries if records else 0
+    later = [
+        replace(record, number=record.number + len(records), entries=record.entries + entries)
+        for record in found.records
+    ]
+    return replace(found, records=records + later), records + later
+
+
+def _krylov_number(
+    model: Any, problem: Problem, budget: Budget, watch: Watch, number: int
+) -> Components:
     width = block_size(number) * problem.row_bytes
     half = budget.n_bytes // 2
     blocks = next((count for count in _BLOCKS if (2 * count + 6) * width <= half), _BLOCKS[-1])
     landmarks = max(2 * block_size(number), min(_LANDMARKS, half // problem.row_bytes))
-    fixed = max((2 * blocks + 6) * width, landmarks * problem.row_bytes + 3 * width)
+    kind = model.init if isinstance(model.init, str) and model.init in LANDMARK_KINDS else "auto"
+    strips = 2 if kind == "pivoted" else 1
+    fixed = max((2 * blocks + 6) * width, strips * landmarks * problem.row_bytes + 3 * width)
     options = KrylovOptions(
         max_iter=n_passes(model, problem.n_samples),
         n_landmarks=landmarks,
+        landmarks=kind,
         max_blocks=blocks,
         start=problem.start,
     )
@@ -185,7 +229,7 @@ def _hebbian_options(model: Any, problem: Problem, number: int) -> HebbianOption
 
 def _init(model: Any, problem: Problem, number: int) -> Any:
     """Landmarks go with automatic gains; a user's own gain is for the papers' start."""
-    names = ("auto", "landmarks", "random", "sparse")
+    names = ("auto", *LANDMARK_KINDS, "random", "sparse")
     init = check_init(model.init, names, (number, problem.n_samples))
     if problem.start is not None:
         return continued_coefficients(problem.start, number, problem.seed)

@@ -13,6 +13,8 @@ from ikpca.kernels import Floats
 
 __all__ = ["CachedGram"]
 
+_TILES_PER_PIECE = 16
+
 
 class CachedGram(WrappedSource):
     """Keeps square tiles of another source; with symmetry, half of K is all of it.
@@ -30,6 +32,7 @@ class CachedGram(WrappedSource):
         self._counted = CountingGram(source)
         super().__init__(self._counted)
         self._left = allowance
+        self._memory = np.empty(0, dtype=source.dtype)
         self._tiles: dict[tuple[int, int, int, int], Floats] = {}
         self._lock = Lock()
 
@@ -45,16 +48,22 @@ class CachedGram(WrappedSource):
     def held(self, rows: slice, columns: slice) -> Floats | None:
         """A tile that is kept, or will be from now on; None where there is no room."""
         key = (rows.start, rows.stop, columns.start, columns.stop)
-        if key not in self._tiles and self._reserve(rows, columns):
-            tile = np.empty((rows.stop - rows.start, columns.stop - columns.start), self.dtype)
+        if key not in self._tiles:
+            tile = self._room(rows.stop - rows.start, columns.stop - columns.start)
+            if tile is None:
+                return None
             self._source.fill(rows, columns, tile)
             self._tiles[key] = tile
-        return self._tiles.get(key)
+        return self._tiles[key]
 
-    def _reserve(self, rows: slice, columns: slice) -> bool:
-        n_bytes = (rows.stop - rows.start) * (columns.stop - columns.start) * self.dtype.itemsize
+    def _room(self, n_rows: int, n_columns: int) -> Floats | None:
+        """Memory for a tile, cut from larger pieces: those come in huge pages, which cost less."""
+        size = n_rows * n_columns
         with self._lock:
-            if n_bytes > self._left:
-                return False
-            self._left -= n_bytes
-            return True
+            if size * self.dtype.itemsize > self._left:
+                return None
+            self._left -= size * self.dtype.itemsize
+            if len(self._memory) < size:
+                self._memory = np.empty(_TILES_PER_PIECE * self.side**2, dtype=self.dtype)
+            tile, self._memory = self._memory[:size], self._memory[size:]
+        return tile.reshape(n_rows, n_columns)

@@ -10,6 +10,7 @@ from ikpca.hebbian.presets import automatic_gain, automatic_meta_rate, paper_gai
 from ikpca.hebbian.settings import Settings, safety_for
 from ikpca.hebbian.store import CoefficientStore, Floats
 from ikpca.loop import Clock
+from ikpca.spectra import LANDMARK_KINDS
 
 __all__ = ["HebbianOptions"]
 
@@ -29,7 +30,7 @@ class HebbianOptions:
     meta_decay, log_gain_init : float
         ξ and ρ0.
     clock : {"pattern", "pass"}
-    init : "random", "sparse", "landmarks" or ndarray
+    init : "random", "sparse", "landmarks", "pivoted" or ndarray
         The start; an array is taken as it is, except that automatic gains orthonormalise it.
     rayleigh_ritz : bool
     block_size : "auto" or int
@@ -56,7 +57,7 @@ class HebbianOptions:
     @property
     def from_landmarks(self) -> bool:
         """Whether the run starts from landmarks."""
-        return isinstance(self.init, str) and self.init == "landmarks"
+        return isinstance(self.init, str) and self.init in LANDMARK_KINDS
 
     def has_companion(self) -> bool:
         """Whether rows B run beside A; known before the gain itself is."""

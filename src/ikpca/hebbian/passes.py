@@ -13,7 +13,7 @@ from ikpca.gram import tiles
 from ikpca.hebbian.settings import HebbianState, Settings
 from ikpca.hebbian.store import CoefficientStore, Floats, Indices
 from ikpca.loop import Outcome, PassRecord
-from ikpca.spectra import rayleigh_ritz
+from ikpca.spectra import certify, rayleigh_ritz
 
 __all__ = [
     "HebbianPass",
@@ -185,16 +185,21 @@ class HebbianPass:
     def _record(self, state: HebbianState, seconds: float, note: str) -> PassRecord:
         r = self.settings.n_components
         eigenvalues = current_spectrum(self.store, r)
+        residuals = self.store.residuals(eigenvalues)
+        N = self.store.gram(1)[:r, :r]
+        certificate = certify(eigenvalues, residuals, N, self.store.squared_norm)
         last = self._gains(state, state.seen - 1, 1)[0]
         return PassRecord(
             number=state.passes,
             seconds=seconds,
             eigenvalues=eigenvalues,
-            residuals=self.store.residuals(eigenvalues),
+            residuals=residuals,
             gains=last * np.exp(state.log_gains),
             entries=self.store.entries,
             change=self.store.change(r),
             note=note,
+            orthonormality_defect=certificate.orthonormality_defect,
+            excess_error=certificate.excess_error,
         )
 
 

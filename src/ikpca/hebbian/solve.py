@@ -23,7 +23,7 @@ from ikpca.hebbian.settings import HebbianState, Settings
 from ikpca.hebbian.start import initial_coefficients
 from ikpca.hebbian.store import CoefficientStore, Floats
 from ikpca.loop import Observer, Outcome, PassRecord, run
-from ikpca.spectra import landmark_start, uniform_landmarks
+from ikpca.spectra import choose_landmarks, landmark_start
 
 __all__ = ["HebbianSolution", "iterate", "solve"]
 
@@ -117,7 +117,7 @@ def _start(
     """The centred gram, A and AK', from one pass over K."""
     if options.from_landmarks:
         number = max(min(N_LANDMARKS, source.n_samples // 4), 4 * n_components)
-        chosen = uniform_landmarks(source.n_samples, number, seed)
+        chosen = choose_landmarks(str(options.init), source, number, seed)
         start = landmark_start(source, n_components, chosen, workers)
         return centred(source, None, workers)[0], start.spread(), start.projections
     if isinstance(options.init, str):

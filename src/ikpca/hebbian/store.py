@@ -36,6 +36,10 @@ class CoefficientStore(Protocol):
     def mean_diagonal(self) -> float:
         """κ = mean k'(x, x)."""
 
+    @property
+    def squared_norm(self) -> float:
+        """‖K'‖²_F as far as it is known; NaN where it is not."""
+
     def project(self, patterns: Indices) -> tuple[Floats, Floats]:
         """(RK')[:, P] and K'[P, P]."""
 

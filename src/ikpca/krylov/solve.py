@@ -13,7 +13,7 @@ from ikpca.gram import SERIAL, CentredGram, GramSource, Workers, centre_columns,
 from ikpca.kernels import Floats
 from ikpca.loop import Observer, Outcome, PassRecord, run
 from ikpca.measures import relative_residuals
-from ikpca.spectra import inner, landmark_start, rayleigh_ritz, uniform_landmarks
+from ikpca.spectra import certify, choose_landmarks, inner, landmark_start, rayleigh_ritz
 
 __all__ = ["KrylovOptions", "KrylovSolution", "block_size", "solve"]
 
@@ -28,6 +28,8 @@ class KrylovOptions:
         Passes over K.
     n_landmarks : int
         Rows of the start.
+    landmarks : {"landmarks", "pivoted"}
+        How they are chosen.
     max_blocks : int
         Blocks of vectors before a restart; two at least.
     start : ndarray of shape (l, columns), optional
@@ -36,6 +38,7 @@ class KrylovOptions:
 
     max_iter: int = 100
     n_landmarks: int = 512
+    landmarks: str = "landmarks"
     max_blocks: int = 8
     start: Floats | None = None
 
@@ -117,7 +120,8 @@ def _first_block(
     known = np.empty((source.n_samples, 0), dtype=source.dtype)
     if options.start is not None:
         known = centre_columns(options.start.astype(source.dtype))[:, :size]
-    chosen = uniform_landmarks(source.n_samples, max(options.n_landmarks, 2 * size), seed)
+    number = max(options.n_landmarks, 2 * size)
+    chosen = choose_landmarks(options.landmarks, source, number, seed)
     found = landmark_start(source, size, chosen, workers).projections.T
     return np.hstack([known, found[:, : size - known.shape[1]]])
 
@@ -215,14 +219,19 @@ class _KrylovPass:
     def _record(self, number: int, seconds: float, change: float) -> PassRecord:
         solution = self.solution()
         A, AK, values = solution.coefficients, solution.projections, solution.eigenvalues
+        residuals = relative_residuals(A, AK, values)
+        norm = solution.gram.squared_norm_estimate
+        certificate = certify(values, residuals, inner(A.T, AK.T), norm, solution.next_eigenvalue)
         return PassRecord(
             number=number,
             seconds=seconds,
             eigenvalues=values,
-            residuals=relative_residuals(A, AK, values),
+            residuals=residuals,
             gains=np.full(self._r, np.nan),
             entries=solution.gram.entries,
             change=change,
+            orthonormality_defect=certificate.orthonormality_defect,
+            excess_error=certificate.excess_error,
         )
 
 

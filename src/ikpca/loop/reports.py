@@ -38,6 +38,8 @@ class PassRecord:
         Squared distance in feature space between the components before and after the pass.
     note : str
         Empty, or what went wrong and what was done about it.
+    orthonormality_defect, excess_error : float
+        max |AK'Aᵀ − I|, and an estimate of E/E_min − 1; NaN where nobody looked.
     """
 
     number: int
@@ -48,6 +50,13 @@ class PassRecord:
     entries: int
     change: float
     note: str = ""
+    orthonormality_defect: float = np.nan
+    excess_error: float = np.nan
+
+    @property
+    def eigenvalue_bounds(self) -> NDArray[np.floating[Any]]:
+        """An eigenvalue of K' lies within this distance of each λ."""
+        return self.residuals * np.abs(self.eigenvalues).max(initial=0.0)
 
 
 @dataclass(frozen=True)
@@ -103,6 +112,8 @@ class ProgressLines:
         residual = float(report.residuals.max(initial=0.0))
         line = (
             f"{self.name} pass {report.number}/{self.max_steps}: residual {residual:.2e}, "
+            f"eigenvalues within {report.eigenvalue_bounds.max(initial=0.0):.1e}, orthonormal to "
+            f"{report.orthonormality_defect:.1e}, excess error about {report.excess_error:.1e}, "
             f"change {report.change:.2e}, {report.seconds:.3f} s"
         )
         stream = sys.stderr if self.stream is None else self.stream

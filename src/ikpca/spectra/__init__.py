@@ -3,7 +3,9 @@
 from ikpca.spectra.certificate import Certificate, certify
 from ikpca.spectra.inner import inner
 from ikpca.spectra.landmarks import (
+    LANDMARK_KINDS,
     LandmarkStart,
+    choose_landmarks,
     landmark_start,
     pivoted_landmarks,
     uniform_landmarks,
@@ -14,10 +16,12 @@ from ikpca.spectra.rayleigh_ritz import rayleigh_ritz
 from ikpca.spectra.signs import deterministic_signs
 
 __all__ = [
+    "LANDMARK_KINDS",
     "Certificate",
     "LandmarkStart",
     "Projector",
     "certify",
+    "choose_landmarks",
     "deterministic_signs",
     "inner",
     "landmark_start",

@@ -71,26 +71,43 @@ def certify(
         residuals=relative,
         orthonormality_defect=float(np.abs(component_gram - identity).max(initial=0.0)),
         eigenvalue_bounds=bounds,
-        excess_error=_excess(values[carrying], bounds[carrying], squared_norm, next_eigenvalue),
+        excess_error=_excess(
+            values[carrying],
+            bounds[carrying],
+            (component_gram - identity)[np.ix_(carrying, carrying)],
+            squared_norm,
+            next_eigenvalue,
+        ),
     )
 
 
 def _excess(
-    values: _Floats, bounds: _Floats, squared_norm: float, next_eigenvalue: float | None
+    values: _Floats,
+    bounds: _Floats,
+    defects: _Floats,
+    squared_norm: float,
+    next_eigenvalue: float | None,
 ) -> float:
-    """λ_i exceeds its estimate by about ‖residual‖²/gap; E² − E²_min is the sum of 2λ times that.
+    """E² − E²_min from what the Ritz values miss, and from what is not orthonormal.
 
-    The distance to an eigenvalue is no more than the residual itself, whatever the gap.
+    What a component lacks lies in directions j > r. Coefficients hold λ_i/λ_j times as much of them
+    as the component itself, so of the ‖residual‖²/gap by which λ_i would be missed at most the part
+    λ_{r+1}/λ_i is; and never more than the residual, whatever the gap. Each miss counts 2λ_i times,
+    and a defect D of AK'Aᵀ adds ‖Λ^½ D Λ^½‖².
     """
     if not len(values):
         return 0.0
     below = _continued(values) if next_eigenvalue is None else next_eigenvalue
     gaps = np.maximum(values - below, bounds)
     misses = np.divide(bounds * bounds, gaps, out=np.zeros_like(bounds), where=gaps > 0)
+    misses *= np.minimum(max(below, 0.0) / values, 1.0)
+    roots = np.sqrt(values)
+    more = 2 * float(values @ misses)
+    more += float(np.sum(np.square(roots[:, None] * defects * roots)))
     left = squared_norm - float(np.sum(values * values))
     if left <= 1e-20 * squared_norm:
-        return float(np.sqrt(2 * float(values @ misses) / squared_norm))
-    return float(np.sqrt(1 + 2 * float(values @ misses) / left) - 1)
+        return float(np.sqrt(more / squared_norm))
+    return float(np.sqrt(1 + more / left) - 1)
 
 
 def _continued(values: _Floats) -> float:

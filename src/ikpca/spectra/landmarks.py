@@ -9,12 +9,30 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import linalg
 
 from ikpca.gram import SERIAL, GramSource, Indices, Workers, tiles
 from ikpca.kernels import Floats
+from ikpca.spectra.inner import inner
 from ikpca.spectra.rayleigh_ritz import rayleigh_ritz
 
-__all__ = ["LandmarkStart", "landmark_start", "pivoted_landmarks", "uniform_landmarks"]
+#: Directions of the landmarks in which components are looked for, per component.
+_RESERVE = 8
+#: Directions below this share of the leading one are rounding noise of the landmarks' own values.
+_DROP = 1e-6
+_STRIP = 4096
+
+__all__ = [
+    "LANDMARK_KINDS",
+    "LandmarkStart",
+    "choose_landmarks",
+    "landmark_start",
+    "pivoted_landmarks",
+    "uniform_landmarks",
+]
+
+#: How landmarks are chosen.
+LANDMARK_KINDS = ("landmarks", "pivoted")
 
 
 @dataclass(frozen=True)
@@ -50,6 +68,13 @@ def uniform_landmarks(n_samples: int, number: int, seed: int) -> Indices:
     return np.sort(rng.choice(n_samples, size=min(number, n_samples), replace=False))
 
 
+def choose_landmarks(kind: str, source: GramSource, number: int, seed: int) -> Indices:
+    """Uniform ("landmarks"), or by randomly pivoted Cholesky ("pivoted")."""
+    if kind == "pivoted":
+        return pivoted_landmarks(source, number, seed)
+    return uniform_landmarks(source.n_samples, number, seed)
+
+
 def pivoted_landmarks(source: GramSource, number: int, seed: int) -> Indices:
     """Randomly pivoted Cholesky: rows drawn by what the earlier ones leave unexplained.
 
@@ -57,7 +82,7 @@ def pivoted_landmarks(source: GramSource, number: int, seed: int) -> Indices:
     """
     rng = np.random.default_rng([seed, 3])
     n_samples = source.n_samples
-    factor = np.zeros((min(number, n_samples), n_samples))
+    factor = np.zeros((min(number, n_samples), n_samples), dtype=source.dtype)
     left = source.diagonal().astype(np.float64)
     row = np.empty((1, n_samples), dtype=source.dtype)
     chosen: list[int] = []
@@ -77,36 +102,47 @@ def pivoted_landmarks(source: GramSource, number: int, seed: int) -> Indices:
 def landmark_start(
     source: GramSource, n_components: int, indices: Indices, workers: Workers = SERIAL
 ) -> LandmarkStart:
-    """Rayleigh–Ritz in the span of the landmarks."""
+    """Rayleigh–Ritz in the leading directions of the landmarks."""
     rows = np.empty((len(indices), source.n_samples), dtype=source.dtype)
 
-    def part(columns: slice) -> None:
+    def fill(columns: slice) -> None:
         source.fill(indices, columns, rows[:, columns])
 
-    workers.each(part, tiles(source.n_samples, source.tile))
-    # H_m K[L, :] H_l in place: zero-sum coefficients, then less the row means.
-    rows -= rows.mean(axis=0, dtype=np.float64).astype(rows.dtype)
-    at_landmarks = rows[:, indices].astype(np.float64)
-    N = at_landmarks - at_landmarks.mean(axis=1, keepdims=True)
-    rows -= rows.mean(axis=1, dtype=np.float64, keepdims=True).astype(rows.dtype)
-    drop = max(1e-12, 10 * float(np.finfo(rows.dtype).eps))
-    values, T = rayleigh_ritz((N + N.T) / 2, _squared(rows, workers), drop)
-    T = T[:n_components]
+    workers.each(fill, tiles(source.n_samples, source.tile))
+    basis = _leading_directions(rows[:, indices].astype(np.float64), _RESERVE * n_components)
+    reduced = _reduce(basis.astype(rows.dtype), rows, workers)
+    values, T = np.zeros(n_components), np.zeros((n_components, len(basis)))
+    if len(basis):
+        # Fewer directions than components: the rest have no variance.
+        found, turn = rayleigh_ritz(np.eye(len(basis)), inner(reduced.T, reduced.T))
+        values[: len(found)], T[: len(found)] = found[:n_components], turn[:n_components]
     return LandmarkStart(
-        indices,
-        (T - T.mean(axis=1, keepdims=True)).astype(rows.dtype),
-        T.astype(rows.dtype) @ rows,
-        values[:n_components],
+        indices, (T @ basis).astype(rows.dtype), T.astype(rows.dtype) @ reduced, values
     )
 
 
-def _squared(rows: Floats, workers: Workers) -> Floats:
-    """Rows times their transpose by strips; a start needs no more than their own precision."""
-    total = np.zeros((len(rows), len(rows)))
+def _leading_directions(K: Floats, number: int) -> Floats:
+    """Zero-sum coefficients on the landmarks, orthonormal in feature space, by falling variance.
 
-    def part(columns: slice) -> Floats:
-        return rows[:, columns] @ rows[:, columns].T.copy()
+    The components of the landmarks alone, many more of them than are wanted of all rows: what the
+    rest would add is not worth the product of all landmark rows with each other.
+    """
+    N = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+    last = len(N) - 1
+    lengths, U = linalg.eigh((N + N.T) / 2, subset_by_index=[max(0, last + 1 - number), last])
+    kept = lengths > _DROP * max(float(lengths[-1]), 0.0)
+    directions = (U[:, kept] / np.sqrt(lengths[kept])).T[::-1]
+    # Zero-sum already, but for directions that rounding made.
+    return directions - directions.mean(axis=1, keepdims=True)
 
-    for square in workers.map(part, tiles(rows.shape[1], 4096)):
-        total += square
-    return (total + total.T) / 2
+
+def _reduce(basis: Floats, rows: Floats, workers: Workers) -> Floats:
+    """AK' for zero-sum coefficients A on the landmarks: A K[L, :] less its row means."""
+    reduced = np.empty((len(basis), rows.shape[1]), dtype=rows.dtype)
+
+    def multiply(columns: slice) -> None:
+        np.matmul(basis, rows[:, columns], out=reduced[:, columns])
+
+    workers.each(multiply, tiles(rows.shape[1], _STRIP))
+    reduced -= reduced.mean(axis=1, dtype=np.float64, keepdims=True).astype(rows.dtype)
+    return reduced

@@ -1,0 +1,78 @@
+"""What a fit costs: error against time, and growth with the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ikpca.experiments.growth import GrowthRow, exponent
+from ikpca.experiments.scale import ScaleRow
+from ikpca.figures.styles import INK, LINES, MUTED
+
+__all__ = ["error_against_time", "growth_plot"]
+
+_OURS, _THEIRS = LINES[0][0], LINES[3][0]
+
+
+def error_against_time(rows: Sequence[ScaleRow], subtitle: str) -> Figure:
+    """One point per contestant, below and left is better; ours and others in colours of their own.
+
+    A point's name stands beside it, so no legend needs to be matched.
+    """
+    figure = Figure(figsize=(7.0, 4.6), layout="constrained")
+    axes = figure.add_subplot()
+    for row in rows:
+        ours = row.name.startswith("ikpca")
+        axes.plot(
+            row.seconds, row.excess_error, marker="o" if ours else "s", linestyle="none",
+            color=_OURS if ours else _THEIRS,
+        )  # fmt: skip
+        axes.annotate(
+            row.name, (row.seconds, row.excess_error), xytext=(6, 3), textcoords="offset points",
+            fontsize=8, color=INK,
+        )  # fmt: skip
+    axes.set_xlabel("Seconds")
+    axes.set_ylabel("Excess error  $E\\,/\\,E_{\\mathrm{min}} - 1$")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.margins(x=0.25, y=0.1)
+    _dress(axes, "Accuracy and what it costs", subtitle)
+    return figure
+
+
+def growth_plot(rows: Sequence[GrowthRow], subtitle: str) -> Figure:
+    """Seconds per pass and peak memory over l, with the fitted lines and their exponents."""
+    figure = Figure(figsize=(8.0, 3.8), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    sizes = [row.rows for row in rows]
+    _fitted(left, sizes, [row.seconds_per_pass for row in rows], "Seconds per pass over K")
+    peaks = [row.peak_bytes / 1e6 for row in rows if row.peak_bytes]
+    if len(peaks) == len(rows):
+        _fitted(right, sizes, peaks, "Peak memory above the data, MB")
+    _dress(left, "Growth with the rows", subtitle)
+    _dress(right, "", "")
+    return figure
+
+
+def _fitted(axes: Axes, sizes: Sequence[int], values: Sequence[float], label: str) -> None:
+    slope = exponent(sizes, values)
+    middle = len(sizes) // 2
+    line = [values[middle] * (size / sizes[middle]) ** slope for size in sizes]
+    axes.plot(sizes, line, color=MUTED, linestyle="dashed", linewidth=1)
+    axes.plot(sizes, values, color=_OURS, marker="o", linestyle="none")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xticks(list(sizes), [f"{size:,}" for size in sizes], fontsize=8)
+    axes.minorticks_off()
+    axes.set_xlabel("Rows $l$")
+    axes.set_ylabel(label)
+    axes.text(0.05, 0.9, f"exponent {slope:.2f}", transform=axes.transAxes, color=INK)
+
+
+def _dress(axes: Axes, title: str, subtitle: str) -> None:
+    axes.set_title(title, loc="left", fontweight="bold", color=INK, pad=22)
+    axes.text(0, 1.025, subtitle, transform=axes.transAxes, fontsize=9, color=MUTED)
+    axes.grid(which="major", color="0.9", linewidth=0.8)
+    axes.spines[["top", "right"]].set_visible(False)
