@@ -35,7 +35,7 @@ _HEBBIAN_PASSES, _KRYLOV_PASSES = 50, 100
 #: (benchmarks/crossover.py).
 _DENSE_ORDER, _DENSE_ROWS_PER_COMPONENT = 1200, 30
 #: Rows of the landmark start, blocks before a restart: as many as the budget allows.
-_LANDMARKS, _BLOCKS = 512, (8, 6, 4, 3, 2)
+_LANDMARKS, _LEAST_LANDMARKS, _BLOCKS = 512, 256, (8, 6, 4, 3, 2)
 #: For a share of the variance: dense up to this order, then krylov with so many components first.
 _DENSE_SHARE_ORDER, _FIRST_SHARE_NUMBER = 4000, 32
 
@@ -159,7 +159,9 @@ def _krylov_number(
     width = block_size(number) * problem.row_bytes
     half = budget.n_bytes // 2
     blocks = next((count for count in _BLOCKS if (2 * count + 6) * width <= half), _BLOCKS[-1])
-    landmarks = max(2 * block_size(number), min(_LANDMARKS, half // problem.row_bytes))
+    # A twentieth of the rows, within bounds: more cost too much of a pass, fewer cost a pass more.
+    wanted = min(max(_LEAST_LANDMARKS, problem.n_samples // 20), _LANDMARKS)
+    landmarks = max(2 * block_size(number), min(wanted, half // problem.row_bytes))
     kind = model.init if isinstance(model.init, str) and model.init in LANDMARK_KINDS else "auto"
     strips = 2 if kind == "pivoted" else 1
     fixed = max((2 * blocks + 6) * width, strips * landmarks * problem.row_bytes + 3 * width)

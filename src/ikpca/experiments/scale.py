@@ -119,7 +119,7 @@ def contestants(*, full: bool = False) -> list[Contestant]:
         Contestant("scikit-learn randomized", "_scikit", {"eigen_solver": "randomized"}),
         Contestant("Nystroem 1000 + PCA", "_nystroem", {"landmarks": 1000}),
         Contestant("ikpca kha/et, 10 passes", "_hebbian", {"max_iter": 10}),
-        Contestant("KHA rule by pattern, 1 pass", "_rule", max_rows=20_000, repeats=1),
+        Contestant("KHA rule by pattern, 1 pass", "_rule", max_rows=5000, repeats=1),
     ]
     if has_kernlab():
         found.append(Contestant("kernlab kha, 1 pass", "_kernlab", max_rows=5000, repeats=1))

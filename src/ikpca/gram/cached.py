@@ -42,19 +42,20 @@ class CachedGram(WrappedSource):
         return self._counted.entries
 
     def fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
-        """Compute K[rows, columns]."""
+        """Compute K[rows, columns]; a tile is copied to be kept, where there is room.
+
+        A product written straight into fresh memory takes longer than the same product and a copy.
+        """
         self._source.fill(rows, columns, out)
+        if isinstance(rows, slice):
+            kept = self._room(*out.shape)
+            if kept is not None:
+                kept[...] = out
+                self._tiles[_key(rows, columns)] = kept
 
     def held(self, rows: slice, columns: slice) -> Floats | None:
-        """A tile that is kept, or will be from now on; None where there is no room."""
-        key = (rows.start, rows.stop, columns.start, columns.stop)
-        if key not in self._tiles:
-            tile = self._room(rows.stop - rows.start, columns.stop - columns.start)
-            if tile is None:
-                return None
-            self._source.fill(rows, columns, tile)
-            self._tiles[key] = tile
-        return self._tiles[key]
+        """A tile that is kept."""
+        return self._tiles.get(_key(rows, columns))
 
     def _room(self, n_rows: int, n_columns: int) -> Floats | None:
         """Memory for a tile, cut from larger pieces: those come in huge pages, which cost less."""
@@ -67,3 +68,7 @@ class CachedGram(WrappedSource):
                 self._memory = np.empty(_TILES_PER_PIECE * self.side**2, dtype=self.dtype)
             tile, self._memory = self._memory[:size], self._memory[size:]
         return tile.reshape(n_rows, n_columns)
+
+
+def _key(rows: slice, columns: slice) -> tuple[int, int, int, int]:
+    return rows.start, rows.stop, columns.start, columns.stop

@@ -42,8 +42,12 @@ class Gaussian:
         """[2γx, −γ‖x‖², 1] and [x, 1, −γ‖x‖²], whose product is the exponent.
 
         A shift of the origin changes no distance; it keeps the norms small, and with them the
-        rounding of the difference, for data far from the origin.
+        rounding of the difference, for data far from the origin. Features that never vary, as the
+        borders of images, change no distance either and are left out.
         """
+        varying = np.flatnonzero((X != X[:1]).any(axis=0))
+        if len(varying) < X.shape[1]:
+            X = X[:, varying]
         return self._fold(X, X, X.mean(axis=0))
 
     def finish(self, out: Floats) -> None:

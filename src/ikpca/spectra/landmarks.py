@@ -13,7 +13,6 @@ from scipy import linalg
 
 from ikpca.gram import SERIAL, GramSource, Indices, Workers, tiles
 from ikpca.kernels import Floats
-from ikpca.spectra.inner import inner
 from ikpca.spectra.rayleigh_ritz import rayleigh_ritz
 
 #: Directions of the landmarks in which components are looked for, per component.
@@ -114,7 +113,7 @@ def landmark_start(
     values, T = np.zeros(n_components), np.zeros((n_components, len(basis)))
     if len(basis):
         # Fewer directions than components: the rest have no variance.
-        found, turn = rayleigh_ritz(np.eye(len(basis)), inner(reduced.T, reduced.T))
+        found, turn = rayleigh_ritz(np.eye(len(basis)), _squared(reduced, workers))
         values[: len(found)], T[: len(found)] = found[:n_components], turn[:n_components]
     return LandmarkStart(
         indices, (T @ basis).astype(rows.dtype), T.astype(rows.dtype) @ reduced, values
@@ -146,3 +145,15 @@ def _reduce(basis: Floats, rows: Floats, workers: Workers) -> Floats:
     workers.each(multiply, tiles(rows.shape[1], _STRIP))
     reduced -= reduced.mean(axis=1, dtype=np.float64, keepdims=True).astype(rows.dtype)
     return reduced
+
+
+def _squared(rows: Floats, workers: Workers) -> Floats:
+    """Rows times their transpose by strips; a start needs no more than their own precision."""
+    total = np.zeros((len(rows), len(rows)))
+
+    def part(columns: slice) -> Floats:
+        return rows[:, columns] @ rows[:, columns].T.copy()
+
+    for square in workers.map(part, tiles(rows.shape[1], _STRIP)):
+        total += square
+    return (total + total.T) / 2
