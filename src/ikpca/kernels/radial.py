@@ -45,7 +45,7 @@ class Gaussian:
         rounding of the difference, for data far from the origin. Features that never vary, as the
         borders of images, change no distance either and are left out.
         """
-        varying = np.flatnonzero((X != X[:1]).any(axis=0))
+        varying = np.flatnonzero(X.min(axis=0) < X.max(axis=0))
         if len(varying) < X.shape[1]:
             X = X[:, varying]
         return self._fold(X, X, X.mean(axis=0))
