@@ -216,7 +216,7 @@ def _rule(X: Floats, gamma: float, r: int, threads: int, settings: dict[str, Any
     """The papers' update, a pattern at a time, from rows; centring takes a pass of its own."""
     rng = np.random.default_rng(0)
     with Workers(threads) as workers:
-        gram, _ = centred(ComputedGram(Gaussian(gamma), X), None, workers)
+        gram, _ = centred(ComputedGram(Gaussian(gamma), X, fold=True), None, workers)
         step = np.full(r, _RULE_STEP / gram.mean_diagonal, dtype=X.dtype)
         A = rng.normal(size=(r, len(X))).astype(X.dtype)
         A /= np.sqrt(r * len(X) * gram.mean_diagonal).astype(X.dtype)
