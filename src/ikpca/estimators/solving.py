@@ -35,7 +35,8 @@ _HEBBIAN_PASSES, _KRYLOV_PASSES = 50, 100
 #: (benchmarks/crossover.py).
 _DENSE_ORDER, _DENSE_ROWS_PER_COMPONENT = 1200, 30
 #: Rows of the landmark start, blocks before a restart: as many as the budget allows.
-_LANDMARKS, _LEAST_LANDMARKS, _BLOCKS = 512, 256, (8, 6, 4, 3, 2)
+_LEAST_LANDMARKS, _LANDMARKS, _MOST_LANDMARKS = 256, 512, 1024
+_BLOCKS = (8, 6, 4, 3, 2)
 #: For a share of the variance: dense up to this order, then krylov with so many components first.
 _DENSE_SHARE_ORDER, _FIRST_SHARE_NUMBER = 4000, 32
 
@@ -129,6 +130,12 @@ def _krylov(model: Any, problem: Problem, budget: Budget, watch: Watch) -> Compo
     return _krylov_number(model, problem, budget, watch, _number(model, problem))
 
 
+def _landmarks(n_samples: int) -> int:
+    """A twentieth of few rows, a sixtieth of many: fewer cost a pass more, more cost too much."""
+    few = min(max(_LEAST_LANDMARKS, n_samples // 20), _LANDMARKS)
+    return max(few, min(n_samples // 60, _MOST_LANDMARKS))
+
+
 def _krylov_share(model: Any, problem: Problem, budget: Budget, watch: Watch) -> Components:
     """Twice as many components each time, from where the last ones are, until they hold enough."""
     number, records = _FIRST_SHARE_NUMBER, list[PassRecord]()
@@ -159,8 +166,7 @@ def _krylov_number(
     width = block_size(number) * problem.row_bytes
     half = budget.n_bytes // 2
     blocks = next((count for count in _BLOCKS if (2 * count + 6) * width <= half), _BLOCKS[-1])
-    # A twentieth of the rows, within bounds: more cost too much of a pass, fewer cost a pass more.
-    wanted = min(max(_LEAST_LANDMARKS, problem.n_samples // 20), _LANDMARKS)
+    wanted = _landmarks(problem.n_samples)
     landmarks = max(2 * block_size(number), min(wanted, half // problem.row_bytes))
     kind = model.init if isinstance(model.init, str) and model.init in LANDMARK_KINDS else "auto"
     strips = 2 if kind == "pivoted" else 1
