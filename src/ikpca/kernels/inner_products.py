@@ -41,11 +41,6 @@ def _products(Z: Floats, X: Floats) -> Floats:
     return out
 
 
-def _from_inner_products(inner: Floats, own: Floats, squared_norms: Floats) -> Floats:
-    """‖z‖² − 2⟨z, x⟩ + ‖x‖²."""
-    return own[:, None] - 2 * inner + squared_norms
-
-
 @dataclass(frozen=True)
 class Linear:
     """k(x, y) = ⟨x, y⟩."""
@@ -73,9 +68,9 @@ class Linear:
         """2z."""
         return 2 * Z
 
-    def input_distances(self, products: Floats, lengths: Floats, squared_norms: Floats) -> Floats:
-        """Those of feature space."""
-        return _from_inner_products(products, lengths, squared_norms)
+    def input_distances(self, values: Floats, squared_norms: Floats) -> Floats:
+        """‖x‖² − 2⟨z, x⟩, and ‖z‖² is left out."""
+        return squared_norms - 2 * values
 
 
 @dataclass(frozen=True)
@@ -112,15 +107,13 @@ class Polynomial:
         """2κ'(‖z‖²) z."""
         return 2 * self._with_slopes(squared_norms(Z))[1][:, None] * Z
 
-    def input_distances(self, products: Floats, lengths: Floats, squared_norms: Floats) -> Floats:
+    def input_distances(self, values: Floats, squared_norms: Floats) -> Floats:
         """By the d-th root; of an even degree the one with γ⟨z, x⟩ + c ≥ 0."""
-        inner, own = self._inner_product(products), self._inner_product(lengths)
-        return _from_inner_products(inner, own, squared_norms)
-
-    def _inner_product(self, values: Floats) -> Floats:
-        roots = np.abs(values) ** (1 / self.degree)
-        signs = np.sign(values) if self.degree % 2 == 1 else np.asarray(values > 0)
-        return (signs * roots - self.coef0) / self.gamma
+        if self.degree * self.gamma == 0:
+            return np.zeros_like(values)
+        signs = np.sign(values) if self.degree % 2 == 1 else values > 0
+        roots = signs * np.abs(values) ** (1 / self.degree)
+        return squared_norms - 2 * (roots - self.coef0) / self.gamma
 
     def _with_slopes(self, inner: Floats) -> tuple[Floats, Floats]:
         """κ and κ' share a power."""

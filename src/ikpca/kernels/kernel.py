@@ -66,6 +66,10 @@ class DifferentiableKernel(Kernel, Protocol):
 class RadialKernel(Kernel, Protocol):
     """A kernel that falls with a distance from k(z, z) = 1; rows are dense."""
 
+    @property
+    def steps_are_gradients(self) -> bool:
+        """Whether z − centre is the gradient of −ln Σ_j G_ij k(z, x_j), up to a constant factor."""
+
     def weighted_centre(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
         """Σ_j G_ij k(z_i, x_j), and the point that the rows x_j pull z_i to.
 
@@ -76,17 +80,11 @@ class RadialKernel(Kernel, Protocol):
 
 @runtime_checkable
 class MeasuringKernel(Kernel, Protocol):
-    """A kernel that gives away the Euclidean distances in input space."""
+    """A kernel that gives away Euclidean distances in input space."""
 
-    def input_distances(self, products: Floats, lengths: Floats, squared_norms: Floats) -> Floats:
-        """‖z_i − x_ij‖² from what feature space knows of z_i.
+    def input_distances(self, values: Floats, squared_norms: Floats) -> Floats:
+        """‖z_i − x_ij‖² from k(z_i, x_ij) and ‖x_ij‖², up to a number that z_i alone decides.
 
-        Parameters
-        ----------
-        products : ndarray of shape (n, k)
-            k(z_i, x_ij), for rows x_ij that may differ from one z_i to the next.
-        lengths : ndarray of shape (n,)
-            k(z_i, z_i).
-        squared_norms : ndarray of shape (n, k)
-            ‖x_ij‖².
+        Both come as (n, k), for k rows that may differ from one z to the next. Values need not be
+        possible ones: they are what is left of them in a projection.
         """

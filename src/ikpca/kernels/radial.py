@@ -12,6 +12,9 @@ from ikpca.kernels.kernel import Floats, Rows
 
 __all__ = ["Gaussian", "Laplacian", "one_norm_distances"]
 
+#: Share of the largest of some kernel values below which the distance is not to be told.
+_FAR = 1e-6
+
 
 @dataclass(frozen=True)
 class Gaussian:
@@ -20,6 +23,7 @@ class Gaussian:
     gamma: float = 1.0
 
     takes_sparse = True
+    steps_are_gradients = True
 
     def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
         """Write the tile: one product of folded operands, then one exp in place."""
@@ -58,10 +62,12 @@ class Gaussian:
         """Zero: k(z, z) = 1."""
         return np.zeros_like(Z)
 
-    def input_distances(self, products: Floats, lengths: Floats, squared_norms: Floats) -> Floats:
-        """−ln(k)/γ, with k held between the smallest positive number and 1."""
-        tiny = np.finfo(products.dtype).tiny
-        return -np.log(np.clip(products, tiny, 1)) / self.gamma
+    def input_distances(self, values: Floats, squared_norms: Floats) -> Floats:
+        """−ln(k)/γ; a value that is tiny beside the largest says no more than "far"."""
+        if self.gamma == 0:
+            return np.zeros_like(values)
+        least = np.maximum(_FAR * values.max(axis=1, keepdims=True), np.finfo(values.dtype).tiny)
+        return np.log(np.maximum(values, least)) / -self.gamma
 
     def _pulls(self, Z: Floats, X: Floats, weights: Floats) -> Floats:
         """G_ij k(z_i, x_j)."""
@@ -112,6 +118,7 @@ class Laplacian:
     gamma: float = 1.0
 
     takes_sparse = True
+    steps_are_gradients = False
 
     def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
         """Write the tile."""

@@ -6,6 +6,7 @@ from ikpca.errors import refuse
 from ikpca.kernels import DifferentiableKernel, Kernel, RadialKernel
 from ikpca.preimages.fixed_point import FixedPoint
 from ikpca.preimages.gradient import Gradient
+from ikpca.preimages.mds import Mds
 from ikpca.preimages.neighbours import NeighbourMean
 from ikpca.preimages.preimage import PreimageMethod
 
@@ -14,6 +15,7 @@ __all__ = ["METHOD_NAMES", "choose_method"]
 _METHODS: dict[str, PreimageMethod] = {
     "fixed-point": FixedPoint(),
     "gradient": Gradient(),
+    "mds": Mds(),
     "neighbours": NeighbourMean(),
 }
 #: "ridge" is learned in the fit; the others need nothing but the fitted model.

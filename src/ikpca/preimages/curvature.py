@@ -22,30 +22,40 @@ class Curvature:
     ----------
     shape : tuple of int
         Samples and features.
-    first_step : float
-        Length of the steps before anything is known of the curvature.
     memory : int
-        Pairs kept.
+        Pairs kept; without any the steps are the gradients, turned round.
+    first_step : float, optional
+        Length of the steps before anything is known of the curvature; by default that of the
+        gradient.
     dtype : dtype
     """
 
     def __init__(
-        self, shape: tuple[int, ...], first_step: float, memory: int, dtype: np.dtype[Any]
+        self,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        memory: int,
+        first_step: float | None = None,
     ) -> None:
         n_samples = shape[0]
         self._moves = np.zeros((memory, *shape), dtype=dtype)
         self._changes = np.zeros_like(self._moves)
         #: 1/⟨s, y⟩, zero for pairs that are not there: they then change nothing.
         self._inverses = np.zeros((memory, n_samples), dtype=dtype)
-        self._lengths = np.full(n_samples, first_step, dtype=dtype)
+        self._lengths = None
+        if first_step is not None:
+            self._lengths = np.full(n_samples, first_step, dtype=dtype)
         self._scales = np.zeros(n_samples, dtype=dtype)
 
     def learn(self, who: NDArray[np.intp], moves: Floats, changes: Floats) -> None:
         """Take in a pair; one without positive curvature lets plain steps grow instead."""
+        if not len(self._moves):
+            return
         bends = np.einsum("ij,ij->i", moves, changes)
         floor = np.linalg.norm(moves, axis=1) * np.linalg.norm(changes, axis=1)
         fit = bends > _LEAST_CURVATURE * floor
-        self._lengths[who[~fit]] *= 2
+        if self._lengths is not None:
+            self._lengths[who[~fit]] *= 2
         who, moves, changes, bends = who[fit], moves[fit], changes[fit], bends[fit]
         for kept in (self._moves, self._changes, self._inverses):
             kept[:-1, who] = kept[1:, who]
@@ -69,8 +79,8 @@ class Curvature:
         return directions
 
     def _first_scales(self, who: NDArray[np.intp], gradients: Floats) -> Floats:
-        lengths = np.linalg.norm(gradients, axis=1)
-        plain = np.divide(
-            self._lengths[who], lengths, out=np.zeros_like(lengths), where=lengths > 0
-        )
+        plain = np.ones(len(who), dtype=gradients.dtype)
+        if self._lengths is not None:
+            lengths = np.linalg.norm(gradients, axis=1)
+            np.divide(self._lengths[who], lengths, out=plain, where=lengths > 0)
         return np.where(self._scales[who] > 0, self._scales[who], plain)

@@ -12,14 +12,38 @@ from numpy.typing import NDArray
 from ikpca.kernels import Floats
 from ikpca.preimages.curvature import Curvature
 
-__all__ = ["Evaluate", "Rest", "descend"]
+__all__ = ["Evaluate", "Rest", "Steps", "descend"]
 
 #: Objective and gradient at rows Z of the samples with the given indices. The objective is
-#: infinite where there is no way on. A fixed point gives the step away from itself as gradient.
+#: infinite where a sample may not stand.
 Evaluate: TypeAlias = Callable[[Floats, NDArray[np.intp]], tuple[Floats, Floats]]
 
-#: Sufficient decrease (Armijo), what a step that fails shrinks by, and roundings of an objective.
-_DECREASE, _SHRINK, _ROUNDINGS = 1e-4, 0.5, 8
+#: What a step that fails shrinks by, and how many roundings an objective may carry.
+_SHRINK, _ROUNDINGS = 0.5, 8
+
+
+@dataclass(frozen=True)
+class Steps:
+    """How samples move.
+
+    Parameters
+    ----------
+    shortest, longest : float
+        A sample rests when its next step is shorter than the one; none is longer than the other.
+    number : int
+        Evaluations per sample, that of the start not counted.
+    decrease : float
+        Share of the promised decrease that a step must bring (Armijo); 0 where gradients are known
+        only up to a factor.
+    scale : float
+        Objectives below this size still carry its roundings.
+    """
+
+    shortest: float
+    longest: float
+    number: int
+    decrease: float = 0.0
+    scale: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,74 +56,48 @@ class Rest:
     converged: NDArray[np.bool_]
 
 
-def descend(
-    evaluate: Evaluate,
-    starts: Floats,
-    curvature: Curvature | None,
-    *,
-    shortest: float,
-    longest: float,
-    max_iter: int,
-) -> Rest:
-    """Go down from every start until steps are shorter than ``shortest``.
-
-    Parameters
-    ----------
-    evaluate : callable
-    starts : ndarray of shape (n, N)
-    curvature : Curvature or None
-        Turns gradients into steps; None takes the gradient itself for the step, as fixed points do.
-    shortest, longest : float
-        Lengths of steps.
-    max_iter : int
-        Evaluations per sample, that of the start not counted.
-    """
+def descend(evaluate: Evaluate, starts: Floats, curvature: Curvature, steps: Steps) -> Rest:
+    """Go down from every start until the next step is too short to matter."""
     rows = starts.copy()
     moving = np.arange(len(rows))
     objective, gradients = evaluate(rows, moving)
-    directions = _directions(curvature, moving, gradients, longest)
-    steps = np.ones(len(rows), dtype=rows.dtype)
+    directions = _directions(curvature, moving, gradients, steps.longest)
+    shares = np.ones(len(rows), dtype=rows.dtype)
     iterations = np.zeros(len(rows), dtype=np.intp)
     converged = np.zeros(len(rows), dtype=bool)
     moving = np.flatnonzero(np.isfinite(objective))
-    for _ in range(max_iter):
-        lengths = steps[moving] * np.linalg.norm(directions[moving], axis=1)
-        resting = lengths <= shortest
+    for _ in range(steps.number):
+        moves = shares[moving, None] * directions[moving]
+        resting = np.linalg.norm(moves, axis=1) <= steps.shortest
         converged[moving[resting]] = True
-        moving = moving[~resting]
+        moving, moves = moving[~resting], moves[~resting]
         if not len(moving):
             break
         iterations[moving] += 1
-        moves = steps[moving, None] * directions[moving]
-        values, pulls = evaluate(rows[moving] + moves, moving)
-        slopes = np.einsum("ij,ij->i", gradients[moving], moves)
-        better = _better(
-            values, objective[moving], pulls, gradients[moving],
-            _DECREASE * slopes if curvature else np.zeros_like(slopes),
-        )  # fmt: skip
-        steps[moving[~better]] *= _SHRINK
+        values, slopes = evaluate(rows[moving] + moves, moving)
+        better = _better(values, slopes, objective[moving], gradients[moving], moves, steps)
+        shares[moving[~better]] *= _SHRINK
         gone = moving[better]
-        if curvature is not None:
-            curvature.learn(gone, moves[better], pulls[better] - gradients[gone])
+        curvature.learn(gone, moves[better], slopes[better] - gradients[gone])
         rows[gone] += moves[better]
-        objective[gone], gradients[gone], steps[gone] = values[better], pulls[better], 1
-        directions[gone] = _directions(curvature, gone, pulls[better], longest)
+        objective[gone], gradients[gone], shares[gone] = values[better], slopes[better], 1
+        directions[gone] = _directions(curvature, gone, gradients[gone], steps.longest)
     return Rest(rows, objective, iterations, converged)
 
 
 def _better(
-    values: Floats, known: Floats, pulls: Floats, known_pulls: Floats, promised: Floats
+    values: Floats, slopes: Floats, known: Floats, gradients: Floats, moves: Floats, steps: Steps
 ) -> NDArray[np.bool_]:
     """Lower as promised; or, where rounding hides the difference, flatter (Hager, Zhang 2005)."""
-    rounding = _ROUNDINGS * np.finfo(values.dtype).eps * np.abs(known)
-    level = values <= known + rounding
-    flatter = np.linalg.norm(pulls, axis=1) < np.linalg.norm(known_pulls, axis=1)
-    return (values <= known + promised) | (level & flatter)
+    promised = steps.decrease * np.einsum("ij,ij->i", gradients, moves)
+    rounding = _ROUNDINGS * np.finfo(values.dtype).eps * (steps.scale + np.abs(known))
+    flatter = np.linalg.norm(slopes, axis=1) < np.linalg.norm(gradients, axis=1)
+    return (values <= known + promised) | ((values <= known + rounding) & flatter)
 
 
 def _directions(
-    curvature: Curvature | None, who: NDArray[np.intp], gradients: Floats, longest: float
+    curvature: Curvature, who: NDArray[np.intp], gradients: Floats, longest: float
 ) -> Floats:
-    directions = -gradients if curvature is None else curvature.directions(who, gradients)
+    directions = curvature.directions(who, gradients)
     lengths = np.linalg.norm(directions, axis=1, keepdims=True)
     return directions * (longest / np.maximum(lengths, longest))

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ikpca.errors import refuse
 from ikpca.kernels import Floats, Kernel, RadialKernel
-from ikpca.preimages.descent import Rest, descend
+from ikpca.preimages.curvature import Curvature
+from ikpca.preimages.descent import Evaluate, Rest, Steps, descend
 from ikpca.preimages.expansion import Expansion
-from ikpca.preimages.points import moving_weights
+from ikpca.preimages.points import Points
 from ikpca.preimages.preimage import Preimages
 from ikpca.preimages.search import search
+from ikpca.preimages.settings import check_count, check_iteration
 
 __all__ = ["FixedPoint"]
 
@@ -22,11 +25,12 @@ _LONGEST = 10.0
 
 @dataclass(frozen=True)
 class FixedPoint:
-    """z ← Σ_j G_ij k(z, x_j) x_j / Σ_j G_ij k(z, x_j), safeguarded.
+    """z ← Σ_j G_ij k(z, x_j) x_j / Σ_j G_ij k(z, x_j), safeguarded and accelerated.
 
-    The step goes uphill on ⟨P, Φ(z)⟩, which for kernels with constant k(z, z) is downhill on the
-    distance; negative weights can make it too long, and it is then halved. For the Laplacian
-    kernel the weighted mean becomes a weighted median.
+    The step is down the gradient of −ln ⟨P, Φ(z)⟩ and so, k(z, z) being constant, of the distance.
+    Negative weights can make it too long; it is then halved. For the Laplacian kernel the weighted
+    mean becomes a weighted median. Where ⟨P, Φ(z)⟩ is not positive the step makes no sense, and the
+    iteration begins again from the basis row nearest to P in feature space.
 
     Parameters
     ----------
@@ -34,6 +38,9 @@ class FixedPoint:
         Evaluations per sample.
     tol : float
         A sample rests when its next step is shorter than this share of the spread of the rows.
+    memory : int
+        Earlier steps from which the curvature is learned, which leads to the same fixed points
+        several times sooner; 0 is the papers' own iteration.
 
     Examples
     --------
@@ -48,6 +55,11 @@ class FixedPoint:
 
     max_iter: int = 200
     tol: float = 1e-5
+    memory: int = 4
+
+    def __post_init__(self) -> None:
+        check_iteration(self.max_iter, self.tol)
+        check_count("memory", self.memory, 0)
 
     def serves(self, kernel: Kernel) -> bool:
         """Kernels of a distance."""
@@ -57,21 +69,34 @@ class FixedPoint:
         self, expansion: Expansion, coordinates: Floats, starts: Floats | None = None
     ) -> Preimages:
         """Find a row for every point."""
-        return search(expansion, coordinates, starts, partial(self._descend, expansion))
+        kernel = expansion.kernel
+        if not isinstance(kernel, RadialKernel):
+            raise refuse("kernel", kernel, "the fixed point is for kernels of a distance",
+                         "choose Gradient, Mds or NeighbourMean")  # fmt: skip
+        memory = self.memory if kernel.steps_are_gradients else 0
 
-    def _descend(self, expansion: Expansion, weights: Floats, starts: Floats) -> Rest:
-        kernel, own_weights = expansion.kernel, moving_weights(weights)
-        assert isinstance(kernel, RadialKernel)
+        def down(points: Points, starts: Floats) -> Rest:
+            curvature = Curvature(starts.shape, starts.dtype, memory)
+            found = descend(_objective(kernel, points), starts, curvature, self._steps(expansion))
+            np.multiply(np.exp(-found.objective), -2, out=found.objective)
+            return found
 
-        def evaluate(Z: Floats, who: np.ndarray) -> tuple[Floats, Floats]:
-            values, centres = kernel.weighted_centre(Z, expansion.basis, own_weights(who))
-            return np.where(values > 0, -2 * values, np.inf), Z - centres
+        return search(expansion, coordinates, starts, down)
 
-        return descend(
-            evaluate,
-            starts,
-            None,
-            shortest=self.tol * expansion.spread,
-            longest=_LONGEST * expansion.spread,
-            max_iter=self.max_iter,
-        )
+    def _steps(self, expansion: Expansion) -> Steps:
+        spread = expansion.spread
+        return Steps(self.tol * spread, _LONGEST * spread, self.max_iter, scale=1.0)
+
+
+def _objective(kernel: RadialKernel, points: Points) -> Evaluate:
+    """−ln ⟨P, Φ(z)⟩, and the step away from the centre that the basis pulls to."""
+    basis, weights = points.expansion.basis, points.moving_weights()
+
+    def evaluate(Z: Floats, who: NDArray[np.intp]) -> tuple[Floats, Floats]:
+        values, centres = kernel.weighted_centre(Z, basis, weights(who))
+        objective = np.full_like(values, np.inf)
+        np.log(values, out=objective, where=values > 0)
+        np.negative(objective, out=objective, where=values > 0)
+        return objective, Z - centres
+
+    return evaluate

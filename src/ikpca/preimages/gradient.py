@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ikpca.kernels import DifferentiableKernel, Floats, Kernel, RadialKernel
+from ikpca.errors import refuse
+from ikpca.kernels import DifferentiableKernel, Floats, Kernel
 from ikpca.preimages.curvature import Curvature
-from ikpca.preimages.descent import Rest, descend
+from ikpca.preimages.descent import Evaluate, Rest, Steps, descend
 from ikpca.preimages.expansion import Expansion
-from ikpca.preimages.points import moving_weights
+from ikpca.preimages.points import Points
 from ikpca.preimages.preimage import Preimages
 from ikpca.preimages.search import search
+from ikpca.preimages.settings import check_iteration
 
 __all__ = ["Gradient"]
 
 #: First and longest step, in spreads of the basis; pairs of steps and gradients remembered.
 _FIRST, _LONGEST, _MEMORY = 0.1, 2.0, 8
+#: Share of the promised decrease that a step must bring; rounding of a distance of zero.
+_DECREASE, _BELOW = 1e-4, 1e-6
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,10 @@ class Gradient:
     """
 
     max_iter: int = 300
-    tol: float = 1e-8
+    tol: float = 1e-7
+
+    def __post_init__(self) -> None:
+        check_iteration(self.max_iter, self.tol)
 
     def serves(self, kernel: Kernel) -> bool:
         """Kernels with a gradient."""
@@ -57,24 +64,29 @@ class Gradient:
         self, expansion: Expansion, coordinates: Floats, starts: Floats | None = None
     ) -> Preimages:
         """Find a row for every point."""
-        return search(expansion, coordinates, starts, partial(self._descend, expansion))
+        kernel, spread = expansion.kernel, expansion.spread
+        if not isinstance(kernel, DifferentiableKernel):
+            raise refuse("kernel", kernel, "has no gradient", "choose NeighbourMean")
+        steps = Steps(self.tol * spread, _LONGEST * spread, self.max_iter, decrease=_DECREASE)
 
-    def _descend(self, expansion: Expansion, weights: Floats, starts: Floats) -> Rest:
-        kernel, own_weights = expansion.kernel, moving_weights(weights)
-        assert isinstance(kernel, DifferentiableKernel)
-        # Beside a constant k(z, z) small inner products would drown in rounding.
-        varies = not isinstance(kernel, RadialKernel)
+        def down(points: Points, starts: Floats) -> Rest:
+            curvature = Curvature(starts.shape, starts.dtype, _MEMORY, _FIRST * spread)
+            return descend(_objective(kernel, points), starts, curvature, steps)
 
-        def evaluate(Z: Floats, who: np.ndarray) -> tuple[Floats, Floats]:
-            values, gradients = kernel.weighted_gradient(Z, expansion.basis, own_weights(who))
-            own = kernel.diagonal(Z) if varies else 0
-            return own - 2 * values, kernel.diagonal_gradient(Z) - 2 * gradients
+        return search(expansion, coordinates, starts, down)
 
-        return descend(
-            evaluate,
-            starts,
-            Curvature(starts.shape, _FIRST * expansion.spread, _MEMORY, starts.dtype),
-            shortest=self.tol * expansion.spread,
-            longest=_LONGEST * expansion.spread,
-            max_iter=self.max_iter,
-        )
+
+def _objective(kernel: DifferentiableKernel, points: Points) -> Evaluate:
+    """The height, and its gradient."""
+    basis, weights = points.expansion.basis, points.moving_weights()
+    # Only a kernel that is no inner product can get below zero distance, and there it has no end.
+    lowest = points.floor - _BELOW * np.abs(points.floor)
+
+    def evaluate(Z: Floats, who: NDArray[np.intp]) -> tuple[Floats, Floats]:
+        values, gradients = kernel.weighted_gradient(Z, basis, weights(who))
+        own = 0 if points.constant else kernel.diagonal(Z)
+        heights = own - 2 * values
+        heights[heights < lowest[who]] = np.inf
+        return heights, kernel.diagonal_gradient(Z) - 2 * gradients
+
+    return evaluate

@@ -9,6 +9,7 @@ import numpy as np
 from ikpca.kernels import Floats, Kernel
 from ikpca.preimages.expansion import Expansion
 from ikpca.preimages.preimage import Preimages
+from ikpca.preimages.settings import check_count
 
 __all__ = ["NeighbourMean"]
 
@@ -34,6 +35,9 @@ class NeighbourMean:
     """
 
     n_neighbours: int = 5
+
+    def __post_init__(self) -> None:
+        check_count("n_neighbours", self.n_neighbours, 1)
 
     def serves(self, kernel: Kernel) -> bool:
         """Every kernel."""
