@@ -35,6 +35,7 @@ lint: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/foundation.py --out results/bench
 	$(BIN)/python benchmarks/scale.py --rows 5000 --out results/bench
+	$(BIN)/python benchmarks/preimages.py --out results/bench
 
 bench-full: $(READY)
 	$(BIN)/python benchmarks/foundation.py --out results/bench-full

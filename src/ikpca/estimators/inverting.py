@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,11 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from ikpca.errors import InvalidInput
 from ikpca.estimators.expanding import coordinates_of, expansion_of
+from ikpca.estimators.threads import n_threads
 from ikpca.estimators.training import is_named, is_precomputed
+from ikpca.gram import SERIAL, Workers
 from ikpca.kernels import Floats, Kernel, Rows
-from ikpca.preimages import choose_method, masked_error, predict_rows
+from ikpca.preimages import Preimages, choose_method, masked_error, predict_rows
 
 __all__ = ["InverseMixin", "check_preimage"]
 
@@ -153,15 +156,24 @@ def _check_invertible(model: Any) -> None:
 
 
 def _inverted(model: Any, X: Floats) -> tuple[Floats, Floats]:
+    """Rows for projections, and ‖PΦ(x) − Φ(z)‖²."""
     projector = model._projector
-    dtype = projector.coefficients.dtype
     expansion = expansion_of(projector, projector.kernel)
     scale = np.divide(1, model._scale, out=np.zeros_like(model._scale), where=model._scale > 0)
-    coordinates = coordinates_of(projector, (X * scale).astype(dtype))
+    coordinates = coordinates_of(projector, (X * scale).astype(projector.coefficients.dtype))
     if is_named(model.preimage, "ridge") or (
         is_named(model.preimage, "auto") and model.fit_inverse_transform
     ):
         rows = predict_rows(projector.kernel, X, model.X_transformed_fit_, model.dual_coef_)
         return rows, expansion.squared_distances(coordinates, rows)
-    found = choose_method(model.preimage, projector.kernel).find(expansion, coordinates)
-    return found.rows, found.squared_distances
+    method = choose_method(model.preimage, projector.kernel)
+    strips = list(expansion.strips(len(coordinates)))
+    with _workers(model.n_jobs, len(strips)) as workers:
+        found = workers.map(lambda strip: method.find(expansion, coordinates[strip]), strips)
+        joined = Preimages.joined(list(found))
+    return joined.rows, joined.squared_distances
+
+
+def _workers(n_jobs: int | None, n_strips: int) -> AbstractContextManager[Workers]:
+    """Threads for strips; a single strip leaves BLAS its own."""
+    return Workers(n_threads(n_jobs)) if n_strips > 1 else nullcontext(SERIAL)

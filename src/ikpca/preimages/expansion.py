@@ -14,8 +14,8 @@ from ikpca.kernels import Floats, Kernel
 
 __all__ = ["Expansion"]
 
-#: Kernel values, and as many weights, held at a time: a strip that stays in the cache.
-_STRIP_ENTRIES = 1_000_000
+#: Kernel values, and as many weights, held at a time: 16 MB each in double precision.
+_STRIP_ENTRIES = 2_000_000
 
 
 @dataclass(frozen=True, eq=False)

@@ -54,7 +54,7 @@ class FixedPoint:
     """
 
     max_iter: int = 200
-    tol: float = 1e-5
+    tol: float = 1e-4
     memory: int = 4
 
     def __post_init__(self) -> None:
