@@ -11,6 +11,7 @@ from ikpca.estimators.callbacks import fit_context
 from ikpca.estimators.components import Components
 from ikpca.estimators.observing import requested_observers
 from ikpca.estimators.solving import Problem, chosen_solver, decompose, n_passes
+from ikpca.estimators.training import learns_ridge
 from ikpca.hebbian import Floats
 from ikpca.loop import Observer, Outcome
 from ikpca.preimages import ridge_coefficients
@@ -45,7 +46,7 @@ def fit_components(model: Any, settings: Any, problem: Problem) -> Floats:
     components = decompose(settings, problem, watch)
     take_attributes(model, attributes(components))
     projections = components.projections.T * model._scale
-    if model.fit_inverse_transform and problem.kernel is not None:
+    if learns_ridge(model) and problem.kernel is not None:
         model.X_transformed_fit_ = projections
         model.dual_coef_ = ridge_coefficients(problem.kernel, projections, problem.X, model.alpha)
     if context is not None:
