@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from itertools import chain as joined
 from pathlib import Path
 from typing import NamedTuple
@@ -68,13 +69,13 @@ def read_asf_amc(asf: str | Path, amc: str | Path, *, frame_rate: float = 120.0)
     body = read_asf(asf)
     lines = read_lines(amc)
     degrees, content = _header([line for line in lines if _has_content(line)], body.degrees)
-    groups = _groups(content)
-    if not groups:
-        raise lines[-1].fault("the file has no frames", "fetch it again")
-    check_size(len(groups), len(body.skeleton.names), lines[-1])
     channels = {"root": len(body.root.order)} | {
         bone.name: len(bone.freedom) for bone in body.bones if bone.freedom
     }
+    groups = _groups(content, channels)
+    if not groups:
+        raise lines[-1].fault("the file has no frames", "fetch it again")
+    check_size(len(groups), len(body.skeleton.names), lines[-1])
     _check_numbers([group[0] for group in groups])
     values = np.array([_row(group, channels) for group in groups])
     parts = np.split(values, np.cumsum([*channels.values()])[:-1], axis=1)
@@ -104,11 +105,12 @@ def _header(lines: list[Line], degrees: bool) -> tuple[bool, list[Line]]:
     return degrees, lines[start:]
 
 
-def _groups(lines: list[Line]) -> list[list[Line]]:
+def _groups(lines: list[Line], channels: Container[str]) -> list[list[Line]]:
     """Lines frame by frame, each with the line of its number first."""
     groups: list[list[Line]] = []
     for line in lines:
-        if len(line.words) == 1:
+        # A bone alone in a line has lost its values; that is for the frame to say.
+        if len(line.words) == 1 and line.words[0] not in channels:
             groups.append([line])
         elif groups:
             groups[-1].append(line)

@@ -82,7 +82,8 @@ def _header(content: list[Line], last: Line) -> tuple[int, float]:
     """The number of frames and the seconds between them."""
     found = []
     for line, keyword in zip([*content[:2], last, last], ("Frames", "Frame Time"), strict=False):
-        match = re.fullmatch(rf"{keyword}\s*:(.*)", line.text.strip(), re.IGNORECASE)
+        pattern = keyword.replace(" ", r"\s+") + r"\s*:(.*)"
+        match = re.fullmatch(pattern, line.text.strip(), re.IGNORECASE)
         if match is None:
             raise line.fault(f"MOTION must go on with '{keyword}:'", f"add '{keyword}:'")
         found.append((line, match.group(1).split()))
