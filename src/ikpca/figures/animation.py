@@ -57,9 +57,7 @@ def motion_gif(takes: Mapping[str, Motion], *, azimuth: float = 30.0, dpi: int =
             color=drawing.colour(name), fontsize=12, fontweight="bold",
         )  # fmt: skip
     pictures = []
-    # So many recorded frames go by while one picture is shown.
-    pace = max(1, round(drawing.frame_rate * _MILLISECONDS / 1000))
-    for frame in range(0, drawing.n_frames, pace):
+    for frame in _shown_frames(drawing.n_frames, drawing.frame_rate):
         shown = [
             stick for n, name in enumerate(takes) for stick in drawing.draw(axes, name, frame, n)
         ]
@@ -68,6 +66,13 @@ def motion_gif(takes: Mapping[str, Motion], *, azimuth: float = 30.0, dpi: int =
         for stick in shown:
             stick.remove()
     return _gif(pictures)
+
+
+def _shown_frames(n_frames: int, frame_rate: float) -> list[int]:
+    """The recorded frame at the time of each picture."""
+    frames_per_picture = frame_rate * _MILLISECONDS / 1000
+    pictures = max(1, round(n_frames / frames_per_picture))
+    return [min(int(n * frames_per_picture), n_frames - 1) for n in range(pictures)]
 
 
 def _gif(pictures: list[Image.Image]) -> bytes:
