@@ -1,6 +1,8 @@
 """Drawing, and nothing else; the only room that knows the plotting library."""
 
+from ikpca.figures.animation import motion_gif
 from ikpca.figures.convergence import convergence
 from ikpca.figures.images import png
+from ikpca.figures.motion import stick_figures
 
-__all__ = ["convergence", "png"]
+__all__ = ["convergence", "motion_gif", "png", "stick_figures"]
