@@ -12,16 +12,14 @@ from sklearn.base import (
     clone,
 )
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ikpca.errors import InvalidInput
 from ikpca.estimators.callbacks import CallbackSupport, with_callbacks
-from ikpca.estimators.fitting import fit_components
-from ikpca.estimators.gamma import resolve_gamma
+from ikpca.estimators.fitting import fit_components, fit_rows
 from ikpca.estimators.parameters import check_kernel_pca
 from ikpca.estimators.solving import Problem
-from ikpca.estimators.training import chosen_kernel, is_precomputed, training_rows
+from ikpca.estimators.training import is_precomputed
 from ikpca.kernels import Floats
 from ikpca.preimages import predict_rows
 
@@ -348,10 +346,7 @@ class KernelPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMix
     def _fit(self, X: Any) -> Floats:
         check_kernel_pca(self)
         start = self._earlier_projections(X) if self.warm_start else None
-        X = training_rows(self, X)
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        self.gamma_ = resolve_gamma(self.gamma, X, self.kernel, seed)
-        return fit_components(self, self, Problem(chosen_kernel(self, X), X, seed, start))
+        return fit_rows(self, X, start)
 
     def _earlier_projections(self, X: Any) -> Floats | None:
         """Where the model of an earlier fit sees the rows: the start of a warm one."""

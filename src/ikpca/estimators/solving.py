@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -26,7 +26,7 @@ from ikpca.hebbian import METHODS, Floats, HebbianOptions, continued_coefficient
 from ikpca.kernels import Kernel, Rows
 from ikpca.krylov import KrylovOptions, block_size
 
-__all__ = ["Problem", "chosen_solver", "decompose", "n_passes"]
+__all__ = ["Problem", "View", "as_it_is", "chosen_solver", "decompose", "n_passes"]
 
 _HEBBIAN_PASSES, _KRYLOV_PASSES = 50, 100
 #: Up to this order, and so many rows more per component, the dense solver is the faster one
@@ -34,6 +34,14 @@ _HEBBIAN_PASSES, _KRYLOV_PASSES = 50, 100
 _DENSE_ORDER, _DENSE_ROWS_PER_COMPONENT = 1200, 30
 #: Rows of the landmark start, blocks before a restart: as many as the budget allows.
 _LANDMARKS, _BLOCKS = 512, (8, 6, 4, 3, 2)
+
+#: Makes of the source of K, and of the threads for it, the source that is decomposed.
+View: TypeAlias = Callable[[GramSource, Workers], GramSource]
+
+
+def as_it_is(source: GramSource, workers: Workers) -> GramSource:
+    """K itself."""
+    return source
 
 
 @dataclass(frozen=True)
@@ -49,12 +57,15 @@ class Problem:
     seed : int
     start : ndarray of shape (l, columns), optional
         Projections of the training rows by an earlier model.
+    view : callable
+        What of K is decomposed; K itself by default.
     """
 
     kernel: Kernel | None
     X: Rows
     seed: int
     start: Floats | None = None
+    view: View = as_it_is
 
     @property
     def n_samples(self) -> int:
@@ -152,13 +163,14 @@ def _machinery(
     threads = n_threads(model.n_jobs)
     if problem.kernel is None:
         with Workers(threads) as workers:
-            yield PrecomputedGram(problem.X), workers
+            yield problem.view(PrecomputedGram(problem.X), workers), workers
         return
     if model.copy_X:
         fixed += _copied_bytes(problem.X)
     planned = plan_source(problem.kernel, problem.X, budget, fixed, threads)
     with Workers(planned.threads) as workers:
-        yield planned.source if keep is None else planned.keeping(keep, workers), workers
+        source = planned.source if keep is None else planned.keeping(keep, workers)
+        yield problem.view(source, workers), workers
 
 
 def _copied_bytes(X: Rows) -> int:
