@@ -35,7 +35,7 @@ class KernelSpectralClustering(ClusterMixin, BaseEstimator):
     n_clusters : int, default=8
     n_components : int, default=None
         Components that samples are represented by; None: as many as clusters. The first of "njw"
-        tells no samples apart, so that several clusters need two at least.
+        alone tells no samples apart.
     normalise : {"njw", None}, default="njw"
         "njw": eigenvectors of D^{-1/2} K D^{-1/2}, D the row sums of K, and rows of unit length
         (Ng, Jordan and Weiss 2002). None: projections on the kernel principal components.
@@ -153,10 +153,9 @@ class KernelSpectralClustering(ClusterMixin, BaseEstimator):
             check_number(name, getattr(self, name), "must be a positive integer", "pass 10", low=1,
                          integer=True)  # fmt: skip
         check_choice("normalise", self.normalise, ("njw", None))
-        least = 1 if self.normalise is None or self.n_clusters == 1 else 2
         if self.n_components is not None:
-            check_number("n_components", self.n_components, f"must be at least {least}, or None",
-                         "pass None", low=least, integer=True)  # fmt: skip
+            check_number("n_components", self.n_components, "must be a positive integer or None",
+                         "pass None", low=1, integer=True)  # fmt: skip
         if self.solver_params is not None and not isinstance(self.solver_params, dict):
             raise refuse("solver_params", self.solver_params, "must be a dict or None",
                          "pass keyword arguments of KernelPCA")  # fmt: skip
