@@ -152,11 +152,6 @@ def test_before_fit(X, method):
         getattr(model(), method)(*arguments)
 
 
-def test_inverse_that_was_not_learned(X):
-    with pytest.raises(NotFittedError, match="set fit_inverse_transform=True and fit again"):
-        model().fit(X).inverse_transform(np.ones((3, 2)))
-
-
 def test_inverse_of_another_width(X):
     fitted = model(kernel="rbf", fit_inverse_transform=True).fit(X)
     with pytest.raises(InvalidInput, match="X has 5 columns: the model has 2 components; pass"):
@@ -182,6 +177,7 @@ BAD_ARGUMENTS = {
     "kernel_params": ([[1], "gamma"], "must be a dict or None"),
     "alpha": ([-1, np.nan, None, "1"], r"pass 1\.0"),
     "fit_inverse_transform": (["yes", 1, None], "choose one of True, False"),
+    "preimage": (["ols", None, 3, AN_ARRAY, KernelPCA], "'auto', 'fixed-point', 'gradient', "),
     "eigen_solver": (["lobpcg", "KHA", None, 3], "'auto', 'dense', .*'kha', 'kha/t', 'kha/et'"),
     "tol": ([-1, np.nan, "0", None], "pass 0"),
     "max_iter": ([0, -1, 2.5, np.nan, "9"], "pass None"),

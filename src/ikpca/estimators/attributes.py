@@ -25,6 +25,7 @@ def fitted_attributes(
         components.centring,
         components.coefficients,
         components.coefficients @ components.projections.T,
+        components.projections,
     )
     return {
         "X_fit_": X_fit,

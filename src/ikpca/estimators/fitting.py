@@ -13,6 +13,7 @@ from ikpca.estimators.attributes import fitted_attributes
 from ikpca.estimators.callbacks import fit_context
 from ikpca.estimators.components import Components
 from ikpca.estimators.gamma import resolve_gamma
+from ikpca.estimators.inverting import check_preimage
 from ikpca.estimators.observing import requested_observers
 from ikpca.estimators.solving import (
     Problem,
@@ -22,7 +23,7 @@ from ikpca.estimators.solving import (
     decompose,
     n_passes,
 )
-from ikpca.estimators.training import chosen_kernel, training_rows
+from ikpca.estimators.training import chosen_kernel, learns_ridge, training_rows
 from ikpca.hebbian import Floats
 from ikpca.loop import Observer, Outcome
 from ikpca.preimages import ridge_coefficients
@@ -44,7 +45,9 @@ def fit_rows(model: Any, X: Any, start: Floats | None = None, view: View = as_it
     X = training_rows(model, X)
     seed = int(check_random_state(model.random_state).randint(np.iinfo(np.int32).max))
     model.gamma_ = resolve_gamma(model.gamma, X, model.kernel, seed)
-    return fit_components(model, model, Problem(chosen_kernel(model, X), X, seed, start, view))
+    kernel = chosen_kernel(model, X)
+    check_preimage(model, kernel, X)
+    return fit_components(model, model, Problem(kernel, X, seed, start, view))
 
 
 def fit_components(model: Any, settings: Any, problem: Problem) -> Floats:
@@ -74,7 +77,7 @@ def fit_components(model: Any, settings: Any, problem: Problem) -> Floats:
     components = decompose(settings, problem, watch)
     take_attributes(model, attributes(components))
     projections = components.projections.T * model._scale
-    if model.fit_inverse_transform and problem.kernel is not None:
+    if learns_ridge(model) and problem.kernel is not None:
         model.X_transformed_fit_ = projections
         model.dual_coef_ = ridge_coefficients(problem.kernel, projections, problem.X, model.alpha)
     if context is not None:

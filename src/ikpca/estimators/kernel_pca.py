@@ -11,22 +11,27 @@ from sklearn.base import (
     TransformerMixin,
     clone,
 )
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ikpca.errors import InvalidInput
 from ikpca.estimators.callbacks import CallbackSupport, with_callbacks
 from ikpca.estimators.fitting import fit_components, fit_rows
+from ikpca.estimators.inverting import InverseMixin
 from ikpca.estimators.parameters import check_kernel_pca
 from ikpca.estimators.solving import Problem
-from ikpca.estimators.training import is_precomputed
+from ikpca.estimators.training import is_named, is_precomputed, learns_ridge
 from ikpca.kernels import Floats
-from ikpca.preimages import predict_rows
 
 __all__ = ["KernelPCA"]
 
 
-class KernelPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class KernelPCA(
+    CallbackSupport,
+    InverseMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
+):
     r"""Kernel principal component analysis, exact or iterative.
 
     A drop-in for :class:`sklearn.decomposition.KernelPCA`: what means the same has the same name
@@ -52,7 +57,14 @@ class KernelPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMix
     alpha : float, default=1.0
         Ridge of ``fit_inverse_transform``.
     fit_inverse_transform : bool, default=False
-        Learn ``inverse_transform`` by kernel ridge regression.
+        Learn ``inverse_transform`` by kernel ridge regression, as scikit-learn does.
+    preimage : str or pre-image object, default="auto"
+        How ``inverse_transform`` finds rows. "fixed-point": kernels of a distance. "gradient":
+        kernels with a gradient. "mds": linear, poly, rbf, from distances to neighbours. "ridge":
+        any kernel, learned in the fit with ``alpha``. "neighbours": any kernel, the mean of the
+        nearest training rows. "auto": ridge with ``fit_inverse_transform=True``, else the first
+        of fixed-point, gradient and neighbours that the kernel has. An object from
+        :mod:`ikpca.preimages` has settings of its own.
     eigen_solver : str, default="auto"
         "dense": eigendecomposition of the whole matrix. "krylov" (also under scikit-learn's names
         "arpack" and "randomized"): landmarks, then block Krylov, on tiles. "kha", "kha/t",
@@ -126,7 +138,7 @@ class KernelPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMix
         The training rows.
     gamma_ : float
     dual_coef_, X_transformed_fit_ : ndarray
-        Of the inverse transform, with ``fit_inverse_transform=True``.
+        Of the ridge regression, with ``fit_inverse_transform=True`` or ``preimage="ridge"``.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Where X has string column names.
@@ -166,6 +178,7 @@ class KernelPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMix
         kernel_params: dict[str, Any] | None = None,
         alpha: float = 1.0,
         fit_inverse_transform: bool = False,
+        preimage: Any = "auto",
         eigen_solver: str = "auto",
         tol: float = 0,
         max_iter: int | None = None,
@@ -196,6 +209,7 @@ class KernelPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMix
         self.kernel_params = kernel_params
         self.alpha = alpha
         self.fit_inverse_transform = fit_inverse_transform
+        self.preimage = preimage
         self.eigen_solver = eigen_solver
         self.tol = tol
         self.max_iter = max_iter
@@ -259,31 +273,6 @@ class KernelPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMix
         """
         X = self._validated_rows(X)
         return self._projector.project(X) * self._scale
-
-    def inverse_transform(self, X: Any) -> Floats:
-        """Rows in input space for projections, by kernel ridge regression.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_components)
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_features)
-        """
-        check_is_fitted(self)
-        if not hasattr(self, "dual_coef_"):
-            raise NotFittedError(
-                "inverse_transform was not learned: set fit_inverse_transform=True and fit again."
-            )
-        X = check_array(X, dtype=[np.float64, np.float32])
-        n_components = self.X_transformed_fit_.shape[1]
-        if X.shape[1] != n_components:
-            raise InvalidInput(
-                f"X has {X.shape[1]} columns: the model has {n_components} components; "
-                "pass what transform returned."
-            )
-        return predict_rows(self._projector.kernel, X, self.X_transformed_fit_, self.dual_coef_)
 
     def explained_share(self, X: Any) -> float:
         """Share of the variance of rows that the components explain, about the training mean.
@@ -362,7 +351,7 @@ class KernelPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not self.fit_inverse_transform
+        tags.input_tags.sparse = not learns_ridge(self) and is_named(self.preimage, "auto")
         tags.input_tags.pairwise = is_precomputed(self)
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

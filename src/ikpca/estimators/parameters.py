@@ -13,6 +13,7 @@ from ikpca.gains import Gain
 from ikpca.gram import read_budget
 from ikpca.hebbian import METHODS
 from ikpca.kernels import RADIAL_NAMES
+from ikpca.preimages import METHOD_NAMES, PreimageMethod
 
 __all__ = [
     "KRYLOV_NAMES",
@@ -113,6 +114,7 @@ def check_kernel_pca(model: Any) -> None:
     """Every constructor argument of ``KernelPCA`` that does not depend on the data."""
     _check_components(model)
     _check_kernel_parameters(model)
+    _check_preimage(model.preimage)
     _check_stopping(model)
     _check_hebbian(model)
     read_budget(model.max_memory)
@@ -162,6 +164,14 @@ def _check_kernel_parameters(model: Any) -> None:
     params = model.kernel_params
     if params is not None and not isinstance(params, dict):
         raise refuse("kernel_params", params, "must be a dict or None", "pass keyword arguments")
+
+
+def _check_preimage(preimage: Any) -> None:
+    if not isinstance(preimage, str) and isinstance(preimage, PreimageMethod):
+        return
+    if not isinstance(preimage, str) or preimage not in METHOD_NAMES:
+        raise refuse("preimage", preimage, "is no pre-image method",
+                     f"choose one of {', '.join(map(repr, METHOD_NAMES))}")  # fmt: skip
 
 
 def _check_stopping(model: Any) -> None:

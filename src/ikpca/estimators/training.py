@@ -13,19 +13,36 @@ from ikpca.errors import InvalidInput, refuse
 from ikpca.gram import LazyRows, tiles
 from ikpca.kernels import Kernel, choose_kernel
 
-__all__ = ["chosen_kernel", "is_lazy", "is_precomputed", "training_rows"]
+__all__ = [
+    "chosen_kernel",
+    "is_lazy",
+    "is_named",
+    "is_precomputed",
+    "learns_ridge",
+    "training_rows",
+]
 
 _DTYPES = (np.float64, np.float32)
 
 
 def is_precomputed(model: Any) -> bool:
     """Whether rows come as kernel values."""
-    return isinstance(model.kernel, str) and model.kernel == "precomputed"
+    return is_named(model.kernel, "precomputed")
+
+
+def is_named(value: Any, *names: str) -> bool:
+    """Whether a parameter that may also be an object is one of the names."""
+    return isinstance(value, str) and value in names
+
+
+def learns_ridge(model: Any) -> bool:
+    """Whether the fit ends with a kernel ridge regression back to the rows."""
+    return bool(model.fit_inverse_transform or is_named(model.preimage, "ridge"))
 
 
 def training_rows(model: Any, X: Any) -> Any:
     """X as float32 or float64, dense or CSR, at least two rows, square if precomputed."""
-    if model.fit_inverse_transform and is_precomputed(model):
+    if learns_ridge(model) and is_precomputed(model):
         raise ValueError(
             "Cannot fit_inverse_transform with a precomputed kernel: the rows are not known; "
             "pass rows and a kernel."
@@ -41,7 +58,7 @@ def training_rows(model: Any, X: Any) -> Any:
         model,
         X,
         # The inverse is learned in input space, where sparse rows would become dense.
-        accept_sparse=False if model.fit_inverse_transform else "csr",
+        accept_sparse=False if learns_ridge(model) else "csr",
         dtype=list(_DTYPES),
         # A memory map is never copied whole.
         copy=model.copy_X and not isinstance(X, np.memmap),
@@ -62,7 +79,7 @@ def is_lazy(X: Any) -> bool:
 
 def _lazy_rows(model: Any, X: Any) -> LazyRows:
     """The checks of ``validate_data``, a tile of rows at a time."""
-    if is_precomputed(model) or model.fit_inverse_transform or model.gamma == "scale":
+    if is_precomputed(model) or learns_ridge(model) or model.gamma == "scale":
         raise InvalidInput(
             f"X is a {type(X).__name__}, which is read in tiles: a precomputed kernel, "
             "fit_inverse_transform and gamma='scale' need rows in memory; pass X[:]."

@@ -2,26 +2,39 @@
 
 from ikpca.kernels.callables import Pairwise, Vectorised, vectorised
 from ikpca.kernels.choice import KERNEL_NAMES, RADIAL_NAMES, choose_kernel
-from ikpca.kernels.inner_products import Cosine, Linear, Polynomial, Sigmoid
-from ikpca.kernels.kernel import Floats, FoldingKernel, Kernel, Rows
+from ikpca.kernels.cosine import Cosine
+from ikpca.kernels.inner_products import Linear, Polynomial, Sigmoid, squared_norms
+from ikpca.kernels.kernel import (
+    DifferentiableKernel,
+    Floats,
+    FoldingKernel,
+    Kernel,
+    MeasuringKernel,
+    RadialKernel,
+    Rows,
+)
 from ikpca.kernels.radial import Gaussian, Laplacian, one_norm_distances
 
 __all__ = [
     "KERNEL_NAMES",
     "RADIAL_NAMES",
     "Cosine",
+    "DifferentiableKernel",
     "Floats",
     "FoldingKernel",
     "Gaussian",
     "Kernel",
     "Laplacian",
     "Linear",
+    "MeasuringKernel",
     "Pairwise",
     "Polynomial",
+    "RadialKernel",
     "Rows",
     "Sigmoid",
     "Vectorised",
     "choose_kernel",
     "one_norm_distances",
+    "squared_norms",
     "vectorised",
 ]

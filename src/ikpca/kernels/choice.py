@@ -8,7 +8,8 @@ from typing import Any
 
 from ikpca.errors import InvalidInput, refuse
 from ikpca.kernels.callables import Pairwise, Vectorised
-from ikpca.kernels.inner_products import Cosine, Linear, Polynomial, Sigmoid
+from ikpca.kernels.cosine import Cosine
+from ikpca.kernels.inner_products import Linear, Polynomial, Sigmoid
 from ikpca.kernels.kernel import Kernel
 from ikpca.kernels.radial import Gaussian, Laplacian
 

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from ikpca.kernels.kernel import Floats, Rows
 
-__all__ = ["Cosine", "Linear", "Polynomial", "Sigmoid", "inner_products", "squared_norms"]
+__all__ = ["Linear", "Polynomial", "Sigmoid", "inner_products", "squared_norms"]
 
 
 def inner_products(X: Rows, Y: Rows, out: Floats) -> None:
@@ -26,6 +26,24 @@ def squared_norms(X: Rows) -> Floats:
     if sparse.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
     return np.einsum("ij,ij->i", X, X)
+
+
+def _weighted(values: Floats, slopes: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Σ_j G_ij κ(s_ij) and its gradient Σ_j G_ij κ'(s_ij) x_j, for kernels κ(⟨z, x⟩)."""
+    total = np.einsum("ij,ij->i", weights, values)
+    slopes *= weights
+    return total, slopes @ X
+
+
+def _products(Z: Floats, X: Floats) -> Floats:
+    out = np.empty((len(Z), len(X)), dtype=np.result_type(Z, X))
+    np.matmul(Z, X.T, out=out)
+    return out
+
+
+def _from_inner_products(inner: Floats, own: Floats, squared_norms: Floats) -> Floats:
+    """‖z‖² − 2⟨z, x⟩ + ‖x‖²."""
+    return own[:, None] - 2 * inner + squared_norms
 
 
 @dataclass(frozen=True)
@@ -45,6 +63,19 @@ class Linear:
     def scratch_bytes(self, n_x: int, n_y: int, n_features: int, itemsize: int) -> int:
         """Nothing beside the tile."""
         return 0
+
+    def weighted_gradient(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
+        """⟨z, Gx⟩ and Gx: no tile is needed."""
+        gradient = weights @ X
+        return np.einsum("ij,ij->i", Z, gradient), gradient
+
+    def diagonal_gradient(self, Z: Floats) -> Floats:
+        """2z."""
+        return 2 * Z
+
+    def input_distances(self, products: Floats, lengths: Floats, squared_norms: Floats) -> Floats:
+        """Those of feature space."""
+        return _from_inner_products(products, lengths, squared_norms)
 
 
 @dataclass(frozen=True)
@@ -72,13 +103,47 @@ class Polynomial:
         """One more tile while a power above two is taken."""
         return 0 if self.degree in (1, 2) else n_x * n_y * itemsize
 
+    def weighted_gradient(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
+        """With κ(s) = (γs + c)^d."""
+        values, slopes = self._with_slopes(_products(Z, X))
+        return _weighted(values, slopes, X, weights)
+
+    def diagonal_gradient(self, Z: Floats) -> Floats:
+        """2κ'(‖z‖²) z."""
+        return 2 * self._with_slopes(squared_norms(Z))[1][:, None] * Z
+
+    def input_distances(self, products: Floats, lengths: Floats, squared_norms: Floats) -> Floats:
+        """By the d-th root; of an even degree the one with γ⟨z, x⟩ + c ≥ 0."""
+        inner, own = self._inner_product(products), self._inner_product(lengths)
+        return _from_inner_products(inner, own, squared_norms)
+
+    def _inner_product(self, values: Floats) -> Floats:
+        roots = np.abs(values) ** (1 / self.degree)
+        signs = np.sign(values) if self.degree % 2 == 1 else np.asarray(values > 0)
+        return (signs * roots - self.coef0) / self.gamma
+
+    def _with_slopes(self, inner: Floats) -> tuple[Floats, Floats]:
+        """κ and κ' share a power."""
+        base = inner * self.gamma + self.coef0
+        if self.degree == 0:
+            return np.ones_like(base), np.zeros_like(base)
+        slopes = base.copy()
+        _power(slopes, self.degree - 1)
+        base *= slopes
+        slopes *= self.degree * self.gamma
+        return base, slopes
+
     def _finish(self, values: Floats) -> None:
         values *= self.gamma
         values += self.coef0
-        if self.degree == int(self.degree):
-            _integer_power(values, int(self.degree))
-        else:
-            np.power(values, self.degree, out=values)
+        _power(values, self.degree)
+
+
+def _power(values: Floats, degree: float) -> None:
+    if degree == int(degree) and degree >= 0:
+        _integer_power(values, int(degree))
+    else:
+        np.power(values, degree, out=values)
 
 
 def _integer_power(values: Floats, degree: int) -> None:
@@ -119,35 +184,20 @@ class Sigmoid:
         """Nothing beside the tile."""
         return 0
 
+    def weighted_gradient(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
+        """With κ(s) = tanh(γs + c)."""
+        values, slopes = self._with_slopes(_products(Z, X))
+        return _weighted(values, slopes, X, weights)
+
+    def diagonal_gradient(self, Z: Floats) -> Floats:
+        """2κ'(‖z‖²) z."""
+        return 2 * self._with_slopes(squared_norms(Z))[1][:, None] * Z
+
+    def _with_slopes(self, inner: Floats) -> tuple[Floats, Floats]:
+        self._finish(inner)
+        return inner, self.gamma * (1 - inner * inner)
+
     def _finish(self, values: Floats) -> None:
         values *= self.gamma
         values += self.coef0
         np.tanh(values, out=values)
-
-
-@dataclass(frozen=True)
-class Cosine:
-    """k(x, y) = ⟨x, y⟩ / (‖x‖ ‖y‖), zero where a row is zero."""
-
-    takes_sparse = True
-
-    def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
-        """Write the tile."""
-        inner_products(X, Y, out)
-        out /= _norms(X)[:, None]
-        out /= _norms(Y)[None, :]
-
-    def diagonal(self, X: Rows) -> Floats:
-        """Return one, and zero for zero rows."""
-        return (squared_norms(X) > 0).astype(X.dtype)
-
-    def scratch_bytes(self, n_x: int, n_y: int, n_features: int, itemsize: int) -> int:
-        """Norms only."""
-        return (n_x + n_y) * itemsize
-
-
-def _norms(X: Rows) -> Floats:
-    """‖x_i‖, with 1 in place of 0 so that a zero row gives zeros, as in scikit-learn."""
-    norms: Floats = np.sqrt(squared_norms(X))
-    norms[norms == 0] = 1
-    return norms

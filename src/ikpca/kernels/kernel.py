@@ -7,7 +7,15 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Floats", "FoldingKernel", "Kernel", "Rows"]
+__all__ = [
+    "DifferentiableKernel",
+    "Floats",
+    "FoldingKernel",
+    "Kernel",
+    "MeasuringKernel",
+    "RadialKernel",
+    "Rows",
+]
 
 Floats: TypeAlias = NDArray[np.floating[Any]]
 #: Dense rows, or a scipy CSR matrix or array of rows (its type is Any to the checker).
@@ -41,3 +49,44 @@ class FoldingKernel(Kernel, Protocol):
 
     def finish(self, out: Floats) -> None:
         """Turn a product of operands into kernel values."""
+
+
+@runtime_checkable
+class DifferentiableKernel(Kernel, Protocol):
+    """A kernel with a gradient, in the sums that pre-images need; rows are dense."""
+
+    def weighted_gradient(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
+        """Σ_j G_ij k(z_i, x_j) for every row of Z, and its gradient with respect to z_i."""
+
+    def diagonal_gradient(self, Z: Floats) -> Floats:
+        """The gradient of k(z, z) for every row of Z."""
+
+
+@runtime_checkable
+class RadialKernel(Kernel, Protocol):
+    """A kernel that falls with a distance from k(z, z) = 1; rows are dense."""
+
+    def weighted_centre(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
+        """Σ_j G_ij k(z_i, x_j), and the point that the rows x_j pull z_i to.
+
+        That point is the centre of the rows under the weights G_ij k(z_i, x_j), in the sense of
+        the kernel's distance. Where the sum is not positive there is none, and z_i stays.
+        """
+
+
+@runtime_checkable
+class MeasuringKernel(Kernel, Protocol):
+    """A kernel that gives away the Euclidean distances in input space."""
+
+    def input_distances(self, products: Floats, lengths: Floats, squared_norms: Floats) -> Floats:
+        """‖z_i − x_ij‖² from what feature space knows of z_i.
+
+        Parameters
+        ----------
+        products : ndarray of shape (n, k)
+            k(z_i, x_ij), for rows x_ij that may differ from one z_i to the next.
+        lengths : ndarray of shape (n,)
+            k(z_i, z_i).
+        squared_norms : ndarray of shape (n, k)
+            ‖x_ij‖².
+        """

@@ -38,6 +38,38 @@ class Gaussian:
         """Both operands, two columns wider."""
         return (n_x + n_y) * (n_features + 2) * itemsize
 
+    def weighted_centre(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
+        """The weighted mean (Mika 1999): the distance is Euclidean."""
+        pulls = self._pulls(Z, X, weights)
+        values = pulls.sum(axis=1)
+        centres = pulls @ X
+        there = values[:, None] > 0
+        np.divide(centres, values[:, None], out=centres, where=there)
+        return values, np.where(there, centres, Z)
+
+    def weighted_gradient(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
+        """With ∇k = 2γ(x − z)k; about the mean of X, where the difference rounds least."""
+        pulls = self._pulls(Z, X, weights)
+        values, origin = pulls.sum(axis=1), X.mean(axis=0)
+        gradient = pulls @ (X - origin) - values[:, None] * (Z - origin)
+        return values, 2 * self.gamma * gradient
+
+    def diagonal_gradient(self, Z: Floats) -> Floats:
+        """Zero: k(z, z) = 1."""
+        return np.zeros_like(Z)
+
+    def input_distances(self, products: Floats, lengths: Floats, squared_norms: Floats) -> Floats:
+        """−ln(k)/γ, with k held between the smallest positive number and 1."""
+        tiny = np.finfo(products.dtype).tiny
+        return -np.log(np.clip(products, tiny, 1)) / self.gamma
+
+    def _pulls(self, Z: Floats, X: Floats, weights: Floats) -> Floats:
+        """G_ij k(z_i, x_j)."""
+        out = np.empty(weights.shape, dtype=np.result_type(Z, X))
+        self.fill(Z, X, out)
+        out *= weights
+        return out
+
     def fold(self, X: Floats) -> tuple[Floats, Floats]:
         """[2γx, −γ‖x‖², 1] and [x, 1, −γ‖x‖²], whose product is the exponent.
 
@@ -93,6 +125,46 @@ class Laplacian:
     def scratch_bytes(self, n_x: int, n_y: int, n_features: int, itemsize: int) -> int:
         """Distances come in double precision, from double-precision operands."""
         return n_x * n_y * 8 + (n_x + n_y) * n_features * 8
+
+    def weighted_centre(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
+        """The weighted median of every feature: the distance is a sum of absolute values.
+
+        As −γ‖z − x‖₁ is linear in the distance, the sum of exponentials is at least its tangent,
+        and what the tangent is greatest at, the median, cannot lower it (for positive weights).
+        """
+        pulls = self._pulls(Z, X, weights)
+        values = pulls.sum(axis=1)
+        centres = np.empty_like(Z)
+        for column in range(X.shape[1]):
+            centres[:, column] = _weighted_medians(X[:, column], pulls)
+        return values, np.where(values[:, None] > 0, centres, Z)
+
+    def weighted_gradient(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
+        """With ∇k = γ sign(x − z)k, a feature at a time; zero of both sides where they meet."""
+        pulls = self._pulls(Z, X, weights)
+        gradient = np.empty_like(Z)
+        for column in range(X.shape[1]):
+            sides = np.sign(X[:, column] - Z[:, column, None])
+            gradient[:, column] = np.einsum("ij,ij->i", pulls, sides)
+        return pulls.sum(axis=1), self.gamma * gradient
+
+    def diagonal_gradient(self, Z: Floats) -> Floats:
+        """Zero: k(z, z) = 1."""
+        return np.zeros_like(Z)
+
+    def _pulls(self, Z: Floats, X: Floats, weights: Floats) -> Floats:
+        """G_ij k(z_i, x_j)."""
+        out = np.empty(weights.shape, dtype=np.result_type(Z, X))
+        self.fill(Z, X, out)
+        out *= weights
+        return out
+
+
+def _weighted_medians(values: Floats, weights: Floats) -> Floats:
+    """For every row of weights the value that leaves half of them, at least, on either side."""
+    order = np.argsort(values, kind="stable")
+    below = np.cumsum(weights[:, order], axis=1)
+    return values[order][np.argmax(below >= below[:, -1:] / 2, axis=1)]
 
 
 def one_norm_distances(X: Rows, Y: Rows) -> Floats:

@@ -32,6 +32,8 @@ class Projector:
         A.
     component_gram : ndarray of shape (r, r)
         AK'Aᵀ, the identity for orthonormal components.
+    training_projections : ndarray of shape (r, l), optional
+        AK', where it is kept: pre-images then need no kernel values of the training rows.
     """
 
     kernel: Kernel | None
@@ -39,6 +41,7 @@ class Projector:
     centring: Centring
     coefficients: Floats
     component_gram: Floats
+    training_projections: Floats | None = None
 
     def project(self, X: Rows) -> Floats:
         """Projections y = A k'(x), a strip of rows at a time."""
@@ -54,6 +57,20 @@ class Projector:
             missing += float(lengths.sum() - 2 * np.square(y).sum() + inner)
             total += float(lengths.sum())
         return 1 - missing / total if total > 0 else 0.0
+
+    def coordinates(self, projections: Floats) -> Floats:
+        """c with PΦ' = Σ_i c_i w_i: projections again, where components are orthonormal."""
+        precision = float(np.finfo(projections.dtype).eps) * 10 * len(self.component_gram)
+        return projections @ np.linalg.pinv(self.component_gram, precision, hermitian=True)
+
+    def residuals(self, X: Rows, kernel: Kernel) -> Floats:
+        """‖Φ'(x) − PΦ'(x)‖² for every row, P the orthogonal projector on the components."""
+        parts = []
+        for rows, K_new in self._strips(X):
+            y = self._projections(K_new)
+            lengths = self.centring.diagonal(K_new, kernel.diagonal(rows))
+            parts.append(lengths - np.einsum("ni,ni->n", y, self.coordinates(y)))
+        return np.maximum(np.concatenate(parts), 0)
 
     def _projections(self, K_new: Floats) -> Floats:
         return self.centring.project(K_new, self.coefficients)

@@ -1,0 +1,38 @@
+"""From names to methods, and which of them a kernel has."""
+
+from __future__ import annotations
+
+from ikpca.errors import refuse
+from ikpca.kernels import DifferentiableKernel, Kernel, RadialKernel
+from ikpca.preimages.fixed_point import FixedPoint
+from ikpca.preimages.gradient import Gradient
+from ikpca.preimages.neighbours import NeighbourMean
+from ikpca.preimages.preimage import PreimageMethod
+
+__all__ = ["METHOD_NAMES", "choose_method"]
+
+_METHODS: dict[str, PreimageMethod] = {
+    "fixed-point": FixedPoint(),
+    "gradient": Gradient(),
+    "neighbours": NeighbourMean(),
+}
+#: "ridge" is learned in the fit; the others need nothing but the fitted model.
+METHOD_NAMES = ("auto", *_METHODS, "ridge")
+
+
+def choose_method(preimage: str | PreimageMethod, kernel: Kernel) -> PreimageMethod:
+    """The method for a kernel, or an error that names those it has.
+
+    "auto" is the fixed point for kernels of a distance, the gradient for others that have one, and
+    the mean of the nearest rows for those without.
+    """
+    if preimage == "auto":
+        if isinstance(kernel, RadialKernel):
+            return _METHODS["fixed-point"]
+        return _METHODS["gradient" if isinstance(kernel, DifferentiableKernel) else "neighbours"]
+    method = _METHODS[preimage] if isinstance(preimage, str) else preimage
+    if not method.serves(kernel):
+        names = [name for name, known in _METHODS.items() if known.serves(kernel)]
+        raise refuse("preimage", preimage, f"does not serve {kernel!r}",
+                     f"choose one of {', '.join(map(repr, [*names, 'ridge']))}")  # fmt: skip
+    return method
