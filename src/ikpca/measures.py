@@ -1,4 +1,4 @@
-"""How good a solution is: errors of the papers, residuals, orthonormality, angles."""
+"""How good a solution is: errors of the papers, residuals, angles; of clusterings and images."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
+from ikpca.errors import InvalidInput
+
 __all__ = [
     "excess_error",
     "orthonormality_defect",
     "principal_angles",
     "reconstruction_error",
     "relative_residuals",
+    "signal_to_noise_ratio",
+    "variation_of_information",
 ]
 
 _Floats = NDArray[np.floating[Any]]
@@ -110,3 +114,75 @@ def principal_angles(first: ArrayLike, second: ArrayLike) -> _Floats:
     return linalg.subspace_angles(
         np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     )
+
+
+def variation_of_information(first: ArrayLike, second: ArrayLike) -> float:
+    """H(X|Y) + H(Y|X) of two clusterings of the same samples, in nats (Meilă 2005).
+
+    A metric: zero exactly where both are the same partition, whatever the names of the clusters.
+
+    Parameters
+    ----------
+    first, second : array-like of shape (n_samples,)
+        A label for every sample; numbers or texts.
+
+    Examples
+    --------
+    >>> variation_of_information([0, 0, 1, 1], ["b", "b", "a", "a"])
+    0.0
+    >>> round(variation_of_information([0, 0, 1, 1], [0, 1, 0, 1]), 4)
+    1.3863
+    """
+    X, Y = _labels("first", first), _labels("second", second)
+    if len(X) != len(Y):
+        raise InvalidInput(
+            f"first has {len(X)} labels and second {len(Y)}: both must label the same samples; "
+            "pass one label per sample in each."
+        )
+    pairs, together = np.unique(np.stack([X, Y]), axis=1, return_counts=True)
+    # Ratios of counts, so that what is equal contributes a true zero.
+    both = zip((X, Y), pairs, strict=True)
+    ratios = (np.bincount(labels)[names] / together for labels, names in both)
+    return float(sum(together @ np.log(ratio) for ratio in ratios) / len(X))
+
+
+def _labels(name: str, labels: ArrayLike) -> NDArray[np.intp]:
+    """Labels as numbers from zero."""
+    array = np.asarray(labels)
+    if array.ndim != 1 or array.size == 0:
+        raise InvalidInput(
+            f"{name} has shape {array.shape}: labels come as a vector of at least one; pass one "
+            "label per sample."
+        )
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        raise InvalidInput(f"{name} holds NaN: it names no cluster; label every sample.")
+    return np.unique(array, return_inverse=True)[1]
+
+
+def signal_to_noise_ratio(clean: ArrayLike, estimate: ArrayLike) -> float:
+    """10 log10(Σ(x − x̄)² / Σ(x − z)²) in decibels, of a clean signal x and an estimate z.
+
+    Infinite where both are equal. Integers are read as numbers, without any scaling.
+
+    Parameters
+    ----------
+    clean, estimate : array-like of the same shape
+
+    Examples
+    --------
+    >>> round(signal_to_noise_ratio([-1.0, 1.0], [-0.9, 1.1]), 9)
+    20.0
+    """
+    x, z = np.asarray(clean, dtype=np.float64), np.asarray(estimate, dtype=np.float64)
+    if x.shape != z.shape or x.size == 0:
+        raise InvalidInput(
+            f"clean has shape {x.shape} and estimate {z.shape}: they must agree and hold something;"
+            " pass two images of the same size."
+        )
+    if not (np.isfinite(x).all() and np.isfinite(z).all()):
+        raise InvalidInput("clean or estimate holds NaN or infinite values: replace them.")
+    power = float(np.sum(np.square(x - x.mean())))
+    if power == 0:
+        raise InvalidInput("clean is constant: a signal without variation has no ratio to noise.")
+    noise = float(np.sum(np.square(x - z)))
+    return float("inf") if noise == 0 else float(10 * np.log10(power / noise))

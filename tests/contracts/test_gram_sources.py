@@ -13,6 +13,7 @@ from ikpca.gram import (
     CachedGram,
     ComputedGram,
     CountingGram,
+    NormalisedGram,
     PrecomputedGram,
     StoredGram,
     Workers,
@@ -57,6 +58,16 @@ def asymmetric_matrix(n_samples, dtype):
     rng = np.random.default_rng(n_samples)
     skew = rng.uniform(-0.2, 0.2, size=(n_samples, n_samples))
     return read_only(symmetric_matrix(n_samples, dtype) + skew.astype(dtype))
+
+
+@cache
+def normalised_matrix(n_samples, dtype):
+    """D^{-1/2} K D^{-1/2}, reflected so that the root of the degrees becomes constant."""
+    K = symmetric_matrix(n_samples, np.float64)
+    degrees = K.sum(axis=1)
+    w = np.sqrt(degrees / degrees.sum()) - 1 / np.sqrt(n_samples)
+    P = np.eye(n_samples) - 2 * np.outer(w, w) / (w @ w)
+    return read_only((P @ (K / np.sqrt(np.outer(degrees, degrees))) @ P).astype(dtype))
 
 
 @cache
@@ -105,6 +116,13 @@ SOURCES = {
         ComputedGram(KERNEL, rows_of(n, dtype), side=300), 3 * 300**2 * 4
     ),
     "cached asymmetric": lambda n, dtype: CachedGram(unheld(n, dtype), 10**8),
+    "normalised": lambda n, dtype: NormalisedGram(computed(np.asarray)(n, dtype)),
+    "normalised cached": lambda n, dtype: NormalisedGram(
+        CachedGram(computed(np.asarray)(n, dtype), 10**8)
+    ),
+    "normalised csr": lambda n, dtype: NormalisedGram(
+        precomputed(sparse.csr_array, symmetric_matrix)(n, dtype)
+    ),
 }
 
 
@@ -126,6 +144,8 @@ class TestEverySource:
 
     @pytest.fixture
     def matrix(self, name):
+        if "normalised" in name:
+            return normalised_matrix
         return asymmetric_matrix if "asymmetric" in name else symmetric_matrix
 
     @pytest.fixture

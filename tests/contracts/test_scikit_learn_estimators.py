@@ -6,6 +6,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ikpca import HebbianPCA, KernelPCA
+from ikpca.applications import KernelSpectralClustering
 
 pytestmark = pytest.mark.filterwarnings("ignore::ikpca.errors.RankWarning")
 
@@ -17,6 +18,8 @@ ESTIMATORS = [
     *[KernelPCA(2, eigen_solver=solver, max_iter=5) for solver in ("kha", "kha/t", "kha/et")],
     KernelPCA(2, kernel="rbf", eigen_solver="kha-smd", max_iter=5, whiten=True),
     HebbianPCA(2, max_iter=5),
+    KernelSpectralClustering(2),
+    KernelSpectralClustering(2, normalise=None, eigen_solver="kha/et", max_iter=5),
     HebbianPCA(1, gain=1e-4, rayleigh_ritz=False, max_iter=5),
 ]
 

@@ -5,18 +5,49 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+from sklearn.utils import check_random_state
+
 from ikpca.estimators.advice import warn_of_divergence, warn_of_rank, warn_of_tolerance
 from ikpca.estimators.attributes import fitted_attributes
 from ikpca.estimators.callbacks import fit_context
 from ikpca.estimators.components import Components
+from ikpca.estimators.gamma import resolve_gamma
+from ikpca.estimators.inverting import check_preimage
 from ikpca.estimators.observing import requested_observers
-from ikpca.estimators.solving import Problem, chosen_solver, decompose, n_passes
-from ikpca.estimators.training import learns_ridge
+from ikpca.estimators.solving import (
+    Problem,
+    View,
+    as_it_is,
+    chosen_solver,
+    decompose,
+    n_passes,
+)
+from ikpca.estimators.training import chosen_kernel, learns_ridge, training_rows
 from ikpca.hebbian import Floats
 from ikpca.loop import Observer, Outcome
 from ikpca.preimages import ridge_coefficients
 
-__all__ = ["fit_components", "take_attributes"]
+__all__ = ["fit_components", "fit_rows", "take_attributes"]
+
+
+def fit_rows(model: Any, X: Any, start: Floats | None = None, view: View = as_it_is) -> Floats:
+    """Check the rows, settle what depends on them, and fit.
+
+    Parameters
+    ----------
+    model : KernelPCA
+        Its own parameters are checked already.
+    X : array-like, CSR or memory map
+    start, view
+        As in :class:`Problem`.
+    """
+    X = training_rows(model, X)
+    seed = int(check_random_state(model.random_state).randint(np.iinfo(np.int32).max))
+    model.gamma_ = resolve_gamma(model.gamma, X, model.kernel, seed)
+    kernel = chosen_kernel(model, X)
+    check_preimage(model, kernel, X)
+    return fit_components(model, model, Problem(kernel, X, seed, start, view))
 
 
 def fit_components(model: Any, settings: Any, problem: Problem) -> Floats:

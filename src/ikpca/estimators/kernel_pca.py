@@ -11,23 +11,15 @@ from sklearn.base import (
     TransformerMixin,
     clone,
 )
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ikpca.errors import InvalidInput
 from ikpca.estimators.callbacks import CallbackSupport, with_callbacks
-from ikpca.estimators.fitting import fit_components
-from ikpca.estimators.gamma import resolve_gamma
-from ikpca.estimators.inverting import InverseMixin, check_preimage
+from ikpca.estimators.fitting import fit_components, fit_rows
+from ikpca.estimators.inverting import InverseMixin
 from ikpca.estimators.parameters import check_kernel_pca
 from ikpca.estimators.solving import Problem
-from ikpca.estimators.training import (
-    chosen_kernel,
-    is_named,
-    is_precomputed,
-    learns_ridge,
-    training_rows,
-)
+from ikpca.estimators.training import is_named, is_precomputed, learns_ridge
 from ikpca.kernels import Floats
 
 __all__ = ["KernelPCA"]
@@ -345,12 +337,7 @@ class KernelPCA(
     def _fit(self, X: Any) -> Floats:
         check_kernel_pca(self)
         start = self._earlier_projections(X) if self.warm_start else None
-        X = training_rows(self, X)
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        self.gamma_ = resolve_gamma(self.gamma, X, self.kernel, seed)
-        kernel = chosen_kernel(self, X)
-        check_preimage(self, kernel, X)
-        return fit_components(self, self, Problem(kernel, X, seed, start))
+        return fit_rows(self, X, start)
 
     def _earlier_projections(self, X: Any) -> Floats | None:
         """Where the model of an earlier fit sees the rows: the start of a warm one."""

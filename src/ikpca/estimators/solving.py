@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -28,7 +28,7 @@ from ikpca.krylov import KrylovOptions, block_size
 from ikpca.loop import Outcome, PassRecord, ProgressLines
 from ikpca.spectra import LANDMARK_KINDS
 
-__all__ = ["Problem", "chosen_solver", "decompose", "n_passes"]
+__all__ = ["Problem", "View", "as_it_is", "chosen_solver", "decompose", "n_passes"]
 
 _HEBBIAN_PASSES, _KRYLOV_PASSES = 50, 100
 #: Up to this order, and so many rows more per component, the dense solver is the faster one
@@ -39,6 +39,14 @@ _LEAST_LANDMARKS, _LANDMARKS, _MOST_LANDMARKS = 256, 512, 1024
 _BLOCKS = (8, 6, 4, 3, 2)
 #: For a share of the variance: dense up to this order, then krylov with so many components first.
 _DENSE_SHARE_ORDER, _FIRST_SHARE_NUMBER = 4000, 32
+
+#: Makes of the source of K, and of the threads for it, the source that is decomposed.
+View: TypeAlias = Callable[[GramSource, Workers], GramSource]
+
+
+def as_it_is(source: GramSource, workers: Workers) -> GramSource:
+    """K itself."""
+    return source
 
 
 @dataclass(frozen=True)
@@ -54,12 +62,15 @@ class Problem:
     seed : int
     start : ndarray of shape (l, columns), optional
         Projections of the training rows by an earlier model.
+    view : callable
+        What of K is decomposed; K itself by default.
     """
 
     kernel: Kernel | None
     X: Rows
     seed: int
     start: Floats | None = None
+    view: View = as_it_is
 
     @property
     def n_samples(self) -> int:
@@ -204,13 +215,14 @@ def _machinery(
     threads = n_threads(model.n_jobs)
     if problem.kernel is None:
         with Workers(threads) as workers:
-            yield PrecomputedGram(problem.X), workers
+            yield problem.view(PrecomputedGram(problem.X), workers), workers
         return
     if model.copy_X:
         fixed += _copied_bytes(problem.X)
     planned = plan_source(problem.kernel, problem.X, budget, fixed, threads)
     with Workers(planned.threads) as workers:
-        yield planned.source if keep is None else planned.keeping(keep, workers), workers
+        source = planned.source if keep is None else planned.keeping(keep, workers)
+        yield problem.view(source, workers), workers
 
 
 def _copied_bytes(X: Rows) -> int:

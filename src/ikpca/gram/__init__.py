@@ -6,6 +6,7 @@ from ikpca.gram.centring import CentredGram, Centring, centre_columns, centred, 
 from ikpca.gram.computed import ComputedGram, cross_gram
 from ikpca.gram.counting import CountingGram
 from ikpca.gram.files import LazyRows, open_rows
+from ikpca.gram.normalised import NormalisedGram
 from ikpca.gram.precomputed import PrecomputedGram
 from ikpca.gram.products import multiply, whole
 from ikpca.gram.source import GramSource, Indices
@@ -28,6 +29,7 @@ __all__ = [
     "GramSource",
     "Indices",
     "LazyRows",
+    "NormalisedGram",
     "PrecomputedGram",
     "StoredGram",
     "TilePlan",
