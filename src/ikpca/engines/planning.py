@@ -24,6 +24,10 @@ __all__ = ["PlannedSource", "plan_source"]
 _NARROW = 64
 
 
+#: Of the memory that the solver leaves, at most so much for folded operands.
+_FOLDED_SHARE = 0.6
+
+
 @dataclass(frozen=True)
 class PlannedSource:
     """The computed source, how many threads may work on it, and bytes left for keeping tiles."""
@@ -64,7 +68,7 @@ def plan_source(kernel: Kernel, X: Rows, budget: Budget, fixed: int, threads: in
         return side * side * item + kernel.scratch_bytes(side, side, n_features, item) + narrow
 
     # Folded operands are worth two copies of X, but not the last of the memory.
-    fold = 0 < folded <= (budget.n_bytes - fixed) // 2
+    fold = 0 < folded <= _FOLDED_SHARE * (budget.n_bytes - fixed)
     plan = plan_tiles(budget, fixed + fold * folded, tile_bytes, threads)
     source = ComputedGram(kernel, X, plan.side, fold=fold)
     return PlannedSource(source, plan.threads, plan.spare)
