@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -23,23 +24,32 @@ def error_against_time(rows: Sequence[ScaleRow], subtitle: str) -> Figure:
     """
     figure = Figure(figsize=(7.0, 4.6), layout="constrained")
     axes = figure.add_subplot()
-    for row in rows:
+    # A logarithm has no place for an error that rounding leaves at or below zero.
+    shown = [row for row in rows if row.excess_error > 0]
+    for number, row in enumerate(shown):
         ours = row.name.startswith("ikpca")
         axes.plot(
             row.seconds, row.excess_error, marker="o" if ours else "s", linestyle="none",
             color=_OURS if ours else _THEIRS,
         )  # fmt: skip
+        crowded = any(_close(row, other) for other in shown[:number])
         axes.annotate(
-            row.name, (row.seconds, row.excess_error), xytext=(6, 3), textcoords="offset points",
-            fontsize=8, color=INK,
+            row.name, (row.seconds, row.excess_error), xytext=(6, -12 if crowded else 3),
+            textcoords="offset points", fontsize=8, color=INK,
         )  # fmt: skip
     axes.set_xlabel("Seconds")
     axes.set_ylabel("Excess error  $E\\,/\\,E_{\\mathrm{min}} - 1$")
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.margins(x=0.25, y=0.1)
+    axes.margins(x=0.3, y=0.1)
     _dress(axes, "Accuracy and what it costs", subtitle)
     return figure
+
+
+def _close(row: ScaleRow, other: ScaleRow) -> bool:
+    """Whether two names would cover each other."""
+    across = abs(np.log(row.seconds / other.seconds)) < np.log(3)
+    return bool(across and abs(np.log(row.excess_error / other.excess_error)) < np.log(4))
 
 
 def growth_plot(rows: Sequence[GrowthRow], subtitle: str) -> Figure:
@@ -58,17 +68,24 @@ def growth_plot(rows: Sequence[GrowthRow], subtitle: str) -> Figure:
 
 def _fitted(axes: Axes, sizes: Sequence[int], values: Sequence[float], label: str) -> None:
     slope = exponent(sizes, values)
-    middle = len(sizes) // 2
-    line = [values[middle] * (size / sizes[middle]) ** slope for size in sizes]
+    middle = np.exp(np.mean(np.log(values)) - slope * np.mean(np.log(sizes)))
+    line = [middle * size**slope for size in sizes]
     axes.plot(sizes, line, color=MUTED, linestyle="dashed", linewidth=1)
     axes.plot(sizes, values, color=_OURS, marker="o", linestyle="none")
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xticks(list(sizes), [f"{size:,}" for size in sizes], fontsize=8)
+    axes.set_yticks([])
     axes.minorticks_off()
+    for size, value in zip(sizes, values, strict=True):
+        axes.annotate(f"{value:.3g}", (size, value), xytext=(0, 7), textcoords="offset points",
+                      ha="right", fontsize=8, color=INK)  # fmt: skip
+    axes.margins(x=0.12, y=0.15)
     axes.set_xlabel("Rows $l$")
     axes.set_ylabel(label)
-    axes.text(0.05, 0.9, f"exponent {slope:.2f}", transform=axes.transAxes, color=INK)
+    axes.text(
+        0.05, 0.9, f"exponent {slope:.2f}", fontweight="bold", transform=axes.transAxes, color=INK
+    )
 
 
 def _dress(axes: Axes, title: str, subtitle: str) -> None:
