@@ -29,7 +29,9 @@ def main() -> None:
         print(f"{name:32s} {row.error:8.4f}   {settings}", flush=True)
         table.append(asdict(row))
     print("\nseconds for 1,000 samples against 5,000 training rows of 64 features, 64 components")
-    print(f"{'method':12s} {'type':8s} {'threads':>7s} {'together':>9s} {'apart':>8s} {'ratio':>6s}")
+    print(
+        f"{'method':12s} {'type':8s} {'threads':>7s} {'together':>9s} {'apart':>8s} {'ratio':>6s}"
+    )
     speeds = []
     for threads in sorted({1, arguments.threads}):
         for dtype in ("float64", "float32"):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ikpca.errors import InvalidInput
@@ -38,6 +39,11 @@ def check_preimage(model: Any, kernel: Kernel | None, X: Rows) -> None:
     choose_method(model.preimage, kernel)
 
 
+def _has_rows(model: Any) -> bool:
+    """Whether a score in input space is to be had; scikit-learn scores whatever has a score."""
+    return not is_precomputed(model)
+
+
 class InverseMixin:
     """Pre-images and what follows from them, for a model with a ``Projector``."""
 
@@ -65,7 +71,7 @@ class InverseMixin:
         """
         check_is_fitted(self)
         _check_invertible(self)
-        X = check_array(X, dtype=[np.float64, np.float32])
+        X = check_array(X, dtype=[np.float64, np.float32], ensure_min_features=0)
         n_components = len(self.eigenvalues_)
         if X.shape[1] != n_components:
             raise InvalidInput(
@@ -112,6 +118,7 @@ class InverseMixin:
             )
         return self._projector.residuals(self._validated_rows(X), self._projector.kernel)
 
+    @available_if(_has_rows)
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the mean squared error of features of X, reconstructed from the other features.
 
@@ -143,6 +150,8 @@ def _check_invertible(model: Any) -> None:
             "kernel='precomputed': there are no pre-images, as the rows are not known; pass rows "
             "and a kernel."
         )
+    if _takes_ridge(model) and not hasattr(model, "dual_coef_"):
+        raise NotFittedError("The ridge regression was not learned in the fit: fit again.")
     if sparse.issparse(model.X_fit_):
         raise NotFittedError(
             "The model was fitted on sparse rows, which have no pre-images here: fit it on "
@@ -155,15 +164,20 @@ def _check_invertible(model: Any) -> None:
         )
 
 
+def _takes_ridge(model: Any) -> bool:
+    """Whether projections go back by the ridge regression that the fit learned."""
+    if is_named(model.preimage, "ridge"):
+        return True
+    return is_named(model.preimage, "auto") and bool(model.fit_inverse_transform)
+
+
 def _inverted(model: Any, X: Floats) -> tuple[Floats, Floats]:
     """Rows for projections, and ‖PΦ(x) − Φ(z)‖²."""
     projector = model._projector
     expansion = expansion_of(projector, projector.kernel)
     scale = np.divide(1, model._scale, out=np.zeros_like(model._scale), where=model._scale > 0)
     coordinates = coordinates_of(projector, (X * scale).astype(projector.coefficients.dtype))
-    if is_named(model.preimage, "ridge") or (
-        is_named(model.preimage, "auto") and model.fit_inverse_transform
-    ):
+    if _takes_ridge(model):
         rows = predict_rows(projector.kernel, X, model.X_transformed_fit_, model.dual_coef_)
         return rows, expansion.squared_distances(coordinates, rows)
     method = choose_method(model.preimage, projector.kernel)

@@ -21,8 +21,10 @@ __all__ = ["Gradient"]
 
 #: First and longest step, in spreads of the basis; pairs of steps and gradients remembered.
 _FIRST, _LONGEST, _MEMORY = 0.1, 2.0, 8
-#: Share of the promised decrease that a step must bring; rounding of a distance of zero.
+#: Share of the promised decrease that a step must bring; roundings of a distance of zero and of a
+#: slope.
 _DECREASE, _BELOW = 1e-4, 1e-6
+_ROUNDINGS = 8
 
 
 @dataclass(frozen=True)
@@ -81,12 +83,16 @@ def _objective(kernel: DifferentiableKernel, points: Points) -> Evaluate:
     basis, weights = points.expansion.basis, points.moving_weights()
     # Only a kernel that is no inner product can get below zero distance, and there it has no end.
     lowest = points.floor - _BELOW * np.abs(points.floor)
+    # A slope that over the whole spread changes the height by no more than rounding is none.
+    rounding = _ROUNDINGS * np.finfo(basis.dtype).eps / points.expansion.spread
 
     def evaluate(Z: Floats, who: NDArray[np.intp]) -> tuple[Floats, Floats]:
         values, gradients = kernel.weighted_gradient(Z, basis, weights(who))
         own = 0 if points.constant else kernel.diagonal(Z)
         heights = own - 2 * values
+        slopes = kernel.diagonal_gradient(Z) - 2 * gradients
+        slopes[np.linalg.norm(slopes, axis=1) <= rounding * np.abs(heights)] = 0
         heights[heights < lowest[who]] = np.inf
-        return heights, kernel.diagonal_gradient(Z) - 2 * gradients
+        return heights, slopes
 
     return evaluate
