@@ -16,25 +16,20 @@ from ikpca.estimators.expanding import coordinates_of, expansion_of
 from ikpca.estimators.threads import n_threads
 from ikpca.estimators.training import is_named, is_precomputed
 from ikpca.gram import SERIAL, Workers
-from ikpca.kernels import Floats, Kernel, Rows
+from ikpca.kernels import Floats, Kernel
 from ikpca.preimages import Preimages, choose_method, masked_error, predict_rows
 
 __all__ = ["InverseMixin", "check_preimage"]
 
 
-def check_preimage(model: Any, kernel: Kernel | None, X: Rows) -> None:
-    """Refuse, before the fit, a method that kernel or rows cannot have."""
+def check_preimage(model: Any, kernel: Kernel | None) -> None:
+    """Refuse, before the fit, a method that the kernel does not have."""
     if is_named(model.preimage, "auto", "ridge"):
         return
     if kernel is None:
         raise InvalidInput(
             f"preimage={model.preimage!r}: a precomputed kernel has no pre-images, the rows are "
             "not known; pass rows and a kernel, or preimage='auto'."
-        )
-    if not isinstance(X, np.ndarray):
-        raise InvalidInput(
-            f"preimage={model.preimage!r}: pre-images need dense training rows in memory, and X is "
-            f"a {type(X).__name__}; pass X.toarray() or X[:], or preimage='auto'."
         )
     choose_method(model.preimage, kernel)
 

@@ -23,9 +23,8 @@ from ikpca.estimators.parameters import check_kernel_pca
 from ikpca.estimators.solving import Problem
 from ikpca.estimators.training import (
     chosen_kernel,
-    is_named,
     is_precomputed,
-    learns_ridge,
+    needs_dense_rows,
     training_rows,
 )
 from ikpca.kernels import Floats
@@ -347,7 +346,7 @@ class KernelPCA(
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         self.gamma_ = resolve_gamma(self.gamma, X, self.kernel, seed)
         kernel = chosen_kernel(self, X)
-        check_preimage(self, kernel, X)
+        check_preimage(self, kernel)
         return fit_components(self, self, Problem(kernel, X, seed, start))
 
     def _earlier_projections(self, X: Any) -> Floats | None:
@@ -364,7 +363,7 @@ class KernelPCA(
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not learns_ridge(self) and is_named(self.preimage, "auto")
+        tags.input_tags.sparse = not needs_dense_rows(self)
         tags.input_tags.pairwise = is_precomputed(self)
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
