@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 from ikpca import HebbianPCA, KernelPCA, vectorised
 from ikpca.errors import InvalidInput, RankWarning
 from ikpca.gains import constant, inverse_time, meta_descent
+from ikpca.preimages import FixedPoint
 
 SOLVERS = ["dense", "krylov", "kha", "kha/t", "kha/et", "kha-smd"]
 HEBBIAN = SOLVERS[2:]
@@ -177,7 +178,7 @@ BAD_ARGUMENTS = {
     "kernel_params": ([[1], "gamma"], "must be a dict or None"),
     "alpha": ([-1, np.nan, None, "1"], r"pass 1\.0"),
     "fit_inverse_transform": (["yes", 1, None], "choose one of True, False"),
-    "preimage": (["ols", None, 3, AN_ARRAY, KernelPCA], "'auto', 'fixed-point', 'gradient', "),
+    "preimage": (["ols", None, 3, AN_ARRAY, FixedPoint], "'auto', 'fixed-point', 'gradient', "),
     "eigen_solver": (["lobpcg", "KHA", None, 3], "'auto', 'dense', .*'kha', 'kha/t', 'kha/et'"),
     "tol": ([-1, np.nan, "0", None], "pass 0"),
     "max_iter": ([0, -1, 2.5, np.nan, "9"], "pass None"),

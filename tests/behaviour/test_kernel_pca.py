@@ -566,8 +566,9 @@ def test_refitting_forgets_the_first_fit(X):
     other = X[:50, :10]
     fitted.set_params(fit_inverse_transform=False).fit(other)
     assert same(fitted, model().fit(other))
-    with pytest.raises(NotFittedError):
-        fitted.inverse_transform(fitted.transform(other))
+    assert not hasattr(fitted, "dual_coef_")
+    with pytest.raises(NotFittedError, match=r"not learned .*: fit again"):
+        fitted.set_params(preimage="ridge").inverse_transform(fitted.transform(other))
 
 
 # --- callbacks and interrupts --------------------------------------------------------

@@ -13,6 +13,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::ikpca.errors.RankWarning")
 ESTIMATORS = [
     KernelPCA(),
     KernelPCA(2, kernel="rbf", fit_inverse_transform=True),
+    KernelPCA(2, kernel="rbf", preimage="mds"),
     KernelPCA(2, kernel="laplacian", gamma="median"),
     KernelPCA(2, kernel="precomputed"),
     *[KernelPCA(2, eigen_solver=solver, max_iter=5) for solver in ("kha", "kha/t", "kha/et")],

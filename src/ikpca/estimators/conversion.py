@@ -13,7 +13,7 @@ from ikpca.errors import InvalidInput, refuse
 from ikpca.estimators.attributes import fitted_attributes
 from ikpca.estimators.components import Components
 from ikpca.estimators.fitting import take_attributes
-from ikpca.estimators.training import chosen_kernel
+from ikpca.estimators.training import chosen_kernel, learns_ridge
 from ikpca.gram import Centring
 from ikpca.loop import Outcome
 
@@ -57,6 +57,8 @@ def to_sklearn(model: Any) -> Any:
     parameters = {name: getattr(model, name) for name in _SHARED_PARAMETERS}
     if isinstance(model.gamma, str):
         parameters["gamma"] = model.gamma_
+    # Learned under either name; scikit-learn knows one.
+    parameters["fit_inverse_transform"] = learns_ridge(model)
     twin = ScikitKernelPCA(**parameters)
     _copy_attributes(model, twin)
     twin.eigenvalues_ = model.eigenvalues_

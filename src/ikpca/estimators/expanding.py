@@ -30,7 +30,8 @@ def expansion_of(projector: Projector, kernel: Kernel) -> Expansion:
         products = np.vstack([uncentred, means[None, :]])
     return Expansion(
         kernel,
-        projector.X_fit,
+        # A plain view of a memory map: what is taken from it should not claim to lie on disk.
+        np.asarray(projector.X_fit),
         np.vstack([zero_sum, uniform]),
         products,
         gram.astype(A.dtype),

@@ -46,7 +46,7 @@ def fit_rows(model: Any, X: Any, start: Floats | None = None, view: View = as_it
     seed = int(check_random_state(model.random_state).randint(np.iinfo(np.int32).max))
     model.gamma_ = resolve_gamma(model.gamma, X, model.kernel, seed)
     kernel = chosen_kernel(model, X)
-    check_preimage(model, kernel, X)
+    check_preimage(model, kernel)
     return fit_components(model, model, Problem(kernel, X, seed, start, view))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ikpca.errors import InvalidInput
@@ -15,14 +16,14 @@ from ikpca.estimators.expanding import coordinates_of, expansion_of
 from ikpca.estimators.threads import n_threads
 from ikpca.estimators.training import is_named, is_precomputed
 from ikpca.gram import SERIAL, Workers
-from ikpca.kernels import Floats, Kernel, Rows
+from ikpca.kernels import Floats, Kernel
 from ikpca.preimages import Preimages, choose_method, masked_error, predict_rows
 
 __all__ = ["InverseMixin", "check_preimage"]
 
 
-def check_preimage(model: Any, kernel: Kernel | None, X: Rows) -> None:
-    """Refuse, before the fit, a method that kernel or rows cannot have."""
+def check_preimage(model: Any, kernel: Kernel | None) -> None:
+    """Refuse, before the fit, a method that the kernel does not have."""
     if is_named(model.preimage, "auto", "ridge"):
         return
     if kernel is None:
@@ -30,12 +31,12 @@ def check_preimage(model: Any, kernel: Kernel | None, X: Rows) -> None:
             f"preimage={model.preimage!r}: a precomputed kernel has no pre-images, the rows are "
             "not known; pass rows and a kernel, or preimage='auto'."
         )
-    if not isinstance(X, np.ndarray):
-        raise InvalidInput(
-            f"preimage={model.preimage!r}: pre-images need dense training rows in memory, and X is "
-            f"a {type(X).__name__}; pass X.toarray() or X[:], or preimage='auto'."
-        )
     choose_method(model.preimage, kernel)
+
+
+def _has_rows(model: Any) -> bool:
+    """Whether a score in input space is to be had; scikit-learn scores whatever has a score."""
+    return not is_precomputed(model)
 
 
 class InverseMixin:
@@ -65,7 +66,7 @@ class InverseMixin:
         """
         check_is_fitted(self)
         _check_invertible(self)
-        X = check_array(X, dtype=[np.float64, np.float32])
+        X = check_array(X, dtype=[np.float64, np.float32], ensure_min_features=0)
         n_components = len(self.eigenvalues_)
         if X.shape[1] != n_components:
             raise InvalidInput(
@@ -112,19 +113,24 @@ class InverseMixin:
             )
         return self._projector.residuals(self._validated_rows(X), self._projector.kernel)
 
+    @available_if(_has_rows)
     def score(self, X: Any, y: Any = None) -> float:
-        """Minus the mean squared error of features of X, reconstructed from the other features.
+        """Minus the mean squared error of the reconstruction in input space.
 
-        An eighth of the features at a time is hidden behind the training mean, so that no error
-        can be avoided by copying noise. It can be compared between kernels and numbers of
-        components, and a search such as ``GridSearchCV`` finds the best of them inside its range;
-        the explained share, and the plain error of ``reconstruct``, prefer the widest kernel.
+        Where the clean rows are known they are the truth: −mean ‖reconstruct(X) − y‖². Otherwise
+        features of X are reconstructed from the other features: an eighth of them at a time is
+        hidden, so that no error can be avoided by copying noise. Both can be compared between
+        kernels and numbers of components, and a search such as ``GridSearchCV`` finds the best of
+        them inside its range; the explained share, and the error of ``reconstruct(X)`` against X
+        itself, prefer the widest kernel.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
             Rows that were left out of the training; they may be noisy.
-        y : Ignored
+        y : array-like of shape (n_rows, n_features), optional
+            The same rows without noise. Anything of another shape, such as labels that a search
+            passes on, is ignored.
 
         Returns
         -------
@@ -134,6 +140,9 @@ class InverseMixin:
         _check_invertible(self)
         X = self._validated_rows(X)
         rows = X.toarray() if sparse.issparse(X) else X
+        if y is not None and np.shape(y) == rows.shape:
+            truth = check_array(y, dtype=[np.float64, np.float32])
+            return -float(np.mean(np.square(self.reconstruct(rows) - truth, dtype=np.float64)))
         return -masked_error(self.reconstruct, rows, self.X_fit_.mean(axis=0))
 
 
@@ -143,6 +152,8 @@ def _check_invertible(model: Any) -> None:
             "kernel='precomputed': there are no pre-images, as the rows are not known; pass rows "
             "and a kernel."
         )
+    if _takes_ridge(model) and not hasattr(model, "dual_coef_"):
+        raise NotFittedError("The ridge regression was not learned in the fit: fit again.")
     if sparse.issparse(model.X_fit_):
         raise NotFittedError(
             "The model was fitted on sparse rows, which have no pre-images here: fit it on "
@@ -155,15 +166,20 @@ def _check_invertible(model: Any) -> None:
         )
 
 
+def _takes_ridge(model: Any) -> bool:
+    """Whether projections go back by the ridge regression that the fit learned."""
+    if is_named(model.preimage, "ridge"):
+        return True
+    return is_named(model.preimage, "auto") and bool(model.fit_inverse_transform)
+
+
 def _inverted(model: Any, X: Floats) -> tuple[Floats, Floats]:
     """Rows for projections, and ‖PΦ(x) − Φ(z)‖²."""
     projector = model._projector
     expansion = expansion_of(projector, projector.kernel)
     scale = np.divide(1, model._scale, out=np.zeros_like(model._scale), where=model._scale > 0)
     coordinates = coordinates_of(projector, (X * scale).astype(projector.coefficients.dtype))
-    if is_named(model.preimage, "ridge") or (
-        is_named(model.preimage, "auto") and model.fit_inverse_transform
-    ):
+    if _takes_ridge(model):
         rows = predict_rows(projector.kernel, X, model.X_transformed_fit_, model.dual_coef_)
         return rows, expansion.squared_distances(coordinates, rows)
     method = choose_method(model.preimage, projector.kernel)

@@ -19,7 +19,7 @@ from ikpca.estimators.fitting import fit_components, fit_rows
 from ikpca.estimators.inverting import InverseMixin
 from ikpca.estimators.parameters import check_kernel_pca
 from ikpca.estimators.solving import Problem
-from ikpca.estimators.training import is_named, is_precomputed, learns_ridge
+from ikpca.estimators.training import is_precomputed, needs_dense_rows
 from ikpca.kernels import Floats
 
 __all__ = ["KernelPCA"]
@@ -353,7 +353,7 @@ class KernelPCA(
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not learns_ridge(self) and is_named(self.preimage, "auto")
+        tags.input_tags.sparse = not needs_dense_rows(self)
         tags.input_tags.pairwise = is_precomputed(self)
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

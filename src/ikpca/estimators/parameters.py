@@ -170,7 +170,7 @@ def _check_kernel_parameters(model: Any) -> None:
 
 
 def _check_preimage(preimage: Any) -> None:
-    if not isinstance(preimage, str) and isinstance(preimage, PreimageMethod):
+    if isinstance(preimage, PreimageMethod) and not isinstance(preimage, type):
         return
     if not isinstance(preimage, str) or preimage not in METHOD_NAMES:
         raise refuse("preimage", preimage, "is no pre-image method",

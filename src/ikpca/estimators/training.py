@@ -19,6 +19,7 @@ __all__ = [
     "is_named",
     "is_precomputed",
     "learns_ridge",
+    "needs_dense_rows",
     "training_rows",
 ]
 
@@ -40,6 +41,11 @@ def learns_ridge(model: Any) -> bool:
     return bool(model.fit_inverse_transform or is_named(model.preimage, "ridge"))
 
 
+def needs_dense_rows(model: Any) -> bool:
+    """Whether a way back to input space was asked for, where rows are dense and in memory."""
+    return learns_ridge(model) or not is_named(model.preimage, "auto")
+
+
 def training_rows(model: Any, X: Any) -> Any:
     """X as float32 or float64, dense or CSR, at least two rows, square if precomputed."""
     if learns_ridge(model) and is_precomputed(model):
@@ -57,8 +63,7 @@ def training_rows(model: Any, X: Any) -> Any:
     X = validate_data(
         model,
         X,
-        # The inverse is learned in input space, where sparse rows would become dense.
-        accept_sparse=False if learns_ridge(model) else "csr",
+        accept_sparse=False if needs_dense_rows(model) else "csr",
         dtype=list(_DTYPES),
         # A memory map is never copied whole.
         copy=model.copy_X and not isinstance(X, np.memmap),
@@ -79,9 +84,9 @@ def is_lazy(X: Any) -> bool:
 
 def _lazy_rows(model: Any, X: Any) -> LazyRows:
     """The checks of ``validate_data``, a tile of rows at a time."""
-    if is_precomputed(model) or learns_ridge(model) or model.gamma == "scale":
+    if is_precomputed(model) or needs_dense_rows(model) or model.gamma == "scale":
         raise InvalidInput(
-            f"X is a {type(X).__name__}, which is read in tiles: a precomputed kernel, "
+            f"X is a {type(X).__name__}, which is read in tiles: a precomputed kernel, preimage, "
             "fit_inverse_transform and gamma='scale' need rows in memory; pass X[:]."
         )
     if len(X.shape) != 2 or np.dtype(X.dtype) not in _DTYPES:

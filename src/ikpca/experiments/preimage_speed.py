@@ -40,7 +40,7 @@ def together_and_apart(
     dtype: Any = np.float64,
     n_train: int = 5000,
     n_samples: int = 1000,
-    n_looped: int = 200,
+    n_looped: int = 100,
 ) -> Iterator[PreimageSpeed]:
     """Time ``inverse_transform`` of all projections, and of one at a time.
 

@@ -122,7 +122,10 @@ _KERNEL_GRID = _grid(gamma=_GAMMAS, n_components=_RANKS)
 #: Each with the settings that it may choose from.
 DENOISERS: dict[str, tuple[Denoise, list[Settings]]] = {
     "linear PCA": (_linear, _grid(n_components=(4, 8, 12, 16, 24, 32, 48))),
-    "scikit-learn's inverse, alpha=1": (_scikit_learn, _KERNEL_GRID),
+    "scikit-learn's inverse, alpha=1": (
+        _scikit_learn,
+        _grid(gamma=_GAMMAS, n_components=_RANKS[:-1]),
+    ),
     "kernel ridge": (
         _ridge,
         _grid(gamma=(0.01, 0.02, 0.05), n_components=(16, 32, 64), alpha=(0.01, 0.1)),

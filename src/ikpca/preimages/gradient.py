@@ -21,8 +21,10 @@ __all__ = ["Gradient"]
 
 #: First and longest step, in spreads of the basis; pairs of steps and gradients remembered.
 _FIRST, _LONGEST, _MEMORY = 0.1, 2.0, 8
-#: Share of the promised decrease that a step must bring; rounding of a distance of zero.
-_DECREASE, _BELOW = 1e-4, 1e-6
+#: Share of the promised decrease that a step must bring.
+_DECREASE = 1e-4
+#: How far rounding may take a distance below zero, and how many roundings a slope may carry.
+_BELOW, _ROUNDINGS = 1e-6, 8
 
 
 @dataclass(frozen=True)
@@ -80,13 +82,18 @@ def _objective(kernel: DifferentiableKernel, points: Points) -> Evaluate:
     """The height, and its gradient."""
     basis, weights = points.expansion.basis, points.moving_weights()
     # Only a kernel that is no inner product can get below zero distance, and there it has no end.
-    lowest = points.floor - _BELOW * np.abs(points.floor)
+    eps = float(np.finfo(basis.dtype).eps)
+    lowest = points.floor - max(_BELOW, eps**0.5) * np.abs(points.floor)
+    # A slope that over the whole spread changes the height by no more than rounding is none.
+    rounding = _ROUNDINGS * eps / points.expansion.spread
 
     def evaluate(Z: Floats, who: NDArray[np.intp]) -> tuple[Floats, Floats]:
         values, gradients = kernel.weighted_gradient(Z, basis, weights(who))
         own = 0 if points.constant else kernel.diagonal(Z)
         heights = own - 2 * values
+        slopes = kernel.diagonal_gradient(Z) - 2 * gradients
+        slopes[np.linalg.norm(slopes, axis=1) <= rounding * np.abs(heights)] = 0
         heights[heights < lowest[who]] = np.inf
-        return heights, kernel.diagonal_gradient(Z) - 2 * gradients
+        return heights, slopes
 
     return evaluate

@@ -17,11 +17,13 @@ _PARTS = 8
 def masked_error(reconstruct: Callable[[Floats], Floats], X: Floats, means: Floats) -> float:
     """Mean squared error of features that the reconstruction did not see.
 
-    Each eighth of the features in turn is replaced by its training mean and compared with what the
-    reconstruction puts there. Noise that is independent between features cannot be foreseen from
-    the others; it adds the same to the error of every model, and so the least error belongs to the
-    model that knows most of what is beneath the noise (Batson, Royer 2019). Reconstructing a row
-    that was seen whole proves nothing: the model that copies it, noise and all, would win.
+    Each eighth of the features in turn is hidden. Its training mean stands in for it, then what a
+    first reconstruction puts there; what the second puts there is compared with the truth.
+
+    Noise that is independent between features cannot be foreseen from the others; it adds the same
+    to the error of every model, and so the least error belongs to the model that knows most of
+    what is beneath the noise (Batson, Royer 2019). Reconstructing a row that was seen whole proves
+    nothing: the model that copies it, noise and all, would win.
 
     Parameters
     ----------
@@ -29,7 +31,7 @@ def masked_error(reconstruct: Callable[[Floats], Floats], X: Floats, means: Floa
         Takes and returns rows of shape (n, N).
     X : ndarray of shape (n, N)
     means : ndarray of shape (N,)
-        What stands in for hidden features.
+        What stands in for hidden features at first.
     """
     parts = np.random.default_rng(0).permutation(X.shape[1]) % _PARTS
     total = 0.0
@@ -37,6 +39,7 @@ def masked_error(reconstruct: Callable[[Floats], Floats], X: Floats, means: Floa
         hidden = parts == part
         seen = X.copy()
         seen[:, hidden] = means[hidden]
+        seen[:, hidden] = reconstruct(seen)[:, hidden]
         error = reconstruct(seen)[:, hidden] - X[:, hidden]
         total += float(np.sum(np.square(error, dtype=np.float64)))
     return total / X.size

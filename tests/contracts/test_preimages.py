@@ -1,0 +1,303 @@
+"""The exam of every pre-image method, for every kernel that it serves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import ikpca.preimages.expansion
+from ikpca.errors import InvalidInput
+from ikpca.gram import cross_gram
+from ikpca.kernels import Gaussian, Linear, Vectorised
+from ikpca.preimages import (
+    METHOD_NAMES,
+    Expansion,
+    FixedPoint,
+    Gradient,
+    Mds,
+    NeighbourMean,
+    PreimageMethod,
+    choose_method,
+)
+from tests.conftest import KERNELS
+
+ALL_KERNELS = {**KERNELS, "vectorised": Vectorised(lambda X, Y: np.exp(-0.1 * np.abs(X @ Y.T)))}
+METHODS = {
+    "fixed point": FixedPoint(),
+    "fixed point of the papers": FixedPoint(memory=0),
+    "gradient": Gradient(),
+    "mds": Mds(),
+    "neighbours": NeighbourMean(),
+}
+PAIRS = [
+    (method, kernel)
+    for method in METHODS
+    for kernel in ALL_KERNELS
+    if METHODS[method].serves(ALL_KERNELS[kernel])
+]
+
+
+def served(pairs):
+    return pytest.mark.parametrize(
+        ("method", "kernel"),
+        [
+            pytest.param(METHODS[method], ALL_KERNELS[kernel], id=f"{method}-{kernel}")
+            for method, kernel in pairs
+        ],
+    )
+
+
+every_pair = served(PAIRS)
+#: A mean of rows makes no promise of being near.
+every_search = served([pair for pair in PAIRS if pair[0] != "neighbours"])
+#: The type of a user's kernel is that of the function.
+every_typed_pair = served([pair for pair in PAIRS if pair[1] != "vectorised"])
+
+
+def problem(kernel, dtype=np.float64):
+    """Three vectors on forty rows, weights of both signs, and twelve points in their span."""
+    rng = np.random.default_rng(3)
+    basis = rng.normal(size=(40, 4)) + 1
+    coefficients = rng.dirichlet(np.full(40, 0.2), size=3) + 0.02 * rng.normal(size=(3, 40))
+    coordinates = rng.dirichlet(np.ones(3), size=12)
+    expansion = Expansion(kernel, basis.astype(dtype), coefficients.astype(dtype))
+    return expansion, coordinates.astype(dtype), (basis[:12] + 0.3).astype(dtype)
+
+
+def explicit_distances(expansion, coordinates, Z):
+    """‖P − Φ(z)‖² with all inner products written out."""
+    G = coordinates @ expansion.coefficients
+    K = cross_gram(expansion.kernel, expansion.basis, expansion.basis)
+    across = cross_gram(expansion.kernel, Z, expansion.basis)
+    return (
+        np.einsum("ij,jk,ik->i", G, K, G)
+        - 2 * np.einsum("ij,ij->i", G, across)
+        + expansion.kernel.diagonal(Z)
+    )
+
+
+def best_rows(expansion, coordinates):
+    """The smallest distance to the image of a basis row."""
+    trials = [
+        explicit_distances(expansion, coordinates, np.repeat(row[None], len(coordinates), axis=0))
+        for row in expansion.basis
+    ]
+    return np.min(trials, axis=0)
+
+
+def test_the_methods_answer_to_the_port():
+    assert all(isinstance(method, PreimageMethod) for method in METHODS.values())
+    assert not isinstance(Gaussian(), PreimageMethod)
+
+
+@pytest.mark.parametrize("with_starts", [False, True], ids=["no starts", "starts"])
+@every_pair
+def test_distances_are_those_of_the_rows_returned(method, kernel, with_starts):
+    expansion, coordinates, starts = problem(kernel)
+    found = method.find(expansion, coordinates, starts if with_starts else None)
+    assert found.rows.shape == starts.shape
+    expected = np.maximum(explicit_distances(expansion, coordinates, found.rows), 0)
+    scale = np.abs(kernel.diagonal(expansion.basis)).max()
+    np.testing.assert_allclose(found.squared_distances, expected, atol=1e-10 * scale)
+
+
+@pytest.mark.parametrize("with_starts", [False, True], ids=["no starts", "starts"])
+@every_search
+def test_no_worse_than_the_best_row(method, kernel, with_starts):
+    expansion, coordinates, starts = problem(kernel)
+    found = method.find(expansion, coordinates, starts if with_starts else None)
+    limits = np.maximum(best_rows(expansion, coordinates), 0)
+    assert (found.squared_distances <= limits + 1e-10 * (1 + np.abs(limits))).all()
+
+
+@every_pair
+def test_together_is_one_by_one(method, kernel, monkeypatch):
+    """Neither the other samples nor the strips that they share have a say."""
+    expansion, coordinates, starts = problem(kernel)
+    together = method.find(expansion, coordinates, starts)
+    monkeypatch.setattr(ikpca.preimages.expansion, "_STRIP_ENTRIES", 200)
+    in_strips = method.find(expansion, coordinates, starts)
+    apart = [
+        method.find(expansion, coordinates[i : i + 1], starts[i : i + 1])
+        for i in range(len(coordinates))
+    ]
+    np.testing.assert_allclose(in_strips.rows, together.rows, atol=1e-6)
+    np.testing.assert_allclose(np.vstack([one.rows for one in apart]), together.rows, atol=1e-6)
+
+
+@every_typed_pair
+def test_single_precision_stays_single(method, kernel):
+    single = method.find(*problem(kernel, np.float32)[:2])
+    double = method.find(*problem(kernel)[:2])
+    assert single.rows.dtype == single.squared_distances.dtype == np.float32
+    scale = np.abs(kernel.diagonal(problem(kernel)[0].basis)).max()
+    np.testing.assert_allclose(
+        single.squared_distances, double.squared_distances, atol=2e-4 * scale
+    )
+
+
+@every_pair
+def test_nothing_given_is_written_to(method, kernel):
+    expansion, coordinates, starts = problem(kernel)
+    for array in (expansion.basis, expansion.coefficients, coordinates, starts):
+        array.flags.writeable = False
+    method.find(expansion, coordinates, starts)
+
+
+@every_pair
+def test_hopeless_points_get_finite_rows(method, kernel):
+    """Zero, the negative of an image, and points far longer than any image."""
+    expansion, _, starts = problem(kernel)
+    hopeless = Expansion(kernel, expansion.basis, np.eye(40)[:1])
+    coordinates = np.array([[0.0], [-1.0], [1e3], [-1e3]])
+    for given in (None, starts[:4], starts[:4] + 1e3):
+        found = method.find(hopeless, coordinates, given)
+        assert np.isfinite(found.rows).all()
+        assert np.isfinite(found.squared_distances).all()
+
+
+@every_pair
+def test_equal_rows(method, kernel):
+    expansion = Expansion(kernel, np.full((5, 3), 2.0), np.full((1, 5), 0.2))
+    np.testing.assert_allclose(method.find(expansion, np.eye(1)).rows, [[2.0] * 3], atol=1e-6)
+
+
+@every_pair
+def test_what_is_known_of_the_vectors_saves_finding_it_out(method, kernel):
+    expansion, coordinates, _ = problem(kernel)
+    told = Expansion(
+        kernel, expansion.basis, expansion.coefficients, expansion.products, expansion.gram
+    )
+    expected = method.find(expansion, coordinates)
+    assert np.array_equal(method.find(told, coordinates).rows, expected.rows)
+
+
+@pytest.mark.parametrize(
+    ("method", "kernel"), [(FixedPoint(), "rbf"), (FixedPoint(memory=0), "rbf"),
+                           (FixedPoint(), "laplacian"), *[(Gradient(), name) for name in KERNELS]]
+)  # fmt: skip
+def test_the_distance_never_grows_with_the_iterations(method, kernel):
+    expansion, coordinates, _ = problem(KERNELS[kernel])
+    distances = []
+    for number in range(1, 25):
+        limited = replace(method, max_iter=number)
+        distances.append(limited.find(expansion, coordinates).squared_distances)
+    scale = np.abs(expansion.diagonal).max()
+    assert (np.diff(distances, axis=0) <= 1e-13 * scale).all()
+    assert (distances[-1] < distances[0]).any()
+
+
+def test_samples_at_rest_leave_the_others_to_go_on():
+    """An evaluation costs as much as there are samples in it."""
+    rows_asked = []
+
+    class Watched(Gaussian):
+        def weighted_centre(self, Z, X, weights):
+            rows_asked.append(len(Z))
+            return super().weighted_centre(Z, X, weights)
+
+    expansion, coordinates, _ = problem(Watched(0.5))
+    found = FixedPoint(tol=1e-10).find(expansion, coordinates)
+    assert found.converged.all()
+    assert found.iterations.min() < found.iterations.max()
+    assert rows_asked == sorted(rows_asked, reverse=True)
+    assert sum(rows_asked) == len(coordinates) + found.iterations.sum()
+
+
+def test_acceleration_leads_to_the_same_fixed_points_sooner():
+    expansion, coordinates, _ = problem(Gaussian(0.5))
+    plain = FixedPoint(1000, 1e-9, memory=0).find(expansion, coordinates)
+    fast = FixedPoint(1000, 1e-9).find(expansion, coordinates)
+    np.testing.assert_allclose(fast.rows, plain.rows, atol=1e-6)
+    assert fast.iterations.sum() < plain.iterations.sum() / 2
+
+
+def test_the_papers_iteration_is_the_papers_formula():
+    """Mika 1999, eq. 10, one step from the nearest row, with positive weights."""
+    expansion, _, _ = problem(Gaussian(0.5))
+    G = np.abs(expansion.coefficients)
+    positive = Expansion(Gaussian(0.5), expansion.basis, G)
+    starts = expansion.basis[positive.nearest_rows(np.eye(3), 1)[:, 0]]
+    K = cross_gram(Gaussian(0.5), starts, expansion.basis)
+    expected = (G * K) @ expansion.basis / (G * K).sum(axis=1, keepdims=True)
+    found = FixedPoint(max_iter=1, memory=0).find(positive, np.eye(3))
+    np.testing.assert_allclose(found.rows, expected, atol=1e-12)
+
+
+def test_a_start_where_the_denominator_vanishes_is_left():
+    expansion, coordinates, starts = problem(Gaussian(1.0))
+    afar = FixedPoint().find(expansion, coordinates, starts + 1e3)
+    np.testing.assert_allclose(afar.rows, FixedPoint().find(expansion, coordinates).rows)
+
+
+def test_the_mean_of_neighbours_is_that_of_the_nearest_images():
+    expansion, coordinates, _ = problem(Gaussian(0.1))
+    G = coordinates @ expansion.coefficients
+    values = G @ cross_gram(Gaussian(0.1), expansion.basis, expansion.basis)
+    expected = [expansion.basis[np.argsort(-row)[:5]].mean(axis=0) for row in values]
+    np.testing.assert_allclose(NeighbourMean(5).find(expansion, coordinates).rows, expected)
+
+
+# --- who serves whom -----------------------------------------------------------------
+
+CHOICES = {
+    "linear": (Gradient, {"gradient", "mds", "neighbours"}),
+    "poly": (Gradient, {"gradient", "mds", "neighbours"}),
+    "sigmoid": (Gradient, {"gradient", "neighbours"}),
+    "cosine": (Gradient, {"gradient", "neighbours"}),
+    "rbf": (FixedPoint, {"fixed-point", "gradient", "mds", "neighbours"}),
+    "laplacian": (FixedPoint, {"fixed-point", "gradient", "neighbours"}),
+    "vectorised": (NeighbourMean, {"neighbours"}),
+}
+NAMES = set(METHOD_NAMES) - {"auto", "ridge"}
+
+
+@pytest.mark.parametrize("name", ALL_KERNELS)
+def test_automatic_choice(name):
+    assert type(choose_method("auto", ALL_KERNELS[name])) is CHOICES[name][0]
+
+
+@pytest.mark.parametrize("name", ALL_KERNELS)
+def test_a_kernel_without_the_method_is_told_those_that_it_has(name):
+    kernel, has = ALL_KERNELS[name], CHOICES[name][1]
+    for method in has:
+        assert choose_method(method, kernel).serves(kernel)
+    for method in NAMES - has:
+        with pytest.raises(InvalidInput, match=f"preimage='{method}': does not serve") as raised:
+            choose_method(method, kernel)
+        offered = str(raised.value).split("choose one of ")[1]
+        assert {each.strip("'.") for each in offered.split(", ")} == {*has, "ridge"}
+
+
+@pytest.mark.parametrize(
+    ("method", "kernel"),
+    [
+        (FixedPoint(), Linear()),
+        (Mds(), KERNELS["sigmoid"]),
+        (Gradient(), ALL_KERNELS["vectorised"]),
+    ],
+)
+def test_methods_themselves_refuse_too(method, kernel):
+    with pytest.raises(InvalidInput, match=r"choose .*NeighbourMean"):
+        method.find(*problem(kernel)[:2])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: FixedPoint(max_iter=0), "max_iter=0: must be an integer of at least 1; pass 5"),
+        (lambda: FixedPoint(tol=-1), "tol=-1: must be a number that is not negative; pass"),
+        (lambda: FixedPoint(tol=np.nan), "tol=nan"),
+        (lambda: FixedPoint(memory=-1), "memory=-1: must be an integer of at least 0"),
+        (lambda: Gradient(max_iter=2.5), r"max_iter=2\.5"),
+        (lambda: Gradient(tol="small"), "tol='small'"),
+        (lambda: Mds(0), "n_neighbours=0: must be an integer of at least 1"),
+        (lambda: Mds(True), "n_neighbours=True"),
+        (lambda: NeighbourMean(None), "n_neighbours=None"),
+    ],
+)
+def test_bad_settings(make, message):
+    with pytest.raises(InvalidInput, match=message):
+        make()
