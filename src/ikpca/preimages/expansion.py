@@ -88,7 +88,8 @@ class Expansion:
 
     def nearest_rows(self, coordinates: Floats, number: int) -> NDArray[np.intp]:
         """Indices of the basis rows whose images are nearest to each point, nearest first."""
-        distances = self.diagonal - 2 * (coordinates @ self.products)
+        distances = coordinates @ (-2 * self.products)
+        distances += self.diagonal
         if number == 1:
             return distances.argmin(axis=1)[:, None]
         near = np.argpartition(distances, number - 1, axis=1)[:, :number]
