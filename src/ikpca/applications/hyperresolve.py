@@ -18,7 +18,13 @@ from ikpca.applications.greys import (
     is_one_image,
 )
 from ikpca.applications.patches import PatchGrid
-from ikpca.applications.resolution import ENLARGEMENTS, box_mean, check_factor, enlarge
+from ikpca.applications.resolution import (
+    ENLARGEMENTS,
+    box_mean,
+    check_factor,
+    enlarge,
+    make_consistent,
+)
 from ikpca.applications.widths import choose_gamma, hold_out
 from ikpca.errors import InvalidInput, refuse
 from ikpca.estimators import KernelPCA
@@ -36,7 +42,7 @@ class Hyperresolution(BaseEstimator):
 
     ``fit`` learns Gaussian kernel components of patches of high-resolution images. ``transform``
     blows an image of low resolution up, projects each window on the components, and puts the
-    pre-images together. Pixels are computed with in single precision.
+    pre-images together.
 
     Parameters
     ----------
@@ -58,7 +64,8 @@ class Hyperresolution(BaseEstimator):
     enlargement : {"nearest", "bilinear", "bicubic"}, default="nearest"
         What windows are before the projection. The paper has squares of equal pixels.
     consistent : bool, default=False
-        Whether to add what the result lacks to be exactly the given image when shrunk again.
+        Whether to add what the result lacks to be exactly the given image when shrunk again, see
+        :func:`ikpca.applications.make_consistent`. Right where pixels are means of squares.
     eigen_solver, tol, max_memory, preimage : as in :class:`ikpca.KernelPCA`
         Here ``tol`` is 1e-3 by default: no pixel shows more.
     random_state : int, RandomState or None, default=None
@@ -231,7 +238,10 @@ class Hyperresolution(BaseEstimator):
         """The windows of a large image."""
         if self.patch is None:
             return PatchGrid(shape, (shape[0], shape[1]))
-        size = PatchGrid(shape, self.patch).size
+        try:
+            size = PatchGrid(shape, self.patch).size
+        except InvalidInput as refused:
+            raise InvalidInput(str(refused).replace("size", "patch", 1)) from None
         half = (max(1, size[0] // 2), max(1, size[1] // 2))
         return PatchGrid(shape, size, half if is_auto(self.stride) else self.stride)
 
@@ -253,7 +263,7 @@ class Hyperresolution(BaseEstimator):
         return gamma
 
     def _patches(self, greys: list[Grey], number: int, rng: np.random.RandomState) -> Floats:
-        patches = draw_patches(greys, self.patch_shape_, number, rng).astype(np.float32)
+        patches = draw_patches(greys, self.patch_shape_, number, rng)
         if (patches == patches[0]).all():
             raise InvalidInput(
                 f"all {len(patches)} patches are equal: there is nothing to learn from them; pass "
@@ -280,12 +290,9 @@ class Hyperresolution(BaseEstimator):
         large = [enlarge(image, self.factor, self.enlargement) for image in low]
         grids = [self._grid(image.shape) for image in large]
         windows = [grid.extract(image) for grid, image in zip(grids, large, strict=True)]
-        found = model.reconstruct(np.vstack(windows).astype(np.float32)).astype(np.float64)
+        found = model.reconstruct(np.vstack(windows))
         parts = np.split(found, np.cumsum([grid.n_patches for grid in grids])[:-1])
         sharp = [grid.assemble(part) for grid, part in zip(grids, parts, strict=True)]
         if not self.consistent:
             return sharp
-        return [self._consistent(image, seen) for image, seen in zip(sharp, low, strict=True)]
-
-    def _consistent(self, sharp: Grey, low: Grey) -> Grey:
-        return sharp + enlarge(low - box_mean(sharp, self.factor), self.factor)
+        return [make_consistent(image, seen) for image, seen in zip(sharp, low, strict=True)]

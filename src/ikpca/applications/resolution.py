@@ -12,7 +12,7 @@ from scipy import ndimage
 from ikpca.applications.patches import image_array
 from ikpca.errors import InvalidInput, refuse
 
-__all__ = ["ENLARGEMENTS", "Enlargement", "box_mean", "check_factor", "enlarge"]
+__all__ = ["ENLARGEMENTS", "Enlargement", "box_mean", "check_factor", "enlarge", "make_consistent"]
 
 #: How pixels are filled in before anything has been learned.
 Enlargement = Literal["nearest", "bilinear", "bicubic"]
@@ -82,6 +82,35 @@ def enlarge(image: ArrayLike, factor: int, method: Enlargement = "nearest") -> N
         raise refuse("method", method, "is unknown", f"choose one of {', '.join(ENLARGEMENTS)}")
     zooms = (factor, factor, *(1 for _ in array.shape[2:]))
     return ndimage.zoom(array, zooms, order=_ORDERS[method], mode="nearest", grid_mode=True)
+
+
+def make_consistent(large: ArrayLike, low: ArrayLike) -> NDArray[np.float64]:
+    """Add to an enlarged image what it lacks to be the given one when shrunk again.
+
+    Parameters
+    ----------
+    large : array-like of shape (factor · height, factor · width[, channels])
+    low : array-like of shape (height, width[, channels])
+
+    Returns
+    -------
+    ndarray of the shape of ``large``
+        The nearest image whose ``box_mean`` is ``low``.
+
+    Examples
+    --------
+    >>> from ikpca.applications import box_mean, make_consistent
+    >>> box_mean(make_consistent([[0, 1], [2, 3]], [[7]]), 2)
+    array([[7.]])
+    """
+    image, seen = image_array(large).astype(np.float64), image_array(low)
+    factor = image.shape[0] // seen.shape[0]
+    if image.shape != (factor * seen.shape[0], factor * seen.shape[1], *seen.shape[2:]):
+        raise InvalidInput(
+            f"large has shape {image.shape} and low {seen.shape}: one must be a multiple of the "
+            "other, the same in both directions; pass an image and its enlargement."
+        )
+    return image + enlarge(seen - box_mean(image, factor), factor)
 
 
 def check_factor(factor: object) -> None:
