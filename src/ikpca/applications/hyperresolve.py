@@ -34,7 +34,7 @@ from ikpca.kernels import Floats
 __all__ = ["Hyperresolution"]
 
 #: Patches that the search for a width learns from: a choice needs fewer than a result.
-_SEARCH_PATCHES = 2000
+_SEARCH_PATCHES = 1200
 
 
 class Hyperresolution(BaseEstimator):
