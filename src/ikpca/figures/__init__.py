@@ -4,5 +4,6 @@ from ikpca.figures.animation import motion_gif
 from ikpca.figures.convergence import convergence
 from ikpca.figures.images import png
 from ikpca.figures.motion import stick_figures
+from ikpca.figures.pictures import picture_grid
 
-__all__ = ["convergence", "motion_gif", "png", "stick_figures"]
+__all__ = ["convergence", "motion_gif", "picture_grid", "png", "stick_figures"]

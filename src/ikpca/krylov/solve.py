@@ -162,8 +162,9 @@ class _KrylovPass:
         block = _orthonormal(latest, Q)[:, :width]
         seconds = time.perf_counter() - begun
         record = self._record(state.passes + 1, seconds, _change(before, self._found))
-        exhausted = Outcome.CONVERGED if block.shape[1] == 0 else None
-        return KrylovState(known, block, state.passes + 1), record, exhausted
+        # Nothing to add: all of the rank is known, or the rest drowns in rounding.
+        ended = Outcome.PRECISE if block.shape[1] == 0 else None
+        return KrylovState(known, block, state.passes + 1), record, ended
 
     def _restart(self, Q: Floats, Z: Floats, T: Floats) -> int:
         """Keep the best Ritz vectors and their products; nothing is multiplied again."""

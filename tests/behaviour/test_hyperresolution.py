@@ -1,0 +1,195 @@
+"""The enlarger as an estimator: parameters, copies, and input it refuses."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from ikpca.applications import Hyperresolution, box_mean
+from ikpca.errors import InvalidInput
+
+
+def waves(shape=(32, 40)):
+    """Two images with slopes in all directions."""
+    rows, columns = np.indices(shape)
+    return [np.sin(rows / 5) * np.cos(columns / 7), np.cos(rows / 4 + columns / 6)]
+
+
+def model(**parameters):
+    settings = {"factor": 2, "patch": 6, "n_components": 10, "gamma": 0.1, "n_patches": 400}
+    return Hyperresolution(**settings | {"random_state": 0} | parameters)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return model().fit(waves())
+
+
+def test_copies_and_pickles(fitted):
+    low = box_mean(waves()[0], 2)
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.transform(low), fitted.transform(low))
+    fresh = clone(fitted)
+    assert fresh.get_params() == fitted.get_params()
+    with pytest.raises(NotFittedError):
+        fresh.transform(low)
+    np.testing.assert_array_equal(fresh.fit(waves()).transform(low), fitted.transform(low))
+
+
+def test_arguments_are_not_written_to(fitted):
+    images, low = waves(), box_mean(waves()[0], 2)
+    for image in (*images, low):
+        image.flags.writeable = False
+    model(gamma="auto").fit(images).transform(low)
+    np.testing.assert_array_equal(images[0], waves()[0])
+
+
+def test_a_list_and_a_stack_are_image_by_image(fitted):
+    low = [box_mean(image, 2) for image in waves()]
+    for many in (low, tuple(low), np.array(low)):
+        found = fitted.transform(many)
+        assert len(found) == 2
+        for one, image in zip(found, low, strict=True):
+            np.testing.assert_allclose(one, fitted.transform(image), atol=1e-9)
+    np.testing.assert_array_equal(fitted.transform(low[0].tolist()), fitted.transform(low[0]))
+
+
+def test_sizes_may_differ_and_need_no_divisor(fitted):
+    odd = [waves((17, 23))[0], waves((9, 41))[1]]
+    learned = model(gamma="auto").fit(odd)
+    assert learned.transform(np.zeros((5, 11))).shape == (10, 22)
+
+
+def test_integers_are_read_as_numbers():
+    images = [np.rint(100 + 90 * image).astype(np.uint8) for image in waves()]
+    bytes_, floats = (
+        model(gamma="auto").fit(kind).transform(box_mean(images[0], 2))
+        for kind in (images, [image.astype(float) for image in images])
+    )
+    np.testing.assert_array_equal(bytes_, floats)
+
+
+def test_the_search_is_told_and_its_best_is_taken():
+    found = model(gamma="auto").fit(waves())
+    assert len(found.gamma_search_) == 7
+    assert found.gamma_ == min(found.gamma_search_, key=lambda pair: pair[1])[0]
+    assert model().fit(waves()).gamma_search_ == []
+
+
+@pytest.mark.parametrize("level", [0.0, 0.3])
+def test_a_constant_image_stays_nearly_constant(level):
+    images = [*waves(), np.zeros((20, 20)), np.full((20, 20), 0.3)]
+    found = model(n_components=30, gamma="auto").fit(images).transform(np.full((9, 9), level))
+    assert np.abs(found - level).max() < 0.1
+
+
+def test_a_consistent_result_shrinks_to_what_was_given(fitted):
+    low = box_mean(waves()[0], 2)
+    plain = model(consistent=False).fit(waves()).transform(low)
+    exact = model(consistent=True).fit(waves()).transform(low)
+    assert np.abs(box_mean(plain, 2) - low).max() > 1e-4
+    np.testing.assert_allclose(box_mean(exact, 2), low, atol=1e-12)
+
+
+def test_whole_images_are_single_windows():
+    rng = np.random.default_rng(0)
+    prototypes = np.kron(rng.uniform(size=(3, 2, 2)), np.ones((3, 3)))
+    faces = rng.dirichlet(np.ones(3), 60) @ prototypes.reshape(3, -1)
+    found = model(patch=None, factor=3, n_components=4, gamma="auto").fit(faces.reshape(-1, 6, 6))
+    assert found.patch_shape_ == (6, 6)
+    assert found.n_patches_ == 60
+    restored = found.transform(box_mean(faces[0].reshape(6, 6), 3))
+    np.testing.assert_allclose(restored, faces[0].reshape(6, 6), atol=0.02)
+
+
+NAN = np.where(np.eye(20) > 0, np.nan, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("images", "said"),
+    [
+        (np.zeros((20, 20)), r"images are \(20, 20\): a list of grey images"),
+        ([], "images are empty"),
+        (np.zeros((0, 20, 20)), "images are empty"),
+        (7, "images are int"),
+        ("images", "images are str"),
+        ([np.zeros((20, 20)), np.zeros((20, 20, 3))], r"images\[1\] has shape .* must be grey"),
+        ([np.zeros((20, 20), dtype=complex)], r"images\[0\] is of type complex128"),
+        ([np.full((20, 20), "a")], r"images\[0\] is of type <U1"),
+        ([NAN], r"images\[0\] holds NaN"),
+        ([np.full((20, 20), np.inf)], r"images\[0\] holds NaN or infinite"),
+        ([np.zeros((20, 20)), np.zeros((5, 20))], "larger than the image of 5×20"),
+        ([np.zeros((20, 20))], "patches are equal: there is nothing to learn"),
+        ([np.arange(42.0).reshape(6, 7)], "n_components=10: there are only 2 patches"),
+    ],
+)
+def test_training_images_that_are_refused(images, said):
+    with pytest.raises(InvalidInput, match=said):
+        model().fit(images)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"factor": 0}, "factor=0"),
+        ({"factor": 2.5}, "factor=2.5"),
+        ({"patch": 0}, "patch=0: must be a positive integer"),
+        ({"patch": (6, 6, 6)}, r"patch=\(6, 6, 6\)"),
+        ({"patch": "large"}, "patch='large'"),
+        ({"patch": 50}, "patch=50: is larger than the image of 32×40"),
+        ({"stride": 7}, "stride=7: .*leave pixels out"),
+        ({"stride": "half"}, "stride='half'"),
+        ({"patch": None, "stride": 3}, "stride=3: whole images have no windows"),
+        ({"n_components": 0}, "n_components=0"),
+        ({"n_components": 0.5}, "n_components=0.5"),
+        ({"n_components": 50, "n_patches": 50}, "n_components=50: there are only 50 patches"),
+        ({"n_patches": -1}, "n_patches=-1"),
+        ({"gamma": 0}, "gamma=0: must be 'auto' or a positive number"),
+        ({"gamma": "scale"}, "gamma='scale'"),
+        ({"gamma": np.nan}, "gamma=nan"),
+        ({"enlargement": "cubic"}, "enlargement='cubic'"),
+        ({"consistent": "yes"}, "consistent='yes'"),
+        ({"eigen_solver": "magic"}, "eigen_solver='magic'"),
+        ({"tol": -1}, "tol=-1"),
+        ({"max_memory": "lots"}, "max_memory='lots'"),
+        ({"preimage": "mirror"}, "preimage='mirror'"),
+        ({"patch": None, "factor": 3}, "factor=3 does not divide"),
+        ({"patch": (32, 40), "factor": 9, "n_components": 1, "gamma": "auto"}, "no image holds"),
+    ],
+)
+def test_parameters_that_are_refused(parameters, said):
+    with pytest.raises(InvalidInput, match=said):
+        model(**parameters).fit(waves())
+
+
+def test_whole_images_of_two_sizes_are_refused():
+    with pytest.raises(InvalidInput, match="unequal sizes"):
+        model(patch=None).fit([np.zeros((20, 20)), np.zeros((20, 22))])
+
+
+@pytest.mark.parametrize(
+    ("image", "said"),
+    [
+        (np.zeros(16), r"image has shape \(16,\)"),
+        (np.zeros((0, 4)), "hold pixels"),
+        (np.zeros((2, 9)), "image of 2×9 pixels: enlarged 2 times it does not hold a patch of 6×6"),
+        (NAN, "image holds NaN"),
+        ([[1, 2], [3]], "rows of unequal length"),
+        (None, "image is of type object"),
+        ([np.zeros((9, 9)), NAN], r"images\[1\] holds NaN"),
+    ],
+)
+def test_images_that_are_refused(fitted, image, said):
+    with pytest.raises(InvalidInput, match=said):
+        fitted.transform(image)
+
+
+def test_a_whole_image_must_be_of_the_size_that_was_learned():
+    faces = np.random.default_rng(0).uniform(size=(30, 6, 6))
+    learned = model(patch=None, n_components=4).fit(faces)
+    with pytest.raises(InvalidInput, match="must be of the training images' 6×6"):
+        learned.transform(np.zeros((4, 4)))
