@@ -2,5 +2,6 @@
 
 from ikpca.figures.convergence import convergence
 from ikpca.figures.images import png
+from ikpca.figures.pictures import picture_grid
 
-__all__ = ["convergence", "png"]
+__all__ = ["convergence", "picture_grid", "png"]
