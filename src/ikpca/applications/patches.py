@@ -85,6 +85,11 @@ class PatchGrid:
         self._tops, self._lefts = map(_starts, self.shape, self.size, self.stride)
 
     @property
+    def places(self) -> tuple[int, int]:
+        """How many windows there are down, and across."""
+        return len(self._tops), len(self._lefts)
+
+    @property
     def n_patches(self) -> int:
         """How many windows there are."""
         return len(self._tops) * len(self._lefts)
@@ -163,16 +168,15 @@ class PatchGrid:
         return rows
 
     def _checked_weights(self, weights: ArrayLike | None) -> NDArray[np.float64]:
-        places = (len(self._tops), len(self._lefts))
         if weights is None:
-            return np.ones(places)
+            return np.ones(self.places)
         array = np.asarray(weights, dtype=np.float64)
         if array.shape != (self.n_patches,) or not (np.isfinite(array) & (array > 0)).all():
             raise InvalidInput(
                 f"weights have shape {array.shape}: there must be {self.n_patches} positive finite "
                 "numbers; pass one per window, or None."
             )
-        return array.reshape(places)
+        return array.reshape(self.places)
 
 
 def _pair(name: str, value: object) -> tuple[int, int]:
