@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-TARGETS := run test lint bench bench-full gains clean
+TARGETS := run test lint bench bench-full gains applications clean
 
 .PHONY: $(TARGETS) help
 
@@ -12,6 +12,7 @@ help:
 	@echo "make test   run the tests"
 	@echo "make lint   ruff, mypy, import-linter"
 	@echo "make bench  speed as ratios within one run; make bench-full: the large form, MNIST from IKPCA_DATA"
+	@echo "make applications  denoising, hyperresolution, motion, eigenfaces: tables and pictures"
 	@echo "make gains  automatic gains against gains tuned by hand"
 
 $(READY): pyproject.toml
@@ -45,6 +46,12 @@ bench-full: $(READY)
 
 gains: $(READY)
 	$(BIN)/python benchmarks/gains.py --out results/gains
+
+applications: $(READY)
+	$(BIN)/python benchmarks/motion.py --out results/applications
+	$(BIN)/python benchmarks/denoise.py --out results/applications
+	$(BIN)/python benchmarks/hyperresolution.py --out results/applications
+	$(BIN)/python benchmarks/eigenfaces.py --out results/applications
 
 clean:
 	rm -rf $(VENV) results build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
