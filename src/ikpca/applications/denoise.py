@@ -52,7 +52,9 @@ def denoise_image(
     """Remove Gaussian noise from a grey or colour image.
 
     The image is cut into windows; windows of one part share kernel components, on which they are
-    projected; pre-images of the projections are put together, averaged where they overlap.
+    projected; pre-images of the projections are put together, averaged where they overlap. What
+    helps most is that similar windows share components and that projections are shrunk by their
+    noise; with both, a linear kernel does as well as the Gaussian.
 
     Parameters
     ----------
