@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
-__all__ = ["DivergenceWarning", "InvalidInput", "RankWarning", "refuse"]
+__all__ = [
+    "DivergenceWarning",
+    "InvalidInput",
+    "RankWarning",
+    "UnreadableFile",
+    "UnwritableFile",
+    "refuse",
+]
 
 
 class InvalidInput(ValueError):
     """An argument breaks a rule; raised before any work is done."""
+
+
+class UnreadableFile(InvalidInput):
+    """A file is damaged, of a newer version, or not what it should be; nothing was loaded."""
+
+
+class UnwritableFile(OSError):
+    """A file could not be written, for want of space or of permission; the old one is untouched."""
 
 
 class DivergenceWarning(UserWarning):

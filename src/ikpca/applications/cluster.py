@@ -13,6 +13,7 @@ from ikpca.errors import refuse
 from ikpca.estimators import KernelPCA
 from ikpca.estimators.fitting import fit_rows
 from ikpca.estimators.parameters import check_choice, check_kernel_pca, check_number
+from ikpca.estimators.saving import SaveMixin
 from ikpca.estimators.threads import limited_threads
 from ikpca.estimators.training import is_precomputed
 from ikpca.gram import GramSource, NormalisedGram, Workers
@@ -27,7 +28,7 @@ _SHARED = (
 _KNOWN = frozenset(KernelPCA().get_params())
 
 
-class KernelSpectralClustering(ClusterMixin, BaseEstimator):
+class KernelSpectralClustering(SaveMixin, ClusterMixin, BaseEstimator):
     """k-means on leading kernel components, without an l×l matrix.
 
     Parameters

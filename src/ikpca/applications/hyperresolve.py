@@ -29,6 +29,7 @@ from ikpca.applications.widths import choose_gamma, hold_out
 from ikpca.errors import InvalidInput, refuse
 from ikpca.estimators import KernelPCA
 from ikpca.estimators.parameters import check_choice, check_kernel_pca, check_number, is_auto
+from ikpca.estimators.saving import SaveMixin
 from ikpca.kernels import Floats
 
 __all__ = ["Hyperresolution"]
@@ -37,7 +38,7 @@ __all__ = ["Hyperresolution"]
 _SEARCH_PATCHES = 1200
 
 
-class Hyperresolution(BaseEstimator):
+class Hyperresolution(SaveMixin, BaseEstimator):
     """Enlarge images by what patches of sharp images are like.
 
     ``fit`` learns Gaussian kernel components of patches of high-resolution images. ``transform``

@@ -23,6 +23,7 @@ from ikpca.estimators.parameters import (
     check_running,
     is_auto,
 )
+from ikpca.estimators.saving import SaveMixin
 from ikpca.estimators.threads import limited_threads
 from ikpca.gains import Gain, MetaDescent, constant, inverse_time, reciprocal_eigenvalues
 from ikpca.hebbian import Floats, HebbianOptions, StreamState, iterate, safety_for, stream_batch
@@ -35,7 +36,9 @@ __all__ = ["HebbianPCA"]
 _HORIZON = 100
 
 
-class HebbianPCA(CallbackSupport, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class HebbianPCA(
+    CallbackSupport, SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Linear PCA by Sanger's rule, on a data set in passes or on a stream in batches.
 
     W ← W + η[y xᵀ − lt(yyᵀ)W] for centred rows x and y = Wx (Kim 2003, eq. 1): what the kernel

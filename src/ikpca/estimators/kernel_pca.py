@@ -18,6 +18,7 @@ from ikpca.estimators.callbacks import CallbackSupport, with_callbacks
 from ikpca.estimators.fitting import fit_components, fit_rows
 from ikpca.estimators.inverting import InverseMixin
 from ikpca.estimators.parameters import check_kernel_pca
+from ikpca.estimators.saving import SaveMixin
 from ikpca.estimators.solving import Problem
 from ikpca.estimators.training import is_precomputed, needs_dense_rows
 from ikpca.kernels import Floats
@@ -28,6 +29,7 @@ __all__ = ["KernelPCA"]
 class KernelPCA(
     CallbackSupport,
     InverseMixin,
+    SaveMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     BaseEstimator,

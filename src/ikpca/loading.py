@@ -1,0 +1,74 @@
+"""From the names in a model file to classes: the only ones that a file can bring to life."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from typing import Any
+
+from ikpca.errors import UnreadableFile
+from ikpca.storage import Decoder, read
+
+__all__ = ["load"]
+
+#: By room, so that loading imports no more than a file needs.
+_CLASSES = {
+    "estimators": ("KernelPCA", "HebbianPCA"),
+    "applications": ("Hyperresolution", "KernelSpectralClustering"),
+    "kernels": ("Cosine", "Gaussian", "Laplacian", "Linear", "Polynomial", "Sigmoid"),
+    "gains": ("Constant", "InverseTime", "MetaDescent", "Product", "ReciprocalEigenvalues"),
+    "gram": ("Centring",),
+    "hebbian": ("StreamState",),
+    "loop": ("Outcome", "PassRecord"),
+    "preimages": ("Expansion", "FixedPoint", "Gradient", "Mds", "NeighbourMean"),
+    "reduced_sets": ("Subspace",),
+    "spectra": ("Certificate", "Projector"),
+}
+_ROOMS = {name: room for room, names in _CLASSES.items() for name in names}
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Load a model that ``save`` wrote.
+
+    Nothing in the file is executed: it holds numbers, text and names of classes of this package.
+    A file that is damaged, cut off, or of a newer version is refused.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    model
+        Equal to the one that was saved, to the last bit.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from sklearn.datasets import load_iris
+    >>> import ikpca
+    >>> X = load_iris().data
+    >>> model = ikpca.KernelPCA(2, kernel="rbf").fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "iris.ikpca")
+    ...     model.save(path)
+    ...     again = ikpca.load(path)
+    >>> bool((again.transform(X) == model.transform(X)).all())
+    True
+    """
+    manifest, arrays = read(path)
+    if manifest.kind != "model":
+        raise UnreadableFile(f"{path} cannot be read: it is a {manifest.kind}, not a model.")
+    try:
+        model = Decoder(arrays, find_class).decode(manifest.content)
+    except UnreadableFile as error:
+        raise UnreadableFile(f"{path} cannot be read: {error}.") from error
+    if not hasattr(model, "get_params"):
+        raise UnreadableFile(f"{path} cannot be read: it holds no model.")
+    return model
+
+
+def find_class(name: str) -> type | None:
+    """The class of a name that files may hold, or None."""
+    room = _ROOMS.get(name)
+    return None if room is None else getattr(import_module(f"ikpca.{room}"), name)

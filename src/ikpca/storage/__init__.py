@@ -1,0 +1,8 @@
+"""Model files: arrays beside a JSON manifest, versioned, checksummed, never pickle."""
+
+from ikpca.storage.decoding import Decoder
+from ikpca.storage.encoding import Encoder
+from ikpca.storage.files import read, write
+from ikpca.storage.manifest import FORMAT_VERSION, Manifest
+
+__all__ = ["FORMAT_VERSION", "Decoder", "Encoder", "Manifest", "read", "write"]

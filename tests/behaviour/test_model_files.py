@@ -1,0 +1,266 @@
+"""A saved model comes back to the last bit, and nothing else comes out of a file."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import save_file
+from scipy import sparse
+from sklearn.datasets import load_digits
+from sklearn.exceptions import NotFittedError
+
+import ikpca
+from ikpca import HebbianPCA, KernelPCA, gains, preimages
+from ikpca.applications import Hyperresolution, KernelSpectralClustering
+from ikpca.errors import InvalidInput, UnreadableFile, UnwritableFile
+from ikpca.storage import FORMAT_VERSION
+from tests.sameness import same
+
+X = load_digits().data[:120] / 16
+STORED = Path(__file__).parent.parent / "files"
+
+
+def product(x, y):
+    return float(x @ y)
+
+
+def fitted(**parameters):
+    return KernelPCA(4, random_state=0, **parameters).fit(X)
+
+
+MODELS = {
+    "dense": lambda: fitted(kernel="rbf", gamma=0.05),
+    "columns in memory": lambda: fitted(kernel="poly", degree=2, eigen_solver="dense"),
+    "hebbian": lambda: fitted(kernel="rbf", eigen_solver="kha-smd", max_iter=3),
+    "krylov": lambda: fitted(kernel="laplacian", eigen_solver="krylov", gamma="median"),
+    "gain object": lambda: fitted(
+        eigen_solver="kha", gain=0.05 * gains.inverse_time(), max_iter=2, rayleigh_ritz=False
+    ),
+    "pre-image object": lambda: fitted(kernel="rbf", preimage=preimages.FixedPoint(tol=1e-3)),
+    "ridge": lambda: fitted(kernel="sigmoid", gamma=0.01, fit_inverse_transform=True, whiten=True),
+    "initial array": lambda: fitted(eigen_solver="kha", init=np.eye(4, len(X)), max_iter=1),
+    "float32": lambda: KernelPCA(3, kernel="cosine").fit(X.astype(np.float32)),
+    "sparse matrix": lambda: KernelPCA(3, kernel="rbf").fit(sparse.csr_matrix(X)),
+    "sparse array": lambda: KernelPCA(3, kernel="rbf").fit(sparse.csr_array(X)),
+    "precomputed": lambda: KernelPCA(3, kernel="precomputed").fit(X @ X.T),
+    "column names": lambda: KernelPCA(3).fit(pd.DataFrame(X).add_prefix("pixel")),
+    "output container": lambda: fitted().set_output(transform="pandas"),
+    "from scikit-learn": lambda: KernelPCA.from_sklearn(fitted(kernel="rbf").to_sklearn()),
+    "random state": lambda: KernelPCA(3, random_state=np.random.RandomState(3)).fit(X),
+    "GHA": lambda: HebbianPCA(3, random_state=0, max_iter=3).fit(X),
+    "GHA of a stream": lambda: HebbianPCA(3, random_state=0).partial_fit(X),
+    "clusters": lambda: KernelSpectralClustering(3, random_state=0).fit(X),
+    "hyperresolution": lambda: Hyperresolution(
+        2, 4, n_components=5, n_patches=60, gamma=1.0, random_state=0
+    ).fit(X.reshape(-1, 8, 8)),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_bit_comes_back(name, tmp_path):
+    model = MODELS[name]()
+    model.save(tmp_path / "model.ikpca")
+    again = ikpca.load(tmp_path / "model.ikpca")
+    same(model, again)
+    same(pickle.loads(pickle.dumps(model)), again)
+
+
+def test_a_loaded_model_works(tmp_path):
+    model = fitted(kernel="rbf", gamma=0.05)
+    model.save(tmp_path / "model")
+    again = ikpca.load(tmp_path / "model")
+    new = load_digits().data[200:240] / 16
+    assert (again.transform(new) == model.transform(new)).all()
+    assert (again.reconstruct(new) == model.reconstruct(new)).all()
+    assert again.fit(X).outcome_ is model.outcome_
+
+
+def test_rows_are_kept_once(tmp_path):
+    model = fitted(kernel="rbf")
+    model.save(tmp_path / "model")
+    assert model.X_fit_ is model._projector.X_fit
+    # Rows, and three arrays of one row per component, once each.
+    assert (tmp_path / "model").stat().st_size < 2 * X.nbytes
+    again = ikpca.load(tmp_path / "model")
+    assert again.X_fit_ is again._projector.X_fit
+
+
+@pytest.mark.parametrize("version", range(1, FORMAT_VERSION + 1))
+def test_files_of_every_format_version_load(version):
+    model = ikpca.load(STORED / f"model-v{version}.ikpca")
+    K = KernelPCA(2, kernel="rbf", gamma=0.5).fit(model.X_fit_)
+    np.testing.assert_allclose(model.transform(model.X_fit_), K.transform(model.X_fit_), atol=1e-12)
+
+
+def test_not_fitted():
+    with pytest.raises(NotFittedError):
+        KernelPCA().save("nowhere")
+
+
+def test_functions_are_refused_before_anything_is_written(tmp_path):
+    model = KernelPCA(2, kernel=product).fit(X[:20])
+    with pytest.raises(InvalidInput, match=r"KernelPCA.kernel is a function"):
+        model.save(tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("value", [1j, object(), {1, 2}, np.zeros(2, complex), np.array([None])])
+def test_what_files_cannot_keep(value, tmp_path):
+    model = fitted()
+    model.extra_ = value
+    with pytest.raises(InvalidInput, match=r"KernelPCA\.extra_"):
+        model.save(tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+def test_missing_file_and_folder(tmp_path):
+    with pytest.raises(InvalidInput, match="does not exist"):
+        ikpca.load(tmp_path / "nothing")
+    with pytest.raises(UnreadableFile, match="folder"):
+        ikpca.load(tmp_path)
+    with pytest.raises(InvalidInput, match="folder"):
+        fitted().save(tmp_path)
+    with pytest.raises(UnwritableFile, match="untouched"):
+        fitted().save(tmp_path / "no" / "such" / "folder")
+
+
+@pytest.mark.parametrize("failing", ["fsync", "replace"])
+def test_full_disk_leaves_the_old_file(failing, tmp_path, monkeypatch):
+    path = tmp_path / "model"
+    fitted(kernel="rbf").save(path)
+    before = path.read_bytes()
+
+    def fail(*arguments):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, failing, fail)
+    with pytest.raises(UnwritableFile, match="No space left"):
+        fitted(kernel="linear").save(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "model"
+    fitted().save(path)
+    before = path.read_bytes()
+
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        fitted(kernel="rbf").save(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_every_cut_is_noticed(tmp_path):
+    path = tmp_path / "model"
+    KernelPCA(1, kernel="rbf").fit(X[:5, 2:4]).save(path)
+    whole = path.read_bytes()
+    for length in {0, 1, 7, 8, 9, *range(0, len(whole), 97), len(whole) - 1}:
+        path.write_bytes(whole[:length])
+        with pytest.raises(UnreadableFile):
+            ikpca.load(path)
+
+
+def test_every_changed_byte_is_noticed_or_harmless(tmp_path):
+    path = tmp_path / "model"
+    model = KernelPCA(1, kernel="rbf").fit(X[:5, 2:4])
+    model.save(path)
+    whole = path.read_bytes()
+    rng = np.random.default_rng(0)
+    noticed = 0
+    for place in rng.choice(len(whole), 400, replace=False):
+        changed = bytearray(whole)
+        changed[place] ^= 1 << int(rng.integers(8))
+        path.write_bytes(changed)
+        try:
+            same(ikpca.load(path), model)
+        except UnreadableFile:
+            noticed += 1
+    assert noticed >= 390
+
+
+def rewritten(source, target, change):
+    """The same file with another manifest, its checksum made right: what a forger would do."""
+    import hashlib
+
+    with safe_open(source, framework="np") as file:
+        manifest = json.loads(file.metadata()["ikpca"])
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    change(manifest)
+    text = json.dumps(manifest)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    save_file(arrays, target, {"ikpca": text, "sha256": digest})
+
+
+def set_content(content):
+    return lambda manifest: manifest.update(content=content)
+
+
+def nested(depth):
+    tree = None
+    for _ in range(depth):
+        tree = [tree]
+    return tree
+
+
+FORGED = {
+    "future": (lambda manifest: manifest.update(format_version=99), "newer ikpca"),
+    "no version": (lambda manifest: manifest.pop("format_version"), "no format version"),
+    "kind": (lambda manifest: manifest.update(kind="checkpoint"), "it is a checkpoint"),
+    "more fields": (lambda manifest: manifest.update(extra=1), "other fields"),
+    "other class": (set_content({"object": ["Popen", {"args": "true"}]}), "'Popen' is not"),
+    "module": (set_content({"model": ["os.system", {}, {}]}), "not a class"),
+    "no model": (set_content([1, 2]), "no model"),
+    "kernel as model": (set_content({"model": ["Gaussian", {}, {}]}), "not a model"),
+    "parameter": (set_content({"model": ["KernelPCA", {"x": 1}, {}]}), "has no 'x'"),
+    "attribute": (set_content({"model": ["KernelPCA", {}, {"__class__": 1}]}), "not an attribute"),
+    "method": (set_content({"model": ["KernelPCA", {}, {"fit": 1}]}), "not an attribute"),
+    "tag": (set_content({"eval": "1"}), "tag 'eval'"),
+    "two tags": (set_content({"tuple": [], "dict": []}), "no single tag"),
+    "array": (set_content({"array": "array99"}), "no array"),
+    "depth": (set_content(nested(600)), "nested too deeply"),
+    "gamma": (set_content({"object": ["Gaussian", {"gama": 1}]}), "has no 'gama'"),
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_forged_manifests_are_refused(name, tmp_path):
+    change, message = FORGED[name]
+    fitted().save(tmp_path / "model")
+    rewritten(tmp_path / "model", tmp_path / "forged", change)
+    with pytest.raises(UnreadableFile, match=message):
+        ikpca.load(tmp_path / "forged")
+
+
+def test_an_honest_rewrite_loads(tmp_path):
+    """Or the forgeries might be refused for another reason."""
+    fitted().save(tmp_path / "model")
+    rewritten(tmp_path / "model", tmp_path / "copy", lambda manifest: None)
+    same(ikpca.load(tmp_path / "copy"), ikpca.load(tmp_path / "model"))
+
+
+def test_oversized_header_is_refused_before_it_is_read(tmp_path):
+    path = tmp_path / "model"
+    with path.open("wb") as file:
+        file.write((65 * 2**20).to_bytes(8, "little"))
+        file.truncate(70 * 2**20)
+    with pytest.raises(UnreadableFile, match="claims"):
+        ikpca.load(path)
+
+
+def test_other_tensors_are_no_model(tmp_path):
+    save_file({"a": np.zeros(3)}, tmp_path / "other")
+    with pytest.raises(UnreadableFile, match="no manifest"):
+        ikpca.load(tmp_path / "other")
