@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 import os
-from importlib import import_module
 from typing import Any
 
 from ikpca.errors import UnreadableFile
+from ikpca.estimators.known_classes import KNOWN, class_finder
 from ikpca.storage import Decoder, read
 
 __all__ = ["load"]
 
-#: By room, so that loading imports no more than a file needs.
-_CLASSES = {
-    "estimators": ("KernelPCA", "HebbianPCA"),
-    "applications": ("Hyperresolution", "KernelSpectralClustering"),
-    "kernels": ("Cosine", "Gaussian", "Laplacian", "Linear", "Polynomial", "Sigmoid"),
-    "gains": ("Constant", "InverseTime", "MetaDescent", "Product", "ReciprocalEigenvalues"),
-    "gram": ("Centring",),
-    "hebbian": ("StreamState",),
-    "loop": ("Outcome", "PassRecord"),
-    "preimages": ("Expansion", "FixedPoint", "Gradient", "Mds", "NeighbourMean"),
-    "reduced_sets": ("Subspace",),
-    "spectra": ("Certificate", "Projector"),
-}
-_ROOMS = {name: room for room, names in _CLASSES.items() for name in names}
+_find = class_finder({**KNOWN, "applications": ("Hyperresolution", "KernelSpectralClustering")})
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -60,15 +47,9 @@ def load(path: str | os.PathLike[str]) -> Any:
     if manifest.kind != "model":
         raise UnreadableFile(f"{path} cannot be read: it is a {manifest.kind}, not a model.")
     try:
-        model = Decoder(arrays, find_class).decode(manifest.content)
+        model = Decoder(arrays, _find).decode(manifest.content)
     except UnreadableFile as error:
         raise UnreadableFile(f"{path} cannot be read: {error}.") from error
     if not hasattr(model, "get_params"):
         raise UnreadableFile(f"{path} cannot be read: it holds no model.")
     return model
-
-
-def find_class(name: str) -> type | None:
-    """The class of a name that files may hold, or None."""
-    room = _ROOMS.get(name)
-    return None if room is None else getattr(import_module(f"ikpca.{room}"), name)

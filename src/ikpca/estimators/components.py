@@ -14,7 +14,7 @@ from ikpca import dense
 from ikpca.gram import Centring, CountingGram, GramSource, Workers, whole
 from ikpca.hebbian import Floats, HebbianOptions, HebbianSolution
 from ikpca.krylov import KrylovOptions, KrylovSolution
-from ikpca.loop import Observer, Outcome, PassRecord
+from ikpca.loop import FORGETFUL, Keeper, Observer, Outcome, PassRecord
 from ikpca.measures import relative_residuals
 from ikpca.spectra import (
     Certificate,
@@ -145,6 +145,7 @@ def iterated_components(
     seed: int,
     workers: Workers,
     watch: Watch = lambda snapshot: (),
+    keeper: Keeper = FORGETFUL,
 ) -> Components:
     """An iterative solver in this process; ``watch`` makes the observers."""
     solution = solve(
@@ -154,6 +155,7 @@ def iterated_components(
         seed=seed,
         workers=workers,
         watch=lambda snapshot: watch(lambda: _from_iterations(snapshot())),
+        keeper=keeper,
     )
     return _from_iterations(solution)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ from sklearn.utils import check_random_state
 from ikpca.estimators.advice import warn_of_divergence, warn_of_rank, warn_of_tolerance
 from ikpca.estimators.attributes import fitted_attributes
 from ikpca.estimators.callbacks import fit_context
+from ikpca.estimators.checkpoints import Checkpoint, open_checkpoint
 from ikpca.estimators.components import Components
 from ikpca.estimators.gamma import resolve_gamma
+from ikpca.estimators.interrupts import terminated_like_interrupted
 from ikpca.estimators.inverting import check_preimage
 from ikpca.estimators.observing import requested_observers
 from ikpca.estimators.solving import (
@@ -44,10 +47,15 @@ def fit_rows(model: Any, X: Any, start: Floats | None = None, view: View = as_it
     """
     X = training_rows(model, X)
     seed = int(check_random_state(model.random_state).randint(np.iinfo(np.int32).max))
+    checkpoint, seed = open_checkpoint(model, X, seed, start)
     model.gamma_ = resolve_gamma(model.gamma, X, model.kernel, seed)
     kernel = chosen_kernel(model, X)
     check_preimage(model, kernel)
-    return fit_components(model, model, Problem(kernel, X, seed, start, view))
+    problem = Problem(kernel, X, seed, start, view)
+    if checkpoint is None:
+        return fit_components(model, model, problem)
+    with terminated_like_interrupted():
+        return fit_components(model, model, replace(problem, keeper=checkpoint))
 
 
 def fit_components(model: Any, settings: Any, problem: Problem) -> Floats:
@@ -72,9 +80,12 @@ def fit_components(model: Any, settings: Any, problem: Problem) -> Floats:
             problem.X.dtype,
             context,
             lambda: attributes(snapshot()),
+            earlier=problem.keeper.reports if isinstance(problem.keeper, Checkpoint) else (),
         )
 
     components = decompose(settings, problem, watch)
+    if isinstance(problem.keeper, Checkpoint):
+        problem.keeper.finish(components.outcome)
     take_attributes(model, attributes(components))
     projections = components.projections.T * model._scale
     if learns_ridge(model) and problem.kernel is not None:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ikpca.errors import InvalidInput
 from ikpca.estimators.callbacks import CallbackSupport, with_callbacks
+from ikpca.estimators.checkpoints import check_checkpoint
 from ikpca.estimators.fitting import fit_components, fit_rows
 from ikpca.estimators.inverting import InverseMixin
 from ikpca.estimators.parameters import check_kernel_pca
@@ -117,6 +118,14 @@ class KernelPCA(
         Start from the components of the earlier fit, also for other rows or more components.
     whiten : bool, default=False
         Scale projections to unit variance.
+    checkpoint : str or path, default=None
+        File that says, after every so many passes, where an iterative fit is; the one before is
+        kept beside it. The dense solver has no passes, and needs none.
+    checkpoint_every : int or str, default=1
+        Passes, or a time such as "30s", "5min" or "1h".
+    resume : bool, default=False
+        Go on from the checkpoint, if there is one, to the same bits that a fit without interruption
+        gives. One of other rows or parameters is refused; only ``max_iter`` may differ.
     verbose : int, default=0
         1 writes a line per pass to standard error.
 
@@ -203,6 +212,9 @@ class KernelPCA(
         max_memory: Any = None,
         warm_start: bool = False,
         whiten: bool = False,
+        checkpoint: Any = None,
+        checkpoint_every: Any = 1,
+        resume: bool = False,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -234,6 +246,9 @@ class KernelPCA(
         self.max_memory = max_memory
         self.warm_start = warm_start
         self.whiten = whiten
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
+        self.resume = resume
         self.verbose = verbose
 
     @with_callbacks
@@ -317,7 +332,11 @@ class KernelPCA(
         kernel = self._projector.kernel
         start = self._projector.project(X)
         exact = clone(self).set_params(
-            n_components=len(self.eigenvalues_), eigen_solver="krylov", tol=0, max_iter=None
+            n_components=len(self.eigenvalues_),
+            eigen_solver="krylov",
+            tol=0,
+            max_iter=None,
+            checkpoint=None,
         )
         fit_components(self, exact, Problem(kernel, X, 0, start))
         return self
@@ -338,6 +357,7 @@ class KernelPCA(
 
     def _fit(self, X: Any) -> Floats:
         check_kernel_pca(self)
+        check_checkpoint(self)
         start = self._earlier_projections(X) if self.warm_start else None
         return fit_rows(self, X, start)
 

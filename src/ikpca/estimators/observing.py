@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 
 from ikpca.estimators.callbacks import CallbackObserver
-from ikpca.loop import Observer, ProgressLines, StopAtChange, StopAtResidual, StopAtRounding
+from ikpca.loop import (
+    Observer,
+    PassRecord,
+    ProgressLines,
+    StopAtChange,
+    StopAtResidual,
+    StopAtRounding,
+)
 
 __all__ = ["requested_observers"]
 
@@ -20,6 +27,7 @@ def requested_observers(
     dtype: np.dtype[Any],
     context: Any,
     attributes: Callable[[], dict[str, Any]],
+    earlier: Sequence[PassRecord] = (),
 ) -> Sequence[Observer[Any, Any]]:
     """Progress, scikit-learn's callbacks, and the two ways to stop.
 
@@ -34,6 +42,8 @@ def requested_observers(
     context : CallbackContext or None
     attributes : callable
         Returns the fitted attributes of the moment.
+    earlier : sequence of PassRecord
+        Passes that were done before an interruption.
     """
     observers: list[Observer[Any, Any]] = []
     if model.verbose:
@@ -43,4 +53,7 @@ def requested_observers(
     if model.change_tol is not None:
         observers.append(StopAtChange(model.change_tol))
     tol = max(float(model.tol), float(np.finfo(dtype).eps))
-    return [*observers, StopAtResidual(tol), StopAtRounding()]
+    rounding = StopAtRounding()
+    for record in earlier:
+        rounding.see(None, record)
+    return [*observers, StopAtResidual(tol), rounding]

@@ -8,8 +8,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from ikpca.storage import Encoder, Manifest, write
-from ikpca.storage.manifest import digest
+from ikpca.storage import Encoder, Manifest, digests_of, write
 
 __all__ = ["SaveMixin", "save_model"]
 
@@ -40,5 +39,5 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a model with all its parameters and attributes."""
     encoder = Encoder()
     content = encoder.encode(model, type(model).__name__)
-    digests = {name: digest(array) for name, array in encoder.arrays.items()}
-    write(path, Manifest("model", content, digests, version("ikpca")), encoder.arrays)
+    manifest = Manifest("model", content, digests_of(encoder.arrays), version("ikpca"))
+    write(path, manifest, encoder.arrays)

@@ -25,7 +25,7 @@ from ikpca.gram import Budget, GramSource, PrecomputedGram, Workers, read_budget
 from ikpca.hebbian import METHODS, Floats, HebbianOptions, continued_coefficients
 from ikpca.kernels import Kernel, Rows
 from ikpca.krylov import KrylovOptions, block_size
-from ikpca.loop import Outcome, PassRecord, ProgressLines
+from ikpca.loop import FORGETFUL, Keeper, Outcome, PassRecord, ProgressLines
 from ikpca.spectra import LANDMARK_KINDS
 
 __all__ = ["Problem", "View", "as_it_is", "chosen_solver", "decompose", "n_passes"]
@@ -64,6 +64,8 @@ class Problem:
         Projections of the training rows by an earlier model.
     view : callable
         What of K is decomposed; K itself by default.
+    keeper : Keeper
+        May know where an earlier run was, and is told where this one is.
     """
 
     kernel: Kernel | None
@@ -71,6 +73,7 @@ class Problem:
     seed: int
     start: Floats | None = None
     view: View = as_it_is
+    keeper: Keeper = FORGETFUL
 
     @property
     def n_samples(self) -> int:
@@ -191,7 +194,14 @@ def _krylov_number(
     )
     with _machinery(model, problem, budget, fixed, keep="tiles") as (source, workers):
         return iterated_components(
-            krylov.solve, source, number, options, seed=problem.seed, workers=workers, watch=watch
+            krylov.solve,
+            source,
+            number,
+            options,
+            seed=problem.seed,
+            workers=workers,
+            watch=watch,
+            keeper=problem.keeper,
         )
 
 
@@ -203,7 +213,14 @@ def _hebbian(model: Any, problem: Problem, budget: Budget, watch: Watch) -> Comp
     with _machinery(model, problem, budget, fixed, keep="matrix") as (source, workers):
         solve = partial(hebbian.solve, open_store=LocalStore)
         return iterated_components(
-            solve, source, number, options, seed=problem.seed, workers=workers, watch=watch
+            solve,
+            source,
+            number,
+            options,
+            seed=problem.seed,
+            workers=workers,
+            watch=watch,
+            keeper=problem.keeper,
         )
 
 

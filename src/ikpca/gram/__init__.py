@@ -2,7 +2,7 @@
 
 from ikpca.gram.budget import DEFAULT_SHARE, Budget, TilePlan, plan_tiles, read_budget
 from ikpca.gram.cached import CachedGram
-from ikpca.gram.centring import CentredGram, Centring, centre_columns, centred, counted
+from ikpca.gram.centring import CentredGram, Centring, GramMeans, centre_columns, centred, counted
 from ikpca.gram.computed import ComputedGram, cross_gram
 from ikpca.gram.counting import CountingGram
 from ikpca.gram.files import LazyRows, open_rows
@@ -26,6 +26,7 @@ __all__ = [
     "Centring",
     "ComputedGram",
     "CountingGram",
+    "GramMeans",
     "GramSource",
     "Indices",
     "LazyRows",

@@ -22,7 +22,15 @@ from ikpca.kernels import Floats
 #: Sources that know what was evaluated of them.
 Counted: TypeAlias = CountingGram | CachedGram | StoredGram
 
-__all__ = ["CentredGram", "Centring", "Counted", "centre_columns", "centred", "counted"]
+__all__ = [
+    "CentredGram",
+    "Centring",
+    "Counted",
+    "GramMeans",
+    "centre_columns",
+    "centred",
+    "counted",
+]
 
 
 @dataclass(frozen=True)
@@ -53,6 +61,26 @@ class Centring:
         return diagonal - 2 * K_new.mean(axis=1) + self.grand_mean
 
 
+@dataclass(frozen=True, eq=False)
+class GramMeans:
+    """What one pass over K found, so that none is needed to centre it again.
+
+    Parameters
+    ----------
+    row_means : ndarray of shape (l,)
+    centring : Centring
+    squared_norm : float
+        Estimate of ‖K'‖².
+    entries : int
+        Evaluated until then.
+    """
+
+    row_means: Floats
+    centring: Centring
+    squared_norm: float
+    entries: int
+
+
 class CentredGram:
     """K', read in the same pieces as K."""
 
@@ -69,7 +97,21 @@ class CentredGram:
         self.centring = centring
         #: ‖K'‖² as the centring pass found it: free, and good to the rounding of ‖K‖².
         self.squared_norm_estimate = float("nan")
+        self._earlier_entries = 0
         self._buffer = self._spare = np.empty((0, source.n_samples), dtype=source.dtype)
+
+    @classmethod
+    def restored(cls, source: GramSource, means: GramMeans, workers: Workers) -> CentredGram:
+        """Centred by what an earlier pass over the same K found."""
+        gram = cls(counted(source), means.row_means, means.centring, workers)
+        gram.squared_norm_estimate = means.squared_norm
+        gram._earlier_entries = means.entries
+        return gram
+
+    @property
+    def means(self) -> GramMeans:
+        """What ``restored`` needs."""
+        return GramMeans(self._row_means, self.centring, self.squared_norm_estimate, self.entries)
 
     @property
     def n_samples(self) -> int:
@@ -84,7 +126,7 @@ class CentredGram:
     @property
     def entries(self) -> int:
         """Entries of K evaluated so far, those of the centring pass included."""
-        return self._source.entries
+        return self._earlier_entries + self._source.entries
 
     @cached_property
     def mean_diagonal(self) -> float:

@@ -3,8 +3,8 @@
 from ikpca.hebbian.options import HebbianOptions
 from ikpca.hebbian.presets import METHODS
 from ikpca.hebbian.rule import hebbian_step, hebbian_step_with_products, meta_step
-from ikpca.hebbian.settings import safety_for
-from ikpca.hebbian.solve import HebbianSolution, iterate, solve
+from ikpca.hebbian.settings import HebbianState, safety_for
+from ikpca.hebbian.solve import HebbianProgress, HebbianSolution, iterate, solve
 from ikpca.hebbian.start import continued_coefficients
 from ikpca.hebbian.store import CoefficientStore, Floats, Indices
 from ikpca.hebbian.stream import StreamState, stream_batch
@@ -14,7 +14,9 @@ __all__ = [
     "CoefficientStore",
     "Floats",
     "HebbianOptions",
+    "HebbianProgress",
     "HebbianSolution",
+    "HebbianState",
     "Indices",
     "StreamState",
     "continued_coefficients",

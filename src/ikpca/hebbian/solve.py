@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from ikpca.errors import refuse
-from ikpca.gram import SERIAL, CentredGram, GramSource, Workers, centred, counted
+from ikpca.gram import SERIAL, CentredGram, GramMeans, GramSource, Workers, centred, counted
 from ikpca.hebbian.options import HebbianOptions
 from ikpca.hebbian.passes import (
     HebbianPass,
@@ -22,10 +22,10 @@ from ikpca.hebbian.passes import (
 from ikpca.hebbian.settings import HebbianState, Settings
 from ikpca.hebbian.start import initial_coefficients
 from ikpca.hebbian.store import CoefficientStore, Floats
-from ikpca.loop import Observer, Outcome, PassRecord, run
+from ikpca.loop import FORGETFUL, Keeper, Kept, Observer, Outcome, PassRecord, run
 from ikpca.spectra import choose_landmarks, landmark_start
 
-__all__ = ["HebbianSolution", "iterate", "solve"]
+__all__ = ["HebbianProgress", "HebbianSolution", "iterate", "solve"]
 
 #: Rows of a landmark start; of few samples no more than a quarter, or it would be a dense solver.
 N_LANDMARKS = 256
@@ -44,6 +44,24 @@ class HebbianSolution:
     records: list[PassRecord]
 
 
+@dataclass(frozen=True, eq=False)
+class HebbianProgress:
+    """All that a run needs to go on, beside K itself.
+
+    Parameters
+    ----------
+    state : HebbianState
+    rows, products : ndarray of shape (r or 2r, l)
+        A, over its companion B where there is one, and the same times K'.
+    means : GramMeans
+    """
+
+    state: HebbianState
+    rows: Floats
+    products: Floats
+    means: GramMeans
+
+
 #: Makes observers, given a function that returns the solution of the moment.
 Watch: TypeAlias = Callable[[Callable[[], HebbianSolution]], Sequence[Observer[Any, Any]]]
 
@@ -57,6 +75,7 @@ def solve(
     open_store: OpenStore,
     workers: Workers = SERIAL,
     watch: Watch = lambda snapshot: (),
+    keeper: Keeper = FORGETFUL,
 ) -> HebbianSolution:
     """Run a Hebbian method on K.
 
@@ -74,20 +93,30 @@ def solve(
         Share the tiles of K.
     watch : callable
         Makes the observers, given a function that returns the solution of the moment.
+    keeper : Keeper
+        May know where an earlier run was, and is told where this one is.
     """
-    gram, A, AK = _start(counted(source), n_components, options, seed, workers)
+    kept = keeper.recall()
+    if kept is None:
+        gram, rows, products = _start(counted(source), n_components, options, seed, workers)
+    else:
+        gram = CentredGram.restored(source, kept.progress.means, workers)
+        rows, products = kept.progress.rows, kept.progress.products
     if not gram.has_variance:
-        nothing = np.zeros_like(A)
+        nothing = np.zeros_like(rows[:n_components])
         return HebbianSolution(nothing, nothing, nothing[:, 0], gram, Outcome.CONVERGED, [])
-    companions = np.zeros_like(A) if options.has_companion() else A[:0]
-    store = open_store(gram, np.vstack([A, companions]), np.vstack([AK, companions]))
+    store = open_store(gram, rows, products)
+    keeper.describe_with(lambda state: HebbianProgress(state, *store.read(), gram.means))
 
     def snapshot(outcome: Outcome = Outcome.STOPPED, records: Any = ()) -> HebbianSolution:
         rows, products = (part[:n_components] for part in store.read())
         eigenvalues = current_spectrum(store, n_components).astype(gram.dtype)
         return HebbianSolution(rows, products, eigenvalues, gram, outcome, list(records))
 
-    outcome, records = iterate(store, n_components, options, seed=seed, observers=watch(snapshot))
+    observers = [*watch(snapshot), keeper]
+    outcome, records = iterate(
+        store, n_components, options, seed=seed, observers=observers, kept=kept
+    )
     return snapshot(outcome, records)
 
 
@@ -99,22 +128,31 @@ def iterate(
     seed: int,
     observers: Sequence[Observer[Any, Any]] = (),
     estimate: Literal["norms", "quotients"] = "norms",
+    kept: Kept | None = None,
 ) -> tuple[Outcome, list[PassRecord]]:
     """Run the passes on a store that holds the start; the result stays in the store."""
     if not isinstance(options.init, str) and not np.diag(store.gram(1))[:n_components].max() > 0:
         raise refuse("init", "array", "has no length in feature space and could never move",
                      "pass rows that are not constant, or init='random'")  # fmt: skip
     settings = options.settings(store, n_components, seed, estimate)
-    state = _first_state(store, settings, options)
+    state = _first_state(store, settings, options) if kept is None else kept.progress.state
     step = HebbianPass(store, settings)
-    solution = run(step, state, max_steps=options.max_iter, observers=observers)
+    solution = run(step, state, max_steps=options.max_iter, observers=observers, kept=kept)
     return solution.outcome, solution.reports
 
 
 def _start(
     source: GramSource, n_components: int, options: HebbianOptions, seed: int, workers: Workers
 ) -> tuple[CentredGram, Floats, Floats]:
-    """The centred gram, A and AK', from one pass over K."""
+    """The centred gram, A over its companion and the same times K', from one pass over K."""
+    gram, A, AK = _first_rows(source, n_components, options, seed, workers)
+    companions = np.zeros_like(A) if options.has_companion() else A[:0]
+    return gram, np.vstack([A, companions]), np.vstack([AK, companions])
+
+
+def _first_rows(
+    source: GramSource, n_components: int, options: HebbianOptions, seed: int, workers: Workers
+) -> tuple[CentredGram, Floats, Floats]:
     if options.from_landmarks:
         number = max(min(N_LANDMARKS, source.n_samples // 4), 4 * n_components)
         chosen = choose_landmarks(str(options.init), source, number, seed)

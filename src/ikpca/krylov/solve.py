@@ -9,13 +9,29 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ikpca.gram import SERIAL, CentredGram, GramSource, Workers, centre_columns, centred, counted
+from ikpca.gram import (
+    SERIAL,
+    CentredGram,
+    GramMeans,
+    GramSource,
+    Workers,
+    centre_columns,
+    centred,
+    counted,
+)
 from ikpca.kernels import Floats
-from ikpca.loop import Observer, Outcome, PassRecord, run
+from ikpca.loop import FORGETFUL, Keeper, Observer, Outcome, PassRecord, run
 from ikpca.measures import relative_residuals
 from ikpca.spectra import certify, choose_landmarks, inner, landmark_start, rayleigh_ritz
 
-__all__ = ["KrylovOptions", "KrylovSolution", "block_size", "solve"]
+__all__ = [
+    "KrylovOptions",
+    "KrylovProgress",
+    "KrylovSolution",
+    "KrylovState",
+    "block_size",
+    "solve",
+]
 
 
 @dataclass(frozen=True)
@@ -52,6 +68,27 @@ class KrylovState:
     passes: int
 
 
+@dataclass(frozen=True, eq=False)
+class KrylovProgress:
+    """All that a run needs to go on, beside K itself.
+
+    Parameters
+    ----------
+    state : KrylovState
+    basis, products : ndarray of shape (l, columns)
+        Q and Z = K'Q, as far as they are known.
+    found : tuple
+        Coefficients, projections and eigenvalues of the moment, and the next eigenvalue.
+    means : GramMeans
+    """
+
+    state: KrylovState
+    basis: Floats
+    products: Floats
+    found: tuple[Floats, Floats, Floats, float]
+    means: GramMeans
+
+
 @dataclass(frozen=True)
 class KrylovSolution:
     """Components and how they came about."""
@@ -82,6 +119,7 @@ def solve(
     seed: int,
     workers: Workers = SERIAL,
     watch: Watch = lambda snapshot: (),
+    keeper: Keeper = FORGETFUL,
 ) -> KrylovSolution:
     """Find the leading components of K'.
 
@@ -97,6 +135,8 @@ def solve(
         Share the tiles of K.
     watch : callable
         Makes the observers, given a function that returns the solution of the moment.
+    keeper : Keeper
+        May know where an earlier run was, and is told where this one is.
     """
     source = counted(source)
     step = _KrylovPass(source, n_components, options, workers)
@@ -104,9 +144,15 @@ def solve(
     def snapshot(outcome: Outcome = Outcome.STOPPED, records: Any = ()) -> KrylovSolution:
         return replace(step.solution(), outcome=outcome, records=list(records))
 
-    first = _first_block(source, block_size(n_components), options, seed, workers)
-    state = KrylovState(0, _orthonormal(first, first[:, :0]), 0)
-    done = run(step, state, max_steps=options.max_iter, observers=watch(snapshot))
+    kept = keeper.recall()
+    if kept is None:
+        first = _first_block(source, block_size(n_components), options, seed, workers)
+        state = KrylovState(0, _orthonormal(first, first[:, :0]), 0)
+    else:
+        state = step.go_on(kept.progress)
+    keeper.describe_with(step.progress)
+    observers = [*watch(snapshot), keeper]
+    done = run(step, state, max_steps=options.max_iter, observers=observers, kept=kept)
     return snapshot(done.outcome, done.reports)
 
 
@@ -173,6 +219,21 @@ class _KrylovPass:
         products = np.linalg.solve(R.T.astype(np.float64), T @ Z.T).T
         self._Q[:, : len(T)], self._Z[:, : len(T)] = kept, products
         return len(T)
+
+    def progress(self, state: KrylovState) -> KrylovProgress:
+        """Where the run is after a pass."""
+        assert self._gram is not None
+        assert self._found is not None
+        Q, Z = self._Q[:, : state.columns], self._Z[:, : state.columns]
+        return KrylovProgress(state, Q, Z, self._found, self._gram.means)
+
+    def go_on(self, earlier: KrylovProgress) -> KrylovState:
+        """Take over the basis of another run."""
+        columns = earlier.state.columns
+        self._Q[:, :columns], self._Z[:, :columns] = earlier.basis, earlier.products
+        self._found = earlier.found
+        self._gram = CentredGram.restored(self._source, earlier.means, self._workers)
+        return earlier.state
 
     def solution(self) -> KrylovSolution:
         """Of the last finished pass."""

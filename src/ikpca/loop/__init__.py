@@ -2,6 +2,7 @@
 
 from ikpca.loop.clock import Clock
 from ikpca.loop.driver import Observer, Solution, run
+from ikpca.loop.keeping import FORGETFUL, Keeper, Kept
 from ikpca.loop.outcome import Outcome
 from ikpca.loop.reports import (
     PassRecord,
@@ -12,7 +13,10 @@ from ikpca.loop.reports import (
 )
 
 __all__ = [
+    "FORGETFUL",
     "Clock",
+    "Keeper",
+    "Kept",
     "Observer",
     "Outcome",
     "PassRecord",

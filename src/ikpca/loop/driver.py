@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
+from ikpca.loop.keeping import Kept
 from ikpca.loop.outcome import Outcome
 
 __all__ = ["Observer", "Solution", "run"]
@@ -38,15 +39,20 @@ def run(
     *,
     max_steps: int,
     observers: Sequence[Observer[Any, Any]] = (),
+    kept: Kept | None = None,
 ) -> Solution[State, Report]:
     """Step until an observer or the step itself names an outcome, or ``max_steps`` are done.
+
+    Steps that were ``kept`` count as done, and a run that had ended is not begun again.
 
     An interrupt ends the run with what the last finished step left; the step itself sees to it
     that an unfinished one leaves no trace. The caller re-raises.
     """
-    reports: list[Report] = []
+    reports: list[Report] = [] if kept is None else list(kept.reports)
+    if kept is not None and kept.outcome is not None:
+        return Solution(state, kept.outcome, reports)
     try:
-        for _ in range(max_steps):
+        while len(reports) < max_steps:
             state, report, outcome = step(state)
             reports.append(report)
             # Every observer sees every step, also the last one.

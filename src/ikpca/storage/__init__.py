@@ -3,6 +3,18 @@
 from ikpca.storage.decoding import Decoder
 from ikpca.storage.encoding import Encoder
 from ikpca.storage.files import read, write
-from ikpca.storage.manifest import FORMAT_VERSION, Manifest
+from ikpca.storage.generations import previous, read_newest, write_generation
+from ikpca.storage.manifest import FORMAT_VERSION, Manifest, digests_of
 
-__all__ = ["FORMAT_VERSION", "Decoder", "Encoder", "Manifest", "read", "write"]
+__all__ = [
+    "FORMAT_VERSION",
+    "Decoder",
+    "Encoder",
+    "Manifest",
+    "digests_of",
+    "previous",
+    "read",
+    "read_newest",
+    "write",
+    "write_generation",
+]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,9 @@ class Decoder:
         state.set_state(self._decode(content))
         return state
 
+    def _path(self, content: Tree) -> Path:
+        return Path(content)
+
     def _choice(self, content: Tree) -> Enum:
         name, member = content
         kind = self._class(name)
@@ -143,6 +147,7 @@ class Decoder:
         "csr": _csr,
         "random_state": _random_state,
         "choice": _choice,
+        "path": _path,
         "object": _object,
         "model": _model,
     }

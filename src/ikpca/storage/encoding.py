@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from enum import Enum
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -71,6 +72,9 @@ class Encoder:
         pairs = [[self.encode(key), self.encode(part, f"{where}[{key!r}]")]
                  for key, part in value.items()]  # fmt: skip
         return {"dict": pairs}
+
+    def _path(self, value: Path, where: str) -> Tree:
+        return {"path": str(value)}
 
     def _choice(self, value: Enum, where: str) -> Tree:
         return {"choice": [type(value).__name__, value.name]}
@@ -151,5 +155,6 @@ class Encoder:
         (sparse.sparray, _csr),
         (sparse.spmatrix, _csr),
         (Enum, _choice),
+        (Path, _path),
         (Mapping, _dict),
     )

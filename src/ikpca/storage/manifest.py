@@ -11,7 +11,7 @@ from typing import Any
 from ikpca.errors import UnreadableFile
 from ikpca.storage.encoding import Array, Tree
 
-__all__ = ["FORMAT_VERSION", "Manifest", "digest"]
+__all__ = ["FORMAT_VERSION", "Manifest", "digest", "digests_of"]
 
 #: Raised whenever a reader of the last version could not read what is written now.
 FORMAT_VERSION = 1
@@ -76,6 +76,11 @@ def digest(array: Array) -> str:
     # A view of the bytes, as hashing needs neither a copy nor a type.
     sha.update(array.reshape(-1).view("u1").data)
     return sha.hexdigest()
+
+
+def digests_of(arrays: Mapping[str, Array]) -> dict[str, str]:
+    """Of every array, by name."""
+    return {name: digest(array) for name, array in arrays.items()}
 
 
 def _refuse_newer(fields: Any) -> None:
