@@ -197,6 +197,9 @@ BAD_ARGUMENTS = {
     "max_memory": ([0, -1, 1.5, "much", "5 XB", True, [1]], "'500MB' or '2GB'"),
     "warm_start": ([1, None, "no"], "choose one of True, False"),
     "whiten": ([1, None, "no"], "choose one of True, False"),
+    "checkpoint": ([3, AN_ARRAY, "/no/such/folder/fit"], "pass a path|create it first"),
+    "checkpoint_every": ([0, -1, 1.5, "soon", None, AN_ARRAY], "pass 1, '30s'"),
+    "resume": ([1, None, "no", True], "choose one of True, False|pass checkpoint=path"),
     "verbose": ([-1, 1.5, "yes", None], "pass 0 or 1"),
 }
 CASES = [(name, value) for name, (values, _) in BAD_ARGUMENTS.items() for value in values]

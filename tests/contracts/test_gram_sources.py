@@ -293,9 +293,15 @@ class TestCounting:
 
     @staticmethod
     def upper_tiles(n_samples):
-        """One tile holds all of it; above TILE the tile below the diagonal is spared."""
-        rest = max(n_samples - TILE, 0)
-        return n_samples**2 - TILE * rest
+        """Half of K, and the other half of small squares on its diagonal."""
+        entries = 0
+        pieces = [min(TILE, n_samples - start) for start in range(0, n_samples, TILE)]
+        for piece in pieces:
+            squares = [piece]
+            while max(squares) >= 512:
+                squares = [part for side in squares for part in (side // 2, side - side // 2)]
+            entries += (piece**2 + sum(side**2 for side in squares)) // 2
+        return entries + (n_samples**2 - sum(piece**2 for piece in pieces)) // 2
 
     def test_products_of_a_symmetric_matrix_read_the_upper_tiles(self, n_samples):
         counted = CountingGram(SOURCES["computed dense"](n_samples, np.float64))
