@@ -75,7 +75,9 @@ class KernelPCA(
         "kha/et", "kha-smd": the Hebbian family. "auto": dense up to 1,200 rows and 30 more per
         component, where it was measured to be faster, then krylov.
     tol : float, default=0
-        Stop when ‖K'v − λv‖/λ₁ is no larger for any component; 0 is machine precision.
+        Stop when ‖K'v − λv‖/λ₁ is no larger for any component; 0 is machine precision. With a
+        loose one, krylov computes kernel values in single precision where a sample of them shows
+        that no more than a twentieth of the tolerance is lost by it.
     max_iter : int, default=None
         Passes over the kernel matrix; None: 50 for the Hebbian solvers, 100 for krylov.
     iterated_power : int or "auto", default="auto"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,12 +20,13 @@ from ikpca.estimators.components import (
     iterated_components,
 )
 from ikpca.estimators.parameters import KRYLOV_NAMES, check_init, is_fraction
+from ikpca.estimators.precision import rounding_share, widened
 from ikpca.estimators.threads import n_threads
 from ikpca.gram import Budget, GramSource, PrecomputedGram, Workers, read_budget
 from ikpca.hebbian import METHODS, Floats, HebbianOptions, continued_coefficients
 from ikpca.kernels import Kernel, Rows
 from ikpca.krylov import KrylovOptions, block_size
-from ikpca.loop import FORGETFUL, Keeper, Outcome, PassRecord, ProgressLines
+from ikpca.loop import FORGETFUL, Keeper, Observer, Outcome, PassRecord, ProgressLines
 from ikpca.spectra import LANDMARK_KINDS
 
 __all__ = ["Problem", "View", "as_it_is", "chosen_solver", "decompose", "n_passes"]
@@ -175,6 +176,22 @@ def _continued(found: Components, records: list[PassRecord]) -> tuple[Components
 
 
 def _krylov_number(
+    model: Any, problem: Problem, budget: Budget, watch: Watch, number: int
+) -> Components:
+    """In single precision, where ``tol`` is loose enough for it."""
+    share = rounding_share(problem.kernel, problem.X, float(model.tol), problem.seed)
+    if share is None:
+        return _krylov_as_given(model, problem, budget, watch, number)
+    narrow = replace(problem, X=problem.X.astype(np.float32))
+
+    def wide(snapshot: Callable[[], Components]) -> Sequence[Observer[Any, Any]]:
+        return watch(lambda: widened(snapshot(), share))
+
+    copied = replace(budget, n_bytes=budget.n_bytes - narrow.X.nbytes)
+    return widened(_krylov_as_given(model, narrow, copied, wide, number), share)
+
+
+def _krylov_as_given(
     model: Any, problem: Problem, budget: Budget, watch: Watch, number: int
 ) -> Components:
     width = block_size(number) * problem.row_bytes

@@ -1,0 +1,66 @@
+"""Single precision inside, where the tolerance allows it: the same components, honestly bounded."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from ikpca import KernelPCA
+from ikpca.estimators.precision import rounding_share
+from ikpca.kernels import Gaussian, Laplacian, Polynomial
+from ikpca.measures import principal_angles
+
+X = load_digits().data / 16
+KERNEL = Gaussian(0.05)
+
+
+def fitted(tol, rows=X, **parameters):
+    parameters = {"kernel": "rbf", "gamma": 0.05, "random_state": 0, **parameters}
+    return KernelPCA(8, eigen_solver="krylov", tol=tol, **parameters).fit(rows)
+
+
+def test_a_loose_tolerance_takes_it_and_a_tight_one_does_not():
+    assert rounding_share(KERNEL, X, 1e-3, 0) < 1e-6
+    assert rounding_share(KERNEL, X, 1e-7, 0) is None
+    assert rounding_share(KERNEL, X, 0, 0) is None
+
+
+def test_only_for_doubles_in_memory_and_kernels_that_gain(tmp_path):
+    np.save(tmp_path / "rows.npy", X)
+    assert rounding_share(KERNEL, X.astype(np.float32), 1e-3, 0) is None
+    assert rounding_share(KERNEL, np.load(tmp_path / "rows.npy", mmap_mode="r"), 1e-3, 0) is None
+    assert rounding_share(Laplacian(0.05), X, 1e-3, 0) is None
+    assert rounding_share(None, X @ X.T, 1e-3, 0) is None
+
+
+@pytest.mark.parametrize(
+    ("kernel", "rows"),
+    [(KERNEL, X + 1e5 / 3), (Polynomial(2, 1.0, 1e6), X), (KERNEL, 1 + 1e-4 * X)],
+    ids=["far from the origin", "mostly constant", "nearly equal"],
+)
+def test_not_where_rounding_would_take_too_much(kernel, rows):
+    assert rounding_share(kernel, rows, 1e-3, 0) is None
+
+
+@pytest.mark.parametrize("parameters", [{}, {"kernel": "poly", "degree": 2}], ids=["rbf", "poly"])
+def test_the_components_are_within_the_tolerance(parameters):
+    exact = KernelPCA(8, eigen_solver="dense", **{"kernel": "rbf", "gamma": 0.05, **parameters})
+    exact.fit(X)
+    loose = fitted(1e-3, **parameters)
+    for name in ("eigenvalues_", "eigenvectors_", "coefficients_"):
+        assert getattr(loose, name).dtype == np.float64
+    bounds = loose.certificate_.eigenvalue_bounds
+    assert (np.abs(loose.eigenvalues_ - exact.eigenvalues_) <= bounds).all()
+    angles = principal_angles(loose.eigenvectors_, exact.eigenvectors_)
+    assert angles.max() < 1e-2
+    new = X[::7] + 0.05
+    np.testing.assert_allclose(
+        np.abs(loose.transform(new)), np.abs(exact.transform(new)), atol=2e-2
+    )
+
+
+def test_rows_that_need_it_keep_their_precision():
+    """Where single precision would see nothing but rounding, the answer does not change."""
+    shifted, plain = fitted(1e-3, X + 1e5 / 3), fitted(1e-3)
+    np.testing.assert_allclose(shifted.eigenvalues_, plain.eigenvalues_, rtol=1e-4)
