@@ -41,8 +41,9 @@ class Decoder:
             raise
         except RecursionError:
             raise _wrong("values are nested too deeply") from None
-        except (TypeError, ValueError, KeyError, AttributeError, IndexError) as error:
-            raise _wrong(str(error)) from error
+        except Exception as error:
+            # Whatever a forged manifest makes the classes complain of, it is the file's fault.
+            raise _wrong(f"{type(error).__name__}: {error}") from error
 
     def _decode(self, tree: Tree) -> Any:
         if tree is None or isinstance(tree, bool | int | float | str):
