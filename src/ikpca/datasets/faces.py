@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -135,7 +136,7 @@ def _head(shape: tuple[int, int], rng: np.random.Generator) -> tuple[Floats, Flo
 
 
 def _features(
-    table: dict[str, tuple[float, ...]], x: Floats, y: Floats, rng: np.random.Generator
+    table: Mapping[str, tuple[float, ...]], x: Floats, y: Floats, rng: np.random.Generator
 ) -> Floats:
     """The sum of Gaussian bumps, every one a little elsewhere and of another size in every face."""
     total = np.zeros(x.shape)
@@ -151,6 +152,8 @@ def _features(
 
 def _lit(normals: Floats, albedo: Floats, directions: Floats) -> NDArray[np.uint8]:
     """Lambert's law, and a little light from everywhere; one picture per light."""
-    shading = np.clip(normals @ directions.T, 0, None)
+    # Summed here, since BLAS sums in an order that depends on its threads.
+    towards = sum(np.multiply.outer(normals[..., axis], directions[:, axis]) for axis in range(3))
+    shading = np.clip(towards, 0, None)
     light = albedo[..., None] * (_AMBIENT + (1 - _AMBIENT) * shading)
     return np.rint(255 * np.moveaxis(light, 2, 0)).astype(np.uint8)

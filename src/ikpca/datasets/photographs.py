@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from ikpca.errors import DataUnavailable, refuse
 from ikpca.kernels import Floats
@@ -11,7 +12,7 @@ __all__ = ["PHOTOGRAPHS", "photograph", "photograph_patches", "square_photograph
 
 PHOTOGRAPHS = ("china", "flower")
 #: What red, green and blue weigh in brightness (ITU-R BT.601).
-_BRIGHTNESS = np.array([0.299, 0.587, 0.114]) / 255
+_BRIGHTNESS = (0.299 / 255, 0.587 / 255, 0.114 / 255)
 
 
 def photograph(name: str) -> Floats:
@@ -31,11 +32,15 @@ def photograph(name: str) -> Floats:
     from sklearn.datasets import load_sample_image
 
     try:
-        return np.asarray(load_sample_image(f"{name}.jpg") @ _BRIGHTNESS)
+        colours = np.moveaxis(load_sample_image(f"{name}.jpg"), 2, 0)
     except ImportError as error:
         raise DataUnavailable(
             f"{name}.jpg: reading a photograph needs Pillow; run: pip install 'ikpca[data]'."
         ) from error
+    red, green, blue = (weight * one for weight, one in zip(_BRIGHTNESS, colours, strict=True))
+    # Summed here, since BLAS sums in an order that depends on its threads.
+    grey: Floats = red + green + blue
+    return grey
 
 
 def square_photograph(name: str = "flower", size: int = 256) -> Floats:
@@ -58,7 +63,9 @@ def square_photograph(name: str = "flower", size: int = 256) -> Floats:
         raise refuse("size", size, f"must be from 1 to {rows}", "pass 256")
     left = (columns - rows) // 2
     means = _area_means(rows, size)
-    return means @ image[:, left : left + rows] @ means.T
+    half = means @ image[:, left : left + rows]
+    square: Floats = (means @ half.T).T
+    return np.ascontiguousarray(square)
 
 
 def photograph_patches(
@@ -96,9 +103,9 @@ def photograph_patches(
     return windows[np.unravel_index(chosen, windows.shape[:2])].reshape(n, -1)
 
 
-def _area_means(many: int, few: int) -> Floats:
+def _area_means(many: int, few: int) -> csr_array:
     """The matrix that takes means over ``few`` equal parts of ``many`` pixels, shared ones too."""
     edges = np.arange(few + 1) * (many / few)
     # How much of every pixel lies left of every edge.
     left = np.clip(edges[:, None] - np.arange(many), 0, 1)
-    return np.diff(left, axis=0) * (few / many)
+    return csr_array(np.diff(left, axis=0) * (few / many))
