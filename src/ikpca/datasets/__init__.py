@@ -14,7 +14,7 @@ from ikpca.datasets.photographs import photograph, photograph_patches, square_ph
 from ikpca.datasets.recorded import motion_arrays
 from ikpca.datasets.registry import find, registry
 from ikpca.datasets.skeleton import Motion, Skeleton
-from ikpca.datasets.sources import load, where
+from ikpca.datasets.sources import load, ways, where
 from ikpca.datasets.walker import synthetic_walker
 
 __all__ = [
@@ -50,6 +50,7 @@ __all__ = [
     "square_photograph",
     "synthetic_faces",
     "synthetic_walker",
+    "ways",
     "where",
     "with_noise",
 ]

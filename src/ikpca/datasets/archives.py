@@ -50,7 +50,7 @@ def read_archive(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str,
                 "save plain arrays with numpy.savez."
             ) from error
         raise DataUnavailable(
-            f"{path}: is damaged or no .npz file ({reason}); get it again."
+            f"{path}: is damaged or no .npz file ({reason}); delete it and get it again."
         ) from error
     check_shapes(str(path), arrays, shapes)
     return arrays

@@ -38,7 +38,7 @@ def fetch_file(
     any_line_ends: bool = False,
     offline: bool | None = None,
     progress: Progress | None = None,
-    pauses: Sequence[float] = (0.5, 2.0, 5.0),
+    pauses: Sequence[float] = (0.5, 2.0),
     timeout: float = 30.0,
 ) -> Path:
     """Download a file once; afterwards it is there.
@@ -59,8 +59,8 @@ def fetch_file(
         Never use the network; by default as IKPCA_OFFLINE says.
     progress : callable, optional
         Called with the file's name, bytes there, and bytes in total, if known.
-    pauses : sequence of float, default=(0.5, 2.0, 5.0)
-        Seconds before the second try, the third, and so on.
+    pauses : sequence of float, default=(0.5, 2.0)
+        Seconds before the second try, the third, and so on; counted anew whenever bytes came.
     timeout : float, default=30.0
         Seconds of silence before a connection counts as cut.
 
@@ -138,30 +138,36 @@ class _Download:
 
     def _complete(self) -> str:
         """Try until all of the file is there; its checksum."""
-        for pause in (*self.pauses, None):
-            if self._tried(last=pause is None):
-                break
-            time.sleep(pause or 0.0)
+        failed, most = 0, self._size()
+        while (lost := self._failure()) is not None:
+            # A line that is cut every minute still brings a large file, bit by bit.
+            failed = 1 if self._size() > most else failed + 1
+            most = max(most, self._size())
+            if failed > len(self.pauses):
+                raise lost
+            time.sleep(self.pauses[failed - 1])
         return _sha256(self.partial, self.any_line_ends)
 
-    def _tried(self, last: bool) -> bool:
-        """Whether a try succeeded; an error where another could not, or would be the last."""
+    def _size(self) -> int:
+        return self.partial.stat().st_size if self.partial.exists() else 0
+
+    def _failure(self) -> DataUnavailable | None:
+        """Try once: None, or what another try may cure; raises what none will."""
         try:
             transfer(self.address, self.partial, self.progress, self.path.name, self.timeout)
         except HTTPError as error:
-            if last or not (error.code >= 500 or error.code in _BUSY):
-                raise _unreachable(self.address, f"{error.code} {error.reason}") from error
-            return False
+            refused = _unreachable(self.address, f"{error.code} {error.reason}")
+            if error.code < 500 and error.code not in _BUSY:
+                raise refused from error
+            return refused
         except _NETWORK as error:
-            if last:
-                raise _unreachable(self.address, _reason(error)) from error
-            return False
+            return _unreachable(self.address, _reason(error))
         except OSError as error:
             # Half a file that fills the disk is in everybody's way.
             if error.errno in {errno.ENOSPC, errno.EDQUOT}:
                 self.partial.unlink(missing_ok=True)
             raise unwritable(self.path.parent, error) from error
-        return True
+        return None
 
 
 def _reason(error: Exception) -> str:

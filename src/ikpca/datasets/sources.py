@@ -10,11 +10,11 @@ from ikpca.datasets.dataset import Arrays, DataSet, Origin, checksum_of
 from ikpca.datasets.embedded import MAKERS
 from ikpca.datasets.entry import Entry, Progress
 from ikpca.datasets.fetching import fetch
-from ikpca.datasets.folders import cache_folder, data_folder
+from ikpca.datasets.folders import cache_folder, data_folder, is_offline
 from ikpca.datasets.registry import find
 from ikpca.errors import DataUnavailable, refuse
 
-__all__ = ["Source", "load", "where"]
+__all__ = ["Source", "load", "ways", "where"]
 
 Source = Literal["auto", "embedded", "local", "download"]
 
@@ -89,24 +89,54 @@ def where(name: str, folder: str | Path | None = None) -> Path | None:
     True
     """
     entry = find(name)
+    return None if entry.way == "embedded" else _in_folder(entry, folder) or _in_cache(entry)
+
+
+def ways(
+    name: str, folder: str | Path | None = None, *, offline: bool | None = None
+) -> tuple[str, ...]:
+    """How a data set can be had here and now, the way that :func:`load` takes first.
+
+    Returns
+    -------
+    tuple of {"embedded", "local", "cached", "download"}
+        Empty where there is none.
+
+    Examples
+    --------
+    >>> ways("parabola")
+    ('embedded',)
+    """
+    entry = find(name)
     if entry.way == "embedded":
-        return None
+        return ("embedded",)
+    open_ways = {
+        "local": _in_folder(entry, folder) is not None,
+        "cached": _in_cache(entry) is not None,
+        "download": entry.way == "download" and not is_offline(offline),
+    }
+    return tuple(way for way, is_open in open_ways.items() if is_open)
+
+
+def _in_folder(entry: Entry, folder: str | Path | None) -> Path | None:
     data = data_folder(folder)
-    if data is not None and (data / entry.file).exists():
-        return data / entry.file
+    path = None if data is None else data / entry.file
+    return path if path is not None and path.exists() else None
+
+
+def _in_cache(entry: Entry) -> Path | None:
     try:
-        cached = cache_folder() / entry.file
+        path = cache_folder() / entry.file
     except DataUnavailable:
         # Without the package that knows the platform's folder nothing was ever fetched into it.
         return None
-    return cached if cached.exists() else None
+    return path if path.exists() else None
 
 
 def _best(entry: Entry, folder: str | Path | None) -> Source:
     if entry.way == "embedded":
         return "embedded"
-    data = data_folder(folder)
-    return "local" if data is not None and (data / entry.file).exists() else "download"
+    return "local" if _in_folder(entry, folder) else "download"
 
 
 def _local(entry: Entry, folder: str | Path | None) -> Path:
