@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import errno
 import hashlib
 import os
@@ -301,7 +300,8 @@ class FullDisk:
 
 
 def test_a_disk_that_fills_up(web, path, monkeypatch):
-    monkeypatch.setattr(Path, "open", lambda self, mode: FullDisk(builtins.open(self, mode), 1e5))
+    real = Path.open
+    monkeypatch.setattr(Path, "open", lambda *opened: FullDisk(real(*opened), 100_000))
     with pytest.raises(DataUnavailable, match=r"no space left on device\); make room"):
         fetched(web, path)
     monkeypatch.undo()

@@ -12,9 +12,9 @@ from ikpca.datasets.fetching import fetch
 from ikpca.datasets.folders import cache_folder, data_folder, is_offline
 from ikpca.datasets.photographs import photograph, photograph_patches, square_photograph
 from ikpca.datasets.recorded import motion_arrays
-from ikpca.datasets.registry import find, registry
 from ikpca.datasets.skeleton import Motion, Skeleton
 from ikpca.datasets.sources import load, ways, where
+from ikpca.datasets.table import find, registry
 from ikpca.datasets.walker import synthetic_walker
 
 __all__ = [

@@ -33,10 +33,11 @@ def read_archive(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str,
     (4, 2)
     """
     try:
+        # numpy would take anything else for a bare array or for a pickle.
+        if path.is_file() and not zipfile.is_zipfile(path):
+            raise zipfile.BadZipFile("it is not a zip file, or cut short")
         with np.load(path, allow_pickle=False) as archive:
-            # A bare array opens, too.
-            names = list(getattr(archive, "files", []))
-            _check_names(path, names, shapes)
+            _check_names(path, archive.files, shapes)
             arrays = {name: archive[name] for name in shapes}
     except FileNotFoundError as error:
         raise DataUnavailable(f"{path}: there is no such file; check the folder.") from error

@@ -14,7 +14,7 @@ from ikpca.datasets.folders import cache_folder, is_offline
 from ikpca.datasets.locks import locked, unwritable
 from ikpca.datasets.openml import fetch_mnist, fetch_olivetti, fetch_usps
 from ikpca.datasets.recorded import recorded_walk
-from ikpca.datasets.registry import find
+from ikpca.datasets.table import find
 from ikpca.errors import DataUnavailable, refuse
 
 __all__ = ["BUILDERS", "fetch"]

@@ -11,7 +11,7 @@ from ikpca.datasets.embedded import MAKERS
 from ikpca.datasets.entry import Entry, Progress
 from ikpca.datasets.fetching import fetch
 from ikpca.datasets.folders import cache_folder, data_folder, is_offline
-from ikpca.datasets.registry import find
+from ikpca.datasets.table import find
 from ikpca.errors import DataUnavailable, refuse
 
 __all__ = ["Source", "load", "ways", "where"]
