@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import pytest
+
 
 @dataclass
 class Web:
@@ -54,7 +56,10 @@ def serving(files):
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        yield web
+        with pytest.MonkeyPatch.context() as patch:
+            # A proxy would look for the server elsewhere.
+            patch.setenv("no_proxy", "127.0.0.1")
+            yield web
     finally:
         web.gate.set()
         server.shutdown()

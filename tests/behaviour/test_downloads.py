@@ -267,7 +267,7 @@ def test_processes_at_once_fetch_once(web, path):
     assert web.ranges == [None]
 
 
-def test_a_process_killed_in_the_middle_leaves_a_part_and_no_lock(web, path):
+def test_an_interrupt_in_the_middle_leaves_a_part_and_no_lock(web, path):
     def stop(name, done, total):
         if done > 100_000:
             raise KeyboardInterrupt
@@ -351,11 +351,17 @@ def read_only():
 
 
 def test_a_read_only_folder(web, read_only, nobody):
-    with pytest.raises(DataUnavailable, match=r"cannot be written to \(permission denied\)"):
-        fetched(web, read_only / "rows.bin")
+    for path in (read_only / "rows.bin", read_only / "below" / "rows.bin"):
+        with pytest.raises(DataUnavailable, match=r"cannot be written to \(permission denied\)"):
+            fetched(web, path)
+    assert not web.requests
+
+
+def test_a_folder_that_may_not_be_looked_into(web, read_only, request):
+    os.chmod(read_only, 0o000)
+    request.getfixturevalue("nobody")
     with pytest.raises(DataUnavailable, match=r"cannot be written to \(permission denied\)"):
         fetched(web, read_only / "below" / "rows.bin")
-    assert not web.requests
 
 
 def test_a_read_only_folder_that_has_the_file(web, read_only):

@@ -96,4 +96,6 @@ def _bars(quiet: bool) -> Iterator[Progress | None]:
     try:
         yield announce
     finally:
-        bars.stop()
+        # Stopping bars that never started would print an empty line.
+        if tasks:
+            bars.stop()

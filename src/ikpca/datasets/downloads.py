@@ -14,7 +14,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 
 from ikpca.datasets.entry import Progress
-from ikpca.datasets.folders import is_offline
+from ikpca.datasets.folders import is_offline, is_there
 from ikpca.datasets.locks import locked, unwritable
 from ikpca.datasets.transfer import ConnectionLost, transfer
 from ikpca.errors import DataUnavailable, refuse
@@ -83,7 +83,7 @@ def fetch_file(
     ikpca.errors.DataUnavailable: walk.amc: is not in the cache, and offline mode is on; ...
     """
     path = Path(path)
-    if path.exists():
+    if is_there(path):
         return path
     if urlsplit(address).scheme not in {"http", "https"}:
         raise refuse("address", address, "must begin with http:// or https://", "pass such a one")
@@ -94,7 +94,7 @@ def fetch_file(
     )
     with locked(path):
         # Somebody else may have fetched it while this process waited.
-        if not path.exists():
+        if not is_there(path):
             download.run()
     return path
 

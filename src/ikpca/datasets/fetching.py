@@ -10,7 +10,7 @@ from ikpca.datasets.archives import check_shapes, write_archive
 from ikpca.datasets.dataset import Arrays
 from ikpca.datasets.downloads import fetch_file, offline_error, silent
 from ikpca.datasets.entry import Entry, Progress
-from ikpca.datasets.folders import cache_folder, is_offline
+from ikpca.datasets.folders import cache_folder, is_offline, is_there
 from ikpca.datasets.locks import locked, unwritable
 from ikpca.datasets.openml import fetch_mnist, fetch_olivetti, fetch_usps
 from ikpca.datasets.recorded import recorded_walk
@@ -71,7 +71,7 @@ def fetch(
     if entry.way == "embedded":
         raise refuse("name", name, "is embedded, there is nothing to fetch", "call load")
     path = cache_folder(cache) / entry.file
-    if path.exists():
+    if is_there(path):
         return path
     if entry.way == "local":
         raise DataUnavailable(
@@ -81,7 +81,7 @@ def fetch(
     if is_offline(offline):
         raise offline_error(entry.file)
     with locked(path):
-        if not path.exists():
+        if not is_there(path):
             _build(entry, path, progress or silent)
     return path
 

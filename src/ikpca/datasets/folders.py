@@ -9,7 +9,7 @@ from typing import Any
 
 from ikpca.errors import DataUnavailable
 
-__all__ = ["cache_folder", "data_folder", "is_offline", "needed"]
+__all__ = ["cache_folder", "data_folder", "is_offline", "is_there", "needed"]
 
 _NO = {"", "0", "false", "no", "off"}
 
@@ -20,7 +20,7 @@ def data_folder(folder: str | Path | None = None) -> Path | None:
     if named is None:
         return None
     path = Path(named).expanduser()
-    if not path.is_dir():
+    if not os.path.isdir(path):
         by = "" if folder is not None else "IKPCA_DATA: "
         raise DataUnavailable(f"{by}{path}: is not a folder; name the one that has the .npz files.")
     return path
@@ -39,6 +39,12 @@ def is_offline(offline: bool | None = None) -> bool:
     if offline is not None:
         return offline
     return os.environ.get("IKPCA_OFFLINE", "").strip().lower() not in _NO
+
+
+def is_there(path: Path) -> bool:
+    """Whether a file can be seen; in a folder that may not be looked into, none can."""
+    # Path.exists raises for such a folder.
+    return os.path.exists(path)
 
 
 def needed(package: str) -> Any:

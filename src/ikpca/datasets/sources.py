@@ -10,7 +10,7 @@ from ikpca.datasets.dataset import Arrays, DataSet, Origin, checksum_of
 from ikpca.datasets.embedded import MAKERS
 from ikpca.datasets.entry import Entry, Progress
 from ikpca.datasets.fetching import fetch
-from ikpca.datasets.folders import cache_folder, data_folder, is_offline
+from ikpca.datasets.folders import cache_folder, data_folder, is_offline, is_there
 from ikpca.datasets.table import find
 from ikpca.errors import DataUnavailable, refuse
 
@@ -121,7 +121,7 @@ def ways(
 def _in_folder(entry: Entry, folder: str | Path | None) -> Path | None:
     data = data_folder(folder)
     path = None if data is None else data / entry.file
-    return path if path is not None and path.exists() else None
+    return path if path is not None and is_there(path) else None
 
 
 def _in_cache(entry: Entry) -> Path | None:
@@ -130,7 +130,7 @@ def _in_cache(entry: Entry) -> Path | None:
     except DataUnavailable:
         # Without the package that knows the platform's folder nothing was ever fetched into it.
         return None
-    return path if path.exists() else None
+    return path if is_there(path) else None
 
 
 def _best(entry: Entry, folder: str | Path | None) -> Source:
@@ -147,7 +147,7 @@ def _local(entry: Entry, folder: str | Path | None) -> Path:
             "in IKPCA_DATA."
         )
     path = data / entry.file
-    if not path.exists():
+    if not is_there(path):
         raise DataUnavailable(
             f"{path}: there is no such file; put it there, or fetch it where it can be fetched."
         )

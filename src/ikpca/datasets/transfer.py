@@ -55,10 +55,9 @@ def _receive(
         if start != have:
             partial.unlink(missing_ok=True)
             raise ConnectionLost("the server sent another part than asked for")
-    length = response.headers.get("Content-Length")
-    total = None if length is None else start + int(length)
-    if length is not None:
-        _check_space(partial.parent, int(length))
+    length = response.length
+    total = None if length is None else start + length
+    _check_space(partial.parent, length or 0)
     done = start
     progress(name, done, total)
     with partial.open("ab" if start else "wb") as file:
