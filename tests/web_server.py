@@ -81,7 +81,6 @@ def answer(handler, web):
     start = int(re.match(r"bytes=(\d+)-", asked)[1]) if asked and web.knows_ranges else 0
     if start >= len(content) and start:
         handler.send_response(416)
-        handler.send_header("Content-Range", f"bytes */{len(content)}")
         handler.send_header("Content-Length", "0")
         handler.end_headers()
         return

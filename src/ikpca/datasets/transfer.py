@@ -37,12 +37,9 @@ def transfer(address: str, partial: Path, progress: Progress, name: str, timeout
         with urlopen(Request(address, headers=headers), timeout=timeout) as response:
             _receive(response, partial, have, progress, name)
     except HTTPError as error:
+        # Nothing lies beyond what is there; whether that is the file, its checksum will tell.
         if error.code != _BEYOND or not have:
             raise
-        # Nothing lies beyond what is there: either that is all, or it is of another file.
-        if _whole(error.headers.get("Content-Range", "")) != have:
-            partial.unlink()
-            raise ConnectionLost("the part that was there did not fit") from error
 
 
 def _receive(
@@ -78,9 +75,4 @@ def _check_space(folder: Path, length: int) -> None:
 
 def _first(content_range: str) -> int:
     found = re.match(r"bytes (\d+)-", content_range)
-    return int(found[1]) if found else -1
-
-
-def _whole(content_range: str) -> int:
-    found = re.match(r"bytes \*/(\d+)", content_range)
     return int(found[1]) if found else -1
