@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 __all__ = [
+    "DataUnavailable",
     "DivergenceWarning",
     "InvalidInput",
     "RankWarning",
@@ -22,6 +23,10 @@ class UnreadableFile(InvalidInput):
 
 class UnwritableFile(OSError):
     """A file could not be written, for want of space or of permission; the old one is untouched."""
+
+
+class DataUnavailable(RuntimeError):
+    """A data set cannot be had: absent, damaged, out of reach; says what to do about it."""
 
 
 class DivergenceWarning(UserWarning):

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ikpca.cli.data import data
 from ikpca.cli.demo import demo
 
 __all__ = ["app", "run"]
@@ -22,6 +23,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(demo)
+app.add_typer(data, name="data")
 
 
 def _tell_version(wanted: bool) -> None:
