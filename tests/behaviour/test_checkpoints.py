@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.datasets import load_digits
 
 import ikpca
-from ikpca import KernelPCA
+from ikpca import HebbianPCA, KernelPCA
 from ikpca.errors import InvalidInput, UnreadableFile
 from ikpca.estimators.checkpoints import interval
 from ikpca.kernels import Gaussian
@@ -290,3 +290,21 @@ def test_killed_from_outside(number, tmp_path):
         5, eigen_solver="kha/et", checkpoint=path, resume=True, max_iter=1, **parameters
     ).fit(X)
     assert_same_fit(resumed, whole.set_params(max_iter=len(resumed.history_)).fit(X))
+
+
+def test_explicit_features_go_on_too(tmp_path):
+    path = tmp_path / "fit.checkpoint"
+
+    def gha(**parameters):
+        return HebbianPCA(4, random_state=0, **{"max_iter": PASSES, **parameters}).fit(X)
+
+    whole = gha()
+    gha(max_iter=2, checkpoint=path)
+    again = gha(checkpoint=path, resume=True)
+    for name in ("components_", "mean_", "explained_variance_"):
+        same(getattr(again, name), getattr(whole, name))
+    same(again._stream, whole._stream)
+    assert again.outcome_ is whole.outcome_
+    assert len(again.history_) == PASSES
+    with pytest.raises(InvalidInput, match="whiten was False and is True"):
+        gha(checkpoint=path, resume=True, whiten=True)

@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from ikpca.errors import InvalidInput, UnreadableFile, refuse
 from ikpca.estimators.fingerprint import differences, fingerprint
+from ikpca.estimators.interrupts import terminated_like_interrupted
 from ikpca.estimators.known_classes import KNOWN, class_finder
 from ikpca.estimators.parameters import check_choice, check_number, is_fraction
 from ikpca.loop import Kept, Outcome
 from ikpca.storage import Decoder, Encoder, Manifest, digests_of, read_newest, write_generation
 
-__all__ = ["Checkpoint", "check_checkpoint", "interval", "open_checkpoint"]
+__all__ = ["Checkpoint", "check_checkpoint", "guarded", "interval", "open_checkpoint"]
 
 _KIND = "checkpoint"
 _UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
@@ -59,7 +61,9 @@ def interval(every: Any) -> tuple[int, float]:
     return int(every), 0.0
 
 
-def open_checkpoint(model: Any, X: Any, seed: int, start: Any) -> tuple[Checkpoint | None, int]:
+def open_checkpoint(
+    model: Any, X: Any, seed: int, start: Any = None
+) -> tuple[Checkpoint | None, int]:
     """The keeper that the model asks for, and the seed: that of the fit which is gone on with."""
     if model.checkpoint is None:
         return None, seed
@@ -68,6 +72,11 @@ def open_checkpoint(model: Any, X: Any, seed: int, start: Any) -> tuple[Checkpoi
     seed = seed if earlier is None else earlier
     checkpoint.begin(fingerprint(model, X, start=start), seed)
     return checkpoint, seed
+
+
+def guarded(checkpoint: Checkpoint | None) -> AbstractContextManager[None]:
+    """Within it, SIGTERM ends a fit as Ctrl-C does, if there is a checkpoint to write then."""
+    return nullcontext() if checkpoint is None else terminated_like_interrupted()
 
 
 class Checkpoint:

@@ -12,10 +12,9 @@ from sklearn.utils import check_random_state
 from ikpca.estimators.advice import warn_of_divergence, warn_of_rank, warn_of_tolerance
 from ikpca.estimators.attributes import fitted_attributes
 from ikpca.estimators.callbacks import fit_context
-from ikpca.estimators.checkpoints import Checkpoint, open_checkpoint
+from ikpca.estimators.checkpoints import Checkpoint, guarded, open_checkpoint
 from ikpca.estimators.components import Components
 from ikpca.estimators.gamma import resolve_gamma
-from ikpca.estimators.interrupts import terminated_like_interrupted
 from ikpca.estimators.inverting import check_preimage
 from ikpca.estimators.observing import requested_observers
 from ikpca.estimators.solving import (
@@ -52,10 +51,10 @@ def fit_rows(model: Any, X: Any, start: Floats | None = None, view: View = as_it
     kernel = chosen_kernel(model, X)
     check_preimage(model, kernel)
     problem = Problem(kernel, X, seed, start, view)
-    if checkpoint is None:
+    if checkpoint is not None:
+        problem = replace(problem, keeper=checkpoint)
+    with guarded(checkpoint):
         return fit_components(model, model, problem)
-    with terminated_like_interrupted():
-        return fit_components(model, model, replace(problem, keeper=checkpoint))
 
 
 def fit_components(model: Any, settings: Any, problem: Problem) -> Floats:

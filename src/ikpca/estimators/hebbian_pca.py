@@ -10,11 +10,11 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from ikpca.engines import FeatureStore
 from ikpca.errors import DivergenceWarning, InvalidInput, refuse
 from ikpca.estimators.advice import warn_of_divergence, warn_of_rank, warn_of_tolerance
-from ikpca.estimators.callbacks import CallbackSupport, fit_context, with_callbacks
-from ikpca.estimators.observing import requested_observers
+from ikpca.estimators.callbacks import CallbackSupport, with_callbacks
+from ikpca.estimators.checkpoints import check_checkpoint, guarded, open_checkpoint
+from ikpca.estimators.explicit import Passes, described, run_passes
 from ikpca.estimators.parameters import (
     check_choice,
     check_gain,
@@ -26,9 +26,8 @@ from ikpca.estimators.parameters import (
 from ikpca.estimators.saving import SaveMixin
 from ikpca.estimators.threads import limited_threads
 from ikpca.gains import Gain, MetaDescent, constant, inverse_time, reciprocal_eigenvalues
-from ikpca.hebbian import Floats, HebbianOptions, StreamState, iterate, safety_for, stream_batch
+from ikpca.hebbian import Floats, StreamState, safety_for, stream_batch
 from ikpca.loop import Outcome
-from ikpca.spectra import deterministic_signs
 
 __all__ = ["HebbianPCA"]
 
@@ -66,6 +65,8 @@ class HebbianPCA(
         Passes of ``fit``.
     whiten : bool, default=False
         Scale projections to unit variance.
+    checkpoint, checkpoint_every, resume : as in :class:`KernelPCA`
+        For ``fit``; after a batch of ``partial_fit`` the model itself can be saved.
     random_state : int, RandomState or None, default=None
         Of the start and the order of rows.
     n_jobs : int, default=None
@@ -118,6 +119,9 @@ class HebbianPCA(
         change_tol: float | None = None,
         max_iter: int = 50,
         whiten: bool = False,
+        checkpoint: Any = None,
+        checkpoint_every: Any = 1,
+        resume: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -132,6 +136,9 @@ class HebbianPCA(
         self.change_tol = change_tol
         self.max_iter = max_iter
         self.whiten = whiten
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
+        self.resume = resume
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -152,16 +159,10 @@ class HebbianPCA(
         self._check_parameters()
         X = self._validated(X, reset=True, ensure_min_samples=2)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        checkpoint, seed = open_checkpoint(self, X, seed)
         W = self._first_components(X.shape, seed).astype(X.dtype)
-        mean = X.mean(axis=0)
-        context = fit_context(self, int(self.max_iter))
-        with limited_threads(self.n_jobs):
-            store = FeatureStore(X - mean, W)
-            outcome, records = self._iterate(store, len(W), seed, context, mean)
-        self._take(store, mean)
-        self.outcome_, self.history_, self.n_iter_ = outcome, records, len(records)
-        if context is not None:
-            context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict)
+        with limited_threads(self.n_jobs), guarded(checkpoint):
+            self._take(run_passes(self, X, W, seed, checkpoint))
         self._tell(X)
         return self
 
@@ -251,6 +252,7 @@ class HebbianPCA(
                      low=1, integer=True)  # fmt: skip
         for flag in ("rayleigh_ritz", "whiten"):
             check_choice(flag, getattr(self, flag), (True, False))
+        check_checkpoint(self)
 
     def _validated(self, X: Any, *, reset: bool, ensure_min_samples: int = 1) -> Floats:
         return validate_data(
@@ -273,48 +275,21 @@ class HebbianPCA(
         rng = np.random.default_rng([seed, 0])
         return rng.normal(scale=np.sqrt(1 / (number * n_features)), size=(number, n_features))
 
-    def _iterate(
-        self, store: FeatureStore, number: int, seed: int, context: Any, mean: Floats
-    ) -> Any:
-        options = HebbianOptions(
-            method="kha/et" if isinstance(self.gain, str) else "kha",
-            gain=self.gain,
-            clock=self.clock,
-            # The store holds the start already; an array is taken as it is.
-            init=np.empty((0, 0)),
-            rayleigh_ritz=self.rayleigh_ritz,
-            block_size=self.block_size,
-            max_iter=int(self.max_iter),
-        )
-        observers = requested_observers(
-            self,
-            "gha",
-            int(self.max_iter),
-            store.dtype,
-            context,
-            lambda: self._attributes(store, mean),
-        )
-        return iterate(store, number, options, seed=seed, observers=observers, estimate="quotients")
-
-    def _take(self, store: FeatureStore, mean: Floats) -> None:
-        for name, value in self._attributes(store, mean).items():
+    def _take(self, passes: Passes) -> None:
+        for name, value in described(self, **passes.found).items():
             setattr(self, name, value)
+        self.outcome_, self.history_ = passes.outcome, passes.records
+        self.n_iter_ = len(passes.records)
         # A fit starts afresh; a stream that follows it goes on from its components.
+        seen = self.n_samples_seen_
         self._stream = StreamState(
             components=self.components_,
             mean=self.mean_,
-            seen=store.n_samples,
-            variances=self.explained_variance_ * (store.n_samples - 1) / store.n_samples,
-            total_variance=store.mean_diagonal,
-            horizon=max(store.n_samples, _HORIZON),
+            seen=seen,
+            variances=self.explained_variance_ * (seen - 1) / seen,
+            total_variance=passes.found["total"] * (seen - 1) / seen,
+            horizon=max(seen, _HORIZON),
         )
-
-    def _attributes(self, store: FeatureStore, mean: Floats) -> dict[str, Any]:
-        W, projections = store.read()
-        W = W * deterministic_signs(W)[:, None]
-        variances = np.square(projections).sum(axis=1, dtype=np.float64) / (store.n_samples - 1)
-        total = store.mean_diagonal * store.n_samples / (store.n_samples - 1)
-        return self._described(W, mean, variances, total, store.n_samples)
 
     def _first_stream(self, X: Floats) -> StreamState:
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
@@ -333,7 +308,8 @@ class HebbianPCA(
     def _take_stream(self) -> None:
         stream = self._stream
         unbiased = stream.seen / max(stream.seen - 1, 1)
-        attributes = self._described(
+        attributes = described(
+            self,
             stream.components,
             stream.mean,
             stream.variances * unbiased,
@@ -342,22 +318,6 @@ class HebbianPCA(
         )
         for name, value in attributes.items():
             setattr(self, name, value)
-
-    def _described(
-        self, W: Floats, mean: Floats, variances: Floats, total: float, seen: int
-    ) -> dict[str, Any]:
-        spread = np.sqrt(variances)
-        whitening = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
-        variances = variances.astype(W.dtype)
-        return {
-            "components_": W,
-            "mean_": mean,
-            "explained_variance_": variances,
-            "explained_variance_ratio_": variances / total if total > 0 else 0 * variances,
-            "n_components_": len(W),
-            "n_samples_seen_": seen,
-            "_scale": whitening.astype(W.dtype) if self.whiten else np.ones_like(variances),
-        }
 
     def _tell(self, X: Floats) -> None:
         if self.outcome_ is Outcome.INTERRUPTED:

@@ -53,13 +53,14 @@ class HebbianProgress:
     state : HebbianState
     rows, products : ndarray of shape (r or 2r, l)
         A, over its companion B where there is one, and the same times K'.
-    means : GramMeans
+    means : GramMeans or None
+        None for explicit features, which have no K to centre.
     """
 
     state: HebbianState
     rows: Floats
     products: Floats
-    means: GramMeans
+    means: GramMeans | None
 
 
 #: Makes observers, given a function that returns the solution of the moment.
