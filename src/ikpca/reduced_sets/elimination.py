@@ -14,8 +14,9 @@ __all__ = ["eliminate"]
 
 #: Ridge on the gram of unit diagonal: rows that differ by less count as copies.
 _RIDGE = 1e-10
-#: Rows that go before all costs are worked out again, and how many times as many are looked at.
-_BLOCK, _CHOICE = 100, 3
+#: Share of the rows (but not fewer than so many) that go before all costs are worked out again,
+#: and how many times as many are looked at.
+_SHARE, _LEAST, _CHOICE = 16, 16, 3
 
 
 def eliminate(values: Floats, coefficients: Floats, weights: Floats, size: int) -> Indices:
@@ -38,7 +39,7 @@ def eliminate(values: Floats, coefficients: Floats, weights: Floats, size: int) 
     inverse = _inverse(values, scales)
     weighted = (coefficients / scales) * weights[:, None]
     left = np.ones(len(values), dtype=bool)
-    for block in tiles(len(values) - size, _BLOCK):
+    for block in tiles(len(values) - size, max(_LEAST, len(values) // _SHARE)):
         gone = _cheapest(inverse, weighted, left, block.stop - block.start)
         left[gone] = False
         across = inverse[gone]
