@@ -14,8 +14,8 @@ __all__ = ["chosen_settings"]
 
 #: Rows of a library: per vector that it carries, and at least.
 _ROWS_PER_VECTOR, _LEAST_ROWS = 40, 400
-#: Share of the library that a reduction leaves.
-_KEPT_SHARE = 0.75
+#: Share of the library that comes between two reductions, at least.
+_ROOM = 1 / 8
 _LEAST_OVERSAMPLES = 10
 
 
@@ -51,18 +51,19 @@ def _oversamples(model: Any, number: int) -> int:
 
 
 def _compression(model: Any, kernel: Kernel, n_vectors: int, seed: int) -> Compression:
-    limit = max(_ROWS_PER_VECTOR * n_vectors, _LEAST_ROWS)
-    if not is_auto(model.library_size):
-        limit = int(model.library_size)
+    limit = _library_size(model, n_vectors)
     if limit < n_vectors:
         raise refuse("library_size", limit, f"components and mean are {n_vectors} vectors, which "
                      "need as many rows", f"pass {n_vectors} or more, or fewer n_components "
                      "and n_oversamples")  # fmt: skip
-    size = max(int(_KEPT_SHARE * limit), n_vectors)
-    if not is_auto(model.preimages_per_component):
-        size = min(int(model.preimages_per_component) * n_vectors, limit)
     options = {"tol": float(model.compression_tol)} if _name(model) == "preimages" else {}
-    reduction = (ChosenSamples if _name(model) == "samples" else IteratedPreimages)(
-        seed=seed, **options
-    )
-    return Compression(reduction, limit, size)
+    reduction = (ChosenSamples if _name(model) == "samples" else IteratedPreimages)(seed=seed, **options)
+    return Compression(reduction, limit, max(1, int(_ROOM * limit)))
+
+
+def _library_size(model: Any, n_vectors: int) -> int:
+    if not is_auto(model.library_size):
+        return int(model.library_size)
+    if not is_auto(model.preimages_per_component):
+        return int(model.preimages_per_component) * n_vectors
+    return max(_ROWS_PER_VECTOR * n_vectors, _LEAST_ROWS)

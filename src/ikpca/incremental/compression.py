@@ -25,8 +25,9 @@ class Compression:
     reduction : Reduction
     limit : int
         Rows of the library that are not to be exceeded after a step.
-    size : int
-        Rows after a reduction: room for batches until the next one.
+    room : int
+        Rows that come between two reductions, at least. Batches of fewer rows leave the library
+        smaller by as much, or each of them would cost a reduction.
     orthonormal : bool
         False leaves components as the reduced set has them and Σ as it was (an ablation: without
         section 5.3 errors add up).
@@ -34,16 +35,23 @@ class Compression:
 
     reduction: Reduction
     limit: int
-    size: int
+    room: int = 1
     orthonormal: bool = True
 
-    def apply(self, state: State) -> tuple[State, Floats]:
+    def after_batch(self, state: State, count: int) -> tuple[State, Floats | None]:
+        """The state within the limit after a batch of ``count`` rows, and errors if it was not."""
+        if state.library.shape[0] <= self.limit:
+            return state, None
+        least = state.n_components + 1
+        return self.reduced(state, max(self.limit - max(0, self.room - count), least))
+
+    def reduced(self, state: State, size: int) -> tuple[State, Floats]:
         """The state on fewer rows, and the relative error of each component and of the mean."""
         original = state.subspace()
         # ‖δu_i‖ moves Σ² σ_i² ‖δu_i‖², ‖δµ‖ moves n ‖δµ‖²: what errors weigh in the scatter.
         weights = np.append(state.singular_values, np.sqrt(state.n_samples))
         values = None if state.values is None else state.values.matrix()
-        reduced = self.reduction.reduce(original.expansion, self.size, weights, values=values)
+        reduced = self.reduction.reduce(original.expansion, size, weights, values=values)
         expansion, singular_values = reduced.expansion, state.singular_values
         if self.orthonormal:
             expansion, singular_values = reorthonormalise(original, expansion, singular_values)
