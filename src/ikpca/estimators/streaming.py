@@ -102,6 +102,18 @@ class Stream:
             sys.stderr.write(grown.line() + "\n")
         return grown
 
+    def from_state(self, state: State) -> Stream:
+        """Going on from a batch of which the library has all rows; compressed if it is too large.
+
+        Nothing is novel about it, and nothing is left of what was before.
+        """
+        rows, errors = state.library, None
+        mean_row = rows.mean(axis=0, dtype=np.float64)
+        if self.settings.compression is not None:
+            state, errors = self.settings.compression.after_batch(state, rows.shape[0])
+        seen, report = rows.shape[0], Report(np.zeros(0), errors)
+        return replace(self, state=state, seen=seen, n_batches=1, mean_row=mean_row, report=report)
+
     def line(self) -> str:
         """A batch for readers."""
         share = float(np.square(self.state.singular_values[: self.settings.n_components]).sum())
