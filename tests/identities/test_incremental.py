@@ -111,9 +111,7 @@ def test_forgetting_is_weighting():
     weights = np.repeat(f ** (2 * np.arange(4)[::-1]), 15)
     mean = weights @ X / weights.sum()
     scatter = (X - mean).T @ (weights[:, None] * (X - mean))
-    np.testing.assert_allclose(
-        np.sort(model.eigenvalues_), np.linalg.eigvalsh(scatter), rtol=1e-10
-    )
+    np.testing.assert_allclose(np.sort(model.eigenvalues_), np.linalg.eigvalsh(scatter), rtol=1e-10)
     np.testing.assert_allclose(model.mean_coefficients_ @ model.library_, mean, atol=1e-12)
     np.testing.assert_allclose(model.mean_, mean, atol=1e-12)
     assert model.explained_variance_ratio_.sum() == pytest.approx(1)
