@@ -70,7 +70,8 @@ def _check_finite(lengths: Floats, across: Floats) -> None:
     """Refuse rows so large that their images have no length: one of them would spoil the state."""
     bad = ~(np.isfinite(lengths) & np.isfinite(across).all(axis=0))
     if bad.any():
+        listed = ", ".join(map(str, np.flatnonzero(bad)[:5]))
         raise InvalidInput(
-            f"The kernel values of rows {', '.join(map(str, np.flatnonzero(bad)[:5]))} of the batch "
-            "are not finite: the update needs them; scale the rows, or leave these out."
+            f"The kernel values of rows {listed} of the batch are not finite: the update needs "
+            "them; scale the rows, or leave these out."
         )
