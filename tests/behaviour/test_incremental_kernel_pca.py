@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -319,6 +320,28 @@ def test_as_bertopics_umap_model(X):
     for begin in range(0, 600, 200):
         stream = stream.partial_fit(X[begin : begin + 200])
         assert stream.transform(X[begin : begin + 200]).shape == (200, 5)
+
+
+def test_as_dask_mls_incremental_estimator(X):
+    """What its wrapper calls: a copy of the model learns each block, with y by position."""
+    expected = model()
+    wrapped = clone(expected)
+    for begin in range(0, 600, 200):
+        wrapped = deepcopy(wrapped)
+        wrapped.partial_fit(X[begin : begin + 200], None)
+        expected.partial_fit(X[begin : begin + 200])
+    assert np.array_equal(wrapped.transform(X), expected.transform(X))
+
+
+def test_compression_can_be_switched_on_the_way(X):
+    """Off, the library grows and kernel values are kept no more; on, it is reduced at once."""
+    fitted = model(library_size=60).fit(X[:200])
+    fitted.set_params(compression=None).partial_fit(X[200:400])
+    assert len(fitted.library_) > 200
+    assert fitted.memory_usage_ < 400 * 64 * 8 + 2 * 400 * 20 * 8
+    fitted.set_params(compression="samples").partial_fit(X[400:])
+    assert len(fitted.library_) <= 60
+    assert fitted.n_samples_seen_ == 600
 
 
 def test_in_a_pipeline(X):

@@ -117,12 +117,12 @@ def test_forgetting_is_weighting():
     assert model.explained_variance_ratio_.sum() == pytest.approx(1)
 
 
-def test_components_stay_orthonormal_over_thousands_of_single_samples():
+def test_components_stay_orthonormal_over_many_single_samples():
     rng = np.random.default_rng(3)
-    x = rng.uniform(-1, 1, size=(2000, 1))
+    x = rng.uniform(-1, 1, size=(1200, 1))
     X = np.hstack([x, x**2 + 0.2 * rng.normal(size=x.shape)])
     state = State.empty(Gaussian(0.5), X)
-    for row in range(2000):
+    for row in range(1200):
         state = update(state, X[row : row + 1]).truncate(6)
     vectors = state.vectors[:-1]
     gram = vectors @ cross_gram(state.kernel, X, X) @ vectors.T

@@ -79,8 +79,10 @@ class Stream:
 
     def told(self, model: Any) -> Stream:
         """With the parameters of the moment: all but the kernel may change on the way."""
-        settings = chosen_settings(model, self.state.kernel, self.seed)
-        return replace(self, settings=settings, batch_size=_largest_batch(model))
+        settings, state = chosen_settings(model, self.state.kernel, self.seed), self.state
+        if settings.compression is None:
+            state = replace(state, values=None)
+        return replace(self, state=state, settings=settings, batch_size=_largest_batch(model))
 
     def after(self, rows: Rows, verbose: int = 0) -> Stream:
         """Having learned from a batch."""
