@@ -107,6 +107,8 @@ class IncrementalKernelPCA(
     compression_error_ : ndarray of shape (n_components,) or None
         Relative error, in feature space, of each component in the last reduction of the library;
         None before the first.
+    mean_compression_error_ : float or None
+        That of the mean.
     memory_usage_ : int
         Bytes of the model.
     gamma_ : float

@@ -161,6 +161,7 @@ def stream_attributes(model: Any, stream: Stream) -> dict[str, Any]:
         "mean_": stream.mean_row.astype(view.library.dtype),
         "novelty_": np.zeros(0) if report is None else report.novelty,
         "compression_error_": None if errors is None else _padded(errors[:-1], number),
+        "mean_compression_error_": None if errors is None else float(errors[-1]),
         "memory_usage_": state.n_bytes,
         "gamma_": stream.gamma,
         "_view": view,
