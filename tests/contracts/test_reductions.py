@@ -148,6 +148,26 @@ def test_a_vector_that_is_zero_is_no_trouble(reduction, kernel):
     assert np.isfinite(found.expansion.coefficients).all()
 
 
+@every_pair
+def test_nothing_but_zeros_is_no_trouble(reduction, kernel):
+    expansion = problem(kernel)
+    found = reduction.reduce(Expansion(kernel, expansion.basis, np.zeros((3, 40))), 9)
+    assert 1 <= len(found.expansion.basis) <= 9
+    assert found.squared_errors.tolist() == found.relative_errors.tolist() == [0, 0, 0]
+
+
+@every_reduction
+def test_kernel_values_that_are_not_finite_are_refused(reduction):
+    expansion = problem(Gaussian())
+    K = cross_gram(expansion.kernel, expansion.basis, expansion.basis)
+    K[3, 5] = K[5, 3] = np.inf
+    everywhere = Expansion(
+        expansion.kernel, expansion.basis, expansion.coefficients, np.inf * K[:3]
+    )
+    with pytest.raises(InvalidInput, match="not finite"):
+        reduction.reduce(everywhere, 9, values=K)
+
+
 @every_reduction
 @pytest.mark.parametrize("size", [2, 0, -1, 2.5, True, "many"])
 def test_less_room_than_vectors_is_refused(reduction, size):
