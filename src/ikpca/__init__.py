@@ -2,11 +2,20 @@
 
 from importlib.metadata import version
 
-from ikpca.estimators import HebbianPCA, KernelPCA
+from ikpca.estimators import HebbianPCA, IncrementalKernelPCA, KernelPCA, compress
 from ikpca.gram import open_rows
 from ikpca.kernels import vectorised
 from ikpca.loading import load
 
-__all__ = ["HebbianPCA", "KernelPCA", "__version__", "load", "open_rows", "vectorised"]
+__all__ = [
+    "HebbianPCA",
+    "IncrementalKernelPCA",
+    "KernelPCA",
+    "__version__",
+    "compress",
+    "load",
+    "open_rows",
+    "vectorised",
+]
 
 __version__ = version("ikpca")
