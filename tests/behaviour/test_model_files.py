@@ -18,7 +18,7 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 
 import ikpca
-from ikpca import HebbianPCA, KernelPCA, gains, preimages
+from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA, compress, gains, preimages
 from ikpca.applications import Hyperresolution, KernelSpectralClustering
 from ikpca.errors import InvalidInput, UnreadableFile, UnwritableFile
 from ikpca.storage import FORMAT_VERSION
@@ -55,6 +55,15 @@ MODELS = {
     "output container": lambda: fitted().set_output(transform="pandas"),
     "from scikit-learn": lambda: KernelPCA.from_sklearn(fitted(kernel="rbf").to_sklearn()),
     "random state": lambda: KernelPCA(3, random_state=np.random.RandomState(3)).fit(X),
+    "stream": lambda: IncrementalKernelPCA(3, kernel="rbf").partial_fit(X[:70]).partial_fit(X[70:]),
+    "stream, all kept": lambda: IncrementalKernelPCA(kernel="poly").fit(X),
+    "stream of pre-images": lambda: IncrementalKernelPCA(
+        3, kernel="rbf", compression="preimages", library_size=30
+    ).fit(X),
+    "stream of float32": lambda: IncrementalKernelPCA(
+        3, kernel="rbf", library_size=40, preimages_per_component=2, compression="preimages"
+    ).fit(X.astype(np.float32)),
+    "compressed": lambda: compress(fitted(kernel="rbf"), 40),
     "GHA": lambda: HebbianPCA(3, random_state=0, max_iter=3).fit(X),
     "GHA of a stream": lambda: HebbianPCA(3, random_state=0).partial_fit(X),
     "clusters": lambda: KernelSpectralClustering(3, random_state=0).fit(X),
@@ -223,15 +232,21 @@ FORGED = {
     "other class": (set_content({"object": ["Popen", {"args": "true"}]}), "'Popen' is not"),
     "module": (set_content({"model": ["os.system", {}, {}]}), "not a class"),
     "no model": (set_content([1, 2]), "no model"),
-    "kernel as model": (set_content({"model": ["Gaussian", {}, {}]}), "not a model"),
-    "parameter": (set_content({"model": ["KernelPCA", {"x": 1}, {}]}), "has no 'x'"),
-    "attribute": (set_content({"model": ["KernelPCA", {}, {"__class__": 1}]}), "not an attribute"),
-    "method": (set_content({"model": ["KernelPCA", {}, {"fit": 1}]}), "not an attribute"),
+    "kernel as model": (set_content({"model": ["kernels.Gaussian", {}, {}]}), "not a model"),
+    "parameter": (set_content({"model": ["estimators.KernelPCA", {"x": 1}, {}]}), "has no 'x'"),
+    "attribute": (
+        set_content({"model": ["estimators.KernelPCA", {}, {"__class__": 1}]}),
+        "not an attribute",
+    ),
+    "method": (
+        set_content({"model": ["estimators.KernelPCA", {}, {"fit": 1}]}),
+        "not an attribute",
+    ),
     "tag": (set_content({"eval": "1"}), "tag 'eval'"),
     "two tags": (set_content({"tuple": [], "dict": []}), "no single tag"),
     "array": (set_content({"array": "array99"}), "no array"),
     "depth": (set_content(nested(600)), "nested too deeply"),
-    "gamma": (set_content({"object": ["Gaussian", {"gama": 1}]}), "has no 'gama'"),
+    "gamma": (set_content({"object": ["kernels.Gaussian", {"gama": 1}]}), "has no 'gama'"),
 }
 
 

@@ -17,6 +17,7 @@ from ikpca.estimators.handing_over import (
     state_of_batch,
 )
 from ikpca.estimators.inverting import InverseMixin
+from ikpca.estimators.saving import SaveMixin
 from ikpca.estimators.streaming import Stream, check_stream, first_batch_size, stream_attributes
 from ikpca.estimators.threads import limited_threads
 from ikpca.kernels import Floats
@@ -26,7 +27,7 @@ __all__ = ["IncrementalKernelPCA"]
 
 
 class IncrementalKernelPCA(
-    InverseMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    InverseMixin, SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
     r"""Kernel PCA of a stream, in one pass and, if wanted, in bounded memory.
 

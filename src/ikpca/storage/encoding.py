@@ -15,7 +15,7 @@ from scipy import sparse
 
 from ikpca.errors import InvalidInput
 
-__all__ = ["NUMERIC_KINDS", "Array", "Encoder", "Tree", "is_ours"]
+__all__ = ["NUMERIC_KINDS", "Array", "Encoder", "Tree", "is_ours", "name_of"]
 
 Array: TypeAlias = NDArray[Any]
 #: None, bool, int, float, str, a list of trees, or a dict with one key: the tag of what it holds.
@@ -28,6 +28,11 @@ NUMERIC_KINDS = "biuf"
 def is_ours(kind: type) -> bool:
     """Whether a class is defined in this package, and so may be named in a file."""
     return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
+
+
+def name_of(kind: type) -> str:
+    """Room and name, "kernels.Gaussian": files inside a room may be rearranged."""
+    return f"{kind.__module__.split('.')[1]}.{kind.__name__}"
 
 
 class Encoder:
@@ -77,7 +82,7 @@ class Encoder:
         return {"path": str(value)}
 
     def _choice(self, value: Enum, where: str) -> Tree:
-        return {"choice": [type(value).__name__, value.name]}
+        return {"choice": [name_of(type(value)), value.name]}
 
     def _scalar(self, value: np.generic, where: str) -> Tree:
         return {"scalar": self._array(np.asarray(value), where)}
@@ -128,7 +133,7 @@ class Encoder:
                 field.name: self.encode(getattr(value, field.name), f"{where}.{field.name}")
                 for field in dataclasses.fields(value)
             }
-            return {"object": [kind.__name__, fields]}
+            return {"object": [name_of(kind), fields]}
         if hasattr(value, "get_params"):
             return self._model(value, where)
         raise InvalidInput(f"{where} is a {kind.__name__}, which a model file cannot keep.")
@@ -138,7 +143,7 @@ class Encoder:
         state = {name: part for name, part in vars(value).items() if name not in parameters}
         return {
             "model": [
-                type(value).__name__,
+                name_of(type(value)),
                 {name: self.encode(part, f"{where}.{name}") for name, part in parameters.items()},
                 {name: self.encode(part, f"{where}.{name}") for name, part in state.items()},
             ]
