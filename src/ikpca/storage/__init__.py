@@ -4,5 +4,16 @@ from ikpca.storage.decoding import Decoder
 from ikpca.storage.encoding import Encoder
 from ikpca.storage.files import read, write
 from ikpca.storage.manifest import FORMAT_VERSION, Manifest
+from ikpca.storage.whole import check_place, written_folder, written_whole
 
-__all__ = ["FORMAT_VERSION", "Decoder", "Encoder", "Manifest", "read", "write"]
+__all__ = [
+    "FORMAT_VERSION",
+    "Decoder",
+    "Encoder",
+    "Manifest",
+    "check_place",
+    "read",
+    "write",
+    "written_folder",
+    "written_whole",
+]
