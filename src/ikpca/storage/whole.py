@@ -83,14 +83,15 @@ def _beside(path: Path) -> Path:
 def _told(path: Path) -> Iterator[None]:
     try:
         yield
-    except UnwritableFile:
-        raise
     except OSError as error:
+        # Of a file inside a folder that is not there yet, only the reason is worth telling.
+        cause = error.__cause__ if isinstance(error, UnwritableFile) else error
+        reason = getattr(cause, "strerror", None) or cause
         raise UnwritableFile(
             error.errno,
-            f"{path} could not be written ({error.strerror or error}); what was there before is "
+            f"{path} could not be written ({reason}); what was there before is "
             "untouched: free some space or choose another folder",
-        ) from error
+        ) from cause
 
 
 def _sync_folder(folder: Path) -> None:

@@ -1,0 +1,126 @@
+"""Joint positions as ASF and AMC files, in which bones turn and keep their lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from ikpca.datasets.skeleton import Motion
+from ikpca.errors import InvalidInput
+from ikpca.kernels import Floats
+from ikpca.storage import written_whole
+
+__all__ = ["write_asf_amc"]
+
+_METRES_PER_INCH = 0.0254
+
+
+def write_asf_amc(motion: Motion, asf: Path, amc: Path) -> None:
+    """Write a skeleton and its frames; :func:`read_asf_amc` reads them.
+
+    The format has no place for bones that change their lengths, as they do where positions are
+    noisy: every bone points where it pointed, at the length that the skeleton has at rest.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from ikpca.datasets import read_asf_amc, synthetic_walker
+    >>> asf, amc = (Path(tempfile.mkdtemp(), name) for name in ("walk.asf", "walk.amc"))
+    >>> walk = synthetic_walker(frames=10)
+    >>> write_asf_amc(walk, asf, amc)
+    >>> again = read_asf_amc(asf, amc)
+    >>> order = [again.skeleton.names.index(name) for name in walk.skeleton.names]
+    >>> bool(abs(again.positions[:, order] - walk.positions).max() < 1e-9)
+    True
+    """
+    names = _names(motion)
+    # The frames mean nothing without their skeleton, so that comes first.
+    for path, lines in ((asf, _skeleton(motion, names)), (amc, _frames(motion, names))):
+        with written_whole(path) as file:
+            file.writelines(f"{line}\n".encode() for line in lines)
+
+
+def _names(motion: Motion) -> list[str]:
+    """One word per joint; the format ends a name at a blank."""
+    names = ["root", *("_".join(name.split()) for name in motion.skeleton.names[1:])]
+    if len(set(names)) < len(names):
+        raise InvalidInput(
+            f"joints are named {', '.join(names)}: an ASF file needs different names without "
+            "blanks; rename them."
+        )
+    return names
+
+
+def _skeleton(motion: Motion, names: list[str]) -> Iterator[str]:
+    skeleton = motion.skeleton
+    length = _METRES_PER_INCH / (motion.metres_per_unit or _METRES_PER_INCH)
+    yield from (":version 1.10", ":name body", ":units", "  mass 1.0", f"  length {length!r}")
+    yield from ("  angle deg", ":root", "  order TX TY TZ RX RY RZ", "  axis XYZ")
+    yield from ("  position 0 0 0", "  orientation 0 0 0", ":bonedata")
+    lengths = skeleton.bone_lengths
+    for joint, direction in enumerate(_rest_directions(motion)[1:], start=1):
+        yield from ("  begin", f"    id {joint}", f"    name {names[joint]}")
+        yield f"    direction {_text(direction)}"
+        yield from (f"    length {float(lengths[joint])!r}", "    axis 0 0 0 XYZ")
+        yield from ("    dof rx ry rz", "    limits (-180 180)")
+        yield from ("           (-180 180)", "           (-180 180)", "  end")
+    yield from (":hierarchy", "  begin")
+    for joint, name in enumerate(names):
+        children = np.flatnonzero(skeleton.parents == joint)
+        if len(children):
+            yield f"    {name} {' '.join(names[child] for child in children)}"
+    yield "  end"
+
+
+def _frames(motion: Motion, names: list[str]) -> Iterator[str]:
+    angles = _angles(motion)
+    yield from (":FULLY-SPECIFIED", ":DEGREES")
+    for number, (place, turns) in enumerate(zip(motion.positions[:, 0], angles, strict=True)):
+        yield str(number + 1)
+        yield f"root {_text(place)} 0 0 0"
+        for name, turn in zip(names[1:], turns[1:], strict=True):
+            yield f"{name} {_text(turn)}"
+
+
+def _rest_directions(motion: Motion) -> Floats:
+    """Unit vectors along the bones at rest; along x where a bone has no length."""
+    offsets, lengths = motion.skeleton.offsets, motion.skeleton.bone_lengths[:, None]
+    along_x = np.tile([1.0, 0.0, 0.0], (len(offsets), 1))
+    return np.divide(offsets, lengths, out=along_x, where=lengths > 0)
+
+
+def _angles(motion: Motion) -> Floats:
+    """Euler angles of every bone in degrees, from the root outwards: G = G_parent R."""
+    parents, positions = motion.skeleton.parents, motion.positions
+    rest = _rest_directions(motion)
+    angles = np.zeros_like(positions)
+    turned: list[Rotation] = [Rotation.identity(len(positions))]
+    for joint, parent in enumerate(parents[1:], start=1):
+        bone = positions[:, joint] - positions[:, parent]
+        local = turned[parent].inv().apply(bone)
+        own = _shortest_turn(rest[joint], local)
+        angles[:, joint] = own.as_euler("xyz", degrees=True)
+        turned.append(turned[parent] * own)
+    return angles
+
+
+def _shortest_turn(rest: Floats, bones: Floats) -> Rotation:
+    """From one unit vector to each of several directions, without twist."""
+    lengths = np.linalg.norm(bones, axis=1, keepdims=True)
+    targets = np.where(lengths > 0, bones / np.where(lengths > 0, lengths, 1), rest)
+    axis, cosine = np.cross(rest, targets), targets @ rest
+    # Opposite vectors have every axis at right angles between them: take any one.
+    other = np.cross(rest, np.eye(3)[np.argmin(abs(rest))])
+    opposite = np.linalg.norm(axis, axis=1) < 1e-12
+    axis[opposite & (cosine < 0)] = other
+    norms = np.linalg.norm(axis, axis=1)
+    angle = np.arctan2(np.where(opposite, 0.0, norms), cosine)
+    unit = axis / np.where(norms > 0, norms, 1)[:, None]
+    return Rotation.from_rotvec(unit * angle[:, None])
+
+
+def _text(values: Floats) -> str:
+    return " ".join(repr(float(value)) for value in values)
