@@ -27,14 +27,15 @@ def write_asf_amc(motion: Motion, asf: Path, amc: Path) -> None:
     Examples
     --------
     >>> import tempfile
-    >>> from ikpca.datasets import read_asf_amc, synthetic_walker
-    >>> asf, amc = (Path(tempfile.mkdtemp(), name) for name in ("walk.asf", "walk.amc"))
-    >>> walk = synthetic_walker(frames=10)
-    >>> write_asf_amc(walk, asf, amc)
-    >>> again = read_asf_amc(asf, amc)
-    >>> order = [again.skeleton.names.index(name) for name in walk.skeleton.names]
-    >>> bool(abs(again.positions[:, order] - walk.positions).max() < 1e-9)
-    True
+    >>> from ikpca.datasets import Skeleton, read_asf_amc
+    >>> asf, amc = (Path(tempfile.mkdtemp(), name) for name in ("arm.asf", "arm.amc"))
+    >>> arm = Skeleton(("root", "elbow", "wrist"), [-1, 0, 1], [[0, 0, 0], [3, 0, 0], [2, 0, 0]])
+    >>> bent = Motion(arm, [[[0, 1, 0], [0, 4, 0], [0, 4, 2]]], frame_rate=120.0)
+    >>> write_asf_amc(bent, asf, amc)
+    >>> read_asf_amc(asf, amc).positions.round(6) + 0.0
+    array([[[0., 1., 0.],
+            [0., 4., 0.],
+            [0., 4., 2.]]])
     """
     names = _names(motion)
     # The frames mean nothing without their skeleton, so that comes first.

@@ -13,7 +13,7 @@ from ikpca.datasets.table import PictureForm, Table
 from ikpca.errors import InvalidInput
 from ikpca.storage import written_whole
 
-__all__ = ["array_table", "floats", "read_npy", "read_npz", "write_npy", "write_npz"]
+__all__ = ["array_table", "floats", "read_npy", "read_npz", "white_of", "write_npy", "write_npz"]
 
 #: Larger files are mapped, and read in tiles.
 _MAPPED = 256 * 2**20

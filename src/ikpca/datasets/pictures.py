@@ -13,13 +13,17 @@ from numpy.typing import NDArray
 from ikpca.datasets.array_files import floats, white_of
 from ikpca.datasets.table import PictureForm, Table
 from ikpca.errors import InvalidInput
-from ikpca.storage import written_folder, written_whole
+from ikpca.storage import check_place, written_folder, written_whole
 
 __all__ = [
     "PICTURE_SUFFIXES",
+    "check_picture_target",
+    "check_pixels",
+    "in_units_of_white",
     "picture_files",
     "read_picture",
     "read_picture_table",
+    "white_of",
     "write_picture",
     "write_pictures",
 ]
@@ -128,6 +132,19 @@ def write_pictures(
         for number, pixels in enumerate(pictures):
             name = f"{number:05d}.png" if names is None else names[number]
             write_picture(beside / name, pixels)
+
+
+def in_units_of_white(pixels: NDArray[Any]) -> NDArray[np.float64]:
+    """Black is 0 and white is 1, whatever the type of the pixels."""
+    return np.asarray(pixels, dtype=np.float64) / white_of(pixels.dtype)
+
+
+def check_picture_target(path: Path, shape: tuple[int, ...], dtype: Any) -> None:
+    """Refuse, before any work, a file that pixels could not be written to in the end."""
+    if path.suffix.lower() not in _FORMATS:
+        raise InvalidInput(f"{path}: is no name of a picture; end it in .png, .jpg or .tif.")
+    check_pixels(path, shape, dtype)
+    check_place(path)
 
 
 def check_pixels(path: Path, shape: tuple[int, ...], dtype: Any) -> None:

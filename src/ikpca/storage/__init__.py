@@ -4,6 +4,7 @@ from ikpca.storage.decoding import Decoder
 from ikpca.storage.encoding import Encoder
 from ikpca.storage.files import read, write
 from ikpca.storage.manifest import FORMAT_VERSION, Manifest
+from ikpca.storage.outline import outline
 from ikpca.storage.whole import check_place, written_folder, written_whole
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "Encoder",
     "Manifest",
     "check_place",
+    "outline",
     "read",
     "write",
     "written_folder",
