@@ -114,8 +114,11 @@ def check_columns(model: Any, table: Table, told: str, path: Path) -> None:
     from ikpca.errors import InvalidInput
 
     form, wanted = table.form, forms_of(model)
-    pictures = isinstance(form, PictureForm) and isinstance(wanted, PictureForm)
-    if pictures and form.shape != wanted.shape:
+    if (
+        isinstance(form, PictureForm)
+        and isinstance(wanted, PictureForm)
+        and form.shape != wanted.shape
+    ):
         raise InvalidInput(
             f"{told}: pictures are {form.words}, and {path} was fitted on {wanted.words} "
             "ones; make them alike."
