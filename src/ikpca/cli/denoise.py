@@ -114,7 +114,14 @@ def _motion(
 ) -> None:
     from ikpca.applications import denoise_motion, motion_settings
     from ikpca.cli.bars import bar
-    from ikpca.datasets import as_rows, body_centred, check_target, read_motion, write_table
+    from ikpca.datasets import (
+        as_rows,
+        body_centred,
+        check_target,
+        read_motion,
+        write_table,
+        written_files,
+    )
     from ikpca.datasets.motion_files import motion_names
 
     motion = read_motion(source, asf)
@@ -129,7 +136,6 @@ def _motion(
     # The body is denoised about its root, and then put back to where it was.
     placed = motion.with_positions(clean + motion.positions[:, :1])
     write_table(out, as_rows(placed), motion_names(placed), placed)
-    beside = [out.with_suffix(".asf")] if out.suffix.lower() == ".amc" else []
     report.show(
         {
             "input": str(source),
@@ -140,5 +146,5 @@ def _motion(
             "n_components": chosen,
         },
         f"{motion.n_frames} frames of {len(motion.skeleton.names)} joints; {chosen} components.",
-        wrote=[out, *beside],
+        wrote=written_files(out),
     )

@@ -37,7 +37,7 @@ def inverse(
     from ikpca.cli.bars import bar
     from ikpca.cli.models import forms_of, open_model
     from ikpca.cli.report import Report
-    from ikpca.datasets import check_target, read_table, write_table
+    from ikpca.datasets import check_target, read_table, write_table, written_files
     from ikpca.errors import InvalidInput
 
     with Report(quiet, as_json) as report:
@@ -65,5 +65,5 @@ def inverse(
                 "columns": rows.shape[1],
             },
             f"{len(rows)} rows × {rows.shape[1]} columns.",
-            wrote=[out],
+            wrote=written_files(out),
         )

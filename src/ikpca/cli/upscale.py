@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 __all__ = ["upscale"]
 
 _ENLARGEMENTS = ("nearest", "bilinear", "bicubic")
+#: What a model has settled for good.
+_PANEL = "With --train"
 
 
 def upscale(
@@ -29,31 +31,52 @@ def upscale(
     ] = None,
     factor: Annotated[
         int | None,
-        typer.Option("--factor", "-f", help="How many times larger per side.", show_default="4"),
+        typer.Option(
+            "--factor",
+            "-f",
+            help="How many times larger per side.",
+            show_default="4",
+            rich_help_panel=_PANEL,
+        ),
     ] = None,
     patch: Annotated[
-        int, typer.Option("--patch", help="Pixels per side of a window; 0: whole pictures.")
+        int,
+        typer.Option(
+            "--patch",
+            help="Pixels per side of a window; 0: whole pictures.",
+            rich_help_panel=_PANEL,
+        ),
     ] = 14,
     n_components: Annotated[
-        int, typer.Option("--n-components", "-n", help="Components of windows.")
+        int,
+        typer.Option("--n-components", "-n", help="Components of windows.", rich_help_panel=_PANEL),
     ] = 300,
     n_patches: Annotated[
-        int, typer.Option("--n-patches", help="Windows to learn from, at most.")
+        int,
+        typer.Option("--n-patches", help="Windows to learn from, at most.", rich_help_panel=_PANEL),
     ] = 7000,
     enlargement: Annotated[
         str,
         typer.Option(
             "--enlargement",
             help=f"What windows are before the projection: {', '.join(_ENLARGEMENTS)}.",
+            rich_help_panel=_PANEL,
             **one_of(_ENLARGEMENTS),
         ),
-    ] = "nearest",
+    ] = "bicubic",
     consistent: Annotated[
         bool,
-        typer.Option("--consistent", help="Shrunk again, the result is exactly the picture given."),
-    ] = False,
+        typer.Option(
+            "--consistent/--no-consistent",
+            help="Whether the result, shrunk again, is exactly the picture given.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = True,
     save_model: Annotated[
-        Path | None, typer.Option("--save-model", help="Also write what was learned to a file.")
+        Path | None,
+        typer.Option(
+            "--save-model", help="Also write what was learned to a file.", rich_help_panel=_PANEL
+        ),
     ] = None,
     random_state: Seed = 0,
     max_memory: MaxMemory = None,

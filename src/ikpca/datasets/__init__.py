@@ -8,7 +8,7 @@ from ikpca.datasets.motion_files import read_motion, write_motion
 from ikpca.datasets.pictures import picture_files, read_picture, write_picture
 from ikpca.datasets.skeleton import Motion, Skeleton
 from ikpca.datasets.table import PictureForm, Table
-from ikpca.datasets.tables import check_target, read_table, write_table
+from ikpca.datasets.tables import check_target, read_table, write_table, written_files
 from ikpca.datasets.walker import synthetic_walker
 
 __all__ = [
@@ -33,4 +33,5 @@ __all__ = [
     "write_motion",
     "write_picture",
     "write_table",
+    "written_files",
 ]

@@ -25,7 +25,7 @@ from ikpca.datasets.table import PictureForm, Table
 from ikpca.errors import InvalidInput
 from ikpca.storage import check_place
 
-__all__ = ["check_target", "read_table", "split_member", "write_table"]
+__all__ = ["check_target", "read_table", "split_member", "write_table", "written_files"]
 
 _PLAIN = {".npy": read_npy, ".csv": read_csv, ".tsv": read_csv, ".parquet": read_parquet}
 _READ = (*_PLAIN, ".npz", *PICTURE_SUFFIXES, *MOTION_SUFFIXES)
@@ -131,6 +131,12 @@ def check_target(
     if suffix == ".parquet":
         check_parquet(path)
     check_place(path)
+
+
+def written_files(target: str | Path) -> list[Path]:
+    """What :func:`write_table` writes for a target; a skeleton has a file of its own."""
+    path, _ = split_member(target)
+    return [path, path.with_suffix(".asf")] if path.suffix.lower() == ".amc" else [path]
 
 
 def _check_pictures(path: Path, form: PictureForm | Motion | None, n_rows: int | None) -> None:
