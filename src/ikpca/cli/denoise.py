@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ikpca.cli.failures import Mistake
 from ikpca.cli.options import Asf, Json, Quiet, Seed, one_of
 
 if TYPE_CHECKING:
@@ -72,11 +73,11 @@ def denoise(
     with Report(quiet, as_json) as report:
         if source.suffix.lower() in MOTION_SUFFIXES:
             if noise is not None:
-                raise typer.BadParameter("--noise is for pictures; that of motion is estimated.")
+                raise Mistake("--noise is for pictures; that of motion is estimated.")
             _motion(report, source, out, n_components, random_state, asf)
         else:
             if n_components is not None:
-                raise typer.BadParameter("--n-components is for motion; pictures choose theirs.")
+                raise Mistake("--n-components is for motion; pictures choose theirs.")
             settings = {"noise": noise, "scheme": scheme, "size": size, "stride": stride}
             _picture(report, source, out, {**settings, "random_state": random_state})
 

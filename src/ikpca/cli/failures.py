@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-__all__ = ["FAILED", "MISTAKE", "Failure", "told"]
+__all__ = ["FAILED", "MISTAKE", "Failure", "Mistake", "told"]
 
 #: The files are at fault, or the command line is.
 FAILED, MISTAKE = 1, 2
@@ -18,6 +18,10 @@ class Failure(NamedTuple):
 
     sentence: str
     code: int
+
+
+class Mistake(Exception):
+    """Options that do not go together."""
 
 
 def told(error: Exception, flags: Mapping[str, str]) -> Failure | None:
@@ -33,9 +37,10 @@ def told(error: Exception, flags: Mapping[str, str]) -> Failure | None:
     # Typer carries its own copy of click in some versions and not in others, so its errors are
     # known by what they can do.
     if hasattr(error, "format_message"):
-        sentence = str(error.format_message())
-        # Typer puts the nearest names on a line of their own.
-        return Failure(" ".join(sentence.split()), int(getattr(error, "exit_code", FAILED)))
+        sentence = " ".join(str(error.format_message()).split())
+        return Failure(_ended(sentence), int(getattr(error, "exit_code", FAILED)))
+    if isinstance(error, Mistake):
+        return Failure(str(error), MISTAKE)
     if isinstance(error, MemoryError):
         return Failure(
             "there is not enough memory; pass --max-memory, fewer rows or fewer components.", FAILED
@@ -50,11 +55,15 @@ def told(error: Exception, flags: Mapping[str, str]) -> Failure | None:
 def _of_a_value(error: Exception, flags: Mapping[str, str]) -> Failure:
     """Ours and scikit-learn's; the latter go on for several lines after the first."""
     sentence = (str(error) or type(error).__name__).split("\n", maxsplit=1)[0]
-    sentence = sentence if sentence.endswith((".", "!", "?")) else f"{sentence}."
+    sentence = _ended(sentence)
     found = _PARAMETER.match(sentence)
     if found is None or found[1] not in flags:
         return Failure(sentence, FAILED)
     return Failure(f"{flags[found[1]]}={sentence[found.end() :]}", MISTAKE)
+
+
+def _ended(sentence: str) -> str:
+    return sentence if sentence.endswith((".", "!", "?")) else f"{sentence}."
 
 
 def _of_the_system(error: OSError) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
+from ikpca.cli.failures import Mistake
 
 if TYPE_CHECKING:
     from ikpca.datasets import Motion, PictureForm, Table
@@ -44,7 +44,7 @@ def build(name: str, options: Mapping[str, Any], flags: Mapping[str, str]) -> An
     given = {key: value for key, value in options.items() if value is not None}
     for key in given:
         if key not in known:
-            raise typer.BadParameter(f"{flags[key]} has no meaning for --estimator {name}.")
+            raise Mistake(f"{flags[key]} has no meaning for --estimator {name}.")
     settings = {key: value for key, value in _DEFAULTS.items() if key in known} | given
     nothing = {key for key, word in _NOTHING.items() if settings.get(key) == word}
     return kind(**{key: None if key in nothing else value for key, value in settings.items()})

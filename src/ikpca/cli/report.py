@@ -44,6 +44,8 @@ class Report:
 
     def __enter__(self) -> Self:
         self._catch.__enter__()
+        # A user is told, whatever Python was told to do with warnings.
+        warnings.simplefilter("default")
         # Of others' future only their programmers want to hear.
         for category in (DeprecationWarning, FutureWarning, PendingDeprecationWarning):
             warnings.simplefilter("ignore", category)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ikpca.cli.failures import Mistake
 from ikpca.cli.options import Json, MaxMemory, Quiet, Seed, one_of
 
 if TYPE_CHECKING:
@@ -92,9 +93,9 @@ def upscale(
     from ikpca.datasets.pictures import check_picture_target
 
     if (model is None) == (train is None):
-        raise typer.BadParameter("pass either --model or --train.")
+        raise Mistake("pass either --model or --train.")
     if model is not None and factor is not None:
-        raise typer.BadParameter("--factor belongs to --train; a model has its own.")
+        raise Mistake("--factor belongs to --train; a model has its own.")
     with Report(quiet, as_json) as report:
         pixels = read_picture(picture)
         check_picture_target(out, pixels.shape, pixels.dtype)

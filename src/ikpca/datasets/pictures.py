@@ -57,7 +57,8 @@ def read_picture(path: Path, *, grey: bool = False) -> NDArray[Any]:
     """
     image_module, operations = _pillow(path)
     if not path.is_file():
-        raise InvalidInput(f"{path}: there is no such file; check the path.")
+        what = "is a folder, not a picture" if path.is_dir() else "there is no such file"
+        raise InvalidInput(f"{path}: {what}; check the path.")
     try:
         with image_module.open(path) as opened:
             if getattr(opened, "n_frames", 1) > 1:
