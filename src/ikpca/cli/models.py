@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import ikpca
 from ikpca.cli.failures import Mistake
 
 if TYPE_CHECKING:
@@ -14,11 +15,14 @@ if TYPE_CHECKING:
 
 __all__ = ["ESTIMATORS", "build", "check_columns", "forms_of", "open_model", "remember"]
 
-#: Classes in ikpca by their names on the command line.
-ESTIMATORS = {
+_CLASSES = {
     "kernel-pca": "KernelPCA",
     "hebbian-pca": "HebbianPCA",
+    "incremental": "IncrementalKernelPCA",
+    "online": "OnlineKernelPCA",
 }
+#: Classes in ikpca by their names on the command line.
+ESTIMATORS = {name: kind for name, kind in _CLASSES.items() if kind in ikpca.__all__}
 #: What a command line without further options asks for, where the class knows it.
 _DEFAULTS = {"n_components": 16, "kernel": "rbf", "gamma": "scale"}
 #: Words of the command line for what is None in the library.
@@ -37,8 +41,6 @@ def build(name: str, options: Mapping[str, Any], flags: Mapping[str, str]) -> An
     flags : mapping of str to str
         By parameter, how a user writes it.
     """
-    import ikpca
-
     kind = getattr(ikpca, ESTIMATORS[name])
     known = inspect.signature(kind).parameters
     given = {key: value for key, value in options.items() if value is not None}
@@ -96,7 +98,6 @@ def forms_of(model: Any) -> PictureForm | Motion | None:
 
 def open_model(path: Path, method: str) -> Any:
     """Load a model that can do what the verb is about."""
-    import ikpca
     from ikpca.errors import InvalidInput
 
     model = ikpca.load(path)
