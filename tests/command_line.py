@@ -1,10 +1,9 @@
-"""The command in this process, as a terminal would see it."""
+"""The command line, as a user meets it."""
 
 from __future__ import annotations
 
 import contextlib
 import io
-import json
 import sys
 from types import SimpleNamespace
 
@@ -14,7 +13,7 @@ from ikpca.cli import main
 
 
 def ikpca(*arguments):
-    """Exit code, standard output and standard error."""
+    """The command in this process: exit code, standard output, standard error."""
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["ikpca", *map(str, arguments)])
@@ -25,20 +24,3 @@ def ikpca(*arguments):
         ):
             main()
     return SimpleNamespace(code=ended.value.code, out=out.getvalue(), err=err.getvalue())
-
-
-def succeeds(*arguments):
-    """The same, for what must succeed; standard output as JSON where that was asked for."""
-    said = ikpca(*arguments)
-    assert said.code == 0, said.err
-    return json.loads(said.out) if "--json" in arguments else said
-
-
-def fails(*arguments, code=1):
-    """The one sentence of what must fail."""
-    said = ikpca(*arguments)
-    assert said.code == code, said.err
-    assert said.out == ""
-    (sentence,) = said.err.splitlines()
-    assert sentence.endswith((".", "?"))
-    return sentence

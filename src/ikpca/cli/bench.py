@@ -42,8 +42,8 @@ def bench(
     """
     import json
 
-    from ikpca.cli.bars import bar
     from ikpca.cli.report import Report
+    from ikpca.cli.waiting import bar
     from ikpca.errors import InvalidInput
     from ikpca.experiments.bench import BenchSpec, run_bench
     from ikpca.storage import check_place, written_whole

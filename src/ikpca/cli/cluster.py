@@ -83,9 +83,9 @@ def cluster(
     """
     options = {name: value for name, value in locals().items() if name in _OPTIONS}
     from ikpca.applications import KernelSpectralClustering
-    from ikpca.cli.bars import bar
     from ikpca.cli.models import remember
     from ikpca.cli.report import Report
+    from ikpca.cli.waiting import bar
     from ikpca.datasets import check_target, read_table, write_table
     from ikpca.storage import check_place
 

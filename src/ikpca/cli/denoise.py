@@ -86,7 +86,7 @@ def _picture(report: Report, source: Path, out: Path, settings: dict[str, Any]) 
     import numpy as np
 
     from ikpca.applications import denoise_image, estimate_noise
-    from ikpca.cli.bars import bar
+    from ikpca.cli.waiting import bar
     from ikpca.datasets import read_picture, write_picture
     from ikpca.datasets.pictures import check_picture_target
 
@@ -114,7 +114,7 @@ def _motion(
     report: Report, source: Path, out: Path, number: int | None, seed: int, asf: Path | None
 ) -> None:
     from ikpca.applications import denoise_motion, motion_settings
-    from ikpca.cli.bars import bar
+    from ikpca.cli.waiting import bar
     from ikpca.datasets import (
         as_rows,
         body_centred,

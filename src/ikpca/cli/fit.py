@@ -96,9 +96,9 @@ def fit(
     """
     given = locals()
     # Imported here, so that asking for help costs no numerics.
-    from ikpca.cli.bars import watched
     from ikpca.cli.models import build, remember
     from ikpca.cli.report import Report
+    from ikpca.cli.waiting import watched
     from ikpca.datasets import read_table
     from ikpca.experiments.memory import PeakMemory
     from ikpca.storage import check_place

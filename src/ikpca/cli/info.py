@@ -63,6 +63,7 @@ def _installation() -> dict[str, Any]:
             "memory of a fit in GB": round(DEFAULT_SHARE * memory / 1e9, 1),
         },
         "folders": {
+            "IKPCA_CACHE": os.environ.get("IKPCA_CACHE", "not set"),
             "IKPCA_DATA": os.environ.get("IKPCA_DATA", "not set"),
             "compiled code": os.environ.get("NUMBA_CACHE_DIR", "__pycache__ beside the sources"),
         },

@@ -34,9 +34,9 @@ def inverse(
 
     Example: ikpca inverse faces.ikpca projections.csv --out faces_again/
     """
-    from ikpca.cli.bars import bar
     from ikpca.cli.models import forms_of, open_model
     from ikpca.cli.report import Report
+    from ikpca.cli.waiting import bar
     from ikpca.datasets import check_target, read_table, write_table, written_files
     from ikpca.errors import InvalidInput
 

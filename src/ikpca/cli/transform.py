@@ -30,9 +30,9 @@ def transform(
 
     Example: ikpca transform faces.ikpca faces/ --out projections.csv
     """
-    from ikpca.cli.bars import bar
     from ikpca.cli.models import check_columns, forms_of, open_model
     from ikpca.cli.report import Report
+    from ikpca.cli.waiting import bar
     from ikpca.datasets import PictureForm, check_target, read_table, write_table
 
     with Report(quiet, as_json) as report:

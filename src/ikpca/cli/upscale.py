@@ -132,7 +132,7 @@ def _trained(
     report: Report, folder: Path | None, settings: dict[str, Any], save_model: Path | None
 ) -> Any:
     from ikpca.applications import Hyperresolution
-    from ikpca.cli.bars import bar
+    from ikpca.cli.waiting import bar
     from ikpca.datasets import picture_files, read_picture
     from ikpca.datasets.pictures import in_units_of_white
     from ikpca.errors import InvalidInput
@@ -168,7 +168,7 @@ def _enlarged(report: Report, fitted: Any, pixels: Any, out: Path) -> tuple[int,
     """Every channel by itself, as what is learned is grey."""
     import numpy as np
 
-    from ikpca.cli.bars import bar
+    from ikpca.cli.waiting import bar
     from ikpca.datasets import PictureForm, write_picture
     from ikpca.datasets.pictures import in_units_of_white, white_of
 

@@ -6,8 +6,8 @@ from ikpca.datasets.bvh import read_bvh
 from ikpca.datasets.coordinates import as_rows, body_centred, from_rows, in_metres, with_noise
 from ikpca.datasets.motion_files import read_motion, write_motion
 from ikpca.datasets.pictures import picture_files, read_picture, write_picture
+from ikpca.datasets.row_table import PictureForm, Table
 from ikpca.datasets.skeleton import Motion, Skeleton
-from ikpca.datasets.table import PictureForm, Table
 from ikpca.datasets.tables import check_target, read_table, write_table, written_files
 from ikpca.datasets.walker import synthetic_walker
 

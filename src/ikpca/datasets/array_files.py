@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ikpca.datasets.table import PictureForm, Table
+from ikpca.datasets.row_table import PictureForm, Table
 from ikpca.errors import InvalidInput
 from ikpca.storage import written_whole
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ikpca.datasets.table import Table
+from ikpca.datasets.row_table import Table
 from ikpca.errors import InvalidInput
 from ikpca.storage import written_whole
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ikpca.datasets.array_files import floats
-from ikpca.datasets.table import Table
+from ikpca.datasets.row_table import Table
 from ikpca.errors import InvalidInput
 from ikpca.storage import written_whole
 

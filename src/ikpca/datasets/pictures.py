@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ikpca.datasets.array_files import floats, white_of
-from ikpca.datasets.table import PictureForm, Table
+from ikpca.datasets.row_table import PictureForm, Table
 from ikpca.errors import InvalidInput
 from ikpca.storage import check_place, written_folder, written_whole
 

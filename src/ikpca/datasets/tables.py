@@ -20,8 +20,8 @@ from ikpca.datasets.pictures import (
     write_picture,
     write_pictures,
 )
+from ikpca.datasets.row_table import PictureForm, Table
 from ikpca.datasets.skeleton import Motion
-from ikpca.datasets.table import PictureForm, Table
 from ikpca.errors import InvalidInput
 from ikpca.storage import check_place
 

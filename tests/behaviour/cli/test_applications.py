@@ -24,7 +24,7 @@ from ikpca.datasets import (  # noqa: E402
     with_noise,
     write_motion,
 )
-from tests.command_line import fails, succeeds  # noqa: E402
+from tests.behaviour.cli.saying import fails, succeeds  # noqa: E402
 
 
 def waves(height, width, channels=None):

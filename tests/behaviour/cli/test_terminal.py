@@ -16,7 +16,7 @@ pytest.importorskip("typer")
 pytest.importorskip("rich")
 
 from ikpca.cli import options
-from ikpca.cli.bars import bar
+from ikpca.cli.waiting import bar
 from ikpca.estimators.parameters import SOLVERS
 from ikpca.kernels.choice import KERNEL_NAMES
 from ikpca.preimages import METHOD_NAMES
@@ -109,7 +109,7 @@ def test_an_error_that_nobody_expected_is_not_hidden(tmp_path, monkeypatch):
 
 
 def test_a_bar_tells_what_is_done_and_what_is_left(monkeypatch, capsys):
-    monkeypatch.setattr("ikpca.cli.bars._is_terminal", lambda: True)
+    monkeypatch.setattr("ikpca.cli.waiting._is_terminal", lambda: True)
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
@@ -136,7 +136,7 @@ def test_a_fit_moves_the_bar_once_per_pass(tmp_path, monkeypatch):
     def recorded(title, *, shown):
         yield lambda done, total: moves.append((done, total))
 
-    monkeypatch.setattr("ikpca.cli.bars.bar", recorded)
+    monkeypatch.setattr("ikpca.cli.waiting.bar", recorded)
     succeeds("fit", "rows.npy", "-o", "m.ikpca", "-n", 2, "-s", "kha/et", "--max-iter", 5, "-q")
     assert moves == [(done, 5) for done in range(6)]
 
