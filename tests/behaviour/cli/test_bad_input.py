@@ -11,7 +11,8 @@ import pytest
 pytest.importorskip("typer")
 pytest.importorskip("rich")
 
-from tests.command_line import fails, ikpca, succeeds
+from tests.behaviour.cli.saying import fails, succeeds
+from tests.command_line import ikpca
 
 
 @pytest.fixture

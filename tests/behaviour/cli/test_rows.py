@@ -12,7 +12,8 @@ pytest.importorskip("rich")
 
 from ikpca import KernelPCA, load
 from ikpca.datasets import as_rows, body_centred, read_motion, read_table
-from tests.command_line import ikpca, succeeds
+from tests.behaviour.cli.saying import succeeds
+from tests.command_line import ikpca
 
 
 @pytest.fixture

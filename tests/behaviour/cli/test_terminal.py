@@ -20,7 +20,8 @@ from ikpca.cli.waiting import bar
 from ikpca.estimators.parameters import SOLVERS
 from ikpca.kernels.choice import KERNEL_NAMES
 from ikpca.preimages import METHOD_NAMES
-from tests.command_line import fails, ikpca, succeeds
+from tests.behaviour.cli.saying import fails, succeeds
+from tests.command_line import ikpca
 
 VERBS = ["fit", "transform", "inverse", "denoise", "upscale", "cluster", "bench", "info"]
 
