@@ -39,7 +39,12 @@ def cluster(
     rows: Rows,
     n_clusters: Annotated[int, typer.Option("--clusters", "-c", min=1, help="How many.")],
     out: Annotated[
-        str, typer.Option("--out", "-o", help="Labels from 0: .npy, .npz, .csv or .parquet.")
+        str,
+        typer.Option(
+            "--out",
+            "-o",
+            help="Labels from 0: .npy, .npz, .parquet, or .csv, with the names of files.",
+        ),
     ],
     n_components: Annotated[
         int | None,
@@ -82,6 +87,8 @@ def cluster(
     Example: ikpca cluster digits.npy --clusters 10 --gamma median --out labels.csv
     """
     options = {name: value for name, value in locals().items() if name in _OPTIONS}
+    import numpy as np
+
     from ikpca.applications import KernelSpectralClustering
     from ikpca.cli.models import remember
     from ikpca.cli.report import Report
@@ -107,7 +114,12 @@ def cluster(
         table = table.scaled() if scale else table
         with bar("Clustering", shown=report.shows_progress):
             labels = model.fit_predict(table.rows)
-        write_table(out, labels[:, None], ["cluster"])
+        columns, names = labels[:, None], ["cluster"]
+        if table.labels is not None and out.lower().endswith(".csv"):
+            # Whoever clusters pictures wants to know which ones are where.
+            columns = np.column_stack([np.array(table.labels, dtype=object), labels])
+            names = ["file", "cluster"]
+        write_table(out, columns, names)
         if save_model is not None:
             remember(model, table)
             model.save(save_model)

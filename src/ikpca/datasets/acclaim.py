@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from ikpca.errors import InvalidInput
 from ikpca.kernels import Floats
 from ikpca.storage import written_whole
 
-__all__ = ["write_asf_amc"]
+__all__ = ["skeleton_text", "write_asf_amc"]
 
 _METRES_PER_INCH = 0.0254
 
@@ -37,11 +39,22 @@ def write_asf_amc(motion: Motion, asf: Path, amc: Path) -> None:
             [0., 4., 0.],
             [0., 4., 2.]]])
     """
-    names = _names(motion)
-    # The frames mean nothing without their skeleton, so that comes first.
-    for path, lines in ((asf, _skeleton(motion, names)), (amc, _frames(motion, names))):
-        with written_whole(path) as file:
-            file.writelines(f"{line}\n".encode() for line in lines)
+    frames = _lines(_frames(motion, _names(motion)))
+    # Neither is renamed before both are on the disk: one means nothing without the other.
+    with written_whole(amc) as outer, written_whole(asf) as inner:
+        for file, content in ((outer, frames), (inner, skeleton_text(motion))):
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def skeleton_text(motion: Motion) -> bytes:
+    """What the ASF file holds."""
+    return _lines(_skeleton(motion, _names(motion)))
+
+
+def _lines(lines: Iterator[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode()
 
 
 def _names(motion: Motion) -> list[str]:
@@ -103,7 +116,10 @@ def _angles(motion: Motion) -> Floats:
         bone = positions[:, joint] - positions[:, parent]
         local = turned[parent].inv().apply(bone)
         own = _shortest_turn(rest[joint], local)
-        angles[:, joint] = own.as_euler("xyz", degrees=True)
+        with warnings.catch_warnings():
+            # At a right angle about y the other two are one; which they are does not matter here.
+            warnings.filterwarnings("ignore", message="Gimbal lock")
+            angles[:, joint] = own.as_euler("xyz", degrees=True)
         turned.append(turned[parent] * own)
     return angles
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ikpca.datasets.acclaim import write_asf_amc
+from ikpca.datasets.acclaim import skeleton_text, write_asf_amc
 from ikpca.datasets.amc import read_asf_amc
 from ikpca.datasets.bvh import read_bvh
 from ikpca.datasets.skeleton import Motion
 from ikpca.errors import InvalidInput
 
-__all__ = ["MOTION_SUFFIXES", "motion_names", "read_motion", "write_motion"]
+__all__ = ["MOTION_SUFFIXES", "check_motion_target", "motion_names", "read_motion", "write_motion"]
 
 MOTION_SUFFIXES = (".amc", ".bvh")
 
@@ -47,6 +47,16 @@ def _skeleton_beside(path: Path) -> Path:
 def write_motion(path: Path, motion: Motion) -> None:
     """Write the frames to an .amc file and the skeleton to the .asf file beside it."""
     write_asf_amc(motion, path.with_suffix(".asf"), path)
+
+
+def check_motion_target(path: Path, motion: Motion) -> None:
+    """Refuse to write over another skeleton, which nobody named."""
+    asf = path.with_suffix(".asf")
+    if asf.exists() and asf.read_bytes() != skeleton_text(motion):
+        raise InvalidInput(
+            f"{path}: its skeleton would replace {asf.name}, which is another one; choose another "
+            "name."
+        )
 
 
 def motion_names(motion: Motion) -> tuple[str, ...]:

@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 from ikpca.datasets.array_files import read_npy, read_npz, write_npy, write_npz
 from ikpca.datasets.coordinates import as_rows, body_centred, from_rows
 from ikpca.datasets.csv_files import read_csv, write_csv
-from ikpca.datasets.motion_files import MOTION_SUFFIXES, motion_names, read_motion, write_motion
+from ikpca.datasets.motion_files import (
+    MOTION_SUFFIXES,
+    check_motion_target,
+    motion_names,
+    read_motion,
+    write_motion,
+)
 from ikpca.datasets.parquet_files import check_parquet, read_parquet, write_parquet
 from ikpca.datasets.pictures import (
     PICTURE_SUFFIXES,
@@ -126,8 +132,10 @@ def check_target(
         )
     if suffix in ("", *PICTURE_SUFFIXES):
         _check_pictures(path, form, n_rows)
-    if suffix == ".amc" and not isinstance(form, Motion):
-        raise InvalidInput(f"{path}: rows are no motion of a skeleton; name a .npy or .csv file.")
+    if suffix == ".amc":
+        if not isinstance(form, Motion):
+            raise InvalidInput(f"{path}: rows are no motion; name a .npy or .csv file.")
+        check_motion_target(path, form)
     if suffix == ".parquet":
         check_parquet(path)
     check_place(path)

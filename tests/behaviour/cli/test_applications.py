@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
@@ -100,6 +102,30 @@ def test_motion_is_denoised_where_it_was(tmp_path):
         np.testing.assert_allclose(along, motion.skeleton.bone_lengths[joint], rtol=1e-6)
 
 
+def test_a_skeleton_that_nobody_named_is_left_alone(tmp_path):
+    write_motion(tmp_path / "walk.amc", synthetic_walker(frames=20))
+    (tmp_path / "other.asf").write_text("mine")
+    assert "other.asf" in fails("denoise", "walk.amc", "-o", "other.amc", "--asf", "walk.asf")
+    assert (tmp_path / "other.asf").read_text() == "mine"
+    # The same skeleton may be written again.
+    for _ in range(2):
+        succeeds("denoise", "walk.amc", "-o", "clean.amc", "--asf", "walk.asf", "-q")
+
+
+def test_frames_without_a_skeleton_are_not_left_behind(tmp_path, monkeypatch):
+    write_motion(tmp_path / "walk.amc", synthetic_walker(frames=20))
+    calls = []
+
+    def full_at_the_second(_):
+        calls.append(1)
+        if len(calls) == 2:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_at_the_second)
+    assert "clean.amc could not" in fails("denoise", "walk.amc", "-o", "clean.amc")
+    assert sorted(os.listdir(tmp_path)) == ["walk.amc", "walk.asf"]
+
+
 def test_options_of_the_other_kind_are_refused(tmp_path):
     write_motion(tmp_path / "walk.amc", synthetic_walker(frames=20))
     image.fromarray(waves(20, 20)).save("picture.png")
@@ -182,6 +208,19 @@ def test_clusters(out):
     assert table.names == (("cluster",) if out.endswith("csv") else None)
     assert said["sizes"] == [20, 20, 20]
     np.testing.assert_array_equal(load("c.ikpca").labels_, model.labels_)
+
+
+def test_clusters_of_pictures_name_their_files(tmp_path):
+    (tmp_path / "pictures").mkdir()
+    for number in range(1, 13):
+        grey = np.full((4, 4), 250 if number % 2 else 5, dtype=np.uint8) + np.uint8(number % 4)
+        image.fromarray(grey).save(tmp_path / "pictures" / f"{number}.png")
+    succeeds("cluster", "pictures", "-c", 2, "-o", "labels.csv", "-q")
+    head, *lines = (tmp_path / "labels.csv").read_text().splitlines()
+    assert head == "file,cluster"
+    files, labels = zip(*(line.split(",") for line in lines), strict=True)
+    assert files == tuple(f"{number}.png" for number in range(1, 13))
+    assert labels in (("0", "1") * 6, ("1", "0") * 6)
 
 
 def test_more_clusters_than_rows():
