@@ -196,12 +196,17 @@ def test_help_and_version():
 
 
 def test_names_the_remedy_for_what_is_missing(monkeypatch):
-    monkeypatch.setattr(
-        "ikpca.cli.find_spec", lambda name: None if name == "matplotlib" else object()
-    )
+    monkeypatch.setattr("ikpca.cli.find_spec", lambda name: None if name == "rich" else object())
     said = ikpca("demo")
-    assert "matplotlib" in said.code
+    assert "rich" in said.code
     assert "pip install 'ikpca[all]'" in said.code
+
+
+def test_only_what_draws_needs_the_drawing_package(monkeypatch):
+    monkeypatch.setattr("ikpca.cli.demo.find_spec", lambda name: None)
+    said = ikpca("demo")
+    assert said.code == 1
+    assert "pip install 'ikpca[all]'" in said.err
 
 
 def test_interrupt_exits_with_130(monkeypatch, tmp_path):

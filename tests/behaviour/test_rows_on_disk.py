@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ikpca import KernelPCA, open_rows
+from ikpca.estimators.gamma import resolve_gamma
 from ikpca.measures import principal_angles
 
 
@@ -106,3 +107,25 @@ def test_automatic_solver_goes_by_size(digits):
     every = KernelPCA().fit(digits[:1200])
     assert small.outcome_.name == every.outcome_.name == "EXACT"
     assert large.outcome_.name in ("CONVERGED", "PRECISE")
+
+
+class OnDisk:
+    """Rows that can be had a tile at a time, and never all at once."""
+
+    def __init__(self, rows):
+        self._rows = rows
+        self.shape = rows.shape
+        self.dtype = rows.dtype
+
+    def __len__(self):
+        return len(self._rows)
+
+    def __getitem__(self, part):
+        assert part.stop - part.start < len(self._rows)
+        return self._rows[part]
+
+
+def test_gamma_from_the_spread_of_rows_takes_a_tile_at_a_time():
+    rows = np.random.default_rng(0).normal(2.0, 3.0, size=(2500, 4))
+    found = resolve_gamma("scale", OnDisk(rows), "rbf", seed=0)
+    assert found == pytest.approx(1 / (4 * rows.var()), rel=1e-12)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -48,6 +49,7 @@ def denoise_image(
     n_training: int | None = 1000,
     rounds: int = 1,
     random_state: int = 0,
+    progress: Callable[[int, int], None] | None = None,
 ) -> NDArray[Any]:
     """Remove Gaussian noise from a grey or colour image.
 
@@ -88,6 +90,9 @@ def denoise_image(
         How often similar windows are grouped, each time as the last result shows them.
     random_state : int, default=0
         Of groups, of training windows and of the noise that is added.
+    progress : callable, optional
+        Told, after every part, how many windows are done, and how many there are to do: each once
+        per round, and once before.
 
     Returns
     -------
@@ -117,16 +122,32 @@ def denoise_image(
     level = estimate_noise(pixels) if noise is None else float(noise)
     if level == 0 or pixels.min() == pixels.max():
         return np.array(image)
-    step = _Denoiser(grid, level, pca, shrink, remove_means, window, n_training, random_state)
+    regroupings = rounds if scheme == "groups" else 0
+    done = _Done(progress, (1 + regroupings) * grid.n_patches)
+    step = _Denoiser(grid, level, pca, shrink, remove_means, window, n_training, random_state, done)
     windows = grid.extract(pixels)
     if scheme == "sub-images":
         sides = n_parts or max(1, round(math.sqrt(math.prod(pixels.shape[:2])) / _SUB_IMAGE))
         result = step(windows, sub_images(grid, sides))
     else:
         result = step(windows, [np.arange(grid.n_patches)])
-    for number in range(rounds if scheme == "groups" else 0):
+    for number in range(regroupings):
         result = step(windows, _groups(grid, result, n_parts, random_state + number))
     return _as_type(result, np.asarray(image).dtype)
+
+
+@dataclass
+class _Done:
+    """How many windows are done, told to whoever wants to know."""
+
+    tell: Callable[[int, int], None] | None
+    total: int
+    number: int = 0
+
+    def add(self, windows: int) -> None:
+        self.number += windows
+        if self.tell is not None:
+            self.tell(self.number, self.total)
 
 
 @dataclass(frozen=True)
@@ -141,6 +162,7 @@ class _Denoiser:
     window: Window
     n_training: int | None
     seed: int
+    done: _Done
 
     def __call__(self, windows: Floats, parts: Parts) -> Floats:
         means = windows.mean(axis=1, keepdims=True) if self.remove_means else 0
@@ -152,6 +174,7 @@ class _Denoiser:
             warnings.simplefilter("ignore", RankWarning)
             for part in parts:
                 denoised[part] = self._denoised(rows[part], rng)
+                self.done.add(len(part))
         return self.grid.assemble(denoised + means, window=self.window)
 
     def _denoised(self, rows: Floats, rng: np.random.Generator) -> Floats:

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 __all__ = ["main"]
 
-_NEEDED = ("typer", "rich", "matplotlib")
+_NEEDED = ("typer", "rich")
 
 
 def main() -> None:
@@ -20,6 +20,11 @@ def main() -> None:
         sys.exit(
             f"ikpca: the command line needs {' and '.join(missing)}; run: pip install 'ikpca[all]'"
         )
-    from ikpca.cli.app import run
+    try:
+        from ikpca.cli.app import run
 
-    sys.exit(run(sys.argv[1:]))
+        sys.exit(run(sys.argv[1:]))
+    except KeyboardInterrupt:
+        # Before the application could answer.
+        sys.stderr.write("ikpca: interrupted\n")
+        sys.exit(130)

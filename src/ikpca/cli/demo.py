@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,6 +28,8 @@ def demo(
     rows: Annotated[int, typer.Option(help="Use only the first so many digits.")] = 1797,
 ) -> None:
     """Compare KHA, KHA/t, KHA/et and KHA-SMD with the exact components of handwritten digits."""
+    if find_spec("matplotlib") is None:
+        raise _stop("the plot needs matplotlib; run: pip install 'ikpca[all]'", _FAILED)
     # Imported here, so that asking for help costs no numerics and no plotting.
     from ikpca.cli.summary import show
     from ikpca.errors import InvalidInput

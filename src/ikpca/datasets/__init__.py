@@ -1,5 +1,6 @@
-"""Data to run on: a registry with three ways to each set, readers of motion, rows from formulas."""
+"""Data to run on: a registry with three ways to each set, files of rows, rows from formulas."""
 
+from ikpca.datasets.acclaim import write_asf_amc
 from ikpca.datasets.amc import read_asf_amc
 from ikpca.datasets.bvh import read_bvh
 from ikpca.datasets.coordinates import as_rows, body_centred, from_rows, in_metres, with_noise
@@ -10,11 +11,15 @@ from ikpca.datasets.entry import Entry, Remote
 from ikpca.datasets.faces import Faces, synthetic_faces
 from ikpca.datasets.fetching import fetch
 from ikpca.datasets.folders import cache_folder, data_folder, is_offline
+from ikpca.datasets.motion_files import read_motion, write_motion
 from ikpca.datasets.photographs import photograph, photograph_patches, square_photograph
+from ikpca.datasets.pictures import picture_files, read_picture, write_picture
 from ikpca.datasets.recorded import motion_arrays
+from ikpca.datasets.row_table import PictureForm, Table
 from ikpca.datasets.skeleton import Motion, Skeleton
 from ikpca.datasets.sources import load, ways, where
 from ikpca.datasets.table import find, registry
+from ikpca.datasets.tables import check_target, read_table, write_table, written_files
 from ikpca.datasets.walker import synthetic_walker
 
 __all__ = [
@@ -23,12 +28,15 @@ __all__ = [
     "Entry",
     "Faces",
     "Motion",
+    "PictureForm",
     "Remote",
     "Roll",
     "Skeleton",
+    "Table",
     "as_rows",
     "body_centred",
     "cache_folder",
+    "check_target",
     "checksum_of",
     "data_folder",
     "drifting_parabola",
@@ -44,8 +52,12 @@ __all__ = [
     "perforated_swiss_roll",
     "photograph",
     "photograph_patches",
+    "picture_files",
     "read_asf_amc",
     "read_bvh",
+    "read_motion",
+    "read_picture",
+    "read_table",
     "registry",
     "square_photograph",
     "synthetic_faces",
@@ -53,4 +65,9 @@ __all__ = [
     "ways",
     "where",
     "with_noise",
+    "write_asf_amc",
+    "write_motion",
+    "write_picture",
+    "write_table",
+    "written_files",
 ]

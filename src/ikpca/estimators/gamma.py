@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.metrics.pairwise import euclidean_distances
 
 from ikpca.errors import refuse
+from ikpca.gram import tiles
 from ikpca.kernels import one_norm_distances
 
 __all__ = ["resolve_gamma"]
@@ -30,10 +31,21 @@ def resolve_gamma(gamma: Any, X: Any, kernel: Any, seed: int) -> float:
 
 
 def _scale(X: Any) -> float:
-    mean = float(X.mean())
-    squares = X.multiply(X).mean() if sparse.issparse(X) else np.mean(np.square(X))
-    variance = float(squares) - mean * mean
+    mean, squares = _moments(X)
+    variance = squares - mean * mean
     return 1.0 / (X.shape[1] * variance) if variance > 0 else np.inf
+
+
+def _moments(X: Any) -> tuple[float, float]:
+    """Means of all entries and of their squares; a tile of rows at a time, as X may be on disk."""
+    if sparse.issparse(X):
+        return float(X.mean()), float(X.multiply(X).mean())
+    parts = [(len(rows) / len(X), rows.mean(), np.mean(np.square(rows)))
+             for rows in (X[part] for part in tiles(len(X)))]  # fmt: skip
+    return (
+        float(sum(share * float(mean) for share, mean, _ in parts)),
+        float(sum(share * float(square) for share, _, square in parts)),
+    )
 
 
 def _median(X: Any, kernel: Any, seed: int) -> float:

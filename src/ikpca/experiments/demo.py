@@ -15,7 +15,7 @@ from ikpca.experiments.reference import Reference
 from ikpca.experiments.results import DemoResult, Run
 from ikpca.experiments.spec import DemoSpec
 
-__all__ = ["run_demo"]
+__all__ = ["run_demo", "versions"]
 
 _LIBRARIES = ("ikpca", "numpy", "scipy", "scikit-learn", "numba")
 #: Told of a method, the passes it has done and the seconds they took.
@@ -48,7 +48,7 @@ def run_demo(spec: DemoSpec, announce: Announce = lambda *news: None) -> DemoRes
                 runs.append(_run(method, cost, passes, reference))
                 threads = max(threads, cost.threads)
         runs.append(_run(DENSE, exact, exact_passes, reference))
-    return DemoResult(spec, X.shape[1], tuple(runs), threads, _versions())
+    return DemoResult(spec, X.shape[1], tuple(runs), threads, versions())
 
 
 def _attend(spec: DemoSpec, method: str, announce: Announce) -> tuple[Performance, list[PassDone]]:
@@ -75,7 +75,8 @@ def _run(method: str, cost: Performance, passes: list[PassDone], reference: Refe
     )
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Of Python and of what the numbers depend on."""
     return {
         "python": platform.python_version(),
         **{library: version(library) for library in _LIBRARIES},

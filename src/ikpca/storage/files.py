@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ikpca.errors import InvalidInput, UnreadableFile, UnwritableFile
+from ikpca.errors import InvalidInput, UnreadableFile
 from ikpca.storage.encoding import Array
 from ikpca.storage.manifest import Manifest
+from ikpca.storage.whole import written_whole
 
 __all__ = ["read", "write"]
 
@@ -30,47 +30,14 @@ def write(path: str | os.PathLike[str], manifest: Manifest, arrays: Mapping[str,
     from safetensors.numpy import save
 
     target = Path(path)
-    if target.is_dir():
-        raise InvalidInput(f"{target} is a folder: pass the path of a file.")
     text = manifest.to_json()
     if len(text) > _HEADER_LIMIT // 2:
         raise InvalidInput(
             f"the manifest of {target} would be {len(text)} bytes: shorten history_."
         )
     data = save(dict(arrays), {_MANIFEST: text, _DIGEST: _sha256(text)})
-    try:
-        _replace(target, data)
-    except OSError as error:
-        raise UnwritableFile(
-            error.errno,
-            f"{target} could not be written ({error.strerror or error}); what was there before is "
-            "untouched: free some space or choose another folder",
-        ) from error
-
-
-def _replace(target: Path, data: bytes) -> None:
-    beside = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
-    try:
-        with beside.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, target)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
-    _sync_folder(target.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the rename last too, where the system lets folders be opened."""
-    if os.name == "nt":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    with written_whole(target) as file:
+        file.write(data)
 
 
 def read(path: str | os.PathLike[str]) -> tuple[Manifest, dict[str, Array]]:

@@ -1,0 +1,140 @@
+"""``ikpca cluster``: kernel spectral clustering of rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ikpca.cli.options import (
+    Asf,
+    Coef0,
+    Degree,
+    Gamma,
+    Grey,
+    Json,
+    Kernel,
+    MaxIter,
+    MaxMemory,
+    Quiet,
+    Rows,
+    Scale,
+    Seed,
+    Solver,
+    Threads,
+    Tol,
+    one_of,
+)
+
+__all__ = ["cluster"]
+
+_NORMALISE = ("njw", "none")
+_OPTIONS = (
+    "gamma", "degree", "coef0", "kernel", "eigen_solver", "tol", "max_iter", "max_memory", "n_jobs",
+)  # fmt: skip
+
+
+def cluster(
+    rows: Rows,
+    n_clusters: Annotated[int, typer.Option("--clusters", "-c", min=1, help="How many.")],
+    out: Annotated[
+        str,
+        typer.Option(
+            "--out",
+            "-o",
+            help="Labels from 0: .npy, .npz, .parquet, or .csv, with the names of files.",
+        ),
+    ],
+    n_components: Annotated[
+        int | None,
+        typer.Option(
+            "--n-components",
+            "-n",
+            help="Components that rows are told apart by.",
+            show_default="as many as clusters",
+        ),
+    ] = None,
+    normalise: Annotated[
+        str,
+        typer.Option(
+            "--normalise",
+            help="njw: of Ng, Jordan and Weiss; none: kernel PCA.",
+            **one_of(_NORMALISE),
+        ),
+    ] = "njw",
+    kernel: Kernel = "rbf",
+    gamma: Gamma = "scale",
+    degree: Degree = None,
+    coef0: Coef0 = None,
+    eigen_solver: Solver = None,
+    tol: Tol = None,
+    max_iter: MaxIter = None,
+    random_state: Seed = 0,
+    max_memory: MaxMemory = None,
+    n_jobs: Threads = None,
+    scale: Scale = True,
+    grey: Grey = False,
+    asf: Asf = None,
+    save_model: Annotated[
+        Path | None, typer.Option("--save-model", help="Also write the model to a file.")
+    ] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Put rows into clusters by their kernel components.
+
+    Example: ikpca cluster digits.npy --clusters 10 --gamma median --out labels.csv
+    """
+    options = {name: value for name, value in locals().items() if name in _OPTIONS}
+    import numpy as np
+
+    from ikpca.applications import KernelSpectralClustering
+    from ikpca.cli.models import remember
+    from ikpca.cli.report import Report
+    from ikpca.cli.waiting import bar
+    from ikpca.datasets import check_target, read_table, write_table
+    from ikpca.storage import check_place
+
+    with Report(quiet, as_json) as report:
+        check_target(out)
+        if save_model is not None:
+            check_place(save_model)
+        settings = {name: value for name, value in options.items() if value is not None}
+        if settings["gamma"] == "columns":
+            settings["gamma"] = None
+        model: Any = KernelSpectralClustering(
+            n_clusters,
+            n_components=n_components,
+            normalise=None if normalise == "none" else normalise,
+            random_state=random_state,
+            **settings,
+        )
+        table = read_table(rows, grey=grey, asf=asf)
+        table = table.scaled() if scale else table
+        with bar("Clustering", shown=report.shows_progress):
+            labels = model.fit_predict(table.rows)
+        columns, names = labels[:, None], ["cluster"]
+        if table.labels is not None and out.lower().endswith(".csv"):
+            # Whoever clusters pictures wants to know which ones are where.
+            columns = np.column_stack([np.array(table.labels, dtype=object), labels])
+            names = ["file", "cluster"]
+        write_table(out, columns, names)
+        if save_model is not None:
+            remember(model, table)
+            model.save(save_model)
+        sizes = [int((labels == label).sum()) for label in range(n_clusters)]
+        report.show(
+            {
+                "input": rows,
+                "rows": len(labels),
+                "clusters": n_clusters,
+                "sizes": sizes,
+                "gamma": model.gamma_,
+                "eigenvalues": model.eigenvalues_,
+                "passes": model.n_iter_,
+            },
+            f"{len(labels)} rows in {n_clusters} clusters of {', '.join(map(str, sizes))}; "
+            f"γ = {model.gamma_:.4g}.",
+            wrote=[out] if save_model is None else [out, save_model],
+        )

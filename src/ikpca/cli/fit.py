@@ -1,0 +1,186 @@
+"""``ikpca fit``: the components of rows, as a model file."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ikpca.cli.models import ESTIMATORS
+from ikpca.cli.options import (
+    PREIMAGES,
+    Asf,
+    Coef0,
+    Components,
+    Degree,
+    Gamma,
+    Grey,
+    Json,
+    Kernel,
+    MaxIter,
+    MaxMemory,
+    Quiet,
+    Rows,
+    Scale,
+    Seed,
+    Solver,
+    Threads,
+    Tol,
+    one_of,
+)
+
+if TYPE_CHECKING:
+    from ikpca.datasets import Table
+
+__all__ = ["fit"]
+
+#: By parameter of the estimators, the option that sets it. A parameter that an estimator lacks is
+#: refused, so that another one needs no more than a line here.
+_FLAGS = {
+    "n_components": "--n-components",
+    "kernel": "--kernel",
+    "gamma": "--gamma",
+    "degree": "--degree",
+    "coef0": "--coef0",
+    "eigen_solver": "--solver",
+    "tol": "--tol",
+    "max_iter": "--max-iter",
+    "preimage": "--preimage",
+    "max_memory": "--max-memory",
+    "n_jobs": "--threads",
+}
+
+
+def fit(
+    rows: Rows,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The model file to write.")],
+    estimator: Annotated[
+        str,
+        typer.Option(
+            "--estimator", help=f"One of {', '.join(ESTIMATORS)}.", **one_of(tuple(ESTIMATORS))
+        ),
+    ] = "kernel-pca",
+    n_components: Components = None,
+    kernel: Kernel = None,
+    gamma: Gamma = None,
+    degree: Degree = None,
+    coef0: Coef0 = None,
+    eigen_solver: Solver = None,
+    tol: Tol = None,
+    max_iter: MaxIter = None,
+    preimage: Annotated[
+        str | None,
+        typer.Option(
+            "--preimage",
+            help=f"How 'ikpca inverse' finds rows: {', '.join(PREIMAGES)}.",
+            show_default="auto",
+            **one_of(PREIMAGES),
+        ),
+    ] = None,
+    random_state: Seed = 0,
+    max_memory: MaxMemory = None,
+    n_jobs: Threads = None,
+    scale: Scale = True,
+    grey: Grey = False,
+    asf: Asf = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Find the kernel principal components of rows, and write them to a model file.
+
+    Without further options: 16 components, a Gaussian kernel (rbf), γ from the spread of the rows.
+
+    Example: ikpca fit faces/ --out faces.ikpca -n 32 --gamma median
+    """
+    given = locals()
+    # Imported here, so that asking for help costs no numerics.
+    from ikpca.cli.models import build, remember
+    from ikpca.cli.report import Report
+    from ikpca.cli.waiting import watched
+    from ikpca.datasets import read_table
+    from ikpca.experiments.memory import PeakMemory
+    from ikpca.storage import check_place
+
+    with Report(quiet, as_json) as report:
+        model = build(estimator, {name: given[name] for name in _FLAGS}, _FLAGS)
+        model.set_params(random_state=random_state)
+        check_place(out)
+        table = read_table(rows, grey=grey, asf=asf)
+        table = table.scaled() if scale else table
+        memory, begun = PeakMemory(), time.perf_counter()
+        with watched(model, "Passes", shown=report.shows_progress):
+            model.fit(table.rows)
+        seconds, peak = time.perf_counter() - begun, memory.above_baseline()
+        remember(model, table)
+        model.save(out)
+        document = _document(model, table, seconds, peak)
+        report.show(
+            {"input": rows, "estimator": estimator, **document},
+            _components_table(document),
+            _costs(document),
+            wrote=[out],
+        )
+
+
+def _document(model: Any, table: Table, seconds: float, peak: int | None) -> dict[str, Any]:
+    from ikpca.cli.report import megabytes
+
+    eigenvalues = getattr(model, "eigenvalues_", None)
+    history = getattr(model, "history_", None) or [None]
+    last, outcome = history[-1], getattr(model, "outcome_", None)
+    return {
+        "rows": len(table.rows),
+        "columns": table.rows.shape[1],
+        "gamma": getattr(model, "gamma_", None),
+        "eigenvalues": getattr(model, "explained_variance_", None)
+        if eigenvalues is None
+        else eigenvalues,
+        "explained_variance_ratio": getattr(model, "explained_variance_ratio_", None),
+        "residuals": None if last is None else last.residuals,
+        "passes": getattr(model, "n_iter_", None),
+        "outcome": None if outcome is None else outcome.name,
+        "ended": None if outcome is None else outcome.value,
+        "entries": None if last is None else last.entries,
+        "seconds": seconds,
+        "peak_megabytes": megabytes(peak),
+    }
+
+
+def _components_table(document: dict[str, Any]) -> Any:
+    from rich import box
+    from rich.table import Table as Printed
+
+    shares, residuals = document["explained_variance_ratio"], document["residuals"]
+    printed = Printed(box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
+    for head in ("component", "eigenvalue", "explained", "together", "residual"):
+        printed.add_column(head, justify="right")
+    total = 0.0
+    for number, value in enumerate(document["eigenvalues"]):
+        total += 0.0 if shares is None else float(shares[number])
+        printed.add_row(
+            str(number + 1),
+            f"{value:.6g}",
+            "–" if shares is None else f"{shares[number]:.2%}",
+            "–" if shares is None else f"{total:.2%}",
+            "–" if residuals is None or number >= len(residuals) else f"{residuals[number]:.1e}",
+        )
+    return printed
+
+
+def _costs(document: dict[str, Any]) -> str:
+    """What the fit took, and how it ended."""
+    parts = [f"{document['rows']} rows × {document['columns']} columns"]
+    if document["gamma"] is not None:
+        parts.append(f"γ = {document['gamma']:.4g}")
+    if document["passes"] is not None:
+        parts.append(f"{document['passes']} passes" if document["passes"] != 1 else "1 pass")
+    if document["entries"] is not None:
+        share = document["entries"] / document["rows"] ** 2
+        parts.append(f"{document['entries'] / 1e6:.1f} M entries of K ({share:.2f} l²)")
+    parts.append(f"{document['seconds']:.2f} s")
+    if document["peak_megabytes"] is not None:
+        parts.append(f"peak {document['peak_megabytes']:.0f} MB")
+    ended = f"\nEnded: {document['ended']}" if document["ended"] else ""
+    return "; ".join(parts) + "." + ended

@@ -1,0 +1,46 @@
+"""Small files of every kind."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.motion_files import AMC, ASF
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(40, 6)) * [3.0, 2.0, 1.5, 1.0, 0.5, 0.2]
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch, rows):
+    """A working folder with rows.npy and rows.csv; what a test writes stays in it."""
+    monkeypatch.chdir(tmp_path)
+    np.save("rows.npy", rows)
+    lines = [",".join("abcdef"), *(",".join(map(repr, row)) for row in rows.tolist())]
+    (tmp_path / "rows.csv").write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+@pytest.fixture
+def faces(tmp_path, monkeypatch):
+    """A folder of twelve grey pictures of 8 × 6 pixels, whose order is not that of the alphabet."""
+    image = pytest.importorskip("PIL.Image")
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    pictures = rng.integers(0, 256, size=(12, 8, 6), dtype=np.uint8)
+    (tmp_path / "faces").mkdir()
+    for number, picture in enumerate(pictures, start=1):
+        image.fromarray(picture).save(tmp_path / "faces" / f"face{number}.png")
+    return pictures
+
+
+@pytest.fixture
+def arm(tmp_path, monkeypatch):
+    """A short recording of an arm: arm.asf and arm_01.amc."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "arm.asf").write_text(ASF)
+    (tmp_path / "arm_01.amc").write_text(AMC)
+    return tmp_path

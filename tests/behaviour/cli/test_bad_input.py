@@ -1,0 +1,250 @@
+"""Whatever is wrong is one sentence and an exit code, and nothing is half-written."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import numpy as np
+import pytest
+
+pytest.importorskip("typer")
+pytest.importorskip("rich")
+
+from tests.behaviour.cli.saying import fails, succeeds
+from tests.command_line import ikpca
+
+
+@pytest.fixture
+def fitted(files):
+    succeeds("fit", "rows.csv", "--out", "m.ikpca", "-n", 2, "-q")
+    return files
+
+
+def listing(folder):
+    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+CSVS = {
+    "gap": ("a,b\n1,2\n3,\n", ["bad.csv, line 3, column 2 ('b')", "is empty"]),
+    "text": ("a,b\n1,2\n3,4\n5,many\n", ["line 4, column 2 ('b')", "'many'"]),
+    "text without names": ("1,2\n3,x\n", ["line 2, column 2:", "'x'"]),
+    "nan": ("1,2\nnan,4\n", ["line 2, column 1", "'nan'"]),
+    "short line": ("a,b\n1,2\n3\n", ["line 3", "has 1 cells", "2"]),
+    "comma as point": ("a;b\n1,5;2\n3;4\n", ["line 2, column 1", "point"]),
+    "name twice": ("a,a\n1,2\n", ["line 1, column 2", "'a'"]),
+    "no name": ("a,\n1,2\n", ["line 1, column 2", "no name"]),
+    "names only": ("a,b\n", ["bad.csv", "no numbers"]),
+    "empty": ("", ["bad.csv", "no numbers"]),
+}
+
+
+@pytest.mark.parametrize("case", CSVS)
+def test_a_fault_in_a_table_is_told_by_line_and_column(case, files):
+    content, told = CSVS[case]
+    (files / "bad.csv").write_text(content)
+    before = listing(files)
+    sentence = fails("fit", "bad.csv", "--out", "m.ikpca")
+    assert sentence.startswith("ikpca fit: ")
+    for part in told:
+        assert part in sentence
+    assert listing(files) == before
+
+
+def _broken(path):
+    path.write_bytes(b"\x89PNG\r\n\x1a\nno picture follows")
+
+
+INPUTS = {
+    "missing.npy": (None, "no such file"),
+    "rows.xyz": (lambda path: path.write_text("1"), "'.xyz' are unknown"),
+    "rows": (lambda path: path.write_text("1"), "no ending"),
+    "broken.npy": (lambda path: path.write_bytes(b"\x93NUMPY"), "numpy.save"),
+    "broken.npz": (lambda path: path.write_bytes(b"PK\x03\x04"), "numpy.savez"),
+    "broken.png": (_broken, "no picture"),
+    "empty": (lambda path: path.mkdir(), "holds no PNG"),
+    "flat.npy": (lambda path: np.save(path, np.ones(3)), "shape (3,)"),
+    "text.npy": (lambda path: np.save(path, np.array([["a"]])), "not numbers"),
+    "nan.npy": (lambda path: np.save(path, np.full((9, 2), np.nan)), "NaN"),
+    "one.npy": (lambda path: np.save(path, np.ones((1, 2))), "minimum of 2"),
+    "lonely.amc": (lambda path: path.write_text("1"), "--asf"),
+}
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_an_input_that_cannot_be_read(name, files):
+    make, told = INPUTS[name]
+    if make is not None:
+        make(files / name)
+    before = listing(files)
+    assert told in fails("fit", name, "--out", "m.ikpca")
+    assert listing(files) == before
+
+
+def test_a_member_must_be_named(files):
+    np.savez("two.npz", first=np.ones((3, 2)), second=np.ones((3, 2)))
+    assert "two.npz:first" in fails("fit", "two.npz", "-o", "m.ikpca")
+    assert "first, second" in fails("fit", "two.npz:third", "-o", "m.ikpca")
+
+
+def test_pictures_of_unequal_sizes(faces):
+    from PIL import Image
+
+    Image.fromarray(np.zeros((8, 7), np.uint8)).save("faces/face13.png")
+    sentence = fails("fit", "faces", "-o", "m.ikpca")
+    assert "face13.png: is 8×7 grey, and face1.png is 8×6 grey" in sentence
+    Image.fromarray(np.zeros((8, 6, 3), np.uint8)).save("faces/face13.png")
+    assert "--grey" in fails("fit", "faces", "-o", "m.ikpca")
+    succeeds("fit", "faces", "-o", "m.ikpca", "--grey", "-q")
+
+
+def test_columns_are_those_of_the_model(fitted):
+    np.save("wide.npy", np.ones((3, 7)))
+    sentence = fails("transform", "m.ikpca", "wide.npy", "-o", "p.npy")
+    assert "wide.npy: has 7 columns, and m.ikpca was fitted on 6" in sentence
+    assert "has 7 columns, and m.ikpca has 2 components" in fails(
+        "inverse", "m.ikpca", "wide.npy", "-o", "p.npy"
+    )
+    content = (fitted / "rows.csv").read_text().replace("a,b,c", "b,a,c")
+    (fitted / "swapped.csv").write_text(content)
+    assert "column 1 is 'b'" in fails("transform", "m.ikpca", "swapped.csv", "-o", "p.npy")
+    assert not (fitted / "p.npy").exists()
+
+
+def test_pictures_are_of_the_size_of_the_model(faces):
+    from PIL import Image
+
+    succeeds("fit", "faces", "-o", "m.ikpca", "-n", 2, "-q")
+    Image.fromarray(np.zeros((6, 8), np.uint8)).save("wide.png")
+    assert "6×8 grey" in fails("transform", "m.ikpca", "wide.png", "-o", "p.npy")
+
+
+@pytest.mark.parametrize(
+    ("content", "told"), [(None, "does not exist"), (b"no model", "cannot be read")]
+)
+def test_a_model_that_is_none(content, told, files):
+    if content is not None:
+        (files / "m.ikpca").write_bytes(content)
+    for verb in (["transform", "m.ikpca", "rows.npy", "-o", "p.npy"],
+                 ["inverse", "m.ikpca", "rows.npy", "-o", "p.npy"],
+                 ["info", "m.ikpca"]):  # fmt: skip
+        assert told in fails(*verb)
+
+
+def test_a_model_that_cannot_do_it(files):
+    succeeds("cluster", "rows.npy", "-c", 2, "-o", "l.npy", "--save-model", "c.ikpca", "-q")
+    assert "has no transform" in fails("transform", "c.ikpca", "rows.npy", "-o", "p.npy")
+
+
+OUTS = {
+    "no/such/m.npy": "there is no folder 'no/such'",
+    "rows.npy/m.npy": "is not a folder 'rows.npy'",
+    "m.xyz": "'.xyz' are unknown",
+    "faces": "rows are no pictures",
+    "p.png": "rows are no pictures",
+    "p.amc": "no motion",
+}
+
+
+@pytest.mark.parametrize("out", OUTS)
+def test_a_place_that_cannot_be_written_to_is_refused_before_the_work(out, fitted, monkeypatch):
+    monkeypatch.setattr("ikpca.KernelPCA.transform", None)
+    before = listing(fitted)
+    assert OUTS[out] in fails("transform", "m.ikpca", "rows.npy", "-o", out)
+    assert listing(fitted) == before
+
+
+def test_a_folder_that_is_not_empty_is_left_alone(faces):
+    succeeds("fit", "faces", "-o", "m.ikpca", "-n", 2, "-q")
+    succeeds("transform", "m.ikpca", "faces", "-o", "p.npy", "-q")
+    assert "not empty" in fails("inverse", "m.ikpca", "p.npy", "-o", "faces")
+    assert "name a folder" in fails("inverse", "m.ikpca", "p.npy", "-o", "all.png")
+
+
+@pytest.mark.parametrize("verb", ["fit", "npy", "npz", "csv", "folder"])
+def test_a_full_disk_leaves_what_was_there(verb, faces, tmp_path, monkeypatch):
+    succeeds("fit", "faces", "-o", "m.ikpca", "-n", 2, "-q")
+    succeeds("transform", "m.ikpca", "faces", "-o", "p.npy", "-q")
+    commands = {
+        "fit": ["fit", "faces", "-o", "m.ikpca", "-n", 3],
+        "npy": ["transform", "m.ikpca", "faces", "-o", "p.npy"],
+        "npz": ["transform", "m.ikpca", "faces", "-o", "p.npz"],
+        "csv": ["transform", "m.ikpca", "faces", "-o", "p.csv"],
+        "folder": ["inverse", "m.ikpca", "p.npy", "-o", "again"],
+    }
+    before = listing(tmp_path)
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    sentence = fails(*commands[verb])
+    assert f"{commands[verb][-1 if verb != 'fit' else 3]} could not be written" in sentence
+    assert "No space left on device" in sentence
+    assert ".part" not in sentence
+    assert listing(tmp_path) == before
+    assert not (tmp_path / "again").exists()
+
+
+def test_too_little_memory(files, monkeypatch):
+    def fit(*_):
+        raise MemoryError
+
+    monkeypatch.setattr("ikpca.KernelPCA.fit", fit)
+    assert "--max-memory" in fails("fit", "rows.npy", "-o", "m.ikpca")
+
+
+def test_parquet_says_what_to_install(files, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.delitem(sys.modules, "pyarrow.parquet", raising=False)
+    (files / "rows.parquet").write_bytes(b"PAR1")
+    assert "pip install 'ikpca[parquet]'" in fails("fit", "rows.parquet", "-o", "m.ikpca")
+
+
+def test_pictures_say_what_to_install(faces, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    assert "pip install 'ikpca[pictures]'" in fails("fit", "faces", "-o", "m.ikpca")
+
+
+MISTAKES = {
+    "kernel": (["--kernel", "guassian-rbf"], "Choose one of linear"),
+    "near kernel": (["--kernel", "laplace"], "Did you mean 'laplacian'?"),
+    "near solver": (["--solver", "krilov"], "Did you mean 'krylov'?"),
+    "near estimator": (["--estimator", "kernel_pca"], "Did you mean 'kernel-pca'?"),
+    "near preimage": (["--preimage", "gradiant"], "Did you mean 'gradient'?"),
+    "components": (["-n", "some"], "'some'"),
+    "no components": (["-n", "0"], "--n-components=0: must be"),
+    "negative": (["--gamma", "-1"], "--gamma=-1.0: must not be negative"),
+    "tol": (["--tol", "-1"], "--tol=-1.0"),
+    "passes": (["--max-iter", "0"], "--max-iter=0"),
+    "memory": (["--max-memory", "lots"], "--max-memory='lots'"),
+    "threads": (["--threads", "0"], "--threads=0"),
+    "needs a number": (["--solver", "kha", "-n", "0.5"], "--n-components=0.5"),
+    "kernel of hebbian": (["--estimator", "hebbian-pca", "--kernel", "rbf"], "--kernel has no"),
+    "option": (["--gama", "1"], "--gamma"),
+    "out": (["--out"], "--out"),
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_a_mistake_in_the_command_line(case, files):
+    arguments, told = MISTAKES[case]
+    before = listing(files)
+    assert told in fails("fit", "rows.npy", "-o", "m.ikpca", *arguments, code=2)
+    assert listing(files) == before
+
+
+def test_an_unknown_verb_suggests_the_nearest():
+    said = ikpca("trasform")
+    assert said.code == 2
+    assert "Did you mean 'transform'?" in said.err
+
+
+def test_what_is_missing_is_named(files):
+    assert "--out" in fails("fit", "rows.npy", code=2)
+    assert "INPUT" in fails("fit", code=2)
+    assert "--clusters" in fails("cluster", "rows.npy", "-o", "l.npy", code=2)

@@ -1,0 +1,205 @@
+"""Help, completion, interrupts, bars, ``info`` and ``bench``."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from importlib.metadata import version
+
+import numpy as np
+import pytest
+
+pytest.importorskip("typer")
+pytest.importorskip("rich")
+
+from ikpca.cli import options
+from ikpca.cli.waiting import bar
+from ikpca.estimators.parameters import SOLVERS
+from ikpca.kernels.choice import KERNEL_NAMES
+from ikpca.preimages import METHOD_NAMES
+from tests.behaviour.cli.saying import fails, succeeds
+from tests.command_line import ikpca
+
+VERBS = ["fit", "transform", "inverse", "denoise", "upscale", "cluster", "bench", "info"]
+
+
+def test_help_lists_every_verb_and_every_verb_has_help():
+    whole = succeeds("--help").out
+    for verb in VERBS:
+        assert verb in whole
+        text = succeeds(verb, "--help").out
+        assert "Example: ikpca" in text
+        assert "--json" in text
+        assert "--quiet" in text
+
+
+def test_help_costs_no_numerics():
+    code = "import sys; from ikpca.cli.app import run; run(['--help']); print(*sys.modules)"
+    finished = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    loaded = {name.split(".")[0] for name in finished.stdout.splitlines()[-1].split()}
+    assert not loaded & {"numpy", "scipy", "sklearn", "numba", "matplotlib", "PIL"}
+
+
+def test_words_of_the_command_line_are_those_of_the_library():
+    assert set(options.SOLVERS) == set(SOLVERS)
+    assert set(options.PREIMAGES) == set(METHOD_NAMES)
+    # polynomial is another name of poly.
+    assert set(options.KERNELS) == {*KERNEL_NAMES, "precomputed"} - {"polynomial"}
+
+
+def test_completion_knows_verbs_and_words(monkeypatch):
+    def completed(words):
+        monkeypatch.setenv("_IKPCA_COMPLETE", "complete_bash")
+        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_CWORD", str(len(words.split(" ")) - 1))
+        return ikpca().out.split()
+
+    assert "transform" in completed("ikpca tr")
+    assert completed("ikpca fit --kernel lap") == ["laplacian"]
+
+
+def test_an_interrupt_ends_with_130_and_writes_nothing(tmp_path):
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "rows.npy", rng.normal(size=(3000, 5)))
+    code = """if True:
+        import signal, sys
+        # A shell's background jobs ignore interrupts, and so would whatever they start.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        from ikpca.loop import StopAtRounding
+        see = StopAtRounding.see
+
+        def announced(self, state, report):
+            if report.number == 2:
+                print("a pass is done", flush=True)
+            return see(self, state, report)
+
+        StopAtRounding.see = announced
+        from ikpca.cli import main
+        main()
+    """
+    fit = ["fit", "rows.npy", "-o", "m.ikpca", "-s", "kha", "--max-iter", "1000000", "-n", "4"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *fit], cwd=tmp_path, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout.readline() == "a pass is done\n"
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, "", "ikpca: interrupted\n")
+    assert os.listdir(tmp_path) == ["rows.npy"]
+
+
+def test_an_error_that_nobody_expected_is_not_hidden(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("rows.npy", np.eye(4))
+
+    def fit(*_):
+        raise ZeroDivisionError("ours")
+
+    monkeypatch.setattr("ikpca.KernelPCA.fit", fit)
+    monkeypatch.setattr(sys, "argv", ["ikpca", "fit", "rows.npy", "-o", "m.ikpca"])
+    from ikpca.cli import main
+
+    with pytest.raises(ZeroDivisionError, match="ours"):
+        main()
+
+
+def test_a_bar_tells_what_is_done_and_what_is_left(monkeypatch, capsys):
+    monkeypatch.setattr("ikpca.cli.waiting._is_terminal", lambda: True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    with bar("Passes", shown=True) as move:
+        move(3, 10)
+    told = capsys.readouterr().err
+    assert "Passes" in told
+    assert "3/10" in told
+    assert "left" in told
+    with bar("Passes", shown=False) as move:
+        move(3, 10)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_fit_moves_the_bar_once_per_pass(tmp_path, monkeypatch):
+    pytest.importorskip("sklearn.callback", reason="scikit-learn has no callbacks before 1.9")
+    from contextlib import contextmanager
+
+    monkeypatch.chdir(tmp_path)
+    np.save("rows.npy", np.random.default_rng(0).normal(size=(50, 3)))
+    moves = []
+
+    @contextmanager
+    def recorded(title, *, shown):
+        yield lambda done, total: moves.append((done, total))
+
+    monkeypatch.setattr("ikpca.cli.waiting.bar", recorded)
+    succeeds("fit", "rows.npy", "-o", "m.ikpca", "-n", 2, "-s", "kha/et", "--max-iter", 5, "-q")
+    assert moves == [(done, 5) for done in range(6)]
+
+
+def test_info_of_the_installation():
+    document = succeeds("info", "--json")
+    assert document["versions"]["ikpca"] == version("ikpca")
+    assert document["machine"]["processors"] == os.cpu_count()
+    assert document["extras"]["cli"].startswith("present")
+    assert "scikit-learn" in succeeds("info").out
+
+
+def test_info_names_what_is_missing(monkeypatch):
+    monkeypatch.setattr("ikpca.cli.info._is_installed", lambda name: name != "zarr")
+    told = succeeds("info", "--json")["extras"]["zarr"]
+    assert told == "missing zarr: pip install 'ikpca[zarr]'"
+
+
+def test_info_of_a_model_brings_nothing_to_life(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("rows.npy", np.random.default_rng(0).normal(size=(20, 3)))
+    succeeds("fit", "rows.npy", "-o", "m.ikpca", "-n", 2, "--gamma", 0.5, "-q")
+    monkeypatch.setattr("ikpca.storage.Decoder.decode", None)
+    monkeypatch.setattr("ikpca.loading.find_class", None)
+    document = succeeds("info", "m.ikpca", "--json")
+    assert document["class"] == "KernelPCA"
+    assert document["parameters"]["gamma"] == "0.5"
+    assert document["attributes"]["X_fit_"] == "float64 of 20 × 3"
+    assert document["bytes"] == (tmp_path / "m.ikpca").stat().st_size
+    damaged = bytearray((tmp_path / "m.ikpca").read_bytes())
+    damaged[-1] ^= 1
+    (tmp_path / "m.ikpca").write_bytes(damaged)
+    assert "checksum" in fails("info", "m.ikpca")
+
+
+def test_bench_tells_of_every_contestant(tmp_path, monkeypatch):
+    from ikpca.experiments import bench, scale
+
+    monkeypatch.chdir(tmp_path)
+    held = [
+        scale.Contestant("ours", "_ours", {"tol": 1e-3}, repeats=1),
+        scale.Contestant("slow", "_rule", max_rows=50),
+    ]
+    monkeypatch.setattr(bench, "contestants", lambda full: held)
+    monkeypatch.delenv("IKPCA_DATA", raising=False)
+    document = succeeds("bench", "--rows", 200, "-n", 4, "--out", "bench.json", "--json")
+    (row,) = document["table"]
+    assert row["name"] == "ours"
+    assert row["seconds"] > 0
+    assert row["excess_error"] < 1e-3
+    assert document["left_out"] == ["slow"]
+    written = json.loads((tmp_path / "bench.json").read_text())
+    assert written["table"] == document["table"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--rows", 10], "--rows=10"),
+        (["-n", 0], "--n-components=0"),
+        (["--threads", 0], "--threads"),
+    ],
+)
+def test_mistakes_of_bench(arguments, told):
+    assert told in fails("bench", *arguments, code=2)

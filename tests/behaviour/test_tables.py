@@ -1,0 +1,135 @@
+"""Files of rows and pictures: what is read is what was written."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ikpca.datasets import PictureForm, read_picture, read_table, write_picture, write_table
+from ikpca.errors import InvalidInput
+
+ROWS = np.random.default_rng(0).normal(size=(7, 3)) * [1e-9, 1.0, 1e9]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", ["rows.npy", "rows.npz", "rows.npz:some", "rows.csv"])
+def test_rows_come_back_to_the_last_bit(name, dtype, tmp_path):
+    rows = ROWS.astype(dtype)
+    write_table(f"{tmp_path}/{name}", rows)
+    table = read_table(f"{tmp_path}/{name}")
+    np.testing.assert_array_equal(table.rows.astype(dtype), rows)
+    assert table.names is None
+
+
+def test_parquet_comes_back_to_the_last_bit(tmp_path):
+    pytest.importorskip("pyarrow")
+    write_table(tmp_path / "rows.parquet", ROWS, ["a", "b", "c"])
+    table = read_table(tmp_path / "rows.parquet")
+    np.testing.assert_array_equal(table.rows, ROWS)
+    assert table.names == ("a", "b", "c")
+
+
+@pytest.mark.parametrize(
+    ("column", "told"),
+    [([1.0, None], "row 2, column 'b': is empty"), (["x", "y"], "column 'b': holds"),
+     ([1.0, np.inf], "row 2, column 'b': is not finite")],
+)  # fmt: skip
+def test_a_fault_in_parquet_is_told_by_row_and_column(column, told, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table({"a": [1.0, 2.0], "b": column}), tmp_path / "bad.parquet")
+    with pytest.raises(InvalidInput, match=told):
+        read_table(tmp_path / "bad.parquet")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a,b\n1,2\n3,4\n",
+        "a;b\r\n1;2\r\n\r\n3;4",
+        "\ufeffa\tb\n1\t2\n3\t4\n",
+        '"a","b"\n"1","2"\n3,4',
+    ],
+    ids=["commas", "semicolons", "tabs", "quotes"],
+)
+def test_tables_as_programs_write_them(text, tmp_path):
+    (tmp_path / "rows.csv").write_bytes(text.encode())
+    table = read_table(tmp_path / "rows.csv")
+    np.testing.assert_array_equal(table.rows, [[1, 2], [3, 4]])
+    assert table.names == ("a", "b")
+
+
+def test_a_large_array_is_mapped(tmp_path, monkeypatch):
+    write_table(tmp_path / "rows.npy", ROWS)
+    assert not isinstance(read_table(tmp_path / "rows.npy").rows, np.memmap)
+    monkeypatch.setattr("ikpca.datasets.array_files._MAPPED", 1)
+    mapped = read_table(tmp_path / "rows.npy").rows
+    assert isinstance(mapped, np.memmap)
+    np.testing.assert_array_equal(mapped, ROWS)
+
+
+def test_an_array_of_pictures_has_a_row_for_each(tmp_path):
+    np.save(tmp_path / "stack.npy", np.arange(24, dtype=np.uint8).reshape(4, 3, 2))
+    table = read_table(tmp_path / "stack.npy")
+    assert table.form == PictureForm((3, 2), 255.0)
+    np.testing.assert_array_equal(table.scaled().rows[1], np.arange(6, 12, dtype=np.float32) / 255)
+
+
+PICTURES = {
+    "grey": ((5, 4), np.uint8, (".png", ".tif")),
+    "colour": ((5, 4, 3), np.uint8, (".png", ".tif")),
+    "colour with alpha": ((5, 4, 4), np.uint8, (".png", ".tif")),
+    "grey with alpha": ((5, 4, 2), np.uint8, (".png",)),
+    "two bytes": ((5, 4), np.uint16, (".png", ".tif")),
+    "fractions": ((5, 4), np.float32, (".tif",)),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "suffix"), [(kind, end) for kind, case in PICTURES.items() for end in case[2]]
+)
+def test_pixels_come_back_as_they_were(kind, suffix, tmp_path):
+    pytest.importorskip("PIL")
+    shape, dtype, _ = PICTURES[kind]
+    pixels = (np.random.default_rng(0).random(shape) * 255).astype(dtype)
+    write_picture(tmp_path / f"p{suffix}", pixels)
+    found = read_picture(tmp_path / f"p{suffix}")
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, pixels)
+
+
+def test_jpeg_is_nearly_the_same(tmp_path):
+    pytest.importorskip("PIL")
+    pixels = np.add.outer(np.arange(32), np.arange(32)).astype(np.uint8) * 4
+    write_picture(tmp_path / "p.jpg", pixels)
+    assert abs(read_picture(tmp_path / "p.jpg").astype(int) - pixels).max() <= 4
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "dtype", "told"),
+    [
+        ("p.jpg", (5, 4, 4), np.uint8, "alpha"),
+        ("p.jpg", (5, 4), np.uint16, "bytes only"),
+        ("p.png", (5, 4), np.float32, "fractions"),
+        ("p.tif", (5, 4, 7), np.uint8, "7 channels"),
+    ],
+)
+def test_what_a_format_cannot_hold_is_refused(name, shape, dtype, told, tmp_path):
+    pytest.importorskip("PIL")
+    with pytest.raises(InvalidInput, match=told):
+        write_picture(tmp_path / name, np.zeros(shape, dtype))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_palette_becomes_colours_and_turned_pictures_stand_upright(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    red = np.zeros((4, 6, 3), np.uint8)
+    red[..., 0] = 255
+    image.fromarray(red).convert("P").save(tmp_path / "palette.png")
+    np.testing.assert_array_equal(read_picture(tmp_path / "palette.png"), red)
+    turned = image.Exif()
+    turned[274] = 6
+    image.fromarray(red).save(tmp_path / "turned.png", exif=turned)
+    assert read_picture(tmp_path / "turned.png").shape == (6, 4, 3)
+    assert read_picture(tmp_path / "turned.png", grey=True).shape == (6, 4)
