@@ -136,7 +136,9 @@ def _power(values: Floats, degree: float) -> None:
     if degree == int(degree) and degree >= 0:
         _integer_power(values, int(degree))
     else:
-        np.power(values, degree, out=values)
+        # Of a negative number that is no number, which whoever asked for it is told.
+        with np.errstate(invalid="ignore"):
+            np.power(values, degree, out=values)
 
 
 def _integer_power(values: Floats, degree: int) -> None:

@@ -15,7 +15,11 @@ def ridge_coefficients(kernel: Kernel, projections: Floats, X: Floats, alpha: fl
     """Solve (K + αI) c = X, with K the kernel of the projections: scikit-learn's inverse."""
     K = cross_gram(kernel, projections, projections)
     K.flat[:: len(K) + 1] += alpha
-    return linalg.solve(K, X, assume_a="pos", overwrite_a=True)
+    try:
+        return linalg.cho_solve(linalg.cho_factor(K), X)
+    except linalg.LinAlgError:
+        # A kernel that is no inner product, or no ridge to speak of: the least of all solutions.
+        return linalg.lstsq(K, X)[0]
 
 
 def predict_rows(kernel: Kernel, new: Floats, projections: Floats, coefficients: Floats) -> Floats:

@@ -104,6 +104,8 @@ def _excess(
     roots = np.sqrt(values)
     more = 2 * float(values @ misses)
     more += float(np.sum(np.square(roots[:, None] * defects * roots)))
+    # Rounding may leave less of ‖K'‖² than the components hold of it.
+    squared_norm = max(squared_norm, float(np.sum(values * values)))
     left = squared_norm - float(np.sum(values * values))
     if left <= 1e-20 * squared_norm:
         return float(np.sqrt(more / squared_norm))
