@@ -2,5 +2,6 @@
 
 from ikpca.estimators.hebbian_pca import HebbianPCA
 from ikpca.estimators.kernel_pca import KernelPCA
+from ikpca.estimators.online_kernel_pca import OnlineKernelPCA
 
-__all__ = ["HebbianPCA", "KernelPCA"]
+__all__ = ["HebbianPCA", "KernelPCA", "OnlineKernelPCA"]

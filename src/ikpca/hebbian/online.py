@@ -14,17 +14,24 @@ from ikpca.hebbian.settings import Safety
 from ikpca.hebbian.store import Floats
 from ikpca.kernels import Kernel
 from ikpca.preimages import Expansion
-from ikpca.reduced_sets import Subspace
+from ikpca.reduced_sets import ReducedSet, Subspace
 from ikpca.spectra import rayleigh_ritz
 
-__all__ = ["OnlineSettings", "OnlineState", "Shrink", "learn_rows", "start_online"]
+__all__ = [
+    "OnlineSettings",
+    "OnlineState",
+    "Shrink",
+    "learn_rows",
+    "shrunk",
+    "start_online",
+]
 
 #: Patterns between two looks at λ for the gains, at most and as a share of those seen. Looks are
 #: taken at fixed times of the stream, so that it does not matter how it is cut into batches.
 _LONGEST_BLOCK, _SHARE = 32, 8
 
 #: Puts an expansion on fewer rows, with a weight for each of its vectors.
-Shrink: TypeAlias = Callable[[Expansion, Floats], Expansion]
+Shrink: TypeAlias = Callable[[Expansion, Floats], ReducedSet]
 
 
 @dataclass(frozen=True)
@@ -143,6 +150,11 @@ class OnlineState:
         known = Expansion(kernel, self.library, vectors.astype(kind), None, gram.astype(kind))
         return Subspace(known), np.maximum(variances, 0)
 
+    @property
+    def nbytes(self) -> int:
+        """Of all arrays."""
+        return sum(value.nbytes for value in vars(self).values() if isinstance(value, np.ndarray))
+
     def turned(self, signs: Floats) -> OnlineState:
         """The same components with some of them turned round."""
         stacked = np.tile(signs, len(self.coefficients) // len(signs))
@@ -158,18 +170,19 @@ class OnlineState:
 
 
 def start_online(
-    settings: OnlineSettings, points: Floats, coefficients: Floats, values: Floats | None = None
+    settings: OnlineSettings, points: Floats, coefficients: Floats, lengths: Floats | None = None
 ) -> OnlineState:
     """Components on initial points, which stay outside the mean and uncentred (appendix A.2).
 
     λ is unknown yet; the mean of k(x, x), which it cannot exceed, makes for short first steps.
     """
-    K = cross_gram(settings.kernel, points, points) if values is None else values
     r, meta = len(coefficients), settings.meta
-    guess = float(np.abs(np.diagonal(K)).mean(dtype=np.float64)) or 1.0
+    guess = float(np.abs(settings.kernel.diagonal(points)).mean(dtype=np.float64)) or 1.0
     stacked = np.zeros((r if meta is None else 2 * r, len(points)))
     stacked[:r] = coefficients
-    lengths = coefficients @ K.astype(np.float64) @ coefficients.T
+    if lengths is None:
+        K = cross_gram(settings.kernel, points, points).astype(np.float64)
+        lengths = coefficients @ K @ coefficients.T
     return OnlineState(
         library=points,
         coefficients=stacked,
@@ -198,6 +211,7 @@ def learn_rows(
     halvings : int
         How often a gain that was too large was halved.
     """
+    state = _with_companions(state, settings)
     errors, halvings, begin = [], 0, 0
     while begin < len(rows):
         room = np.inf if settings.budget is None else settings.budget - len(state.library)
@@ -219,25 +233,39 @@ def shrunk(state: OnlineState, settings: OnlineSettings) -> OnlineState:
     if settings.shrink is None:
         return state
     r, roots = state.n_components, np.sqrt(state.variances)
-    before = state.expansion(settings.kernel)
     weights = np.append(np.tile(roots, len(state.coefficients) // r), 1.0)
-    after = settings.shrink(before, weights)
-    gram = after.gram.astype(np.float64)
-    across = cross_gram(settings.kernel, state.library, after.basis).astype(np.float64)
-    mixed = np.einsum("ij,jk,ik->i", before.coefficients, across, after.coefficients, optimize=True)
-    old = np.append(np.diagonal(state.lengths), state.mean_length)
-    chosen = np.append(np.arange(r), -1)
+    reduced = settings.shrink(state.expansion(settings.kernel), weights)
+    coefficients = reduced.expansion.coefficients.astype(np.float64)
+    gram = reduced.expansion.gram.astype(np.float64)
+    # A projection is no longer than what it projects, but where the kernel is no inner product.
+    shares = np.divide(reduced.squared_lengths, np.diagonal(gram), out=np.ones(len(gram)),
+                       where=np.diagonal(gram) > reduced.squared_lengths)  # fmt: skip
+    scales = np.sqrt(np.maximum(shares, 0))
+    coefficients, gram = coefficients * scales[:, None], gram * np.outer(scales, scales)
     return replace(
         state,
-        library=after.basis,
-        coefficients=after.coefficients[:-1].astype(np.float64),
-        mean=after.coefficients[-1].astype(np.float64),
-        lengths=gram[:r, :r],
-        companions=gram[:r, r:-1] if settings.meta else state.companions,
+        library=reduced.expansion.basis,
+        coefficients=coefficients[:-1],
+        mean=coefficients[-1],
+        lengths=gram[:r, :r].copy(),
+        companions=gram[:r, r:-1].copy() if settings.meta else state.companions,
         with_mean=gram[-1, :-1].copy(),
         mean_length=float(gram[-1, -1]),
-        errors=np.maximum(old - 2 * mixed[chosen] + np.diagonal(gram)[chosen], 0),
+        errors=np.append(reduced.squared_errors[:r], reduced.squared_errors[-1]),
     )
+
+
+def _with_companions(state: OnlineState, settings: OnlineSettings) -> OnlineState:
+    """Rows for dW, from zero, where the gain has come to want them; none where it has not."""
+    r, wanted = state.n_components, (1 if settings.meta is None else 2) * state.n_components
+    if len(state.coefficients) == wanted:
+        return state
+    rows = np.zeros((wanted, len(state.library)))
+    rows[:r] = state.coefficients[:r]
+    with_mean = np.zeros(wanted)
+    with_mean[:r] = state.with_mean[:r]
+    nothing = np.zeros((r, r))
+    return replace(state, coefficients=rows, with_mean=with_mean, companions=nothing)
 
 
 def _until_next_look(seen: int) -> int:

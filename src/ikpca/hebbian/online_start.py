@@ -189,7 +189,7 @@ def _components_of(rows: Floats, start: Start, settings: OnlineSettings) -> Onli
     variances[: len(found)] = eigenvalues[there] / n
     mean = np.zeros(len(library))
     mean[:n] = 1 / n
-    first = start_online(settings, library, coefficients, K)
+    first = start_online(settings, library, coefficients, coefficients @ K @ coefficients.T)
     return replace(
         first,
         mean=mean,

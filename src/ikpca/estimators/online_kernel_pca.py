@@ -1,0 +1,370 @@
+"""``OnlineKernelPCA``: kernel components of rows that come once."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ikpca.errors import DivergenceWarning, refuse
+from ikpca.estimators.drift import DriftSignal
+from ikpca.estimators.gamma import resolve_gamma
+from ikpca.estimators.inverting import InverseMixin, check_preimage
+from ikpca.estimators.online_settings import check_online, online_settings, online_start
+from ikpca.estimators.streaming import check_images, stream_rows
+from ikpca.estimators.threads import limited_threads
+from ikpca.estimators.training import chosen_kernel
+from ikpca.hebbian import OnlineState, learn_rows, learn_stream
+from ikpca.kernels import Floats
+from ikpca.reduced_sets import Subspace
+from ikpca.spectra import deterministic_signs
+
+__all__ = ["OnlineKernelPCA"]
+
+
+class OnlineKernelPCA(
+    InverseMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
+    r"""Kernel PCA of a stream, one row at a time, in bounded memory.
+
+    The kernel Hebbian algorithm of Kim 2003, appendix A, in which every new row joins the expansion
+    of the components and the mean moves with each. How rows are cut into batches does not matter,
+    their order does. A row costs O(m(r + N)), m the rows of the expansion.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+    kernel : str, callable or kernel object, default="rbf"
+        As for :class:`KernelPCA`; "precomputed" is refused, as a stream has no kernel matrix.
+    gamma : float, "scale", "median" or None, default=None
+        As for :class:`KernelPCA`; "scale" and "median" are read off the first batch.
+    degree : float, default=3
+    coef0 : float, default=1
+    kernel_params : dict, default=None
+    gain : "auto", float or gain object, default="auto"
+        How far to step. "auto" needs no tuning: reciprocal to eigenvalue and time, or to the memory
+        where ``forgetting_factor`` is below 1. A number is Kim's constant η: it never stops
+        tracking, nor ever settles. An object from :mod:`ikpca.gains` is the papers' other gains,
+        with λ as running means and τ = 20 where ``inverse_time`` has none of its own.
+    forgetting_factor : float, default=1.0
+        What the weight of a row in the mean and in λ is multiplied with at every later row. 1
+        forgets nothing; for drifting data 0.99 remembers about 100 rows.
+    init : {"rows", "random", "covering"} or ndarray of shape (n_components, n_features), \
+            default="rows"
+        Where components begin. "rows": kernel PCA of the first rows. "random": a point for each,
+        drawn with the mean and spread of the first rows, as in the paper. "covering": combinations
+        of points that cover the ball of the first rows, for narrow kernels (figures 6 and 7). An
+        array holds the points.
+    budget : int, "auto" or None, default="auto"
+        Rows of the expansion, at most. "auto": 512, or 8 per component. None: it grows for ever.
+    reduction : str or reduction object, default="samples"
+        How a full expansion is brought down to three quarters: "drop" the least important rows,
+        "merge" the rows that are most alike, keep the best "samples", or find "preimages".
+    preimage : str or pre-image object, default="auto"
+        As for :class:`KernelPCA`, but "ridge".
+    rayleigh_ritz : bool, default=True
+        Report components that are orthonormal and in order, by a Rayleigh–Ritz step among them;
+        what is learned is the same. The paper has none.
+    whiten : bool, default=False
+        Scale projections to unit variance.
+    n_passes : int, default=1
+        Passes of ``fit`` over its rows, in their order.
+    random_state : int, RandomState or None, default=None
+        Of the points that components begin with.
+    n_jobs : int, default=None
+        Threads of the matrix products; None leaves the library's own number.
+    verbose : int, default=0
+        1 writes a line per batch to standard error.
+
+    Attributes
+    ----------
+    eigenvalues_ : ndarray of shape (n_components,)
+        Running variance of each projection times the rows that it remembers: comparable with those
+        of :class:`KernelPCA` on the same rows.
+    explained_variance_ratio_ : ndarray of shape (n_components,)
+        Running variances over that of all components.
+    library_ : ndarray of shape (m, n_features)
+        Rows of the expansion.
+    components_, mean_ : ndarray of shape (n_components, m), (m,)
+        Coefficients of the components and of the mean on the library.
+    novelty_ : ndarray of shape (n_rows,)
+        For every row of the last batch, what the components left of it before they learned from it:
+        ``reconstruction_error`` of that moment. Of the first row of a stream, k(x, x).
+    drift_ : float
+        How near the last batch came to a drift: the Page–Hinkley sum of novelties over its
+        threshold. It compares with the usual novelty of the last 1,000 rows, and needs 100.
+    drift_detected_ : bool
+        Whether ``drift_`` reached 1.
+    compression_error_ : ndarray of shape (n_components,)
+        ‖w − w'‖² of each component, the last time the expansion was brought down.
+    n_samples_seen_ : int
+    memory_usage_ : int
+        Bytes that the model holds.
+    gamma_ : float
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+
+    See Also
+    --------
+    KernelPCA : All rows at once; ``refine`` and ``from_batch`` lead there and back.
+    HebbianPCA : The same rule on explicit features.
+
+    Notes
+    -----
+    Signs are kept throughout a stream; ``fit`` makes the largest projection positive.
+
+    References
+    ----------
+    K. I. Kim, M. O. Franz, B. Schölkopf, Kernel Hebbian Algorithm for Iterative Kernel Principal
+    Component Analysis, MPI technical report 109, 2003, appendix A.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from ikpca import OnlineKernelPCA
+    >>> X = load_digits().data / 16
+    >>> model = OnlineKernelPCA(8, gamma=0.02, random_state=0)
+    >>> for batch in (X[:1000], X[1000:1001], X[1001:]):
+    ...     model = model.partial_fit(batch)
+    >>> model.transform(X[:3]).shape, model.n_samples_seen_, len(model.library_) <= 512
+    ((3, 8), 1797, True)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        kernel: Any = "rbf",
+        gamma: Any = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        gain: Any = "auto",
+        forgetting_factor: float = 1.0,
+        init: Any = "rows",
+        budget: Any = "auto",
+        reduction: Any = "samples",
+        preimage: Any = "auto",
+        rayleigh_ritz: bool = True,
+        whiten: bool = False,
+        n_passes: int = 1,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.gain = gain
+        self.forgetting_factor = forgetting_factor
+        self.init = init
+        self.budget = budget
+        self.reduction = reduction
+        self.preimage = preimage
+        self.rayleigh_ritz = rayleigh_ritz
+        self.whiten = whiten
+        self.n_passes = n_passes
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Forget what was learned, and learn from all rows, once or in passes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : Ignored
+
+        Returns
+        -------
+        self
+        """
+        check_online(self)
+        X = stream_rows(self, X, reset=True, min_samples=2)
+        self._begin(X)
+        self._learn(X, passes=int(self.n_passes))
+        self._state = self._state.turned(deterministic_signs(self._subspace.project(X).T))
+        self._take()
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from a batch of rows, or from a single one, in their order.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+        y : Ignored
+
+        Returns
+        -------
+        self
+        """
+        check_online(self)
+        first = not hasattr(self, "_state")
+        X = stream_rows(self, X, reset=first)
+        if first:
+            self._begin(X)
+        self._learn(X)
+        return self
+
+    def transform(self, X: Any) -> Floats:
+        """Project rows on the components.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_components)
+        """
+        return self._subspace_of(X) * self._scale
+
+    def refine(self, X: Any) -> Self:
+        """Take the components to machine precision on a batch, from where they are.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        self
+            With components and mean of ``X``; the clock of the gains runs on.
+        """
+        from ikpca.estimators.handing_over import refined_batch
+
+        check_is_fitted(self, "_state")
+        X = stream_rows(self, X, reset=False, min_samples=2)
+        return self._adopt(refined_batch(self, X), self._state.seen)
+
+    @classmethod
+    def from_batch(cls, fitted: Any, **parameters: Any) -> Self:
+        """Go on with a fitted :class:`KernelPCA` as a stream.
+
+        Parameters
+        ----------
+        fitted : KernelPCA
+            On dense rows.
+        **parameters
+            Of the stream, such as ``forgetting_factor`` and ``budget``.
+        """
+        from ikpca.estimators.handing_over import stream_parameters
+
+        model = cls(**stream_parameters(fitted) | parameters)
+        check_online(model)
+        model.n_features_in_ = fitted.n_features_in_
+        if hasattr(fitted, "feature_names_in_"):
+            model.feature_names_in_ = fitted.feature_names_in_
+        return model._adopt(fitted, 0)
+
+    def _begin(self, X: Floats) -> None:
+        """What the first batch decides: the kernel, the precision, where components begin."""
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        self.gamma_ = resolve_gamma(self.gamma, X, self.kernel, seed)
+        kernel = chosen_kernel(self, X)
+        check_preimage(self, kernel)
+        check_images(kernel, X)
+        self._start = online_start(self, X.shape[1], seed)
+        self._kernel = kernel
+        self._state: OnlineState | None = None
+        self._kept, self._signal = X[:0], DriftSignal()
+        self._row_sum, self.n_samples_seen_ = np.zeros(X.shape[1]), 0
+
+    def _learn(self, X: Floats, passes: int = 1) -> None:
+        """All of the batch, or, if it is refused, nothing of it."""
+        X = X.astype(self._kept.dtype, copy=False)
+        check_images(self._kernel, X)
+        if self._start.n_components != self.n_components:
+            raise refuse("n_components", self.n_components,
+                         f"the stream began with {self._start.n_components}",
+                         "set it back, or begin anew with fit")  # fmt: skip
+        settings = online_settings(self, self._kernel)
+        with limited_threads(self.n_jobs):
+            state, kept, errors, halvings = learn_stream(
+                self._start, self._state, self._kept, X, settings
+            )
+            for _ in range(passes - 1):
+                state, _, more = learn_rows(state, X, settings)
+                halvings += more
+        self._state, self._kept, self.novelty_ = state, kept, errors
+        self._signal, self.drift_, self.drift_detected_ = self._signal.after(errors)
+        self._row_sum = self._row_sum + X.sum(axis=0, dtype=np.float64)
+        self.n_samples_seen_ += len(X)
+        self._take()
+        self._tell(halvings)
+
+    def _adopt(self, fitted: Any, seen: int) -> Self:
+        """Components, mean and variances of a batch model."""
+        from ikpca.estimators.handing_over import batch_state
+
+        self.gamma_, self._kernel = fitted.gamma_, fitted._projector.kernel
+        rows = fitted.X_fit_
+        self._start = online_start(self, rows.shape[1], 0)
+        settings = online_settings(self, self._kernel)
+        self._state = batch_state(fitted, settings, seen)
+        self._kept, self._signal = rows[:0], DriftSignal()
+        self._row_sum, self.n_samples_seen_ = rows.sum(axis=0, dtype=np.float64), len(rows)
+        self.novelty_, self.drift_, self.drift_detected_ = np.zeros(0), 0.0, False
+        self._take()
+        return self
+
+    def _take(self) -> None:
+        """Fitted attributes from the state."""
+        state: Any = self._state
+        subspace, variances = state.subspace(self._kernel, ritz=bool(self.rayleigh_ritz))
+        kind = subspace.components.dtype
+        n = min(self.n_samples_seen_, 1 / max(1 - float(self.forgetting_factor), 1e-300))
+        spread = np.sqrt(variances * (n / max(n - 1, 1)))
+        whitening = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
+        total = state.total_variance
+        self._subspace: Subspace = subspace
+        self._scale = (whitening if self.whiten else np.ones_like(spread)).astype(kind)
+        self._mean_row = (self._row_sum / max(self.n_samples_seen_, 1)).astype(kind)
+        self.library_, self.components_ = subspace.library, subspace.components
+        self.mean_ = subspace.mean
+        self.eigenvalues_ = (n * variances).astype(kind)
+        self.explained_variance_ratio_ = (variances / (total if total > 0 else 1)).astype(kind)
+        self.compression_error_ = state.errors[:-1]
+        self.memory_usage_ = state.nbytes + self._kept.nbytes + self.components_.nbytes
+
+    def _tell(self, halvings: int) -> None:
+        if self.verbose:
+            sys.stderr.write(
+                f"online KPCA {self.n_samples_seen_} rows: expansion {len(self.library_)}, "
+                f"explained {self.explained_variance_ratio_.sum():.3f}, "
+                f"novelty {self.novelty_.mean():.3g}, drift {self.drift_:.2f}\n"
+            )
+        if halvings and not isinstance(self.gain, str):
+            warnings.warn(
+                f"gain={self.gain!r} was too large: it was halved {halvings} times so that no "
+                "component overshoots; pass gain='auto' or a smaller number.",
+                DivergenceWarning,
+                stacklevel=4,
+            )
+
+    def _subspace_of(self, X: Any) -> Floats:
+        rows = self._validated_rows(X)
+        return self._subspace.project(rows)
+
+    def _validated_rows(self, X: Any) -> Any:
+        check_is_fitted(self, "_state")
+        return validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.eigenvalues_)
