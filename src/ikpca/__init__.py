@@ -2,12 +2,13 @@
 
 from importlib.metadata import version
 
-from ikpca.estimators import HebbianPCA, KernelPCA, OnlineKernelPCA
+from ikpca.estimators import HebbianPCA, IncrementalKernelPCA, KernelPCA, OnlineKernelPCA
 from ikpca.gram import open_rows
 from ikpca.kernels import vectorised
 
 __all__ = [
     "HebbianPCA",
+    "IncrementalKernelPCA",
     "KernelPCA",
     "OnlineKernelPCA",
     "__version__",

@@ -15,8 +15,13 @@ from ikpca.errors import DivergenceWarning, refuse
 from ikpca.estimators.drift import DriftSignal
 from ikpca.estimators.gamma import resolve_gamma
 from ikpca.estimators.inverting import InverseMixin, check_preimage
-from ikpca.estimators.online_settings import check_online, online_settings, online_start
-from ikpca.estimators.streaming import check_images, stream_rows
+from ikpca.estimators.batches import batch_of_stream, check_images
+from ikpca.estimators.online_settings import (
+    check_online,
+    memory_of,
+    online_settings,
+    online_start,
+)
 from ikpca.estimators.threads import limited_threads
 from ikpca.estimators.training import chosen_kernel
 from ikpca.hebbian import OnlineState, learn_rows, learn_stream
@@ -39,8 +44,8 @@ class OnlineKernelPCA(
     Parameters
     ----------
     n_components : int, default=2
-    kernel : str, callable or kernel object, default="rbf"
-        As for :class:`KernelPCA`; "precomputed" is refused, as a stream has no kernel matrix.
+    kernel : str, callable or kernel object, default="linear"
+        As for :class:`KernelPCA`, but "precomputed": a stream has no kernel matrix.
     gamma : float, "scale", "median" or None, default=None
         As for :class:`KernelPCA`; "scale" and "median" are read off the first batch.
     degree : float, default=3
@@ -48,12 +53,13 @@ class OnlineKernelPCA(
     kernel_params : dict, default=None
     gain : "auto", float or gain object, default="auto"
         How far to step. "auto" needs no tuning: reciprocal to eigenvalue and time, or to the memory
-        where ``forgetting_factor`` is below 1. A number is Kim's constant η: it never stops
+        where ``forgetting`` is below 1. A number is Kim's constant η: it never stops
         tracking, nor ever settles. An object from :mod:`ikpca.gains` is the papers' other gains,
         with λ as running means and τ = 20 where ``inverse_time`` has none of its own.
-    forgetting_factor : float, default=1.0
-        What the weight of a row in the mean and in λ is multiplied with at every later row. 1
-        forgets nothing; for drifting data 0.99 remembers about 100 rows.
+    forgetting : float, default=1.0
+        f in (0, 1]: with every row, those seen before weigh f² of what they did in the mean and in
+        λ, and the gain's clock stops at the 1/(1 − f²) rows that are remembered. For drifting data
+        0.995 remembers a hundred.
     init : {"rows", "random", "covering"} or ndarray of shape (n_components, n_features), \
             default="rows"
         Where components begin. "rows": kernel PCA of the first rows. "random": a point for each,
@@ -90,8 +96,12 @@ class OnlineKernelPCA(
         Running variances over that of all components.
     library_ : ndarray of shape (m, n_features)
         Rows of the expansion.
-    components_, mean_ : ndarray of shape (n_components, m), (m,)
-        Coefficients of the components and of the mean on the library.
+    coefficients_ : ndarray of shape (n_components, m)
+        α: component i is Σ_j α_ij Φ(x_j).
+    mean_coefficients_ : ndarray of shape (m,)
+        ν: the mean is Σ_j ν_j Φ(x_j).
+    mean_ : ndarray of shape (n_features,)
+        Mean of the rows themselves, weighted alike.
     novelty_ : ndarray of shape (n_rows,)
         For every row of the last batch, what the components left of it before they learned from it:
         ``reconstruction_error`` of that moment. Of the first row of a stream, k(x, x).
@@ -100,8 +110,9 @@ class OnlineKernelPCA(
         threshold. It compares with the usual novelty of the last 1,000 rows, and needs 100.
     drift_detected_ : bool
         Whether ``drift_`` reached 1.
-    compression_error_ : ndarray of shape (n_components,)
-        ‖w − w'‖² of each component, the last time the expansion was brought down.
+    compression_error_ : ndarray of shape (n_components,) or None
+        Relative error, in feature space, of each component the last time the expansion was brought
+        down; None before the first.
     n_samples_seen_ : int
     memory_usage_ : int
         Bytes that the model holds.
@@ -128,7 +139,7 @@ class OnlineKernelPCA(
     >>> from sklearn.datasets import load_digits
     >>> from ikpca import OnlineKernelPCA
     >>> X = load_digits().data / 16
-    >>> model = OnlineKernelPCA(8, gamma=0.02, random_state=0)
+    >>> model = OnlineKernelPCA(8, kernel="rbf", gamma=0.02, random_state=0)
     >>> for batch in (X[:1000], X[1000:1001], X[1001:]):
     ...     model = model.partial_fit(batch)
     >>> model.transform(X[:3]).shape, model.n_samples_seen_, len(model.library_) <= 512
@@ -139,13 +150,13 @@ class OnlineKernelPCA(
         self,
         n_components: int = 2,
         *,
-        kernel: Any = "rbf",
+        kernel: Any = "linear",
         gamma: Any = None,
         degree: float = 3,
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
         gain: Any = "auto",
-        forgetting_factor: float = 1.0,
+        forgetting: float = 1.0,
         init: Any = "rows",
         budget: Any = "auto",
         reduction: Any = "samples",
@@ -164,7 +175,7 @@ class OnlineKernelPCA(
         self.coef0 = coef0
         self.kernel_params = kernel_params
         self.gain = gain
-        self.forgetting_factor = forgetting_factor
+        self.forgetting = forgetting
         self.init = init
         self.budget = budget
         self.reduction = reduction
@@ -189,7 +200,7 @@ class OnlineKernelPCA(
         self
         """
         check_online(self)
-        X = stream_rows(self, X, reset=True, min_samples=2)
+        X = batch_of_stream(self, X, first=True, seen=0)
         self._begin(X)
         self._learn(X, passes=int(self.n_passes))
         self._state = self._state.turned(deterministic_signs(self._subspace.project(X).T))
@@ -210,7 +221,7 @@ class OnlineKernelPCA(
         """
         check_online(self)
         first = not hasattr(self, "_state")
-        X = stream_rows(self, X, reset=first)
+        X = batch_of_stream(self, X, first=first, seen=0 if first else self.n_samples_seen_)
         if first:
             self._begin(X)
         self._learn(X)
@@ -244,7 +255,7 @@ class OnlineKernelPCA(
         from ikpca.estimators.handing_over import refined_batch
 
         check_is_fitted(self, "_state")
-        X = stream_rows(self, X, reset=False, min_samples=2)
+        X = batch_of_stream(self, X, first=False, seen=0)
         return self._adopt(refined_batch(self, X), self._state.seen)
 
     @classmethod
@@ -256,7 +267,7 @@ class OnlineKernelPCA(
         fitted : KernelPCA
             On dense rows.
         **parameters
-            Of the stream, such as ``forgetting_factor`` and ``budget``.
+            Of the stream, such as ``forgetting`` and ``budget``.
         """
         from ikpca.estimators.handing_over import stream_parameters
 
@@ -323,19 +334,19 @@ class OnlineKernelPCA(
         state: Any = self._state
         subspace, variances = state.subspace(self._kernel, ritz=bool(self.rayleigh_ritz))
         kind = subspace.components.dtype
-        n = min(self.n_samples_seen_, 1 / max(1 - float(self.forgetting_factor), 1e-300))
+        n = min(self.n_samples_seen_, memory_of(self))
         spread = np.sqrt(variances * (n / max(n - 1, 1)))
         whitening = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
         total = state.total_variance
         self._subspace: Subspace = subspace
         self._scale = (whitening if self.whiten else np.ones_like(spread)).astype(kind)
-        self._mean_row = (self._row_sum / max(self.n_samples_seen_, 1)).astype(kind)
-        self.library_, self.components_ = subspace.library, subspace.components
-        self.mean_ = subspace.mean
+        self.mean_ = (self._row_sum / self.n_samples_seen_).astype(kind)
+        self.library_, self.coefficients_ = subspace.library, subspace.components
+        self.mean_coefficients_ = subspace.mean
         self.eigenvalues_ = (n * variances).astype(kind)
         self.explained_variance_ratio_ = (variances / (total if total > 0 else 1)).astype(kind)
-        self.compression_error_ = state.errors[:-1]
-        self.memory_usage_ = state.nbytes + self._kept.nbytes + self.components_.nbytes
+        self.compression_error_ = state.errors
+        self.memory_usage_ = state.nbytes + self._kept.nbytes + self.coefficients_.nbytes
 
     def _tell(self, halvings: int) -> None:
         if self.verbose:
@@ -351,6 +362,10 @@ class OnlineKernelPCA(
                 DivergenceWarning,
                 stacklevel=4,
             )
+
+    @property
+    def _mean_row(self) -> Floats:
+        return self.mean_
 
     def _subspace_of(self, X: Any) -> Floats:
         rows = self._validated_rows(X)

@@ -17,10 +17,11 @@ from ikpca.estimators.parameters import (
     check_running,
     is_auto,
 )
-from ikpca.estimators.streaming import check_stream_kernel
+from ikpca.estimators.training import is_precomputed
 from ikpca.gains import Gain, constant, inverse_time, reciprocal_eigenvalues
 from ikpca.hebbian import START_NAMES, OnlineSettings, Start, safety_for
 from ikpca.kernels import Kernel
+from ikpca.preimages import METHOD_NAMES
 from ikpca.reduced_sets import (
     AlikeMerged,
     ChosenSamples,
@@ -29,7 +30,7 @@ from ikpca.reduced_sets import (
     Reduction,
 )
 
-__all__ = ["check_online", "online_settings", "online_start", "room_of"]
+__all__ = ["check_online", "memory_of", "online_settings", "online_start"]
 
 _REDUCTIONS: dict[str, Reduction] = {
     "drop": LeastDropped(),
@@ -51,16 +52,14 @@ def check_online(model: Any) -> None:
     """Every constructor argument that does not depend on the data."""
     check_number("n_components", model.n_components, "must be a positive integer",
                  "pass how many components you want", low=1, integer=True)  # fmt: skip
-    check_stream_kernel(model)
+    if is_precomputed(model):
+        raise refuse("kernel", model.kernel, "a stream needs kernel values of rows still to come",
+                     "pass rows and a kernel, or use KernelPCA for a kernel matrix")  # fmt: skip
     check_kernel_parameters(model)
-    check_preimage_name(model.preimage)
-    if isinstance(model.preimage, str) and model.preimage == "ridge":
-        raise refuse("preimage", "ridge", "is learned in a fit to all rows",
-                     "pass 'auto', or fit KernelPCA")  # fmt: skip
+    check_preimage_name(model.preimage, [name for name in METHOD_NAMES if name != "ridge"])
     check_gain(model.gain)
-    check_number("forgetting_factor", model.forgetting_factor, "must lie in (0, 1]",
-                 "pass 1.0 to forget nothing, 0.99 for a memory of 100 rows",
-                 low=0, high=1, open_low=True)  # fmt: skip
+    check_number("forgetting", model.forgetting, "must lie in (0, 1]",
+                 "pass 1.0 to forget nothing", low=0, high=1, open_low=True)  # fmt: skip
     if isinstance(model.init, str):
         check_choice("init", model.init, START_NAMES)
     _check_budget(model)
@@ -95,9 +94,14 @@ def room_of(model: Any) -> int:
     return 10**9 if budget is None else int(_KEPT * budget)
 
 
+def memory_of(model: Any) -> float:
+    """Rows that are remembered: the sum of their weights, f² less with every row."""
+    lost = 1 - float(model.forgetting) ** 2
+    return 1 / lost if lost > 0 else np.inf
+
+
 def online_settings(model: Any, kernel: Kernel) -> OnlineSettings:
     """Gain, memory and budget."""
-    left = 1 - float(model.forgetting_factor)
     budget, size = budget_of(model), room_of(model)
     reduction = _reduction(model.reduction, kernel)
     return OnlineSettings(
@@ -105,7 +109,7 @@ def online_settings(model: Any, kernel: Kernel) -> OnlineSettings:
         gain=_gain(model),
         safety=safety_for(automatic=isinstance(model.gain, str)),
         horizon=_HORIZON,
-        memory=1 / left if left > 0 else np.inf,
+        memory=memory_of(model),
         budget=budget,
         shrink=lambda expansion, weights: reduction.reduce(expansion, size, weights),
     )

@@ -117,7 +117,7 @@ def check_kernel_pca(model: Any) -> None:
     _check_components(model)
     check_kernel_parameters(model)
     check_number("alpha", model.alpha, "must not be negative", "pass 1.0", low=0)
-    check_preimage_name(model.preimage)
+    check_preimage_name(model.preimage, METHOD_NAMES)
     _check_stopping(model)
     _check_hebbian(model)
     read_budget(model.max_memory)
@@ -154,7 +154,7 @@ def _check_components(model: Any) -> None:
 
 
 def check_kernel_parameters(model: Any) -> None:
-    """What a kernel's name does not say of it."""
+    """What kernels are made with."""
     gamma, kernel = model.gamma, model.kernel
     if isinstance(gamma, str):
         check_choice("gamma", gamma, ("scale", "median"))
@@ -172,13 +172,13 @@ def check_kernel_parameters(model: Any) -> None:
         raise refuse("kernel_params", params, "must be a dict or None", "pass keyword arguments")
 
 
-def check_preimage_name(preimage: Any) -> None:
-    """A pre-image method is a name or an object."""
+def check_preimage_name(preimage: Any, names: Collection[str]) -> None:
+    """A method object, or one of the names."""
     if isinstance(preimage, PreimageMethod) and not isinstance(preimage, type):
         return
-    if not isinstance(preimage, str) or preimage not in METHOD_NAMES:
+    if not isinstance(preimage, str) or preimage not in names:
         raise refuse("preimage", preimage, "is no pre-image method",
-                     f"choose one of {', '.join(map(repr, METHOD_NAMES))}")  # fmt: skip
+                     f"choose one of {', '.join(map(repr, names))}")  # fmt: skip
 
 
 def _check_stopping(model: Any) -> None:

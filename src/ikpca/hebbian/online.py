@@ -97,8 +97,8 @@ class OnlineState:
         Product of all back-offs.
     log_gains : ndarray of shape (r,)
         ρ of meta-descent.
-    errors : ndarray of shape (r + 1,)
-        ‖w_i − w̃_i‖² of the last time the expansion was shrunk, the mean last.
+    errors : ndarray of shape (r,) or None
+        ‖w_i − w̃_i‖/‖w_i‖ of the last time the expansion was shrunk.
     """
 
     library: Floats
@@ -113,7 +113,7 @@ class OnlineState:
     seen: int = 0
     gain_scale: float = 1.0
     log_gains: Floats = field(default_factory=lambda: np.zeros(0))
-    errors: Floats = field(default_factory=lambda: np.zeros(0))
+    errors: Floats | None = None
 
     @property
     def n_components(self) -> int:
@@ -194,7 +194,6 @@ def start_online(
         moments=guess * np.diag(np.diagonal(lengths)),
         total_variance=guess,
         log_gains=np.full(r, 0.0 if meta is None else meta.log_gain_init),
-        errors=np.zeros(r + 1),
     )
 
 
@@ -251,7 +250,7 @@ def shrunk(state: OnlineState, settings: OnlineSettings) -> OnlineState:
         companions=gram[:r, r:-1].copy() if settings.meta else state.companions,
         with_mean=gram[-1, :-1].copy(),
         mean_length=float(gram[-1, -1]),
-        errors=np.append(reduced.squared_errors[:r], reduced.squared_errors[-1]),
+        errors=reduced.relative_errors[:r],
     )
 
 

@@ -1,5 +1,17 @@
 """Feature-space expansions on fewer rows."""
 
+from ikpca.reduced_sets.dropping import AlikeMerged, LeastDropped
+from ikpca.reduced_sets.iterated import IteratedPreimages
+from ikpca.reduced_sets.reduction import ReducedSet, Reduction
+from ikpca.reduced_sets.samples import ChosenSamples
 from ikpca.reduced_sets.subspace import Subspace
 
-__all__ = ["Subspace"]
+__all__ = [
+    "AlikeMerged",
+    "ChosenSamples",
+    "IteratedPreimages",
+    "LeastDropped",
+    "ReducedSet",
+    "Reduction",
+    "Subspace",
+]
