@@ -44,24 +44,23 @@ class DriftSignal:
     variance: float = 0.0
     excess: float = 0.0
 
-    def after(self, errors: Iterable[float]) -> tuple[DriftSignal, float, bool]:
+    def after(self, errors: Iterable[float]) -> tuple[DriftSignal, float]:
         """Take errors in their order.
 
         Returns
         -------
         signal : DriftSignal
         level : float
-            The largest g/25 among them: 1 is a drift.
-        drifted : bool
+            The largest g/25 among them: a drift, if it is 1 or more.
 
         Examples
         --------
         >>> import numpy as np
         >>> errors = np.random.default_rng(0).exponential(size=1000)
-        >>> signal, level, drifted = DriftSignal().after(errors)
-        >>> drifted
-        False
-        >>> signal.after(3 * errors[:50])[2]
+        >>> signal, level = DriftSignal().after(errors)
+        >>> level < 1
+        True
+        >>> signal.after(3 * errors[:50])[1] >= 1
         True
         """
         signal, level = self, 0.0
@@ -70,7 +69,7 @@ class DriftSignal:
             level = max(level, signal.excess / _THRESHOLD)
             if signal.excess >= _THRESHOLD:
                 signal = DriftSignal()
-        return signal, level, level >= 1
+        return signal, level
 
     def _next(self, error: float) -> DriftSignal:
         weight = max(1 / (self.seen + 1), 1 / _MEMORY)

@@ -11,12 +11,14 @@ from sklearn.base import clone
 from ikpca.errors import InvalidInput
 from ikpca.estimators.fitting import fit_components
 from ikpca.estimators.kernel_pca import KernelPCA
+from ikpca.estimators.online_settings import online_settings, online_start
+from ikpca.estimators.online_stream import OnlineStream
 from ikpca.estimators.solving import Problem
 from ikpca.estimators.training import is_precomputed
 from ikpca.hebbian import OnlineSettings, OnlineState, shrunk, start_online
-from ikpca.kernels import Floats
+from ikpca.kernels import Floats, Kernel
 
-__all__ = ["batch_state", "refined_batch", "stream_parameters"]
+__all__ = ["online_stream", "refined_batch", "stream_parameters"]
 
 _SHARED = (
     "kernel", "gamma", "degree", "coef0", "kernel_params", "preimage", "whiten", "random_state",
@@ -45,7 +47,7 @@ def stream_parameters(fitted: Any) -> dict[str, Any]:
     return {"n_components": len(fitted.eigenvalues_), **shared}
 
 
-def refined_batch(model: Any, X: Floats) -> KernelPCA:
+def refined_batch(model: Any, kernel: Kernel, X: Floats) -> KernelPCA:
     """Kernel PCA of a batch by block Krylov, from the projections of another model."""
     exact = KernelPCA(
         n_components=len(model.eigenvalues_),
@@ -61,11 +63,28 @@ def refined_batch(model: Any, X: Floats) -> KernelPCA:
     batch: KernelPCA = clone(exact)
     batch.gamma_ = model.gamma_
     start = model._subspace.project(X)
-    fit_components(batch, exact, Problem(model._kernel, X, 0, start))
+    fit_components(batch, exact, Problem(kernel, X, 0, start))
     return batch
 
 
-def batch_state(fitted: Any, settings: OnlineSettings, seen: int) -> OnlineState:
+def online_stream(
+    model: Any, fitted: KernelPCA, earlier: OnlineStream | None = None
+) -> OnlineStream:
+    """A stream that has learned what the batch has; the clock of an earlier one runs on."""
+    rows, kernel = fitted.X_fit_, fitted._projector.kernel
+    begun = OnlineStream(
+        kernel,
+        fitted.gamma_,
+        online_start(model, rows.shape[1], 0),
+        rows[:0],
+        rows.sum(axis=0, dtype=np.float64),
+        len(rows),
+    )
+    seen = 0 if earlier is None or earlier.state is None else earlier.state.seen
+    return replace(begun, state=_batch_state(fitted, online_settings(model, kernel), seen))
+
+
+def _batch_state(fitted: Any, settings: OnlineSettings, seen: int) -> OnlineState:
     """The state of a stream that has learned what the batch has."""
     subspace, n = fitted._subspace, len(fitted.X_fit_)
     variances = fitted.eigenvalues_.astype(np.float64) / n

@@ -8,23 +8,14 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ikpca.errors import DivergenceWarning, refuse
-from ikpca.estimators.drift import DriftSignal
-from ikpca.estimators.gamma import resolve_gamma
-from ikpca.estimators.inverting import InverseMixin, check_preimage
-from ikpca.estimators.batches import batch_of_stream, check_images
-from ikpca.estimators.online_settings import (
-    check_online,
-    memory_of,
-    online_settings,
-    online_start,
-)
+from ikpca.errors import DivergenceWarning
+from ikpca.estimators.batches import batch_of_stream
+from ikpca.estimators.inverting import InverseMixin
+from ikpca.estimators.online_settings import check_online
+from ikpca.estimators.online_stream import OnlineStream, online_attributes
 from ikpca.estimators.threads import limited_threads
-from ikpca.estimators.training import chosen_kernel
-from ikpca.hebbian import OnlineState, learn_rows, learn_stream
 from ikpca.kernels import Floats
 from ikpca.reduced_sets import Subspace
 from ikpca.spectra import deterministic_signs
@@ -201,10 +192,12 @@ class OnlineKernelPCA(
         """
         check_online(self)
         X = batch_of_stream(self, X, first=True, seen=0)
-        self._begin(X)
-        self._learn(X, passes=int(self.n_passes))
-        self._state = self._state.turned(deterministic_signs(self._subspace.project(X).T))
-        self._take()
+        with limited_threads(self.n_jobs):
+            stream = OnlineStream.begun(self, X).after(self, X, int(self.n_passes))
+            self._take(stream)
+            signs = deterministic_signs(self._view.project(X).T)
+        self._take(stream.turned(signs))
+        self._tell()
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -220,11 +213,13 @@ class OnlineKernelPCA(
         self
         """
         check_online(self)
-        first = not hasattr(self, "_state")
-        X = batch_of_stream(self, X, first=first, seen=0 if first else self.n_samples_seen_)
-        if first:
-            self._begin(X)
-        self._learn(X)
+        stream: OnlineStream | None = getattr(self, "_stream", None)
+        seen = 0 if stream is None else stream.seen
+        X = batch_of_stream(self, X, first=stream is None, seen=seen)
+        with limited_threads(self.n_jobs):
+            stream = OnlineStream.begun(self, X) if stream is None else stream
+            self._take(stream.after(self, X))
+        self._tell()
         return self
 
     def transform(self, X: Any) -> Floats:
@@ -238,7 +233,7 @@ class OnlineKernelPCA(
         -------
         ndarray of shape (n_rows, n_components)
         """
-        return self._subspace_of(X) * self._scale
+        return self._subspace.project(self._validated_rows(X)) * self._scale
 
     def refine(self, X: Any) -> Self:
         """Take the components to machine precision on a batch, from where they are.
@@ -252,11 +247,12 @@ class OnlineKernelPCA(
         self
             With components and mean of ``X``; the clock of the gains runs on.
         """
-        from ikpca.estimators.handing_over import refined_batch
+        from ikpca.estimators.handing_over import online_stream, refined_batch
 
-        check_is_fitted(self, "_state")
-        X = batch_of_stream(self, X, first=False, seen=0)
-        return self._adopt(refined_batch(self, X), self._state.seen)
+        X = batch_of_stream(self, self._validated_rows(X), first=False, seen=0)
+        batch = refined_batch(self, self._stream.kernel, X)
+        self._take(online_stream(self, batch, self._stream))
+        return self
 
     @classmethod
     def from_batch(cls, fitted: Any, **parameters: Any) -> Self:
@@ -269,110 +265,43 @@ class OnlineKernelPCA(
         **parameters
             Of the stream, such as ``forgetting`` and ``budget``.
         """
-        from ikpca.estimators.handing_over import stream_parameters
+        from ikpca.estimators.handing_over import online_stream, stream_parameters
 
         model = cls(**stream_parameters(fitted) | parameters)
         check_online(model)
         model.n_features_in_ = fitted.n_features_in_
         if hasattr(fitted, "feature_names_in_"):
             model.feature_names_in_ = fitted.feature_names_in_
-        return model._adopt(fitted, 0)
+        model._take(online_stream(model, fitted))
+        return model
 
-    def _begin(self, X: Floats) -> None:
-        """What the first batch decides: the kernel, the precision, where components begin."""
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        self.gamma_ = resolve_gamma(self.gamma, X, self.kernel, seed)
-        kernel = chosen_kernel(self, X)
-        check_preimage(self, kernel)
-        check_images(kernel, X)
-        self._start = online_start(self, X.shape[1], seed)
-        self._kernel = kernel
-        self._state: OnlineState | None = None
-        self._kept, self._signal = X[:0], DriftSignal()
-        self._row_sum, self.n_samples_seen_ = np.zeros(X.shape[1]), 0
+    def _take(self, stream: OnlineStream) -> None:
+        self._stream = stream
+        for name, value in online_attributes(self, stream).items():
+            setattr(self, name, value)
 
-    def _learn(self, X: Floats, passes: int = 1) -> None:
-        """All of the batch, or, if it is refused, nothing of it."""
-        X = X.astype(self._kept.dtype, copy=False)
-        check_images(self._kernel, X)
-        if self._start.n_components != self.n_components:
-            raise refuse("n_components", self.n_components,
-                         f"the stream began with {self._start.n_components}",
-                         "set it back, or begin anew with fit")  # fmt: skip
-        settings = online_settings(self, self._kernel)
-        with limited_threads(self.n_jobs):
-            state, kept, errors, halvings = learn_stream(
-                self._start, self._state, self._kept, X, settings
-            )
-            for _ in range(passes - 1):
-                state, _, more = learn_rows(state, X, settings)
-                halvings += more
-        self._state, self._kept, self.novelty_ = state, kept, errors
-        self._signal, self.drift_, self.drift_detected_ = self._signal.after(errors)
-        self._row_sum = self._row_sum + X.sum(axis=0, dtype=np.float64)
-        self.n_samples_seen_ += len(X)
-        self._take()
-        self._tell(halvings)
-
-    def _adopt(self, fitted: Any, seen: int) -> Self:
-        """Components, mean and variances of a batch model."""
-        from ikpca.estimators.handing_over import batch_state
-
-        self.gamma_, self._kernel = fitted.gamma_, fitted._projector.kernel
-        rows = fitted.X_fit_
-        self._start = online_start(self, rows.shape[1], 0)
-        settings = online_settings(self, self._kernel)
-        self._state = batch_state(fitted, settings, seen)
-        self._kept, self._signal = rows[:0], DriftSignal()
-        self._row_sum, self.n_samples_seen_ = rows.sum(axis=0, dtype=np.float64), len(rows)
-        self.novelty_, self.drift_, self.drift_detected_ = np.zeros(0), 0.0, False
-        self._take()
-        return self
-
-    def _take(self) -> None:
-        """Fitted attributes from the state."""
-        state: Any = self._state
-        subspace, variances = state.subspace(self._kernel, ritz=bool(self.rayleigh_ritz))
-        kind = subspace.components.dtype
-        n = min(self.n_samples_seen_, memory_of(self))
-        spread = np.sqrt(variances * (n / max(n - 1, 1)))
-        whitening = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
-        total = state.total_variance
-        self._subspace: Subspace = subspace
-        self._scale = (whitening if self.whiten else np.ones_like(spread)).astype(kind)
-        self.mean_ = (self._row_sum / self.n_samples_seen_).astype(kind)
-        self.library_, self.coefficients_ = subspace.library, subspace.components
-        self.mean_coefficients_ = subspace.mean
-        self.eigenvalues_ = (n * variances).astype(kind)
-        self.explained_variance_ratio_ = (variances / (total if total > 0 else 1)).astype(kind)
-        self.compression_error_ = state.errors
-        self.memory_usage_ = state.nbytes + self._kept.nbytes + self.coefficients_.nbytes
-
-    def _tell(self, halvings: int) -> None:
+    def _tell(self) -> None:
         if self.verbose:
-            sys.stderr.write(
-                f"online KPCA {self.n_samples_seen_} rows: expansion {len(self.library_)}, "
-                f"explained {self.explained_variance_ratio_.sum():.3f}, "
-                f"novelty {self.novelty_.mean():.3g}, drift {self.drift_:.2f}\n"
-            )
-        if halvings and not isinstance(self.gain, str):
+            sys.stderr.write(f"online KPCA: {self._stream.line()}\n")
+        if self._stream.halvings and not isinstance(self.gain, str):
             warnings.warn(
-                f"gain={self.gain!r} was too large: it was halved {halvings} times so that no "
-                "component overshoots; pass gain='auto' or a smaller number.",
+                f"gain={self.gain!r} was too large: it was halved {self._stream.halvings} times "
+                "so that no component overshoots; pass gain='auto' or a smaller number.",
                 DivergenceWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
+
+    @property
+    def _subspace(self) -> Subspace:
+        check_is_fitted(self)
+        return self._view
 
     @property
     def _mean_row(self) -> Floats:
         return self.mean_
 
-    def _subspace_of(self, X: Any) -> Floats:
-        rows = self._validated_rows(X)
-        return self._subspace.project(rows)
-
     def _validated_rows(self, X: Any) -> Any:
-        check_is_fitted(self, "_state")
+        check_is_fitted(self)
         return validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
 
     def __sklearn_tags__(self) -> Any:

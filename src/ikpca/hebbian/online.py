@@ -138,7 +138,8 @@ class OnlineState:
         the running moments; the state itself is left as it is.
         """
         r = self.n_components
-        variances, T = self.variances, np.eye(r)
+        T: Floats = np.eye(r)
+        variances = self.variances
         if ritz:
             variances, T = rayleigh_ritz(self.lengths, self.moments)
         offsets = T @ self.with_mean[:r]

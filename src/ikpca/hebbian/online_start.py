@@ -100,7 +100,8 @@ def learn_stream(
         As ``learn_rows`` has them; k(x, x) of the very first row.
     halvings : int
     """
-    errors, halvings = [], 0
+    errors: list[Floats] = []
+    halvings = 0
     while len(rows):
         seen = 0 if state is None else state.seen
         if state is not None and seen >= start.n_rows:
@@ -178,7 +179,7 @@ def _components_of(rows: Floats, start: Start, settings: OnlineSettings) -> Onli
     eigenvalues, vectors = eigenvalues[::-1][:r], vectors[:, ::-1][:, :r]
     there = eigenvalues > _DROP * max(float(np.abs(np.diagonal(K)).max()), 1e-300) * n
     found = (vectors[:, there] / np.sqrt(eigenvalues[there])).T
-    coefficients = np.zeros((len(found) + r, n + r))
+    coefficients: Floats = np.zeros((len(found) + r, n + r))
     coefficients[: len(found), :n] = found
     coefficients[len(found) :, n:] = np.eye(r)
     coefficients = _orthonormal(coefficients, K)[:r]

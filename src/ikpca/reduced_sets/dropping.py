@@ -100,9 +100,7 @@ class AlikeMerged:
         coefficients = ground.candidates.coefficients
         while len(left) > size:
             values = ground.values[np.ix_(left, left)]
-            left, coefficients = _merge_pairs(
-                values, left, coefficients, weights, len(left) - size
-            )
+            left, coefficients = _merge_pairs(values, left, coefficients, weights, len(left) - size)
         return _on(ground, left)
 
 
