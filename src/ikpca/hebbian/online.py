@@ -99,6 +99,8 @@ class OnlineState:
         ρ of meta-descent.
     errors : ndarray of shape (r,) or None
         ‖w_i − w̃_i‖/‖w_i‖ of the last time the expansion was shrunk.
+    looked_at : ndarray of shape (r,) or None
+        ``variances`` when the gains last looked at them.
     """
 
     library: Floats
@@ -114,6 +116,7 @@ class OnlineState:
     gain_scale: float = 1.0
     log_gains: Floats = field(default_factory=lambda: np.zeros(0))
     errors: Floats | None = None
+    looked_at: Floats | None = None
 
     @property
     def n_components(self) -> int:
@@ -214,6 +217,8 @@ def learn_rows(
     state = _with_companions(state, settings)
     errors, halvings, begin = [], 0, 0
     while begin < len(rows):
+        if state.looked_at is None or _until_next_look(state.seen) == _interval(state.seen):
+            state = replace(state, looked_at=state.variances)
         room = np.inf if settings.budget is None else settings.budget - len(state.library)
         end = begin + int(min(_until_next_look(state.seen), room, len(rows) - begin))
         state, found, halved = _learn_block(state, rows[begin:end], settings)
@@ -270,8 +275,12 @@ def _with_companions(state: OnlineState, settings: OnlineSettings) -> OnlineStat
 
 def _until_next_look(seen: int) -> int:
     """Patterns until λ is read again; a function of the stream's time alone."""
-    interval = min(_LONGEST_BLOCK, 1 << max(0, (seen // _SHARE).bit_length() - 1))
-    return interval - seen % interval
+    return _interval(seen) - seen % _interval(seen)
+
+
+def _interval(seen: int) -> int:
+    """Between two looks: powers of two, so that longer ones begin where shorter ones end."""
+    return min(_LONGEST_BLOCK, 1 << max(0, (seen // _SHARE).bit_length() - 1))
 
 
 def _learn_block(
@@ -317,7 +326,8 @@ def _gains(state: OnlineState, times: Floats, settings: OnlineSettings) -> Float
     """η for every pattern; none for the first, which only sets the mean."""
     horizon = settings.horizon
     clock = np.minimum(times, settings.memory)
-    eta = settings.gain.gains(clock, horizon, state.variances * horizon)
+    variances = state.variances if state.looked_at is None else state.looked_at
+    eta = settings.gain.gains(clock, horizon, variances * horizon)
     eta = np.broadcast_to(eta, (len(times), state.n_components)).astype(np.float64)
     eta[times == 0] = 0
     return eta
