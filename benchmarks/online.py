@@ -21,7 +21,7 @@ WARM_UP = 1000
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("results/online"))
-    parser.add_argument("--rows", type=int, default=10_000)
+    parser.add_argument("--rows", type=int, default=9000)
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     rotations = [Rotation(shape, n=arguments.rows) for shape in ("ellipse", "parabola")]

@@ -280,6 +280,12 @@ class OnlineKernelPCA(
         for name, value in online_attributes(self, stream).items():
             setattr(self, name, value)
 
+    def _widened(self, n_features: int) -> Self:
+        """Take features that were zero so far, for streams of dictionaries."""
+        self._take(self._stream.widened(n_features))
+        self.n_features_in_ = n_features
+        return self
+
     def _tell(self) -> None:
         if self.verbose:
             sys.stderr.write(f"online KPCA: {self._stream.line()}\n")

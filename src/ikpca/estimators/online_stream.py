@@ -102,6 +102,21 @@ class OnlineStream:
         assert self.state is not None
         return replace(self, state=self.state.turned(signs.astype(np.float64)))
 
+    def widened(self, n_features: int) -> OnlineStream:
+        """With features that were zero so far; no kernel value changes with them."""
+        assert self.state is not None
+        more = n_features - self.kept.shape[1]
+        start = self.start
+        if not isinstance(start.kind, str):
+            start = replace(start, kind=np.pad(start.kind, ((0, 0), (0, more))))
+        return replace(
+            self,
+            start=start,
+            kept=np.pad(self.kept, ((0, 0), (0, more))),
+            row_sum=np.pad(self.row_sum, (0, more)),
+            state=replace(self.state, library=np.pad(self.state.library, ((0, 0), (0, more)))),
+        )
+
     def line(self) -> str:
         """A batch for readers."""
         assert self.state is not None

@@ -40,6 +40,8 @@ KERNELS: dict[str, dict[str, Any]] = {
     "polynomial, degree 2": {"kernel": "poly", "degree": 2, "gamma": 1.0, "coef0": 1.0},
     "tanh": {"kernel": "sigmoid", "gamma": 1.0, "coef0": 0.0},
 }
+#: Rows that a batch takes of a stream, at most, to compare with.
+_BATCH_ROWS = 2000
 #: Gains that never stop, and one that does; f = 0.995 remembers a hundred rows.
 TRACKERS: dict[str, dict[str, Any]] = {
     "constant gain": {"gain": 0.05, "forgetting": 0.995},
@@ -77,7 +79,7 @@ class Rotation:
     """
 
     shape: str = "ellipse"
-    n: int = 10_000
+    n: int = 9000
     period: float = 8000.0
     seed: int = 0
 
@@ -90,7 +92,7 @@ class Rotation:
         still = SHAPES[self.shape](self.n, self.seed)
         return np.column_stack(_turned(still, self.angles()))
 
-    def truth(self, n_components: int, rows: int = 2000, **settings: Any) -> Subspace:
+    def truth(self, n_components: int, rows: int = 1000, **settings: Any) -> Subspace:
         """Components of the distribution at rest, from rows of its own."""
         still = SHAPES[self.shape](rows, self.seed + 1)
         return KernelPCA(n_components, eigen_solver="dense", **settings).fit(still)._subspace
@@ -208,7 +210,8 @@ def converge(
 def compare(name: str, model: OnlineKernelPCA, rows: Floats, **kernel: Any) -> Convergence:
     """A streamed model beside the batch's components of the same rows."""
     number = len(model.eigenvalues_)
-    batch = KernelPCA(number, eigen_solver="dense", **kernel).fit(rows[:4000])
+    batch = KernelPCA(number, eigen_solver="krylov", tol=1e-6, random_state=0, **kernel)
+    batch.fit(rows[:_BATCH_ROWS])
     exact, found = batch.transform(rows), model.transform(rows)
     correlations = tuple(
         abs(float(np.corrcoef(exact[:, i], found[:, i])[0, 1])) if found[:, i].any() else 0.0
@@ -218,7 +221,7 @@ def compare(name: str, model: OnlineKernelPCA, rows: Floats, **kernel: Any) -> C
     return Convergence(name, start, len(rows), correlations)
 
 
-def starts_of_figures_6_and_7(n: int = 4000, width: float = 0.1) -> list[Convergence]:
+def starts_of_figures_6_and_7(n: int = 2000, width: float = 0.1) -> list[Convergence]:
     """A narrow Gaussian: from a point far from all rows, and from a covering of their ball."""
     rows, kernel = parabola(n, seed=0), {"kernel": "rbf", "gamma": 1 / (2 * width**2)}
     name, found = f"Gaussian, σ = {width:g}", []

@@ -36,7 +36,7 @@ def tracking(tracks: Mapping[Rotation, Sequence[Track]], limit: float = 15.0) ->
 
 
 def _dress(axes: Axes, rotation: Rotation, limit: float) -> None:
-    axes.axhline(limit, color=MUTED, linewidth=0.8)
+    axes.hlines(limit, 0, rotation.n, color=MUTED, linewidth=0.8)
     axes.set_ylim(0, 90)
     axes.set_xlim(0, rotation.n)
     axes.set_yticks([0, limit, 45, 90])

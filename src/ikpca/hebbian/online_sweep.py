@@ -29,8 +29,9 @@ __all__ = ["online_sweep"]
 
 _MATH = {"reassoc", "contract", "nsz"}
 _compiled = njit(cache=True, fastmath=_MATH, nogil=True)
-#: h_i Σ_{k≤i} y_k² above which a step makes a component longer than it was.
-_OVERSHOOT = 2.0
+#: h_i Σ_{k≤i} y_k² above which a step makes a component longer than it was; and the share of
+#: ‖φ'‖² that counts in place of a smaller sum, so that no step adds more than a few unit lengths.
+_OVERSHOOT, _SHARE = 2.0, 1 / 16
 _MAX_HALVINGS = 60
 #: Directions of W below this share of a component's length are rounding.
 _DROP = 1e-12
@@ -58,13 +59,13 @@ def _captured(N, y, L, v):
 
 
 @_compiled
-def _back_off(h, y):
+def _back_off(h, y, kappa):
     """Halve all gains until no component overshoots; how often."""
     halvings = 0
     q = 0.0
     for i in range(len(y)):
         q += y[i] * y[i]
-        while not h[i] * q <= _OVERSHOOT:
+        while not h[i] * max(q, _SHARE * kappa) <= _OVERSHOOT:
             if halvings == _MAX_HALVINGS:
                 h[:] = 0.0
                 return halvings
@@ -177,7 +178,7 @@ def online_sweep(
         if capped:
             _cap(h, y, kappa)
         else:
-            halvings += _back_off(h, y)
+            halvings += _back_off(h, y, kappa)
         if r < R:
             _differentiate(T[:r], T[r:], y, z, h, xi, R + 3, sums)
             _differentiate(C[:r], C[r:], y, z, h, xi, p, sums)
