@@ -105,7 +105,7 @@ def test_linear_kernel_is_pca(X):
 
 @pytest.mark.parametrize(
     "gain",
-    [0.05, 0.2 * inverse_time(50), 1.0 * inverse_time() * reciprocal_eigenvalues(with_norm=False),
+    [0.05, 0.2 * inverse_time(50), 0.5 * inverse_time(100) * reciprocal_eigenvalues(with_norm=False),
      meta_descent(0.1 * inverse_time(50), rate=0.1), constant(0.05)],
     ids=["number", "1/t", "et", "smd", "object"],
 )  # fmt: skip
