@@ -2,7 +2,13 @@
 
 from importlib.metadata import version
 
-from ikpca.estimators import HebbianPCA, IncrementalKernelPCA, KernelPCA, OnlineKernelPCA
+from ikpca.estimators import (
+    HebbianPCA,
+    IncrementalKernelPCA,
+    KernelPCA,
+    OnlineKernelPCA,
+    compress,
+)
 from ikpca.gram import open_rows
 from ikpca.kernels import vectorised
 
@@ -12,6 +18,7 @@ __all__ = [
     "KernelPCA",
     "OnlineKernelPCA",
     "__version__",
+    "compress",
     "open_rows",
     "vectorised",
 ]

@@ -12,7 +12,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ikpca.errors import DivergenceWarning
 from ikpca.estimators.batches import batch_of_stream
+from ikpca.estimators.handing_over import (
+    check_batch_model,
+    refined_state,
+    shared_parameters,
+    state_of_batch,
+)
 from ikpca.estimators.inverting import InverseMixin
+from ikpca.estimators.online_hand_over import online_from_batch
 from ikpca.estimators.online_settings import check_online
 from ikpca.estimators.online_stream import OnlineStream, online_attributes
 from ikpca.estimators.threads import limited_threads
@@ -236,7 +243,10 @@ class OnlineKernelPCA(
         return self._subspace.project(self._validated_rows(X)) * self._scale
 
     def refine(self, X: Any) -> Self:
-        """Take the components to machine precision on a batch, from where they are.
+        """The exact components of a batch of rows, by block Krylov from the streamed ones.
+
+        The stream then goes on from this batch: what was seen before counts no more, but the clock
+        of the gains runs on.
 
         Parameters
         ----------
@@ -245,35 +255,40 @@ class OnlineKernelPCA(
         Returns
         -------
         self
-            With components and mean of ``X``; the clock of the gains runs on.
         """
-        from ikpca.estimators.handing_over import online_stream, refined_batch
-
-        X = batch_of_stream(self, self._validated_rows(X), first=False, seen=0)
-        batch = refined_batch(self, self._stream.kernel, X)
-        self._take(online_stream(self, batch, self._stream))
+        check_online(self)
+        X, stream = self._validated_rows(X).copy(), self._stream
+        batch = refined_state(
+            stream.kernel, X, int(self.n_components), self._subspace.project(X), self
+        )
+        self._take(online_from_batch(self, batch, stream.gamma, stream.clock))
         return self
 
     @classmethod
-    def from_batch(cls, fitted: Any, **parameters: Any) -> Self:
-        """Go on with a fitted :class:`KernelPCA` as a stream.
+    def from_batch(cls, model: Any, **parameters: Any) -> Self:
+        """Take over a fitted :class:`KernelPCA`, so that it can go on with ``partial_fit``.
 
         Parameters
         ----------
-        fitted : KernelPCA
-            On dense rows.
+        model : KernelPCA
+            A model of scikit-learn's through :meth:`KernelPCA.from_sklearn`.
         **parameters
-            Of the stream, such as ``forgetting`` and ``budget``.
-        """
-        from ikpca.estimators.handing_over import online_stream, stream_parameters
+            Of the new model, beside those that both have.
 
-        model = cls(**stream_parameters(fitted) | parameters)
-        check_online(model)
-        model.n_features_in_ = fitted.n_features_in_
-        if hasattr(fitted, "feature_names_in_"):
-            model.feature_names_in_ = fitted.feature_names_in_
-        model._take(online_stream(model, fitted))
-        return model
+        Returns
+        -------
+        OnlineKernelPCA
+        """
+        check_batch_model(model)
+        batch = state_of_batch(model)
+        shared = shared_parameters(model) | {"n_components": batch.n_components}
+        streaming = cls(**shared | parameters)
+        check_online(streaming)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(model, name):
+                setattr(streaming, name, getattr(model, name))
+        streaming._take(online_from_batch(streaming, batch, model.gamma_))
+        return streaming
 
     def _take(self, stream: OnlineStream) -> None:
         self._stream = stream

@@ -25,7 +25,7 @@ from ikpca.preimages import METHOD_NAMES
 from ikpca.reduced_sets import (
     AlikeMerged,
     ChosenSamples,
-    IteratedPreimages,
+    JointPreimages,
     LeastDropped,
     Reduction,
 )
@@ -36,7 +36,7 @@ _REDUCTIONS: dict[str, Reduction] = {
     "drop": LeastDropped(),
     "merge": AlikeMerged(),
     "samples": ChosenSamples(),
-    "preimages": IteratedPreimages(),
+    "preimages": JointPreimages(),
 }
 #: h_i λ_i/l at t = 0, over 20: from the components of the first rows, and from points.
 _STEP_FROM_ROWS, _STEP_FROM_POINTS = 2.0, 7.0

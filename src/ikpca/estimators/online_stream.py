@@ -97,6 +97,11 @@ class OnlineStream:
             halvings=halvings,
         )
 
+    @property
+    def clock(self) -> int:
+        """Patterns that the gains have counted."""
+        return 0 if self.state is None else self.state.seen
+
     def turned(self, signs: Floats) -> OnlineStream:
         """With some components turned round."""
         assert self.state is not None

@@ -13,8 +13,8 @@ import numpy as np
 from ikpca.gram import Indices
 from ikpca.kernels import Floats, Kernel, Sigmoid
 from ikpca.preimages import Expansion
+from ikpca.reduced_sets.checking import check_size, check_weights
 from ikpca.reduced_sets.ground import Ground
-from ikpca.reduced_sets.merging import check_size, check_weights
 from ikpca.reduced_sets.reduction import ReducedSet, nearest_on
 
 __all__ = ["AlikeMerged", "LeastDropped"]
