@@ -105,7 +105,8 @@ def test_linear_kernel_is_pca(X):
 
 @pytest.mark.parametrize(
     "gain",
-    [0.05, 0.2 * inverse_time(50), 0.5 * inverse_time(100) * reciprocal_eigenvalues(with_norm=False),
+    [0.05, 0.2 * inverse_time(50),
+     0.5 * inverse_time(100) * reciprocal_eigenvalues(with_norm=False),
      meta_descent(0.1 * inverse_time(50), rate=0.1), constant(0.05)],
     ids=["number", "1/t", "et", "smd", "object"],
 )  # fmt: skip
@@ -301,7 +302,7 @@ def test_a_batch_goes_on_as_a_stream(X):
     stream.partial_fit(X[400:])
     assert stream.n_samples_seen_ == 600
     assert min(correlations(stream.transform(X), exact.transform(X))) > 0.99
-    with pytest.raises(InvalidInput, match="dense rows"):
+    with pytest.raises(InvalidInput, match="needs the rows"):
         OnlineKernelPCA.from_batch(KernelPCA(2, kernel="precomputed").fit(np.eye(4)))
 
 

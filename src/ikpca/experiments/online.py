@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,7 +61,14 @@ def _ellipse(n: int, seed: int) -> Floats:
     return np.random.default_rng(seed).normal(size=(n, 2)) * [0.5, 0.1]
 
 
-SHAPES = {"ellipse": _ellipse, "parabola": lambda n, seed: parabola(n, seed, 0.1)}
+def _thin_parabola(n: int, seed: int) -> Floats:
+    return parabola(n, seed, noise=0.1)
+
+
+SHAPES: dict[str, Callable[[int, int], Floats]] = {
+    "ellipse": _ellipse,
+    "parabola": _thin_parabola,
+}
 
 
 @dataclass(frozen=True)
@@ -164,7 +171,7 @@ def follow(
         model.partial_fit(rows[end - every : end])
         found.append(angle_between(turned(truth, float(angles[end - 1])), model._subspace))
         library = max(library, len(model.library_))
-    return Track(name, times, np.array(found), library)
+    return Track(name, times.astype(np.float64), np.array(found), library)
 
 
 _KERNEL_PARAMETERS = ("kernel", "gamma", "degree", "coef0")
@@ -187,12 +194,16 @@ class Convergence:
         Rows.
     correlations : tuple of float
         |correlation| of projections, per component.
+    held : float
+        Variance that the components explain, over what those of the batch do. Where eigenvalues
+        are close this tells more than the correlations.
     """
 
     kernel: str
     start: str
     n: int
     correlations: tuple[float, ...]
+    held: float
 
 
 def converge(
@@ -217,14 +228,15 @@ def compare(name: str, model: OnlineKernelPCA, rows: Floats, **kernel: Any) -> C
         abs(float(np.corrcoef(exact[:, i], found[:, i])[0, 1])) if found[:, i].any() else 0.0
         for i in range(number)
     )
+    held = model.explained_share(rows) / batch.explained_share(rows)
     start = model.init if isinstance(model.init, str) else "points"
-    return Convergence(name, start, len(rows), correlations)
+    return Convergence(name, start, len(rows), correlations, held)
 
 
 def starts_of_figures_6_and_7(n: int = 2000, width: float = 0.1) -> list[Convergence]:
     """A narrow Gaussian: from a point far from all rows, and from a covering of their ball."""
-    rows, kernel = parabola(n, seed=0), {"kernel": "rbf", "gamma": 1 / (2 * width**2)}
-    name, found = f"Gaussian, σ = {width:g}", []
+    kernel: dict[str, Any] = {"kernel": "rbf", "gamma": 1 / (2 * width**2)}
+    rows, name, found = parabola(n, seed=0), f"Gaussian, σ = {width:g}", []
     for start, init in (("distant", np.array([[8.0, 8.0]])), ("covering", "covering")):
         model = OnlineKernelPCA(1, init=init, random_state=0, **kernel)
         with warnings.catch_warnings():

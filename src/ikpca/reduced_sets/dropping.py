@@ -19,9 +19,6 @@ from ikpca.reduced_sets.reduction import ReducedSet, nearest_on
 
 __all__ = ["AlikeMerged", "LeastDropped"]
 
-#: Rows to choose from, at most; streams have fewer.
-_MOST = 8000
-
 
 @dataclass(frozen=True)
 class LeastDropped:
@@ -29,6 +26,11 @@ class LeastDropped:
 
     Row j counts Σ_i w_i² α_ij² k(x_j, x_j): what would be lost without it if rows were orthogonal.
     Least squares on the kept rows make up for what their neighbours can.
+
+    Parameters
+    ----------
+    most : int
+        Rows to choose from, at most; of more, as many are drawn.
 
     Examples
     --------
@@ -40,6 +42,8 @@ class LeastDropped:
     >>> reduced.expansion.basis.tolist(), reduced.squared_errors.round(6)
     ([[1.0, 0.0], [0.0, 1.0]], array([0.]))
     """
+
+    most: int = 4000
 
     def serves(self, kernel: Kernel) -> bool:
         """Every kernel."""
@@ -55,7 +59,7 @@ class LeastDropped:
     ) -> ReducedSet:
         """Keep ``size`` of the rows."""
         size, weights = check_size(expansion, size), check_weights(expansion, weights)
-        ground = Ground.of(expansion, values, max(_MOST, 2 * size))
+        ground = Ground.of(expansion, values, max(self.most, 2 * size))
         if len(ground.values) <= size:
             return ground.as_it_is()
         counts = _counts(ground, weights)
@@ -70,6 +74,11 @@ class AlikeMerged:
     is lost: the part of its image that is orthogonal to the other's. Least squares on the rows that
     stay win some of it back. Likeness is an angle, so the kernel has to be an inner product.
 
+    Parameters
+    ----------
+    most : int
+        Rows to choose from, at most; of more, as many are drawn.
+
     Examples
     --------
     >>> import numpy as np
@@ -80,6 +89,8 @@ class AlikeMerged:
     >>> reduced.expansion.basis.tolist(), reduced.squared_errors.round(6)
     ([[1.0, 0.0], [0.0, 3.0]], array([0.]))
     """
+
+    most: int = 4000
 
     def serves(self, kernel: Kernel) -> bool:
         """Whether angles mean anything; of callables it has to be believed."""
@@ -95,7 +106,9 @@ class AlikeMerged:
     ) -> ReducedSet:
         """Merge until ``size`` rows are left."""
         size, weights = check_size(expansion, size), check_weights(expansion, weights)
-        ground = Ground.of(expansion, values, max(_MOST, 2 * size))
+        ground = Ground.of(expansion, values, max(self.most, 2 * size))
+        if len(ground.values) <= size:
+            return ground.as_it_is()
         left = np.arange(len(ground.values))
         coefficients = ground.candidates.coefficients
         while len(left) > size:
