@@ -55,18 +55,21 @@ def correlations(first, second):
 @pytest.mark.parametrize(
     "parameters",
     [{}, {"init": "random"}, {"init": "covering"}, {"budget": None}, {"forgetting": 0.99},
+     {"gain": meta_descent(0.1 * inverse_time(50), rate=0.1)},
      {"reduction": "drop", "gain": 0.1}, {"reduction": "merge", "init": np.eye(R)}],
-    ids=["rows", "random", "covering", "no budget", "forgetting", "drop", "merge"],
+    ids=["rows", "random", "covering", "no budget", "forgetting", "smd", "drop", "merge"],
 )  # fmt: skip
 def test_batches_do_not_matter(X, parameters):
     X = X[:150]
     whole = model(**parameters).partial_fit(X)
     for size in (1, 7):
         parts = in_batches(model(**parameters), X, size)
-        assert distance(whole, parts, X) < 1e-8
-        assert np.allclose(whole.eigenvalues_, parts.eigenvalues_, rtol=1e-8)
+        # Least squares on rows that happen to be alike multiply rounding.
+        precision = 1e-10 if "reduction" in parameters else 1e-12
+        assert distance(whole, parts, X) < precision
+        assert np.allclose(whole.eigenvalues_, parts.eigenvalues_, rtol=precision)
         assert np.array_equal(whole.library_, parts.library_)
-        assert np.abs(whole.novelty_[-1] - parts.novelty_[-1]) < 1e-8
+        assert np.abs(whole.novelty_[-1] - parts.novelty_[-1]) < precision
         assert whole._stream.signal.seen == parts._stream.signal.seen
 
 
@@ -257,6 +260,19 @@ def test_kernel_values_that_overflow():
     fitted = model(kernel="poly", degree=40, n_components=1)
     with pytest.raises(InvalidInput, match="rows, the first of them 1 "):
         fitted.partial_fit(np.array([[1.0], [1e10]]))
+
+
+def test_a_kernel_that_returns_nan(X):
+    """Only for pairs, which no check of single rows can see."""
+
+    def broken(x, z):
+        return np.nan if abs(x[0] - z[0]) > 1.5 else float(x @ z) + 1
+
+    fitted = model(kernel=broken, budget=None).partial_fit(X[np.abs(X[:, 0]) < 0.5][:40])
+    before = fitted.transform(X[:3] * 0)
+    with pytest.raises(InvalidInput, match="nothing was learned"):
+        fitted.partial_fit(np.array([[0.1, 0, 0], [3.0, 0, 0]]))
+    assert np.array_equal(fitted.transform(X[:3] * 0), before)
 
 
 def test_single_rows_and_copies(X):

@@ -118,6 +118,8 @@ def learn_stream(
         halvings += halved
         if len(kept) == doubled:
             state = start.state(kept, settings)
+            # Gains that were too large for a start that is no more are of no account.
+            halvings = round(-np.log2(state.gain_scale))
     assert state is not None
     return state, kept if state.seen < start.n_rows else kept[:0], np.concatenate(errors), halvings
 
