@@ -148,12 +148,12 @@ def test_in_a_pipeline_with_a_model_behind_it(X):
         adapter.RiverKernelPCA(online()),
         linear_model.LinearRegression(optim.SGD(0.3)),
     )
-    target = np.sin(2 * X[:, 0])
+    target = np.sin(X[:, 0])
     errors = []
     for _ in range(5):
         for x, y in zip(records(X), target, strict=True):
             errors.append(abs(pipeline.predict_one(x) - y))
             pipeline.learn_one(x, y)
-    assert np.mean(errors[-80:]) < 0.6 * np.mean(np.abs(target))
+    assert np.mean(errors[-80:]) < 0.3 * np.mean(np.abs(target))
     copy = pipeline.clone()
     assert copy.predict_one(records(X)[0]) == 0
