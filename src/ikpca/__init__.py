@@ -5,7 +5,13 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ikpca.estimators import HebbianPCA, IncrementalKernelPCA, KernelPCA, compress
+    from ikpca.estimators import (
+        HebbianPCA,
+        IncrementalKernelPCA,
+        KernelPCA,
+        OnlineKernelPCA,
+        compress,
+    )
     from ikpca.gram import open_rows
     from ikpca.kernels import vectorised
     from ikpca.loading import load
@@ -14,6 +20,7 @@ __all__ = [
     "HebbianPCA",
     "IncrementalKernelPCA",
     "KernelPCA",
+    "OnlineKernelPCA",
     "__version__",
     "compress",
     "load",
@@ -29,6 +36,7 @@ _ROOMS = {
     "HebbianPCA": "estimators",
     "IncrementalKernelPCA": "estimators",
     "KernelPCA": "estimators",
+    "OnlineKernelPCA": "estimators",
     "compress": "estimators",
     "load": "loading",
     "open_rows": "gram",

@@ -10,9 +10,11 @@ from ikpca.gram import cross_gram
 from ikpca.kernels import Gaussian, Pairwise
 from ikpca.preimages import Expansion, Gradient
 from ikpca.reduced_sets import (
+    AlikeMerged,
     ChosenSamples,
     IteratedPreimages,
     JointPreimages,
+    LeastDropped,
     Reduction,
     choose_reduction,
 )
@@ -25,6 +27,8 @@ REDUCTIONS = {
     "separate": IteratedPreimages(reuse=False, second_pass=False),
     "second pass": IteratedPreimages(2, method=Gradient(20)),
     "joint": JointPreimages(),
+    "drop": LeastDropped(),
+    "merge": AlikeMerged(),
     "joint, few candidates": JointPreimages(most=30, moves=5, tol=0.0),
 }
 PAIRS = [

@@ -5,5 +5,6 @@ from ikpca.figures.convergence import convergence
 from ikpca.figures.images import png
 from ikpca.figures.motion import stick_figures
 from ikpca.figures.pictures import picture_grid
+from ikpca.figures.tracking import tracking
 
-__all__ = ["convergence", "motion_gif", "picture_grid", "png", "stick_figures"]
+__all__ = ["convergence", "motion_gif", "picture_grid", "png", "stick_figures", "tracking"]

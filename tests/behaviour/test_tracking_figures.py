@@ -1,0 +1,28 @@
+"""The picture of tracking: a panel per stream, a labelled curve per gain, the limit."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ikpca.experiments.online import Rotation, Track
+from ikpca.figures import png, tracking
+
+
+def tracks():
+    times = np.arange(50.0, 1001.0, 50.0)
+    curves = [Track(name, times, np.full(20, angle), 64) for name, angle in (("a", 9), ("b", 60))]
+    return {Rotation(shape, n=1000): curves for shape in ("ellipse", "parabola")}
+
+
+def test_every_stream_has_its_curves_and_the_limit():
+    figure = tracking(tracks(), limit=15.0)
+    assert len(figure.axes) == 2
+    for axes in figure.axes:
+        assert [line.get_label() for line in axes.lines] == ["a", "b"]
+        assert [curve.get_ydata()[0] for curve in axes.lines] == [9, 60]
+        assert axes.collections[0].get_segments()[0][0][1] == 15.0
+        assert {"a", "b"} == {text.get_text() for text in axes.texts}
+
+
+def test_it_is_a_png():
+    assert png(tracking(tracks())).startswith(b"\x89PNG")
