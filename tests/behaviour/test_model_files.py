@@ -18,7 +18,15 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 
 import ikpca
-from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA, compress, gains, preimages
+from ikpca import (
+    HebbianPCA,
+    IncrementalKernelPCA,
+    KernelPCA,
+    OnlineKernelPCA,
+    compress,
+    gains,
+    preimages,
+)
 from ikpca.applications import Hyperresolution, KernelSpectralClustering
 from ikpca.errors import InvalidInput, UnreadableFile, UnwritableFile
 from ikpca.storage import FORMAT_VERSION
@@ -63,6 +71,17 @@ MODELS = {
     "stream of float32": lambda: IncrementalKernelPCA(
         3, kernel="rbf", library_size=40, preimages_per_component=2, compression="preimages"
     ).fit(X.astype(np.float32)),
+    "online": lambda: OnlineKernelPCA(3, kernel="rbf", random_state=0).fit(X),
+    "online, from points": lambda: OnlineKernelPCA(
+        2,
+        kernel="rbf",
+        init="covering",
+        gain=0.1 * gains.inverse_time(50),
+        budget=40,
+        reduction="merge",
+        random_state=0,
+    ).partial_fit(X),
+    "online, one row": lambda: OnlineKernelPCA(2, random_state=0).partial_fit(X[:1]),
     "compressed": lambda: compress(fitted(kernel="rbf"), 40),
     "GHA": lambda: HebbianPCA(3, random_state=0, max_iter=3).fit(X),
     "GHA of a stream": lambda: HebbianPCA(3, random_state=0).partial_fit(X),

@@ -9,19 +9,29 @@ __all__ = ["KNOWN", "class_finder"]
 
 #: By room, so that reading a file imports no more than it needs.
 KNOWN: Mapping[str, tuple[str, ...]] = {
-    "estimators": ("HebbianPCA", "IncrementalKernelPCA", "KernelPCA", "Stream"),
+    "estimators": (
+        "DriftSignal",
+        "HebbianPCA",
+        "IncrementalKernelPCA",
+        "KernelPCA",
+        "OnlineKernelPCA",
+        "OnlineStream",
+        "Stream",
+    ),
     "kernels": ("Cosine", "Gaussian", "Laplacian", "Linear", "Polynomial", "Sigmoid"),
     "gains": ("Constant", "InverseTime", "MetaDescent", "Product", "ReciprocalEigenvalues"),
     "gram": ("Centring", "GramMeans"),
-    "hebbian": ("HebbianProgress", "HebbianState", "StreamState"),
+    "hebbian": ("HebbianProgress", "HebbianState", "OnlineState", "Start", "StreamState"),
     "incremental": ("Compression", "LibraryValues", "Report", "Settings", "State"),
     "krylov": ("KrylovProgress", "KrylovState"),
     "loop": ("Outcome", "PassRecord"),
     "preimages": ("Expansion", "FixedPoint", "Gradient", "Mds", "NeighbourMean"),
     "reduced_sets": (
+        "AlikeMerged",
         "ChosenSamples",
         "IteratedPreimages",
         "JointPreimages",
+        "LeastDropped",
         "Subspace",
     ),
     "spectra": ("Certificate", "Projector"),

@@ -22,6 +22,7 @@ from ikpca.estimators.inverting import InverseMixin
 from ikpca.estimators.online_hand_over import online_from_batch
 from ikpca.estimators.online_settings import check_online
 from ikpca.estimators.online_stream import OnlineStream, online_attributes
+from ikpca.estimators.saving import SaveMixin
 from ikpca.estimators.threads import limited_threads
 from ikpca.kernels import Floats
 from ikpca.reduced_sets import Subspace
@@ -31,7 +32,7 @@ __all__ = ["OnlineKernelPCA"]
 
 
 class OnlineKernelPCA(
-    InverseMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    InverseMixin, SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
     r"""Kernel PCA of a stream, one row at a time, in bounded memory.
 
