@@ -86,7 +86,7 @@ def test_refine_is_exact_and_the_stream_goes_on(X, compression):
 
 
 def test_refine_where_the_kernel_has_little_rank():
-    """On a curve, more rows than the dense solver takes: residuals of Krylov do not become small."""
+    """On a curve, with more rows than the dense solver takes: residuals never become small."""
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, size=(1700, 1))
     rows = np.hstack([x, x**2 + 0.2 * rng.normal(size=x.shape)])
