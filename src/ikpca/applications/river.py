@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -16,14 +17,11 @@ from ikpca.errors import InvalidInput
 from ikpca.estimators import OnlineKernelPCA
 from ikpca.kernels import Floats
 
-try:
-    from river.base import MiniBatchTransformer
-except ImportError:
-    MiniBatchTransformer = None
-
 __all__ = ["RiverKernelPCA"]
 
-_Transformer: Any = object if MiniBatchTransformer is None else MiniBatchTransformer
+_Transformer: Any = object
+with suppress(ImportError):
+    from river.base import MiniBatchTransformer as _Transformer
 
 
 class RiverKernelPCA(_Transformer):
@@ -54,7 +52,7 @@ class RiverKernelPCA(_Transformer):
     """
 
     def __init__(self, model: Any = None) -> None:
-        if MiniBatchTransformer is None:
+        if _Transformer is object:
             raise ImportError(
                 "RiverKernelPCA needs river, which is not installed: run "
                 "pip install 'ikpca[river]'."
