@@ -217,3 +217,22 @@ def test_the_estimated_excess_error_bounds_the_true_one(digits):
         true = excess_error(problem.gram, projections, problem.eigenvalues, problem.squared_norm)
         estimate = found.certificate_.excess_error
         assert 0 < true < estimate < 1e4 * true
+
+
+@pytest.mark.parametrize("warm", [False, True], ids=["cold", "warm"])
+@pytest.mark.parametrize("n_components", [3, 14])
+def test_kernels_of_low_numerical_rank(n_components, warm):
+    """Near-null directions must not creep into components that are exact already."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, 1500)
+    X = np.column_stack([x, x * x + rng.normal(0, 0.2, len(x))])
+    parameters = {"kernel": "rbf", "gamma": 0.5, "random_state": 0}
+    exact = KernelPCA(n_components, eigen_solver="dense", **parameters).fit(X)
+    found = KernelPCA(n_components, eigen_solver="krylov", warm_start=warm, **parameters).fit(X)
+    if warm:
+        found.fit(X)
+    assert found.n_iter_ <= 8
+    assert found.certificate_.residuals.max() < 1e-13
+    np.testing.assert_allclose(found.eigenvalues_, exact.eigenvalues_, rtol=1e-11)
+    overlaps = np.abs(np.sum(found.eigenvectors_ * exact.eigenvectors_, axis=0))
+    np.testing.assert_allclose(overlaps, 1, atol=1e-9)

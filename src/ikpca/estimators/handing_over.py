@@ -26,10 +26,6 @@ _SHARED_PARAMETERS = (
     "random_state", "n_jobs", "verbose",
 )  # fmt: skip
 
-#: Squared distance that a pass moves components by when they are exact, and passes at most: with
-#: a kernel of little rank, residuals of the solver never become small, and more of them only harm.
-_SETTLED, _PASSES = 1e-12, 30
-
 
 def check_batch_model(model: Any) -> None:
     """Refuse what a stream cannot go on from."""
@@ -89,9 +85,8 @@ def state_of_batch(model: KernelPCA) -> State:
 def refined_state(kernel: Kernel, X: Rows, number: int | None, start: Floats, model: Any) -> State:
     """The exact components of a batch, from where streamed ones see its rows."""
     batch = KernelPCA(
-        number, kernel=kernel, random_state=0, n_jobs=model.n_jobs, verbose=model.verbose,
-        change_tol=_SETTLED, max_iter=_PASSES,
-    )  # fmt: skip
+        number, kernel=kernel, random_state=0, n_jobs=model.n_jobs, verbose=model.verbose
+    )
     with warnings.catch_warnings():
         # Components beyond those asked for may well be more than the rank.
         warnings.simplefilter("ignore", RankWarning)

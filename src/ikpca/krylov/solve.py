@@ -20,9 +20,10 @@ from ikpca.gram import (
     counted,
 )
 from ikpca.kernels import Floats
+from ikpca.krylov.ritz import Ritz
 from ikpca.loop import FORGETFUL, Keeper, Observer, Outcome, PassRecord, run
 from ikpca.measures import relative_residuals
-from ikpca.spectra import certify, choose_landmarks, inner, landmark_start, rayleigh_ritz
+from ikpca.spectra import certify, choose_landmarks, inner, landmark_start
 
 __all__ = [
     "KrylovOptions",
@@ -199,11 +200,13 @@ class _KrylovPass:
         self._Q[:, state.columns : known] = state.block
         self._Z[:, state.columns : known] = self._multiply(state.block)
         Q, Z = self._Q[:, :known], self._Z[:, :known]
-        values, T = self._extract(Q, Z)
+        N = inner(Q, Z)
+        ritz = Ritz.of((N + N.T) / 2, inner(Z, Z), float(np.finfo(Q.dtype).eps))
+        values, T = ritz.components(self._r)
         before, self._found = self._found, self._components(Q, Z, values, T)
         latest = Z[:, state.columns :]
         if known + width > self._Q.shape[1]:
-            known = self._restart(Q, Z, T[:width])
+            known = self._restart(Q, Z, ritz.vectors[:, :width].astype(Q.dtype))
             Q, latest = self._Q[:, :known], self._Z[:, :known]
         block = _orthonormal(latest, Q)[:, :width]
         seconds = time.perf_counter() - begun
@@ -212,13 +215,11 @@ class _KrylovPass:
         ended = Outcome.PRECISE if block.shape[1] == 0 else None
         return KrylovState(known, block, state.passes + 1), record, ended
 
-    def _restart(self, Q: Floats, Z: Floats, T: Floats) -> int:
+    def _restart(self, Q: Floats, Z: Floats, vectors: Floats) -> int:
         """Keep the best Ritz vectors and their products; nothing is multiplied again."""
-        T = T[np.abs(T).max(axis=1) > 0].astype(Q.dtype)
-        kept, R = np.linalg.qr(Q @ T.T)
-        products = np.linalg.solve(R.T.astype(np.float64), T @ Z.T).T
-        self._Q[:, : len(T)], self._Z[:, : len(T)] = kept, products
-        return len(T)
+        number = vectors.shape[1]
+        self._Q[:, :number], self._Z[:, :number] = Q @ vectors, Z @ vectors
+        return number
 
     def progress(self, state: KrylovState) -> KrylovProgress:
         """Where the run is after a pass."""
@@ -251,19 +252,6 @@ class _KrylovPass:
             self._gram, product = centred(self._source, block, self._workers)
             return product
         return self._gram.multiply(block)
-
-    def _extract(self, Q: Floats, Z: Floats) -> tuple[Floats, Floats]:
-        """Ritz pairs in feature space; for an indefinite kernel, in the space of coefficients."""
-        N = inner(Q, Z)
-        N = (N + N.T) / 2
-        eps = float(np.finfo(Q.dtype).eps)
-        lengths = np.linalg.eigvalsh(N)
-        if lengths[0] >= -100 * eps * max(lengths[-1], 0.0):
-            return rayleigh_ritz(N, inner(Z, Z), drop=max(1e-12, 10 * eps))
-        values, vectors = np.linalg.eigh(N)
-        values, vectors = values[::-1], vectors[:, ::-1]
-        roots = np.sqrt(np.clip(values, 0, None))[:, None]
-        return values, np.divide(vectors.T, roots, out=np.zeros_like(vectors.T), where=roots > 0)
 
     def _components(
         self, Q: Floats, Z: Floats, values: Floats, T: Floats

@@ -81,9 +81,10 @@ class StopAtRounding:
     def see(self, state: object, report: PassRecord) -> Outcome | None:
         """Compare with the best residual so far."""
         residual = float(report.residuals.max(initial=0.0))
-        small = residual <= np.sqrt(np.finfo(report.eigenvalues.dtype).eps)
-        self._idle = self._idle + 1 if small and residual > self._best / 2 else 0
+        gained = residual <= self._best / 2
         self._best = min(self._best, residual)
+        small = self._best <= np.sqrt(np.finfo(report.eigenvalues.dtype).eps)
+        self._idle = self._idle + 1 if small and not gained else 0
         return Outcome.PRECISE if self._idle >= 2 else None
 
 
