@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
 import ikpca
-from ikpca import HebbianPCA, KernelPCA
+from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA, OnlineKernelPCA
 from ikpca.errors import DivergenceWarning, InvalidInput, RankWarning
 
 #: Where an error may come from: our own doors, and scikit-learn's checks of arrays.
@@ -84,13 +84,52 @@ def hebbian_pcas(draw):
     return HebbianPCA(**_spoiled(draw, parameters))
 
 
+@st.composite
+def incremental_kernel_pcas(draw):
+    """Streams in batches."""
+    parameters = {
+        "n_components": draw(st.sampled_from([1, 2, 3, None])),
+        "kernel": draw(kernels),
+        "gamma": draw(st.one_of(st.none(), positive, st.sampled_from(["scale", "median"]))),
+        "degree": draw(st.sampled_from([1, 2, 2.5])),
+        "compression": draw(st.sampled_from(["auto", "samples", "preimages", None])),
+        "library_size": draw(st.sampled_from(["auto", 5, 12])),
+        "n_oversamples": draw(st.sampled_from(["auto", 0, 2])),
+        "batch_size": draw(st.sampled_from([None, 1, 4])),
+        "forgetting": draw(st.sampled_from([1.0, 0.9])),
+        "whiten": draw(st.booleans()),
+        "random_state": 0,
+    }
+    return IncrementalKernelPCA(**_spoiled(draw, parameters))
+
+
+@st.composite
+def online_kernel_pcas(draw):
+    """Streams of rows."""
+    parameters = {
+        "n_components": draw(st.sampled_from([1, 2, 3])),
+        "kernel": draw(kernels),
+        "gamma": draw(st.one_of(st.none(), positive, st.sampled_from(["scale", "median"]))),
+        "degree": draw(st.sampled_from([1, 2, 2.5])),
+        "gain": draw(st.one_of(st.just("auto"), positive)),
+        "forgetting": draw(st.sampled_from([1.0, 0.9])),
+        "init": draw(st.sampled_from(["rows", "random", "covering"])),
+        "budget": draw(st.sampled_from(["auto", None, 6])),
+        "reduction": draw(st.sampled_from(["samples", "drop", "merge", "preimages"])),
+        "random_state": 0,
+    }
+    return OnlineKernelPCA(**_spoiled(draw, parameters))
+
+
 def _spoiled(draw, parameters):
     if draw(st.integers(0, 4)) == 0:
         parameters[draw(st.sampled_from(sorted(parameters)))] = draw(numbers)
     return parameters
 
 
-estimators = st.one_of(kernel_pcas(), kernel_pcas(), hebbian_pcas())
+estimators = st.one_of(
+    kernel_pcas(), kernel_pcas(), hebbian_pcas(), incremental_kernel_pcas(), online_kernel_pcas()
+)
 
 
 def call(model, X, new, stream):
@@ -99,6 +138,8 @@ def call(model, X, new, stream):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
+            # From the sum by which scikit-learn looks for infinities.
+            warnings.filterwarnings("ignore", "invalid value encountered in reduce")
             for expected in (DivergenceWarning, RankWarning, UserWarning):
                 warnings.simplefilter("ignore", expected)
             _use(model, X, new, stream and hasattr(model, "partial_fit"))

@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_array, validate_data
 
 from ikpca.errors import InvalidInput
+from ikpca.estimators.magnitudes import check_rows
 from ikpca.gram import tiles
 from ikpca.kernels import Kernel
 
@@ -68,9 +69,11 @@ def check_finite(X: Any, seen: int) -> None:
     # A sum is finite where all of its terms are, unless it overflows: one cheap look first.
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(X.sum(dtype=np.float64)):
+            check_rows(X)
             return
     bad = np.flatnonzero(~np.isfinite(X).all(axis=1))
     if not len(bad):
+        check_rows(X)
         return
     more = f" and {len(bad) - _NAMED_ROWS} more" if len(bad) > _NAMED_ROWS else ""
     listed = ", ".join(map(str, bad[:_NAMED_ROWS]))

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ikpca import dense
-from ikpca.gram import Centring, CountingGram, GramSource, Workers, whole
+from ikpca.errors import InvalidInput
+from ikpca.gram import NOT_FINITE, Centring, CountingGram, GramSource, Workers, whole
 from ikpca.hebbian import Floats, HebbianOptions, HebbianSolution
 from ikpca.krylov import KrylovOptions, KrylovSolution
 from ikpca.loop import FORGETFUL, Keeper, Observer, Outcome, PassRecord
@@ -97,6 +98,8 @@ def dense_components(
     begun = time.perf_counter()
     counted = CountingGram(source)
     K = whole(counted, workers)
+    if not np.isfinite(K).all():
+        raise InvalidInput(NOT_FINITE)
     solution = dense.decompose(K, n_components)
     eigenvalues = nonnegative_eigenvalues(solution.eigenvalues)
     rounding = 100 * np.finfo(K.dtype).eps * float(np.abs(np.diag(K)).sum(dtype=np.float64))

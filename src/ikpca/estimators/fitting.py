@@ -16,6 +16,7 @@ from ikpca.estimators.checkpoints import Checkpoint, guarded, open_checkpoint
 from ikpca.estimators.components import Components
 from ikpca.estimators.gamma import resolve_gamma
 from ikpca.estimators.inverting import check_preimage
+from ikpca.estimators.magnitudes import check_kernel_values, check_rows
 from ikpca.estimators.observing import requested_observers
 from ikpca.estimators.solving import (
     Problem,
@@ -45,11 +46,13 @@ def fit_rows(model: Any, X: Any, start: Floats | None = None, view: View = as_it
         As in :class:`Problem`.
     """
     X = training_rows(model, X)
+    check_rows(X)
     seed = int(check_random_state(model.random_state).randint(np.iinfo(np.int32).max))
     checkpoint, seed = open_checkpoint(model, X, seed, start)
     model.gamma_ = resolve_gamma(model.gamma, X, model.kernel, seed)
     kernel = chosen_kernel(model, X)
     check_preimage(model, kernel)
+    check_kernel_values(kernel, X)
     problem = Problem(kernel, X, seed, start, view)
     if checkpoint is not None:
         problem = replace(problem, keeper=checkpoint)

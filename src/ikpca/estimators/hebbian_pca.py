@@ -15,6 +15,7 @@ from ikpca.estimators.advice import warn_of_divergence, warn_of_rank, warn_of_to
 from ikpca.estimators.callbacks import CallbackSupport, with_callbacks
 from ikpca.estimators.checkpoints import check_checkpoint, guarded, open_checkpoint
 from ikpca.estimators.explicit import Passes, described, run_passes
+from ikpca.estimators.magnitudes import check_rows, finite_projections
 from ikpca.estimators.parameters import (
     check_choice,
     check_gain,
@@ -158,6 +159,7 @@ class HebbianPCA(
         """
         self._check_parameters()
         X = self._validated(X, reset=True, ensure_min_samples=2)
+        check_rows(X)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         checkpoint, seed = open_checkpoint(self, X, seed)
         W = self._first_components(X.shape, seed).astype(X.dtype)
@@ -181,6 +183,7 @@ class HebbianPCA(
         self._check_parameters()
         first = not hasattr(self, "_stream")
         X = self._validated(X, reset=first)
+        check_rows(X)
         if first:
             self._stream = self._first_stream(X)
         safety = safety_for(automatic=isinstance(self.gain, str))
@@ -209,7 +212,7 @@ class HebbianPCA(
         """
         check_is_fitted(self, "components_")
         X = self._validated(X, reset=False)
-        return ((X - self.mean_) @ self.components_.T) * self._scale
+        return finite_projections(lambda: ((X - self.mean_) @ self.components_.T) * self._scale)
 
     def inverse_transform(self, X: Any) -> Floats:
         """Rows for projections: the mean plus a sum of components.

@@ -17,6 +17,7 @@ from ikpca.estimators.handing_over import (
     state_of_batch,
 )
 from ikpca.estimators.inverting import InverseMixin
+from ikpca.estimators.magnitudes import finite_projections
 from ikpca.estimators.saving import SaveMixin
 from ikpca.estimators.streaming import Stream, check_stream, first_batch_size, stream_attributes
 from ikpca.estimators.threads import limited_threads
@@ -247,7 +248,8 @@ class IncrementalKernelPCA(
         -------
         ndarray of shape (n_rows, n_components)
         """
-        return self._subspace.project(self._validated_rows(X)) * self._scale
+        X = self._validated_rows(X)
+        return finite_projections(lambda: self._subspace.project(X) * self._scale)
 
     def fit_transform(self, X: Any, y: Any = None) -> Floats:
         """Learn from all rows, then project them on the components.

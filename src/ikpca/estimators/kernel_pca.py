@@ -18,6 +18,7 @@ from ikpca.estimators.checkpoints import check_checkpoint
 from ikpca.estimators.expanding import expansion_of
 from ikpca.estimators.fitting import fit_components, fit_rows
 from ikpca.estimators.inverting import InverseMixin
+from ikpca.estimators.magnitudes import finite_projections
 from ikpca.estimators.parameters import check_kernel_pca
 from ikpca.estimators.saving import SaveMixin
 from ikpca.estimators.solving import Problem
@@ -294,7 +295,7 @@ class KernelPCA(
         ndarray of shape (n_rows, n_components)
         """
         X = self._validated_rows(X)
-        return self._projector.project(X) * self._scale
+        return finite_projections(lambda: self._projector.project(X) * self._scale)
 
     @with_callbacks
     def refine(self, X: Any = None) -> Self:

@@ -19,6 +19,7 @@ from ikpca.estimators.handing_over import (
     state_of_batch,
 )
 from ikpca.estimators.inverting import InverseMixin
+from ikpca.estimators.magnitudes import finite_projections
 from ikpca.estimators.online_hand_over import online_from_batch
 from ikpca.estimators.online_settings import check_online
 from ikpca.estimators.online_stream import OnlineStream, online_attributes
@@ -241,7 +242,8 @@ class OnlineKernelPCA(
         -------
         ndarray of shape (n_rows, n_components)
         """
-        return self._subspace.project(self._validated_rows(X)) * self._scale
+        X = self._validated_rows(X)
+        return finite_projections(lambda: self._subspace.project(X) * self._scale)
 
     def refine(self, X: Any) -> Self:
         """The exact components of a batch of rows, by block Krylov from the streamed ones.

@@ -2,7 +2,15 @@
 
 from ikpca.gram.budget import DEFAULT_SHARE, Budget, TilePlan, plan_tiles, read_budget
 from ikpca.gram.cached import CachedGram
-from ikpca.gram.centring import CentredGram, Centring, GramMeans, centre_columns, centred, counted
+from ikpca.gram.centring import (
+    NOT_FINITE,
+    CentredGram,
+    Centring,
+    GramMeans,
+    centre_columns,
+    centred,
+    counted,
+)
 from ikpca.gram.computed import ComputedGram, cross_gram
 from ikpca.gram.counting import CountingGram
 from ikpca.gram.files import LazyRows, open_rows
@@ -17,6 +25,7 @@ from ikpca.gram.workers import SERIAL, Workers
 
 __all__ = [
     "DEFAULT_SHARE",
+    "NOT_FINITE",
     "SERIAL",
     "TILE",
     "Budget",

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ikpca.errors import InvalidInput
 from ikpca.gram.cached import CachedGram
 from ikpca.gram.counting import CountingGram
 from ikpca.gram.products import multiply, multiply_and_square
@@ -19,10 +20,17 @@ from ikpca.gram.tiles import tile_pairs, tiles
 from ikpca.gram.workers import SERIAL, Workers
 from ikpca.kernels import Floats
 
+#: Rows are checked when they come in; what a kernel makes of them is known only now.
+NOT_FINITE = (
+    "the kernel matrix holds values that are not finite: a fraction as degree of a polynomial, or "
+    "a function of your own, may give none for some pairs of rows; choose another kernel."
+)
+
 #: Sources that know what was evaluated of them.
 Counted: TypeAlias = CountingGram | CachedGram | StoredGram
 
 __all__ = [
+    "NOT_FINITE",
     "CentredGram",
     "Centring",
     "Counted",
@@ -233,6 +241,8 @@ def centred(
     ones = np.ones((n_samples, 1), dtype=V.dtype)
     product, squared = multiply_and_square(known, np.hstack([V, ones]), workers)
     row_means = product[:, -1] / n_samples
+    if not np.isfinite(row_means).all():
+        raise InvalidInput(NOT_FINITE)
     column_means = row_means if source.symmetric else _column_means(known)
     centring = Centring(column_means, float(row_means.mean(dtype=np.float64)))
     gram = CentredGram(known, row_means, centring, workers)

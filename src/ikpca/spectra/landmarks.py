@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from ikpca.gram import SERIAL, GramSource, Indices, Workers, tiles
+from ikpca.errors import InvalidInput
+from ikpca.gram import NOT_FINITE, SERIAL, GramSource, Indices, Workers, tiles
 from ikpca.kernels import Floats
 from ikpca.spectra.rayleigh_ritz import rayleigh_ritz
 
@@ -82,7 +83,8 @@ def pivoted_landmarks(source: GramSource, number: int, seed: int) -> Indices:
     rng = np.random.default_rng([seed, 3])
     n_samples = source.n_samples
     factor = np.zeros((min(number, n_samples), n_samples), dtype=source.dtype)
-    left = source.diagonal().astype(np.float64)
+    # An indefinite kernel may have negative ones, which explain nothing.
+    left = np.clip(source.diagonal().astype(np.float64), 0, None)
     row = np.empty((1, n_samples), dtype=source.dtype)
     chosen: list[int] = []
     while len(chosen) < len(factor) and left.sum() > 0:
@@ -95,6 +97,8 @@ def pivoted_landmarks(source: GramSource, number: int, seed: int) -> Indices:
             left = np.clip(left - np.square(factor[len(chosen)]), 0, None)
             chosen.append(pivot)
         left[pivot] = 0
+    if not chosen:
+        return uniform_landmarks(n_samples, number, seed)
     return np.sort(np.array(chosen, dtype=np.intp))
 
 
@@ -108,6 +112,8 @@ def landmark_start(
         source.fill(indices, columns, rows[:, columns])
 
     workers.each(fill, tiles(source.n_samples, source.tile))
+    if not np.isfinite(rows).all():
+        raise InvalidInput(NOT_FINITE)
     basis = _leading_directions(rows[:, indices].astype(np.float64), _RESERVE * n_components)
     reduced = _reduce(basis.astype(rows.dtype), rows, workers)
     values, T = np.zeros(n_components), np.zeros((n_components, len(basis)))

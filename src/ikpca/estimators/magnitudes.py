@@ -1,0 +1,60 @@
+"""Numbers so large that their products are none: refused at the door, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ikpca.errors import InvalidInput
+from ikpca.gram import tiles
+from ikpca.kernels import Floats, Kernel
+
+__all__ = ["check_kernel_values", "check_rows", "finite_projections"]
+
+
+def check_rows(X: Any) -> None:
+    """Refuse rows of which the squares of inner products, summed over all rows, overflow."""
+    largest = max((_largest(X[strip]) for strip in tiles(X.shape[0])), default=0.0)
+    limit = float(np.sqrt(np.finfo(X.dtype).max))
+    # Compared by division, as the product itself may overflow.
+    if largest > 0 and largest > limit / (X.shape[0] * X.shape[1] * largest):
+        raise InvalidInput(
+            f"X holds numbers as large as {largest:.3g}: sums of their products overflow "
+            f"{X.dtype}; scale X, for example with sklearn.preprocessing.StandardScaler."
+        )
+
+
+def check_kernel_values(kernel: Kernel | None, X: Any) -> None:
+    """Refuse rows whose k(x, x) is not finite, or too large to be summed and squared."""
+    if kernel is None:
+        return
+    largest = 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        for strip in tiles(X.shape[0]):
+            largest = max(largest, float(np.abs(kernel.diagonal(X[strip])).max()))
+            if not largest <= float(np.sqrt(np.finfo(X.dtype).max)) / X.shape[0]:
+                raise InvalidInput(
+                    f"k(x, x) is as large as {largest:.3g} under {kernel!r}: sums of kernel values "
+                    f"overflow {X.dtype}; scale X, or choose a smaller gamma or degree."
+                )
+
+
+def finite_projections(project: Callable[[], Floats]) -> Floats:
+    """Projections, if all are numbers; rows may be sound and their kernel values not."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        projections = project()
+    if not np.isfinite(projections).all():
+        bad = np.flatnonzero(~np.isfinite(projections).all(axis=1))
+        raise InvalidInput(
+            f"X: kernel values of {len(bad)} rows, the first of them row {bad[0]}, are not finite; "
+            "scale X like the rows of the fit, or choose another kernel."
+        )
+    return projections
+
+
+def _largest(part: Any) -> float:
+    values = part.data if sparse.issparse(part) else part
+    return float(np.abs(values).max(initial=0.0))
