@@ -101,9 +101,13 @@ def test_kernel_values_that_overflow_are_refused(X):
     model = IncrementalKernelPCA(3).fit(X)
     before, large = bits(model), X[:9].copy()
     large[4] = 1e200
-    with pytest.raises(InvalidInput, match=r"rows 4 of the batch are not finite: .*scale the rows"):
+    with pytest.raises(InvalidInput, match=r"as large as 1e\+200, in row 4 .*scale X"):
         model.partial_fit(large)
     assert bits(model) == before
+    cubed = IncrementalKernelPCA(3, kernel="poly").fit(X)
+    large[4] = 1e60
+    with pytest.raises(InvalidInput, match=r"rows 4 of the batch are not finite: .*scale the rows"):
+        cubed.partial_fit(large)
 
 
 def test_rows_on_disk_are_looked_through_before_the_first_batch(X, tmp_path):

@@ -32,10 +32,10 @@ def batch_of_stream(model: Any, X: Any, *, first: bool, seen: int) -> Any:
     settings = {"dtype": list(_DTYPES), "ensure_all_finite": False}
     if first:
         # The model learns its width only from a batch that is good.
-        check_finite(check_array(X, input_name="X", **settings), seen)
+        _check(check_array(X, input_name="X", **settings), seen)
         return validate_data(model, X, reset=True, **settings)
     X = validate_data(model, X, reset=False, **settings)
-    check_finite(X, seen)
+    _check(X, seen)
     return X
 
 
@@ -43,7 +43,7 @@ def batches_of_data(model: Any, X: Any, batch_size: int) -> Iterator[Any]:
     """A data set in batches, all of it checked before the first of them is handed out."""
     if not reads_in_slices(X):
         X = validate_data(model, X, dtype=list(_DTYPES), ensure_all_finite=False)
-        check_finite(X, 0)
+        _check(X, 0)
         return (X[rows] for rows in tiles(X.shape[0], batch_size))
     if len(X.shape) != 2 or not all(X.shape):
         raise InvalidInput(
@@ -51,7 +51,7 @@ def batches_of_data(model: Any, X: Any, batch_size: int) -> Iterator[Any]:
             " pass a two-dimensional array."
         )
     for rows in tiles(X.shape[0]):
-        check_finite(_loaded(X[rows]), rows.start)
+        _check(_loaded(X[rows]), rows.start)
     validate_data(model, _loaded(X[:1]), dtype=list(_DTYPES))
     return (_loaded(X[rows]) for rows in tiles(X.shape[0], batch_size))
 
@@ -69,11 +69,9 @@ def check_finite(X: Any, seen: int) -> None:
     # A sum is finite where all of its terms are, unless it overflows: one cheap look first.
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(X.sum(dtype=np.float64)):
-            check_rows(X)
             return
     bad = np.flatnonzero(~np.isfinite(X).all(axis=1))
     if not len(bad):
-        check_rows(X)
         return
     more = f" and {len(bad) - _NAMED_ROWS} more" if len(bad) > _NAMED_ROWS else ""
     listed = ", ".join(map(str, bad[:_NAMED_ROWS]))
@@ -96,6 +94,11 @@ def check_images(kernel: Kernel, X: Any) -> None:
             "from 0): every kernel value must be a finite number; scale the rows. Nothing was "
             "learned from this X."
         )
+
+
+def _check(X: Any, seen: int) -> None:
+    check_finite(X, seen)
+    check_rows(X)
 
 
 def _loaded(rows: Any) -> Any:

@@ -16,7 +16,7 @@ from ikpca.estimators.checkpoints import Checkpoint, guarded, open_checkpoint
 from ikpca.estimators.components import Components
 from ikpca.estimators.gamma import resolve_gamma
 from ikpca.estimators.inverting import check_preimage
-from ikpca.estimators.magnitudes import check_kernel_values, check_rows
+from ikpca.estimators.magnitudes import check_rows
 from ikpca.estimators.observing import requested_observers
 from ikpca.estimators.solving import (
     Problem,
@@ -52,7 +52,6 @@ def fit_rows(model: Any, X: Any, start: Floats | None = None, view: View = as_it
     model.gamma_ = resolve_gamma(model.gamma, X, model.kernel, seed)
     kernel = chosen_kernel(model, X)
     check_preimage(model, kernel)
-    check_kernel_values(kernel, X)
     problem = Problem(kernel, X, seed, start, view)
     if checkpoint is not None:
         problem = replace(problem, keeper=checkpoint)

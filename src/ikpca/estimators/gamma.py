@@ -26,7 +26,8 @@ def resolve_gamma(gamma: Any, X: Any, kernel: Any, seed: int) -> float:
         return float(gamma)
     value = _scale(X) if gamma == "scale" else _median(X, kernel, seed)
     if not np.isfinite(value):
-        raise refuse("gamma", gamma, "all rows are equal, which leaves no scale", "pass a number")
+        raise refuse("gamma", gamma, "all rows are equal, which leaves no scale",
+                     "pass a number, or more rows")  # fmt: skip
     return value
 
 
@@ -51,6 +52,8 @@ def _moments(X: Any) -> tuple[float, float]:
 def _median(X: Any, kernel: Any, seed: int) -> float:
     """Gaussian with σ = median distance; for the Laplacian its scale is the median 1-norm."""
     n_samples = X.shape[0]
+    if n_samples < 2:
+        return np.inf
     chosen = np.arange(n_samples)
     if n_samples > _MEDIAN_ROWS:
         chosen = np.random.default_rng([seed, 2]).choice(n_samples, _MEDIAN_ROWS, replace=False)

@@ -17,14 +17,17 @@ __all__ = ["check_kernel_values", "check_rows", "finite_projections"]
 
 def check_rows(X: Any) -> None:
     """Refuse rows of which the squares of inner products, summed over all rows, overflow."""
-    largest = max((_largest(X[strip]) for strip in tiles(X.shape[0])), default=0.0)
     limit = float(np.sqrt(np.finfo(X.dtype).max))
-    # Compared by division, as the product itself may overflow.
-    if largest > 0 and largest > limit / (X.shape[0] * X.shape[1] * largest):
-        raise InvalidInput(
-            f"X holds numbers as large as {largest:.3g}: sums of their products overflow "
-            f"{X.dtype}; scale X, for example with sklearn.preprocessing.StandardScaler."
-        )
+    for strip in tiles(X.shape[0]):
+        largest = _largest(X[strip])
+        # Compared by division, as the product itself may overflow.
+        if largest > 0 and largest > limit / (X.shape[0] * X.shape[1] * largest):
+            row = strip.start + int(_largest_of_rows(X[strip]).argmax())
+            raise InvalidInput(
+                f"X holds numbers as large as {largest:.3g}, in row {row} (counted from 0): sums "
+                f"of their products overflow {X.dtype}; scale X, for example with "
+                "sklearn.preprocessing.StandardScaler."
+            )
 
 
 def check_kernel_values(kernel: Kernel | None, X: Any) -> None:
@@ -58,3 +61,8 @@ def finite_projections(project: Callable[[], Floats]) -> Floats:
 def _largest(part: Any) -> float:
     values = part.data if sparse.issparse(part) else part
     return float(np.abs(values).max(initial=0.0))
+
+
+def _largest_of_rows(part: Any) -> Floats:
+    largest = abs(part).max(axis=1)
+    return largest.toarray().ravel() if sparse.issparse(largest) else largest

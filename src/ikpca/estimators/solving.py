@@ -19,6 +19,7 @@ from ikpca.estimators.components import (
     dense_components,
     iterated_components,
 )
+from ikpca.estimators.magnitudes import check_kernel_values
 from ikpca.estimators.parameters import KRYLOV_NAMES, check_init, is_fraction
 from ikpca.estimators.precision import rounding_share, widened
 from ikpca.estimators.threads import n_threads
@@ -246,6 +247,7 @@ def _machinery(
     model: Any, problem: Problem, budget: Budget, fixed: int, keep: Any = None
 ) -> Iterator[tuple[GramSource, Workers]]:
     """The source of K and the threads for it, within the budget; ``keep`` as in PlannedSource."""
+    check_kernel_values(problem.kernel, problem.X)
     threads = n_threads(model.n_jobs)
     if problem.kernel is None:
         with Workers(threads) as workers:
