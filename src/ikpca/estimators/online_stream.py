@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ikpca.errors import refuse
+from ikpca.errors import InvalidInput, refuse
 from ikpca.estimators.batches import check_images
 from ikpca.estimators.drift import DriftSignal
 from ikpca.estimators.gamma import resolve_gamma
 from ikpca.estimators.inverting import check_preimage
 from ikpca.estimators.online_settings import memory_of, online_settings, online_start
 from ikpca.estimators.training import kernel_of
+from ikpca.gram import NOT_FINITE
 from ikpca.hebbian import OnlineState, Start, learn_rows, learn_stream
 from ikpca.kernels import Floats, Kernel
 
@@ -84,6 +85,8 @@ class OnlineStream:
         for _ in range(passes - 1):
             state, _, more = learn_rows(state, rows, settings)
             halvings += more
+        if not np.isfinite(state.lengths).all():
+            raise InvalidInput(NOT_FINITE)
         signal, drift = self.signal.after(novelty)
         return replace(
             self,

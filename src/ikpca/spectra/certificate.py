@@ -107,6 +107,8 @@ def _excess(
     # Rounding may leave less of ‖K'‖² than the components hold of it.
     squared_norm = max(squared_norm, float(np.sum(values * values)))
     left = squared_norm - float(np.sum(values * values))
+    if squared_norm == 0:
+        return 0.0
     if left <= 1e-20 * squared_norm:
         return float(np.sqrt(more / squared_norm))
     return float(np.sqrt(1 + more / left) - 1)
