@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ikpca.estimators import IncrementalKernelPCA, KernelPCA
-from ikpca.experiments.agreement import aligned, correlations, overlaps, separated, subspace_angles
+from ikpca.experiments.agreement import aligned, captured_variance, correlations, overlaps, separated, subspace_angles
 from ikpca.experiments.claims import Claim
 from ikpca.experiments.manifold_rows import frey_faces, swiss_roll, teapot
 from ikpca.kernels import Floats
@@ -64,12 +64,15 @@ class Manifold:
         return subspace_angles(self.inner[:leading, :leading])
 
     def row(self, leading: Sequence[int]) -> dict[str, Any]:
-        """For tables: the largest angle for each number of leading components."""
+        """For tables: the largest angle for each number of leading components, and of all."""
         return {
             "data": self.name,
             "rows": len(self.place),
             "library": self.library_rows,
+            "components": self.inner.shape[1],
             **{f"angle_{number}": float(self.angles(number)[0]) for number in leading},
+            "angle_all": float(self.angles(self.inner.shape[1])[0]),
+            "captured": captured_variance(self.streamed) / captured_variance(self.batch),
         }
 
 

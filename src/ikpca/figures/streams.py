@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ikpca.experiments.durations import PAPER_ROWS, PAPER_SECONDS, Duration
+from ikpca.experiments.durations import PAPER_ROWS, Duration
 from ikpca.experiments.growth import exponent
 from ikpca.experiments.stream_growth import BATCH, StreamCost, in_pieces
 from ikpca.figures.styles import INK, LINES, MUTED, dress
@@ -60,10 +60,10 @@ def _course(axes: Axes, values: np.ndarray, unit: str, label: str) -> None:
 
 def durations_plot(found: Sequence[Duration], subtitle: str) -> Figure:
     """Table 1 as growth: each method over its own first entry, here and in the paper."""
-    figure = Figure(figsize=(10.0, 3.9), layout="constrained")
+    figure = Figure(figsize=(12.0, 3.7), layout="constrained")
     panels = figure.subplots(1, len(found), sharey=True)
     for axes, row in zip(panels, found, strict=True):
-        paper = np.array(PAPER_SECONDS[row.method])
+        paper = np.array(row.paper_seconds)
         ours = np.array(row.seconds)
         axes.plot(
             PAPER_ROWS, paper / paper[0], color=LINES[3][0], marker="s", linestyle="dashed",
