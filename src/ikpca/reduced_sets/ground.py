@@ -1,0 +1,85 @@
+"""What a reduction starts from: the vectors, the rows to choose from, and their kernel values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ikpca.gram import cross_gram
+from ikpca.kernels import Floats, Rows
+from ikpca.preimages import Expansion
+from ikpca.reduced_sets.merging import in_double, merged
+from ikpca.reduced_sets.reduction import ReducedSet, nearest_on, with_errors
+from ikpca.spectra import uniform_landmarks
+
+__all__ = ["Ground"]
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """Vectors, and candidates among their rows.
+
+    Parameters
+    ----------
+    expansion : Expansion
+        The vectors on all of their rows, each row once, in double precision.
+    candidates : Expansion
+        The same vectors, as near as they come, on the rows to choose from.
+    values : ndarray of shape (c, c)
+        Kernel values of the candidates.
+    across : ndarray of shape (q, c)
+        Inner products of the vectors with the candidates' images.
+    dtype : dtype
+        Of the rows that are wanted.
+    """
+
+    expansion: Expansion
+    candidates: Expansion
+    values: Floats
+    across: Floats
+    dtype: np.dtype[Any]
+
+    @classmethod
+    def of(
+        cls, expansion: Expansion, values: Floats | None, limit: int, seed: int = 0
+    ) -> Ground:
+        """Take all rows as candidates, or ``limit`` of them where there are more."""
+        many = expansion.basis.shape[0] > limit
+        apart, values = merged(in_double(expansion, trusting=many), values)
+        if apart.basis.shape[0] > limit:
+            return cls._thinned(apart, values, limit, seed, expansion.basis.dtype)
+        if values is None:
+            values = cross_gram(apart.kernel, apart.basis, apart.basis)
+        products = apart.coefficients @ values
+        whole = Expansion(
+            apart.kernel, apart.basis, apart.coefficients, products, products @ apart.coefficients.T
+        )
+        return cls(whole, whole, values, products, expansion.basis.dtype)
+
+    @classmethod
+    def _thinned(
+        cls, apart: Expansion, values: Floats | None, limit: int, seed: int, dtype: np.dtype[Any]
+    ) -> Ground:
+        chosen = uniform_landmarks(apart.basis.shape[0], limit, seed)
+        rows = apart.basis[chosen]
+        if values is None:
+            values = cross_gram(apart.kernel, rows, rows)
+        else:
+            values = values[np.ix_(chosen, chosen)]
+        across = apart.products[:, chosen]
+        near = nearest_on(apart, rows, values, across)
+        return cls(apart, near.expansion, values, across, dtype)
+
+    def as_it_is(self) -> ReducedSet:
+        """The vectors on the rows they have: no error."""
+        rows = self.in_type(self.expansion.basis)
+        none = np.zeros(len(self.expansion.coefficients))
+        return with_errors(
+            self.expansion, rows, self.values, self.across, self.expansion.coefficients, none
+        )
+
+    def in_type(self, rows: Rows) -> Rows:
+        """Rows as they are to be returned; those of the basis come back as they were."""
+        return rows.astype(self.dtype, copy=False)

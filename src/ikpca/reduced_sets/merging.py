@@ -1,0 +1,97 @@
+"""An expansion made ready: double precision, equal rows merged, arguments checked."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ikpca.errors import refuse
+from ikpca.kernels import Floats, Rows
+from ikpca.preimages import Expansion
+
+__all__ = ["check_size", "check_weights", "in_double", "merged"]
+
+
+def check_size(expansion: Expansion, size: Any) -> int:
+    """Refuse a size that independent vectors have no room on."""
+    number = len(expansion.coefficients)
+    whole = isinstance(size, Integral) and not isinstance(size, bool | np.bool_)
+    if not whole or size < number:
+        raise refuse("size", size, f"{number} vectors need at least as many rows",
+                     f"pass an integer of {number} or more")  # fmt: skip
+    return int(size)
+
+
+def check_weights(expansion: Expansion, weights: Floats | None) -> Floats:
+    """One weight per vector, none of them negative; alike where nothing is said."""
+    number = len(expansion.coefficients)
+    if weights is None:
+        return np.ones(number)
+    found = np.asarray(weights, dtype=np.float64)
+    if found.shape != (number,) or not (np.isfinite(found).all() and (found >= 0).all()):
+        raise refuse("weights", weights, f"must be {number} numbers that are not negative",
+                     "pass one for every vector")  # fmt: skip
+    return found
+
+
+def in_double(expansion: Expansion, *, trusting: bool = False) -> Expansion:
+    """The same vectors; what is known of them in single precision is kept only if trusted."""
+    if expansion.basis.dtype == expansion.coefficients.dtype == np.float64:
+        return expansion
+    return Expansion(
+        expansion.kernel,
+        expansion.basis.astype(np.float64),
+        expansion.coefficients.astype(np.float64),
+        _known(expansion.known_products, trusting),
+        _known(expansion.known_gram, trusting),
+    )
+
+
+def merged(expansion: Expansion, values: Floats | None) -> tuple[Expansion, Floats | None]:
+    """Every row once, with the coefficients of its copies added; known kernel values likewise."""
+    first, groups = _copies(expansion.basis)
+    if len(first) == expansion.basis.shape[0]:
+        return expansion, values
+    sums = np.zeros((len(expansion.coefficients), len(first)))
+    np.add.at(sums.T, groups, expansion.coefficients.T)
+    products = expansion.known_products
+    apart = Expansion(
+        expansion.kernel,
+        expansion.basis[first],
+        sums,
+        None if products is None else products[:, first],
+        expansion.known_gram,
+    )
+    return apart, None if values is None else values[np.ix_(first, first)]
+
+
+def _copies(rows: Rows) -> tuple[Any, Any]:
+    """Index of the first of each kind of rows, and for every row which kind it is."""
+    seen: dict[bytes, int] = {}
+    first: list[int] = []
+    groups = np.empty(rows.shape[0], dtype=np.intp)
+    for j, key in enumerate(_keys(rows)):
+        group = seen.setdefault(key, len(seen))
+        if group == len(first):
+            first.append(j)
+        groups[j] = group
+    return np.array(first, dtype=np.intp), groups
+
+
+def _keys(rows: Rows) -> list[bytes]:
+    if sparse.issparse(rows):
+        tidy = sparse.csr_array(rows, copy=True)
+        tidy.sum_duplicates()
+        tidy.eliminate_zeros()
+        ends = zip(tidy.indptr[:-1], tidy.indptr[1:], strict=True)
+        return [tidy.indices[i:j].tobytes() + tidy.data[i:j].tobytes() for i, j in ends]
+    # Adding zero makes zeros of both signs alike.
+    return [row.tobytes() for row in np.ascontiguousarray(rows) + 0.0]
+
+
+def _known(found: Floats | None, trusting: bool) -> Floats | None:
+    usable = found is not None and (trusting or found.dtype == np.float64)
+    return np.asarray(found, dtype=np.float64) if usable else None
