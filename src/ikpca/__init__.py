@@ -6,6 +6,13 @@ from ikpca.estimators import HebbianPCA, IncrementalKernelPCA, KernelPCA
 from ikpca.gram import open_rows
 from ikpca.kernels import vectorised
 
-__all__ = ["HebbianPCA", "IncrementalKernelPCA", "KernelPCA", "__version__", "open_rows", "vectorised"]
+__all__ = [
+    "HebbianPCA",
+    "IncrementalKernelPCA",
+    "KernelPCA",
+    "__version__",
+    "open_rows",
+    "vectorised",
+]
 
 __version__ = version("ikpca")

@@ -8,7 +8,7 @@ from ikpca.errors import refuse
 from ikpca.estimators.parameters import is_auto
 from ikpca.incremental import Compression, Settings
 from ikpca.kernels import Kernel
-from ikpca.reduced_sets import choose_reduction
+from ikpca.reduced_sets import ChosenSamples, IteratedPreimages
 
 __all__ = ["chosen_settings"]
 
@@ -62,5 +62,7 @@ def _compression(model: Any, kernel: Kernel, n_vectors: int, seed: int) -> Compr
     if not is_auto(model.preimages_per_component):
         size = min(int(model.preimages_per_component) * n_vectors, limit)
     options = {"tol": float(model.compression_tol)} if _name(model) == "preimages" else {}
-    reduction = choose_reduction(_name(model), kernel, seed=seed, **options)
+    reduction = (ChosenSamples if _name(model) == "samples" else IteratedPreimages)(
+        seed=seed, **options
+    )
     return Compression(reduction, limit, size)

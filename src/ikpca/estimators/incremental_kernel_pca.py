@@ -186,10 +186,11 @@ class IncrementalKernelPCA(
         """
         check_stream(self)
         batches = batches_of_data(self, X, first_batch_size(self))
-        stream: Stream | None = None
         with limited_threads(self.n_jobs):
+            first = next(batches)
+            stream = Stream.begun(self, first).after(first, self.verbose)
             for batch in batches:
-                stream = (stream or Stream.begun(self, batch)).after(batch, self.verbose)
+                stream = stream.after(batch, self.verbose)
         self._take(stream)
         rank = int(np.count_nonzero(self.eigenvalues_))
         warn_of_rank(self.n_components, len(self.eigenvalues_), rank, "ask for fewer")

@@ -21,7 +21,7 @@ from ikpca.estimators.parameters import (
     check_running,
     is_auto,
 )
-from ikpca.estimators.training import chosen_kernel, is_precomputed
+from ikpca.estimators.training import is_precomputed, kernel_of
 from ikpca.gram import tiles
 from ikpca.incremental import Report, Settings, State, joined, step
 from ikpca.kernels import Floats, Rows
@@ -69,13 +69,13 @@ class Stream:
     def begun(cls, model: Any, rows: Rows) -> Stream:
         """Before the first batch, with all that depends on it settled."""
         seed = int(check_random_state(model.random_state).randint(np.iinfo(np.int32).max))
-        model.gamma_ = resolve_gamma(model.gamma, rows, model.kernel, seed)
-        kernel = chosen_kernel(model, rows)
+        gamma = resolve_gamma(model.gamma, rows, model.kernel, seed)
+        kernel = kernel_of(model, gamma)
         check_preimage(model, kernel)
         settings = chosen_settings(model, kernel, seed)
         state = State.empty(kernel, rows, keep_values=settings.compression is not None)
         mean_row = np.zeros(rows.shape[1])
-        return cls(state, settings, model.gamma_, seed, _largest_batch(model), 0, 0, mean_row)
+        return cls(state, settings, gamma, seed, _largest_batch(model), 0, 0, mean_row)
 
     def told(self, model: Any) -> Stream:
         """With the parameters of the moment: all but the kernel may change on the way."""

@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ikpca.gram import cross_gram
 from ikpca.incremental.state import State
 from ikpca.incremental.values import LibraryValues
 from ikpca.kernels import Floats
-from ikpca.reduced_sets import Reduction, reorthonormalise
+from ikpca.preimages import Expansion
+from ikpca.reduced_sets import Reduction, Subspace
 
 __all__ = ["Compression"]
 
@@ -54,3 +56,25 @@ class Compression:
             values=LibraryValues((reduced.values,)),
         )
         return compressed, reduced.relative_errors
+
+
+def reorthonormalise(
+    original: Subspace, reduced: Expansion, singular_values: Floats
+) -> tuple[Expansion, Floats]:
+    K = reduced.gram[:-1, :-1]
+    lam, V = np.linalg.eigh(K)
+    keep = lam > 1e-12 * lam[-1]
+    pi = (V[:, keep] / np.sqrt(lam[keep])).T @ reduced.coefficients[:-1]
+    across = (
+        pi
+        @ cross_gram(reduced.kernel, reduced.basis.astype(float), original.library.astype(float))
+        @ original.components.T
+    )
+    S = across * singular_values
+    U, s, _ = np.linalg.svd(S, full_matrices=False)
+    sg = np.sign(np.sum(U.T * (across.T[: U.shape[1]]), axis=1))
+    sg[sg == 0] = 1
+    pi = (U * sg).T @ pi
+    co = np.vstack([pi, reduced.coefficients[-1:]])
+    K = cross_gram(reduced.kernel, reduced.basis.astype(float), reduced.basis.astype(float))
+    return Expansion(reduced.kernel, reduced.basis, co, co @ K, None), s
