@@ -55,6 +55,7 @@ class Desk:
         (self.out / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
 
     def draw(self, name: str, figure: Any) -> None:
+        """Keep a picture."""
         (self.out / f"{name}.png").write_bytes(png(figure, 160))
 
 

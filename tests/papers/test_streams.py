@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from ikpca import IncrementalKernelPCA
-from ikpca.experiments import ablation, durations, face_streams, large_stream, manifolds
+from ikpca.experiments import face_streams, large_stream, manifolds
 from ikpca.experiments.large_rows import large_rows
 from ikpca.experiments.manifold_rows import PARABOLA_GAMMA, parabola, swiss_roll
 from ikpca.experiments.stream_growth import WARM_UP, claims, stream_costs
@@ -59,9 +58,7 @@ def test_the_roll_streams_to_the_components_that_batch_separates():
 def test_more_digits_make_fewer_errors():
     pixels, y = load_digits(return_X_y=True)
     kernels = {"poly": {"kernel": "poly", "degree": 2}}
-    (found,) = face_streams.recognise_streams(
-        pixels / 16, y, subset=400, splits=4, kernels=kernels
-    )
+    (found,) = face_streams.recognise_streams(pixels / 16, y, subset=400, splits=4, kernels=kernels)
     assert [claim.holds for claim in face_streams.claims(found)] == [True, True]
 
 

@@ -31,7 +31,9 @@ VARIANTS: dict[str, Settings] = {
     "mean not updated": replace(_WHOLE, move_mean=False),
     "not re-orthogonalised": replace(_WHOLE, compression=replace(_REDUCTION, orthonormal=False)),
 }
-SETTING = f"parabola, Gaussian σ = 1; {LEADING} components, batches of {_BATCH}, library of 14 to 50"
+SETTING = (
+    f"parabola, Gaussian σ = 1; {LEADING} components, batches of {_BATCH}, library of 14 to 50"
+)
 
 
 @dataclass(frozen=True)

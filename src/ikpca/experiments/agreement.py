@@ -8,7 +8,14 @@ from numpy.typing import NDArray
 from ikpca.estimators import KernelPCA
 from ikpca.kernels import Floats
 
-__all__ = ["aligned", "captured_variance", "correlations", "overlaps", "separated", "subspace_angles"]
+__all__ = [
+    "aligned",
+    "captured_variance",
+    "correlations",
+    "overlaps",
+    "separated",
+    "subspace_angles",
+]
 
 
 def correlations(first: Floats, second: Floats) -> Floats:

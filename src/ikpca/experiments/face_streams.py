@@ -88,9 +88,7 @@ def recognise_streams(
                 X, y, test_size=TEST_SHARE, random_state=seed
             )
             batch = KernelPCA(n_components, eigen_solver="dense", n_jobs=1, **kernel)
-            stream = IncrementalKernelPCA(
-                n_components, batch_size=batch_size, **kernel, **settings
-            )
+            stream = IncrementalKernelPCA(n_components, batch_size=batch_size, **kernel, **settings)
             few = X_train[:subset], y_train[:subset], X_test, y_test
             rates["batch"].append(error_rate(batch, *few))
             rates["streamed"].append(error_rate(stream, *few))

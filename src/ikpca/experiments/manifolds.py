@@ -11,7 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ikpca.estimators import IncrementalKernelPCA, KernelPCA
-from ikpca.experiments.agreement import aligned, captured_variance, correlations, overlaps, separated, subspace_angles
+from ikpca.experiments.agreement import (
+    aligned,
+    captured_variance,
+    correlations,
+    overlaps,
+    separated,
+    subspace_angles,
+)
 from ikpca.experiments.claims import Claim
 from ikpca.experiments.manifold_rows import frey_faces, swiss_roll, teapot
 from ikpca.kernels import Floats

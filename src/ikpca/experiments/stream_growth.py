@@ -106,9 +106,7 @@ def _judge(run: _Run, truth: Floats) -> StreamCost:
     )
 
 
-def _updates(
-    model: IncrementalKernelPCA, X: Floats
-) -> tuple[tuple[float, ...], tuple[int, ...]]:
+def _updates(model: IncrementalKernelPCA, X: Floats) -> tuple[tuple[float, ...], tuple[int, ...]]:
     seconds, held = [], []
     for rows in tiles(len(X), BATCH):
         # Of the processor: a machine that does something else must not show as growth.
