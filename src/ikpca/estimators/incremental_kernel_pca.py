@@ -62,7 +62,7 @@ class IncrementalKernelPCA(
     n_oversamples : int or "auto", default="auto"
         Components that are kept beyond those asked for, as what one batch truncates cannot come
         back with the next. 0 truncates as the paper and scikit-learn's IncrementalPCA do; "auto"
-        is as many as ``n_components``, and 10 at least.
+        is half of ``n_components``, and 8 at least, unless the library is too small for them.
     batch_size : int or None, default=None
         Rows per update, in ``fit`` and where ``partial_fit`` gets more of them. None: 200, or two
         per component where that is more, in ``fit``; and what is passed, up to 1,000, in

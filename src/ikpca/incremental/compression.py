@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ikpca.gram import cross_gram
 from ikpca.incremental.state import State
 from ikpca.incremental.values import LibraryValues
 from ikpca.kernels import Floats
-from ikpca.preimages import Expansion
-from ikpca.reduced_sets import Reduction, Subspace
+from ikpca.reduced_sets import Reduction, reorthonormalise
+from ikpca.spectra import deterministic_signs
 
 __all__ = ["Compression"]
 
@@ -25,8 +24,9 @@ class Compression:
     reduction : Reduction
     limit : int
         Rows of the library that are not to be exceeded after a step.
-    size : int
-        Rows after a reduction: room for batches until the next one.
+    room : int
+        Rows that come between two reductions, at least. Batches of fewer rows leave the library
+        smaller by as much, or each of them would cost a reduction.
     orthonormal : bool
         False leaves components as the reduced set has them and Σ as it was (an ablation: without
         section 5.3 errors add up).
@@ -34,47 +34,38 @@ class Compression:
 
     reduction: Reduction
     limit: int
-    size: int
+    room: int = 1
     orthonormal: bool = True
 
-    def apply(self, state: State) -> tuple[State, Floats]:
+    def after_batch(self, state: State, count: int) -> tuple[State, Floats | None]:
+        """The state within the limit after a batch of ``count`` rows, and errors if it was not."""
+        if state.library.shape[0] <= self.limit:
+            return state, None
+        least = state.n_components + 1
+        return self.reduced(state, max(self.limit - max(0, self.room - count), least))
+
+    def reduced(self, state: State, size: int) -> tuple[State, Floats]:
         """The state on fewer rows, and the relative error of each component and of the mean."""
         original = state.subspace()
         # ‖δu_i‖ moves Σ² σ_i² ‖δu_i‖², ‖δµ‖ moves n ‖δµ‖²: what errors weigh in the scatter.
         weights = np.append(state.singular_values, np.sqrt(state.n_samples))
         values = None if state.values is None else state.values.matrix()
-        reduced = self.reduction.reduce(original.expansion, self.size, weights, values=values)
+        reduced = self.reduction.reduce(original.expansion, size, weights, values=values)
         expansion, singular_values = reduced.expansion, state.singular_values
+        signs = np.ones(len(expansion.coefficients))
         if self.orthonormal:
-            expansion, singular_values = reorthonormalise(original, expansion, singular_values)
+            expansion, singular_values = reorthonormalise(
+                original, expansion, singular_values, across=reduced.across
+            )
+            # A component keeps the sign of the one that it goes on from.
+            overlaps = expansion.coefficients[:-1] @ reduced.across[:-1].T
+            signs = np.append(deterministic_signs(overlaps), 1)
         compressed = replace(
             state,
             library=expansion.basis,
-            vectors=expansion.coefficients,
-            products=expansion.products,
+            vectors=expansion.coefficients * signs[:, None],
+            products=expansion.products * signs[:, None],
             singular_values=singular_values,
             values=LibraryValues((reduced.values,)),
         )
         return compressed, reduced.relative_errors
-
-
-def reorthonormalise(
-    original: Subspace, reduced: Expansion, singular_values: Floats
-) -> tuple[Expansion, Floats]:
-    K = reduced.gram[:-1, :-1]
-    lam, V = np.linalg.eigh(K)
-    keep = lam > 1e-12 * lam[-1]
-    pi = (V[:, keep] / np.sqrt(lam[keep])).T @ reduced.coefficients[:-1]
-    across = (
-        pi
-        @ cross_gram(reduced.kernel, reduced.basis.astype(float), original.library.astype(float))
-        @ original.components.T
-    )
-    S = across * singular_values
-    U, s, _ = np.linalg.svd(S, full_matrices=False)
-    sg = np.sign(np.sum(U.T * (across.T[: U.shape[1]]), axis=1))
-    sg[sg == 0] = 1
-    pi = (U * sg).T @ pi
-    co = np.vstack([pi, reduced.coefficients[-1:]])
-    K = cross_gram(reduced.kernel, reduced.basis.astype(float), reduced.basis.astype(float))
-    return Expansion(reduced.kernel, reduced.basis, co, co @ K, None), s

@@ -64,10 +64,9 @@ def step(state: State, rows: Rows, settings: Settings) -> tuple[State, Report]:
     state = absorb(meeting, move_mean=settings.move_mean)
     if visible is not None:
         state = state.truncate(visible + settings.n_oversamples)
-    compression = settings.compression
-    if compression is None or state.library.shape[0] <= compression.limit:
+    if settings.compression is None:
         return state, Report(novelty)
-    state, errors = compression.apply(state)
+    state, errors = settings.compression.after_batch(state, rows.shape[0])
     return state, Report(novelty, errors)
 
 

@@ -1,8 +1,21 @@
 """Feature-space expansions on fewer rows."""
 
+from ikpca.reduced_sets.choice import REDUCTION_NAMES, choose_reduction
 from ikpca.reduced_sets.iterated import IteratedPreimages
+from ikpca.reduced_sets.joint import JointPreimages
+from ikpca.reduced_sets.orthonormal import reorthonormalise
 from ikpca.reduced_sets.reduction import ReducedSet, Reduction
 from ikpca.reduced_sets.samples import ChosenSamples
 from ikpca.reduced_sets.subspace import Subspace
 
-__all__ = ["ChosenSamples", "IteratedPreimages", "ReducedSet", "Reduction", "Subspace"]
+__all__ = [
+    "REDUCTION_NAMES",
+    "ChosenSamples",
+    "IteratedPreimages",
+    "JointPreimages",
+    "ReducedSet",
+    "Reduction",
+    "Subspace",
+    "choose_reduction",
+    "reorthonormalise",
+]

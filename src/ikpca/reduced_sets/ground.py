@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ikpca.gram import cross_gram
+from ikpca.gram import cross_gram, tiles
 from ikpca.kernels import Floats, Rows
 from ikpca.preimages import Expansion
 from ikpca.reduced_sets.merging import in_double, merged
-from ikpca.reduced_sets.reduction import ReducedSet, nearest_on, with_errors
+from ikpca.reduced_sets.reduction import ReducedSet, nearest_on, with_coefficients
 from ikpca.spectra import uniform_landmarks
 
 __all__ = ["Ground"]
@@ -42,9 +42,7 @@ class Ground:
     dtype: np.dtype[Any]
 
     @classmethod
-    def of(
-        cls, expansion: Expansion, values: Floats | None, limit: int, seed: int = 0
-    ) -> Ground:
+    def of(cls, expansion: Expansion, values: Floats | None, limit: int, seed: int = 0) -> Ground:
         """Take all rows as candidates, or ``limit`` of them where there are more."""
         many = expansion.basis.shape[0] > limit
         apart, values = merged(in_double(expansion, trusting=many), values)
@@ -74,11 +72,20 @@ class Ground:
 
     def as_it_is(self) -> ReducedSet:
         """The vectors on the rows they have: no error."""
-        rows = self.in_type(self.expansion.basis)
-        none = np.zeros(len(self.expansion.coefficients))
-        return with_errors(
-            self.expansion, rows, self.values, self.across, self.expansion.coefficients, none
+        vectors = self.expansion
+        exact = with_coefficients(
+            vectors, self.in_type(vectors.basis), self.values, self.across, vectors.coefficients
         )
+        return replace(exact, squared_errors=np.zeros_like(exact.squared_errors))
+
+    def across_to(self, rows: Floats) -> Floats:
+        """⟨u_i, Φ(z_k)⟩ for any rows, with the vectors as they were given."""
+        vectors = self.expansion
+        parts = [
+            vectors.coefficients @ cross_gram(vectors.kernel, vectors.basis, rows[strip])
+            for strip in tiles(len(rows))
+        ]
+        return np.hstack(parts)
 
     def in_type(self, rows: Rows) -> Rows:
         """Rows as they are to be returned; those of the basis come back as they were."""

@@ -7,7 +7,7 @@ from scipy import linalg
 
 from ikpca.kernels import Floats
 
-__all__ = ["least_squares", "squared_errors", "unit_diagonal"]
+__all__ = ["least_squares", "unit_diagonal"]
 
 #: Ridge on a gram of unit diagonal, so that coefficients stay small enough to compute with, and
 #: the steps that then take out most of what the ridge costs.
@@ -38,13 +38,6 @@ def least_squares(gram: Floats, across: Floats) -> Floats:
         rest = targets - found @ scaled
         found = found + linalg.cho_solve(factor, rest.T, check_finite=False).T
     return found * scales
-
-
-def squared_errors(lengths: Floats, coefficients: Floats, across: Floats, gram: Floats) -> Floats:
-    """‖u_i − Σ_k C_ik Φ(z_k)‖² in full; rounding may not make it negative."""
-    mixed = np.einsum("ik,ik->i", coefficients, across)
-    own = np.einsum("ik,ik->i", coefficients @ gram, coefficients)
-    return np.maximum(lengths - 2 * mixed + own, 0)
 
 
 def unit_diagonal(gram: Floats) -> Floats:

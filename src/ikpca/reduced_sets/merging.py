@@ -1,40 +1,16 @@
-"""An expansion made ready: double precision, equal rows merged, arguments checked."""
+"""An expansion made ready: in double precision, and equal rows merged."""
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from ikpca.errors import refuse
 from ikpca.kernels import Floats, Rows
 from ikpca.preimages import Expansion
 
-__all__ = ["check_size", "check_weights", "in_double", "merged"]
-
-
-def check_size(expansion: Expansion, size: Any) -> int:
-    """Refuse a size that independent vectors have no room on."""
-    number = len(expansion.coefficients)
-    whole = isinstance(size, Integral) and not isinstance(size, bool | np.bool_)
-    if not whole or size < number:
-        raise refuse("size", size, f"{number} vectors need at least as many rows",
-                     f"pass an integer of {number} or more")  # fmt: skip
-    return int(size)
-
-
-def check_weights(expansion: Expansion, weights: Floats | None) -> Floats:
-    """One weight per vector, none of them negative; alike where nothing is said."""
-    number = len(expansion.coefficients)
-    if weights is None:
-        return np.ones(number)
-    found = np.asarray(weights, dtype=np.float64)
-    if found.shape != (number,) or not (np.isfinite(found).all() and (found >= 0).all()):
-        raise refuse("weights", weights, f"must be {number} numbers that are not negative",
-                     "pass one for every vector")  # fmt: skip
-    return found
+__all__ = ["in_double", "merged"]
 
 
 def in_double(expansion: Expansion, *, trusting: bool = False) -> Expansion:

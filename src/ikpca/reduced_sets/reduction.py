@@ -9,9 +9,9 @@ import numpy as np
 
 from ikpca.kernels import Floats, Kernel
 from ikpca.preimages import Expansion
-from ikpca.reduced_sets.least_squares import least_squares, squared_errors
+from ikpca.reduced_sets.least_squares import least_squares
 
-__all__ = ["ReducedSet", "Reduction", "nearest_on"]
+__all__ = ["ReducedSet", "Reduction", "nearest_on", "with_coefficients"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ class Reduction(Protocol):
 
 
 def nearest_on(
-    expansion: Expansion,
+    vectors: Expansion,
     rows: Floats,
     values: Floats,
     across: Floats,
@@ -90,27 +90,26 @@ def nearest_on(
     ``earlier`` coefficients are kept for the vectors that they are nearer to: rounding in a gram
     that is nearly singular may not turn a second pass into a loss.
     """
-    lengths = np.maximum(np.diagonal(expansion.gram).astype(np.float64), 0)
-    found = least_squares(values, across)
-    errors = squared_errors(lengths, found, across, values)
-    if earlier is not None:
-        known = squared_errors(lengths, earlier, across, values)
-        found[known < errors] = earlier[known < errors]
-        errors = np.minimum(known, errors)
-    return with_errors(expansion, rows, values, across, found, errors)
+    found = with_coefficients(vectors, rows, values, across, least_squares(values, across))
+    if earlier is None:
+        return found
+    first = with_coefficients(vectors, rows, values, across, earlier)
+    nearer = first.squared_errors < found.squared_errors
+    if not nearer.any():
+        return found
+    mixed = np.where(nearer[:, None], earlier, found.expansion.coefficients)
+    return with_coefficients(vectors, rows, values, across, mixed)
 
 
-def with_errors(
-    expansion: Expansion,
-    rows: Floats,
-    values: Floats,
-    across: Floats,
-    coefficients: Floats,
-    errors: Floats,
+def with_coefficients(
+    vectors: Expansion, rows: Floats, values: Floats, across: Floats, coefficients: Floats
 ) -> ReducedSet:
-    """A reduced set with all that is known about it."""
+    """Vectors with given coefficients on given rows, and all that is known about them."""
+    lengths = np.maximum(np.diagonal(vectors.gram).astype(np.float64), 0)
     products = coefficients @ values
     gram = products @ coefficients.T
-    reduced = Expansion(expansion.kernel, rows, coefficients, products, (gram + gram.T) / 2)
-    lengths = np.maximum(np.diagonal(expansion.gram).astype(np.float64), 0)
+    reduced = Expansion(vectors.kernel, rows, coefficients, products, (gram + gram.T) / 2)
+    # Rounding may not make an error negative, nor may a kernel that is no inner product.
+    mixed = np.einsum("ik,ik->i", coefficients, across)
+    errors = np.maximum(lengths - 2 * mixed + np.diagonal(gram), 0)
     return ReducedSet(reduced, errors, lengths, across, values)

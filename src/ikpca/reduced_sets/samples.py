@@ -8,12 +8,12 @@ import numpy as np
 
 from ikpca.kernels import Floats, Kernel
 from ikpca.preimages import Expansion
+from ikpca.reduced_sets.checking import check_count, check_size, check_weights
 from ikpca.reduced_sets.elimination import eliminate
 from ikpca.reduced_sets.ground import Ground
-from ikpca.reduced_sets.merging import check_size, check_weights
 from ikpca.reduced_sets.reduction import ReducedSet, nearest_on
 
-__all__ = ["ChosenSamples"]
+__all__ = ["ChosenSamples", "chosen"]
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,9 @@ class ChosenSamples:
     most: int = 4000
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        check_count("most", self.most, 1)
+
     def serves(self, kernel: Kernel) -> bool:
         """Every kernel."""
         return True
@@ -64,10 +67,15 @@ class ChosenSamples:
         ground = Ground.of(expansion, values, max(self.most, 2 * size), self.seed)
         if ground.expansion.basis.shape[0] <= size:
             return ground.as_it_is()
-        chosen = eliminate(ground.values, ground.candidates.coefficients, weights, size)
-        return nearest_on(
-            ground.expansion,
-            ground.in_type(ground.candidates.basis[chosen]),
-            ground.values[np.ix_(chosen, chosen)],
-            ground.across[:, chosen],
-        )
+        return chosen(ground, size, weights)
+
+
+def chosen(ground: Ground, size: int, weights: Floats) -> ReducedSet:
+    """The vectors on so many of the candidates."""
+    which = eliminate(ground.values, ground.candidates.coefficients, weights, size)
+    return nearest_on(
+        ground.expansion,
+        ground.in_type(ground.candidates.basis[which]),
+        ground.values[np.ix_(which, which)],
+        ground.across[:, which],
+    )
