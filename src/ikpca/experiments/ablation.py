@@ -16,7 +16,7 @@ from ikpca.experiments.manifold_rows import PARABOLA_GAMMA, parabola
 from ikpca.gram import tiles
 from ikpca.incremental import Compression, Settings, State, step
 from ikpca.kernels import Floats, Gaussian
-from ikpca.reduced_sets import ChosenSamples
+from ikpca.reduced_sets import IteratedPreimages
 
 __all__ = ["SETTING", "VARIANTS", "Course", "claims", "courses"]
 
@@ -24,16 +24,14 @@ __all__ = ["SETTING", "VARIANTS", "Course", "claims", "courses"]
 LEADING = 3
 _BATCH = 30
 #: A library so small that every reduction costs something.
-_REDUCTION = Compression(ChosenSamples(), limit=50, size=14)
+_REDUCTION = Compression(IteratedPreimages(), limit=18)
 _WHOLE = Settings(LEADING, n_oversamples=5, compression=_REDUCTION)
 VARIANTS: dict[str, Settings] = {
     "all steps": _WHOLE,
     "mean not updated": replace(_WHOLE, move_mean=False),
     "not re-orthogonalised": replace(_WHOLE, compression=replace(_REDUCTION, orthonormal=False)),
 }
-SETTING = (
-    f"parabola, Gaussian σ = 1; {LEADING} components, batches of {_BATCH}, library of 14 to 50"
-)
+SETTING = f"parabola, Gaussian σ = 1; batches of {_BATCH}, a library of {_REDUCTION.limit}"
 
 
 @dataclass(frozen=True)

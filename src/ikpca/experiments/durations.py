@@ -73,7 +73,9 @@ def durations(
     with threadpool_limits(1):
         for name, train in ways.items():
             train(parabola(200), n_components)
-            seconds = [_best(partial(train, parabola(l), n_components), repeats) for l in rows]
+            seconds = [
+                _best(partial(train, parabola(n_rows), n_components), repeats) for n_rows in rows
+            ]
             found.append(Duration(name, tuple(rows), tuple(seconds)))
     return found
 
@@ -99,7 +101,7 @@ def _kha_by_pattern(X: Floats, n_components: int) -> None:
     """The rule as the paper ran it; with a polynomial, since its code for KHA had no Gaussian."""
     rng = np.random.default_rng(0)
     gram, _ = centred(ComputedGram(Polynomial(2, 1.0, 1.0), X))
-    A = rng.normal(size=(n_components, len(X)))
+    A: Floats = rng.normal(size=(n_components, len(X)))
     A /= np.sqrt(n_components * len(X) * gram.mean_diagonal)
     gain = np.full(n_components, _STEP / gram.mean_diagonal)
     for _ in range(_PASSES):

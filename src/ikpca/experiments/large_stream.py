@@ -95,7 +95,7 @@ def claims(found: LargeStream, exact: Floats, library: int, megabytes: float) ->
         Claim("vectors in the library", found.library_rows, library),
         Claim("peak above the data in MB", peak, megabytes),
         Claim(
-            f"variance of {found.rows:,} rows along the {len(exact)} components, share of the exact",
+            f"variance of {found.rows:,} rows along {len(exact)} components, share of the exact",
             found.captured / float(exact.sum()), 0.95, "at least",
         ),
     ]  # fmt: skip
