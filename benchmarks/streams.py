@@ -100,14 +100,18 @@ def run_contours(desk: Desk) -> None:
 
 
 def run_ablation(desk: Desk) -> None:
-    courses = ablation.courses()
-    print("| variant | " + " | ".join(f"{rows:,}" for rows in courses[0].rows) + " |")
-    print("| --- |" + " ---: |" * len(courses[0].rows))
+    variants = [*ablation.JOINT, *ablation.PAPER] if desk.full else ablation.JOINT
+    courses = ablation.courses(variants)
+    print("at the end of 3,000 rows, in batches of 30:")
+    print("| library | left out | angle to batch | error | orthonormality defect |")
+    print("| --- | --- | ---: | ---: | ---: |")
     for course in courses:
-        cells = " | ".join(f"{angle:.3g}" for angle in course.angles)
-        print(f"| {course.variant} | {cells} |")
-    desk.tell("ablation", [asdict(course) for course in courses], ablation.claims(courses))
-    desk.draw("ablation", drift_plot(courses, ablation.SETTING))
+        cells = f"{course.angles[-1]:.3f}° | {course.errors[-1]:.2e} | {course.defects[-1]:.1e}"
+        print(f"| {course.library} | {course.left_out} | {cells} |")
+    threes = [courses[first : first + 3] for first in range(0, len(courses), 3)]
+    claims = [claim for three in threes for claim in ablation.claims(three)]
+    desk.tell("ablation", [asdict(course) for course in courses], claims)
+    desk.draw("ablation", drift_plot(courses, "parabola, Gaussian σ = 1, batches of 30"))
 
 
 def run_manifolds(desk: Desk) -> None:

@@ -94,7 +94,11 @@ def _batch(X: Floats, n_components: int) -> None:
 
 
 def _incremental(X: Floats, n_components: int) -> None:
-    IncrementalKernelPCA(n_components, **_GAUSSIAN).fit(X)
+    """Batches of 30 rows, ten rows of the library per vector, as in the paper's section 6."""
+    model = IncrementalKernelPCA(
+        n_components, preimages_per_component=10, batch_size=30, **_GAUSSIAN
+    )
+    model.fit(X)
 
 
 def _kha_by_pattern(X: Floats, n_components: int) -> None:

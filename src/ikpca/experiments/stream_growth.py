@@ -60,7 +60,7 @@ class StreamCost:
 
 
 def stream_costs(
-    load: Callable[[int], Floats], sizes: Sequence[int], settings: dict[str, Any], repeats: int = 2
+    load: Callable[[int], Floats], sizes: Sequence[int], settings: dict[str, Any], repeats: int = 1
 ) -> list[StreamCost]:
     """A stream of every length, each in a process of its own, the faster of its repeats."""
     found = []
