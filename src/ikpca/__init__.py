@@ -2,7 +2,7 @@
 
 from importlib.metadata import version
 
-from ikpca.estimators import HebbianPCA, IncrementalKernelPCA, KernelPCA
+from ikpca.estimators import HebbianPCA, IncrementalKernelPCA, KernelPCA, compress
 from ikpca.gram import open_rows
 from ikpca.kernels import vectorised
 
@@ -11,6 +11,7 @@ __all__ = [
     "IncrementalKernelPCA",
     "KernelPCA",
     "__version__",
+    "compress",
     "open_rows",
     "vectorised",
 ]

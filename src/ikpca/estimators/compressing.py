@@ -13,7 +13,7 @@ from ikpca.reduced_sets import choose_reduction
 __all__ = ["chosen_settings"]
 
 #: Rows of a library: per vector that it carries, and at least.
-_ROWS_PER_VECTOR, _LEAST_ROWS = 40, 400
+_ROWS_PER_VECTOR, _LEAST_ROWS = 20, 200
 #: Share of the library that comes between two reductions, at least.
 _ROOM = 1 / 8
 #: Components beyond those asked for, at least; with fewer, truncation costs over 0.1 % of variance.

@@ -10,6 +10,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ikpca.estimators.advice import warn_of_rank
 from ikpca.estimators.batches import batch_of_stream, batches_of_data
+from ikpca.estimators.handing_over import (
+    check_batch_model,
+    refined_state,
+    shared_parameters,
+    state_of_batch,
+)
 from ikpca.estimators.inverting import InverseMixin
 from ikpca.estimators.streaming import Stream, check_stream, first_batch_size, stream_attributes
 from ikpca.estimators.threads import limited_threads
@@ -52,11 +58,12 @@ class IncrementalKernelPCA(
         gradient; "samples" are rows that were seen, for any kernel; None keeps all rows: exact.
         "auto" is None without ``n_components``, and "samples" with it.
     library_size : int or "auto", default="auto"
-        Rows that the library has at most after a batch. "auto": 40 per vector that it carries, and
-        400 at least.
+        Rows that the library has at most after a batch. "auto": 20 for
+        every component (those beyond ``n_components`` too) and the mean, and 200 at least.
     preimages_per_component : int or "auto", default="auto"
-        Rows that a reduction leaves, for every component and the mean (the paper's n'); "auto"
-        is three quarters of the library.
+        The paper's n': "preimages" are then found one after the other, so many for each component
+        and the mean, and ``library_size="auto"`` has room for them. "auto" moves all of them
+        together, which is more accurate.
     compression_tol : float, default=1e-4
         Relative error of a component at which "preimages" stop before the library is full.
     n_oversamples : int or "auto", default="auto"
@@ -100,6 +107,8 @@ class IncrementalKernelPCA(
     compression_error_ : ndarray of shape (n_components,) or None
         Relative error, in feature space, of each component in the last reduction of the library;
         None before the first.
+    mean_compression_error_ : float or None
+        That of the mean.
     memory_usage_ : int
         Bytes of the model.
     gamma_ : float
@@ -246,6 +255,56 @@ class IncrementalKernelPCA(
         ndarray of shape (n_samples, n_components)
         """
         return self.fit(X).transform(X)
+
+    def refine(self, X: Any) -> Self:
+        """The exact components of a batch of rows, by block Krylov from the streamed ones.
+
+        The stream then goes on from this batch: what was seen before counts no more.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        self
+        """
+        check_stream(self)
+        X = self._validated_rows(X).copy()
+        stream = self._stream.told(self)
+        start = stream.state.subspace().project(X)
+        number = stream.settings.n_kept
+        state = refined_state(stream.state.kernel, X, number, start, self)
+        self._take(stream.from_state(state))
+        return self
+
+    @classmethod
+    def from_batch(cls, model: Any, **parameters: Any) -> Self:
+        """Take over a fitted :class:`KernelPCA`, so that it can go on with ``partial_fit``.
+
+        What the batch left out, the stream does not have: with components for all of its variance
+        the two together are exact.
+
+        Parameters
+        ----------
+        model : KernelPCA
+            A model of scikit-learn's through :meth:`KernelPCA.from_sklearn`.
+        **parameters
+            Of the new model, beside those that both have.
+
+        Returns
+        -------
+        IncrementalKernelPCA
+        """
+        check_batch_model(model)
+        streaming = cls(**shared_parameters(model) | parameters)
+        check_stream(streaming)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(model, name):
+                setattr(streaming, name, getattr(model, name))
+        begun = Stream.begun(streaming, model.X_fit_)
+        streaming._take(begun.from_state(state_of_batch(model)))
+        return streaming
 
     def _take(self, stream: Stream) -> None:
         self._stream = stream

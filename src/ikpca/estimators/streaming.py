@@ -79,8 +79,10 @@ class Stream:
 
     def told(self, model: Any) -> Stream:
         """With the parameters of the moment: all but the kernel may change on the way."""
-        settings = chosen_settings(model, self.state.kernel, self.seed)
-        return replace(self, settings=settings, batch_size=_largest_batch(model))
+        settings, state = chosen_settings(model, self.state.kernel, self.seed), self.state
+        if settings.compression is None:
+            state = replace(state, values=None)
+        return replace(self, state=state, settings=settings, batch_size=_largest_batch(model))
 
     def after(self, rows: Rows, verbose: int = 0) -> Stream:
         """Having learned from a batch."""
@@ -101,6 +103,18 @@ class Stream:
         if verbose:
             sys.stderr.write(grown.line() + "\n")
         return grown
+
+    def from_state(self, state: State) -> Stream:
+        """Going on from a batch of which the library has all rows; compressed if it is too large.
+
+        Nothing is novel about it, and nothing is left of what was before.
+        """
+        rows, errors = state.library, None
+        mean_row = rows.mean(axis=0, dtype=np.float64)
+        if self.settings.compression is not None:
+            state, errors = self.settings.compression.after_batch(state, rows.shape[0])
+        seen, report = rows.shape[0], Report(np.zeros(0), errors)
+        return replace(self, state=state, seen=seen, n_batches=1, mean_row=mean_row, report=report)
 
     def line(self) -> str:
         """A batch for readers."""
@@ -147,6 +161,7 @@ def stream_attributes(model: Any, stream: Stream) -> dict[str, Any]:
         "mean_": stream.mean_row.astype(view.library.dtype),
         "novelty_": np.zeros(0) if report is None else report.novelty,
         "compression_error_": None if errors is None else _padded(errors[:-1], number),
+        "mean_compression_error_": None if errors is None else float(errors[-1]),
         "memory_usage_": state.n_bytes,
         "gamma_": stream.gamma,
         "_view": view,

@@ -53,7 +53,7 @@ class Compression:
         reduced = self.reduction.reduce(original.expansion, size, weights, values=values)
         expansion, singular_values = reduced.expansion, state.singular_values
         signs = np.ones(len(expansion.coefficients))
-        if self.orthonormal:
+        if self.orthonormal and state.n_components:
             expansion, singular_values = reorthonormalise(
                 original, expansion, singular_values, across=reduced.across
             )

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ikpca.errors import InvalidInput
 from ikpca.gram import cross_gram
 from ikpca.incremental.state import State
 from ikpca.kernels import Floats, Rows
@@ -61,4 +62,16 @@ def meet(state: State, rows: Rows) -> Meeting:
     if library.shape[0]:
         across = cross_gram(state.kernel, library, batch)
     own = cross_gram(state.kernel, batch, batch)
+    _check_finite(np.diagonal(own), across)
     return Meeting(state, rows, across, (own + own.T) / 2)
+
+
+def _check_finite(lengths: Floats, across: Floats) -> None:
+    """Refuse rows so large that their images have no length: one of them would spoil the state."""
+    bad = ~(np.isfinite(lengths) & np.isfinite(across).all(axis=0))
+    if bad.any():
+        listed = ", ".join(map(str, np.flatnonzero(bad)[:5]))
+        raise InvalidInput(
+            f"The kernel values of rows {listed} of the batch are not finite: the update needs "
+            "them; scale the rows, or leave these out."
+        )

@@ -39,6 +39,11 @@ class Settings:
     compression: Compression | None = None
     move_mean: bool = True
 
+    @property
+    def n_kept(self) -> int | None:
+        """Components that go on from batch to batch."""
+        return None if self.n_components is None else self.n_components + self.n_oversamples
+
 
 @dataclass(frozen=True, eq=False)
 class Report:
@@ -62,8 +67,8 @@ def step(state: State, rows: Rows, settings: Settings) -> tuple[State, Report]:
     meeting = meet(state.forget(settings.forgetting), rows)
     novelty = meeting.novelty(state.n_components if visible is None else visible)
     state = absorb(meeting, move_mean=settings.move_mean)
-    if visible is not None:
-        state = state.truncate(visible + settings.n_oversamples)
+    if settings.n_kept is not None:
+        state = state.truncate(settings.n_kept)
     if settings.compression is None:
         return state, Report(novelty)
     state, errors = settings.compression.after_batch(state, rows.shape[0])

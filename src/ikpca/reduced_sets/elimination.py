@@ -14,8 +14,9 @@ __all__ = ["eliminate"]
 
 #: Ridge on the gram of unit diagonal: rows that differ by less count as copies.
 _RIDGE = 1e-10
-#: Rows that go before all costs are worked out again, and how many times as many are looked at.
-_BLOCK, _CHOICE = 100, 3
+#: Share of the rows (but so many at least and at most) that go before all costs are worked out
+#: again, and how many times as many are looked at.
+_SHARE, _LEAST, _MOST, _CHOICE = 16, 16, 128, 3
 
 
 def eliminate(values: Floats, coefficients: Floats, weights: Floats, size: int) -> Indices:
@@ -37,8 +38,12 @@ def eliminate(values: Floats, coefficients: Floats, weights: Floats, size: int) 
     scales = unit_diagonal(values)
     inverse = _inverse(values, scales)
     weighted = (coefficients / scales) * weights[:, None]
-    left = np.ones(len(values), dtype=bool)
-    for block in tiles(len(values) - size, _BLOCK):
+    rows, left = np.arange(len(values)), np.ones(len(values), dtype=bool)
+    for block in tiles(len(values) - size, _block(len(values))):
+        if 2 * left.sum() < len(left):
+            inverse = np.asfortranarray(inverse[np.ix_(left, left)])
+            weighted, rows = weighted[:, left], rows[left]
+            left = left[left]
         gone = _cheapest(inverse, weighted, left, block.stop - block.start)
         left[gone] = False
         across = inverse[gone]
@@ -46,7 +51,11 @@ def eliminate(values: Floats, coefficients: Floats, weights: Floats, size: int) 
         weighted = weighted - weighted[:, gone] @ moved
         # In place: for a large library the inverse is the largest thing there is.
         inverse = linalg.blas.dgemm(-1, across, moved, 1, inverse, trans_a=True, overwrite_c=True)
-    return np.flatnonzero(left)
+    return rows[left]
+
+
+def _block(n_rows: int) -> int:
+    return min(max(_LEAST, n_rows // _SHARE), _MOST)
 
 
 def _cheapest(inverse: Floats, weighted: Floats, left: NDArray[np.bool_], number: int) -> Indices:

@@ -10,7 +10,7 @@ import numpy as np
 from ikpca.gram import cross_gram, tiles
 from ikpca.kernels import Floats, Rows
 from ikpca.preimages import Expansion
-from ikpca.reduced_sets.merging import in_double, merged
+from ikpca.reduced_sets.merging import first_copies, in_double, merged
 from ikpca.reduced_sets.reduction import ReducedSet, nearest_on, with_coefficients
 from ikpca.spectra import uniform_landmarks
 
@@ -24,7 +24,8 @@ class Ground:
     Parameters
     ----------
     expansion : Expansion
-        The vectors on all of their rows, each row once, in double precision.
+        The vectors on all of their rows; each row once and in double precision, where they all are
+        candidates.
     candidates : Expansion
         The same vectors, as near as they come, on the rows to choose from.
     values : ndarray of shape (c, c)
@@ -44,10 +45,9 @@ class Ground:
     @classmethod
     def of(cls, expansion: Expansion, values: Floats | None, limit: int, seed: int = 0) -> Ground:
         """Take all rows as candidates, or ``limit`` of them where there are more."""
-        many = expansion.basis.shape[0] > limit
-        apart, values = merged(in_double(expansion, trusting=many), values)
-        if apart.basis.shape[0] > limit:
-            return cls._thinned(apart, values, limit, seed, expansion.basis.dtype)
+        if expansion.basis.shape[0] > limit:
+            return cls._drawn(expansion, values, limit, seed)
+        apart, values = merged(in_double(expansion), values)
         if values is None:
             values = cross_gram(apart.kernel, apart.basis, apart.basis)
         products = apart.coefficients @ values
@@ -57,18 +57,18 @@ class Ground:
         return cls(whole, whole, values, products, expansion.basis.dtype)
 
     @classmethod
-    def _thinned(
-        cls, apart: Expansion, values: Floats | None, limit: int, seed: int, dtype: np.dtype[Any]
-    ) -> Ground:
-        chosen = uniform_landmarks(apart.basis.shape[0], limit, seed)
-        rows = apart.basis[chosen]
+    def _drawn(cls, expansion: Expansion, values: Floats | None, limit: int, seed: int) -> Ground:
+        """Rows are many: no copies are made of them, and what is known of the vectors is taken."""
+        chosen = uniform_landmarks(expansion.basis.shape[0], limit, seed)
+        chosen = chosen[first_copies(expansion.basis[chosen])]
+        rows = expansion.basis[chosen].astype(np.float64)
         if values is None:
-            values = cross_gram(apart.kernel, rows, rows)
+            values = cross_gram(expansion.kernel, rows, rows)
         else:
             values = values[np.ix_(chosen, chosen)]
-        across = apart.products[:, chosen]
-        near = nearest_on(apart, rows, values, across)
-        return cls(apart, near.expansion, values, across, dtype)
+        across = expansion.products[:, chosen].astype(np.float64)
+        near = nearest_on(expansion, rows, values, across)
+        return cls(expansion, near.expansion, values, across, expansion.basis.dtype)
 
     def as_it_is(self) -> ReducedSet:
         """The vectors on the rows they have: no error."""
@@ -82,10 +82,10 @@ class Ground:
         """⟨u_i, Φ(z_k)⟩ for any rows, with the vectors as they were given."""
         vectors = self.expansion
         parts = [
-            vectors.coefficients @ cross_gram(vectors.kernel, vectors.basis, rows[strip])
-            for strip in tiles(len(rows))
+            vectors.coefficients[:, strip] @ cross_gram(vectors.kernel, vectors.basis[strip], rows)
+            for strip in tiles(vectors.basis.shape[0])
         ]
-        return np.hstack(parts)
+        return np.sum(parts, axis=0)
 
     def in_type(self, rows: Rows) -> Rows:
         """Rows as they are to be returned; those of the basis come back as they were."""

@@ -19,9 +19,9 @@ from ikpca.reduced_sets.samples import chosen
 
 __all__ = ["JointPreimages"]
 
-#: Multiplications that a reduction may spend on moving rows, and the moves beyond which little
-#: is won.
-_WORK, _MOST_MOVES = 1e9, 20
+#: Multiplications that may be spent on moving rows in any case, and the moves below which it is
+#: not worth beginning and beyond which little is won.
+_WORK, _LEAST_MOVES, _MOST_MOVES = 1e9, 5, 20
 #: Ridge on a gram of unit mean diagonal while rows move.
 _RIDGE = 1e-11
 
@@ -38,8 +38,8 @@ class JointPreimages:
     Parameters
     ----------
     moves : int or "auto"
-        Steps that rows move; "auto" is 20, fewer where they take long, and none where there are so
-        many rows that choosing must do.
+        Steps that rows move; "auto" is 20, fewer where that would take much longer than choosing
+        the rows, and none where it would be fewer than 5.
     tol : float
         Rows stay where no vector of any weight has a larger relative error than this.
     most : int
@@ -56,7 +56,7 @@ class JointPreimages:
     >>> X = np.random.default_rng(0).normal(size=(50, 2))
     >>> mean = Expansion(Gaussian(0.1), X, np.full((1, 50), 0.02))
     >>> reduced = JointPreimages().reduce(mean, 3)
-    >>> reduced.expansion.basis.shape, bool(reduced.relative_errors[0] < 0.01)
+    >>> reduced.expansion.basis.shape, bool(reduced.relative_errors[0] < 0.05)
     ((3, 2), True)
     """
 
@@ -103,7 +103,9 @@ class JointPreimages:
             return self.moves
         n_rows, n_features = ground.candidates.basis.shape
         work = size * (n_rows + size) * n_features + size**3
-        return int(min(_WORK // work, _MOST_MOVES))
+        # Choosing has cost the cube of the rows: moving may cost as much again.
+        number = int(max(_WORK, float(n_rows) ** 3) // work)
+        return min(number, _MOST_MOVES) if number >= _LEAST_MOVES else 0
 
 
 def _better(start: ReducedSet, moved: ReducedSet, weights: Floats) -> ReducedSet:

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy import sparse
 
+from ikpca.gram import Indices
 from ikpca.kernels import Floats, Rows
 from ikpca.preimages import Expansion
 
-__all__ = ["in_double", "merged"]
+__all__ = ["first_copies", "in_double", "merged"]
 
 
-def in_double(expansion: Expansion, *, trusting: bool = False) -> Expansion:
-    """The same vectors; what is known of them in single precision is kept only if trusted."""
+def in_double(expansion: Expansion) -> Expansion:
+    """The same vectors; what is known of them in single precision is not."""
     if expansion.basis.dtype == expansion.coefficients.dtype == np.float64:
         return expansion
     return Expansion(
         expansion.kernel,
         expansion.basis.astype(np.float64),
         expansion.coefficients.astype(np.float64),
-        _known(expansion.known_products, trusting),
-        _known(expansion.known_gram, trusting),
     )
+
+
+def first_copies(rows: Rows) -> Indices:
+    """Indices of rows that are not there before."""
+    return _copies(rows)[0]
 
 
 def merged(expansion: Expansion, values: Floats | None) -> tuple[Expansion, Floats | None]:
@@ -44,7 +46,7 @@ def merged(expansion: Expansion, values: Floats | None) -> tuple[Expansion, Floa
     return apart, None if values is None else values[np.ix_(first, first)]
 
 
-def _copies(rows: Rows) -> tuple[Any, Any]:
+def _copies(rows: Rows) -> tuple[Indices, Indices]:
     """Index of the first of each kind of rows, and for every row which kind it is."""
     seen: dict[bytes, int] = {}
     first: list[int] = []
@@ -66,8 +68,3 @@ def _keys(rows: Rows) -> list[bytes]:
         return [tidy.indices[i:j].tobytes() + tidy.data[i:j].tobytes() for i, j in ends]
     # Adding zero makes zeros of both signs alike.
     return [row.tobytes() for row in np.ascontiguousarray(rows) + 0.0]
-
-
-def _known(found: Floats | None, trusting: bool) -> Floats | None:
-    usable = found is not None and (trusting or found.dtype == np.float64)
-    return np.asarray(found, dtype=np.float64) if usable else None

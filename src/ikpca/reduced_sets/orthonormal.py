@@ -29,7 +29,7 @@ def reorthonormalise(
     With M_o the gram of the reduced components α', π = α' M_o^{-1/2} are the orthonormal ones
     nearest to them; eqs. 23 and 24 as printed lead back to α' instead. S = πᵀA'ᵀAαΣ (eq. 25) is
     what the original covariance looks like from there, and its singular vectors turn π into the
-    components: all of it is used, not only the diagonal.
+    components: all of it is used, not only the diagonal. Signs stay those of the original ones.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def reorthonormalise(
     S = (turned @ across[:-1].T) * singular_values
     if rotate:
         U, values, _ = linalg.svd(S, full_matrices=False)
-        T = U.T @ T
+        T = (U * np.where(np.einsum("ki,ki->i", U, S[:, : len(S)]) < 0, -1, 1)).T @ T
     else:
         values = np.abs(np.einsum("ii->i", S[:, : len(S)]))
     return _transformed(reduced, T), values

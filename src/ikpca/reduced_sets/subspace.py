@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ikpca.gram import cross_gram
 from ikpca.kernels import Floats, Rows
@@ -54,6 +55,21 @@ class Subspace:
     def offsets(self) -> Floats:
         """⟨u_i, µ⟩."""
         return self.expansion.gram[-1, :-1]
+
+    def part(self, which: NDArray[np.intp]) -> Subspace:
+        """Some of the components, and the mean."""
+        whole = self.expansion
+        kept = np.append(which, len(self.components))
+        products, gram = whole.known_products, whole.known_gram
+        return Subspace(
+            Expansion(
+                whole.kernel,
+                whole.basis,
+                whole.coefficients[kept],
+                None if products is None else products[kept],
+                None if gram is None else gram[np.ix_(kept, kept)],
+            )
+        )
 
     def project(self, X: Rows) -> Floats:
         """⟨u_i, Φ(x) − µ⟩ (eq. 5), a strip of rows at a time."""
