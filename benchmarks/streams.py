@@ -108,9 +108,7 @@ def run_ablation(desk: Desk) -> None:
     for course in courses:
         cells = f"{course.angles[-1]:.3f}° | {course.errors[-1]:.2e} | {course.defects[-1]:.1e}"
         print(f"| {course.library} | {course.left_out} | {cells} |")
-    threes = [courses[first : first + 3] for first in range(0, len(courses), 3)]
-    claims = [claim for three in threes for claim in ablation.claims(three)]
-    desk.tell("ablation", [asdict(course) for course in courses], claims)
+    desk.tell("ablation", [asdict(course) for course in courses], ablation.claims(courses))
     desk.draw("ablation", drift_plot(courses, "parabola, Gaussian σ = 1, batches of 30"))
 
 

@@ -49,7 +49,7 @@ JOINT = _variants("12 joint pre-images", JointPreimages(), 12)
 #: The paper's figure 1: (c), which it proposes, and (a), which it improves on.
 PAPER = [
     *_variants("36 pre-images, scheme (c)", IteratedPreimages(), 36),
-    *_variants("36, scheme (a)", IteratedPreimages(reuse=False, second_pass=False), 36),
+    *_variants("36 pre-images, scheme (a)", IteratedPreimages(reuse=False, second_pass=False), 36),
 ]
 
 
@@ -133,12 +133,21 @@ def _scatter_error(exact: Floats, sigma: Floats, inner: Floats, gram: Floats) ->
 
 
 def claims(found: Sequence[Course]) -> list[Claim]:
-    """Of one library: what is left out is missed at the end of the stream."""
-    whole, still, skewed = found
-    return [
-        Claim(f"{whole.library}: angle of the whole update over that without mean update",
-              whole.angles[-1] / still.angles[-1], 0.5),
-        Claim(f"{whole.library}: error of the whole update over that without re-orthogonalisation",
-              whole.errors[-1] / skewed.errors[-1], 0.5),
-        Claim(f"{whole.library}: largest orthonormality defect", max(whole.defects), 1e-8),
+    """What is left out is missed where the library is the paper's (a), or good enough to see it.
+
+    With joint pre-images re-orthogonalisation keeps what its name says, and changes no span; with
+    the paper's own libraries the error of the library hides that of the mean.
+    """
+    course = {(each.library, each.left_out): each for each in found}
+    whole = [each for each in found if each.left_out == "nothing"]
+    joint, last = JOINT[0].library, whole[-1].library
+    told = [
+        Claim(f"{joint}: angle of the whole update over that without mean update",
+              course[joint, "nothing"].angles[-1] / course[joint, "mean update"].angles[-1], 0.5),
+        Claim("largest orthonormality defect", max(max(each.defects) for each in whole), 1e-8),
     ]  # fmt: skip
+    if last != joint:
+        skewed = course[last, "re-orthogonalisation"].errors[-1]
+        what = f"{last}: error of the whole update over that without re-orthogonalisation"
+        told.append(Claim(what, whole[-1].errors[-1] / skewed, 0.5))
+    return told

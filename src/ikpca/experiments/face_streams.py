@@ -21,12 +21,12 @@ __all__ = ["KERNELS", "TEST_SHARE", "Splits", "claims", "mean_interval", "recogn
 
 #: 760 of the paper's 5,760 images.
 TEST_SHARE = 760 / 5760
-#: The paper's two, and a width taken from the faces: at σ = 1 every face of 400 pixels is nearly
-#: orthogonal to every other.
+#: The paper's two, and a width near the median distance of the faces: at σ = 1 every face is nearly
+#: orthogonal to most others, and 36 components hold 12 % of the variance.
 KERNELS: dict[str, dict[str, Any]] = {
     "polynomial, degree 2": {"kernel": "poly", "degree": 2},
     "Gaussian, σ = 1": {"kernel": "rbf", "gamma": 0.5},
-    "Gaussian, median σ": {"kernel": "rbf", "gamma": "median"},
+    "Gaussian, σ = 6": {"kernel": "rbf", "gamma": 1 / 72},
 }
 
 
@@ -77,23 +77,37 @@ def mean_interval(differences: Floats, confidence: float = 0.95) -> tuple[float,
 
 
 def recognise_streams(
-    X: Floats, y: NDArray[Any], subset: int = 1000, splits: int = 10, n_components: int = 36,
-    batch_size: int = 30, kernels: dict[str, dict[str, Any]] | None = None, **settings: Any,
-) -> Iterator[Splits]:  # fmt: skip
-    """Every kernel on the same splits; streams come in batches of 30, as in the paper."""
+    X: Floats,
+    y: NDArray[Any],
+    subset: int = 1000,
+    splits: int = 10,
+    n_components: int = 36,
+    kernels: dict[str, dict[str, Any]] | None = None,
+    **settings: Any,
+) -> Iterator[Splits]:
+    """Every kernel on the same splits.
+
+    Streams come in batches of 30, as in the paper, on a library of half of the subset, unless
+    ``settings`` say otherwise.
+    """
+    streaming = {"batch_size": 30, "library_size": subset // 2, **settings}
     for name, kernel in (kernels or KERNELS).items():
-        rates: dict[str, list[float]] = {"batch": [], "streamed": [], "streamed_all": []}
-        for seed in range(splits):
-            X_train, X_test, y_train, y_test = train_test_split(
-                X, y, test_size=TEST_SHARE, random_state=seed
-            )
-            batch = KernelPCA(n_components, eigen_solver="dense", n_jobs=1, **kernel)
-            stream = IncrementalKernelPCA(n_components, batch_size=batch_size, **kernel, **settings)
-            few = X_train[:subset], y_train[:subset], X_test, y_test
-            rates["batch"].append(error_rate(batch, *few))
-            rates["streamed"].append(error_rate(stream, *few))
-            rates["streamed_all"].append(error_rate(stream, X_train, y_train, X_test, y_test))
-        yield Splits(name, subset, len(X_train), **{k: tuple(v) for k, v in rates.items()})
+        batch = KernelPCA(n_components, eigen_solver="dense", n_jobs=1, **kernel)
+        stream = IncrementalKernelPCA(n_components, **streaming, **kernel)
+        rows = [_one_split(X, y, subset, seed, batch, stream) for seed in range(splits)]
+        rates = zip(*(row[1:] for row in rows), strict=True)
+        yield Splits(name, subset, rows[0][0], *(tuple(rate) for rate in rates))
+
+
+def _one_split(
+    X: Floats, y: NDArray[Any], subset: int, seed: int, batch: KernelPCA,
+    stream: IncrementalKernelPCA,
+) -> tuple[int, float, float, float]:  # fmt: skip
+    """How many images train, and the error rates: batch, stream, stream of all."""
+    X, X_test, y, y_test = train_test_split(X, y, test_size=TEST_SHARE, random_state=seed)
+    few = X[:subset], y[:subset], X_test, y_test
+    every = X, y, X_test, y_test
+    return len(X), error_rate(batch, *few), error_rate(stream, *few), error_rate(stream, *every)
 
 
 def error_rate(
