@@ -54,9 +54,10 @@ class IncrementalKernelPCA(
     preimage : str or method object, default="auto"
         How ``inverse_transform`` goes back, as for :class:`KernelPCA`, without "ridge".
     compression : {"auto", "preimages", "samples", None}, default="auto"
-        What the library is reduced to: "preimages" are rows made for it, for kernels with a
-        gradient; "samples" are rows that were seen, for any kernel; None keeps all rows: exact.
-        "auto" is None without ``n_components``, and "samples" with it.
+        What the library is reduced to: "samples" are rows that were seen, for any kernel;
+        "preimages" are rows made for it, for kernels with a gradient, which lose less on as many
+        rows and take several times as long; None keeps all rows: exact. "auto" is "samples", and
+        None without ``n_components``.
     library_size : int or "auto", default="auto"
         Rows that the library has at most after a batch. "auto": 20 for
         every component (those beyond ``n_components`` too) and the mean, and 200 at least.
@@ -71,9 +72,9 @@ class IncrementalKernelPCA(
         back with the next. 0 truncates as the paper and scikit-learn's IncrementalPCA do; "auto"
         is half of ``n_components``, and 8 at least, unless the library is too small for them.
     batch_size : int or None, default=None
-        Rows per update, in ``fit`` and where ``partial_fit`` gets more of them. None: 200, or two
-        per component where that is more, in ``fit``; and what is passed, up to 1,000, in
-        ``partial_fit``.
+        Rows per update, in ``fit`` and where ``partial_fit`` gets more of them. None: in ``fit``
+        200, or two per component, or a quarter of ``library_size``, whichever is most; in
+        ``partial_fit`` what is passed; and never more than 1,000.
     forgetting : float, default=1.0
         f in (0, 1]: with every update, samples seen before weigh f² of what they did.
     whiten : bool, default=False

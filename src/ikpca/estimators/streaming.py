@@ -136,7 +136,11 @@ def first_batch_size(model: Any) -> int:
     """Rows per batch of ``fit``."""
     if model.batch_size is not None:
         return int(model.batch_size)
-    return min(max(_BATCH, 2 * (model.n_components or 0)), _LARGEST_BATCH)
+    wanted = max(_BATCH, 2 * (model.n_components or 0))
+    if not is_auto(model.library_size):
+        # A reduction costs the cube of a large library: let it serve more rows.
+        wanted = max(wanted, int(model.library_size) // 4)
+    return min(wanted, _LARGEST_BATCH)
 
 
 def _largest_batch(model: Any) -> int:
