@@ -113,21 +113,28 @@ def run_ablation(desk: Desk) -> None:
 
 
 def run_manifolds(desk: Desk) -> None:
-    roll = manifolds.roll()
-    print("Swiss roll, |correlation| of ten components:")
-    print(" ".join(f"{value:.4f}" for value in roll.correlations))
-    print("separated by batch:", ", ".join(str(number + 1) for number in roll.separated))
-    found = [roll] if desk.data is None else [roll, *manifolds.real_manifolds(desk.data)]
     leading = (1, 2, 3, 5, 10)
-    print("| data | rows | library | " + " | ".join(f"first {n}" for n in leading) + " | all |")
-    print("| --- |" + " ---: |" * (len(leading) + 3))
-    table = [manifold.row(leading) for manifold in found]
-    for row in table:
-        cells = " | ".join(f"{row[f'angle_{n}']:.3f}°" for n in (*leading, "all"))
-        print(f"| {row['data']} | {row['rows']:,} | {row['library']} | {cells} |")
-    desk.tell("manifolds", table, manifolds.claims(roll))
-    desk.draw("eigenspectra", spectra_plot(found))
-    for manifold in found:
+    heads = " | ".join(f"first {number}" for number in leading)
+    print(f"largest angle to batch\n| data | stream | rows | library | {heads} |")
+    print("| --- | --- |" + " ---: |" * (len(leading) + 2))
+    drawn, table = [], []
+    for name, settings in manifolds.VARIANTS.items():
+        found = [manifolds.roll(**settings)]
+        if desk.data is not None:
+            found += manifolds.real_manifolds(desk.data, **settings)
+        drawn = drawn or found
+        for manifold in found:
+            row = {"stream": name, **manifold.row(leading)}
+            cells = " | ".join(f"{row[f'angle_{number}']:.3f}°" for number in leading)
+            counts = f"{row['rows']:,} | {row['library']:,}"
+            print(f"| {row['data']} | {name} | {counts} | {cells} |", flush=True)
+            table.append(row)
+    print("Swiss roll, |correlation| of ten components:")
+    print(" ".join(f"{value:.4f}" for value in drawn[0].correlations))
+    print("separated by batch:", ", ".join(str(number + 1) for number in drawn[0].separated))
+    desk.tell("manifolds", table, manifolds.claims(drawn[0]))
+    desk.draw("eigenspectra", spectra_plot(drawn))
+    for manifold in drawn:
         name = manifold.name.lower().replace(" ", "_")
         desk.draw(f"projections_{name}", projections_plot(manifold))
 
@@ -167,7 +174,7 @@ def run_large(desk: Desk) -> None:
     load = partial(rows_of, 60000 if desk.full else 6000)
     exact = _exact(desk, load(), gamma)
     found = large_stream.stream_once(
-        load, threads=desk.threads, kernel="rbf", gamma=gamma, library_size=2000
+        load, threads=desk.threads, kernel="rbf", gamma=gamma, library_size=1000
     )
     print(f"{name}: {found.rows:,} rows in {found.seconds:.0f} s, library {found.library_rows:,}")
     share = found.claimed / exact.sum()

@@ -17,7 +17,7 @@ from ikpca.experiments.memory import PeakMemory
 from ikpca.experiments.processes import Tell, run_alone
 from ikpca.kernels import Floats
 
-__all__ = ["LargeStream", "claims", "exact_eigenvalues", "stream_once"]
+__all__ = ["LargeStream", "claims", "exact_eigenvalues", "stream", "stream_once"]
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,15 @@ def stream_once(
     load: Callable[[], Floats], n_components: int = 16, threads: int = 1, **settings: Any
 ) -> LargeStream:
     """One pass over the rows, in a process of its own."""
-    task = partial(_stream, load, n_components, threads, settings)
+    task = partial(stream, load, n_components, threads, settings)
     return run_alone("stream", task, lambda message: None)
 
 
-def _stream(
+def stream(
     load: Callable[[], Floats], n_components: int, threads: int, settings: dict[str, Any],
-    tell: Tell,
+    tell: Tell | None = None,
 ) -> LargeStream:  # fmt: skip
+    """One pass over the rows, in this process."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(threads):

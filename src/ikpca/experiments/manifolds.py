@@ -23,9 +23,18 @@ from ikpca.experiments.claims import Claim
 from ikpca.experiments.manifold_rows import frey_faces, swiss_roll, teapot
 from ikpca.kernels import Floats
 
-__all__ = ["ROLL", "VIDEO", "Manifold", "claims", "compare", "real_manifolds", "roll"]
+__all__ = ["ROLL", "VARIANTS", "VIDEO", "Manifold", "claims", "compare", "real_manifolds", "roll"]
 
 ROLL: dict[str, Any] = {"kernel": "rbf", "gamma": 0.5}
+#: Eigenvalues of batch that are drawn.
+_SPECTRUM = 60
+#: What the stream may do otherwise, for the table.
+VARIANTS: dict[str, dict[str, Any]] = {
+    "chosen samples": {},
+    "pre-images": {"compression": "preimages"},
+    "all rows kept": {"compression": None},
+    "no oversampling": {"n_oversamples": 0},
+}
 VIDEO: dict[str, Any] = {"kernel": "poly", "degree": 2}
 
 
@@ -41,7 +50,7 @@ class Manifold:
     batch, streamed : ndarray of shape (l, r)
         Projections; the streamed ones have batch's signs.
     eigenvalues, streamed_eigenvalues : ndarray
-        Of the centred kernel matrix, one more of batch than components.
+        Of the centred kernel matrix; of batch more than components.
     inner : ndarray of shape (r, r)
         ⟨u_i, v_j⟩.
     library_rows : int
@@ -64,7 +73,8 @@ class Manifold:
     @property
     def separated(self) -> NDArray[np.intp]:
         """Components that batch separates from their neighbours, from 0."""
-        return separated(self.eigenvalues, len(self.place))
+        found = separated(self.eigenvalues, len(self.place))
+        return found[found < self.inner.shape[1]]
 
     def angles(self, leading: int) -> Floats:
         """In degrees, between the leading components of both, largest first."""
@@ -91,8 +101,7 @@ def compare(
     The settings of the stream beyond the kernel's are its defaults, or given with the kernel's.
     """
     kernel = {key: settings[key] for key in ("kernel", "gamma", "degree") if key in settings}
-    # One more than asked for, so that the last has a neighbour after it.
-    batch = KernelPCA(n_components + 1, eigen_solver="dense", n_jobs=1, **kernel).fit(X)
+    batch = KernelPCA(_SPECTRUM, eigen_solver="dense", n_jobs=1, **kernel).fit(X)
     streamed = IncrementalKernelPCA(n_components, batch_size=batch_size, **settings).fit(X)
     Y, mine = batch.transform(X), streamed.transform(X)
     return Manifold(

@@ -19,7 +19,19 @@ from ikpca.experiments.processes import Tell, run_alone
 from ikpca.gram import tiles
 from ikpca.kernels import Floats
 
-__all__ = ["BATCH", "WARM_UP", "StreamCost", "claims", "in_pieces", "rise", "stream_costs"]
+__all__ = [
+    "BATCH",
+    "WARM_UP",
+    "Run",
+    "StreamCost",
+    "batch_projections",
+    "claims",
+    "in_pieces",
+    "judge",
+    "rise",
+    "stream",
+    "stream_costs",
+]
 
 #: Rows that every stream has before anything about it is called constant.
 WARM_UP = 1000
@@ -65,16 +77,16 @@ def stream_costs(
     """A stream of every length, in processes of its own; of each update the fastest repeat."""
     found = []
     for size in sizes:
-        task = partial(_stream, partial(load, size), settings)
+        task = partial(stream, partial(load, size), settings)
         runs = [run_alone("stream", task, lambda message: None) for _ in range(repeats)]
         # The same work each time, and what else the machine does only adds to it.
-        seconds = np.min([run.update_seconds for run in runs], axis=0)
-        found.append(_judge(runs[-1], seconds, batch_projections(load(size), settings)))
+        seconds = np.min([run.update_seconds for run in runs], axis=0).tolist()
+        found.append(judge(runs[-1], seconds, batch_projections(load(size), settings)))
     return found
 
 
 @dataclass(frozen=True, eq=False)
-class _Run:
+class Run:
     """What the process of a stream reports."""
 
     update_seconds: tuple[float, ...]
@@ -83,7 +95,8 @@ class _Run:
     projections: Floats
 
 
-def _stream(load: Callable[[], Floats], settings: dict[str, Any], tell: Tell) -> _Run:
+def stream(load: Callable[[], Floats], settings: dict[str, Any], tell: Tell | None = None) -> Run:
+    """Stream the rows in this process."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):
@@ -93,14 +106,15 @@ def _stream(load: Callable[[], Floats], settings: dict[str, Any], tell: Tell) ->
         memory = PeakMemory()
         model = IncrementalKernelPCA(**settings)
         seconds, held = _updates(model, X)
-        return _Run(seconds, held, memory.above_baseline(), model.transform(X))
+        return Run(seconds, held, memory.above_baseline(), model.transform(X))
 
 
-def _judge(run: _Run, seconds: Floats, truth: Floats) -> StreamCost:
+def judge(run: Run, seconds: Sequence[float], truth: Floats) -> StreamCost:
+    """Costs, and how close the components came to the truth."""
     return StreamCost(
         len(truth),
-        float(seconds.sum()),
-        tuple(seconds.tolist()),
+        float(sum(seconds)),
+        tuple(seconds),
         run.held_bytes,
         run.peak_bytes,
         tuple(correlations(truth, run.projections).tolist()),
