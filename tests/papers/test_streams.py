@@ -39,9 +39,14 @@ def cost():
 
 
 def test_the_parabola_streams_to_the_components_of_batch(cost):
-    *_, closest = growth.claims([cost, cost])
-    assert closest.what.endswith("with batch")
-    assert closest.value >= 0.9999
+    assert min(cost.correlations) >= 0.9999
+
+
+def test_each_claim_of_growth_can_fail():
+    seconds = tuple(np.linspace(0.01, 0.02, 100))
+    short = growth.StreamCost(1000, 0.01, seconds[:10], (1,) * 10, None, (1.0, 1.0, 1.0))
+    growing = growth.StreamCost(10000, 1.0, seconds, tuple(range(1, 101)), None, (1.0, 0.9, 1.0))
+    assert not any(claim.holds for claim in growth.claims([short, growing]))
 
 
 def test_memory_stays_flat_after_warm_up(cost):
@@ -97,7 +102,7 @@ def test_more_digits_make_fewer_errors():
 
 def test_more_faces_make_fewer_errors(data_folder):
     kernels = {"polynomial": face_streams.KERNELS["polynomial, degree 2"]}
-    (found,) = face_streams.recognise_streams(*faces(data_folder), splits=2, kernels=kernels)
+    (found,) = face_streams.recognise_streams(*faces(data_folder), splits=1, kernels=kernels)
     assert abs(found.difference) <= 1.5
     assert found.train == 2095
     assert np.mean(found.streamed_all) < np.mean(found.batch) - 0.05
