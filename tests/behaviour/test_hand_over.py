@@ -85,6 +85,16 @@ def test_refine_is_exact_and_the_stream_goes_on(X, compression):
         )
 
 
+def test_refine_where_the_kernel_has_little_rank():
+    """On a curve, with more rows than the dense solver takes: residuals never become small."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, size=(1700, 1))
+    rows = np.hstack([x, x**2 + 0.2 * rng.normal(size=x.shape)])
+    exact = KernelPCA(6, kernel="rbf", gamma=0.5, eigen_solver="dense").fit(rows)
+    model = IncrementalKernelPCA(6, kernel="rbf", gamma=0.5).fit(rows[:300]).refine(rows)
+    np.testing.assert_allclose(model.eigenvalues_, exact.eigenvalues_, rtol=1e-9)
+
+
 def test_refine_keeps_rows_of_its_own(X):
     rows = X.copy()
     model = IncrementalKernelPCA(3, **RBF).fit(X[:30]).refine(rows)

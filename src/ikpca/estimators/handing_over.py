@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
 from sklearn.utils.validation import check_is_fitted
 
-from ikpca.errors import InvalidInput
+from ikpca.errors import InvalidInput, RankWarning
 from ikpca.estimators.expanding import expansion_of
 from ikpca.estimators.fitting import fit_components
 from ikpca.estimators.kernel_pca import KernelPCA
@@ -24,6 +25,10 @@ _SHARED_PARAMETERS = (
     "n_components", "kernel", "gamma", "degree", "coef0", "kernel_params", "preimage", "whiten",
     "random_state", "n_jobs", "verbose",
 )  # fmt: skip
+
+#: Squared distance that a pass moves components by when they are exact, and passes at most: with
+#: a kernel of little rank, residuals of the solver never become small, and more of them only harm.
+_SETTLED, _PASSES = 1e-12, 30
 
 
 def check_batch_model(model: Any) -> None:
@@ -84,9 +89,13 @@ def state_of_batch(model: KernelPCA) -> State:
 def refined_state(kernel: Kernel, X: Rows, number: int | None, start: Floats, model: Any) -> State:
     """The exact components of a batch, from where streamed ones see its rows."""
     batch = KernelPCA(
-        number, kernel=kernel, random_state=0, n_jobs=model.n_jobs, verbose=model.verbose
-    )
-    fit_components(batch, batch, Problem(kernel, X, 0, start))
+        number, kernel=kernel, random_state=0, n_jobs=model.n_jobs, verbose=model.verbose,
+        change_tol=_SETTLED, max_iter=_PASSES,
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        # Components beyond those asked for may well be more than the rank.
+        warnings.simplefilter("ignore", RankWarning)
+        fit_components(batch, batch, Problem(kernel, X, 0, start))
     return state_of_batch(batch)
 
 
