@@ -18,11 +18,10 @@ def texts(axes):
 
 
 def test_growth_tells_exponent_and_ends():
+    seconds, held = (0.01,) * 100, (2000,) * 100
     costs = [
-        StreamCost(
-            rows, 1e-4 * rows, (0.01,) * (rows // 100), (2000,) * (rows // 100), None, (1.0,)
-        )
-        for rows in (1000, 10000)
+        StreamCost(1000, 0.1, seconds[:10], (), held[:10], None, (1.0,)),
+        StreamCost(10000, 1.0, seconds, seconds[10:], held, None, (1.0,)),
     ]
     total, update, memory = streams.stream_growth_plot(costs, "rows").axes
     assert "exponent 1.00" in texts(total)

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from ikpca.experiments.durations import PAPER_ROWS, Duration
 from ikpca.experiments.growth import exponent
 from ikpca.experiments.stream_growth import BATCH, StreamCost, in_pieces
-from ikpca.figures.styles import INK, LINES, MUTED, dress
+from ikpca.figures.styles import GHOST, INK, LINES, MUTED, dress
 
 __all__ = ["durations_plot", "stream_growth_plot"]
 
@@ -26,6 +26,12 @@ def stream_growth_plot(costs: Sequence[StreamCost], subtitle: str) -> Figure:
     total, update, memory = figure.subplots(1, 3)
     _totals(total, costs)
     longest = max(costs, key=lambda cost: cost.rows)
+    # Beneath, the same update over and over at the same moments: what the machine does.
+    first = longest.rows - BATCH * len(longest.control_seconds)
+    control = in_pieces(longest.control_seconds, _PIECES)
+    rows = np.linspace(first, longest.rows, _PIECES + 1)[1:]
+    update.plot(rows, 1e3 * control, color=GHOST, linewidth=1.6, label="the same update again")
+    update.legend(frameon=False, fontsize=9, loc="upper left")
     _course(update, 1e3 * np.array(longest.update_seconds), "ms", "Milliseconds per update")
     _course(memory, np.array(longest.held_bytes) / 1e3, "kB", "Held by the model, kB")
     dress(total, "Total time", subtitle)
@@ -52,7 +58,7 @@ def _course(axes: Axes, values: np.ndarray, unit: str, label: str) -> None:
     rows = (np.arange(pieces) + 1) * len(values) * BATCH / pieces
     axes.plot(rows, means, color=_COLOUR, linewidth=1.6)
     axes.set(xlabel="Rows seen", ylabel=label)
-    axes.set_ylim(0, 1.3 * means.max())
+    axes.set_ylim(0, 1.4 * means.max())
     axes.xaxis.set_major_formatter(lambda value, _: f"{value / 1000:g}k")
     note = f"at the end {means[-1]:.3g} {unit}"
     axes.text(0.05, 0.08, note, fontweight="bold", color=INK, transform=axes.transAxes)
