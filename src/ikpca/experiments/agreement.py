@@ -72,7 +72,7 @@ def separated(eigenvalues: Floats, n_rows: int) -> NDArray[np.intp]:
 
     Examples
     --------
-    >>> separated(np.array([4.0, 2.0, 1.9, 0.1, 0.0]), n_rows=800)
+    >>> separated(np.array([4.0, 2.0, 1.95, 0.1, 0.0]), n_rows=800)
     array([0, 3])
     """
     steps = eigenvalues[:-1] - eigenvalues[1:]
