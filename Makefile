@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-TARGETS := run test lint bench bench-full gains applications clean
+TARGETS := run test lint bench bench-full gains applications streams clean
 
 .PHONY: $(TARGETS) help
 
@@ -13,6 +13,7 @@ help:
 	@echo "make lint   ruff, mypy, import-linter"
 	@echo "make bench  speed as ratios within one run; make bench-full: the large form, MNIST from IKPCA_DATA"
 	@echo "make applications  denoising, hyperresolution, motion, eigenfaces: tables and pictures"
+	@echo "make streams  incremental kernel PCA against batch: tables, claims and pictures"
 	@echo "make gains  automatic gains against gains tuned by hand"
 
 $(READY): pyproject.toml
@@ -53,6 +54,9 @@ applications: $(READY)
 	$(BIN)/python benchmarks/denoise.py --out results/applications
 	$(BIN)/python benchmarks/hyperresolution.py --out results/applications
 	$(BIN)/python benchmarks/eigenfaces.py --out results/applications
+
+streams: $(READY)
+	$(BIN)/python benchmarks/streams.py --out results/streams
 
 clean:
 	rm -rf $(VENV) results build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -1,0 +1,124 @@
+"""Chin and Suter 2006, section 6, in small: streams against batch kernel PCA."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from ikpca.experiments import ablation, durations, face_streams, large_stream, manifolds
+from ikpca.experiments import stream_growth as growth
+from ikpca.experiments.eigenfaces import faces
+from ikpca.experiments.large_rows import large_rows
+from ikpca.experiments.manifold_rows import PARABOLA_GAMMA, parabola, swiss_roll
+
+SETTINGS = {"n_components": 3, "kernel": "rbf", "gamma": PARABOLA_GAMMA}
+
+
+def test_a_longer_parabola_begins_with_a_shorter():
+    np.testing.assert_array_equal(parabola(500)[:20], parabola(20))
+    x, y = parabola(4000).T
+    assert np.abs(x).max() <= 1
+    assert np.std(y - x**2) == pytest.approx(0.2, rel=0.05)
+
+
+def test_the_roll_has_a_hole_and_unit_variance():
+    X, along = swiss_roll()
+    assert X.shape == (800, 3)
+    assert X.std() == pytest.approx(1)
+    assert np.abs(X[np.abs(along - 0.5) < 0.1, 1]).min() > 0.4
+
+
+@pytest.fixture(scope="module")
+def cost():
+    run = growth.stream(partial(parabola, 2500), SETTINGS)
+    truth = growth.batch_projections(parabola(2500), SETTINGS)
+    return growth.judge(run, truth)
+
+
+def test_the_parabola_streams_to_the_components_of_batch(cost):
+    assert min(cost.correlations) >= 0.9999
+
+
+def test_each_claim_of_growth_can_fail():
+    seconds = tuple(np.linspace(0.01, 0.02, 100))
+    short = growth.StreamCost(1000, 0.01, seconds[:10], (), (1,) * 10, None, (1.0, 1.0, 1.0))
+    growing = growth.StreamCost(
+        10000, 1.0, seconds, (0.01,) * 90, tuple(range(1, 101)), None, (1.0, 0.9, 1.0)
+    )
+    assert not any(claim.holds for claim in growth.claims([short, growing]))
+
+
+def test_memory_stays_flat_after_warm_up(cost):
+    held = cost.after_warm_up(cost.held_bytes)
+    assert len(held) == (2500 - growth.WARM_UP) / growth.BATCH
+    assert abs(growth.rise(held)) <= 0.1
+    # And it was not flat while the library filled up, or the claim would say nothing.
+    assert cost.held_bytes[0] < 0.6 * held[-1]
+
+
+def test_the_papers_own_table_grows_as_it_says():
+    rows = {method: durations.Duration(method, (1, 2), (1.0, 2.0)) for method in ("batch", "KHA")}
+    assert rows["batch"].paper_exponent == pytest.approx(3, abs=0.1)
+    assert durations.Duration("KHA, in blocks", (1, 2), (1.0, 4.0)).exponent == pytest.approx(2)
+    assert rows["KHA"].paper_exponent == pytest.approx(1.58, abs=0.01)
+
+
+def test_all_methods_of_table_1_run():
+    found = durations.durations(rows=(60, 90), repeats=1)
+    assert [row.method.split(",")[0] for row in found] == ["batch", "incremental", "KHA", "KHA"]
+    assert all(min(row.seconds) > 0 for row in found)
+
+
+def test_what_the_mean_update_and_orthonormal_components_are_for():
+    whole, still, skewed = ablation.courses(ablation.JOINT, n_rows=900, points=3)
+    assert all(claim.holds for claim in ablation.claims([whole, still, skewed]))
+    assert whole.errors[-1] < 0.05 * still.errors[-1]
+    assert min(skewed.defects) > 1e-4
+
+
+def test_the_roll_streams_to_the_components_that_batch_separates():
+    roll = manifolds.roll()
+    assert roll.library_rows <= 200
+    assert len(roll.separated) >= 5
+    (claim,) = manifolds.claims(roll)
+    assert claim.holds, str(claim)
+    assert roll.angles(10)[0] < 3
+
+
+def test_the_videos_stream_to_nearly_the_same_components(data_folder):
+    teapots, frey = manifolds.real_manifolds(data_folder)
+    assert teapots.row((3,))["angle_3"] < 10
+    assert frey.row((3,))["angle_3"] < 2
+    assert frey.row((3,))["captured"] > 0.99
+
+
+def test_more_digits_make_fewer_errors():
+    pixels, y = load_digits(return_X_y=True)
+    kernels = {"polynomial": {"kernel": "poly", "degree": 2}}
+    (found,) = face_streams.recognise_streams(pixels / 16, y, 300, 3, 16, kernels=kernels)
+    assert [claim.holds for claim in face_streams.claims(found)] == [True, True]
+
+
+def test_more_faces_make_fewer_errors(data_folder):
+    kernels = {"polynomial": face_streams.KERNELS["polynomial, degree 2"]}
+    (found,) = face_streams.recognise_streams(*faces(data_folder), splits=1, kernels=kernels)
+    assert abs(found.difference) <= 1.5
+    assert found.train == 2095
+    assert np.mean(found.streamed_all) < np.mean(found.batch) - 0.05
+
+
+def test_many_rows_from_a_small_library():
+    _, gamma, rows_of = large_rows(None)
+    load = partial(rows_of, 2500)
+    kernel = {"kernel": "rbf", "gamma": gamma}
+    found = large_stream.stream(load, 16, 1, {"library_size": 250, **kernel})
+    exact = large_stream.exact_eigenvalues(load(), 16, **kernel)
+    library, _, captured = large_stream.claims(found, exact, 250, 300)
+    assert library.holds
+    assert captured.holds
+    # No subspace holds more than the best, and a model that claims more than it holds is wrong.
+    assert captured.value <= 1 + 1e-6
+    assert found.claimed <= found.captured * 1.001
