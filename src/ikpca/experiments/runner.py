@@ -22,6 +22,8 @@ from ikpca.experiments.written_tables import plain
 
 __all__ = ["Announce", "Job", "prepare", "run", "run_jobs"]
 
+#: Processor time means something on a machine that has other things to do, too.
+_COSTS = ("seconds", "processor_seconds", "threads")
 #: Told of an experiment, its finished parts and all of its parts.
 Announce: TypeAlias = Callable[[str, int, int], None]
 
@@ -165,9 +167,13 @@ def _execute(
             # Searches try gains that are too large, and wide kernels have few directions: what
             # comes of it stands in the tables.
             warnings.simplefilter("ignore")
-            begun = time.perf_counter()
+            begun, worked = time.perf_counter(), time.process_time()
             findings = part.task()
-            cost = {"seconds": time.perf_counter() - begun, "threads": blas_threads()}
+            cost = {
+                "seconds": time.perf_counter() - begun,
+                "processor_seconds": time.process_time() - worked,
+                "threads": blas_threads(),
+            }
         folder.keep_part(part, mark, findings, cost)
     except Exception as error:
         return name, f"{name}, {part.name}: {type(error).__name__}: {error}"
@@ -185,7 +191,7 @@ def _finish(job: Job) -> None:
             return
         for name, rows in record["tables"].items():
             tables.setdefault(name, []).extend(rows)
-        cost = {key: record[key] for key in ("seconds", "threads")}
+        cost = {key: record[key] for key in _COSTS}
         parts.append({"part": part.name, "file": part.slug, **cost})
     tables.update(plain(job.experiment.summary(tables)))
     inputs = job.request.inputs
