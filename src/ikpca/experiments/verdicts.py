@@ -124,4 +124,4 @@ def judge(claim: Claim, size: str, tables: Tables | None) -> Verdict:
 
 
 def _text(value: float) -> str:
-    return f"{value:.3g}" if value == 0 or 1e-3 <= abs(value) < 1e4 else f"{value:.1e}"
+    return f"{value:.4g}" if value == 0 or 1e-3 <= abs(value) < 1e4 else f"{value:.1e}"
