@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ikpca.cli.demo import demo
+from ikpca.cli.reproduce import reproduce
 
 __all__ = ["app", "run"]
 
@@ -22,6 +23,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(demo)
+app.command()(reproduce)
 
 
 def _tell_version(wanted: bool) -> None:

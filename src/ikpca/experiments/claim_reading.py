@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ikpca.experiments.verdicts import COMPARISONS, Claim, Comparison, Decrease
 from ikpca.experiments.keys import checked, fault
 from ikpca.experiments.selections import TAKES, Selection
+from ikpca.experiments.verdicts import COMPARISONS, Claim, Comparison, Decrease
 
 __all__ = ["read_claim"]
 
@@ -28,7 +28,9 @@ def read_claim(entry: Any, number: int, file: str, sizes: Sequence[str]) -> Clai
     chosen = tuple(entry.get("sizes", sizes))
     unknown = [size for size in chosen if size not in sizes]
     if unknown:
-        raise fault(file, f"{what} has the unknown size {unknown[0]!r}", f"known: {', '.join(sizes)}")
+        raise fault(
+            file, f"{what} has the unknown size {unknown[0]!r}", f"known: {', '.join(sizes)}"
+        )
     return Claim(
         str(entry["id"]),
         str(entry["sentence"]),

@@ -56,9 +56,7 @@ def search_gain(error: Callable[[float], float], start: int = 0) -> tuple[float,
 def _walk(at: Callable[[int], float], best: int, direction: int) -> int:
     while True:
         goal = _PAYS * at(best)
-        better = [
-            best + direction * step for step in (1, 2) if at(best + direction * step) < goal
-        ]
+        better = [best + direction * step for step in (1, 2) if at(best + direction * step) < goal]
         if not better:
             return best
         best = min(better, key=at)

@@ -114,7 +114,6 @@ def _yale_b_20(folder: Path) -> Arrays:
     return {"X": X, "y": y}
 
 
-
 def _mnist(folder: Path) -> Arrays:
     with np.load(folder / "mnist.npz") as data:
         return {"X": data["X_train"]}

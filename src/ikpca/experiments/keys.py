@@ -33,7 +33,9 @@ title.
     known = [*required, *optional]
     for key in entry:
         if key not in known:
-            raise fault(file, f"{what} has the unknown key {key!r}", f"known are {', '.join(known)}")
+            raise fault(
+                file, f"{what} has the unknown key {key!r}", f"known are {', '.join(known)}"
+            )
     for key in required:
         if key not in entry:
             raise fault(file, f"{what} lacks the key {key!r}", "add it")

@@ -87,7 +87,7 @@ def tuned_curves(
             method, problem.n_components, len(problem.K), seed, passes=passes, **tuned.gains
         )
         rows, solutions[method] = follow(problem, options, seed, look)
-        name = {"method": LABELS[method], "seed": seed}
+        name: dict[str, Any] = {"method": LABELS[method], "seed": seed}
         curves.extend({**name, **row} for row in rows)
         gains.append({**name, **tuned.gains, "excess_error": rows[-1]["excess_error"]})
     return curves, gains, solutions

@@ -12,7 +12,7 @@ from ikpca.applications import PatchGrid
 from ikpca.experiments.denoising import Case, Denoised, oracles
 from ikpca.experiments.learning_curves import CHAINS, LABELS, follow
 from ikpca.experiments.parts import Findings, Part, Request
-from ikpca.experiments.selections import Rows
+from ikpca.experiments.selections import Cell, Rows
 from ikpca.experiments.tuning import Problem, paper_options, tuned_runs
 from ikpca.hebbian import HebbianSolution
 from ikpca.kernels import Floats, Gaussian
@@ -102,8 +102,7 @@ class _Task:
         problems = self._problems()
         runs = tuned_runs(problems[0], tuple(chain), self.seed, passes)
         found = [
-            self._denoised(method, problems, passes, 1, run.gains)
-            for method, run in runs.items()
+            self._denoised(method, problems, passes, 1, run.gains) for method, run in runs.items()
         ]
         return _together(found)
 
@@ -138,7 +137,7 @@ class _Task:
             windows.append(denoised_rows(rows, self.sigma, solution))
         image = self.parts.joined(windows)
         last = [row["excess_error"] for row in curves if row["pass"] == passes]
-        row = {
+        row: dict[str, Cell] = {
             "method": name,
             "passes": passes,
             **gains,

@@ -10,6 +10,7 @@ import numpy as np
 from ikpca.applications import denoise_motion
 from ikpca.experiments.learning_curves import CHAINS, tuned_curves
 from ikpca.experiments.parts import Findings, Part, Request
+from ikpca.experiments.selections import Cell, Rows
 from ikpca.experiments.tuning import Problem
 from ikpca.kernels import Floats, Gaussian
 
@@ -57,7 +58,11 @@ def _denoised(
         noisy, gamma=1 / (2 * variance), n_components=n_components, eigen_solver="kha-smd",
         random_state=seed,
     )  # fmt: skip
-    row = {"method": "KHA-SMD", "variance": variance, "fall": _fall(clean, noisy, denoised)}
+    row: dict[str, Cell] = {
+        "method": "KHA-SMD",
+        "variance": variance,
+        "fall": _fall(clean, noisy, denoised),
+    }
     return Findings({"falls": [row]}, {"denoised": denoised})
 
 
@@ -71,7 +76,7 @@ def _nothing_set(clean: Floats, noisy: Floats, parents: Floats, frame_rate: Floa
         ((rows - mean) @ axes[:rank].T @ axes[:rank] + mean).reshape(clean.shape)
         for rank in range(1, 31)
     ]
-    falls = [
+    falls: Rows = [
         {"method": "nothing set", "variance": None, "fall": _fall(clean, noisy, denoised)},
         {"method": "linear PCA, best rank", "variance": None,
          "fall": max(_fall(clean, noisy, one) for one in linear)},

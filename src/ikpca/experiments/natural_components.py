@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +12,7 @@ from ikpca.applications.greys import draw_patches
 from ikpca.estimators import KernelPCA
 from ikpca.experiments.memory import PeakMemory
 from ikpca.experiments.parts import Findings, Part, Request
+from ikpca.experiments.selections import Cell
 from ikpca.kernels import Floats
 from ikpca.measures import principal_angles
 
@@ -29,7 +32,7 @@ def plan(request: Request) -> list[Part]:
     ]
 
 
-def _compare(X: Floats, sigma: float, settings: dict[str, int], seed: int) -> Findings:
+def _compare(X: Floats, sigma: float, settings: Mapping[str, Any], seed: int) -> Findings:
     """Angles between the spaces of projections, and components as pictures."""
     r, few = settings["components"], settings["compared"]
     rows = X.astype(np.float32)
@@ -44,7 +47,7 @@ def _compare(X: Floats, sigma: float, settings: dict[str, int], seed: int) -> Fi
     linear = centred @ axes
     projections = model.eigenvectors_[:, :few].astype(np.float64)
     angles = np.degrees(principal_angles(projections, linear[:, :few]))
-    row = {
+    row: dict[str, Cell] = {
         "sigma": sigma,
         "largest_angle": float(angles.max()),
         "mean_angle": float(angles.mean()),

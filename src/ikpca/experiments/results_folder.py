@@ -58,7 +58,8 @@ class ResultsFolder:
         folder = self.folder / "parts"
         folder.mkdir(parents=True, exist_ok=True)
         content = io.BytesIO()
-        np.savez_compressed(content, **dict(findings.arrays))
+        arrays: dict[str, Any] = dict(findings.arrays)
+        np.savez_compressed(content, **arrays)
         write_whole(folder / f"{part.slug}.npz", content.getvalue())
         record = {"part": part.name, "mark": mark, **cost, "tables": plain(findings.tables)}
         write_whole(folder / f"{part.slug}.json", json.dumps(record, indent=1, allow_nan=False))

@@ -208,5 +208,3 @@ def _finish(job: Job) -> None:
         "tables": tables,
     }
     job.folder.write(document)
-
-

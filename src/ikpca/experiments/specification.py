@@ -12,10 +12,19 @@ from typing import Any
 
 from ikpca.errors import InvalidInput
 from ikpca.experiments.claim_reading import read_claim
-from ikpca.experiments.verdicts import Claim
 from ikpca.experiments.keys import checked, fault
+from ikpca.experiments.verdicts import Claim
 
-__all__ = ["SIZES", "Curves", "Drawing", "ExperimentSpec", "Size", "find_spec", "read_spec", "specs"]
+__all__ = [
+    "SIZES",
+    "Curves",
+    "Drawing",
+    "ExperimentSpec",
+    "Size",
+    "find_spec",
+    "read_spec",
+    "specs",
+]
 
 SIZES = ("quick", "embedded", "real")
 _FOLDER = Path(__file__).parent / "specs"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +43,13 @@ def _compare(n_rows: int, passes: int, seed: int) -> Findings:
     low, high = X.min(axis=0) - 0.2, X.max(axis=0) + 0.2
     sides = [np.linspace(*ends, _GRID) for ends in zip(low, high, strict=True)]
     grid = np.column_stack([axis.ravel() for axis in np.meshgrid(*sides)])
-    shared = {"kernel": "poly", "degree": 2, "gamma": 1.0, "coef0": 0.0, "random_state": seed}
+    shared: dict[str, Any] = {
+        "kernel": "poly",
+        "degree": 2,
+        "gamma": 1.0,
+        "coef0": 0.0,
+        "random_state": seed,
+    }
     exact = KernelPCA(3, eigen_solver="dense", **shared).fit(X).transform(grid)
     found = KernelPCA(3, eigen_solver="kha", max_iter=passes, **shared).fit(X).transform(grid)
     rows: Rows = []

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -106,12 +107,13 @@ def tune(
     problem: Problem, method: str, seed: int, passes: int = 50, eta0: float | None = None
 ) -> TunedRun:
     """Tune one run as the papers did, the step in {1, 2, 5}·10^b: η0, or µ for a given η0."""
-    options = partial(
-        paper_options, method, problem.n_components, len(problem.K), seed, passes=passes
-    )
 
     def error(step: float) -> float:
-        return problem.error(options(**TunedRun(method, seed, step, 0.0, eta0).gains), seed)
+        gains: dict[str, Any] = TunedRun(method, seed, step, 0.0, eta0).gains
+        options = paper_options(
+            method, problem.n_components, len(problem.K), seed, passes=passes, **gains
+        )
+        return problem.error(options, seed)
 
     first = _FIRST_GUESS[method] / problem.gram.mean_diagonal
     step, best = search_gain(error, start=round(3 * math.log10(first)))

@@ -16,12 +16,12 @@ __all__ = ["as_csv", "plain"]
 
 
 def as_csv(rows: Rows) -> str:
-    """Columns in the order in which they first appear.
+    r"""Columns in the order in which they first appear.
 
     Examples
     --------
     >>> as_csv([{"method": "kha", "error": 0.5}, {"method": "pca", "rank": 3}])
-    'method,error,rank\\nkha,0.5,\\npca,,3\\n'
+    'method,error,rank\nkha,0.5,\npca,,3\n'
     """
     columns = list(dict.fromkeys(column for row in rows for column in row))
     text = io.StringIO(newline="")

@@ -50,7 +50,7 @@ def images_with_numbers(
 
 
 def _caption(name: str, notes: Mapping[str, str], rows: str | None) -> str:
-    short = name.split("/")[-1] if rows else name
+    short = name.rsplit("/", maxsplit=1)[-1] if rows else name
     return f"{short}\n{notes[name]}" if name in notes else short
 
 
