@@ -119,6 +119,16 @@ def _mnist(folder: Path) -> Arrays:
         return {"X": data["X_train"]}
 
 
+def _videos(folder: Path) -> Arrays:
+    """The teapot and Frey's faces in the order of their frames, pixels from 0 to 1."""
+    found = {}
+    for name, white in (("teapot_100", 1), ("frey_faces", 255)):
+        with np.load(folder / f"{name}.npz") as data:
+            images = data["images"].astype(np.float64)
+        found[name] = images.reshape(len(images), -1) / white
+    return found
+
+
 def _walker() -> Arrays:
     from ikpca.datasets import body_centred, synthetic_walker
 
@@ -158,4 +168,5 @@ LOCAL: dict[str, Callable[[Path], Arrays]] = {
     "yale-b-20": _yale_b_20,
     "cmu-walk": _cmu_walk,
     "mnist": _mnist,
+    "videos": _videos,
 }
