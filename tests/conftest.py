@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -55,6 +56,27 @@ def usps_1000(data_folder):
     with np.load(data_folder / "usps.npz") as data:
         X, y = data["X_train"].astype(np.float64), data["y_train"]
     return np.vstack([X[y == digit][:100] for digit in range(10)])
+
+
+@pytest.fixture
+def own_folders(tmp_path, monkeypatch):
+    """Data sets: an empty cache, no data folder, and no network."""
+    monkeypatch.setenv("IKPCA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("IKPCA_OFFLINE", "1")
+    monkeypatch.delenv("IKPCA_DATA", raising=False)
+    return SimpleNamespace(cache=tmp_path / "cache", data=tmp_path / "data")
+
+
+@pytest.fixture
+def known(monkeypatch):
+    """Tell the registry of other entries."""
+    from ikpca.datasets import table
+
+    def tell(*entries):
+        changed = {**table.registry(), **{entry.name: entry for entry in entries}}
+        monkeypatch.setattr(table, "registry", lambda: changed)
+
+    return tell
 
 
 def explicitly_centred(K: np.ndarray) -> np.ndarray:

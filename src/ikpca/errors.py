@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-__all__ = ["DivergenceWarning", "InvalidInput", "RankWarning", "refuse"]
+__all__ = ["DataUnavailable", "DivergenceWarning", "InvalidInput", "RankWarning", "refuse"]
 
 
 class InvalidInput(ValueError):
     """An argument breaks a rule; raised before any work is done."""
+
+
+class DataUnavailable(RuntimeError):
+    """A data set cannot be had: absent, damaged, out of reach; says what to do about it."""
 
 
 class DivergenceWarning(UserWarning):

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import io
 import json
 import multiprocessing
 import operator
 import os
 import signal
-import sys
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,29 +19,15 @@ pytest.importorskip("typer")
 pytest.importorskip("rich")
 image = pytest.importorskip("matplotlib.image")
 
-from ikpca.cli import main  # noqa: E402
 from ikpca.experiments import ContestantFailed, DemoResult, DemoSpec, Run, as_csv  # noqa: E402
 from ikpca.experiments.files import write_whole  # noqa: E402
 from ikpca.experiments.processes import run_alone  # noqa: E402
 from ikpca.figures import convergence  # noqa: E402
+from tests.command_line import ikpca  # noqa: E402
 
 METHODS = ["kha", "kha/t", "kha/et", "kha-smd", "dense"]
 LABELS = ["KHA", "KHA/t", "KHA/et", "KHA-SMD", "dense"]
 ROWS, PASSES = 300, 6
-
-
-def ikpca(*arguments):
-    """The command in this process: exit code, standard output, standard error."""
-    out, err = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["ikpca", *map(str, arguments)])
-        with (
-            contextlib.redirect_stdout(out),
-            contextlib.redirect_stderr(err),
-            pytest.raises(SystemExit) as ended,
-        ):
-            main()
-    return SimpleNamespace(code=ended.value.code, out=out.getvalue(), err=err.getvalue())
 
 
 @pytest.fixture(scope="module")

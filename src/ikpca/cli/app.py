@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ikpca.cli.data import data
 from ikpca.cli.demo import demo
 from ikpca.cli.reproduce import reproduce
 
@@ -24,6 +25,7 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.command()(reproduce)
+app.add_typer(data, name="data")
 
 
 def _tell_version(wanted: bool) -> None:

@@ -44,7 +44,7 @@ def reproduce(
     the command line; 130 after an interrupt.
     """
     # Imported here, so that asking for help costs no numerics and no plotting.
-    from ikpca.errors import InvalidInput
+    from ikpca.cli.sentences import in_one_sentence
 
     size = _size(quick=quick, embedded=embedded, real=real)
     if listed:
@@ -52,10 +52,8 @@ def reproduce(
 
         show_list(as_json)
         return
-    try:
+    with in_one_sentence("reproduce"):
         prepared = _prepare(names or [], size, out, data, seed)
-    except InvalidInput as error:
-        raise _stop(str(error), _MISTAKE) from error
     failures = _run(prepared, jobs, quiet or as_json, size, out)
     page, told = _write(out, size, failures)
     _tell(page, told, as_json, quiet)

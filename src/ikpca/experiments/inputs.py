@@ -1,9 +1,7 @@
-"""What experiments run on: arrays with a name, an origin and a checksum."""
+"""What experiments run on: data sets of the registry, as the experiments want to see them."""
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,28 +10,39 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ikpca.datasets import find, load
 from ikpca.errors import InvalidInput
-from ikpca.experiments.eigenfaces import faces
-from ikpca.experiments.face_hyperresolution import large_faces, small_digits
-from ikpca.experiments.hyperresolution import photographs
+from ikpca.experiments.eigenfaces import shrunk_faces
+from ikpca.experiments.face_hyperresolution import enlarged_faces
+from ikpca.experiments.hyperresolution import every_second, halves
+from ikpca.experiments.provenance import digest
 
-__all__ = ["EMBEDDED", "LOCAL", "Inputs", "load_inputs"]
+__all__ = ["VIEWS", "Inputs", "View", "is_embedded", "load_inputs"]
 
 Arrays = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
+class View:
+    """Data sets by their names in the registry, and what is made of their arrays."""
+
+    names: tuple[str, ...]
+    make: Callable[..., Arrays]
+
+
+@dataclass(frozen=True)
 class Inputs:
-    """A data set in memory.
+    """Data in memory.
 
     Parameters
     ----------
     name : str
+        Of the view.
     origin : str
-        "embedded", or "local folder".
+        Where its data sets came from: embedded, local or download.
     arrays : dict of arrays
     checksum : str
-        SHA-256 of names, types, shapes and values.
+        Over those of the data sets.
     """
 
     name: str
@@ -41,36 +50,21 @@ class Inputs:
     arrays: Arrays
     checksum: str
 
-    @classmethod
-    def of(cls, name: str, origin: str, arrays: Arrays) -> Inputs:
-        """Take the checksum."""
-        total = hashlib.sha256()
-        for key, array in sorted(arrays.items()):
-            total.update(f"{key} {array.dtype.str} {array.shape}\n".encode())
-            total.update(np.ascontiguousarray(array).tobytes())
-        return cls(name, origin, arrays, total.hexdigest())
-
 
 def load_inputs(name: str, folder: Path | None = None) -> Inputs:
-    """Load a data set by name; real ones from ``folder``, or from the one IKPCA_DATA names."""
-    if name in EMBEDDED:
-        return Inputs.of(name, "embedded", EMBEDDED[name]())
-    if name not in LOCAL:
-        known = ", ".join([*EMBEDDED, *LOCAL])
-        raise InvalidInput(f"there is no data set {name!r}; choose from {known}.")
-    named = os.environ.get("IKPCA_DATA")
-    place = folder or (Path(named) if named else None)
-    if place is None:
-        raise InvalidInput(
-            f"data set {name!r} does not come with the package; name its folder with --data or in "
-            "IKPCA_DATA."
-        )
-    try:
-        return Inputs.of(name, "local folder", LOCAL[name](place))
-    except OSError as error:
-        missing = Path(error.filename).name if error.filename else name
-        raise InvalidInput(f"there is no {missing} in {place}; name the folder of the data with "
-                           "--data or in IKPCA_DATA.") from error  # fmt: skip
+    """Load a view; what is not embedded from ``folder``, from IKPCA_DATA, the cache, or afar."""
+    if name not in VIEWS:
+        raise InvalidInput(f"there is no data {name!r}; choose from {', '.join(VIEWS)}.")
+    view = VIEWS[name]
+    sets = [load(one, folder) for one in view.names]
+    origin = ", ".join(dict.fromkeys(one.origin for one in sets)) or "generated"
+    checksum = sets[0].checksum if len(sets) == 1 else digest([one.checksum for one in sets])
+    return Inputs(name, origin, view.make(*(one.arrays for one in sets)), checksum)
+
+
+def is_embedded(name: str) -> bool:
+    """Whether a view needs nothing beyond the installation."""
+    return all(find(one).way == "embedded" for one in VIEWS[name].names)
 
 
 def _nothing() -> Arrays:
@@ -78,95 +72,74 @@ def _nothing() -> Arrays:
     return {}
 
 
-def _digits() -> Arrays:
-    from sklearn.datasets import load_digits
-
-    pixels, labels = load_digits(return_X_y=True)
-    return {"X": pixels / 16, "y": labels}
+def _as_it_is(data: Arrays) -> Arrays:
+    return data
 
 
-def _usps(folder: Path) -> Arrays:
-    with np.load(folder / "usps.npz") as data:
-        return {"X": data["X_train"].astype(np.float64), "y": data["y_train"]}
+def _usps(data: Arrays) -> Arrays:
+    return {"X": data["X_train"].astype(np.float64), "y": data["y_train"]}
 
 
-def _flower() -> Arrays:
-    from sklearn.datasets import load_sample_image
-
-    # ITU-R 601 brightness; the middle of the picture.
-    grey = load_sample_image("flower.jpg") @ np.array([0.299, 0.587, 0.114]) / 255
-    return {"image": grey[85:341, 192:448]}
+def _mnist(data: Arrays) -> Arrays:
+    return {"X": data["X_train"]}
 
 
-def _lena(folder: Path) -> Arrays:
-    with np.load(folder / "test_images_512.npz") as data:
-        image = data["lena"] / 255
-    return {"image": image.reshape(256, 2, 256, 2).mean(axis=(1, 3))}
+def _lena(data: Arrays) -> Arrays:
+    """Halved to 256×256 by means of four pixels."""
+    return {"image": data["lena"].reshape(256, 2, 256, 2).mean(axis=(1, 3)) / 255}
 
 
-def _photographs(folder: Path | None = None) -> Arrays:
-    parts = zip(("train", "test"), photographs(folder), strict=True)
-    return {f"{part}/{name}": image for part, images in parts for name, image in images.items()}
+def _photographs(data: Arrays) -> Arrays:
+    return _split(halves(data))
 
 
-def _yale_b_20(folder: Path) -> Arrays:
-    X, y = faces(folder)
-    return {"X": X, "y": y}
+def _bsds(data: Arrays) -> Arrays:
+    return _split(every_second(data["images"], data["ids"]))
 
 
-def _mnist(folder: Path) -> Arrays:
-    with np.load(folder / "mnist.npz") as data:
-        return {"X": data["X_train"]}
+def _split(parts: tuple[Arrays, Arrays]) -> Arrays:
+    named = zip(("train", "test"), parts, strict=True)
+    return {f"{part}/{name}": image for part, images in named for name, image in images.items()}
 
 
-def _videos(folder: Path) -> Arrays:
-    """The teapot and Frey's faces in the order of their frames, pixels from 0 to 1."""
-    found = {}
-    for name, white in (("teapot_100", 1), ("frey_faces", 255)):
-        with np.load(folder / f"{name}.npz") as data:
-            images = data["images"].astype(np.float64)
-        found[name] = images.reshape(len(images), -1) / white
-    return found
+def _large_faces(data: Arrays) -> Arrays:
+    return {"images": enlarged_faces(data["images"])}
 
 
-def _walker() -> Arrays:
-    from ikpca.datasets import body_centred, synthetic_walker
-
-    return _motion(body_centred(synthetic_walker()))
+def _small_faces(data: Arrays) -> Arrays:
+    return {"X": shrunk_faces(data["images"]), "y": data["subject"]}
 
 
-def _cmu_walk(folder: Path) -> Arrays:
-    from ikpca.datasets import body_centred, in_metres, read_asf_amc
-
-    files = (folder / "mocap" / name for name in ("35.asf", "35_01.amc"))
-    return _motion(body_centred(in_metres(read_asf_amc(*files))))
-
-
-def _motion(motion: Any) -> Arrays:
+def _walk(data: Arrays) -> Arrays:
+    """Relative to the root, in metres."""
+    positions = data["positions"].astype(np.float64) * float(data["metres_per_unit"])
     return {
-        "positions": motion.positions,
-        "parents": motion.skeleton.parents,
-        "frame_rate": np.array(motion.frame_rate),
+        "positions": positions - positions[:, :1],
+        "parents": data["parents"].astype(np.intp),
+        "frame_rate": data["frame_rate"],
     }
 
 
-#: Nothing to download.
-EMBEDDED: dict[str, Callable[[], Arrays]] = {
-    "generated": _nothing,
-    "digits": _digits,
-    "flower": _flower,
-    "photographs": _photographs,
-    "digit-faces": lambda: {"images": small_digits()},
-    "walker": _walker,
-}
-#: From a folder of research data.
-LOCAL: dict[str, Callable[[Path], Arrays]] = {
-    "usps": _usps,
-    "lena": _lena,
-    "bsds": _photographs,
-    "yale-b-60": lambda folder: {"images": large_faces(folder)},
-    "yale-b-20": _yale_b_20,
-    "cmu-walk": _cmu_walk,
-    "mnist": _mnist,
-    "videos": _videos,
+def _videos(teapot: Arrays, frey: Arrays) -> Arrays:
+    """In the order of their frames, pixels from 0 to 1."""
+    images = {"Teapot": teapot["images"].astype(np.float64), "Frey faces": frey["images"] / 255}
+    return {name: frames.reshape(len(frames), -1) for name, frames in images.items()}
+
+
+#: By the name that spec files use.
+VIEWS: dict[str, View] = {
+    "generated": View((), _nothing),
+    "digits": View(("digits",), _as_it_is),
+    "usps": View(("usps",), _usps),
+    "mnist": View(("mnist",), _mnist),
+    "flower": View(("flower_256",), _as_it_is),
+    "lena": View(("test_images_512",), _lena),
+    "photographs": View(("photographs",), _photographs),
+    "bsds": View(("bsds_grey",), _bsds),
+    "synthetic-faces": View(("synthetic_faces",), _large_faces),
+    "yale-b-60": View(("yaleb_cropped_64x56",), _large_faces),
+    "yale-b-20": View(("yaleb_cropped_64x56",), _small_faces),
+    "walker": View(("walker",), _walk),
+    "cmu-walk": View(("cmu_walk_35_01",), _walk),
+    "videos": View(("teapot_100", "frey_faces"), _videos),
 }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,9 +10,10 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ikpca.experiments.inputs import Inputs
+from ikpca.experiments.provenance import digest
 from ikpca.experiments.selections import Rows, Tables
 
-__all__ = ["Experiment", "Findings", "Part", "Request", "digest"]
+__all__ = ["Experiment", "Findings", "Part", "Request"]
 
 
 @dataclass(frozen=True)
@@ -74,9 +73,3 @@ class Experiment:
 
     plan: Callable[[Request], Sequence[Part]]
     summary: Callable[[Tables], Mapping[str, Rows]] = _no_summary
-
-
-def digest(value: Any) -> str:
-    """SHA-256 of a value as JSON, whatever the order of its keys."""
-    text = json.dumps(value, sort_keys=True, ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import platform
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
-__all__ = ["blas_threads", "sources_checksum", "versions"]
+__all__ = ["blas_threads", "digest", "sources_checksum", "versions"]
 
 _LIBRARIES = ("ikpca", "numpy", "scipy", "scikit-learn", "numba")
 _PACKAGE = Path(__file__).parents[1]
@@ -31,6 +33,12 @@ def sources_checksum() -> str:
         if inside.parts[0] not in _SHOWING:
             total.update(inside.as_posix().encode() + b"\0" + path.read_bytes())
     return total.hexdigest()
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of a value as JSON, whatever the order of its keys."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def blas_threads() -> int:

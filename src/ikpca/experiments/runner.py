@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 
 from ikpca.errors import InvalidInput
 from ikpca.experiments.inputs import load_inputs
-from ikpca.experiments.parts import Experiment, Part, Request, digest
-from ikpca.experiments.provenance import blas_threads, sources_checksum, versions
+from ikpca.experiments.parts import Experiment, Part, Request
+from ikpca.experiments.provenance import blas_threads, digest, sources_checksum, versions
 from ikpca.experiments.registry import EXPERIMENTS
 from ikpca.experiments.results_folder import Results, ResultsFolder
 from ikpca.experiments.selections import Rows

@@ -36,6 +36,7 @@ def images_with_numbers(
     notes = {
         (f"{row[rows]}/" if rows else "") + str(row["method"]): f"{row[number]:.2f} {unit}"
         for row in results.tables[table]
+        if row.get(number) is not None
     }
     names = [name for name in images if not rows or "*" not in name]
     per_row = len(names) // len({name.split("/")[0] for name in names}) if rows else _ACROSS

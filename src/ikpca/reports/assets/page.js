@@ -23,12 +23,11 @@
 // Figures grow when clicked.
 (() => {
   const dialog = document.getElementById("enlarged");
-  const large = dialog.querySelector("img");
   for (const button of document.querySelectorAll(".zoom")) {
     button.addEventListener("click", () => {
       const small = button.querySelector("img");
-      large.src = small.src;
-      large.alt = small.alt;
+      dialog.querySelector("img")?.remove();
+      dialog.appendChild(small.cloneNode());
       dialog.showModal();
     });
   }
@@ -56,7 +55,7 @@
   const number = (value) => {
     if (value === 0) return "0";
     const size = Math.abs(value);
-    return size >= 0.01 && size < 10000 ? String(Number(value.toPrecision(3))) : value.toExponential(1);
+    return size >= 0.01 && size < 10000 ? String(Number(value.toPrecision(3))) : value.toExponential(1).replace(".0e", "e");
   };
 
   const scale = (low, high, from, to, log) => {

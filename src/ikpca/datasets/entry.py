@@ -1,0 +1,69 @@
+"""A line of the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["Entry", "Progress", "Remote"]
+
+#: Called with a file's name, the bytes that are there, and the bytes there will be, if known.
+Progress = Callable[[str, int, int | None], None]
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A file to be had by address.
+
+    Parameters
+    ----------
+    address : str
+    path : str
+        Where it goes, below the cache folder.
+    sha256 : str
+        In hexadecimal, of the file.
+    any_line_ends : bool, default=False
+        The checksum is that of the text without carriage returns.
+    """
+
+    address: str
+    path: str
+    sha256: str
+    any_line_ends: bool = False
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a data set is, and the ways to get it; ``registry.toml`` explains the fields.
+
+    Parameters
+    ----------
+    name : str
+    way : {"embedded", "local", "download"}
+        What can be downloaded may also lie in a local folder.
+    description, source, terms : str
+    shapes : mapping of str to tuple of int
+    megabytes : float
+    experiments : tuple of str
+    checksums : tuple of str
+    remotes : tuple of Remote
+    untried : str
+    """
+
+    name: str
+    way: Literal["embedded", "local", "download"]
+    description: str
+    source: str
+    terms: str
+    shapes: Mapping[str, tuple[int, ...]]
+    megabytes: float
+    experiments: tuple[str, ...]
+    checksums: tuple[str, ...] = ()
+    remotes: tuple[Remote, ...] = ()
+    untried: str = ""
+
+    @property
+    def file(self) -> str:
+        """Its name in a data folder and in the cache."""
+        return f"{self.name}.npz"
