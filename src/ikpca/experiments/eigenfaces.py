@@ -16,7 +16,15 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from ikpca.estimators import KernelPCA
 from ikpca.kernels import Floats
 
-__all__ = ["FACE_SIDE", "PIPELINES", "Recognition", "eigenfaces", "faces", "recognise", "shrunk_faces"]
+__all__ = [
+    "FACE_SIDE",
+    "PIPELINES",
+    "Recognition",
+    "eigenfaces",
+    "faces",
+    "recognise",
+    "shrunk_faces",
+]
 
 #: Pixels of a face in each direction, after shrinking.
 FACE_SIDE = 20

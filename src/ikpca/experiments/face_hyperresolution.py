@@ -15,7 +15,15 @@ from sklearn.decomposition import PCA
 from ikpca.applications import Hyperresolution, box_mean, enlarge
 from ikpca.kernels import Floats
 
-__all__ = ["PAPER_SIGMA", "FaceSplit", "Restored", "enlarged_faces", "large_faces", "restore", "small_digits"]
+__all__ = [
+    "PAPER_SIGMA",
+    "FaceSplit",
+    "Restored",
+    "enlarged_faces",
+    "large_faces",
+    "restore",
+    "small_digits",
+]
 
 #: Of the paper, for pixels from 0 to 1.
 PAPER_SIGMA = 1.0

@@ -114,9 +114,7 @@ class _Task:
         mean = float(np.mean(np.array(errors, dtype=np.float64)))
         first: dict[str, Cell] = {"method": "KHA", "passes": early, "excess_error": mean}
         named = [{**row, "method": "KHA"} for row in found.tables["curves"]]
-        return Findings(
-            {"curves": named, "images": [first, *found.tables["images"]]}, found.arrays
-        )
+        return Findings({"curves": named, "images": [first, *found.tables["images"]]}, found.arrays)
 
     def _problems(self) -> list[Problem]:
         kernel = Gaussian(1 / (2 * self.sigma**2))
