@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
@@ -166,11 +166,11 @@ def specs() -> Mapping[str, ExperimentSpec]:
     return {path.stem: read_spec(path) for path in sorted(_FOLDER.glob("*.toml"))}
 
 
-def find_spec(name: str, among: Sequence[str] | None = None) -> ExperimentSpec:
+def find_spec(name: str) -> ExperimentSpec:
     """The spec of that id; an unknown one is refused with the nearest."""
     known = specs()
     if name in known:
         return known[name]
-    near = get_close_matches(name, among or list(known), n=1, cutoff=0.4)
-    remedy = f"did you mean {near[0]!r}" if near else f"choose from {', '.join(known)}"
-    raise InvalidInput(f"there is no experiment {name!r}; {remedy}.")
+    near = get_close_matches(name, list(known), n=1, cutoff=0.4)
+    remedy = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(known)}."
+    raise InvalidInput(f"there is no experiment {name!r}; {remedy}")
