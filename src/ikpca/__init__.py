@@ -2,10 +2,18 @@
 
 from importlib.metadata import version
 
-from ikpca.estimators import HebbianPCA, KernelPCA
+from ikpca.estimators import HebbianPCA, IncrementalKernelPCA, KernelPCA, compress
 from ikpca.gram import open_rows
 from ikpca.kernels import vectorised
 
-__all__ = ["HebbianPCA", "KernelPCA", "__version__", "open_rows", "vectorised"]
+__all__ = [
+    "HebbianPCA",
+    "IncrementalKernelPCA",
+    "KernelPCA",
+    "__version__",
+    "compress",
+    "open_rows",
+    "vectorised",
+]
 
 __version__ = version("ikpca")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from ikpca import HebbianPCA, KernelPCA
+from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA
 from ikpca.applications import KernelSpectralClustering
 
 pytestmark = pytest.mark.filterwarnings("ignore::ikpca.errors.RankWarning")
@@ -19,6 +19,10 @@ ESTIMATORS = [
     *[KernelPCA(2, eigen_solver=solver, max_iter=5) for solver in ("kha", "kha/t", "kha/et")],
     KernelPCA(2, kernel="rbf", eigen_solver="kha-smd", max_iter=5, whiten=True),
     HebbianPCA(2, max_iter=5),
+    IncrementalKernelPCA(),
+    IncrementalKernelPCA(2, kernel="rbf", batch_size=7, library_size=20),
+    IncrementalKernelPCA(2, kernel="rbf", compression="preimages", library_size=12, batch_size=5),
+    IncrementalKernelPCA(2, kernel="poly", gamma="scale", forgetting=0.9, whiten=True),
     KernelSpectralClustering(2),
     KernelSpectralClustering(2, normalise=None, eigen_solver="kha/et", max_iter=5),
     HebbianPCA(1, gain=1e-4, rayleigh_ritz=False, max_iter=5),

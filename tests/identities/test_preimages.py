@@ -7,10 +7,11 @@ import pytest
 from sklearn.decomposition import PCA
 
 from ikpca import KernelPCA
-from ikpca.estimators.expanding import coordinates_of, expansion_of
+from ikpca.estimators.expanding import expansion_of
 from ikpca.gram import cross_gram
 from ikpca.hebbian import METHODS
 from ikpca.preimages import Mds
+from ikpca.reduced_sets import Subspace
 from tests.conftest import KERNELS, explicitly_centred
 
 SOLVERS = ["dense", "krylov", *METHODS]
@@ -110,7 +111,7 @@ def test_the_expansion_of_a_model_in_inner_products(rows, new, name, solver):
     ).fit(rows)
     projector = fitted._projector
     expansion = expansion_of(projector, projector.kernel)
-    coordinates = coordinates_of(projector, fitted.transform(new))
+    coordinates = Subspace(expansion).points(fitted.transform(new))
     K = cross_gram(KERNELS[name], rows, rows)
     G = fitted.transform(new) @ fitted.coefficients_
     G = G - G.mean(axis=1, keepdims=True) + 1 / len(rows)

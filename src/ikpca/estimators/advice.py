@@ -36,7 +36,9 @@ def warn_of_divergence(gain: Any, records: list[PassRecord]) -> None:
         )
 
 
-def warn_of_rank(wanted: Any, found: int, rank: int) -> None:
+def warn_of_rank(
+    wanted: Any, found: int, rank: int, remedy: str = "ask for fewer, or set remove_zero_eig=True"
+) -> None:
     """Tell of components that are zero."""
     if rank == 0:
         text = (
@@ -46,7 +48,7 @@ def warn_of_rank(wanted: Any, found: int, rank: int) -> None:
     elif rank < found:
         text = (
             f"n_components={wanted!r} exceeds the numerical rank {rank} of the centred kernel "
-            "matrix: the other components are zero; ask for fewer, or set remove_zero_eig=True."
+            f"matrix: the other components are zero; {remedy}."
         )
     else:
         return

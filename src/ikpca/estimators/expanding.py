@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ikpca.kernels import Floats, Kernel
+from ikpca.kernels import Kernel
 from ikpca.preimages import Expansion
 from ikpca.spectra import Projector
 
-__all__ = ["coordinates_of", "expansion_of"]
+__all__ = ["expansion_of"]
 
 
 def expansion_of(projector: Projector, kernel: Kernel) -> Expansion:
@@ -36,9 +36,3 @@ def expansion_of(projector: Projector, kernel: Kernel) -> Expansion:
         products,
         gram.astype(A.dtype),
     )
-
-
-def coordinates_of(projector: Projector, projections: Floats) -> Floats:
-    """Of PΦ(x), the mean included, in the vectors of ``expansion_of``."""
-    ones = np.ones((len(projections), 1), dtype=projections.dtype)
-    return np.hstack([projector.coordinates(projections), ones])

@@ -1,4 +1,4 @@
-"""Back to input space: what ``KernelPCA`` offers beside its projections."""
+"""Back to input space: what estimators of a subspace offer beside their projections."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ikpca.errors import InvalidInput
-from ikpca.estimators.expanding import coordinates_of, expansion_of
 from ikpca.estimators.threads import n_threads
 from ikpca.estimators.training import is_named, is_precomputed
 from ikpca.gram import SERIAL, Workers
 from ikpca.kernels import Floats, Kernel
 from ikpca.preimages import Preimages, choose_method, masked_error, predict_rows
+from ikpca.reduced_sets import Subspace
 
 __all__ = ["InverseMixin", "check_preimage"]
 
@@ -40,13 +40,29 @@ def _has_rows(model: Any) -> bool:
 
 
 class InverseMixin:
-    """Pre-images and what follows from them, for a model with a ``Projector``."""
+    """Pre-images and what follows from them, for a model of a mean and components.
 
-    X_fit_: Any
-    _projector: Any
+    The model tells its ``_subspace`` and the mean of the rows it has seen, ``_mean_row``; the
+    other hooks follow from the subspace, unless the model knows better.
+    """
+
+    _mean_row: Any
+    _scale: Any
+    _subspace: Any
     _validated_rows: Any
     eigenvalues_: Any
     transform: Any
+
+    @property
+    def _basis(self) -> Any:
+        """The rows that components are combinations of."""
+        return self._subspace.library
+
+    def _residuals(self, X: Any) -> Floats:
+        return self._subspace.residuals(X)
+
+    def _share(self, X: Any) -> float:
+        return self._subspace.explained_share(X)
 
     def inverse_transform(self, X: Any, return_distance: bool = False) -> Any:
         """Rows in input space for projections, by the method that ``preimage`` names.
@@ -111,7 +127,28 @@ class InverseMixin:
                 "kernel='precomputed': reconstruction_error needs k(x, x) of new rows, which a "
                 "kernel matrix does not hold; fit on rows instead."
             )
-        return self._projector.residuals(self._validated_rows(X), self._projector.kernel)
+        return self._residuals(self._validated_rows(X))
+
+    def explained_share(self, X: Any) -> float:
+        """Share of the variance of rows that the components explain, about the training mean.
+
+        Parameters
+        ----------
+        X : array-like or CSR of shape (n_rows, n_features)
+            Rows that need not have been seen in training.
+
+        Returns
+        -------
+        float
+            1 − Σ‖Φ'(x) − WᵀWΦ'(x)‖² / Σ‖Φ'(x)‖²; at most 1.
+        """
+        check_is_fitted(self)
+        if is_precomputed(self):
+            raise InvalidInput(
+                "kernel='precomputed': explained_share needs k(x, x) of new rows, which a kernel "
+                "matrix does not hold; fit on rows instead."
+            )
+        return self._share(self._validated_rows(X))
 
     @available_if(_has_rows)
     def score(self, X: Any, y: Any = None) -> float:
@@ -143,7 +180,7 @@ class InverseMixin:
         if y is not None and np.shape(y) == rows.shape:
             truth = check_array(y, dtype=[np.float64, np.float32])
             return -float(np.mean(np.square(self.reconstruct(rows) - truth, dtype=np.float64)))
-        return -masked_error(self.reconstruct, rows, self.X_fit_.mean(axis=0))
+        return -masked_error(self.reconstruct, rows, self._mean_row)
 
 
 def _check_invertible(model: Any) -> None:
@@ -154,12 +191,12 @@ def _check_invertible(model: Any) -> None:
         )
     if _takes_ridge(model) and not hasattr(model, "dual_coef_"):
         raise NotFittedError("The ridge regression was not learned in the fit: fit again.")
-    if sparse.issparse(model.X_fit_):
+    if sparse.issparse(model._basis):
         raise NotFittedError(
             "The model was fitted on sparse rows, which have no pre-images here: fit it on "
             "X.toarray()."
         )
-    if not isinstance(model.X_fit_, np.ndarray):
+    if not isinstance(model._basis, np.ndarray):
         raise NotFittedError(
             "The model was fitted on rows that are read in tiles, and pre-images need them in "
             "memory: fit it on X[:]."
@@ -170,19 +207,19 @@ def _takes_ridge(model: Any) -> bool:
     """Whether projections go back by the ridge regression that the fit learned."""
     if is_named(model.preimage, "ridge"):
         return True
-    return is_named(model.preimage, "auto") and bool(model.fit_inverse_transform)
+    return is_named(model.preimage, "auto") and bool(getattr(model, "fit_inverse_transform", False))
 
 
 def _inverted(model: Any, X: Floats) -> tuple[Floats, Floats]:
     """Rows for projections, and ‖PΦ(x) − Φ(z)‖²."""
-    projector = model._projector
-    expansion = expansion_of(projector, projector.kernel)
+    subspace: Subspace = model._subspace
+    expansion, kernel = subspace.expansion, subspace.expansion.kernel
     scale = np.divide(1, model._scale, out=np.zeros_like(model._scale), where=model._scale > 0)
-    coordinates = coordinates_of(projector, (X * scale).astype(projector.coefficients.dtype))
+    coordinates = subspace.points((X * scale).astype(subspace.components.dtype))
     if _takes_ridge(model):
-        rows = predict_rows(projector.kernel, X, model.X_transformed_fit_, model.dual_coef_)
+        rows = predict_rows(kernel, X, model.X_transformed_fit_, model.dual_coef_)
         return rows, expansion.squared_distances(coordinates, rows)
-    method = choose_method(model.preimage, projector.kernel)
+    method = choose_method(model.preimage, kernel)
     strips = list(expansion.strips(len(coordinates)))
     with _workers(model.n_jobs, len(strips)) as workers:
         found = workers.map(lambda strip: method.find(expansion, coordinates[strip]), strips)

@@ -13,14 +13,15 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ikpca.errors import InvalidInput
 from ikpca.estimators.callbacks import CallbackSupport, with_callbacks
+from ikpca.estimators.expanding import expansion_of
 from ikpca.estimators.fitting import fit_components, fit_rows
 from ikpca.estimators.inverting import InverseMixin
 from ikpca.estimators.parameters import check_kernel_pca
 from ikpca.estimators.solving import Problem
 from ikpca.estimators.training import is_precomputed, needs_dense_rows
 from ikpca.kernels import Floats
+from ikpca.reduced_sets import Subspace
 
 __all__ = ["KernelPCA"]
 
@@ -276,27 +277,6 @@ class KernelPCA(
         X = self._validated_rows(X)
         return self._projector.project(X) * self._scale
 
-    def explained_share(self, X: Any) -> float:
-        """Share of the variance of rows that the components explain, about the training mean.
-
-        Parameters
-        ----------
-        X : array-like or CSR of shape (n_rows, n_features)
-            Rows that need not have been seen in training.
-
-        Returns
-        -------
-        float
-            1 − Σ‖Φ'(x) − WᵀWΦ'(x)‖² / Σ‖Φ'(x)‖²; at most 1.
-        """
-        if is_precomputed(self):
-            raise InvalidInput(
-                "kernel='precomputed': explained_share needs k(x, x) of new rows, which a kernel "
-                "matrix does not hold; fit on rows instead."
-            )
-        X = self._validated_rows(X)
-        return self._projector.explained_share(X, self._projector.kernel)
-
     @with_callbacks
     def refine(self, X: Any = None) -> Self:
         """Take the fitted components to machine precision, by block Krylov from where they are.
@@ -344,6 +324,25 @@ class KernelPCA(
         if not hasattr(self, "_projector") or self._projector.kernel is None:
             return None
         return self._projector.project(self._validated_rows(X))
+
+    @property
+    def _subspace(self) -> Subspace:
+        return Subspace(expansion_of(self._projector, self._projector.kernel))
+
+    @property
+    def _basis(self) -> Any:
+        """The training rows, of any kind; not all kinds have a subspace to work with."""
+        return self.X_fit_
+
+    @property
+    def _mean_row(self) -> Floats:
+        return self.X_fit_.mean(axis=0)
+
+    def _residuals(self, X: Any) -> Floats:
+        return self._projector.residuals(X, self._projector.kernel)
+
+    def _share(self, X: Any) -> float:
+        return self._projector.explained_share(X, self._projector.kernel)
 
     def _validated_rows(self, X: Any) -> Any:
         check_is_fitted(self)

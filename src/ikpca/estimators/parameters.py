@@ -20,8 +20,10 @@ __all__ = [
     "check_choice",
     "check_gain",
     "check_init",
+    "check_kernel_parameters",
     "check_kernel_pca",
     "check_number",
+    "check_preimage_name",
     "check_running",
     "is_auto",
     "is_fraction",
@@ -113,8 +115,9 @@ def is_fraction(n_components: Any) -> bool:
 def check_kernel_pca(model: Any) -> None:
     """Every constructor argument of ``KernelPCA`` that does not depend on the data."""
     _check_components(model)
-    _check_kernel_parameters(model)
-    _check_preimage(model.preimage)
+    check_kernel_parameters(model)
+    check_number("alpha", model.alpha, "must not be negative", "pass 1.0", low=0)
+    check_preimage_name(model.preimage, METHOD_NAMES)
     _check_stopping(model)
     _check_hebbian(model)
     read_budget(model.max_memory)
@@ -150,7 +153,8 @@ def _check_components(model: Any) -> None:
                      "pass an integer, or eigen_solver='dense'")  # fmt: skip
 
 
-def _check_kernel_parameters(model: Any) -> None:
+def check_kernel_parameters(model: Any) -> None:
+    """What kernels are made with."""
     gamma, kernel = model.gamma, model.kernel
     if isinstance(gamma, str):
         check_choice("gamma", gamma, ("scale", "median"))
@@ -163,18 +167,18 @@ def _check_kernel_parameters(model: Any) -> None:
         )
     check_number("degree", model.degree, "must not be negative", "pass 2 or 3", low=0)
     check_number("coef0", model.coef0, "must be a finite number", "pass 1")
-    check_number("alpha", model.alpha, "must not be negative", "pass 1.0", low=0)
     params = model.kernel_params
     if params is not None and not isinstance(params, dict):
         raise refuse("kernel_params", params, "must be a dict or None", "pass keyword arguments")
 
 
-def _check_preimage(preimage: Any) -> None:
+def check_preimage_name(preimage: Any, names: Collection[str]) -> None:
+    """A method object, or one of the names."""
     if isinstance(preimage, PreimageMethod) and not isinstance(preimage, type):
         return
-    if not isinstance(preimage, str) or preimage not in METHOD_NAMES:
+    if not isinstance(preimage, str) or preimage not in names:
         raise refuse("preimage", preimage, "is no pre-image method",
-                     f"choose one of {', '.join(map(repr, METHOD_NAMES))}")  # fmt: skip
+                     f"choose one of {', '.join(map(repr, names))}")  # fmt: skip
 
 
 def _check_stopping(model: Any) -> None:

@@ -18,6 +18,7 @@ __all__ = [
     "is_lazy",
     "is_named",
     "is_precomputed",
+    "kernel_of",
     "learns_ridge",
     "needs_dense_rows",
     "training_rows",
@@ -105,17 +106,22 @@ def _lazy_rows(model: Any, X: Any) -> LazyRows:
     return rows
 
 
-def chosen_kernel(model: Any, X: Any) -> Kernel | None:
-    """The kernel object, or None for a precomputed matrix."""
-    if is_precomputed(model):
-        return None
-    kernel = choose_kernel(
+def kernel_of(model: Any, gamma: float) -> Kernel:
+    """The kernel object that the parameters describe."""
+    return choose_kernel(
         model.kernel,
-        gamma=model.gamma_,
+        gamma=gamma,
         degree=model.degree,
         coef0=model.coef0,
         params=model.kernel_params,
     )
+
+
+def chosen_kernel(model: Any, X: Any) -> Kernel | None:
+    """The kernel object, or None for a precomputed matrix."""
+    if is_precomputed(model):
+        return None
+    kernel = kernel_of(model, model.gamma_)
     if sparse.issparse(X) and not kernel.takes_sparse:
         raise refuse("kernel", model.kernel, "a kernel of one pair cannot take sparse rows",
                      "pass X.toarray(), or a vectorised kernel")  # fmt: skip

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from ikpca.experiments.growth import GrowthRow, exponent
 from ikpca.experiments.scale import ScaleRow
-from ikpca.figures.styles import INK, LINES, MUTED
+from ikpca.figures.styles import INK, LINES, MUTED, dress
 
 __all__ = ["error_against_time", "growth_plot"]
 
@@ -42,7 +42,7 @@ def error_against_time(rows: Sequence[ScaleRow], subtitle: str) -> Figure:
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.margins(x=0.3, y=0.1)
-    _dress(axes, "Accuracy and what it costs", subtitle)
+    dress(axes, "Accuracy and what it costs", subtitle)
     return figure
 
 
@@ -61,8 +61,8 @@ def growth_plot(rows: Sequence[GrowthRow], subtitle: str) -> Figure:
     peaks = [row.peak_bytes / 1e6 for row in rows if row.peak_bytes]
     if len(peaks) == len(rows):
         _fitted(right, sizes, peaks, "Peak memory above the data, MB")
-    _dress(left, "Growth with the rows", subtitle)
-    _dress(right, "", "")
+    dress(left, "Growth with the rows", subtitle)
+    dress(right, "")
     return figure
 
 
@@ -86,10 +86,3 @@ def _fitted(axes: Axes, sizes: Sequence[int], values: Sequence[float], label: st
     axes.text(
         0.05, 0.9, f"exponent {slope:.2f}", fontweight="bold", transform=axes.transAxes, color=INK
     )
-
-
-def _dress(axes: Axes, title: str, subtitle: str) -> None:
-    axes.set_title(title, loc="left", fontweight="bold", color=INK, pad=22)
-    axes.text(0, 1.025, subtitle, transform=axes.transAxes, fontsize=9, color=MUTED)
-    axes.grid(which="major", color="0.9", linewidth=0.8)
-    axes.spines[["top", "right"]].set_visible(False)

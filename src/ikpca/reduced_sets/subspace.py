@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ikpca.gram import cross_gram
 from ikpca.kernels import Floats, Rows
@@ -55,19 +56,44 @@ class Subspace:
         """⟨u_i, µ⟩."""
         return self.expansion.gram[-1, :-1]
 
+    def part(self, which: NDArray[np.intp]) -> Subspace:
+        """Some of the components, and the mean."""
+        whole = self.expansion
+        kept = np.append(which, len(self.components))
+        products, gram = whole.known_products, whole.known_gram
+        return Subspace(
+            Expansion(
+                whole.kernel,
+                whole.basis,
+                whole.coefficients[kept],
+                None if products is None else products[kept],
+                None if gram is None else gram[np.ix_(kept, kept)],
+            )
+        )
+
     def project(self, X: Rows) -> Floats:
         """⟨u_i, Φ(x) − µ⟩ (eq. 5), a strip of rows at a time."""
         return np.vstack([self._projections(values) for _, values in self._strips(X)])
 
     def residuals(self, X: Rows) -> Floats:
         """‖Φ(x) − µ − P(Φ(x) − µ)‖² for every row, P the orthogonal projector on the components."""
-        parts = []
+        return self.split_lengths(X)[1]
+
+    def explained_share(self, X: Rows) -> float:
+        """1 − Σ‖Φ(x) − µ − P(Φ(x) − µ)‖² / Σ‖Φ(x) − µ‖²."""
+        total, missing = (float(part.sum(dtype=np.float64)) for part in self.split_lengths(X))
+        return 1 - missing / total if total > 0 else 0.0
+
+    def split_lengths(self, X: Rows) -> tuple[Floats, Floats]:
+        """‖Φ(x) − µ‖² for every row, and what P leaves of it."""
+        totals, rests = [], []
         for rows, values in self._strips(X):
             y = self._projections(values)
             lengths = self.expansion.kernel.diagonal(rows) - 2 * (values @ self.mean)
             lengths += self.expansion.gram[-1, -1]
-            parts.append(lengths - np.einsum("ni,ni->n", y, self.coordinates(y)))
-        return np.maximum(np.concatenate(parts), 0)
+            totals.append(lengths)
+            rests.append(lengths - np.einsum("ni,ni->n", y, self.coordinates(y)))
+        return np.maximum(np.concatenate(totals), 0), np.maximum(np.concatenate(rests), 0)
 
     def coordinates(self, projections: Floats) -> Floats:
         """c with P(Φ − µ) = Σ_i c_i u_i: projections again, where components are orthonormal."""

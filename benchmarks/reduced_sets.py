@@ -1,0 +1,38 @@
+"""Reduced sets: the three schemes of Chin 2006, figure 1, against joint pre-images and samples."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from ikpca.experiments.reduced_sets import compare_schemes
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("results/bench"))
+    parser.add_argument("--rows", type=int, default=500)
+    parser.add_argument("--components", type=int, default=8)
+    arguments = parser.parse_args()
+    print(f"relative error in feature space, {arguments.components} components and the mean of "
+          f"{arguments.rows} rows; n' rows per vector")  # fmt: skip
+    print(
+        f"{'data':10s} {'n':>2s} {'scheme':18s} {'rows':>5s} {'weighted':>9s} {'first':>9s} "
+        f"{'worst':>9s} {'seconds':>8s}"
+    )
+    table = []
+    for row in compare_schemes(arguments.rows, arguments.components):
+        print(
+            f"{row.data:10s} {row.per_vector:2d} {row.scheme:18s} {row.rows:5d} {row.error:9.1e} "
+            f"{row.first:9.1e} {row.worst:9.1e} {row.seconds:8.3f}",
+            flush=True,
+        )
+        table.append(asdict(row))
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    (arguments.out / "reduced_sets.json").write_text(json.dumps(table, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

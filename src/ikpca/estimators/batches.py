@@ -1,0 +1,79 @@
+"""Batches of a stream, checked before anything is learned from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_array, validate_data
+
+from ikpca.errors import InvalidInput
+from ikpca.gram import tiles
+
+__all__ = ["batch_of_stream", "batches_of_data", "check_finite", "reads_in_slices"]
+
+_DTYPES = (np.float64, np.float32)
+#: Bad rows that an error names one by one.
+_NAMED_ROWS = 5
+
+
+def batch_of_stream(model: Any, X: Any, *, first: bool, seen: int) -> Any:
+    """Rows as float32 or float64, as wide as the stream; NaN is refused by its place."""
+    settings = {"dtype": list(_DTYPES), "ensure_all_finite": False}
+    if first:
+        # The model learns its width only from a batch that is good.
+        check_finite(check_array(X, input_name="X", **settings), seen)
+        return validate_data(model, X, reset=True, **settings)
+    X = validate_data(model, X, reset=False, **settings)
+    check_finite(X, seen)
+    return X
+
+
+def batches_of_data(model: Any, X: Any, batch_size: int) -> Iterator[Any]:
+    """A data set in batches, all of it checked before the first of them is handed out."""
+    if not reads_in_slices(X):
+        X = validate_data(model, X, dtype=list(_DTYPES), ensure_all_finite=False)
+        check_finite(X, 0)
+        return (X[rows] for rows in tiles(X.shape[0], batch_size))
+    if len(X.shape) != 2 or not all(X.shape):
+        raise InvalidInput(
+            f"X is a {type(X).__name__} of shape {X.shape}: rows come as a table that is not empty;"
+            " pass a two-dimensional array."
+        )
+    for rows in tiles(X.shape[0]):
+        check_finite(_loaded(X[rows]), rows.start)
+    validate_data(model, _loaded(X[:1]), dtype=list(_DTYPES))
+    return (_loaded(X[rows]) for rows in tiles(X.shape[0], batch_size))
+
+
+def reads_in_slices(X: Any) -> bool:
+    """Whether X lives elsewhere, on disk mostly, and is never loaded whole."""
+    if isinstance(X, np.memmap):
+        return True
+    table = all(hasattr(X, name) for name in ("shape", "dtype", "__getitem__"))
+    return table and not isinstance(X, np.ndarray) and not sparse.issparse(X)
+
+
+def check_finite(X: Any, seen: int) -> None:
+    """Refuse rows with NaN or infinity, and say which, in the batch and in the stream."""
+    # A sum is finite where all of its terms are, unless it overflows: one cheap look first.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(X.sum(dtype=np.float64)):
+            return
+    bad = np.flatnonzero(~np.isfinite(X).all(axis=1))
+    if not len(bad):
+        return
+    more = f" and {len(bad) - _NAMED_ROWS} more" if len(bad) > _NAMED_ROWS else ""
+    listed = ", ".join(map(str, bad[:_NAMED_ROWS]))
+    in_stream = ", ".join(map(str, bad[:_NAMED_ROWS] + seen))
+    raise InvalidInput(
+        f"X holds NaN or infinity in rows {listed}{more} (rows {in_stream}{more} of the stream, "
+        "both counted from 0): every value must be a finite number; leave these rows out or "
+        "impute them. Nothing was learned from this X."
+    )
+
+
+def _loaded(rows: Any) -> Any:
+    return check_array(np.asarray(rows), dtype=list(_DTYPES), ensure_all_finite=False)

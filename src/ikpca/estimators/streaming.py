@@ -1,0 +1,226 @@
+"""A stream as ``IncrementalKernelPCA`` holds it: state, settings, and what users see of them."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from ikpca.errors import refuse
+from ikpca.estimators.compressing import chosen_settings
+from ikpca.estimators.gamma import resolve_gamma
+from ikpca.estimators.inverting import check_preimage
+from ikpca.estimators.parameters import (
+    check_choice,
+    check_kernel_parameters,
+    check_number,
+    check_preimage_name,
+    check_running,
+    is_auto,
+)
+from ikpca.estimators.training import is_precomputed, kernel_of
+from ikpca.gram import tiles
+from ikpca.incremental import Report, Settings, State, joined, step
+from ikpca.kernels import Floats, Rows
+from ikpca.preimages import METHOD_NAMES, Expansion
+from ikpca.reduced_sets import Subspace
+
+__all__ = ["Stream", "check_stream", "first_batch_size", "stream_attributes"]
+
+#: Rows per update in ``fit``, and at most: an update solves a problem of as many rows and columns.
+_BATCH, _LARGEST_BATCH = 200, 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """All that goes on from one batch to the next.
+
+    Parameters
+    ----------
+    state : State
+    settings : Settings
+    gamma : float
+        As the first batch settled it.
+    seed : int
+    batch_size : int
+        Rows per update.
+    seen, n_batches : int
+        Rows and batches so far, whatever was forgotten.
+    mean_row : ndarray of shape (N,)
+        Of the rows, weighted as the samples are.
+    report : Report or None
+        Of the last batch.
+    """
+
+    state: State
+    settings: Settings
+    gamma: float
+    seed: int
+    batch_size: int
+    seen: int
+    n_batches: int
+    mean_row: Floats
+    report: Report | None = None
+
+    @classmethod
+    def begun(cls, model: Any, rows: Rows) -> Stream:
+        """Before the first batch, with all that depends on it settled."""
+        seed = int(check_random_state(model.random_state).randint(np.iinfo(np.int32).max))
+        gamma = resolve_gamma(model.gamma, rows, model.kernel, seed)
+        kernel = kernel_of(model, gamma)
+        check_preimage(model, kernel)
+        settings = chosen_settings(model, kernel, seed)
+        state = State.empty(kernel, rows, keep_values=settings.compression is not None)
+        mean_row = np.zeros(rows.shape[1])
+        return cls(state, settings, gamma, seed, _largest_batch(model), 0, 0, mean_row)
+
+    def told(self, model: Any) -> Stream:
+        """With the parameters of the moment: all but the kernel may change on the way."""
+        settings, state = chosen_settings(model, self.state.kernel, self.seed), self.state
+        if settings.compression is None:
+            state = replace(state, values=None)
+        return replace(self, state=state, settings=settings, batch_size=_largest_batch(model))
+
+    def after(self, rows: Rows, verbose: int = 0) -> Stream:
+        """Having learned from a batch."""
+        state, mean_row, reports = self.state, self.mean_row, list[Report]()
+        for part in tiles(rows.shape[0], self.batch_size):
+            state, report = step(state, rows[part], self.settings)
+            share = (part.stop - part.start) / state.n_samples
+            mean_row = (1 - share) * mean_row + share * rows[part].mean(axis=0, dtype=np.float64)
+            reports.append(report)
+        grown = replace(
+            self,
+            state=state,
+            seen=self.seen + rows.shape[0],
+            n_batches=self.n_batches + 1,
+            mean_row=mean_row,
+            report=self._with_last_errors(joined(reports)),
+        )
+        if verbose:
+            sys.stderr.write(grown.line() + "\n")
+        return grown
+
+    def from_state(self, state: State) -> Stream:
+        """Going on from a batch of which the library has all rows; compressed if it is too large.
+
+        Nothing is novel about it, and nothing is left of what was before.
+        """
+        rows, errors = state.library, None
+        mean_row = rows.mean(axis=0, dtype=np.float64)
+        if self.settings.compression is not None:
+            state, errors = self.settings.compression.after_batch(state, rows.shape[0])
+        seen, report = rows.shape[0], Report(np.zeros(0), errors)
+        return replace(self, state=state, seen=seen, n_batches=1, mean_row=mean_row, report=report)
+
+    def line(self) -> str:
+        """A batch for readers."""
+        share = float(np.square(self.state.singular_values[: self.settings.n_components]).sum())
+        share /= self.state.total_variance or 1.0
+        novelty = 0.0 if self.report is None else float(self.report.novelty.mean())
+        return (
+            f"batch {self.n_batches}: {self.seen} samples, library {self.state.library.shape[0]}, "
+            f"explained {share:.4f}, novelty {novelty:.3g}"
+        )
+
+    def _with_last_errors(self, report: Report) -> Report:
+        if report.compression_errors is None and self.report is not None:
+            return replace(report, compression_errors=self.report.compression_errors)
+        return report
+
+
+def first_batch_size(model: Any) -> int:
+    """Rows per batch of ``fit``."""
+    if model.batch_size is not None:
+        return int(model.batch_size)
+    return min(max(_BATCH, 2 * (model.n_components or 0)), _LARGEST_BATCH)
+
+
+def _largest_batch(model: Any) -> int:
+    return _LARGEST_BATCH if model.batch_size is None else int(model.batch_size)
+
+
+def stream_attributes(model: Any, stream: Stream) -> dict[str, Any]:
+    """What the model has after a batch, by name."""
+    state, report = stream.state, stream.report
+    number = state.n_components if model.n_components is None else int(model.n_components)
+    eigenvalues = _padded(np.square(state.singular_values), number)
+    view = _view(state, number)
+    errors = None if report is None else report.compression_errors
+    return {
+        "eigenvalues_": eigenvalues,
+        "explained_variance_ratio_": eigenvalues / (state.total_variance or 1.0),
+        "n_samples_seen_": stream.seen,
+        "n_batches_": stream.n_batches,
+        "library_": view.library,
+        "coefficients_": view.components,
+        "mean_coefficients_": view.mean,
+        "mean_": stream.mean_row.astype(view.library.dtype),
+        "novelty_": np.zeros(0) if report is None else report.novelty,
+        "compression_error_": None if errors is None else _padded(errors[:-1], number),
+        "mean_compression_error_": None if errors is None else float(errors[-1]),
+        "memory_usage_": state.n_bytes,
+        "gamma_": stream.gamma,
+        "_view": view,
+        "_scale": _scale(eigenvalues, state.n_samples, view, whiten=model.whiten),
+    }
+
+
+def _padded(values: Floats, number: int) -> Floats:
+    """The first ones, and zeros where there are fewer."""
+    padded = np.zeros((number, *values.shape[1:]))
+    padded[: len(values)] = values[:number]
+    return padded
+
+
+def _view(state: State, number: int) -> Subspace:
+    """Components that are asked for, in the precision of the rows; zero where there are none."""
+    dtype = state.library.dtype
+    vectors, products = (
+        np.vstack([_padded(each[:-1], number), each[-1:]])
+        for each in (state.vectors, state.products)
+    )
+    gram = vectors @ products.T
+    arrays = (array.astype(dtype, copy=False) for array in (vectors, products, (gram + gram.T) / 2))
+    return Subspace(Expansion(state.kernel, state.library, *arrays))
+
+
+def _scale(eigenvalues: Floats, n_samples: float, view: Subspace, *, whiten: bool) -> Floats:
+    """1, or 1/standard deviation of each projection; zero for a component without variance."""
+    scale = np.ones_like(eigenvalues)
+    if whiten:
+        spread = np.sqrt(eigenvalues / max(n_samples - 1, 1))
+        scale = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
+    return scale.astype(view.library.dtype)
+
+
+def check_stream(model: Any) -> None:
+    """Every constructor argument, before any work."""
+    if is_precomputed(model):
+        raise refuse("kernel", model.kernel, "a stream needs kernel values of rows still to come",
+                     "pass rows and a kernel, or use KernelPCA for a kernel matrix")  # fmt: skip
+    if model.n_components is not None:
+        check_number("n_components", model.n_components, "must be a positive integer or None",
+                     "pass how many components you want", low=1, integer=True)  # fmt: skip
+    check_kernel_parameters(model)
+    check_preimage_name(model.preimage, [name for name in METHOD_NAMES if name != "ridge"])
+    check_choice("compression", model.compression, ("auto", "preimages", "samples", None))
+    for name in ("library_size", "preimages_per_component"):
+        if not is_auto(getattr(model, name)):
+            check_number(name, getattr(model, name), "must be 'auto' or a positive integer",
+                         "pass 'auto'", low=1, integer=True)  # fmt: skip
+    if not is_auto(model.n_oversamples):
+        check_number("n_oversamples", model.n_oversamples, "must be 'auto' or not negative",
+                     "pass 'auto'", low=0, integer=True)  # fmt: skip
+    check_number("compression_tol", model.compression_tol, "must not be negative", "pass 1e-4",
+                 low=0)  # fmt: skip
+    if model.batch_size is not None:
+        check_number("batch_size", model.batch_size, "must be a positive integer or None",
+                     "pass None", low=1, integer=True)  # fmt: skip
+    check_number("forgetting", model.forgetting, "must lie in (0, 1]",
+                 "pass 1.0 to forget nothing", low=0, high=1, open_low=True)  # fmt: skip
+    check_choice("whiten", model.whiten, (True, False))
+    check_running(model)

@@ -1,0 +1,108 @@
+"""The three schemes of Chin 2006, figure 1, and what this library does instead, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from time import process_time
+
+import numpy as np
+from sklearn.datasets import load_digits
+
+from ikpca.gram import cross_gram
+from ikpca.kernels import Floats, Gaussian, Kernel
+from ikpca.preimages import Expansion
+from ikpca.reduced_sets import ChosenSamples, IteratedPreimages, JointPreimages, Reduction
+
+__all__ = ["SCHEMES", "SchemeRow", "compare_schemes", "components_of", "noisy_parabola"]
+
+#: Figure 1 (a), (b), (c); then choosing among the rows, and moving what was chosen.
+SCHEMES: dict[str, Reduction] = {
+    "separate": IteratedPreimages(reuse=False, second_pass=False),
+    "reuse": IteratedPreimages(second_pass=False),
+    "second pass": IteratedPreimages(),
+    "chosen samples": ChosenSamples(),
+    "joint pre-images": JointPreimages(tol=0.0),
+}
+
+
+@dataclass(frozen=True)
+class SchemeRow:
+    """A scheme at one size of the library.
+
+    Parameters
+    ----------
+    data, scheme : str
+    per_vector, rows : int
+        n', and the rows that came of it.
+    error : float
+        √(Σ w² ‖u − u'‖² / Σ w² ‖u‖²) over components and mean; w are the singular values, and the
+        largest of them for the mean.
+    first, worst : float
+        Relative errors of the first component, and of the one that fares worst.
+    seconds : float
+        Of processor time.
+    """
+
+    data: str
+    scheme: str
+    per_vector: int
+    rows: int
+    error: float
+    first: float
+    worst: float
+    seconds: float
+
+
+def compare_schemes(
+    n_samples: int = 500,
+    n_components: int = 8,
+    sizes: tuple[int, ...] = (1, 2, 4, 8),
+    seed: int = 0,
+) -> Iterator[SchemeRow]:
+    """Reduce components and mean of parabola and digits to n' rows per vector."""
+    digits = np.random.default_rng(seed).permutation(load_digits().data / 16)[:n_samples]
+    problems: dict[str, tuple[Kernel, Floats]] = {
+        "parabola": (Gaussian(0.5), noisy_parabola(n_samples, seed)),
+        "digits": (Gaussian(0.02), digits),
+    }
+    for data, (kernel, X) in problems.items():
+        vectors, singular_values = components_of(kernel, X, n_components)
+        weights = np.append(singular_values, singular_values[0])
+        for per_vector in sizes:
+            for scheme, reduction in SCHEMES.items():
+                start = process_time()
+                found = reduction.reduce(vectors, per_vector * (n_components + 1), weights)
+                seconds = process_time() - start
+                lost, whole = weights**2 @ found.squared_errors, weights**2 @ found.squared_lengths
+                errors = found.relative_errors
+                yield SchemeRow(
+                    data,
+                    scheme,
+                    per_vector,
+                    len(found.expansion.basis),
+                    float(np.sqrt(lost / whole)),
+                    float(errors[0]),
+                    float(errors.max()),
+                    seconds,
+                )
+
+
+def noisy_parabola(n_samples: int, seed: int = 0) -> Floats:
+    """y = x² + N(0, 0.2) with x uniform in [−1, 1] (Chin 2006, section 6)."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-1, 1, n_samples)
+    return np.column_stack([x, x**2 + rng.normal(0, 0.2, n_samples)])
+
+
+def components_of(kernel: Kernel, X: Floats, n_components: int) -> tuple[Expansion, Floats]:
+    """Components and mean of batch kernel PCA, from scratch, and the singular values."""
+    K = cross_gram(kernel, X, X)
+    means = K.mean(axis=0)
+    values, vectors = np.linalg.eigh(K - means - means[:, None] + means.mean())
+    values, vectors = values[: -n_components - 1 : -1], vectors[:, : -n_components - 1 : -1]
+    singular_values = np.sqrt(values)
+    components = (vectors / singular_values).T
+    components -= components.mean(axis=1, keepdims=True)
+    uniform = np.full((1, len(X)), 1 / len(X))
+    return Expansion(kernel, X, np.vstack([components, uniform])), singular_values

@@ -1,0 +1,171 @@
+"""Bad batches in a stream: refused before any work, and the model is what it was, to the bit."""
+
+from __future__ import annotations
+
+import pickle
+import re
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+
+from ikpca import IncrementalKernelPCA
+from ikpca.errors import InvalidInput
+from ikpca.estimators.batches import check_finite
+
+RBF = {"kernel": "rbf", "gamma": 0.1}
+
+
+@pytest.fixture(scope="module")
+def X():
+    return np.random.default_rng(0).normal(size=(100, 4))
+
+
+def with_nan(X, *rows):
+    bad = X.copy()
+    bad[list(rows), 1] = np.nan
+    return bad
+
+
+def bits(model):
+    """All that a model holds; attributes that are made on demand have no say."""
+    return pickle.dumps({name: value for name, value in vars(model).items() if name != "_view"})
+
+
+BAD = {
+    "width": (lambda X: X[:, :3], "4 features"),
+    "nan": (lambda X: with_nan(X[:10], 3), "NaN or infinity in rows 3 .rows 53 of the stream"),
+    "empty": (lambda X: X[:0], "0 sample"),
+    "one row, one dimension": (lambda X: X[0], "Reshape your data"),
+    "three dimensions": (lambda X: X[None], "dim 3"),
+    "text": (lambda X: X.astype(str)[:2] + "a", "could not convert"),
+    "complex": (lambda X: X + 1j, "Complex data not supported"),
+    "sparse": (sparse.csr_array, "toarray"),
+    "nothing": (lambda X: None, "Expected 2D array"),
+}
+
+
+@pytest.mark.parametrize("compression", ["samples", None])
+@pytest.mark.parametrize("name", BAD)
+def test_the_model_before_a_bad_batch_is_untouched(X, name, compression):
+    spoil, message = BAD[name]
+    model = IncrementalKernelPCA(3, **RBF, compression=compression, library_size=30)
+    model.partial_fit(X[:50])
+    before, projections = bits(model), model.transform(X)
+    with pytest.raises((ValueError, TypeError), match=message):
+        model.partial_fit(spoil(X))
+    assert bits(model) == before
+    assert np.array_equal(model.transform(X), projections)
+    with pytest.raises((ValueError, TypeError), match=message.replace("rows 53", "rows 3")):
+        model.fit(spoil(X)) if name != "width" else model.transform(spoil(X))
+    assert np.array_equal(model.transform(X), projections)
+
+
+@pytest.mark.parametrize("name", [name for name in BAD if name != "width"])
+def test_a_bad_first_batch_leaves_nothing(X, name):
+    model = IncrementalKernelPCA(3, **RBF)
+    before = bits(model)
+    with pytest.raises((ValueError, TypeError)):
+        model.partial_fit(BAD[name][0](X))
+    assert bits(model) == before
+    with pytest.raises(NotFittedError):
+        model.transform(X)
+    assert model.partial_fit(X).n_samples_seen_ == 100
+
+
+def test_the_error_says_which_rows(X):
+    model = IncrementalKernelPCA(3, **RBF).fit(X)
+    many = with_nan(X, 2, 5, 8, 13, 21, 34, 55)
+    message = (
+        "X holds NaN or infinity in rows 2, 5, 8, 13, 21 and 2 more (rows 102, 105, 108, 113, 121 "
+        "and 2 more of the stream, both counted from 0)"
+    )
+    with pytest.raises(InvalidInput, match=re.escape(message)):
+        model.partial_fit(many)
+    infinite = X.copy()
+    infinite[7, 0] = -np.inf
+    with pytest.raises(InvalidInput, match=r"rows 7 \(rows 107 of the stream"):
+        model.partial_fit(infinite)
+
+
+def test_large_numbers_are_no_infinity():
+    """A sum that overflows is not a bad row."""
+    check_finite(np.full((3, 2), 1e308), 0)
+    with pytest.raises(InvalidInput, match="in rows 1 "):
+        check_finite(np.array([[1e308, 1e308], [1e308, np.inf]]), 0)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_kernel_values_that_overflow_are_refused(X):
+    model = IncrementalKernelPCA(3).fit(X)
+    before, large = bits(model), X[:9].copy()
+    large[4] = 1e200
+    with pytest.raises(InvalidInput, match=r"rows 4 of the batch are not finite: .*scale the rows"):
+        model.partial_fit(large)
+    assert bits(model) == before
+
+
+def test_rows_on_disk_are_looked_through_before_the_first_batch(X, tmp_path):
+    np.save(tmp_path / "rows.npy", with_nan(np.tile(X, (30, 1)), 2500))
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    model = IncrementalKernelPCA(3, **RBF, batch_size=50)
+    with pytest.raises(InvalidInput, match=r"rows 2500 of the stream"):
+        model.fit(mapped)
+    assert not hasattr(model, "n_features_in_")
+    with pytest.raises(InvalidInput, match=r"shape \(12000,\): rows come as a table"):
+        model.fit(mapped.reshape(-1))
+
+
+def test_a_kernel_that_is_no_inner_product_is_refused(X):
+    model = IncrementalKernelPCA(3, kernel="sigmoid", gamma=2.0, compression=None)
+    with pytest.raises(InvalidInput, match=r"not positive semi-definite .* choose another kernel"):
+        model.fit(X)
+    assert not hasattr(model, "library_")
+
+
+PARAMETERS = [
+    ({"kernel": "precomputed"}, "pass rows and a kernel, or use KernelPCA"),
+    ({"kernel": "unknown"}, "choose one of linear, poly"),
+    ({"n_components": 0}, "positive integer or None"),
+    ({"n_components": 2.5}, "positive integer or None"),
+    ({"gamma": -1.0}, "must not be negative"),
+    ({"gamma": "auto"}, "choose one of 'scale', 'median'"),
+    ({"preimage": "ridge"}, "choose one of 'auto', 'fixed-point'"),
+    ({"compression": "rows"}, "choose one of 'auto', 'preimages', 'samples', None"),
+    ({"compression": True}, "choose one of"),
+    ({"compression": "samples", "n_components": None}, "pass an integer, or compression=None"),
+    ({"library_size": 3}, r"library_size=3: components and mean are 4 vectors.*pass 4 or more"),
+    ({"library_size": 0}, "'auto' or a positive integer"),
+    ({"library_size": 10, "n_oversamples": 7}, "are 11 vectors"),
+    ({"preimages_per_component": 0}, "'auto' or a positive integer"),
+    ({"compression_tol": -1e-3}, "must not be negative"),
+    ({"n_oversamples": -1}, "must be 'auto' or not negative"),
+    ({"batch_size": 0}, "positive integer or None"),
+    ({"forgetting": 0.0}, r"must lie in \(0, 1\]"),
+    ({"forgetting": 1.1}, r"must lie in \(0, 1\]"),
+    ({"forgetting": np.nan}, r"must lie in \(0, 1\]"),
+    ({"whiten": "yes"}, "choose one of True, False"),
+    ({"n_jobs": 0}, "n_jobs=0"),
+    ({"compression": "preimages", "kernel": lambda x, y: x @ y}, "choose 'samples'"),
+]
+
+
+@pytest.mark.parametrize(("parameters", "message"), PARAMETERS, ids=str)
+def test_parameters(X, parameters, message):
+    settings = {"n_components": 3, "kernel": "rbf"} | parameters
+    for method in ("fit", "partial_fit"):
+        model = IncrementalKernelPCA(**settings)
+        with pytest.raises(InvalidInput, match=message):
+            getattr(model, method)(X)
+        assert not hasattr(model, "library_")
+
+
+def test_parameters_may_change_on_the_way_if_they_are_good(X):
+    model = IncrementalKernelPCA(3, **RBF).partial_fit(X[:50])
+    before = model.eigenvalues_.copy()
+    with pytest.raises(InvalidInput, match="forgetting=2"):
+        model.set_params(forgetting=2.0).partial_fit(X[50:])
+    assert np.array_equal(model.eigenvalues_, before)
+    model.set_params(forgetting=0.5, n_components=2).partial_fit(X[50:])
+    assert model.transform(X).shape == (100, 2)

@@ -1,0 +1,198 @@
+"""The exam of every reduction, for every kernel that it serves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ikpca.errors import InvalidInput
+from ikpca.gram import cross_gram
+from ikpca.kernels import Gaussian, Pairwise
+from ikpca.preimages import Expansion, Gradient
+from ikpca.reduced_sets import (
+    ChosenSamples,
+    IteratedPreimages,
+    JointPreimages,
+    Reduction,
+    choose_reduction,
+)
+from tests.conftest import KERNELS
+
+ALL_KERNELS = {**KERNELS, "pairwise": Pairwise(lambda x, y: np.exp(-0.2 * np.abs(x - y).max()))}
+REDUCTIONS = {
+    "samples": ChosenSamples(),
+    "few candidates": ChosenSamples(most=30),
+    "separate": IteratedPreimages(reuse=False, second_pass=False),
+    "second pass": IteratedPreimages(2, method=Gradient(20)),
+    "joint": JointPreimages(),
+    "joint, few candidates": JointPreimages(most=30, moves=5, tol=0.0),
+}
+PAIRS = [
+    pytest.param(reduction, kernel, id=f"{name}-{kernel_name}")
+    for name, reduction in REDUCTIONS.items()
+    for kernel_name, kernel in ALL_KERNELS.items()
+    if reduction.serves(kernel)
+]
+every_pair = pytest.mark.parametrize(("reduction", "kernel"), PAIRS)
+every_reduction = pytest.mark.parametrize("reduction", REDUCTIONS.values(), ids=REDUCTIONS)
+
+
+def problem(kernel, dtype=np.float64, rows=40):
+    """Three vectors on forty rows, with coefficients of both signs."""
+    rng = np.random.default_rng(3)
+    basis = rng.normal(size=(rows, 4)) + 1
+    coefficients = rng.dirichlet(np.full(rows, 0.2), size=3) + 0.02 * rng.normal(size=(3, rows))
+    return Expansion(kernel, basis.astype(dtype), coefficients.astype(dtype))
+
+
+def true_errors(expansion, reduced):
+    """‖u − u'‖² with one vector of coefficients on all rows, old and new."""
+    rows = np.vstack([expansion.basis, reduced.basis]).astype(np.float64)
+    difference = np.hstack([expansion.coefficients, -reduced.coefficients])
+    K = cross_gram(expansion.kernel, rows, rows)
+    return np.einsum("ij,jk,ik->i", difference, K, difference)
+
+
+def test_the_reductions_answer_to_the_port():
+    assert all(isinstance(reduction, Reduction) for reduction in REDUCTIONS.values())
+    assert not isinstance(Gaussian(), Reduction)
+
+
+@every_pair
+def test_the_size_is_a_bound_and_the_errors_are_true(reduction, kernel):
+    expansion = problem(kernel)
+    found = reduction.reduce(expansion, 9, np.array([3.0, 2.0, 1.0]))
+    assert len(found.expansion.basis) <= 9
+    assert found.expansion.coefficients.shape == (3, len(found.expansion.basis))
+    scale = np.abs(np.diagonal(expansion.gram)).max()
+    expected = np.maximum(true_errors(expansion, found.expansion), 0)
+    np.testing.assert_allclose(found.squared_errors, expected, atol=1e-10 * scale)
+    lengths = np.diagonal(expansion.gram)
+    np.testing.assert_allclose(found.relative_errors**2 * lengths, expected, atol=1e-10 * scale)
+
+
+@every_pair
+def test_what_is_said_to_be_known_is_so(reduction, kernel):
+    expansion = problem(kernel)
+    found = reduction.reduce(expansion, 9)
+    reduced = found.expansion
+    assert reduced.known_products is not None
+    afresh = Expansion(kernel, reduced.basis, reduced.coefficients)
+    scale = np.abs(expansion.gram).max()
+    np.testing.assert_allclose(reduced.products, afresh.products, atol=1e-10 * scale)
+    np.testing.assert_allclose(reduced.gram, afresh.gram, atol=1e-10 * scale)
+    K = cross_gram(kernel, reduced.basis, reduced.basis)
+    np.testing.assert_allclose(found.values, K, atol=1e-12 * np.abs(K).max())
+    across = expansion.coefficients @ cross_gram(kernel, expansion.basis, reduced.basis)
+    np.testing.assert_allclose(found.across, across, atol=1e-10 * scale)
+
+
+@every_pair
+def test_enough_room_is_no_error(reduction, kernel):
+    expansion = problem(kernel)
+    found = reduction.reduce(expansion, 40)
+    assert found.squared_errors.tolist() == [0, 0, 0]
+    np.testing.assert_array_equal(found.expansion.basis, expansion.basis)
+    np.testing.assert_array_equal(found.expansion.coefficients, expansion.coefficients)
+
+
+@every_pair
+def test_kernel_values_may_be_known(reduction, kernel):
+    expansion = problem(kernel)
+    K = cross_gram(kernel, expansion.basis, expansion.basis)
+    found = reduction.reduce(expansion, 9)
+    with_values = reduction.reduce(expansion, 9, values=K)
+    np.testing.assert_allclose(with_values.expansion.basis, found.expansion.basis, atol=1e-6)
+    np.testing.assert_allclose(with_values.squared_errors, found.squared_errors, atol=1e-8)
+
+
+@every_pair
+def test_copies_of_rows_cost_nothing(reduction, kernel):
+    single = problem(kernel, rows=12)
+    rng = np.random.default_rng(0)
+    copies = np.concatenate([np.arange(12), rng.integers(12, size=18)])
+    shares = np.zeros((12, 30))
+    for j in range(12):
+        shares[j, copies == j] = rng.dirichlet(np.ones((copies == j).sum()))
+    double = Expansion(kernel, single.basis[copies], single.coefficients @ shares)
+    found = reduction.reduce(double, 12)
+    assert len(found.expansion.basis) == 12
+    scale = np.abs(np.diagonal(single.gram)).max()
+    assert (np.abs(true_errors(single, found.expansion)) <= 1e-12 * scale).all()
+
+
+@every_pair
+def test_rows_in_single_precision_stay_so_and_errors_stay_true(reduction, kernel):
+    expansion = problem(kernel, np.float32)
+    before = expansion.basis.copy()
+    found = reduction.reduce(expansion, 9)
+    assert found.expansion.basis.dtype == np.float32
+    assert found.expansion.coefficients.dtype == found.squared_errors.dtype == np.float64
+    in_double = Expansion(
+        kernel, expansion.basis.astype(float), expansion.coefficients.astype(float)
+    )
+    scale = np.abs(np.diagonal(in_double.gram)).max()
+    expected = np.maximum(true_errors(in_double, found.expansion), 0)
+    np.testing.assert_allclose(found.squared_errors, expected, atol=1e-9 * scale)
+    np.testing.assert_array_equal(expansion.basis, before)
+
+
+@every_pair
+def test_a_vector_that_is_zero_is_no_trouble(reduction, kernel):
+    expansion = problem(kernel)
+    coefficients = np.vstack([expansion.coefficients, np.zeros(40)])
+    found = reduction.reduce(Expansion(kernel, expansion.basis, coefficients), 12)
+    assert found.relative_errors[-1] == 0
+    assert np.isfinite(found.expansion.coefficients).all()
+
+
+@every_reduction
+@pytest.mark.parametrize("size", [2, 0, -1, 2.5, True, "many"])
+def test_less_room_than_vectors_is_refused(reduction, size):
+    with pytest.raises(InvalidInput, match="3 vectors need at least as many rows"):
+        reduction.reduce(problem(Gaussian()), size)
+
+
+@every_reduction
+@pytest.mark.parametrize("weights", [[1, 2], [1, 2, -1], [1, 2, np.nan]])
+def test_weights_that_are_none_are_refused(reduction, weights):
+    with pytest.raises(InvalidInput, match="weights"):
+        reduction.reduce(problem(Gaussian()), 5, np.array(weights))
+
+
+@pytest.mark.parametrize("reduction", [IteratedPreimages(), JointPreimages()])
+def test_a_kernel_without_gradient_is_refused(reduction):
+    kernel = ALL_KERNELS["pairwise"]
+    assert not reduction.serves(kernel)
+    with pytest.raises(InvalidInput, match="gradient"):
+        reduction.reduce(problem(kernel), 10)
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda: IteratedPreimages(0), "per_vector"),
+        (lambda: IteratedPreimages(tol=-1), "tol"),
+        (lambda: JointPreimages(moves=-1), "moves"),
+        (lambda: JointPreimages(tol=2), "tol"),
+        (lambda: ChosenSamples(most=0), "most"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(make, name):
+    with pytest.raises(InvalidInput, match=name):
+        make()
+
+
+def test_names():
+    gaussian, pairwise = Gaussian(), ALL_KERNELS["pairwise"]
+    assert isinstance(choose_reduction("preimages", gaussian), JointPreimages)
+    assert choose_reduction("preimages", gaussian, per_vector=3) == IteratedPreimages(3, tol=1e-4)
+    assert isinstance(choose_reduction("samples", gaussian), ChosenSamples)
+    assert isinstance(choose_reduction("auto", gaussian), JointPreimages)
+    assert isinstance(choose_reduction("auto", pairwise), ChosenSamples)
+    own = ChosenSamples(most=7)
+    assert choose_reduction(own, gaussian) is own
+    with pytest.raises(InvalidInput, match="choose 'samples'"):
+        choose_reduction("preimages", pairwise)
+    with pytest.raises(InvalidInput, match="is not known"):
+        choose_reduction("landmarks", gaussian)

@@ -1,0 +1,148 @@
+"""Streaming in batches is batch kernel PCA: eigenvalues, components, mean, trace."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.decomposition import IncrementalPCA
+
+from ikpca import IncrementalKernelPCA, KernelPCA
+from ikpca.dense import decompose
+from ikpca.gram import cross_gram
+from ikpca.incremental import State, update
+from ikpca.kernels import Gaussian, Linear, Polynomial
+from tests.conftest import KERNELS
+
+#: The sigmoid is no inner product, a stream refuses it; degree 3 spreads eigenvalues over ten
+#: decades, and of the last ones no batch knows the vectors to 1e-6.
+EXACT = KERNELS | {"poly": Polynomial(degree=2, gamma=0.3, coef0=1.0)}
+NAMES = [name for name in KERNELS if name != "sigmoid"]
+
+
+@pytest.fixture(scope="module")
+def X():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(120, 5)) * [3.0, 2.0, 1.0, 1.0, 0.5] + 1.0
+
+
+def streamed(kernel, X, size, **options):
+    state = State.empty(kernel, X)
+    for begin in range(0, len(X), size):
+        state = update(state, X[begin : begin + size], **options)
+    return state
+
+
+def lengths_apart(K, first, second):
+    """‖Σ_j (a_j − b_j) Φ(x_j)‖² for every row of coefficients."""
+    difference = first - second
+    return np.einsum("ij,jk,ik->i", difference, K, difference)
+
+
+def sines(K, first, second):
+    """Of the principal angles between spans of orthonormal vectors: what one leaves of the other.
+
+    Not from cosines, which know no angle below 1e-8.
+    """
+    rest = second - (second @ K @ first.T) @ first
+    return np.sqrt(np.maximum(np.linalg.eigvalsh(rest @ K @ rest.T), 0))
+
+
+@pytest.mark.parametrize("size", [1, 7, 100])
+@pytest.mark.parametrize("name", NAMES)
+def test_batches_of_any_size_are_the_whole(X, name, size):
+    kernel = EXACT[name]
+    state = streamed(kernel, X, size)
+    K = cross_gram(kernel, X, X)
+    exact = decompose(K)
+    r = int(np.count_nonzero(exact.eigenvalues > 1e-12 * exact.eigenvalues[0]))
+    assert state.n_components == r
+    np.testing.assert_allclose(state.singular_values**2, exact.eigenvalues[:r], rtol=1e-8)
+    vectors = exact.eigenvectors[:, :r].T / np.sqrt(exact.eigenvalues[:r, None])
+    assert sines(K, vectors, state.vectors[:-1]).max() < 1e-6
+    leading = min(r, 5)
+    assert sines(K, vectors[:leading], state.vectors[:leading]).max() < 1e-6
+    assert lengths_apart(K, state.vectors[-1:], np.full((1, 120), 1 / 120)) < 1e-20
+    assert state.total_variance == pytest.approx(exact.trace, rel=1e-12)
+    np.testing.assert_allclose(state.products, state.vectors @ K, atol=1e-9 * np.abs(K).max())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_estimator_is_kernel_pca(X, name):
+    """Up to signs, which a stream keeps from its beginnings."""
+    batch = KernelPCA(4, kernel=EXACT[name], eigen_solver="dense").fit(X)
+    stream = IncrementalKernelPCA(4, kernel=EXACT[name], compression=None, n_oversamples=200)
+    stream.fit(X)
+    np.testing.assert_allclose(stream.eigenvalues_, batch.eigenvalues_, rtol=1e-8)
+    np.testing.assert_allclose(
+        stream.explained_variance_ratio_, batch.explained_variance_ratio_, rtol=1e-8
+    )
+    ours, theirs = stream.transform(X[::3] + 0.1), batch.transform(X[::3] + 0.1)
+    signs = np.sign(np.sum(ours * theirs, axis=0))
+    np.testing.assert_allclose(ours * signs, theirs, atol=1e-7 * np.abs(theirs).max())
+    np.testing.assert_allclose(
+        stream.reconstruction_error(X), batch.reconstruction_error(X), atol=1e-7
+    )
+    assert stream.explained_share(X) == pytest.approx(batch.explained_share(X), rel=1e-9)
+
+
+@pytest.mark.parametrize("size", [20, 50])
+def test_truncated_with_the_linear_kernel_is_incremental_pca(size):
+    X = np.random.default_rng(1).normal(size=(400, 20)) * np.linspace(3, 1, 20) + 2
+    theirs = IncrementalPCA(6)
+    ours = IncrementalKernelPCA(6, compression=None, n_oversamples=0)
+    for begin in range(0, 400, size):
+        theirs.partial_fit(X[begin : begin + size])
+        ours.partial_fit(X[begin : begin + size])
+    np.testing.assert_allclose(np.sqrt(ours.eigenvalues_), theirs.singular_values_, rtol=1e-8)
+    components = ours.coefficients_ @ ours.library_
+    overlaps = components @ theirs.components_.T
+    np.testing.assert_allclose(np.abs(overlaps), np.eye(6), atol=1e-8)
+    np.testing.assert_allclose(ours.mean_coefficients_ @ ours.library_, theirs.mean_, atol=1e-8)
+    np.testing.assert_allclose(ours.mean_, theirs.mean_, atol=1e-12)
+    np.testing.assert_allclose(
+        ours.explained_variance_ratio_, theirs.explained_variance_ratio_, rtol=1e-8
+    )
+
+
+def test_forgetting_is_weighting():
+    """A batch that k others followed weighs f^2k, in the mean and in the covariance."""
+    X, f = np.random.default_rng(2).normal(size=(60, 4)) + 3, 0.8
+    model = IncrementalKernelPCA(compression=None, forgetting=f, batch_size=15).fit(X)
+    weights = np.repeat(f ** (2 * np.arange(4)[::-1]), 15)
+    mean = weights @ X / weights.sum()
+    scatter = (X - mean).T @ (weights[:, None] * (X - mean))
+    np.testing.assert_allclose(np.sort(model.eigenvalues_), np.linalg.eigvalsh(scatter), rtol=1e-10)
+    np.testing.assert_allclose(model.mean_coefficients_ @ model.library_, mean, atol=1e-12)
+    np.testing.assert_allclose(model.mean_, mean, atol=1e-12)
+    assert model.explained_variance_ratio_.sum() == pytest.approx(1)
+
+
+def test_components_stay_orthonormal_over_many_single_samples():
+    rng = np.random.default_rng(3)
+    x = rng.uniform(-1, 1, size=(1200, 1))
+    X = np.hstack([x, x**2 + 0.2 * rng.normal(size=x.shape)])
+    state = State.empty(Gaussian(0.5), X)
+    for row in range(1200):
+        state = update(state, X[row : row + 1]).truncate(6)
+    vectors = state.vectors[:-1]
+    gram = vectors @ cross_gram(state.kernel, X, X) @ vectors.T
+    np.testing.assert_allclose(gram, np.eye(6), atol=1e-11)
+
+
+def test_without_the_mean_update_the_centre_is_that_of_the_first_batch(X):
+    """The ablation: scatter about a point that is not the mean."""
+    state = streamed(Linear(), X, 30, move_mean=False)
+    centre = X[:30].mean(axis=0)
+    scatter = (X - centre).T @ (X - centre)
+    np.testing.assert_allclose(
+        np.sort(state.singular_values**2), np.linalg.eigvalsh(scatter), rtol=1e-10
+    )
+    np.testing.assert_allclose(state.vectors[-1] @ state.library, centre, atol=1e-12)
+
+
+def test_novelty_is_the_reconstruction_error_before_learning(X):
+    model = IncrementalKernelPCA(3, kernel="rbf", gamma=0.1, library_size=40)
+    model.partial_fit(X[:60])
+    assert np.isnan(model.novelty_).all()
+    expected = model.reconstruction_error(X[60:])
+    np.testing.assert_allclose(model.partial_fit(X[60:]).novelty_, expected, atol=1e-10)

@@ -1,0 +1,35 @@
+"""Chin 2006, figure 1: three schemes for several vectors, and what is done here instead."""
+
+from __future__ import annotations
+
+import pytest
+
+from ikpca.experiments.reduced_sets import compare_schemes
+
+
+@pytest.fixture(scope="module")
+def errors():
+    rows = compare_schemes(n_samples=300, n_components=5, sizes=(2, 4))
+    return {(row.data, row.per_vector, row.scheme): row.error for row in rows}
+
+
+@pytest.mark.parametrize("per_vector", [2, 4])
+def test_order_of_the_schemes_on_the_parabola(errors, per_vector):
+    separate, reuse, second = (
+        errors["parabola", per_vector, scheme] for scheme in ("separate", "reuse", "second pass")
+    )
+    assert separate > reuse > second
+
+
+@pytest.mark.parametrize("per_vector", [2, 4])
+@pytest.mark.parametrize("data", ["parabola", "digits"])
+def test_rows_chosen_and_moved_together_are_nearer_than_one_after_the_other(
+    errors, data, per_vector
+):
+    second, samples, joint = (
+        errors[data, per_vector, scheme]
+        for scheme in ("second pass", "chosen samples", "joint pre-images")
+    )
+    assert joint < 0.5 * samples
+    assert samples < second
+    assert second <= errors[data, per_vector, "reuse"]
