@@ -42,6 +42,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/scale.py --rows 5000 --out results/bench
 	$(BIN)/python benchmarks/growth.py --sizes 2500 5000 10000 --product-rows 8192 --out results/bench
 	$(BIN)/python benchmarks/preimages.py --out results/bench
+	$(BIN)/python benchmarks/reduced_sets.py --out results/bench
 
 bench-full: $(READY)
 	$(BIN)/python benchmarks/foundation.py --out results/bench-full

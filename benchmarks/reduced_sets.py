@@ -7,7 +7,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from ikpca.experiments.reduced_sets import compare_schemes
+from ikpca.experiments.reduced_sets import compare_schemes, compress_digits
 
 
 def main() -> None:
@@ -30,8 +30,22 @@ def main() -> None:
             flush=True,
         )
         table.append(asdict(row))
+    print("\ndigits, 1,500 rows and 16 components, compressed to a library")
+    print(
+        f"{'compression':12s} {'rows':>5s} {'first':>9s} {'worst':>9s} {'moved':>9s} "
+        f"{'speedup':>8s}"
+    )
+    models = []
+    for small in compress_digits():
+        print(
+            f"{small.compression:12s} {small.rows:5d} {small.first:9.1e} {small.worst:9.1e} "
+            f"{small.moved:9.1e} {small.speedup:8.1f}",
+            flush=True,
+        )
+        models.append(asdict(small))
     arguments.out.mkdir(parents=True, exist_ok=True)
-    (arguments.out / "reduced_sets.json").write_text(json.dumps(table, indent=1) + "\n")
+    found = {"schemes": table, "compress": models}
+    (arguments.out / "reduced_sets.json").write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,13 @@
 
 from importlib.metadata import version
 
-from ikpca.estimators import HebbianPCA, IncrementalKernelPCA, KernelPCA, compress
+from ikpca.estimators import (
+    HebbianPCA,
+    IncrementalKernelPCA,
+    KernelPCA,
+    OnlineKernelPCA,
+    compress,
+)
 from ikpca.gram import open_rows
 from ikpca.kernels import vectorised
 
@@ -10,6 +16,7 @@ __all__ = [
     "HebbianPCA",
     "IncrementalKernelPCA",
     "KernelPCA",
+    "OnlineKernelPCA",
     "__version__",
     "compress",
     "open_rows",

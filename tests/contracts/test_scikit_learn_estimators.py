@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA
+from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA, OnlineKernelPCA
 from ikpca.applications import KernelSpectralClustering
 
 pytestmark = pytest.mark.filterwarnings("ignore::ikpca.errors.RankWarning")
@@ -23,6 +23,8 @@ ESTIMATORS = [
     IncrementalKernelPCA(2, kernel="rbf", batch_size=7, library_size=20),
     IncrementalKernelPCA(2, kernel="rbf", compression="preimages", library_size=12, batch_size=5),
     IncrementalKernelPCA(2, kernel="poly", gamma="scale", forgetting=0.9, whiten=True),
+    OnlineKernelPCA(),
+    OnlineKernelPCA(2, kernel="rbf", gain=0.05, init="random", budget=20, forgetting=0.99),
     KernelSpectralClustering(2),
     KernelSpectralClustering(2, normalise=None, eigen_solver="kha/et", max_iter=5),
     HebbianPCA(1, gain=1e-4, rayleigh_ritz=False, max_iter=5),

@@ -11,8 +11,15 @@ from sklearn.utils.validation import check_array, validate_data
 
 from ikpca.errors import InvalidInput
 from ikpca.gram import tiles
+from ikpca.kernels import Kernel
 
-__all__ = ["batch_of_stream", "batches_of_data", "check_finite", "reads_in_slices"]
+__all__ = [
+    "batch_of_stream",
+    "batches_of_data",
+    "check_finite",
+    "check_images",
+    "reads_in_slices",
+]
 
 _DTYPES = (np.float64, np.float32)
 #: Bad rows that an error names one by one.
@@ -73,6 +80,19 @@ def check_finite(X: Any, seen: int) -> None:
         "both counted from 0): every value must be a finite number; leave these rows out or "
         "impute them. Nothing was learned from this X."
     )
+
+
+def check_images(kernel: Kernel, X: Any) -> None:
+    """Refuse rows whose kernel values overflow, and say which."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        bad = np.flatnonzero(~np.isfinite(kernel.diagonal(X)))
+    if len(bad):
+        listed = ", ".join(map(str, bad[:_NAMED_ROWS]))
+        raise InvalidInput(
+            f"k(x, x) is NaN or infinite for {len(bad)} rows, the first of them {listed} (counted "
+            "from 0): every kernel value must be a finite number; scale the rows. Nothing was "
+            "learned from this X."
+        )
 
 
 def _loaded(rows: Any) -> Any:

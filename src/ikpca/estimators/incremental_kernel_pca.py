@@ -104,6 +104,11 @@ class IncrementalKernelPCA(
     novelty_ : ndarray of shape (rows of the last batch,)
         What the components left of each row before they learned from it, squared; NaN for the
         first batch.
+    drift_ : float
+        How near the last batch came to a drift: the Page–Hinkley sum of novelties over its
+        threshold. It compares with the usual novelty of the last 1,000 rows, and needs 100.
+    drift_detected_ : bool
+        Whether ``drift_`` reached 1.
     compression_error_ : ndarray of shape (n_components,) or None
         Relative error, in feature space, of each component in the last reduction of the library;
         None before the first.

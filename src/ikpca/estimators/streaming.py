@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from ikpca.errors import refuse
 from ikpca.estimators.compressing import chosen_settings
+from ikpca.estimators.drift import DriftSignal
 from ikpca.estimators.gamma import resolve_gamma
 from ikpca.estimators.inverting import check_preimage
 from ikpca.estimators.parameters import (
@@ -53,6 +54,9 @@ class Stream:
         Of the rows, weighted as the samples are.
     report : Report or None
         Of the last batch.
+    signal : DriftSignal
+    drift : float
+        Of the last batch.
     """
 
     state: State
@@ -64,6 +68,8 @@ class Stream:
     n_batches: int
     mean_row: Floats
     report: Report | None = None
+    signal: DriftSignal = field(default_factory=DriftSignal)
+    drift: float = 0.0
 
     @classmethod
     def begun(cls, model: Any, rows: Rows) -> Stream:
@@ -92,13 +98,18 @@ class Stream:
             share = (part.stop - part.start) / state.n_samples
             mean_row = (1 - share) * mean_row + share * rows[part].mean(axis=0, dtype=np.float64)
             reports.append(report)
+        whole = self._with_last_errors(joined(reports))
+        # Nothing is known before the first batch, and nothing can drift from it.
+        signal, drift = self.signal.after(whole.novelty[np.isfinite(whole.novelty)])
         grown = replace(
             self,
             state=state,
             seen=self.seen + rows.shape[0],
             n_batches=self.n_batches + 1,
             mean_row=mean_row,
-            report=self._with_last_errors(joined(reports)),
+            report=whole,
+            signal=signal,
+            drift=drift,
         )
         if verbose:
             sys.stderr.write(grown.line() + "\n")
@@ -114,7 +125,16 @@ class Stream:
         if self.settings.compression is not None:
             state, errors = self.settings.compression.after_batch(state, rows.shape[0])
         seen, report = rows.shape[0], Report(np.zeros(0), errors)
-        return replace(self, state=state, seen=seen, n_batches=1, mean_row=mean_row, report=report)
+        return replace(
+            self,
+            state=state,
+            seen=seen,
+            n_batches=1,
+            mean_row=mean_row,
+            report=report,
+            signal=DriftSignal(),
+            drift=0.0,
+        )
 
     def line(self) -> str:
         """A batch for readers."""
@@ -160,6 +180,8 @@ def stream_attributes(model: Any, stream: Stream) -> dict[str, Any]:
         "mean_coefficients_": view.mean,
         "mean_": stream.mean_row.astype(view.library.dtype),
         "novelty_": np.zeros(0) if report is None else report.novelty,
+        "drift_": stream.drift,
+        "drift_detected_": stream.drift >= 1,
         "compression_error_": None if errors is None else _padded(errors[:-1], number),
         "mean_compression_error_": None if errors is None else float(errors[-1]),
         "memory_usage_": state.n_bytes,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["hebbian_step", "hebbian_step_with_products", "meta_step"]
+__all__ = ["hebbian_step", "hebbian_step_with_products", "meta_step", "online_step"]
 
 _Floats = NDArray[np.floating[Any]]
 
@@ -37,6 +37,19 @@ def meta_step(
     h = (np.exp(rho) * eta)[:, None]
     d_gamma = _gamma(B, y, p, drive=z) - np.tril(np.outer(z, y) + np.outer(y, z)) @ A
     return A + h * gamma, xi * B + h * (gamma + xi * d_gamma), AK + h * gamma_K, rho
+
+
+def online_step(
+    alpha: _Floats, nu: _Floats, K: _Floats, k_x: _Floats, h: _Floats | float, weight: float
+) -> tuple[_Floats, _Floats]:
+    """Kim 2003, appendix A, in uncentred coefficients: α, and ν of the running mean, with x added.
+
+    y = α(k_x − Kν), α ← [α − h(lt(yyᵀ)α + yνᵀ), hy], then ν ← (1 − weight)ν + weight·e_x: what
+    eqs. 15–17 are once the sums leave the initial points out. K and k_x are of the expansion.
+    """
+    y, h = alpha @ (k_x - K @ nu), np.reshape(h, (-1, 1))
+    shrunk = alpha - h * (np.tril(np.outer(y, y)) @ alpha + np.outer(y, nu))
+    return np.hstack([shrunk, h * y[:, None]]), np.append((1 - weight) * nu, weight)
 
 
 def _gamma(A: _Floats, y: _Floats, p: int, drive: _Floats | None = None) -> _Floats:

@@ -2,6 +2,7 @@
 
 from ikpca.reduced_sets.choice import REDUCTION_NAMES, choose_reduction
 from ikpca.reduced_sets.compact import CompactSubspace, compact, compact_within
+from ikpca.reduced_sets.dropping import AlikeMerged, LeastDropped
 from ikpca.reduced_sets.iterated import IteratedPreimages
 from ikpca.reduced_sets.joint import JointPreimages
 from ikpca.reduced_sets.orthonormal import reorthonormalise
@@ -11,10 +12,12 @@ from ikpca.reduced_sets.subspace import Subspace
 
 __all__ = [
     "REDUCTION_NAMES",
+    "AlikeMerged",
     "ChosenSamples",
     "CompactSubspace",
     "IteratedPreimages",
     "JointPreimages",
+    "LeastDropped",
     "ReducedSet",
     "Reduction",
     "Subspace",

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ikpca.errors import refuse
 from ikpca.gram import cross_gram, tiles
 from ikpca.kernels import Floats, Rows
 from ikpca.preimages import Expansion
@@ -50,7 +51,7 @@ class Ground:
         apart, values = merged(in_double(expansion), values)
         if values is None:
             values = cross_gram(apart.kernel, apart.basis, apart.basis)
-        products = apart.coefficients @ values
+        products = _finite(apart, apart.coefficients @ values)
         whole = Expansion(
             apart.kernel, apart.basis, apart.coefficients, products, products @ apart.coefficients.T
         )
@@ -66,7 +67,7 @@ class Ground:
             values = cross_gram(expansion.kernel, rows, rows)
         else:
             values = values[np.ix_(chosen, chosen)]
-        across = expansion.products[:, chosen].astype(np.float64)
+        across = _finite(expansion, expansion.products[:, chosen].astype(np.float64))
         near = nearest_on(expansion, rows, values, across)
         return cls(expansion, near.expansion, values, across, expansion.basis.dtype)
 
@@ -90,3 +91,10 @@ class Ground:
     def in_type(self, rows: Rows) -> Rows:
         """Rows as they are to be returned; those of the basis come back as they were."""
         return rows.astype(self.dtype, copy=False)
+
+
+def _finite(vectors: Expansion, products: Floats) -> Floats:
+    if not np.isfinite(products).all():
+        raise refuse("kernel", vectors.kernel, "has values on these rows that are not finite",
+                     "scale the rows, or choose another kernel")  # fmt: skip
+    return products

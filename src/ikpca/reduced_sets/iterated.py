@@ -100,6 +100,9 @@ class IteratedPreimages:
         order = np.argsort(-weights, kind="stable")
         turns = _Turns(ground, size, self.per_vector, self.tol, method)
         rows, first = turns.shared(order) if self.reuse else turns.apart(order)
+        if not len(rows):
+            # All vectors are zero, and yet a library is not to be empty.
+            rows, first = ground.candidates.basis[:1], np.zeros((len(order), 1))
         rows, kernel, vectors = ground.in_type(rows), expansion.kernel, ground.expansion
         Z = rows.astype(np.float64)
         new, across = cross_gram(kernel, Z, Z), ground.across_to(Z)

@@ -24,7 +24,8 @@ class ReducedSet:
         The vectors u'_i, with their inner products known. Rows are of the type that the original
         ones have; all else is in double precision.
     squared_errors : ndarray of shape (q,)
-        ‖u_i − u'_i‖².
+        ‖u_i − u'_i‖², as exact as ‖u_i‖² is known: in the precision of the original rows where they
+        are too many to be compared with each other, in double precision otherwise.
     squared_lengths : ndarray of shape (q,)
         ‖u_i‖².
     across : ndarray of shape (q, s)

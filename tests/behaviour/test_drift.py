@@ -1,0 +1,83 @@
+"""The drift signal: silent on streams that stay what they are, quick on those that change."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ikpca import IncrementalKernelPCA, OnlineKernelPCA
+from ikpca.estimators.drift import DriftSignal
+
+ERRORS = {
+    "exponential": lambda rng, n: rng.exponential(size=n),
+    "normal": lambda rng, n: 5 + rng.normal(size=n),
+    "heavy tails": lambda rng, n: np.abs(rng.standard_t(3, size=n)),
+    "rounding": lambda rng, n: 1e-16 * rng.uniform(size=n),
+}
+
+
+@pytest.mark.parametrize("kind", ERRORS)
+def test_a_stationary_stream_hardly_ever_signals(kind):
+    """Twenty streams of 5,000 errors: at most one false alarm in all."""
+    alarms = 0
+    for seed in range(20):
+        errors = ERRORS[kind](np.random.default_rng(seed), 5000)
+        signal = DriftSignal()
+        for begin in range(0, 5000, 1000):
+            signal, level = signal.after(errors[begin : begin + 1000])
+            alarms += level >= 1
+    assert alarms <= 1
+
+
+@pytest.mark.parametrize("kind", ["exponential", "normal", "heavy tails"])
+@pytest.mark.parametrize(("deviations", "within"), [(1, 150), (3, 25), (30, 15)])
+def test_a_change_is_found_within_so_many_samples(kind, deviations, within):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        usual = ERRORS[kind](rng, 1000)
+        signal = DriftSignal().after(usual)[0]
+        shifted = ERRORS[kind](rng, within) + deviations * usual.std()
+        assert signal.after(shifted)[1] >= 1
+
+
+def test_batches_do_not_matter_and_a_signal_begins_anew():
+    rng = np.random.default_rng(0)
+    errors = np.concatenate([rng.exponential(size=500), 10 + rng.exponential(size=500)])
+    whole, level = DriftSignal().after(errors)
+    signal, levels = DriftSignal(), []
+    for error in errors:
+        signal, found = signal.after([error])
+        levels.append(found)
+    assert signal == whole
+    assert level == max(levels) >= 1
+    # One signal: the new errors are the usual ones now.
+    assert sum(found >= 1 for found in levels) == 1
+    assert signal.seen < 500
+
+
+def test_errors_that_fall_never_signal():
+    errors = np.exp(-np.arange(2000) / 300) * np.random.default_rng(0).exponential(size=2000)
+    assert DriftSignal().after(errors)[1] < 1
+
+
+def test_one_outlier_is_no_drift():
+    errors = np.random.default_rng(0).exponential(size=1000)
+    errors[700] = 1e9
+    assert DriftSignal().after(errors)[1] < 1
+
+
+@pytest.mark.parametrize(
+    "model",
+    [OnlineKernelPCA(2, kernel="rbf", gamma=0.5, random_state=0, budget=60),
+     IncrementalKernelPCA(2, kernel="rbf", gamma=0.5, library_size=60)],
+    ids=["online", "incremental"],
+)  # fmt: skip
+def test_streams_signal_an_abrupt_change(model):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, 1500)
+    usual = np.column_stack([x, rng.normal(-(x**2), 0.2)])
+    alarms = [model.partial_fit(usual[i : i + 50]).drift_detected_ for i in range(0, 1500, 50)]
+    assert sum(alarms) == 0
+    changed = rng.normal(size=(50, 2)) * 0.3 + [1.5, 1.5]
+    found = [model.partial_fit(changed[i : i + 5]).drift_detected_ for i in range(0, 50, 5)]
+    assert any(found[:5])

@@ -1,0 +1,316 @@
+"""``OnlineKernelPCA`` as its users see it: streams of rows, in batches of any size."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+
+from ikpca import KernelPCA, OnlineKernelPCA
+from ikpca.errors import DivergenceWarning, InvalidInput
+from ikpca.gains import constant, inverse_time, meta_descent, reciprocal_eigenvalues
+from ikpca.kernels import Gaussian
+from ikpca.measures import principal_angles
+
+R = 3
+RESULTS = (
+    "eigenvalues_", "explained_variance_ratio_", "library_", "coefficients_", "mean_coefficients_",
+    "mean_", "novelty_",
+)  # fmt: skip
+
+
+@pytest.fixture
+def X():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, 600)
+    return np.column_stack([x, rng.normal(-(x**2), 0.2), rng.normal(scale=0.1, size=600)])
+
+
+def model(**parameters):
+    settings = {"n_components": R, "kernel": "rbf", "gamma": 0.5, "random_state": 0, "budget": 60}
+    return OnlineKernelPCA(**settings | parameters)
+
+
+def in_batches(fitted, X, size):
+    for start in range(0, len(X), size):
+        fitted.partial_fit(X[start : start + size])
+    return fitted
+
+
+def distance(first, second, X):
+    return np.abs(first.transform(X) - second.transform(X)).max()
+
+
+def correlations(first, second):
+    return [abs(np.corrcoef(a, b)[0, 1]) for a, b in zip(first.T, second.T, strict=True)]
+
+
+# --- the stream -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{}, {"init": "random"}, {"init": "covering"}, {"budget": None}, {"forgetting": 0.99},
+     {"reduction": "drop", "gain": 0.1}, {"reduction": "merge", "init": np.eye(R)}],
+    ids=["rows", "random", "covering", "no budget", "forgetting", "drop", "merge"],
+)  # fmt: skip
+def test_batches_do_not_matter(X, parameters):
+    X = X[:150]
+    whole = model(**parameters).partial_fit(X)
+    for size in (1, 7):
+        parts = in_batches(model(**parameters), X, size)
+        assert distance(whole, parts, X) < 1e-8
+        assert np.allclose(whole.eigenvalues_, parts.eigenvalues_, rtol=1e-8)
+        assert np.array_equal(whole.library_, parts.library_)
+        assert np.abs(whole.novelty_[-1] - parts.novelty_[-1]) < 1e-8
+        assert whole._stream.signal.seen == parts._stream.signal.seen
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
+@pytest.mark.parametrize(
+    "kernel",
+    [{}, {"kernel": "poly", "degree": 2, "gamma": 1.0},
+     {"kernel": "sigmoid", "gamma": 0.5, "coef0": 0},
+     {"kernel": "laplacian"}, {"kernel": Gaussian(0.5)}],
+    ids=["rbf", "poly", "tanh", "laplacian", "object"],
+)  # fmt: skip
+def test_nothing_else_set_it_comes_near_the_batch(X, kernel, dtype):
+    X = X.astype(dtype)
+    settings = {"kernel": "rbf", "gamma": 0.5} | kernel
+    exact = KernelPCA(2, **settings).fit(X)
+    fitted = OnlineKernelPCA(2, random_state=0, **settings).fit(X)
+    assert fitted.transform(X).dtype == fitted.eigenvalues_.dtype == dtype
+    assert min(correlations(fitted.transform(X), exact.transform(X))) > 0.98
+    assert np.allclose(fitted.eigenvalues_, exact.eigenvalues_, rtol=0.1)
+
+
+def test_linear_kernel_is_pca(X):
+    fitted = OnlineKernelPCA(2, random_state=0, n_passes=3).fit(X)
+    exact = PCA(2).fit(X)
+    W = fitted.coefficients_ @ fitted.library_
+    assert principal_angles(W.T, exact.components_.T)[0] < 0.03
+    assert np.allclose(fitted.mean_coefficients_ @ fitted.library_, X.mean(axis=0), atol=1e-6)
+    assert np.allclose(fitted.explained_variance_ratio_, exact.explained_variance_ratio_, atol=0.03)
+    assert np.allclose(fitted.mean_, X.mean(axis=0))
+    assert fitted.n_samples_seen_ == len(X)
+    assert (
+        np.abs(fitted.reconstruct(X) - X).mean()
+        < 1.5 * np.abs(exact.inverse_transform(exact.transform(X)) - X).mean()
+    )
+
+
+@pytest.mark.parametrize(
+    "gain",
+    [0.05, 0.2 * inverse_time(50),
+     0.5 * inverse_time(100) * reciprocal_eigenvalues(with_norm=False),
+     meta_descent(0.1 * inverse_time(50), rate=0.1), constant(0.05)],
+    ids=["number", "1/t", "et", "smd", "object"],
+)  # fmt: skip
+def test_gains_of_the_papers(X, gain):
+    fitted = model(gain=gain, n_passes=2).fit(X)
+    exact = KernelPCA(R, kernel="rbf", gamma=0.5).fit(X)
+    assert correlations(fitted.transform(X), exact.transform(X))[0] > 0.97
+
+
+@pytest.mark.parametrize("gain", [50.0, constant(1e12), meta_descent(constant(5.0), rate=100.0)],
+                         ids=["50", "1e12", "smd"])  # fmt: skip
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+def test_a_gain_that_is_too_large_is_lowered_and_said_so(X, gain, kernel):
+    with pytest.warns(DivergenceWarning, match="halved"):
+        fitted = model(gain=gain, kernel=kernel, init="random").fit(X)
+    assert np.isfinite(fitted.transform(X)).all()
+    assert np.diagonal(fitted._stream.state.lengths).max() < 100
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e4])
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "cosine"])
+def test_automatic_gains_never_fail(X, kernel, scale):
+    """Outliers, constant rows and any scale: finite, and without a warning."""
+    rows = scale * X[:200]
+    rows[50] *= 1000
+    rows[60:80] = rows[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted = in_batches(OnlineKernelPCA(2, kernel=kernel, random_state=0, budget=40), rows, 50)
+    for name in RESULTS:
+        assert np.isfinite(getattr(fitted, name)).all()
+    assert np.diagonal(fitted._stream.state.lengths).max() < 4
+
+
+def test_orthonormal_and_ordered_unless_the_paper_is_wanted(X):
+    fitted, plain = model().fit(X), model(rayleigh_ritz=False).fit(X)
+    gram = fitted._subspace.component_gram
+    assert np.abs(gram - np.eye(R)).max() < 1e-8
+    assert (np.diff(fitted.eigenvalues_) <= 0).all()
+    assert np.abs(plain._subspace.component_gram - np.eye(R)).max() > 1e-8
+    # The state underneath is the same but for the signs that the report made positive.
+    states = [np.abs(each._stream.state.coefficients) for each in (fitted, plain)]
+    assert np.array_equal(*states)
+
+
+def test_signs_stay_throughout_a_stream(X):
+    fitted = model().partial_fit(X[:100])
+    before = fitted.transform(X)
+    for start in range(100, 600, 50):
+        fitted.partial_fit(X[start : start + 50])
+        now = fitted.transform(X)
+        assert ((before * now).sum(axis=0) > 0).all()
+        before = now
+    largest = np.abs(model().fit(X).transform(X)).argmax(axis=0)
+    assert (model().fit(X).transform(X)[largest, np.arange(R)] > 0).all()
+
+
+def test_whitened_projections_have_unit_variance(X):
+    spread = model(whiten=True).fit(X).transform(X).std(axis=0, ddof=1)
+    assert np.allclose(spread, 1, atol=0.15)
+
+
+def test_pickle_and_clone(X):
+    fitted = model().partial_fit(X[:300])
+    copy = pickle.loads(pickle.dumps(fitted))
+    fitted.partial_fit(X[300:])
+    copy.partial_fit(X[300:])
+    assert np.array_equal(fitted.transform(X), copy.transform(X))
+    assert not hasattr(clone(fitted), "library_")
+
+
+def test_a_fit_begins_anew(X):
+    fitted = model().partial_fit(X[:50]).fit(X)
+    assert np.array_equal(fitted.transform(X), model().fit(X).transform(X))
+
+
+# --- the budget -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reduction", ["drop", "merge", "samples"])
+def test_memory_is_bounded(X, reduction):
+    fitted, held = model(budget=40, reduction=reduction), []
+    for start in range(0, 600, 20):
+        fitted.partial_fit(X[start : start + 20])
+        assert len(fitted.library_) <= 40
+        held.append(fitted.memory_usage_)
+    assert max(held[10:]) <= 40 * 8 * (3 + 2 * R + 2) + 2000
+    free = in_batches(model(budget=None), X, 20)
+    assert len(free.library_) == 600
+    assert free.compression_error_ is None
+    assert fitted.compression_error_.max() < 0.05
+    assert min(correlations(fitted.transform(X), free.transform(X))) > 0.99
+
+
+def test_preimages_are_a_reduction_as_well(X):
+    fitted = model(budget=40, reduction="preimages").fit(X[:150])
+    free = model(budget=None).fit(X[:150])
+    assert len(fitted.library_) <= 40
+    assert min(correlations(fitted.transform(X), free.transform(X))[:2]) > 0.98
+
+
+def test_copies_of_a_row_are_merged_at_no_loss():
+    rows = np.tile(np.random.default_rng(0).normal(size=(10, 2)), (30, 1))
+    bounded, free = (model(n_components=2, budget=b).fit(rows) for b in (200, None))
+    assert distance(bounded, free, rows) < 1e-6
+
+
+# --- novelty and drift ----------------------------------------------------------------------------
+
+
+def test_novelty_is_the_error_before_learning(X):
+    fitted = model().partial_fit(X[:300])
+    expected = fitted.reconstruction_error(X[300:301])
+    assert np.allclose(fitted.partial_fit(X[300:301]).novelty_, expected, atol=1e-10)
+    strange = fitted.partial_fit(np.array([[3.0, 3.0, 3.0]])).novelty_
+    assert strange > 5 * np.median(model().partial_fit(X).novelty_)
+
+
+def test_a_change_is_signalled_and_a_stream_that_stays_is_not(X):
+    rng = np.random.default_rng(1)
+    fitted = model().partial_fit(X)
+    assert not fitted.drift_detected_
+    assert 0 <= fitted.drift_ < 1
+    moved = rng.normal(size=(60, 3)) * 0.3 + [2.0, 2.0, 0.0]
+    found = [fitted.partial_fit(row[None]).drift_detected_ for row in moved]
+    assert any(found[:30])
+
+
+# --- bad input ------------------------------------------------------------------------------------
+
+
+def test_nan_in_the_middle_of_a_stream(X):
+    fitted = model().partial_fit(X[:300])
+    before = pickle.dumps(fitted)
+    bad = X[300:400].copy()
+    bad[[3, 77]] = np.nan
+    with pytest.raises(InvalidInput, match=r"rows 3, 77 \(rows 303, 377 of the stream"):
+        fitted.partial_fit(bad)
+    with pytest.raises(ValueError, match="features"):
+        fitted.partial_fit(X[300:400, :2])
+    with pytest.raises(ValueError, match="0 sample"):
+        fitted.partial_fit(X[:0])
+    assert pickle.dumps(fitted) == before
+    assert distance(fitted.partial_fit(X[300:]), in_batches(model(), X, 300), X) < 1e-8
+
+
+def test_kernel_values_that_overflow():
+    fitted = model(kernel="poly", degree=40, n_components=1)
+    with pytest.raises(InvalidInput, match="rows, the first of them 1 "):
+        fitted.partial_fit(np.array([[1.0], [1e10]]))
+
+
+def test_single_rows_and_copies(X):
+    fitted = model()
+    for _ in range(5):
+        fitted.partial_fit(X[:1])
+    assert np.isfinite(fitted.transform(X)).all()
+    assert in_batches(fitted, X, 1).eigenvalues_[0] > 0
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [({"n_components": 0}, "positive integer"), ({"n_components": None}, "positive integer"),
+     ({"kernel": "precomputed"}, "KernelPCA for a kernel matrix"), ({"gain": -1.0}, "gain='auto'"),
+     ({"forgetting": 0.0}, r"\(0, 1\]"), ({"forgetting": 1.1}, r"\(0, 1\]"),
+     ({"init": "landmarks"}, "'covering'"), ({"init": np.ones((2, 2))}, r"shape \(3, 3\)"),
+     ({"budget": 10}, "at least 16"), ({"budget": 20.5}, "at least 16"),
+     ({"reduction": "forget"}, "'samples'"), ({"preimage": "ridge"}, "pre-image method"),
+     ({"kernel": "sigmoid", "reduction": "merge"}, "does not serve"), ({"n_passes": 0}, "pass 1"),
+     ({"kernel": "cosine", "preimage": "mds"}, "does not serve"), ({"whiten": "yes"}, "whiten")],
+)  # fmt: skip
+def test_bad_parameters_say_what_to_pass(X, parameters, words):
+    with pytest.raises(InvalidInput, match=words):
+        model(**parameters).partial_fit(X)
+
+
+def test_the_number_of_components_stays(X):
+    fitted = model().partial_fit(X[:50])
+    with pytest.raises(InvalidInput, match="began with 3"):
+        fitted.set_params(n_components=2).partial_fit(X[50:])
+
+
+# --- hand-over ------------------------------------------------------------------------------------
+
+
+def test_a_batch_goes_on_as_a_stream(X):
+    batch = KernelPCA(R, kernel="rbf", gamma="median", random_state=0).fit(X[:400])
+    stream = OnlineKernelPCA.from_batch(batch, budget=None)
+    assert distance(stream, batch, X) < 1e-10
+    assert np.allclose(stream.eigenvalues_, batch.eigenvalues_)
+    assert np.allclose(stream.explained_variance_ratio_, batch.explained_variance_ratio_)
+    exact = KernelPCA(R, kernel="rbf", gamma=batch.gamma_).fit(X)
+    stream.partial_fit(X[400:])
+    assert stream.n_samples_seen_ == 600
+    assert min(correlations(stream.transform(X), exact.transform(X))) > 0.99
+    with pytest.raises(InvalidInput, match="needs the rows"):
+        OnlineKernelPCA.from_batch(KernelPCA(2, kernel="precomputed").fit(np.eye(4)))
+
+
+def test_a_stream_is_refined_on_a_batch(X):
+    stream = model(budget=None).partial_fit(X).refine(X)
+    exact = KernelPCA(R, kernel="rbf", gamma=0.5).fit(X)
+    assert np.allclose(stream.eigenvalues_, exact.eigenvalues_, rtol=1e-8)
+    assert np.abs(np.abs(stream.transform(X)) - np.abs(exact.transform(X))).max() < 1e-6
+    small = model().partial_fit(X).refine(X)
+    assert len(small.library_) <= 60
+    assert small.partial_fit(X[:10]).n_samples_seen_ == 610
