@@ -38,7 +38,10 @@ def main() -> None:
     table = [*converge(), *converge(init="random"), *starts_of_figures_6_and_7()]
     for found in table:
         cells = " ".join(f"{value:.4f}" for value in found.correlations)
-        print(f"{found.kernel:22s} {found.start:9s} {found.n:6d} {found.held:9.4f}   {cells}", flush=True)
+        print(
+            f"{found.kernel:22s} {found.start:9s} {found.n:6d} {found.held:9.4f}   {cells}",
+            flush=True,
+        )
     (arguments.out / "online.json").write_text(
         json.dumps([asdict(found) for found in table], indent=1) + "\n"
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from ikpca.experiments.selections import Rows
 
-__all__ = ["averaged", "panels"]
+__all__ = ["averaged", "axis_words", "panels"]
 
 
 def panels(rows: Rows, column: str | None) -> Mapping[str, Rows]:
@@ -37,6 +37,11 @@ def averaged(rows: Rows, x: str, y: str, series: str) -> Mapping[str, list[tuple
         name: [(place, fmean(values)) for place, values in sorted(points.items())]
         for name, points in gathered.items()
     }
+
+
+def axis_words(column: str) -> str:
+    """What stands below an axis of this column."""
+    return {"pass": "Passes over the data", "rows": "Rows of the stream"}.get(column, column)
 
 
 def _number(cell: Any) -> float | None:

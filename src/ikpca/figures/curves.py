@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 
 from ikpca.experiments.results_folder import Results
 from ikpca.experiments.specification import Curves
-from ikpca.figures.averages import averaged, panels
+from ikpca.figures.averages import averaged, axis_words, panels
 from ikpca.figures.labels import label_ends
 from ikpca.figures.styles import INK, LINES, MUTED
 
@@ -68,7 +68,7 @@ def _dress(axes: Axes, name: str, x: str, label: str, log: bool) -> None:
     if log:
         axes.set_yscale("log")
     axes.set_title(name, loc="left", fontweight="bold", color=INK)
-    axes.set_xlabel("Passes over the data" if x == "pass" else x)
+    axes.set_xlabel(axis_words(x))
     axes.set_ylabel(label)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=2, steps=[1, 2, 5, 10]))
     axes.grid(which="major", color="0.9", linewidth=0.8)

@@ -16,6 +16,7 @@ from ikpca.figures.growth_lines import growth_lines
 from ikpca.figures.image_grids import component_images, face_rows, images_with_numbers
 from ikpca.figures.images import png
 from ikpca.figures.motion import stick_figures
+from ikpca.figures.streamed import projection_pairs, spectra
 from ikpca.figures.walks import takes_of
 
 __all__ = ["DRAWINGS", "Picture", "draw"]
@@ -71,6 +72,8 @@ DRAWINGS: dict[str, Callable[..., bytes]] = {
     "faces": _plain(face_rows),
     "components": _plain(component_images),
     "scaling": _plain(growth_lines),
+    "scatter": _plain(projection_pairs),
+    "spectra": _plain(spectra),
     "sticks": _sticks,
     "walk": _walk,
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 from ikpca.experiments.results_folder import Results
 from ikpca.experiments.specification import Curves
-from ikpca.figures.averages import averaged, panels
+from ikpca.figures.averages import averaged, axis_words, panels
 
 __all__ = ["embedded_json", "plot_data"]
 
@@ -29,7 +29,8 @@ def plot_data(results: Results, curves: Curves) -> dict[str, Any]:
             for method, points in values.items()
         ]
         found.append({"name": name, "series": series})
-    return {"label": curves.label, "panels": found}
+    words = {"label": curves.label, "axis": axis_words(curves.x), "unit": curves.x}
+    return {**words, "panels": found}
 
 
 def embedded_json(value: Any) -> str:

@@ -79,8 +79,8 @@
   };
 
   class Plot {
-    constructor(panel, label, title, names, choice, parent) {
-      Object.assign(this, { panel, label, title, names, choice, cursor: null });
+    constructor(panel, data, title, names, choice, parent) {
+      Object.assign(this, { panel, label: data.label, words: data.axis, unit: data.unit, title, names, choice, cursor: null });
       const box = html("div", { className: "plot" }, parent);
       if (panel.name) html("h3", { textContent: panel.name }, box);
       this.picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", tabindex: "0" }, box);
@@ -136,7 +136,7 @@
       for (const at of ticks(lowX, highX, false)) {
         svg("text", { x: this.x(at), y: HEIGHT - BOTTOM + 18, "text-anchor": "middle" }, this.picture, number(at));
       }
-      const words = this.choice.axis === "seconds" ? "Seconds" : "Passes over the data";
+      const words = this.choice.axis === "seconds" ? "Seconds" : this.words;
       svg("text", { x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 8, "text-anchor": "middle" }, this.picture, words);
       const middle = (TOP + HEIGHT - BOTTOM) / 2;
       svg("text", { x: 14, y: middle, "text-anchor": "middle", transform: `rotate(-90 14 ${middle})` }, this.picture, this.label);
@@ -172,7 +172,7 @@
       this.line.setAttribute("x2", x);
       this.line.setAttribute("visibility", "visible");
       const unit = this.choice.axis === "seconds" ? " s" : "";
-      const lead = this.choice.axis === "seconds" ? "" : "pass ";
+      const lead = this.choice.axis === "seconds" ? "" : `${this.unit} `;
       this.readout.textContent = near.map(({ name, point }) => `${name} ${number(point[1])} (${lead}${number(point[0])}${unit})`).join(" · ");
     }
   }
@@ -214,7 +214,7 @@
       radios(controls, "Over", `axis${index}`, [["passes", "passes"], ["seconds", "seconds"]], (value) => { choice.axis = value; redraw(); });
     }
     const place = html("div", { className: "plots" }, box);
-    for (const panel of data.panels) plots.push(new Plot(panel, data.label, box.dataset.title, names, choice, place));
+    for (const panel of data.panels) plots.push(new Plot(panel, data, box.dataset.title, names, choice, place));
     redraw();
   });
 })();
