@@ -144,11 +144,17 @@ def _executed(
 ) -> Iterator[tuple[str, str]]:
     """The experiment of every part as it is done, and why it failed or nothing."""
     from joblib import Parallel, delayed
+    from joblib.externals.loky import get_reusable_executor
 
     calls = (
         delayed(_execute)(job.spec.id, part, job.folder, job.mark, threads) for job, part in tasks
     )
-    yield from Parallel(n_jobs, return_as="generator_unordered", batch_size=1)(calls)
+    try:
+        yield from Parallel(n_jobs, return_as="generator_unordered", batch_size=1)(calls)
+    finally:
+        # Idle processes would hold memory, and the machine's attention, while others are measured.
+        if n_jobs > 1 and tasks:
+            get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
 def _execute(
