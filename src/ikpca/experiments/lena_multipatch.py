@@ -10,6 +10,7 @@ import numpy as np
 
 from ikpca.applications import PatchGrid
 from ikpca.experiments.denoising import Case, Denoised, oracles
+from ikpca.experiments.hyperresolution import centre
 from ikpca.experiments.learning_curves import CHAINS, LABELS, follow
 from ikpca.experiments.parts import Findings, Part, Request
 from ikpca.experiments.selections import Cell, Rows
@@ -70,7 +71,7 @@ def plan(request: Request) -> list[Part]:
     """Tuned methods, KHA with a constant gain for many passes, and what they are shown beside."""
     settings = request.settings
     side = settings["side"]
-    clean = np.asarray(request.inputs.arrays["image"])[:side, :side]
+    clean = centre(np.asarray(request.inputs.arrays["image"]), (side, side), 1)
     rng = np.random.default_rng(request.seed)
     noisy = clean + settings["noise"] * rng.normal(size=clean.shape)
     parts = SubImages(side, settings["part"], settings["window"], settings["stride"])
@@ -78,11 +79,11 @@ def plan(request: Request) -> list[Part]:
     long = (settings["long_passes"], settings["long_gain"])
     return [
         Part("baselines", partial(_baselines, clean, noisy, settings["noise"])),
+        Part(f"kha, {long[0]} passes", partial(task.long, *long, settings["passes"])),
         *(
             Part(" and ".join(chain), partial(task.tuned, chain, settings["passes"]))
             for chain in CHAINS[1:]
         ),
-        Part(f"kha, {long[0]} passes", partial(task.long, *long, settings["passes"])),
     ]
 
 

@@ -70,7 +70,9 @@ def _dress(axes: Axes, name: str, x: str, label: str, log: bool) -> None:
     axes.set_title(name, loc="left", fontweight="bold", color=INK)
     axes.set_xlabel(axis_words(x))
     axes.set_ylabel(label)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=2, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_locator(
+        MaxNLocator(nbins=6, integer=True, min_n_ticks=2, steps=[1, 2, 5, 10])
+    )
     axes.grid(which="major", color="0.9", linewidth=0.8)
     axes.spines[["top", "right"]].set_visible(False)
 
