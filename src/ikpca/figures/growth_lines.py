@@ -47,7 +47,7 @@ def growth_lines(
         places, values = np.array(points).T
         text = name
         if fit and len(places) > 1 and (values > 0).all():
-            text = f"{name} exponent {exponent(list(places), list(values)):.2f}".strip()
+            text = f"{name}, exponent {exponent(list(places), list(values)):.2f}".lstrip(", ")
         axes.plot(places, values, marker="o", color=colour, linestyle=dashes, label=text)
     axes.set_xscale("log")
     axes.set_yscale("log")
