@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -99,13 +100,15 @@ def _run(prepared: list[Job], jobs: int, silent: bool, size: str, out: Path) -> 
     from ikpca.experiments.runner import run_jobs
 
     try:
-        with bars([job.spec.id for job in prepared], silent=silent) as announce:
+        with (
+            warnings.catch_warnings(),
+            bars([job.spec.id for job in prepared], silent=silent) as announce,
+        ):
+            # After an interrupt joblib wonders why so much was started.
+            warnings.filterwarnings("ignore", message=".*still being processed by the workers")
             return run_jobs(prepared, jobs if jobs > 0 else cpu_count(), announce)
     except KeyboardInterrupt:
-        sentence = (
-            f"interrupted; finished parts are kept in {out / size}: run the same command again to "
-            "go on."
-        )
+        sentence = f"finished parts are kept in {out / size}: run the same command again to go on."
         raise _stop(sentence, _INTERRUPTED) from None
     except OSError as error:
         raise _stop(f"cannot write to {out}: {error.strerror}.", _FAILED) from error
