@@ -61,6 +61,7 @@ applications: $(READY)
 
 streams: $(READY)
 	$(BIN)/python benchmarks/streams.py --out results/streams
+	$(BIN)/python benchmarks/online.py --out results/streams
 
 clean:
 	rm -rf $(VENV) results build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
