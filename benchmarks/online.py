@@ -7,6 +7,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+from ikpca.datasets import parabola
 from ikpca.experiments.online import (
     Rotation,
     converge,
@@ -35,7 +36,8 @@ def main() -> None:
                   f"{curve.library:8d}")  # fmt: skip
     (arguments.out / "tracking.png").write_bytes(png(tracking(tracks)))
     print("\nparabola: variance held over that of the batch's components; |correlation| with each")
-    table = [*converge(), *converge(init="random"), *starts_of_figures_6_and_7()]
+    starts = [found for _, found in starts_of_figures_6_and_7(parabola(2000))]
+    table = [*converge(), *converge(init="random"), *starts]
     for found in table:
         cells = " ".join(f"{value:.4f}" for value in (found.held, *found.correlations))
         print(f"{found.kernel:22s} {found.start:9s} {found.n:6d}   {cells}", flush=True)

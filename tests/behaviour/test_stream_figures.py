@@ -38,6 +38,7 @@ def test_the_paper_stands_beside():
 
 
 def test_contours_are_drawn_with_the_first_models_signs():
+    from ikpca.experiments.plane import surfaces
     from ikpca.figures.contours import contours
 
     class Tilted:
@@ -48,7 +49,7 @@ def test_contours_are_drawn_with_the_first_models_signs():
             return self.sign * X
 
     X = np.random.default_rng(0).normal(size=(50, 2))
-    first, _, second, _ = contours(X, {"a": Tilted(1.0), "b": Tilted(-1.0)}, 2).axes
+    first, _, second, _ = contours(surfaces(X, {"a": Tilted(1.0), "b": Tilted(-1.0)}, 2)).axes
     ours, theirs = (axes.collections[-1] for axes in (first, second))
     np.testing.assert_allclose(ours.levels, theirs.levels)
     for mine, other in zip(ours.get_paths(), theirs.get_paths(), strict=True):

@@ -12,7 +12,7 @@ from scipy import linalg
 from ikpca.estimators import KernelPCA
 from ikpca.experiments.agreement import overlaps, subspace_angles
 from ikpca.experiments.claims import Claim
-from ikpca.experiments.manifold_rows import PARABOLA_GAMMA, parabola
+from ikpca.experiments.manifold_rows import PARABOLA_GAMMA, rising_parabola
 from ikpca.gram import tiles
 from ikpca.incremental import Compression, Settings, State, step
 from ikpca.kernels import Floats, Gaussian
@@ -81,7 +81,7 @@ class Course:
 
 def courses(variants: Sequence[Variant], n_rows: int = 3000, points: int = 10) -> list[Course]:
     """Stream the parabola through every variant, and compare at equal distances."""
-    X = parabola(n_rows)
+    X = rising_parabola(n_rows)
     ends = tuple(n_rows * (number + 1) // points for number in range(points))
     truths = [_batch(X[:end]) for end in ends]
     found = []

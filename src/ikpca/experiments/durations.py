@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from ikpca.estimators import IncrementalKernelPCA, KernelPCA
 from ikpca.experiments.claims import Claim
 from ikpca.experiments.growth import exponent
-from ikpca.experiments.manifold_rows import PARABOLA_GAMMA, parabola
+from ikpca.experiments.manifold_rows import PARABOLA_GAMMA, rising_parabola
 from ikpca.gram import ComputedGram, centred
 from ikpca.hebbian import hebbian_step
 from ikpca.kernels import Floats, Polynomial
@@ -72,9 +72,10 @@ def durations(
     found = []
     with threadpool_limits(1):
         for name, train in ways.items():
-            train(parabola(200), n_components)
+            train(rising_parabola(200), n_components)
             seconds = [
-                _best(partial(train, parabola(n_rows), n_components), repeats) for n_rows in rows
+                _best(partial(train, rising_parabola(n_rows), n_components), repeats)
+                for n_rows in rows
             ]
             found.append(Duration(name, tuple(rows), tuple(seconds)))
     return found

@@ -6,16 +6,19 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from ikpca.estimators import IncrementalKernelPCA, KernelPCA
 from ikpca.experiments import ablation
 from ikpca.experiments.durations import durations
 from ikpca.experiments.growth import exponent
-from ikpca.experiments.manifold_rows import PARABOLA_GAMMA, parabola
+from ikpca.experiments.manifold_rows import PARABOLA_GAMMA, rising_parabola
 from ikpca.experiments.parts import Findings, Part, Request
+from ikpca.experiments.plane import surfaces
 from ikpca.experiments.selections import Rows, Tables
 from ikpca.experiments.stream_growth import stream_costs
 
 __all__ = ["plan", "summary"]
 
+_SETTINGS: dict[str, Any] = {"n_components": 3, "kernel": "rbf", "gamma": PARABOLA_GAMMA}
 _WHOLE = "incremental, whole stream"
 
 
@@ -26,6 +29,7 @@ def plan(request: Request) -> list[Part]:
     return [
         Part("table 1", partial(_durations, settings["rows"], settings["repeats"])),
         Part("streams", partial(_streams, settings["stream_rows"])),
+        Part("contours", partial(_contours, settings["contour_rows"])),
         Part("ablation", partial(_ablation, variants, settings["ablation_rows"])),
     ]
 
@@ -40,7 +44,6 @@ def _durations(sizes: Sequence[int], repeats: int) -> Findings:
 
 
 def _streams(sizes: Sequence[int]) -> Findings:
-    settings: dict[str, Any] = {"n_components": 3, "kernel": "rbf", "gamma": PARABOLA_GAMMA}
     rows: Rows = [
         {
             "rows": cost.rows,
@@ -48,9 +51,18 @@ def _streams(sizes: Sequence[int]) -> Findings:
             "held_bytes": cost.held_bytes[-1],
             "least_correlation": min(cost.correlations),
         }
-        for cost in stream_costs(parabola, sizes, settings)
+        for cost in stream_costs(rising_parabola, sizes, _SETTINGS)
     ]
     return Findings({"streams": rows})
+
+
+def _contours(n_rows: int) -> Findings:
+    X = rising_parabola(n_rows)
+    models = {
+        "batch": KernelPCA(eigen_solver="dense", **_SETTINGS).fit(X),
+        "incremental": IncrementalKernelPCA(**_SETTINGS).fit(X),
+    }
+    return Findings({}, surfaces(X, models, 3))
 
 
 def _ablation(variants: Sequence[ablation.Variant], n_rows: int) -> Findings:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from ikpca.datasets import parabola
 from ikpca.errors import DivergenceWarning
 from ikpca.estimators import KernelPCA, OnlineKernelPCA
 from ikpca.gram import cross_gram
@@ -19,6 +20,7 @@ from ikpca.reduced_sets import Subspace
 
 __all__ = [
     "KERNELS",
+    "NARROW",
     "SHAPES",
     "TRACKERS",
     "Convergence",
@@ -28,7 +30,6 @@ __all__ = [
     "compare",
     "converge",
     "follow",
-    "parabola",
     "starts_of_figures_6_and_7",
     "track",
     "turned",
@@ -40,6 +41,8 @@ KERNELS: dict[str, dict[str, Any]] = {
     "polynomial, degree 2": {"kernel": "poly", "degree": 2, "gamma": 1.0, "coef0": 1.0},
     "tanh": {"kernel": "sigmoid", "gamma": 1.0, "coef0": 0.0},
 }
+#: Figures 6 and 7: σ = 0.1, a twentieth of the width of the data.
+NARROW: dict[str, Any] = {"kernel": "rbf", "gamma": 50.0}
 #: Rows that a batch takes of a stream, at most, to compare with.
 _BATCH_ROWS = 2000
 #: Gains that never stop, and one that does; f = 0.995 remembers a hundred rows.
@@ -50,19 +53,12 @@ TRACKERS: dict[str, dict[str, Any]] = {
 }
 
 
-def parabola(n: int, seed: int, noise: float = 0.2) -> Floats:
-    """Kim's toy data: x from −1 to 1, −x² with noise."""
-    rng = np.random.default_rng(seed)
-    x = rng.uniform(-1, 1, n)
-    return np.column_stack([x, rng.normal(-(x**2), noise)])
-
-
 def _ellipse(n: int, seed: int) -> Floats:
     return np.random.default_rng(seed).normal(size=(n, 2)) * [0.5, 0.1]
 
 
 def _thin_parabola(n: int, seed: int) -> Floats:
-    return parabola(n, seed, noise=0.1)
+    return parabola(n, 0.1, random_state=seed)
 
 
 SHAPES: dict[str, Callable[[int, int], Floats]] = {
@@ -211,7 +207,7 @@ def converge(
 ) -> Iterator[Convergence]:
     """A parabola that stands still, once through, with each of the paper's kernels."""
     for name, kernel in KERNELS.items():
-        rows = parabola(max(sizes), seed=0)
+        rows = parabola(max(sizes))
         model = OnlineKernelPCA(n_components, random_state=0, **kernel, **online)
         for begin, end in zip((0, *sizes), sizes, strict=False):
             model.partial_fit(rows[begin:end])
@@ -233,14 +229,11 @@ def compare(name: str, model: OnlineKernelPCA, rows: Floats, **kernel: Any) -> C
     return Convergence(name, start, len(rows), correlations, held)
 
 
-def starts_of_figures_6_and_7(n: int = 2000, width: float = 0.1) -> list[Convergence]:
+def starts_of_figures_6_and_7(rows: Floats) -> Iterator[tuple[OnlineKernelPCA, Convergence]]:
     """A narrow Gaussian: from a point far from all rows, and from a covering of their ball."""
-    kernel: dict[str, Any] = {"kernel": "rbf", "gamma": 1 / (2 * width**2)}
-    rows, name, found = parabola(n, seed=0), f"Gaussian, σ = {width:g}", []
     for start, init in (("distant", np.array([[8.0, 8.0]])), ("covering", "covering")):
-        model = OnlineKernelPCA(1, init=init, random_state=0, **kernel)
+        model = OnlineKernelPCA(1, init=init, random_state=0, **NARROW)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DivergenceWarning)
             model.fit(rows)
-        found.append(replace(compare(name, model, rows, **kernel), start=start))
-    return found
+        yield model, replace(compare("Gaussian, σ = 0.1", model, rows, **NARROW), start=start)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
+from ikpca.datasets import parabola
+from ikpca.estimators import KernelPCA
 from ikpca.experiments.online import (
+    NARROW,
     SHAPES,
     Rotation,
     converge,
@@ -13,6 +17,7 @@ from ikpca.experiments.online import (
     track,
 )
 from ikpca.experiments.parts import Findings, Part, Request
+from ikpca.experiments.plane import surfaces
 from ikpca.experiments.selections import Rows
 
 __all__ = ["plan"]
@@ -44,11 +49,15 @@ def _converge(sizes: Sequence[int], n_components: int) -> Findings:
 
 
 def _starts(n_rows: int) -> Findings:
-    rows: Rows = [
-        {"start": found.start, "held": found.held, "correlation": found.correlations[0]}
-        for found in starts_of_figures_6_and_7(n_rows)
-    ]
-    return Findings({"starts": rows})
+    X = parabola(n_rows)
+    models: dict[str, Any] = {"batch": KernelPCA(1, random_state=0, **NARROW).fit(X)}
+    rows: Rows = []
+    for model, found in starts_of_figures_6_and_7(X):
+        models[f"{found.start} start"] = model
+        rows.append(
+            {"start": found.start, "held": found.held, "correlation": found.correlations[0]}
+        )
+    return Findings({"starts": rows}, surfaces(X, models, 1))
 
 
 def _track(shape: str, n_rows: int, period: float, seed: int) -> Findings:

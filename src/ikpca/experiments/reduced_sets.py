@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from ikpca.estimators import KernelPCA, compress
+from ikpca.experiments.manifold_rows import rising_parabola
 from ikpca.gram import cross_gram
 from ikpca.kernels import Floats, Gaussian, Kernel
 from ikpca.preimages import Expansion
@@ -23,7 +24,6 @@ __all__ = [
     "compare_schemes",
     "components_of",
     "compress_digits",
-    "noisy_parabola",
 ]
 
 #: Figure 1 (a), (b), (c); then choosing among the rows, and moving what was chosen.
@@ -98,7 +98,7 @@ def compare_schemes(
     """Reduce components and mean of parabola and digits to n' rows per vector."""
     digits = np.random.default_rng(seed).permutation(load_digits().data / 16)[:n_samples]
     problems: dict[str, tuple[Kernel, Floats]] = {
-        "parabola": (Gaussian(0.5), noisy_parabola(n_samples, seed)),
+        "parabola": (Gaussian(0.5), rising_parabola(n_samples, seed)),
         "digits": (Gaussian(0.02), digits),
     }
     for data, (kernel, X) in problems.items():
@@ -154,13 +154,6 @@ def _transformed(model: Any, X: Floats, repeats: int = 20) -> tuple[Floats, floa
         projections = model.transform(X)
         times.append(process_time() - start)
     return projections, min(times)
-
-
-def noisy_parabola(n_samples: int, seed: int = 0) -> Floats:
-    """y = x² + N(0, 0.2) with x uniform in [−1, 1] (Chin 2006, section 6)."""
-    rng = np.random.default_rng(seed)
-    x = rng.uniform(-1, 1, n_samples)
-    return np.column_stack([x, x**2 + rng.normal(0, 0.2, n_samples)])
 
 
 def components_of(kernel: Kernel, X: Floats, n_components: int) -> tuple[Expansion, Floats]:

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from ikpca.experiments.manifold_rows import swiss_roll
+from ikpca.datasets import perforated_swiss_roll
 from ikpca.experiments.manifolds import ROLL, VIDEO, Manifold, compare
 from ikpca.experiments.parts import Findings, Part, Request
 from ikpca.experiments.selections import Rows
@@ -31,7 +31,7 @@ def plan(request: Request) -> list[Part]:
 
 
 def _roll(n_rows: int, library: int, n_components: int, seed: int) -> Findings:
-    X, along = swiss_roll(n_rows, seed)
+    X, along, _ = perforated_swiss_roll(n_rows, random_state=seed)
     return _findings(compare("Swiss roll", X, along, n_components, library_size=library, **ROLL))
 
 

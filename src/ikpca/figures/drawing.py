@@ -10,12 +10,13 @@ from ikpca.errors import InvalidInput
 from ikpca.experiments.results_folder import Results
 from ikpca.experiments.specification import Drawing, ExperimentSpec
 from ikpca.figures.animation import motion_gif
-from ikpca.figures.component_contours import component_contours
+from ikpca.figures.contours import component_contours
 from ikpca.figures.curves import learning_curves
 from ikpca.figures.growth_lines import growth_lines
 from ikpca.figures.image_grids import component_images, face_rows, images_with_numbers
 from ikpca.figures.images import png
 from ikpca.figures.motion import stick_figures
+from ikpca.figures.rates import split_rates
 from ikpca.figures.streamed import projection_pairs, spectra
 from ikpca.figures.walks import takes_of
 
@@ -72,6 +73,7 @@ DRAWINGS: dict[str, Callable[..., bytes]] = {
     "faces": _plain(face_rows),
     "components": _plain(component_images),
     "scaling": _plain(growth_lines),
+    "rates": _plain(split_rates),
     "scatter": _plain(projection_pairs),
     "spectra": _plain(spectra),
     "sticks": _sticks,

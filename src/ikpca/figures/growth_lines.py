@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogFormatter, NullLocator
+from matplotlib.ticker import LogLocator, NullLocator
 
 from ikpca.experiments.growth import exponent
 from ikpca.experiments.results_folder import Results
@@ -56,7 +56,9 @@ def growth_lines(
     at = sorted({place for points in lines.values() for place, _ in points})
     axes.set_xticks(at, [f"{place:,.0f}" for place in at], fontsize=8)
     axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1, 0.4)))
+    axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
+    axes.yaxis.set_minor_formatter("{x:g}")
+    axes.tick_params(which="minor", labelsize=8)
     axes.xaxis.set_minor_locator(NullLocator())
     axes.tick_params(colors=INK)
     axes.grid(which="major", color="0.9", linewidth=0.8)
