@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -89,25 +89,26 @@ def run(arguments: list[str]) -> int:
 
 
 def _stop(failure: Failure, arguments: list[str]) -> int:
-    verb = _verb(arguments)
-    name = f"ikpca {verb}" if verb in _commands() else "ikpca"
-    sys.stderr.write(f"{name}: {failure.sentence}\n")
+    sys.stderr.write(f"{' '.join(['ikpca', *_verbs(arguments)])}: {failure.sentence}\n")
     return failure.code
 
 
 def _flags(arguments: list[str]) -> dict[str, str]:
     """From the name of a parameter to what a user writes for it."""
-    command = _commands().get(_verb(arguments))
-    parameters = [] if command is None else command.params
+    command: Any = typer.main.get_command(app)
+    for verb in _verbs(arguments):
+        command = command.commands[verb]
+    parameters = [one for one in command.params if one.opts]
     return {option.name: option.opts[0] for option in parameters if option.opts[0][:2] == "--"}
 
 
-def _commands() -> dict[str, typer.core.TyperCommand]:
-    commands: dict[str, typer.core.TyperCommand] = getattr(
-        typer.main.get_command(app), "commands", {}
-    )
-    return commands
-
-
-def _verb(arguments: list[str]) -> str:
-    return next((word for word in arguments if not word.startswith("-")), "")
+def _verbs(arguments: list[str]) -> list[str]:
+    """The verb, and that below it where it has some."""
+    found: list[str] = []
+    commands: dict[str, Any] = getattr(typer.main.get_command(app), "commands", {})
+    for word in (word for word in arguments if not word.startswith("-")):
+        if word not in commands:
+            break
+        found.append(word)
+        commands = getattr(commands[word], "commands", {})
+    return found

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ikpca.cli.sentences import in_one_sentence
+from ikpca.cli.failures import naming_mistakes
 
 if TYPE_CHECKING:
     from ikpca.datasets import DataSet
@@ -31,7 +31,7 @@ def fetch_data(
     """Download data sets into the cache, or go on with a download; then read and check them."""
     from ikpca.datasets import find, load
 
-    with in_one_sentence("data fetch"):
+    with naming_mistakes():
         # Every name before the first transfer: a slip of the pen should not cost a download.
         entries = [find(name) for name in names]
         found = []

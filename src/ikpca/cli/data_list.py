@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ikpca.cli.sentences import in_one_sentence
+from ikpca.cli.failures import naming_mistakes
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -32,7 +32,7 @@ def list_data(
     """Show every data set: shape, size, terms, and how it can be had here."""
     from ikpca.datasets import registry, ways
 
-    with in_one_sentence("data list"):
+    with naming_mistakes():
         here = {name: ways(name, data) for name in registry()}
     if as_json:
         typer.echo(json.dumps([_told(entry, here, data) for entry in registry().values()]))

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ikpca.cli.sentences import in_one_sentence
+from ikpca.cli.failures import naming_mistakes
 
 __all__ = ["where_data"]
 
@@ -23,7 +23,7 @@ def where_data(
     as_json: Annotated[bool, typer.Option("--json", help="Tell it as JSON.")] = False,
 ) -> None:
     """Print the path of a data set; without a name, the data folder and the cache."""
-    with in_one_sentence("data where"):
+    with naming_mistakes():
         told = _folders(data) if name is None else _file(name, data)
     if as_json:
         typer.echo(json.dumps(told))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import NamedTuple
 
-__all__ = ["FAILED", "MISTAKE", "Failure", "Mistake", "told"]
+__all__ = ["FAILED", "MISTAKE", "Failure", "Mistake", "Stop", "naming_mistakes", "told"]
 
 #: The files are at fault, or the command line is.
 FAILED, MISTAKE = 1, 2
+#: Known by name: asking for help must not import what raises them.
+_OURS = ("ContestantFailed", "DataUnavailable")
 _PARAMETER = re.compile(r"(\w+)=")
 
 
@@ -20,8 +23,30 @@ class Failure(NamedTuple):
     code: int
 
 
-class Mistake(Exception):
-    """Options that do not go together."""
+class Stop(Exception):
+    """A verb ends with a sentence and an exit code."""
+
+    def __init__(self, sentence: str, code: int = FAILED) -> None:
+        super().__init__(sentence)
+        self.code = code
+
+
+class Mistake(Stop):
+    """Options that do not go together, or a name that nobody has."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(sentence, MISTAKE)
+
+
+@contextmanager
+def naming_mistakes() -> Iterator[None]:
+    """For verbs that open no files of the user: what they refuse stands in the command line."""
+    from ikpca.errors import InvalidInput
+
+    try:
+        yield
+    except InvalidInput as error:
+        raise Mistake(str(error)) from error
 
 
 def told(error: Exception, flags: Mapping[str, str]) -> Failure | None:
@@ -39,15 +64,15 @@ def told(error: Exception, flags: Mapping[str, str]) -> Failure | None:
     if hasattr(error, "format_message"):
         sentence = " ".join(str(error.format_message()).split())
         return Failure(_ended(sentence), int(getattr(error, "exit_code", FAILED)))
-    if isinstance(error, Mistake):
-        return Failure(str(error), MISTAKE)
+    if isinstance(error, Stop):
+        return Failure(str(error), error.code)
     if isinstance(error, MemoryError):
         return Failure(
             "there is not enough memory; pass --max-memory, fewer rows or fewer components.", FAILED
         )
     if isinstance(error, OSError):
         return Failure(_of_the_system(error), FAILED)
-    if isinstance(error, ValueError) or type(error).__name__ == "ContestantFailed":
+    if isinstance(error, ValueError) or type(error).__name__ in _OURS:
         return _of_a_value(error, flags)
     return None
 

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ikpca.cli.failures import FAILED, Mistake, Stop, naming_mistakes
+
 if TYPE_CHECKING:
     from ikpca.experiments.runner import Job
     from ikpca.reports import Chapter
 
 __all__ = ["reproduce"]
 
-_FAILED, _MISTAKE, _INTERRUPTED = 1, 2, 130
+_INTERRUPTED = 130
 
 
 def reproduce(
@@ -44,16 +46,14 @@ def reproduce(
     everything ran, whether or not the claims hold; 1 when an experiment failed; 2 for a mistake in
     the command line; 130 after an interrupt.
     """
-    # Imported here, so that asking for help costs no numerics and no plotting.
-    from ikpca.cli.sentences import in_one_sentence
-
+    # What it takes is imported when it is needed: asking for help costs no numerics.
     size = _size(quick=quick, embedded=embedded, real=real)
     if listed:
         from ikpca.cli.claims import show_list
 
         show_list(as_json)
         return
-    with in_one_sentence("reproduce"):
+    with naming_mistakes():
         prepared = _prepare(names or [], size, out, data, seed)
     failures = _run(prepared, jobs, quiet or as_json, size, out)
     page, told = _write(out, size, failures)
@@ -61,7 +61,7 @@ def reproduce(
     for reason in failures.values():
         typer.echo(f"ikpca reproduce: {reason}", err=True)
     if failures:
-        raise typer.Exit(_FAILED)
+        raise typer.Exit(FAILED)
 
 
 def _size(*, quick: bool, embedded: bool, real: bool) -> str:
@@ -69,7 +69,7 @@ def _size(*, quick: bool, embedded: bool, real: bool) -> str:
     chosen = [name for name, asked in wanted.items() if asked]
     if len(chosen) > 1:
         both = " and ".join(f"--{name}" for name in chosen)
-        raise _stop(f"{both} exclude each other; choose one size.", _MISTAKE)
+        raise Mistake(f"{both} exclude each other; choose one size.")
     return chosen[0] if chosen else "quick"
 
 
@@ -83,12 +83,12 @@ def _prepare(names: list[str], size: str, out: Path, data: Path | None, seed: in
     for name in names:
         find_spec(name)
     if data is not None and not data.is_dir():
-        raise _stop(f"--data {data}: is no folder; name the folder of the data.", _MISTAKE)
+        raise Mistake(f"--data {data}: is no folder; name the folder of the data.")
     try:
         prepare_folder(out)
     except OSError as error:
         reason = f"{error.strerror}".lower()
-        raise _stop(f"--out {out}: {reason}; name a folder to write to.", _MISTAKE) from error
+        raise Mistake(f"--out {out}: {reason}; name a folder to write to.") from error
     wanted = dict.fromkeys(names) or EXPERIMENTS
     return [prepare(name, size, out, data, seed) for name in wanted]
 
@@ -109,9 +109,9 @@ def _run(prepared: list[Job], jobs: int, silent: bool, size: str, out: Path) -> 
             return run_jobs(prepared, jobs if jobs > 0 else cpu_count(), announce)
     except KeyboardInterrupt:
         sentence = f"finished parts are kept in {out / size}: run the same command again to go on."
-        raise _stop(sentence, _INTERRUPTED) from None
+        raise Stop(sentence, _INTERRUPTED) from None
     except OSError as error:
-        raise _stop(f"cannot write to {out}: {error.strerror}.", _FAILED) from error
+        raise Stop(f"cannot write to {out}: {error.strerror}.") from error
 
 
 def _write(out: Path, size: str, failures: dict[str, str]) -> tuple[Path, list[Chapter]]:
@@ -128,7 +128,7 @@ def _write(out: Path, size: str, failures: dict[str, str]) -> tuple[Path, list[C
         write_whole(place / "claims.json", reports.as_json(told))
         write_whole(place / "index.html", reports.page(told))
     except OSError as error:
-        raise _stop(f"cannot write to {out}: {error.strerror}.", _FAILED) from error
+        raise Stop(f"cannot write to {out}: {error.strerror}.") from error
     return place / "index.html", told
 
 
@@ -142,8 +142,3 @@ def _tell(page: Path, told: list[Chapter], as_json: bool, quiet: bool) -> None:
     if not quiet:
         show_claims(told)
     typer.echo(f"Page: {page}")
-
-
-def _stop(sentence: str, code: int) -> typer.Exit:
-    typer.echo(f"ikpca reproduce: {sentence}", err=True)
-    return typer.Exit(code)
