@@ -15,7 +15,6 @@ from ikpca.experiments.learning_curves import CHAINS, LABELS, follow
 from ikpca.experiments.parts import Findings, Part, Request
 from ikpca.experiments.selections import Cell, Rows
 from ikpca.experiments.tuning import Problem, paper_options, tuned_runs
-from ikpca.hebbian import HebbianSolution
 from ikpca.kernels import Floats, Gaussian
 from ikpca.measures import signal_to_noise_ratio
 from ikpca.preimages import Expansion, FixedPoint, Preimages
@@ -141,7 +140,9 @@ class _Task:
             )
             errors, solution = follow(problem, options, self.seed, every=every)
             curves.extend({"method": name, "sub_image": number, **row} for row in errors)
-            windows.append(denoised_rows(rows, self.sigma, solution))
+            windows.append(
+                denoised_rows(rows, self.sigma, solution.coefficients, solution.projections)
+            )
         image = self.parts.joined(windows)
         last = [row["excess_error"] for row in curves if row["pass"] == passes]
         row: dict[str, Cell] = {
@@ -154,13 +155,12 @@ class _Task:
         return Findings({"curves": curves, "images": [row]}, {name: image})
 
 
-def denoised_rows(X: Floats, sigma: float, solution: HebbianSolution) -> Floats:
+def denoised_rows(X: Floats, sigma: float, A: Floats, projections: Floats) -> Floats:
     """The pre-image of every row's projection on the components, found from the row itself."""
-    A = solution.coefficients
     # w = Σ_j (A_j − Ā) Φ(x_j), and the mean of the images, which projections do not hold.
     vectors = np.vstack([A - A.mean(axis=1, keepdims=True), np.full(len(X), 1 / len(X))])
     expansion = Expansion(Gaussian(1 / (2 * sigma**2)), X, vectors)
-    points = np.column_stack([solution.projections.T, np.ones(len(X))])
+    points = np.column_stack([projections.T, np.ones(len(X))])
     search = FixedPoint(max_iter=50, tol=1e-3)
     strips = expansion.strips(len(X))
     return Preimages.joined([search.find(expansion, points[one], X[one]) for one in strips]).rows

@@ -39,7 +39,12 @@ def outline(path: str | os.PathLike[str]) -> dict[str, Any]:
         "format_version": manifest.format_version,
         "checksums": "right",
         "parameters": {_cut(key): _words(part, arrays) for key, part in parameters.items()},
-        "attributes": {_cut(key): _words(part, arrays) for key, part in attributes.items()},
+        "attributes": {
+            _cut(key): _words(part, arrays)
+            for key, part in attributes.items()
+            # What the model needs for itself tells a reader nothing.
+            if not key.startswith("_")
+        },
     }
 
 
