@@ -7,7 +7,9 @@ from ikpca.estimators.incremental_kernel_pca import IncrementalKernelPCA
 from ikpca.estimators.kernel_pca import KernelPCA
 from ikpca.estimators.online_kernel_pca import OnlineKernelPCA
 from ikpca.estimators.online_stream import OnlineStream
+from ikpca.estimators.stream_keeping import StreamProgress
 from ikpca.estimators.streaming import Stream
+from ikpca.estimators.trail import Trail
 
 __all__ = [
     "DriftSignal",
@@ -17,5 +19,7 @@ __all__ = [
     "OnlineKernelPCA",
     "OnlineStream",
     "Stream",
+    "StreamProgress",
+    "Trail",
     "compress",
 ]

@@ -81,12 +81,11 @@ def fit_components(model: Any, settings: Any, problem: Problem) -> Floats:
             problem.X.dtype,
             context,
             lambda: attributes(snapshot()),
-            earlier=problem.keeper.reports if isinstance(problem.keeper, Checkpoint) else (),
         )
 
     components = decompose(settings, problem, watch)
     if isinstance(problem.keeper, Checkpoint):
-        problem.keeper.finish(components.outcome)
+        problem.keeper.finish()
     take_attributes(model, attributes(components))
     projections = components.projections.T * model._scale
     if learns_ridge(model) and problem.kernel is not None:

@@ -17,6 +17,8 @@ KNOWN: Mapping[str, tuple[str, ...]] = {
         "OnlineKernelPCA",
         "OnlineStream",
         "Stream",
+        "StreamProgress",
+        "Trail",
     ),
     "kernels": ("Cosine", "Gaussian", "Laplacian", "Linear", "Polynomial", "Sigmoid"),
     "gains": ("Constant", "InverseTime", "MetaDescent", "Product", "ReciprocalEigenvalues"),

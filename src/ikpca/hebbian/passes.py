@@ -12,7 +12,7 @@ import numpy as np
 from ikpca.gram import tiles
 from ikpca.hebbian.settings import HebbianState, Settings
 from ikpca.hebbian.store import CoefficientStore, Floats, Indices
-from ikpca.loop import Outcome, PassRecord
+from ikpca.loop import Outcome, PassRecord, interruptible
 from ikpca.spectra import certify, rayleigh_ritz
 
 __all__ = [
@@ -44,7 +44,8 @@ class HebbianPass:
         begun = time.perf_counter()
         self.store.mark()
         try:
-            after, notes = self._with_backoff(state)
+            with interruptible():
+                after, notes = self._with_backoff(state)
         except BaseException:
             self.store.rewind()
             raise

@@ -21,7 +21,7 @@ from ikpca.gram import (
 )
 from ikpca.kernels import Floats
 from ikpca.krylov.ritz import Ritz
-from ikpca.loop import FORGETFUL, Keeper, Observer, Outcome, PassRecord, run
+from ikpca.loop import FORGETFUL, Keeper, Observer, Outcome, PassRecord, interruptible, run
 from ikpca.measures import relative_residuals
 from ikpca.spectra import certify, choose_landmarks, inner, landmark_start
 
@@ -152,8 +152,7 @@ def solve(
     else:
         state = step.go_on(kept.progress)
     keeper.describe_with(step.progress)
-    observers = [*watch(snapshot), keeper]
-    done = run(step, state, max_steps=options.max_iter, observers=observers, kept=kept)
+    done = run(step, state, max_steps=options.max_iter, observers=watch(snapshot), keeper=keeper)
     return snapshot(done.outcome, done.reports)
 
 
@@ -198,7 +197,9 @@ class _KrylovPass:
         width = state.block.shape[1]
         known = state.columns + width
         self._Q[:, state.columns : known] = state.block
-        self._Z[:, state.columns : known] = self._multiply(state.block)
+        # What follows rearranges the basis, and takes little time beside the product.
+        with interruptible():
+            self._Z[:, state.columns : known] = self._multiply(state.block)
         Q, Z = self._Q[:, :known], self._Z[:, :known]
         N = inner(Q, Z)
         ritz = Ritz.of((N + N.T) / 2, inner(Z, Z), float(np.finfo(Q.dtype).eps))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
@@ -86,6 +87,11 @@ class StopAtRounding:
         small = self._best <= np.sqrt(np.finfo(report.eigenvalues.dtype).eps)
         self._idle = self._idle + 1 if small and not gained else 0
         return Outcome.PRECISE if self._idle >= 2 else None
+
+    def remember(self, reports: Sequence[PassRecord]) -> None:
+        """Passes before an interruption count."""
+        for report in reports:
+            self.see(None, report)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ikpca.errors import UnreadableFile
 from ikpca.storage.encoding import Array
-from ikpca.storage.files import read, write
+from ikpca.storage.files import looks_whole, read, write
 from ikpca.storage.manifest import Manifest
 
 __all__ = ["previous", "read_newest", "write_generation"]
@@ -21,8 +21,11 @@ def previous(path: Path) -> Path:
 
 
 def write_generation(path: Path, manifest: Manifest, arrays: Mapping[str, Array]) -> None:
-    """Write the newest generation; the one that was newest becomes the previous one."""
-    if path.exists():
+    """Write the newest generation; the one that was newest becomes the previous one.
+
+    One that is damaged does not: the previous one may be all that there is.
+    """
+    if path.exists() and looks_whole(path):
         _also_as(path, previous(path))
     write(path, manifest, arrays)
 
