@@ -279,15 +279,15 @@ SLOW = """
 
     class Slow(Gaussian):
         def fill(self, X, Y, out):
-            time.sleep(0.005)
+            time.sleep(0.002)
             super().fill(X, Y, out)
 
     online_stream._PART = 64
     kind, path, resume = sys.argv[1:]
-    rows = load_digits().data[:500] / 16
+    rows = load_digits().data[:300] / 16
     stream = {
-        "incremental": IncrementalKernelPCA(3, kernel=Slow(0.05), batch_size=4, library_size=40),
-        "online": OnlineKernelPCA(3, kernel=Slow(0.05), budget=40, n_passes=4),
+        "incremental": IncrementalKernelPCA(3, kernel=Slow(0.05), batch_size=10, library_size=40),
+        "online": OnlineKernelPCA(3, kernel=Slow(0.05), budget=80, n_passes=2),
     }[kind]
     stream.set_params(random_state=0, checkpoint_every=1, checkpoint=path, resume=bool(resume))
     try:
@@ -298,24 +298,33 @@ SLOW = """
 """
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals as on Unix")
-@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGKILL"])
-@pytest.mark.parametrize("kind", ["incremental", "online"])
-def test_killed_from_outside(kind, number, tmp_path):
-    def child(path, resume=""):
-        return subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(SLOW), kind, str(path), resume],
-            stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+def slow_fit(kind, path, resume=""):
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(SLOW), kind, str(path), resume],
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
 
+
+@pytest.mark.skipif(os.name == "nt", reason="signals as on Unix")
+@pytest.mark.parametrize(
+    ("kind", "numbers"),
+    [("incremental", ["SIGTERM", "SIGKILL"]), ("online", ["SIGINT", "SIGKILL"])],
+)
+def test_killed_from_outside(kind, numbers, tmp_path):
     path = tmp_path / "killed"
-    killed, whole = child(path), child(tmp_path / "whole")
-    while killed.poll() is None and not previous(path).exists():
-        threading.Event().wait(0.005)
-    killed.send_signal(getattr(signal, number))
-    assert killed.communicate(timeout=60)[0] == ""
-    assert killed.returncode == (-signal.SIGKILL if number == "SIGKILL" else 130)
-    told = child(path, "resume").communicate(timeout=60)[0]
+    whole = slow_fit(kind, tmp_path / "whole")
+    written = b""
+    for number in numbers:
+        killed = slow_fit(kind, path, "resume")
+        while killed.poll() is None and not (
+            previous(path).exists() and path.read_bytes() != written
+        ):
+            threading.Event().wait(0.005)
+        killed.send_signal(getattr(signal, number))
+        assert killed.communicate(timeout=60)[0] == ""
+        assert killed.returncode == (-signal.SIGKILL if number == "SIGKILL" else 130)
+        written = path.read_bytes()
+    told = slow_fit(kind, path, "resume").communicate(timeout=60)[0]
     assert told == whole.communicate(timeout=60)[0]
     assert len(told) > 1000
 

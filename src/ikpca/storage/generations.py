@@ -11,6 +11,7 @@ from ikpca.errors import UnreadableFile
 from ikpca.storage.encoding import Array
 from ikpca.storage.files import looks_whole, read, write
 from ikpca.storage.manifest import Manifest
+from ikpca.storage.whole import told_of
 
 __all__ = ["previous", "read_newest", "write_generation"]
 
@@ -26,7 +27,8 @@ def write_generation(path: Path, manifest: Manifest, arrays: Mapping[str, Array]
     One that is damaged does not: the previous one may be all that there is.
     """
     if path.exists() and looks_whole(path):
-        _also_as(path, previous(path))
+        with told_of(path):
+            _also_as(path, previous(path))
     write(path, manifest, arrays)
 
 
@@ -39,7 +41,10 @@ def _also_as(path: Path, name: Path) -> None:
         # A file system without links: the newest one is then missing for a moment.
         os.replace(path, name)
         return
-    os.replace(beside, name)
+    try:
+        os.replace(beside, name)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def read_newest(path: Path) -> tuple[Manifest, dict[str, Array], Path] | None:
