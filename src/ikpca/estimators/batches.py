@@ -59,12 +59,12 @@ class _Elsewhere:
     """Rows that are loaded as they are asked for."""
 
     def __init__(self, X: Any) -> None:
-        self._X = X
+        self.base = X
         self.shape = tuple(X.shape)
         self.dtype = np.dtype(X.dtype)
 
     def __getitem__(self, rows: Any) -> Any:
-        return _loaded(self._X[rows])
+        return _loaded(self.base[rows])
 
 
 def reads_in_slices(X: Any) -> bool:

@@ -19,6 +19,7 @@ from ikpca.estimators.stream_keeping import drawn_seed, fit_stream, learn_batch
 from ikpca.estimators.streamed import StreamedTransformer
 from ikpca.estimators.streaming import Stream, check_stream, first_batch_size, stream_attributes
 from ikpca.estimators.threads import limited_threads
+from ikpca.estimators.unchanged import watch_rows
 from ikpca.kernels import Floats
 
 __all__ = ["IncrementalKernelPCA"]
@@ -123,6 +124,8 @@ class IncrementalKernelPCA(StreamedTransformer):
         None before the first.
     mean_compression_error_ : float or None
         That of the mean.
+    recovery_ : str
+        Empty, or what gave way in the last batch without harm, such as orthonormality.
     memory_usage_ : int
         Bytes of the model.
     gamma_ : float
@@ -228,6 +231,7 @@ class IncrementalKernelPCA(StreamedTransformer):
                 begun=lambda seed: Stream.begun(self, X[:size], seed),
                 step=after,
                 left=lambda stream: -(-(X.shape[0] - stream.seen) // size),
+                observers=watch_rows(X),
             )
         self._take_unless_empty(stream, interrupted)
         rank = int(np.count_nonzero(self.eigenvalues_))

@@ -16,6 +16,7 @@ KNOWN: Mapping[str, tuple[str, ...]] = {
         "KernelPCA",
         "OnlineKernelPCA",
         "OnlineStream",
+        "RoundProgress",
         "Stream",
         "StreamProgress",
         "Trail",

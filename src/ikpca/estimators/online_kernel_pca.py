@@ -21,6 +21,7 @@ from ikpca.estimators.online_stream import OnlineStream, online_attributes
 from ikpca.estimators.stream_keeping import drawn_seed, fit_stream, learn_batch
 from ikpca.estimators.streamed import StreamedTransformer
 from ikpca.estimators.threads import limited_threads
+from ikpca.estimators.unchanged import watch_rows
 from ikpca.spectra import deterministic_signs
 
 __all__ = ["OnlineKernelPCA"]
@@ -225,6 +226,7 @@ class OnlineKernelPCA(StreamedTransformer):
                 begun=begun,
                 step=lambda stream: stream.after_part(self, X),
                 left=lambda stream: stream.parts_left(len(X), int(self.n_passes)),
+                observers=watch_rows(X),
             )
             if stream.seen:
                 self._take(stream)

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from ikpca.errors import InvalidInput, UnreadableFile, refuse
 from ikpca.estimators.checkpoints import Checkpoint, guarded, open_checkpoint
 from ikpca.estimators.fingerprint import fingerprint
+from ikpca.estimators.shortage import memory_named
 from ikpca.estimators.trail import Trail
 from ikpca.loop import FORGETFUL, Observer, Outcome, interruptible, run
 
@@ -150,7 +151,7 @@ def _run(
 ) -> tuple[State, bool]:
     def stepped(state: State) -> tuple[State, None, None]:
         # States are never changed, so that a step may be broken off anywhere.
-        with interruptible():
+        with interruptible(), memory_named("pass smaller batches, or a smaller library or budget"):
             return step(state), None, None
 
     keeper = FORGETFUL if checkpoint is None else checkpoint

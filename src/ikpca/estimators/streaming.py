@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ikpca.errors import refuse
+from ikpca.estimators.advice import warn_of_recovery
 from ikpca.estimators.checkpoints import check_checkpoint
 from ikpca.estimators.compressing import chosen_settings
 from ikpca.estimators.drift import DriftSignal
@@ -108,6 +109,7 @@ class Stream:
             mean_row = (1 - share) * mean_row + share * rows[part].mean(axis=0, dtype=np.float64)
             reports.append(report)
         whole = self._with_last_errors(joined(reports))
+        warn_of_recovery([whole.recovery])
         # Nothing is known before the first batch, and nothing can drift from it.
         signal, drift = self.signal.after(whole.novelty[np.isfinite(whole.novelty)])
         grown = replace(
@@ -197,6 +199,7 @@ def stream_attributes(model: Any, stream: Stream) -> dict[str, Any]:
         "drift_detected_": stream.drift >= 1,
         "compression_error_": None if errors is None else _padded(errors[:-1], number),
         "mean_compression_error_": None if errors is None else float(errors[-1]),
+        "recovery_": "" if report is None else report.recovery,
         "memory_usage_": state.n_bytes,
         "gamma_": stream.gamma,
         "_view": view,
