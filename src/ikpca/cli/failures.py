@@ -12,7 +12,7 @@ __all__ = ["FAILED", "MISTAKE", "Failure", "Mistake", "Stop", "naming_mistakes",
 #: The files are at fault, or the command line is.
 FAILED, MISTAKE = 1, 2
 #: Known by name: asking for help must not import what raises them.
-_OURS = ("ContestantFailed", "DataUnavailable")
+_OURS = ("ContestantFailed", "DataChanged", "DataUnavailable")
 _PARAMETER = re.compile(r"(\w+)=")
 
 
