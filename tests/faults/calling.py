@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import traceback
+from pathlib import Path
 
 import numpy as np
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -40,13 +41,19 @@ def _judge(tally, drawn, number):
         tally.count(outcome(use, given_to_it))
     except Exception as error:
         with np.printoptions(threshold=400, precision=17):
-            where = traceback.extract_tb(error.__traceback__)[-1]
-            tally.find(
-                f"{type(error).__name__}: {error} ({where.filename}:{where.lineno}), "
-                f"seed {number}, from {what!r}"
-            )
+            tally.find(f"{type(error).__name__}: {error} ({_way(error)}), "
+                       f"seed {number}, from {what!r}")  # fmt: skip
     finally:
         signal.alarm(0)
+
+
+def _way(error):
+    """The last lines of ours that it went through, and where it came from."""
+    if error.__cause__ is not None:
+        error = error.__cause__
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames[:-1] if "ikpca" in frame.filename][-4:]
+    return " > ".join(f"{Path(f.filename).stem}:{f.lineno}" for f in [*ours, frames[-1]])
 
 
 def _too_long(number, frame):
