@@ -113,7 +113,7 @@ class Checkpoint:
         try:
             content = Decoder(arrays, class_finder(KNOWN)).decode(manifest.content)
             self._of, self._seed = content["of"], int(content["seed"])
-            self._kept = Kept(content["progress"], list(content["reports"]), content["outcome"])
+            self._kept = Kept(content["progress"], content["reports"], content["outcome"])
         except (UnreadableFile, KeyError, TypeError, ValueError, OverflowError) as error:
             raise UnreadableFile(f"{path} cannot be read: {error}.") from error
         self._reports = list(self._kept.reports)
