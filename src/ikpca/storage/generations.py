@@ -37,6 +37,8 @@ def _also_as(path: Path, name: Path) -> None:
         os.replace(path, name)
         return
     os.replace(beside, name)
+    # Where a write failed, both names are of one file already, and renaming does nothing.
+    beside.unlink(missing_ok=True)
 
 
 def read_newest(path: Path) -> tuple[Manifest, dict[str, Array], Path] | None:
