@@ -85,23 +85,15 @@ def check_caches():
 
 def check_bits():
     """One thread or two, of ours or of BLAS, the first time or the second: the same bits."""
-    tally, one, two = Tally(), {"OMP_NUM_THREADS": "1"}, {"OMP_NUM_THREADS": "2"}
-    ways = {
-        "one thread": (one, "1"),
-        "one thread again": (one, "1"),
-        "two threads": (two, "2"),
-        "two threads again": (two, "2"),
-        "as many as BLAS has, one": (one, "None"),
-        "as many as BLAS has, two": (two, "None"),
-    }
-    known = None
-    for way, (environment, n_jobs) in ways.items():
-        (answer,) = _answers([environment], n_jobs)
-        known = known or answer
-        for name, bits in answer.items():
-            tally.count("results compared")
-            if bits != known[name]:
-                tally.find(f"{name}: other bits with {way}")
+    tally = Tally()
+    (one,) = _answers([{"OMP_NUM_THREADS": "1"}], "bits", "1", "1", "None")
+    (two,) = _answers([{"OMP_NUM_THREADS": "2"}], "bits", "2", "2", "None")
+    for threads, answers in (("one", one), ("two", two)):
+        for way, answer in zip(("", ", again", ", as many as BLAS has"), answers, strict=True):
+            for name, bits in answer.items():
+                tally.count("results compared")
+                if bits != one[0][name]:
+                    tally.find(f"{name}: other bits with {threads} threads{way}")
     return tally
 
 
@@ -132,5 +124,5 @@ def _with_caches(address, sha256, folder):
 
 if __name__ == "__main__":
     task, *others = sys.argv[1:]
-    answer = _with_caches(*others) if task == "fits" else _bits(task)
+    answer = _with_caches(*others) if task == "fits" else [_bits(n_jobs) for n_jobs in others]
     sys.stdout.write(json.dumps(answer))
