@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 __all__ = [
+    "DataChanged",
     "DataUnavailable",
     "DivergenceWarning",
     "InvalidInput",
+    "OutOfMemory",
     "RankWarning",
+    "RecoveryWarning",
     "UnreadableFile",
     "UnwritableFile",
     "refuse",
@@ -29,8 +32,20 @@ class DataUnavailable(RuntimeError):
     """A data set cannot be had: absent, damaged, out of reach; says what to do about it."""
 
 
+class DataChanged(RuntimeError):
+    """Rows on disk are not what they were when the fit began; what it found is of no use."""
+
+
+class OutOfMemory(MemoryError):
+    """There was not enough memory, also not for the smallest pieces; says what takes less."""
+
+
 class DivergenceWarning(UserWarning):
     """A gain was too large; the pass was undone and repeated with a smaller one."""
+
+
+class RecoveryWarning(UserWarning):
+    """Something gave way during a fit and was mended; what came out is as good as without it."""
 
 
 class RankWarning(UserWarning):

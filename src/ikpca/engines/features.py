@@ -44,6 +44,11 @@ class FeatureStore:
         """Unknown: the product of X' with itself may be larger than X'."""
         return float("nan")
 
+    @property
+    def recovery(self) -> str:
+        """There is no kernel matrix that could give way."""
+        return ""
+
     def project(self, patterns: Indices) -> tuple[Floats, Floats]:
         """W X'_Pᵀ and X'_P X'_Pᵀ."""
         chosen = self._X[patterns]

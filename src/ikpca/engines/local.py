@@ -52,6 +52,11 @@ class LocalStore:
         """Known since the centring, too."""
         return self._gram.squared_norm_estimate
 
+    @property
+    def recovery(self) -> str:
+        """Of the kernel matrix."""
+        return self._gram.recovery
+
     def project(self, patterns: Indices) -> tuple[Floats, Floats]:
         """Read two slices; the kernel rows are kept for the transform that follows."""
         strip = self._strip_of(patterns)

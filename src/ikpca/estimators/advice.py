@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
-from ikpca.errors import DivergenceWarning, RankWarning
+from ikpca.errors import DivergenceWarning, RankWarning, RecoveryWarning
 from ikpca.loop import Outcome, PassRecord
 
-__all__ = ["warn_of_divergence", "warn_of_rank", "warn_of_tolerance"]
+__all__ = ["warn_of_divergence", "warn_of_rank", "warn_of_recovery", "warn_of_tolerance"]
 
 
 def _caller() -> int:
@@ -32,6 +33,18 @@ def warn_of_divergence(gain: Any, records: list[PassRecord]) -> None:
             f"time in pass {last.number}: {last.note}; pass gain='auto' or a smaller number. "
             "history_ has the details.",
             DivergenceWarning,
+            stacklevel=_caller(),
+        )
+
+
+def warn_of_recovery(recoveries: Sequence[str]) -> None:
+    """Tell of what gave way and was mended."""
+    told = [text for text in recoveries if text]
+    if told:
+        warnings.warn(
+            f"{told[-1]}; the result stands. Free some memory, ask for fewer components or pass "
+            "rows in double precision to be spared this.",
+            RecoveryWarning,
             stacklevel=_caller(),
         )
 

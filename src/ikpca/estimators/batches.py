@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,10 @@ from ikpca.kernels import Kernel
 
 __all__ = [
     "batch_of_stream",
-    "batches_of_data",
     "check_finite",
     "check_images",
     "reads_in_slices",
+    "rows_of_data",
 ]
 
 _DTYPES = (np.float64, np.float32)
@@ -39,12 +38,12 @@ def batch_of_stream(model: Any, X: Any, *, first: bool, seen: int) -> Any:
     return X
 
 
-def batches_of_data(model: Any, X: Any, batch_size: int) -> Iterator[Any]:
-    """A data set in batches, all of it checked before the first of them is handed out."""
+def rows_of_data(model: Any, X: Any) -> Any:
+    """A data set to be read in slices, all of it checked before the first of them is."""
     if not reads_in_slices(X):
         X = validate_data(model, X, dtype=list(_DTYPES), ensure_all_finite=False)
         _check(X, 0)
-        return (X[rows] for rows in tiles(X.shape[0], batch_size))
+        return X
     if len(X.shape) != 2 or not all(X.shape):
         raise InvalidInput(
             f"X is a {type(X).__name__} of shape {X.shape}: rows come as a table that is not empty;"
@@ -53,7 +52,19 @@ def batches_of_data(model: Any, X: Any, batch_size: int) -> Iterator[Any]:
     for rows in tiles(X.shape[0]):
         _check(_loaded(X[rows]), rows.start)
     validate_data(model, _loaded(X[:1]), dtype=list(_DTYPES))
-    return (_loaded(X[rows]) for rows in tiles(X.shape[0], batch_size))
+    return _Elsewhere(X)
+
+
+class _Elsewhere:
+    """Rows that are loaded as they are asked for."""
+
+    def __init__(self, X: Any) -> None:
+        self.base = X
+        self.shape = tuple(X.shape)
+        self.dtype = np.dtype(X.dtype)
+
+    def __getitem__(self, rows: Any) -> Any:
+        return _loaded(self.base[rows])
 
 
 def reads_in_slices(X: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Checkpoints of a fit: where it is after every so many passes, on disk."""
+"""Checkpoints: where a fit or a stream is after every so many steps, on disk."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ikpca.errors import InvalidInput, UnreadableFile, refuse
 from ikpca.estimators.fingerprint import differences, fingerprint
 from ikpca.estimators.interrupts import terminated_like_interrupted
 from ikpca.estimators.known_classes import KNOWN, class_finder
-from ikpca.estimators.parameters import check_choice, check_number, is_fraction
+from ikpca.estimators.parameters import check_choice, check_number
 from ikpca.loop import Kept, Outcome
 from ikpca.storage import Decoder, Encoder, Manifest, digests_of, read_newest, write_generation
 
@@ -35,9 +35,6 @@ def check_checkpoint(model: Any) -> None:
             raise refuse("resume", True, "there is no checkpoint to go on from",
                          "pass checkpoint=path")  # fmt: skip
         return
-    if is_fraction(getattr(model, "n_components", None)):
-        raise refuse("n_components", model.n_components, "checkpoints need a number of components",
-                     "pass an integer, or checkpoint=None")  # fmt: skip
     try:
         folder = Path(model.checkpoint).absolute().parent
     except TypeError:
@@ -49,14 +46,14 @@ def check_checkpoint(model: Any) -> None:
 
 
 def interval(every: Any) -> tuple[int, float]:
-    """Passes and seconds between checkpoints, from 5 or "30s" (also min and h)."""
+    """Steps and seconds between checkpoints, from 5 or "30s" (also min and h)."""
     if isinstance(every, str):
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|min|h)\s*", every)
         if match is None:
-            raise refuse("checkpoint_every", every, "must be passes or a time",
+            raise refuse("checkpoint_every", every, "must be a count or a time",
                          "pass 1, '30s', '5min' or '1h'")  # fmt: skip
         return 1, float(match[1]) * _UNITS[match[2]]
-    check_number("checkpoint_every", every, "must be passes or a time",
+    check_number("checkpoint_every", every, "must be a count or a time",
                  "pass 1, '30s', '5min' or '1h'", low=1, integer=True)  # fmt: skip
     return int(every), 0.0
 
@@ -91,14 +88,15 @@ class Checkpoint:
 
     def __init__(self, path: Any, every: Any) -> None:
         self._path = Path(path)
-        self._passes, self._seconds = interval(every)
+        self._every, self._seconds = interval(every)
         self._described: Callable[[Any], Any] | None = None
         self._of: dict[str, str] = {}
         self._seed = 0
         self._kept: Kept | None = None
         self._state: Any = None
         self._reports: list[Any] = []
-        self._written = (0, time.monotonic())
+        self._outcome: Outcome | None = None
+        self._unwritten, self._moment = 0, time.monotonic()
 
     def open(self) -> int | None:
         """Read what there is, and return the seed of that fit; None where there is nothing."""
@@ -114,10 +112,9 @@ class Checkpoint:
             content = Decoder(arrays, class_finder(KNOWN)).decode(manifest.content)
             self._of, self._seed = content["of"], int(content["seed"])
             self._kept = Kept(content["progress"], content["reports"], content["outcome"])
+            self._reports = list(self._kept.reports)
         except (UnreadableFile, KeyError, TypeError, ValueError, OverflowError) as error:
             raise UnreadableFile(f"{path} cannot be read: {error}.") from error
-        self._reports = list(self._kept.reports)
-        self._written = (len(self._reports), time.monotonic())
         return self._seed
 
     def begin(self, of: dict[str, str], seed: int) -> None:
@@ -131,10 +128,11 @@ class Checkpoint:
                 )
         self._of, self._seed = of, seed
 
-    @property
-    def reports(self) -> list[Any]:
-        """Of all passes so far, those of the earlier run included."""
-        return self._reports
+    def count_from(self, steps: int) -> None:
+        """Go on with the interval of a keeper that is no more, after so many steps in all."""
+        self._unwritten = steps % self._every
+        age = time.time() - self._path.stat().st_mtime if self._path.exists() else float("inf")
+        self._moment = time.monotonic() - age
 
     def recall(self) -> Kept | None:
         """Where the earlier run was."""
@@ -144,34 +142,35 @@ class Checkpoint:
         """Hear how a state is turned into what is written."""
         self._described = describe
 
-    def see(self, state: Any, report: Any) -> Outcome | None:
-        """Write, if it is time."""
-        self._state = state
-        self._reports.append(report)
-        passes, moment = self._written
-        due = len(self._reports) - passes >= self._passes
-        if due and time.monotonic() - moment >= self._seconds:
-            self._write(None)
-        return None
+    def keep(self, state: Any, report: Any, outcome: Outcome | None) -> None:
+        """Write, if it is time or the run has nothing more to do."""
+        self._state, self._outcome = state, outcome if outcome in _ENDINGS else None
+        if report is not None:
+            self._reports.append(report)
+        self._unwritten += 1
+        due = self._unwritten >= self._every and time.monotonic() - self._moment >= self._seconds
+        if due or self._outcome is not None:
+            self.write(state)
 
-    def finish(self, outcome: Outcome) -> None:
-        """Write how the run ended; an interrupted one is where its last finished pass left it."""
-        if self._state is not None:
-            self._write(outcome if outcome in _ENDINGS else None)
+    def finish(self) -> None:
+        """Write what the last finished step left, if that is not on disk."""
+        if self._state is not None and self._unwritten:
+            self.write(self._state)
 
-    def _write(self, outcome: Outcome | None) -> None:
+    def write(self, state: Any) -> None:
+        """Write now."""
         assert self._described is not None
         encoder = Encoder()
         content = encoder.encode(
             {
                 "of": self._of,
                 "seed": self._seed,
-                "progress": self._described(self._state),
+                "progress": self._described(state),
                 "reports": self._reports,
-                "outcome": outcome,
+                "outcome": self._outcome,
             },
             _KIND,
         )
         manifest = Manifest(_KIND, content, digests_of(encoder.arrays), version("ikpca"))
         write_generation(self._path, manifest, encoder.arrays)
-        self._written = (len(self._reports), time.monotonic())
+        self._unwritten, self._moment = 0, time.monotonic()

@@ -124,6 +124,7 @@ def dense_components(
         change=0.0,
         orthonormality_defect=certificate.orthonormality_defect,
         excess_error=certificate.excess_error,
+        recovery=workers.shortage.note,
     )
     components = Components(
         coefficients=coefficients,

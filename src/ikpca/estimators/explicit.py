@@ -45,19 +45,18 @@ def run_passes(
         store.dtype,
         context,
         lambda: described(model, **_found(store, mean)),
-        earlier=() if kept is None else kept.reports,
     )
     outcome, records = iterate(
         store,
         len(W),
         _options(model),
         seed=seed,
-        observers=[*observers, keeper],
+        observers=observers,
         estimate="quotients",
-        kept=kept,
+        keeper=keeper,
     )
     if checkpoint is not None:
-        checkpoint.finish(outcome)
+        checkpoint.finish()
     if context is not None:
         context.call_on_fit_task_end(estimator=model, reconstruction_attributes=dict)
     return Passes(outcome, records, _found(store, mean))

@@ -9,7 +9,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ikpca.estimators.advice import warn_of_divergence, warn_of_rank, warn_of_tolerance
+from ikpca.estimators.advice import (
+    warn_of_divergence,
+    warn_of_rank,
+    warn_of_recovery,
+    warn_of_tolerance,
+)
 from ikpca.estimators.attributes import fitted_attributes
 from ikpca.estimators.callbacks import fit_context
 from ikpca.estimators.checkpoints import Checkpoint, guarded, open_checkpoint
@@ -18,6 +23,7 @@ from ikpca.estimators.gamma import resolve_gamma
 from ikpca.estimators.inverting import check_preimage
 from ikpca.estimators.magnitudes import check_rows
 from ikpca.estimators.observing import requested_observers
+from ikpca.estimators.shortage import memory_named
 from ikpca.estimators.solving import (
     Problem,
     View,
@@ -27,6 +33,7 @@ from ikpca.estimators.solving import (
     n_passes,
 )
 from ikpca.estimators.training import chosen_kernel, learns_ridge, training_rows
+from ikpca.estimators.unchanged import watch_rows
 from ikpca.hebbian import Floats
 from ikpca.loop import Observer, Outcome
 from ikpca.preimages import ridge_coefficients
@@ -69,24 +76,31 @@ def fit_components(model: Any, settings: Any, problem: Problem) -> Floats:
     """
     passes = n_passes(settings, problem.n_samples)
     context = fit_context(model, passes)
+    unchanged = watch_rows(problem.X)
 
     def attributes(components: Components) -> dict[str, Any]:
         return fitted_attributes(components, problem.kernel, problem.X, whiten=model.whiten)
 
     def watch(snapshot: Callable[[], Components]) -> Sequence[Observer[Any, Any]]:
-        return requested_observers(
-            settings,
-            chosen_solver(settings, problem.n_samples),
-            passes,
-            problem.X.dtype,
-            context,
-            lambda: attributes(snapshot()),
-            earlier=problem.keeper.reports if isinstance(problem.keeper, Checkpoint) else (),
-        )
+        return [
+            *unchanged,
+            *requested_observers(
+                settings,
+                chosen_solver(settings, problem.n_samples),
+                passes,
+                problem.X.dtype,
+                context,
+                lambda: attributes(snapshot()),
+            ),
+        ]
 
-    components = decompose(settings, problem, watch)
+    with memory_named("pass max_memory, eigen_solver='krylov', or fewer rows or components"):
+        components = decompose(settings, problem, watch)
+    for observer in unchanged:
+        # A direct solver has no passes after which to look.
+        observer.see(None, None)
     if isinstance(problem.keeper, Checkpoint):
-        problem.keeper.finish(components.outcome)
+        problem.keeper.finish()
     take_attributes(model, attributes(components))
     projections = components.projections.T * model._scale
     if learns_ridge(model) and problem.kernel is not None:
@@ -110,5 +124,6 @@ def _tell(model: Any, components: Components) -> None:
     if components.outcome is Outcome.INTERRUPTED:
         raise KeyboardInterrupt
     warn_of_divergence(model.gain, components.records)
+    warn_of_recovery([record.recovery for record in components.records])
     warn_of_rank(model.n_components, len(components.eigenvalues), components.rank)
     warn_of_tolerance(model, components.outcome, components.records)

@@ -11,7 +11,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ikpca.errors import DivergenceWarning, InvalidInput, refuse
-from ikpca.estimators.advice import warn_of_divergence, warn_of_rank, warn_of_tolerance
+from ikpca.estimators.advice import (
+    warn_of_divergence,
+    warn_of_rank,
+    warn_of_recovery,
+    warn_of_tolerance,
+)
 from ikpca.estimators.callbacks import CallbackSupport, with_callbacks
 from ikpca.estimators.checkpoints import check_checkpoint, guarded, open_checkpoint
 from ikpca.estimators.explicit import Passes, described, run_passes
@@ -329,6 +334,7 @@ class HebbianPCA(
         rank = int(np.count_nonzero(self.explained_variance_ > rounding))
         warn_of_rank(self.n_components, self.n_components_, rank)
         warn_of_divergence(self.gain, self.history_)
+        warn_of_recovery([record.recovery for record in self.history_])
         warn_of_tolerance(self, self.outcome_, self.history_)
 
     def __sklearn_tags__(self) -> Any:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 
 from ikpca.estimators.advice import warn_of_rank
-from ikpca.estimators.batches import batch_of_stream, batches_of_data
+from ikpca.estimators.batches import batch_of_stream, rows_of_data
 from ikpca.estimators.handing_over import (
     check_batch_model,
     refined_state,
     shared_parameters,
     state_of_batch,
 )
+from ikpca.estimators.stream_keeping import drawn_seed, fit_stream, learn_batch
 from ikpca.estimators.streamed import StreamedTransformer
 from ikpca.estimators.streaming import Stream, check_stream, first_batch_size, stream_attributes
 from ikpca.estimators.threads import limited_threads
+from ikpca.estimators.unchanged import watch_rows
 from ikpca.kernels import Floats
 
 __all__ = ["IncrementalKernelPCA"]
@@ -74,6 +77,17 @@ class IncrementalKernelPCA(StreamedTransformer):
         f in (0, 1]: with every update, samples seen before weigh f² of what they did.
     whiten : bool, default=False
         Scale projections to unit variance.
+    checkpoint : str or path, default=None
+        File that says, after every so many batches, where the stream is; the one before is
+        kept beside it.
+    checkpoint_every : int or str, default=10
+        Batches, or a time such as "30s", "5min" or "1h".
+    resume : bool, default=False
+        Go on from the checkpoint, if there is one, to the same bits that a stream without
+        interruption gives; a checkpoint of other rows or parameters is refused. ``fit`` takes the
+        same X again. For ``partial_fit`` the same batches come again from the first one on, and
+        those that the checkpoint has seen are compared and passed over; for a source that cannot
+        be played again see :meth:`load_checkpoint`.
     random_state : int, RandomState or None, default=None
         Of what is drawn: rows for ``gamma="median"``, rows to choose from.
     n_jobs : int, default=None
@@ -110,6 +124,8 @@ class IncrementalKernelPCA(StreamedTransformer):
         None before the first.
     mean_compression_error_ : float or None
         That of the mean.
+    recovery_ : str
+        Empty, or what gave way in the last batch without harm, such as orthonormality.
     memory_usage_ : int
         Bytes of the model.
     gamma_ : float
@@ -157,6 +173,9 @@ class IncrementalKernelPCA(StreamedTransformer):
         batch_size: int | None = None,
         forgetting: float = 1.0,
         whiten: bool = False,
+        checkpoint: Any = None,
+        checkpoint_every: Any = 10,
+        resume: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -176,6 +195,9 @@ class IncrementalKernelPCA(StreamedTransformer):
         self.batch_size = batch_size
         self.forgetting = forgetting
         self.whiten = whiten
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
+        self.resume = resume
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -194,14 +216,24 @@ class IncrementalKernelPCA(StreamedTransformer):
         -------
         self
         """
-        check_stream(self)
-        batches = batches_of_data(self, X, first_batch_size(self))
+        self._check_parameters()
+        X = rows_of_data(self, X)
+        self._forget_batches()
+        size = first_batch_size(self)
+
+        def after(stream: Stream) -> Stream:
+            return stream.after(X[stream.seen : stream.seen + size], self.verbose)
+
         with limited_threads(self.n_jobs):
-            first = next(batches)
-            stream = Stream.begun(self, first).after(first, self.verbose)
-            for batch in batches:
-                stream = stream.after(batch, self.verbose)
-        self._take(stream)
+            stream, interrupted = fit_stream(
+                self,
+                X,
+                begun=lambda seed: Stream.begun(self, X[:size], seed),
+                step=after,
+                left=lambda stream: -(-(X.shape[0] - stream.seen) // size),
+                observers=watch_rows(X),
+            )
+        self._take_unless_empty(stream, interrupted)
         rank = int(np.count_nonzero(self.eigenvalues_))
         warn_of_rank(self.n_components, len(self.eigenvalues_), rank, "ask for fewer")
         return self
@@ -221,13 +253,20 @@ class IncrementalKernelPCA(StreamedTransformer):
         -------
         self
         """
-        check_stream(self)
-        stream: Stream | None = getattr(self, "_stream", None)
-        seen = 0 if stream is None else stream.seen
-        batch = batch_of_stream(self, X, first=stream is None, seen=seen)
+        self._check_parameters()
+        self._take_checkpoint()
+        earlier: Stream | None = getattr(self, "_stream", None)
+        seen = 0 if earlier is None else earlier.seen
+        batch = batch_of_stream(self, X, first=earlier is None, seen=seen)
+        if self._knows(batch):
+            return self
         with limited_threads(self.n_jobs):
-            stream = Stream.begun(self, batch) if stream is None else stream.told(self)
-            self._take(stream.after(batch, self.verbose))
+            if earlier is None:
+                stream = Stream.begun(self, batch, drawn_seed(self))
+            else:
+                stream = earlier.told(self)
+            stream, interrupted = learn_batch(self, stream, batch, self._after(batch))
+        self._take_unless_empty(stream, interrupted)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Floats:
@@ -257,7 +296,7 @@ class IncrementalKernelPCA(StreamedTransformer):
         -------
         self
         """
-        check_stream(self)
+        self._check_parameters()
         X = self._validated_rows(X).copy()
         stream = self._stream.told(self)
         start = stream.state.subspace().project(X)
@@ -286,11 +325,17 @@ class IncrementalKernelPCA(StreamedTransformer):
         """
         check_batch_model(model)
         streaming = cls(**shared_parameters(model) | parameters)
-        check_stream(streaming)
+        streaming._check_parameters()
         streaming._take_names(model)
-        begun = Stream.begun(streaming, model.X_fit_)
+        begun = Stream.begun(streaming, model.X_fit_, drawn_seed(streaming))
         streaming._take(begun.from_state(state_of_batch(model)))
         return streaming
+
+    def _after(self, batch: Any) -> Callable[[Stream], Stream]:
+        return lambda stream: stream.after(batch, self.verbose)
+
+    def _check_parameters(self) -> None:
+        check_stream(self)
 
     def _take(self, stream: Stream) -> None:
         self._stream = stream

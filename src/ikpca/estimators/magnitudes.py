@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from ikpca.errors import InvalidInput
+from ikpca.estimators.shortage import memory_named
 from ikpca.gram import tiles
 from ikpca.kernels import Floats, Gaussian, Kernel, squared_norms
 
@@ -69,7 +70,8 @@ def check_distances(kernel: Kernel, X: Any, origin: Any = None) -> None:
 
 def finite_projections(project: Callable[[], Floats]) -> Floats:
     """Projections, if all are numbers; rows may be sound and their kernel values not."""
-    with np.errstate(over="ignore", invalid="ignore"):
+    remedy = "pass fewer rows at a time, or compress the model"
+    with np.errstate(over="ignore", invalid="ignore"), memory_named(remedy):
         projections = project()
     if not np.isfinite(projections).all():
         bad = np.flatnonzero(~np.isfinite(projections).all(axis=1))

@@ -10,7 +10,6 @@ import numpy as np
 from ikpca.estimators.callbacks import CallbackObserver
 from ikpca.loop import (
     Observer,
-    PassRecord,
     ProgressLines,
     StopAtChange,
     StopAtResidual,
@@ -27,7 +26,6 @@ def requested_observers(
     dtype: np.dtype[Any],
     context: Any,
     attributes: Callable[[], dict[str, Any]],
-    earlier: Sequence[PassRecord] = (),
 ) -> Sequence[Observer[Any, Any]]:
     """Progress, scikit-learn's callbacks, and the two ways to stop.
 
@@ -42,8 +40,6 @@ def requested_observers(
     context : CallbackContext or None
     attributes : callable
         Returns the fitted attributes of the moment.
-    earlier : sequence of PassRecord
-        Passes that were done before an interruption.
     """
     observers: list[Observer[Any, Any]] = []
     if model.verbose:
@@ -53,7 +49,4 @@ def requested_observers(
     if model.change_tol is not None:
         observers.append(StopAtChange(model.change_tol))
     tol = max(float(model.tol), float(np.finfo(dtype).eps))
-    rounding = StopAtRounding()
-    for record in earlier:
-        rounding.see(None, record)
-    return [*observers, StopAtResidual(tol), rounding]
+    return [*observers, StopAtResidual(tol), StopAtRounding()]

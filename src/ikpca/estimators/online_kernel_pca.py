@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Any, Self
 
 from ikpca.errors import DivergenceWarning
-from ikpca.estimators.batches import batch_of_stream
+from ikpca.estimators.batches import batch_of_stream, check_images
 from ikpca.estimators.handing_over import (
     check_batch_model,
     refined_state,
@@ -17,8 +18,10 @@ from ikpca.estimators.handing_over import (
 from ikpca.estimators.online_hand_over import online_from_batch
 from ikpca.estimators.online_settings import check_online
 from ikpca.estimators.online_stream import OnlineStream, online_attributes
+from ikpca.estimators.stream_keeping import drawn_seed, fit_stream, learn_batch
 from ikpca.estimators.streamed import StreamedTransformer
 from ikpca.estimators.threads import limited_threads
+from ikpca.estimators.unchanged import watch_rows
 from ikpca.spectra import deterministic_signs
 
 __all__ = ["OnlineKernelPCA"]
@@ -70,6 +73,18 @@ class OnlineKernelPCA(StreamedTransformer):
         Scale projections to unit variance.
     n_passes : int, default=1
         Passes of ``fit`` over its rows, in their order.
+    checkpoint : str or path, default=None
+        File that says, after every so many parts, where the stream is; the one before is
+        kept beside it.
+    checkpoint_every : int or str, default=1
+        Parts of 1,024 rows in ``fit``, batches in ``partial_fit``; or a time such as "30s",
+        "5min" or "1h".
+    resume : bool, default=False
+        Go on from the checkpoint, if there is one, to the same bits that a stream without
+        interruption gives; a checkpoint of other rows or parameters is refused. ``fit`` takes the
+        same X again. For ``partial_fit`` the same batches come again from the first one on, and
+        those that the checkpoint has seen are compared and passed over; for a source that cannot
+        be played again see :meth:`load_checkpoint`.
     random_state : int, RandomState or None, default=None
         Of the points that components begin with.
     n_jobs : int, default=None
@@ -154,6 +169,9 @@ class OnlineKernelPCA(StreamedTransformer):
         rayleigh_ritz: bool = True,
         whiten: bool = False,
         n_passes: int = 1,
+        checkpoint: Any = None,
+        checkpoint_every: Any = 1,
+        resume: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -173,6 +191,9 @@ class OnlineKernelPCA(StreamedTransformer):
         self.rayleigh_ritz = rayleigh_ritz
         self.whiten = whiten
         self.n_passes = n_passes
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
+        self.resume = resume
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -189,13 +210,29 @@ class OnlineKernelPCA(StreamedTransformer):
         -------
         self
         """
-        check_online(self)
+        self._check_parameters()
         X = batch_of_stream(self, X, first=True, seen=0)
+        self._forget_batches()
+
+        def begun(seed: int) -> OnlineStream:
+            stream = OnlineStream.begun(self, X, seed)
+            check_images(stream.kernel, X)
+            return stream
+
         with limited_threads(self.n_jobs):
-            stream = OnlineStream.begun(self, X).after(self, X, int(self.n_passes))
-            self._take(stream)
-            signs = deterministic_signs(self._view.project(X).T)
-        self._take(stream.turned(signs))
+            stream, interrupted = fit_stream(
+                self,
+                X,
+                begun=begun,
+                step=lambda stream: stream.after_part(self, X),
+                left=lambda stream: stream.parts_left(len(X), int(self.n_passes)),
+                observers=watch_rows(X),
+            )
+            if stream.seen:
+                self._take(stream)
+                signs = deterministic_signs(self._view.project(X).T)
+                stream = stream.turned(signs)
+        self._take_unless_empty(stream, interrupted)
         self._tell()
         return self
 
@@ -211,13 +248,18 @@ class OnlineKernelPCA(StreamedTransformer):
         -------
         self
         """
-        check_online(self)
-        stream: OnlineStream | None = getattr(self, "_stream", None)
-        seen = 0 if stream is None else stream.seen
-        X = batch_of_stream(self, X, first=stream is None, seen=seen)
+        self._check_parameters()
+        self._take_checkpoint()
+        earlier: OnlineStream | None = getattr(self, "_stream", None)
+        seen = 0 if earlier is None else earlier.seen
+        X = batch_of_stream(self, X, first=earlier is None, seen=seen)
+        if self._knows(X):
+            return self
         with limited_threads(self.n_jobs):
-            stream = OnlineStream.begun(self, X) if stream is None else stream
-            self._take(stream.after(self, X))
+            stream = earlier or OnlineStream.begun(self, X, drawn_seed(self))
+            check_images(stream.kernel, X)
+            stream, interrupted = learn_batch(self, stream, X, self._after(X))
+        self._take_unless_empty(stream, interrupted)
         self._tell()
         return self
 
@@ -235,7 +277,7 @@ class OnlineKernelPCA(StreamedTransformer):
         -------
         self
         """
-        check_online(self)
+        self._check_parameters()
         X, stream = self._validated_rows(X).copy(), self._stream
         batch = refined_state(
             stream.kernel, X, int(self.n_components), self._subspace.project(X), self
@@ -262,10 +304,16 @@ class OnlineKernelPCA(StreamedTransformer):
         batch = state_of_batch(model)
         shared = shared_parameters(model) | {"n_components": batch.n_components}
         streaming = cls(**shared | parameters)
-        check_online(streaming)
+        streaming._check_parameters()
         streaming._take_names(model)
         streaming._take(online_from_batch(streaming, batch, model.gamma_))
         return streaming
+
+    def _after(self, X: Any) -> Callable[[OnlineStream], OnlineStream]:
+        return lambda stream: stream.after(self, X)
+
+    def _check_parameters(self) -> None:
+        check_online(self)
 
     def _take(self, stream: OnlineStream) -> None:
         self._stream = stream

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ikpca.errors import refuse
+from ikpca.estimators.checkpoints import check_checkpoint
 from ikpca.estimators.parameters import (
     check_choice,
     check_gain,
@@ -68,6 +69,7 @@ def check_online(model: Any) -> None:
     check_number("n_passes", model.n_passes, "must be a positive integer", "pass 1",
                  low=1, integer=True)  # fmt: skip
     check_running(model)
+    check_checkpoint(model)
 
 
 def _check_budget(model: Any) -> None:

@@ -6,10 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from ikpca.errors import InvalidInput, refuse
-from ikpca.estimators.batches import check_images
 from ikpca.estimators.drift import DriftSignal
 from ikpca.estimators.gamma import resolve_gamma
 from ikpca.estimators.inverting import check_preimage
@@ -18,9 +16,13 @@ from ikpca.estimators.online_settings import memory_of, online_settings, online_
 from ikpca.estimators.training import kernel_of
 from ikpca.gram import NOT_FINITE
 from ikpca.hebbian import OnlineState, Start, learn_rows, learn_stream
-from ikpca.kernels import Floats, Kernel
+from ikpca.kernels import Floats, Kernel, Linear
 
 __all__ = ["OnlineStream", "online_attributes"]
+
+#: Rows between two places at which a fit can be gone on with; a power of two, as the times of the
+#: stream at which gains look at λ.
+_PART = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,33 +64,37 @@ class OnlineStream:
     halvings: int = 0
 
     @classmethod
-    def begun(cls, model: Any, rows: Floats) -> OnlineStream:
+    def begun(cls, model: Any, rows: Floats, seed: int) -> OnlineStream:
         """Before the first batch, with all that depends on it settled."""
-        seed = int(check_random_state(model.random_state).randint(np.iinfo(np.int32).max))
         gamma = resolve_gamma(model.gamma, rows, model.kernel, seed)
         kernel = kernel_of(model, gamma)
         check_preimage(model, kernel)
         start = online_start(model, rows.shape[1], seed)
         return cls(kernel, gamma, start, rows[:0], np.zeros(rows.shape[1]))
 
-    def after(self, model: Any, rows: Floats, passes: int = 1) -> OnlineStream:
+    def bare(self) -> OnlineStream:
+        """What a file can keep: numbers, and a kernel that stands for any."""
+        return replace(self, kernel=Linear())
+
+    def dressed(self, model: Any) -> OnlineStream:
+        """The bare stream of a file with the kernel of its model."""
+        kernel = kernel_of(model, self.gamma)
+        check_preimage(model, kernel)
+        return replace(self, kernel=kernel)
+
+    def after(self, model: Any, rows: Floats) -> OnlineStream:
         """Having learned from a batch, with the parameters of the moment."""
         if self.start.n_components != model.n_components:
             raise refuse("n_components", model.n_components,
                          f"the stream began with {self.start.n_components}",
                          "set it back, or begin anew with fit")  # fmt: skip
         rows = rows.astype(self.kept.dtype, copy=False)
-        check_images(self.kernel, rows)
         check_distances(self.kernel, rows, self.row_sum / self.seen if self.seen else None)
         settings = online_settings(model, self.kernel)
         state, kept, novelty, halvings = learn_stream(
             self.start, self.state, self.kept, rows, settings
         )
-        for _ in range(passes - 1):
-            state, _, more = learn_rows(state, rows, settings)
-            halvings += more
-        if not np.isfinite(state.lengths).all():
-            raise InvalidInput(NOT_FINITE)
+        _check_finite(state)
         signal, drift = self.signal.after(novelty)
         return replace(
             self,
@@ -101,6 +107,33 @@ class OnlineStream:
             drift=drift,
             halvings=halvings,
         )
+
+    def after_part(self, model: Any, X: Floats) -> OnlineStream:
+        """Having learned from the next part of X, as of one batch, in this pass or the next one.
+
+        Parts end where the gains look at λ in any case, so that it does not matter that there are
+        parts.
+        """
+        number, begin = divmod(self.clock, len(X))
+        rows = X[begin : begin + _PART - self.clock % _PART]
+        if number == 0:
+            grown = self.after(model, rows)
+            return replace(
+                grown,
+                novelty=np.concatenate([self.novelty, grown.novelty]),
+                drift=max(self.drift, grown.drift),
+                halvings=self.halvings + grown.halvings,
+            )
+        assert self.state is not None
+        state, _, halvings = learn_rows(self.state, rows, online_settings(model, self.kernel))
+        _check_finite(state)
+        return replace(self, state=state, halvings=self.halvings + halvings)
+
+    def parts_left(self, n_rows: int, passes: int) -> int:
+        """How often ``after_part`` is to be called for so many passes over so many rows."""
+        ends = {n_rows * (number + 1) for number in range(passes)}
+        ends.update(range(_PART, n_rows * passes, _PART))
+        return sum(end > self.clock for end in ends)
 
     @property
     def clock(self) -> int:
@@ -134,6 +167,11 @@ class OnlineStream:
             f"{self.seen} samples, expansion {len(self.state.library)}, "
             f"novelty {self.novelty.mean():.3g}, drift {self.drift:.2f}"
         )
+
+
+def _check_finite(state: OnlineState) -> None:
+    if not np.isfinite(state.lengths).all():
+        raise InvalidInput(NOT_FINITE)
 
 
 def online_attributes(model: Any, stream: OnlineStream) -> dict[str, Any]:

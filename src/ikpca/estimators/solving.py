@@ -22,6 +22,7 @@ from ikpca.estimators.components import (
 from ikpca.estimators.magnitudes import check_kernel_values
 from ikpca.estimators.parameters import KRYLOV_NAMES, check_init, is_fraction
 from ikpca.estimators.precision import rounding_share, widened
+from ikpca.estimators.rounds import Round, first_round
 from ikpca.estimators.threads import n_threads
 from ikpca.gram import Budget, GramSource, PrecomputedGram, Workers, read_budget
 from ikpca.hebbian import METHODS, Floats, HebbianOptions, continued_coefficients
@@ -154,9 +155,10 @@ def _landmarks(n_samples: int) -> int:
 
 def _krylov_share(model: Any, problem: Problem, budget: Budget, watch: Watch) -> Components:
     """Twice as many components each time, from where the last ones are, until they hold enough."""
-    number, records = _FIRST_SHARE_NUMBER, list[PassRecord]()
+    number, records = first_round(problem.keeper, _FIRST_SHARE_NUMBER)
     while 4 * block_size(number) < problem.n_samples:
-        found = _krylov_number(model, problem, budget, watch, number)
+        this = replace(problem, keeper=Round(problem.keeper, number, records))
+        found = _krylov_number(model, this, budget, watch, number)
         found, records = _continued(found, records)
         if found.outcome is Outcome.INTERRUPTED or found.held > model.n_components * found.trace:
             return found.keep(slice(found.count(model.n_components)))

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from ikpca.errors import refuse
+from ikpca.estimators.advice import warn_of_recovery
+from ikpca.estimators.checkpoints import check_checkpoint
 from ikpca.estimators.compressing import chosen_settings
 from ikpca.estimators.drift import DriftSignal
 from ikpca.estimators.gamma import resolve_gamma
@@ -26,7 +27,7 @@ from ikpca.estimators.parameters import (
 from ikpca.estimators.training import is_precomputed, kernel_of
 from ikpca.gram import tiles
 from ikpca.incremental import Report, Settings, State, joined, step
-from ikpca.kernels import Floats, Rows
+from ikpca.kernels import Floats, Linear, Rows
 from ikpca.preimages import METHOD_NAMES, Expansion
 from ikpca.reduced_sets import Subspace
 
@@ -73,9 +74,8 @@ class Stream:
     drift: float = 0.0
 
     @classmethod
-    def begun(cls, model: Any, rows: Rows) -> Stream:
+    def begun(cls, model: Any, rows: Rows, seed: int) -> Stream:
         """Before the first batch, with all that depends on it settled."""
-        seed = int(check_random_state(model.random_state).randint(np.iinfo(np.int32).max))
         gamma = resolve_gamma(model.gamma, rows, model.kernel, seed)
         kernel = kernel_of(model, gamma)
         check_preimage(model, kernel)
@@ -83,6 +83,16 @@ class Stream:
         state = State.empty(kernel, rows, keep_values=settings.compression is not None)
         mean_row = np.zeros(rows.shape[1])
         return cls(state, settings, gamma, seed, _largest_batch(model), 0, 0, mean_row)
+
+    def bare(self) -> Stream:
+        """What a file can keep: numbers, and a kernel that stands for any."""
+        return replace(self, state=replace(self.state, kernel=Linear()), settings=Settings())
+
+    def dressed(self, model: Any) -> Stream:
+        """The bare stream of a file with the kernel and the settings of its model."""
+        kernel = kernel_of(model, self.gamma)
+        check_preimage(model, kernel)
+        return replace(self, state=replace(self.state, kernel=kernel)).told(model)
 
     def told(self, model: Any) -> Stream:
         """With the parameters of the moment: all but the kernel may change on the way."""
@@ -101,6 +111,7 @@ class Stream:
             mean_row = (1 - share) * mean_row + share * rows[part].mean(axis=0, dtype=np.float64)
             reports.append(report)
         whole = self._with_last_errors(joined(reports))
+        warn_of_recovery([whole.recovery])
         # Nothing is known before the first batch, and nothing can drift from it.
         signal, drift = self.signal.after(whole.novelty[np.isfinite(whole.novelty)])
         grown = replace(
@@ -190,6 +201,7 @@ def stream_attributes(model: Any, stream: Stream) -> dict[str, Any]:
         "drift_detected_": stream.drift >= 1,
         "compression_error_": None if errors is None else _padded(errors[:-1], number),
         "mean_compression_error_": None if errors is None else float(errors[-1]),
+        "recovery_": "" if report is None else report.recovery,
         "memory_usage_": state.n_bytes,
         "gamma_": stream.gamma,
         "_view": view,
@@ -252,3 +264,4 @@ def check_stream(model: Any) -> None:
                  "pass 1.0 to forget nothing", low=0, high=1, open_low=True)  # fmt: skip
     check_choice("whiten", model.whiten, (True, False))
     check_running(model)
+    check_checkpoint(model)

@@ -136,6 +136,11 @@ class CentredGram:
         """Entries of K evaluated so far, those of the centring pass included."""
         return self._earlier_entries + self._source.entries
 
+    @property
+    def recovery(self) -> str:
+        """Empty, or what was done about memory that gave out."""
+        return self._workers.shortage.note
+
     @cached_property
     def mean_diagonal(self) -> float:
         """κ = mean k'(x, x)."""
@@ -155,7 +160,10 @@ class CentredGram:
         def part(columns: slice) -> None:
             self._source.fill(indices, columns, stacked[:n_rows, columns])
 
-        self._workers.each(part, tiles(self.n_samples, self._source.tile))
+        self._workers.each(
+            partial(self._workers.shortage.in_strips, part),
+            tiles(self.n_samples, self._source.tile),
+        )
         return self._centred_strip(stacked, indices)
 
     def strip_ahead(self, indices: Indices, room: int = 0) -> Callable[[], CentredStrip]:

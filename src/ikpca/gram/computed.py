@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ikpca.gram.shortage import Shortage
 from ikpca.gram.source import Indices
 from ikpca.gram.tiles import TILE, tiles
 from ikpca.kernels import Floats, FoldingKernel, Kernel, Rows
@@ -16,8 +17,13 @@ __all__ = ["ComputedGram", "cross_gram"]
 def cross_gram(kernel: Kernel, X: Rows, Y: Rows) -> Floats:
     """k(x_i, y_j) for two sets of rows, filled in column tiles so that scratch stays small."""
     out = np.empty((X.shape[0], Y.shape[0]), dtype=np.result_type(X.dtype, Y.dtype))
-    for columns in tiles(Y.shape[0]):
+    shortage = Shortage()
+
+    def fill(columns: slice) -> None:
         kernel.fill(X, Y[columns], out[:, columns])
+
+    for columns in tiles(Y.shape[0]):
+        shortage.in_strips(fill, columns)
     return out
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TypeAlias
+from collections.abc import Callable, Iterator
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ikpca.kernels import Floats
 
 __all__ = ["multiply", "multiply_and_square", "whole"]
 
+Result = TypeVar("Result")
 _Pair: TypeAlias = tuple[slice, slice]
 
 
@@ -39,12 +40,13 @@ def multiply_and_square(
         norm = float(np.vdot(tile, tile)) if square else 0.0
         return pair, tile @ V[columns], tile.T @ V[rows] if mirrored else None, norm
 
-    for (rows, columns), across, mirrored, norm in workers.map(parts, _pairs(source)):
-        product[rows] += across
-        squared += norm
-        if mirrored is not None:
-            product[columns] += mirrored
+    for pieces in workers.map(_sparing(parts, source, workers), _pairs(source)):
+        for (rows, columns), across, mirrored, norm in pieces:
+            product[rows] += across
             squared += norm
+            if mirrored is not None:
+                product[columns] += mirrored
+                squared += norm
     return product, squared
 
 
@@ -58,8 +60,15 @@ def whole(source: GramSource, workers: Workers = SERIAL) -> Floats:
         if source.symmetric and rows != columns:
             K[columns, rows] = K[rows, columns].T
 
-    workers.each(fill, _pairs(source))
+    workers.each(_sparing(fill, source, workers), _pairs(source))
     return K
+
+
+def _sparing(
+    work: Callable[[_Pair], Result], source: GramSource, workers: Workers
+) -> Callable[[_Pair], list[Result]]:
+    """Work on tiles that is done in pieces where memory gives out."""
+    return lambda pair: workers.shortage.in_tiles(work, pair, symmetric=source.symmetric)
 
 
 def _pairs(source: GramSource) -> Iterator[_Pair]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-__all__ = ["TILE", "tile_pairs", "tiles"]
+__all__ = ["TILE", "quarters", "tile_pairs", "tiles"]
 
 #: Side of a square tile: large enough for full matrix-product speed, 8 MB in float64.
 TILE = 1024
@@ -43,6 +43,29 @@ def tile_pairs(length: int, size: int = TILE, *, symmetric: bool) -> Iterator[tu
                 yield rows, columns
             elif columns.start == rows.start:
                 yield from _diagonal_pairs(rows)
+
+
+def quarters(rows: slice, columns: slice, *, symmetric: bool) -> Iterator[tuple[slice, slice]]:
+    """The pieces of a tile that is cut in the middle, both ways.
+
+    Examples
+    --------
+    >>> len(list(quarters(slice(0, 8), slice(8, 16), symmetric=True)))
+    4
+    >>> len(list(quarters(slice(0, 8), slice(0, 8), symmetric=True)))
+    3
+    """
+    for above in _halves(rows):
+        for beside in _halves(columns):
+            if not symmetric or rows != columns or beside.start >= above.start:
+                yield above, beside
+
+
+def _halves(part: slice) -> Iterator[slice]:
+    middle = (part.start + part.stop + 1) // 2
+    yield slice(part.start, middle)
+    if middle < part.stop:
+        yield slice(middle, part.stop)
 
 
 def _diagonal_pairs(part: slice) -> Iterator[tuple[slice, slice]]:

@@ -11,6 +11,7 @@ from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 
+from ikpca.gram.shortage import Shortage
 from ikpca.kernels import Floats
 
 __all__ = ["SERIAL", "Workers"]
@@ -28,10 +29,16 @@ class Workers:
     Parameters
     ----------
     n_threads : int
+
+    Attributes
+    ----------
+    shortage : Shortage
+        Cuts tiles that there is no memory for.
     """
 
     def __init__(self, n_threads: int = 1) -> None:
         self.n_threads = n_threads
+        self.shortage = Shortage()
         self._pool: ThreadPoolExecutor | None = None
         self._exit = ExitStack()
         self._local = threading.local()

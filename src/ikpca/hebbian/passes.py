@@ -12,7 +12,7 @@ import numpy as np
 from ikpca.gram import tiles
 from ikpca.hebbian.settings import HebbianState, Settings
 from ikpca.hebbian.store import CoefficientStore, Floats, Indices
-from ikpca.loop import Outcome, PassRecord
+from ikpca.loop import Outcome, PassRecord, interruptible
 from ikpca.spectra import certify, rayleigh_ritz
 
 __all__ = [
@@ -26,6 +26,8 @@ __all__ = [
 
 #: After so many halvings no gain of floating-point size is left to try.
 _MAX_RETRIES = 100
+#: max |AK'Aᵀ − I| that a Rayleigh–Ritz step may leave without another one.
+_DEFECT = 1e-3
 
 
 class _TooFar(Exception):
@@ -44,13 +46,36 @@ class HebbianPass:
         begun = time.perf_counter()
         self.store.mark()
         try:
-            after, notes = self._with_backoff(state)
+            with interruptible():
+                after, notes = self._with_backoff(state)
+                recovery = self._mend()
         except BaseException:
             self.store.rewind()
             raise
         failed = len(notes) > _MAX_RETRIES
         record = self._record(after, time.perf_counter() - begun, _summary(notes, failed))
+        told = [part for part in (recovery, self.store.recovery) if part]
+        record = replace(record, recovery="; ".join(told))
         return after, record, Outcome.DIVERGED if failed else None
+
+    def _mend(self) -> str:
+        """Orthonormalise again what a single Rayleigh–Ritz step left too far from it."""
+        if not self.settings.rayleigh_ritz:
+            return ""
+        defect = self._defect()
+        if defect <= _DEFECT:
+            return ""
+        orthonormalise(self.store, self.settings)
+        return (
+            f"components had lost their orthonormality (by {defect:.1e}) and were made orthonormal "
+            f"again (to {self._defect():.1e})"
+        )
+
+    def _defect(self) -> float:
+        """max |AK'Aᵀ − I| of the components that are there."""
+        r = self.settings.n_components
+        N = self.store.gram(1)[:r, :r]
+        return float(np.abs(N - np.diag(np.diag(N) > 0).astype(N.dtype)).max(initial=0.0))
 
     def _with_backoff(self, state: HebbianState) -> tuple[HebbianState, list[str]]:
         notes: list[str] = []

@@ -22,7 +22,7 @@ from ikpca.hebbian.passes import (
 from ikpca.hebbian.settings import HebbianState, Settings
 from ikpca.hebbian.start import initial_coefficients
 from ikpca.hebbian.store import CoefficientStore, Floats
-from ikpca.loop import FORGETFUL, Keeper, Kept, Observer, Outcome, PassRecord, run
+from ikpca.loop import FORGETFUL, Keeper, Observer, Outcome, PassRecord, run
 from ikpca.spectra import choose_landmarks, landmark_start
 
 __all__ = ["HebbianProgress", "HebbianSolution", "iterate", "solve"]
@@ -114,9 +114,8 @@ def solve(
         eigenvalues = current_spectrum(store, n_components).astype(gram.dtype)
         return HebbianSolution(rows, products, eigenvalues, gram, outcome, list(records))
 
-    observers = [*watch(snapshot), keeper]
     outcome, records = iterate(
-        store, n_components, options, seed=seed, observers=observers, kept=kept
+        store, n_components, options, seed=seed, observers=watch(snapshot), keeper=keeper
     )
     return snapshot(outcome, records)
 
@@ -129,16 +128,17 @@ def iterate(
     seed: int,
     observers: Sequence[Observer[Any, Any]] = (),
     estimate: Literal["norms", "quotients"] = "norms",
-    kept: Kept | None = None,
+    keeper: Keeper = FORGETFUL,
 ) -> tuple[Outcome, list[PassRecord]]:
     """Run the passes on a store that holds the start; the result stays in the store."""
     if not isinstance(options.init, str) and not np.diag(store.gram(1))[:n_components].max() > 0:
         raise refuse("init", "array", "has no length in feature space and could never move",
                      "pass rows that are not constant, or init='random'")  # fmt: skip
     settings = options.settings(store, n_components, seed, estimate)
+    kept = keeper.recall()
     state = _first_state(store, settings, options) if kept is None else kept.progress.state
     step = HebbianPass(store, settings)
-    solution = run(step, state, max_steps=options.max_iter, observers=observers, kept=kept)
+    solution = run(step, state, max_steps=options.max_iter, observers=observers, keeper=keeper)
     return solution.outcome, solution.reports
 
 

@@ -40,6 +40,10 @@ class CoefficientStore(Protocol):
     def squared_norm(self) -> float:
         """‖K'‖²_F as far as it is known; NaN where it is not."""
 
+    @property
+    def recovery(self) -> str:
+        """Empty, or what gave way in the computation of K and what was done about it."""
+
     def project(self, patterns: Indices) -> tuple[Floats, Floats]:
         """(RK')[:, P] and K'[P, P]."""
 

@@ -62,13 +62,13 @@ def meet(state: State, rows: Rows) -> Meeting:
     if library.shape[0]:
         across = cross_gram(state.kernel, library, batch)
     own = cross_gram(state.kernel, batch, batch)
-    _check_finite(np.diagonal(own), across)
+    _check_finite(own, across)
     return Meeting(state, rows, across, (own + own.T) / 2)
 
 
-def _check_finite(lengths: Floats, across: Floats) -> None:
+def _check_finite(own: Floats, across: Floats) -> None:
     """Refuse rows so large that their images have no length: one of them would spoil the state."""
-    bad = ~(np.isfinite(lengths) & np.isfinite(across).all(axis=0))
+    bad = ~(np.isfinite(own).all(axis=0) & np.isfinite(across).all(axis=0))
     if bad.any():
         listed = ", ".join(map(str, np.flatnonzero(bad)[:5]))
         raise InvalidInput(

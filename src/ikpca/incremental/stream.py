@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ikpca.incremental.compression import Compression
+from ikpca.incremental.guard import kept_orthonormal
 from ikpca.incremental.meeting import meet
 from ikpca.incremental.state import State
 from ikpca.incremental.update import absorb
@@ -55,10 +56,13 @@ class Report:
         ‖Φ(x) − µ − P(Φ(x) − µ)‖² of the batch, before it was learned from.
     compression_errors : ndarray of shape (r + 1,) or None
         Relative errors of the components and the mean, where the library was compressed.
+    recovery : str
+        Empty, or what gave way and what was done about it.
     """
 
     novelty: Floats
     compression_errors: Floats | None = None
+    recovery: str = ""
 
 
 def step(state: State, rows: Rows, settings: Settings) -> tuple[State, Report]:
@@ -69,14 +73,16 @@ def step(state: State, rows: Rows, settings: Settings) -> tuple[State, Report]:
     state = absorb(meeting, move_mean=settings.move_mean)
     if settings.n_kept is not None:
         state = state.truncate(settings.n_kept)
+    state, recovery = kept_orthonormal(state)
     if settings.compression is None:
-        return state, Report(novelty)
+        return state, Report(novelty, recovery=recovery)
     state, errors = settings.compression.after_batch(state, rows.shape[0])
-    return state, Report(novelty, errors)
+    return state, Report(novelty, errors, recovery)
 
 
 def joined(reports: list[Report]) -> Report:
     """The parts of one batch as one: all novelties, and the last errors."""
     errors = [each.compression_errors for each in reports if each.compression_errors is not None]
     novelty = np.concatenate([each.novelty for each in reports])
-    return Report(novelty, errors[-1] if errors else None)
+    recoveries = [each.recovery for each in reports if each.recovery]
+    return Report(novelty, errors[-1] if errors else None, recoveries[-1] if recoveries else "")

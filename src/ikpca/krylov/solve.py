@@ -9,7 +9,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ikpca.errors import InvalidInput
 from ikpca.gram import (
+    NOT_FINITE,
     SERIAL,
     CentredGram,
     GramMeans,
@@ -21,7 +23,7 @@ from ikpca.gram import (
 )
 from ikpca.kernels import Floats
 from ikpca.krylov.ritz import Ritz
-from ikpca.loop import FORGETFUL, Keeper, Observer, Outcome, PassRecord, run
+from ikpca.loop import FORGETFUL, Keeper, Observer, Outcome, PassRecord, interruptible, run
 from ikpca.measures import relative_residuals
 from ikpca.spectra import certify, choose_landmarks, inner, landmark_start
 
@@ -152,8 +154,7 @@ def solve(
     else:
         state = step.go_on(kept.progress)
     keeper.describe_with(step.progress)
-    observers = [*watch(snapshot), keeper]
-    done = run(step, state, max_steps=options.max_iter, observers=observers, kept=kept)
+    done = run(step, state, max_steps=options.max_iter, observers=watch(snapshot), keeper=keeper)
     return snapshot(done.outcome, done.reports)
 
 
@@ -198,19 +199,28 @@ class _KrylovPass:
         width = state.block.shape[1]
         known = state.columns + width
         self._Q[:, state.columns : known] = state.block
-        self._Z[:, state.columns : known] = self._multiply(state.block)
+        # What follows rearranges the basis, and takes little time beside the product.
+        with interruptible():
+            self._Z[:, state.columns : known] = self._multiply(state.block)
         Q, Z = self._Q[:, :known], self._Z[:, :known]
+        if not np.isfinite(Z[:, state.columns :]).all():
+            raise InvalidInput(NOT_FINITE)
         N = inner(Q, Z)
         ritz = Ritz.of((N + N.T) / 2, inner(Z, Z), float(np.finfo(Q.dtype).eps))
         values, T = ritz.components(self._r)
         before, self._found = self._found, self._components(Q, Z, values, T)
         latest = Z[:, state.columns :]
-        if known + width > self._Q.shape[1]:
+        defect, recovery = _defect(Q), ""
+        if defect > np.sqrt(np.finfo(Q.dtype).eps):
+            recovery = f"the basis had lost its orthonormality (by {defect:.1e}) and is built anew"
+            # The best of what was found is where the new one begins.
+            latest, known = Q @ ritz.vectors[:, :width].astype(Q.dtype), 0
+        elif known + width > self._Q.shape[1]:
             known = self._restart(Q, Z, ritz.vectors[:, :width].astype(Q.dtype))
-            Q, latest = self._Q[:, :known], self._Z[:, :known]
-        block = _orthonormal(latest, Q)[:, :width]
+            latest = self._Z[:, :known]
+        block = _orthonormal(latest, self._Q[:, :known])[:, :width]
         seconds = time.perf_counter() - begun
-        record = self._record(state.passes + 1, seconds, _change(before, self._found))
+        record = self._record(state.passes + 1, seconds, _change(before, self._found), recovery)
         # Nothing to add: all of the rank is known, or the rest drowns in rounding.
         ended = Outcome.PRECISE if block.shape[1] == 0 else None
         return KrylovState(known, block, state.passes + 1), record, ended
@@ -266,7 +276,7 @@ class _KrylovPass:
         following = float(values[self._r]) if len(values) > self._r else 0.0
         return A, AK, kept.astype(Q.dtype), following
 
-    def _record(self, number: int, seconds: float, change: float) -> PassRecord:
+    def _record(self, number: int, seconds: float, change: float, recovery: str) -> PassRecord:
         solution = self.solution()
         A, AK, values = solution.coefficients, solution.projections, solution.eigenvalues
         residuals = relative_residuals(A, AK, values)
@@ -282,7 +292,13 @@ class _KrylovPass:
             change=change,
             orthonormality_defect=certificate.orthonormality_defect,
             excess_error=certificate.excess_error,
+            recovery="; ".join(part for part in (recovery, solution.gram.recovery) if part),
         )
+
+
+def _defect(Q: Floats) -> float:
+    """max |QᵀQ − I|."""
+    return float(np.abs(inner(Q, Q) - np.eye(Q.shape[1])).max(initial=0.0))
 
 
 def _change(before: Any, after: Any) -> float:

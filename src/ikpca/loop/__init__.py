@@ -2,6 +2,7 @@
 
 from ikpca.loop.clock import Clock
 from ikpca.loop.driver import Observer, Solution, run
+from ikpca.loop.interrupts import interruptible
 from ikpca.loop.keeping import FORGETFUL, Keeper, Kept
 from ikpca.loop.outcome import Outcome
 from ikpca.loop.reports import (
@@ -25,5 +26,6 @@ __all__ = [
     "StopAtChange",
     "StopAtResidual",
     "StopAtRounding",
+    "interruptible",
     "run",
 ]

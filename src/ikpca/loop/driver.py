@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
-from ikpca.loop.keeping import Kept
+from ikpca.loop.interrupts import held
+from ikpca.loop.keeping import FORGETFUL, Keeper
 from ikpca.loop.outcome import Outcome
 
-__all__ = ["Observer", "Solution", "run"]
+__all__ = ["Observer", "Remembering", "Solution", "run"]
 
 State = TypeVar("State")
 State_contra = TypeVar("State_contra", contravariant=True)
@@ -22,6 +23,14 @@ class Observer(Protocol[State_contra, Report_contra]):
 
     def see(self, state: State_contra, report: Report_contra) -> Outcome | None:
         """Look at a finished step."""
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """An observer to whom earlier steps matter, also those of a run that this one goes on from."""
+
+    def remember(self, reports: Sequence[Any]) -> None:
+        """Hear of steps that were done before."""
 
 
 @dataclass(frozen=True)
@@ -39,18 +48,40 @@ def run(
     *,
     max_steps: int,
     observers: Sequence[Observer[Any, Any]] = (),
-    kept: Kept | None = None,
+    keeper: Keeper = FORGETFUL,
 ) -> Solution[State, Report]:
     """Step until an observer or the step itself names an outcome, or ``max_steps`` are done.
 
-    Steps that were ``kept`` count as done, and a run that had ended is not begun again.
+    Steps that the keeper recalls count as done, and a run that had ended is not begun again.
 
-    An interrupt ends the run with what the last finished step left; the step itself sees to it
-    that an unfinished one leaves no trace. The caller re-raises.
+    An interrupt ends the run with what the last finished step left. It is answered only while a
+    step works, which sees to it that an unfinished one leaves no trace: between two steps state,
+    reports and keeper always agree. The caller re-raises.
     """
+    with held() as signals:
+        solution: Solution[State, Report] = _run(step, state, max_steps, observers, keeper)
+        try:
+            # What came while the last step was looked at.
+            with signals.answered():
+                return solution
+        except KeyboardInterrupt:
+            return replace(solution, outcome=Outcome.INTERRUPTED)
+
+
+def _run(
+    step: Callable[[State], tuple[State, Report, Outcome | None]],
+    state: State,
+    max_steps: int,
+    observers: Sequence[Observer[Any, Any]],
+    keeper: Keeper,
+) -> Solution[State, Report]:
+    kept = keeper.recall()
     reports: list[Report] = [] if kept is None else list(kept.reports)
     if kept is not None and kept.outcome is not None:
         return Solution(state, kept.outcome, reports)
+    for observer in observers:
+        if isinstance(observer, Remembering):
+            observer.remember(reports)
     try:
         while len(reports) < max_steps:
             state, report, outcome = step(state)
@@ -58,6 +89,7 @@ def run(
             # Every observer sees every step, also the last one.
             answers = [outcome, *(observer.see(state, report) for observer in observers)]
             ending = next((answer for answer in answers if answer is not None), None)
+            keeper.keep(state, report, ending)
             if ending is not None:
                 return Solution(state, ending, reports)
     except KeyboardInterrupt:

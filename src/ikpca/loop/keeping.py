@@ -31,7 +31,7 @@ class Kept:
 
 
 class Keeper(Protocol):
-    """An observer of a run that can be asked, later, where it was."""
+    """Told of every step of a run, and asked, by another run, where it was."""
 
     def recall(self) -> Kept | None:
         """Where an earlier run was; None to begin at the beginning."""
@@ -39,8 +39,8 @@ class Keeper(Protocol):
     def describe_with(self, describe: Callable[[Any], Any]) -> None:
         """Hear how a state is turned into all that going on from it takes."""
 
-    def see(self, state: Any, report: Any) -> Outcome | None:
-        """Look at a finished step."""
+    def keep(self, state: Any, report: Any, outcome: Outcome | None) -> None:
+        """Remember a finished step, and how the run ends with it if it does."""
 
 
 class _Forgetful:
@@ -53,9 +53,8 @@ class _Forgetful:
     def describe_with(self, describe: Callable[[Any], Any]) -> None:
         """Not interested."""
 
-    def see(self, state: Any, report: Any) -> Outcome | None:
+    def keep(self, state: Any, report: Any, outcome: Outcome | None) -> None:
         """Not interested either."""
-        return None
 
 
 FORGETFUL: Keeper = _Forgetful()

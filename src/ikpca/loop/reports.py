@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
@@ -38,6 +39,8 @@ class PassRecord:
         Squared distance in feature space between the components before and after the pass.
     note : str
         Empty, or what went wrong and what was done about it.
+    recovery : str
+        Empty, or what gave way without harm to the result, such as memory for a tile.
     orthonormality_defect, excess_error : float
         max |AK'Aᵀ − I|, and an estimate of E/E_min − 1; NaN where nobody looked.
     """
@@ -52,6 +55,7 @@ class PassRecord:
     note: str = ""
     orthonormality_defect: float = np.nan
     excess_error: float = np.nan
+    recovery: str = ""
 
     @property
     def eigenvalue_bounds(self) -> NDArray[np.floating[Any]]:
@@ -87,6 +91,11 @@ class StopAtRounding:
         self._idle = self._idle + 1 if small and not gained else 0
         return Outcome.PRECISE if self._idle >= 2 else None
 
+    def remember(self, reports: Sequence[PassRecord]) -> None:
+        """Passes before an interruption count."""
+        for report in reports:
+            self.see(None, report)
+
 
 @dataclass(frozen=True)
 class StopAtChange:
@@ -118,5 +127,6 @@ class ProgressLines:
             f"change {report.change:.2e}, {report.seconds:.3f} s"
         )
         stream = sys.stderr if self.stream is None else self.stream
-        stream.write(line + (f" ({report.note})" if report.note else "") + "\n")
+        told = "; ".join(part for part in (report.note, report.recovery) if part)
+        stream.write(line + (f" ({told})" if told else "") + "\n")
         return None

@@ -7,6 +7,7 @@ of m kernel rows gives exact projections, and Rayleigh–Ritz among them the bes
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy import linalg
@@ -111,7 +112,8 @@ def landmark_start(
     def fill(columns: slice) -> None:
         source.fill(indices, columns, rows[:, columns])
 
-    workers.each(fill, tiles(source.n_samples, source.tile))
+    sparing = partial(workers.shortage.in_strips, fill)
+    workers.each(sparing, tiles(source.n_samples, source.tile))
     if not np.isfinite(rows).all():
         raise InvalidInput(NOT_FINITE)
     basis = _leading_directions(rows[:, indices].astype(np.float64), _RESERVE * n_components)

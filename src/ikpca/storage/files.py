@@ -13,7 +13,7 @@ from ikpca.storage.encoding import Array
 from ikpca.storage.manifest import Manifest
 from ikpca.storage.whole import written_whole
 
-__all__ = ["read", "write"]
+__all__ = ["looks_whole", "read", "write"]
 
 #: Of the header, which lists arrays and holds the manifest: far above any model, far below memory.
 _HEADER_LIMIT = 64 * 2**20
@@ -52,6 +52,22 @@ def read(path: str | os.PathLike[str]) -> tuple[Manifest, dict[str, Array]]:
         raise UnreadableFile(f"{source} cannot be read: {error}.") from error
     except OSError as error:
         raise UnreadableFile(f"{source} cannot be read ({error.strerror or error}).") from error
+
+
+def looks_whole(path: Path) -> bool:
+    """Whether a file is of the length that it should be, under a manifest that is; arrays unread.
+
+    Enough to tell a file that was cut off, at no cost.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        _check_header(path)
+        with safe_open(path, framework="np") as file:
+            _manifest(file.metadata())
+    except (OSError, UnreadableFile, SafetensorError):
+        return False
+    return True
 
 
 def _check_header(source: Path) -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from ikpca.errors import UnreadableFile
 from ikpca.storage.encoding import Array
-from ikpca.storage.files import read, write
+from ikpca.storage.files import looks_whole, read, write
 from ikpca.storage.manifest import Manifest
+from ikpca.storage.whole import told_of
 
 __all__ = ["previous", "read_newest", "write_generation"]
 
@@ -21,9 +22,13 @@ def previous(path: Path) -> Path:
 
 
 def write_generation(path: Path, manifest: Manifest, arrays: Mapping[str, Array]) -> None:
-    """Write the newest generation; the one that was newest becomes the previous one."""
-    if path.exists():
-        _also_as(path, previous(path))
+    """Write the newest generation; the one that was newest becomes the previous one.
+
+    One that is damaged does not: the previous one may be all that there is.
+    """
+    if path.exists() and looks_whole(path):
+        with told_of(path):
+            _also_as(path, previous(path))
     write(path, manifest, arrays)
 
 
@@ -36,9 +41,11 @@ def _also_as(path: Path, name: Path) -> None:
         # A file system without links: the newest one is then missing for a moment.
         os.replace(path, name)
         return
-    os.replace(beside, name)
-    # Where a write failed, both names are of one file already, and renaming does nothing.
-    beside.unlink(missing_ok=True)
+    try:
+        os.replace(beside, name)
+    finally:
+        # Where a write failed, both names are of one file already, and renaming does nothing.
+        beside.unlink(missing_ok=True)
 
 
 def read_newest(path: Path) -> tuple[Manifest, dict[str, Array], Path] | None:

@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from ikpca.errors import InvalidInput, UnwritableFile
 
-__all__ = ["check_place", "written_folder", "written_whole"]
+__all__ = ["check_place", "told_of", "written_folder", "written_whole"]
 
 
 def check_place(path: Path) -> None:
@@ -32,7 +32,7 @@ def check_place(path: Path) -> None:
         raise InvalidInput(
             f"{path}: {what} {str(folder)!r}; make it first, or choose another place."
         )
-    with _told(path), tempfile.TemporaryFile(dir=folder):
+    with told_of(path), tempfile.TemporaryFile(dir=folder):
         pass
 
 
@@ -45,7 +45,7 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
     if path.is_dir():
         raise InvalidInput(f"{path} is a folder: pass the path of a file.")
     beside = _beside(path)
-    with _told(path):
+    with told_of(path):
         try:
             with beside.open("xb") as file:
                 yield file
@@ -64,7 +64,7 @@ def written_folder(path: Path) -> Iterator[Path]:
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise InvalidInput(f"{path} is there already, and not empty: name a new folder.")
     beside = _beside(path)
-    with _told(path):
+    with told_of(path):
         try:
             beside.mkdir()
             yield beside
@@ -80,7 +80,8 @@ def _beside(path: Path) -> Path:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def told_of(path: Path) -> Iterator[None]:
+    """Within it, what the system has against writing becomes an error of ours."""
     try:
         yield
     except OSError as error:

@@ -1,0 +1,288 @@
+"""What gives way in the middle of a fit ends in a named error, or is mended and told of."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA, OnlineKernelPCA
+from ikpca.errors import DataChanged, InvalidInput, OutOfMemory, RecoveryWarning
+from ikpca.gram import ComputedGram, Workers, multiply, whole
+from ikpca.hebbian import passes
+from ikpca.kernels import Gaussian
+from ikpca.krylov import solve as krylov_solve_function
+from ikpca.measures import principal_angles
+
+X = load_digits().data[:400] / 16
+SOLVERS = ("dense", "krylov", "kha/et", "kha-smd")
+#: Little enough that tiles are computed anew in every pass.
+LITTLE = 6_000_000
+
+
+class Tight(Gaussian):
+    """A Gaussian kernel for which memory gives out in tiles of more than so many entries."""
+
+    largest = 100 * 100
+
+    def finish(self, out):
+        if out.size > self.largest:
+            raise MemoryError
+        super().finish(out)
+
+    def fill(self, X, Y, out):
+        if out.size > self.largest:
+            raise MemoryError
+        super().fill(X, Y, out)
+
+
+def model(solver="kha/et", **parameters):
+    settings = {"kernel": Gaussian(0.05), "eigen_solver": solver, "random_state": 0, "max_iter": 6}
+    return KernelPCA(4, **settings | parameters)
+
+
+# --- memory ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_smaller_tiles_are_tried_and_told_of(solver, n_jobs):
+    with pytest.warns(RecoveryWarning, match=r"memory gave out, .* tiles of \d+ rows"):
+        found = model(solver, kernel=Tight(0.05), n_jobs=n_jobs).fit(X)
+    assert "memory gave out" in found.history_[-1].recovery
+    expected = model(solver).fit(X)
+    np.testing.assert_allclose(found.eigenvalues_, expected.eigenvalues_, rtol=1e-7)
+    np.testing.assert_allclose(np.abs(found.transform(X[:9])), np.abs(expected.transform(X[:9])),
+                               atol=1e-6)  # fmt: skip
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_products_in_pieces_are_the_same_products(symmetric):
+    class Asymmetric(ComputedGram):
+        pass
+
+    Asymmetric.symmetric = symmetric
+    V = np.random.default_rng(0).normal(size=(len(X), 3))
+    roomy, tight = (Asymmetric(kind(0.05), X) for kind in (Gaussian, Tight))
+    workers = Workers()
+    np.testing.assert_allclose(multiply(tight, V, workers), multiply(roomy, V), rtol=1e-12)
+    np.testing.assert_array_equal(whole(tight, Workers()), whole(tight, workers))
+    np.testing.assert_allclose(whole(tight, workers), whole(roomy), rtol=1e-12)
+    # What was learned of the memory is not forgotten.
+    assert workers.shortage.side == 100
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_without_memory_for_the_smallest_tile(solver):
+    class None_(Tight):
+        largest = 0
+
+    with pytest.raises(OutOfMemory, match=r"no memory left.*pass max_memory"):
+        model(solver, kernel=None_(0.05)).fit(X)
+
+
+def test_projections_and_streams_in_little_memory():
+    for kind in (IncrementalKernelPCA, OnlineKernelPCA):
+        expected = kind(3, kernel=Gaussian(0.05), random_state=0).fit(X)
+        found = kind(3, kernel=Tight(0.05), random_state=0).fit(X)
+        np.testing.assert_allclose(found.transform(X), expected.transform(X), atol=1e-6)
+
+
+def test_an_array_that_is_too_large_has_a_remedy(monkeypatch):
+    def fail(*arguments, **keywords):
+        raise MemoryError("Unable to allocate 745. GiB")
+
+    monkeypatch.setattr("ikpca.estimators.fitting.decompose", fail)
+    with pytest.raises(OutOfMemory, match=r"745\. GiB.*eigen_solver='krylov'"):
+        model().fit(X)
+
+
+# --- rows that change --------------------------------------------------------------------------
+
+
+def changing(path, how, calls=20):
+    """A kernel after so many calls of which somebody writes to the file."""
+    count = iter(range(calls))
+
+    class Changing(Gaussian):
+        def finish(self, out):
+            if next(count, None) is None:
+                how(path)
+            super().finish(out)
+
+        def fill(self, X, Y, out):
+            if next(count, None) is None:
+                how(path)
+            super().fill(X, Y, out)
+
+    return Changing(0.05)
+
+
+def first_row(path):
+    np.load(path, mmap_mode="r+")[0] = 0.25
+
+
+def another_row(path):
+    """Not among those that are read again; the system notes when."""
+    np.load(path, mmap_mode="r+")[1] = 0.25
+    os.utime(path, (1, 1))
+
+
+def longer(path):
+    """Whoever writes more rows may write others as well."""
+    with path.open("ab") as file:
+        file.write(b"more")
+
+
+FITS = {
+    "dense": lambda kernel: model("dense", kernel=kernel, max_memory=LITTLE, copy_X=False),
+    "krylov": lambda kernel: model("krylov", kernel=kernel, max_memory=LITTLE, copy_X=False),
+    "kha/et": lambda kernel: model("kha/et", kernel=kernel, max_memory=LITTLE, copy_X=False),
+    "incremental": lambda kernel: IncrementalKernelPCA(3, kernel=kernel, batch_size=20),
+    "online": lambda kernel: OnlineKernelPCA(3, kernel=kernel),
+}
+
+
+@pytest.mark.parametrize("how", [first_row, another_row, longer])
+@pytest.mark.parametrize("name", FITS)
+def test_rows_that_change_under_a_fit(name, how, tmp_path):
+    path = tmp_path / "rows.npy"
+    np.save(path, X)
+    rows = np.load(path, mmap_mode="r")
+    calls = 0 if name == "dense" else 20
+    with pytest.raises(DataChanged, match=r"rows\.npy.*fit again"):
+        FITS[name](changing(path, how, calls)).fit(rows)
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_rows_that_stay_are_no_trouble(name, tmp_path):
+    np.save(tmp_path / "rows.npy", X)
+    rows = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    found = FITS[name](Gaussian(0.05)).set_params(random_state=0).fit(rows)
+    expected = FITS[name](Gaussian(0.05)).set_params(random_state=0).fit(X)
+    np.testing.assert_allclose(found.eigenvalues_, expected.eigenvalues_, rtol=1e-10)
+
+
+def test_no_checkpoint_of_rows_that_changed(tmp_path):
+    path, checkpoint = tmp_path / "rows.npy", tmp_path / "checkpoint"
+    np.save(path, X)
+    fit = FITS["kha/et"](changing(path, first_row)).set_params(checkpoint=checkpoint)
+    with pytest.raises(DataChanged):
+        fit.fit(np.load(path, mmap_mode="r"))
+    if checkpoint.exists():
+        again = FITS["kha/et"](changing(tmp_path / "none", first_row))
+        again.set_params(checkpoint=checkpoint, resume=True)
+        with pytest.raises(InvalidInput, match="rows are others"):
+            again.fit(np.load(path, mmap_mode="r"))
+
+
+# --- orthonormality ----------------------------------------------------------------------------
+
+
+def test_a_krylov_basis_that_is_not_orthonormal_is_built_anew(monkeypatch):
+    module = __import__(krylov_solve_function.__module__, fromlist=["_"])
+    original, calls = module._orthonormal, iter(range(100))
+
+    def skewed(block, Q):
+        U = original(block, Q)
+        return U + 0.3 * np.roll(U, 1, axis=1) if next(calls) == 1 else U
+
+    monkeypatch.setattr(module, "_orthonormal", skewed)
+    with pytest.warns(RecoveryWarning, match="basis had lost its orthonormality"):
+        found = model("krylov", max_iter=30).fit(X)
+    assert [bool(record.recovery) for record in found.history_].count(True) == 1
+    expected = model("dense").fit(X)
+    np.testing.assert_allclose(found.eigenvalues_, expected.eigenvalues_, rtol=1e-12)
+    assert found.certificate_.residuals.max() < 1e-12
+
+
+@pytest.mark.parametrize("kind", ["kernel", "features"])
+def test_hebbian_components_that_are_not_orthonormal_are_made_so(kind, monkeypatch):
+    original, calls = passes.rayleigh_ritz, iter(range(1000))
+
+    def skewed(N, S, drop):
+        values, T = original(N, S, drop=drop)
+        return values, T + 0.05 * np.roll(T, 1, axis=0) if next(calls) == 2 else T
+
+    monkeypatch.setattr(passes, "rayleigh_ritz", skewed)
+    fit = model("kha/et") if kind == "kernel" else HebbianPCA(4, random_state=0, max_iter=6)
+    with pytest.warns(RecoveryWarning, match="made orthonormal again"):
+        fit.fit(X)
+    told = [record for record in fit.history_ if record.recovery]
+    assert len(told) == 1
+    assert all(record.orthonormality_defect < 1e-10 for record in fit.history_)
+
+
+def skew(stream, share):
+    """Mix components as rounding would, inner products along with them."""
+    state = stream.state
+    T = np.eye(len(state.vectors))
+    T[:-1, :-1] += share * np.roll(np.eye(len(T) - 1), 1, axis=0)
+    return replace(
+        stream, state=replace(state, vectors=T @ state.vectors, products=T @ state.products)
+    )
+
+
+def test_streamed_components_that_are_not_orthonormal_are_made_so():
+    stream = IncrementalKernelPCA(4, kernel=Gaussian(0.05), compression=None).fit(X[:200])
+    stream._stream = skew(stream._stream, 1e-4)
+    with pytest.warns(RecoveryWarning, match="made orthonormal again"):
+        stream.partial_fit(X[200:300])
+    assert "lost their orthonormality" in stream.recovery_
+    gram = stream._stream.state.gram[:-1, :-1]
+    np.testing.assert_allclose(gram, np.eye(len(gram)), atol=1e-12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        stream.partial_fit(X[300:])
+    assert stream.recovery_ == ""
+    expected = IncrementalKernelPCA(4, kernel=Gaussian(0.05), compression=None).fit(X)
+    angles = principal_angles(stream.transform(X), expected.transform(X))
+    assert np.max(angles) < 1e-2
+
+
+def test_streamed_components_that_cannot_be_mended():
+    stream = IncrementalKernelPCA(4, kernel=Gaussian(0.05), n_oversamples=0, compression=None)
+    stream.fit(X[:200])
+    before = stream._stream
+    state = before.state
+    T = np.eye(len(state.vectors))
+    T[1] = T[0]
+    broken = replace(state, vectors=T @ state.vectors, products=T @ state.products)
+    stream._stream = replace(before, state=broken)
+    with pytest.raises(InvalidInput, match="begin anew with fit"):
+        stream.partial_fit(X[200:201])
+
+
+# --- numbers that are none ---------------------------------------------------------------------
+
+
+class Spoiling(Gaussian):
+    """Kernel values that are no numbers from the so many-th tile on."""
+
+    left = 12
+
+    def finish(self, out):
+        super().finish(out)
+        type(self).left -= 1
+        if type(self).left < 0:
+            out[0, 0] = np.nan
+
+
+def test_values_that_stop_being_numbers():
+    class Later(Spoiling):
+        left = 12
+
+    with pytest.raises(InvalidInput, match="not finite"):
+        model("krylov", kernel=Later(0.05), max_memory=LITTLE, max_iter=50).fit(X)
+
+    class EvenLater(Spoiling):
+        left = 40
+
+    # The Hebbian passes that saw one are undone; what is left is what sound passes found.
+    found = model("kha/et", kernel=EvenLater(0.05), max_memory=LITTLE, max_iter=20).fit(X)
+    assert np.isfinite(found.coefficients_).all()
+    assert any("gain scaled" in record.note for record in found.history_)
