@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+
 import numpy as np
 import pytest
 

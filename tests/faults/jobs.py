@@ -51,6 +51,19 @@ def _other(model_class, rows=700, **parameters):
     return fit
 
 
+def _batches(model_class, size, **parameters):
+    """A stream that its caller cuts into batches, and brings again from the first one."""
+
+    def fit(path, n_jobs=1):
+        model = model_class(**{"random_state": 0, "n_jobs": n_jobs, **parameters})
+        _gone_on(model, path)
+        for start in range(0, len(_rows()), size):
+            model.partial_fit(_rows()[start : start + size])
+        return _arrays(model)
+
+    return fit
+
+
 def _clustering(path, n_jobs=1):
     going_on = {} if path is None else {"checkpoint": path, "resume": True}
     model = KernelSpectralClustering(
@@ -100,6 +113,12 @@ STREAMS = {
     "incremental, pre-images": _other(
         IncrementalKernelPCA, 300, n_components=3, kernel="rbf", gamma=0.05, batch_size=20,
         compression="preimages", library_size=40, n_oversamples=0,
+    ),
+    "incremental, batches": _batches(
+        IncrementalKernelPCA, 35, n_components=5, kernel=Slow(0.05), library_size=80,
+    ),
+    "online, batches": _batches(
+        OnlineKernelPCA, 35, n_components=5, kernel="rbf", gamma=0.05, budget=60,
     ),
     "online": _other(
         OnlineKernelPCA, n_components=5, kernel="rbf", gamma=0.05, budget=60, n_passes=4

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -34,9 +35,10 @@ def thread_batch(folder, rounds):
         tally = Tally(stated={"threads": str(_THREADS)})
         parts = [X[start : start + 100 + 17 * start % 300] for start in range(0, 400, 50)]
         alone = [_used(model, part) for part in parts]
+        use = partial(_used, model)
         with ThreadPoolExecutor(_THREADS) as pool:
             for _ in range(rounds):
-                for number, found in enumerate(pool.map(lambda part: _used(model, part), parts)):
+                for number, found in enumerate(pool.map(use, parts)):
                     tally.count("uses by threads at once")
                     if found != alone[number]:
                         tally.find(f"{name}: threads got other bits in part {number}")
