@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-TARGETS := run demo test lint bench bench-full gains applications streams clean
+TARGETS := run demo test lint audit faults bench bench-full gains applications streams clean
 
 .PHONY: $(TARGETS) help
 
@@ -12,6 +12,8 @@ help:
 	@echo "make demo   fit the Hebbian family on scikit-learn's digits: table and convergence plot"
 	@echo "make test   run the tests"
 	@echo "make lint   ruff, mypy, import-linter"
+	@echo "make faults kills, damaged files, random calls, full disks: the long form, with figures"
+	@echo "make audit  known vulnerabilities of what is installed; skipped where nobody can be asked"
 	@echo "make bench  speed as ratios within one run; make bench-full: the large form, MNIST from IKPCA_DATA"
 	@echo "make applications  denoising, hyperresolution, motion, eigenfaces: tables and pictures"
 	@echo "make streams  incremental kernel PCA against batch: tables, claims and pictures"
@@ -37,6 +39,12 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+faults: $(READY)
+	$(BIN)/python -m tests.faults --out results/faults
+
+audit: $(READY)
+	$(BIN)/python .ci/audit.py
 
 bench: $(READY)
 	$(BIN)/python benchmarks/foundation.py --out results/bench

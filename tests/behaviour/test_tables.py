@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
+
 import numpy as np
 import pytest
 
@@ -133,3 +136,32 @@ def test_a_palette_becomes_colours_and_turned_pictures_stand_upright(tmp_path):
     image.fromarray(red).save(tmp_path / "turned.png", exif=turned)
     assert read_picture(tmp_path / "turned.png").shape == (6, 4, 3)
     assert read_picture(tmp_path / "turned.png", grey=True).shape == (6, 4)
+
+
+def test_members_of_archives_stay_in_them(tmp_path):
+    """A member whose name leads elsewhere is read into memory like any other, or not at all."""
+    path = tmp_path / "inner" / "rows.npz"
+    path.parent.mkdir()
+    rows = io.BytesIO()
+    np.save(rows, np.ones((3, 2)))
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("../escaped.npy", rows.getvalue())
+    assert read_table(f"{path}:../escaped").rows.shape == (3, 2)
+    assert sorted(tmp_path.rglob("*")) == [path.parent, path]
+
+
+@pytest.mark.parametrize("shape", ["(10000000000, 3)", "(-1, 3)", "(99999999999999999999, 3)"])
+@pytest.mark.parametrize("suffix", [".npy", ".npz"])
+def test_arrays_that_claim_more_than_their_file_has(shape, suffix, tmp_path):
+    content = io.BytesIO()
+    np.save(content, np.ones((4, 3)))
+    head = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}"
+    forged = content.getvalue()[:10] + head.ljust(117).encode() + b"\n" + bytes(96)
+    path = tmp_path / f"rows{suffix}"
+    if suffix == ".npy":
+        path.write_bytes(forged)
+    else:
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("rows.npy", forged)
+    with pytest.raises(InvalidInput, match=r"is no (array|archive)"):
+        read_table(path)

@@ -1,61 +1,113 @@
-"""Damaged files: each loads to what was saved, or raises our error, in little time and memory."""
+"""Damaged model files and checkpoints."""
 
 from __future__ import annotations
 
-import contextlib
-import resource
-import signal
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from ikpca import HebbianPCA, KernelPCA
-from ikpca.errors import UnreadableFile
+import ikpca
+from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA, OnlineKernelPCA, compress
+from ikpca.applications import Hyperresolution, KernelSpectralClustering
 from ikpca.estimators.checkpoints import Checkpoint
 from tests.faults.mutations import damaged, forged
 from tests.sameness import same
 
-#: No file may take longer to read, or more address space beyond what the process has.
-SECONDS, MORE_MEMORY = 5, 2 * 2**30
+#: How many of the files have a changed manifest with the right checksum.
+_FORGED = 0.3
+_ROWS = np.random.default_rng(0).normal(size=(12, 3))
 
 
-@dataclass
-class Tally:
-    """What became of the files."""
+@dataclass(frozen=True)
+class StoredCase:
+    """A file, what it holds, and how that is read."""
 
-    files: int = 0
-    loaded: int = 0
-    refused: int = 0
-    failures: list[str] = field(default_factory=list)
+    name: str
+    path: Path
+    load: Any
+    content: bytes
+    holds: Any
+
+    @classmethod
+    def of(cls, name, path, load):
+        return cls(name, path, load, path.read_bytes(), load(path))
+
+    def damage(self, rng):
+        """A damaged copy, and what to ask of the object that it may still give."""
+        target = self.path.with_name("damaged")
+        if rng.random() < _FORGED:
+            target.write_bytes(forged(self.path, rng))
+            return target, use_forged
+        target.write_bytes(damaged(self.content, rng))
+        return target, self._is_the_same
+
+    def _is_the_same(self, found):
+        same(found, self.holds)
+        return "loaded, and the same"
 
 
-def model_files(folder):
-    """A few small models of different kinds."""
-    X = np.random.default_rng(0).normal(size=(12, 3))
-    models = [
-        KernelPCA(2, kernel="rbf", gamma=0.5).fit(X),
-        KernelPCA(2, kernel="poly", eigen_solver="kha-smd", random_state=0, max_iter=2).fit(X),
-        HebbianPCA(2, random_state=np.random.RandomState(0), max_iter=2).fit(X),
+def use_forged(found):
+    """Whoever writes a file can write any numbers, but none that crash or hang a reader."""
+    try:
+        if hasattr(found, "transform"):
+            found.transform(_ROWS)
+    except Exception:
+        return "loaded from a forged manifest, of no use"
+    return "loaded from a forged manifest"
+
+
+def model_cases(folder):
+    """Models of all kinds, small."""
+    return [
+        StoredCase.of("model", _saved(model, folder, number), ikpca.load)
+        for number, model in enumerate(_models())
     ]
-    paths = []
-    for number, model in enumerate(models):
-        path = Path(folder, f"{number}.model")
-        model.save(path)
-        paths.append(path)
-    return paths
 
 
-def checkpoint_files(folder):
-    """One of each solver that has them."""
+def _models():
+    X, image = _ROWS, np.add.outer(np.arange(12.0), np.arange(12.0) % 5)
+    rbf = KernelPCA(2, kernel="rbf", gamma=0.5).fit(X)
+    return [
+        rbf,
+        KernelPCA(2, kernel="poly", eigen_solver="kha-smd", random_state=0, max_iter=2).fit(X),
+        KernelPCA(2, kernel="cosine").fit(sparse.csr_array(X)),
+        HebbianPCA(2, random_state=np.random.RandomState(0), max_iter=2).fit(X),
+        IncrementalKernelPCA(2, kernel="rbf", library_size=8, n_oversamples=0).fit(X),
+        OnlineKernelPCA(2, kernel="laplacian", budget=12, random_state=0).fit(X),
+        compress(rbf, 5),
+        KernelSpectralClustering(2, random_state=0).fit(X),
+        Hyperresolution(2, 4, n_components=3, n_patches=30, gamma=0.1, random_state=0).fit([image]),
+    ]
+
+
+def _saved(model, folder, number):
+    path = Path(folder, f"{number}.model")
+    model.save(path)
+    return path
+
+
+def checkpoint_cases(folder):
+    """One of each fit that has them."""
     X = np.random.default_rng(0).normal(size=(60, 3))
-    paths = []
-    for number, solver in enumerate(("kha-smd", "krylov")):
+    cases = []
+    for number, model in enumerate(_checkpointed()):
         path = Path(folder, f"{number}.checkpoint")
-        KernelPCA(2, kernel="rbf", eigen_solver=solver, random_state=0, max_iter=2,
-                  checkpoint=path).fit(X)  # fmt: skip
-        paths.append(path)
-    return paths
+        model.set_params(checkpoint=path).fit(X)
+        cases.append(StoredCase.of("checkpoint", path, load_checkpoint))
+    return cases
+
+
+def _checkpointed():
+    streams = [IncrementalKernelPCA(2, kernel="rbf", batch_size=20), OnlineKernelPCA(2)]
+    return [
+        KernelPCA(2, kernel="rbf", eigen_solver="kha-smd", random_state=0, max_iter=2),
+        KernelPCA(2, kernel="rbf", eigen_solver="krylov", random_state=0, max_iter=2),
+        HebbianPCA(2, random_state=0, max_iter=2),
+        *(stream for stream in streams if "checkpoint" in stream.get_params()),
+    ]
 
 
 def load_checkpoint(path):
@@ -64,51 +116,6 @@ def load_checkpoint(path):
     return checkpoint.open(), checkpoint.recall()
 
 
-def fuzz(paths, load, count, seed, *, forge=0.3):
-    """Damage files and load them; a file that loads although it was damaged must be equal."""
-    rng = np.random.default_rng(seed)
-    originals = [(path.read_bytes(), load(path)) for path in paths]
-    tally = Tally()
-    target = paths[0].with_name("damaged")
-    with bounded():
-        for _ in range(count):
-            number = int(rng.integers(len(paths)))
-            forging = rng.random() < forge
-            content = forged(paths[number], rng) if forging else damaged(originals[number][0], rng)
-            target.write_bytes(content)
-            _judge(tally, load, target, None if forging else originals[number][1])
-    return tally
-
-
-def _judge(tally, load, path, expected):
-    tally.files += 1
-    signal.alarm(SECONDS)
-    try:
-        found = load(path)
-        if expected is not None:
-            same(found, expected)
-        tally.loaded += 1
-    except UnreadableFile:
-        tally.refused += 1
-    except BaseException as error:
-        tally.failures.append(f"{type(error).__name__}: {error}")
-    finally:
-        signal.alarm(0)
-
-
-@contextlib.contextmanager
-def bounded():
-    """Address space and time are limited; going beyond either is a failure like any other."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    before = signal.signal(signal.SIGALRM, _too_long)
-    resource.setrlimit(resource.RLIMIT_AS, (used + MORE_MEMORY, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-        signal.signal(signal.SIGALRM, before)
-
-
-def _too_long(number, frame):
-    raise TimeoutError(f"a file took more than {SECONDS} s")
+def stored_cases(folder):
+    """Models and checkpoints."""
+    return model_cases(folder) + checkpoint_cases(folder)

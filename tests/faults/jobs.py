@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import time
+from functools import cache
 
 import numpy as np
+from scipy import sparse
 from sklearn.datasets import load_digits
 
-from ikpca import KernelPCA
+from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA, OnlineKernelPCA
+from ikpca.applications import KernelSpectralClustering
 from ikpca.kernels import Gaussian
 
 _PAUSE = 0.002
@@ -22,36 +25,124 @@ class Slow(Gaussian):
         super().finish(out)
 
 
-def _kernel_pca(solver, **parameters):
-    def fit(path):
-        model = KernelPCA(
-            5, kernel=Slow(0.05), eigen_solver=solver, random_state=0, n_jobs=1,
-            max_memory="10MB", checkpoint=path, resume=True, **parameters,
-        )  # fmt: skip
-        model.fit(load_digits().data[:700] / 16)
-        return [model.coefficients_, model.eigenvalues_, model._projector.centring.column_means]
+@cache
+def _rows():
+    return load_digits().data[:700] / 16
+
+
+def _kernel_pca(solver, kind=np.asarray, **parameters):
+    """A fit of one solver, of rows of one kind."""
+
+    def fit(path, n_jobs=1):
+        settings = {"kernel": Slow(0.05), "max_memory": "10MB", **parameters}
+        model = KernelPCA(5, eigen_solver=solver, random_state=0, n_jobs=n_jobs, **settings)
+        return _arrays(_gone_on(model, path).fit(kind(_rows())))
 
     return fit
 
 
+def _other(model_class, rows=700, **parameters):
+    """A fit of another class, or a stream."""
+
+    def fit(path, n_jobs=1):
+        model = model_class(**{"random_state": 0, "n_jobs": n_jobs, **parameters})
+        return _arrays(_gone_on(model, path).fit(_rows()[:rows]))
+
+    return fit
+
+
+def _batches(model_class, size, **parameters):
+    """A stream that its caller cuts into batches, and brings again from the first one."""
+
+    def fit(path, n_jobs=1):
+        model = model_class(**{"random_state": 0, "n_jobs": n_jobs, **parameters})
+        _gone_on(model, path)
+        for start in range(0, len(_rows()), size):
+            model.partial_fit(_rows()[start : start + size])
+        return _arrays(model)
+
+    return fit
+
+
+def _clustering(path, n_jobs=1):
+    going_on = {} if path is None else {"checkpoint": path, "resume": True}
+    model = KernelSpectralClustering(
+        5, kernel=Slow(0.05), eigen_solver="kha/et", max_iter=12, n_init=1, random_state=0,
+        n_jobs=n_jobs, max_memory="10MB", solver_params=going_on,
+    )  # fmt: skip
+    return _arrays(model.fit(_rows()))
+
+
+def _gone_on(model, path):
+    return model if path is None else model.set_params(checkpoint=path, resume=True)
+
+
+def _arrays(model):
+    """Every array that a user sees, and what every pass reported but its time."""
+    found = [value for name, value in sorted(vars(model).items())
+             if name.endswith("_") and isinstance(value, np.ndarray)]  # fmt: skip
+    for record in getattr(model, "history_", []):
+        found += [np.asarray(record.eigenvalues), np.asarray(record.residuals)]
+    return found
+
+
+def _single(X):
+    return X.astype(np.float32)
+
+
+def _matrix(X):
+    K = X @ X.T
+    return (K + 1) ** 2 / 1e3
+
+
 #: Each takes the path of its checkpoint, goes on from it, and returns the arrays of its result.
-JOBS = {
+FITS = {
     "kha": _kernel_pca("kha", max_iter=12, gain=0.05),
     "kha/t": _kernel_pca("kha/t", max_iter=12, gain=0.1),
     "kha/et": _kernel_pca("kha/et", max_iter=12),
     "kha-smd": _kernel_pca("kha-smd", max_iter=12),
+    "kha-smd, single": _kernel_pca("kha-smd", _single, max_iter=12),
+    "kha/et, matrix": _kernel_pca("kha/et", _matrix, kernel="precomputed", max_iter=40),
     "krylov": _kernel_pca("krylov", tol=1e-9),
+    "krylov, sparse": _kernel_pca("krylov", sparse.csr_array, kernel="rbf", gamma=0.05, tol=1e-9),
+    "hebbian": _other(HebbianPCA, n_components=5, max_iter=30),
+    "clustering": _clustering,
 }
+STREAMS = {
+    "incremental": _other(IncrementalKernelPCA, n_components=5, kernel=Slow(0.05), batch_size=20),
+    "incremental, pre-images": _other(
+        IncrementalKernelPCA, 300, n_components=3, kernel="rbf", gamma=0.05, batch_size=20,
+        compression="preimages", library_size=40, n_oversamples=0,
+    ),
+    "incremental, batches": _batches(
+        IncrementalKernelPCA, 35, n_components=5, kernel=Slow(0.05), library_size=80,
+    ),
+    "online, batches": _batches(
+        OnlineKernelPCA, 35, n_components=5, kernel="rbf", gamma=0.05, budget=60,
+    ),
+    "online": _other(
+        OnlineKernelPCA, n_components=5, kernel="rbf", gamma=0.05, budget=60, n_passes=4
+    ),
+    "online, covering": _other(
+        OnlineKernelPCA, n_components=3, kernel="laplacian", gamma=0.05, init="covering",
+        budget=40, reduction="merge", n_passes=4,
+    ),
+}  # fmt: skip
+
+
+def _has_checkpoints(name):
+    kind = IncrementalKernelPCA if name.startswith("incremental") else OnlineKernelPCA
+    return "checkpoint" in kind().get_params()
+
+
+#: What can be killed and gone on with.
+JOBS = FITS | {name: fit for name, fit in STREAMS.items() if _has_checkpoints(name)}
 
 
 def digest(arrays):
     """Of all bits of a result."""
     sha = hashlib.sha256()
     for array in arrays:
+        sha.update(f"{array.dtype.str}{array.shape}".encode())
         sha.update(np.ascontiguousarray(array).tobytes())
     return sha.hexdigest()
-
-
-def work(name, path, answers):
-    """Do a job in a process of its own."""
-    answers.put(digest(JOBS[name](path)))

@@ -2,92 +2,111 @@
 
 from __future__ import annotations
 
-import contextlib
-import multiprocessing
-import queue
+import os
+import signal
+import sys
+import tempfile
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from ikpca.errors import UnreadableFile
-from ikpca.storage import read_newest
-from tests.faults.jobs import JOBS, work
+from ikpca.storage import previous, read
+from tests.faults.children import Child
+from tests.faults.jobs import JOBS, digest
+from tests.faults.tally import Tally
 
+#: Seconds that a job may take which nobody kills.
 _PATIENCE = 300
+#: Share of kills that come while a checkpoint is written: between two operations on its files.
+_AIMED = 0.35
+#: A run is killed up to so many times before it may end.
+_MOST_KILLS = 3
+_OPERATIONS = ("open", "os.rename", "os.link")
 
 
-@dataclass
-class Kills:
-    """What became of the runs."""
+@dataclass(frozen=True)
+class Reference:
+    """The result of a job that nobody disturbs, how long it takes, and how it writes."""
 
-    kills: int = 0
-    finished: int = 0
-    identical: int = 0
-    unreadable: int = 0
-    failures: list[str] = field(default_factory=list)
+    name: str
+    result: str
+    seconds: float
+    operations: int
 
 
-class Killer:
-    """Runs jobs in processes that are cheap to start, and kills them.
+def work(name, path, aim):
+    """In a child: say when the fit begins, then its result; with ``aim``, end at that operation."""
+    yield "begun"
+    counted = _count_operations(path, aim)
+    begun = time.perf_counter()
+    result = digest(JOBS[name](path))
+    yield result, time.perf_counter() - begun, counted[0]
 
-    Processes come from a server that has imported everything and computed nothing.
-    """
 
-    def __init__(self, folder):
-        self._folder = Path(folder)
-        self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["tests.faults.jobs", "ikpca.hebbian.sweep"])
+def _count_operations(path, aim):
+    """Count what is done to files of the checkpoint's folder; at number ``aim`` all is over."""
+    counted, folder = [0], f"{path.parent}{os.sep}"
 
-    def reference(self, name):
-        """The result of a job that nobody disturbs, and how long it takes."""
-        begun = time.perf_counter()
-        result = self._run(name, self._path(name, "undisturbed"), None)
-        return result, time.perf_counter() - begun
+    def see(event, arguments):
+        if event in _OPERATIONS and str(arguments[0]).startswith(folder):
+            counted[0] += 1
+            if counted[0] == aim:
+                os.kill(os.getpid(), signal.SIGKILL)
 
-    def disturbed(self, name, seconds, rng, kills):
-        """Kill a job once, at a random moment, then let it go on to its end."""
-        path = self._path(name, kills.finished)
-        if self._run(name, path, float(rng.uniform(0, seconds))) is None:
-            kills.kills += 1
+    sys.addaudithook(see)
+    return counted
+
+
+def reference(name):
+    """Run a job in peace."""
+    with tempfile.TemporaryDirectory(prefix="ikpca-kills-") as folder:
+        return Reference(name, *_run(name, Path(folder, "fit"), None, 0))
+
+
+def killed_run(known, seed):
+    """Kill a job up to three times, then let it end: the tally of what happened."""
+    tally, rng = Tally(), np.random.default_rng(seed)
+    with tempfile.TemporaryDirectory(prefix="ikpca-kills-") as folder:
+        path = Path(folder, "fit")
+        for _ in range(int(rng.integers(1, _MOST_KILLS + 1))):
+            aimed = rng.random() < _AIMED
+            aim = int(rng.integers(1, known.operations + 1)) if aimed else 0
+            moment = _PATIENCE if aimed else float(rng.uniform(0, known.seconds))
+            if _run(known.name, path, moment, aim) is None:
+                tally.count("kills")
+                tally.count(f"kills of {known.name}")
+                tally.count("kills aimed at writing", int(aimed))
+                _look_at(path, known.name, tally)
+        found = _run(known.name, path, None, 0)
+    tally.count("runs")
+    tally.count("runs with identical bits", int(found is not None and found[0] == known.result))
+    if found is None or found[0] != known.result:
+        tally.find(f"{known.name}, seed {seed}: {found} in place of {known.result}")
+    return tally
+
+
+def _look_at(path, name, tally):
+    """What lies there after a kill: each generation can be read, whatever was being written."""
+    tally.count("kills before the first checkpoint", int(not path.exists()))
+    tally.count("kills in the middle of writing", int(any(path.parent.glob(".*"))))
+    for file in (path, previous(path)):
+        if file.exists():
+            tally.count("checkpoints read after a kill")
+            try:
+                read(file)
+            except UnreadableFile as error:
+                tally.count("unreadable")
+                tally.find(f"{name}: {error}")
+
+
+def _run(name, path, killed_after, aim):
+    """What the job says in the end; None if it was killed before that."""
+    with Child(work, name, path, aim) as child:
         try:
-            read_newest(path)
-        except UnreadableFile:
-            kills.unreadable += 1
-        return self._run(name, path, None)
-
-    def _path(self, name, which):
-        return self._folder / f"{name.replace('/', '-')}.{which}"
-
-    def _run(self, name, path, killed_after):
-        answers = self._context.Queue()
-        process = self._context.Process(target=work, args=(name, path, answers))
-        process.start()
-        deadline = time.monotonic() + (_PATIENCE if killed_after is None else killed_after)
-        try:
-            while process.is_alive() and time.monotonic() < deadline:
-                with contextlib.suppress(queue.Empty):
-                    return answers.get(timeout=min(0.05, max(0, deadline - time.monotonic())))
-            with contextlib.suppress(queue.Empty):
-                return None if process.is_alive() else answers.get(timeout=1)
+            child.hear(_PATIENCE)
+            return child.hear(_PATIENCE if killed_after is None else killed_after)
+        except (TimeoutError, EOFError):
             return None
-        finally:
-            process.kill()
-            process.join()
-
-
-def kill_jobs(folder, count, seed, names=tuple(JOBS)):
-    """Disturb jobs in turn until so many were killed."""
-    rng = np.random.default_rng(seed)
-    killer, kills = Killer(folder), Kills()
-    for name in names:
-        expected, seconds = killer.reference(name)
-        wanted = kills.kills + max(1, count // len(names))
-        while kills.kills < wanted:
-            found = killer.disturbed(name, seconds, rng, kills)
-            kills.finished += found is not None
-            kills.identical += found == expected
-            if found != expected:
-                kills.failures.append(f"{name}: {found} in place of {expected}")
-    return kills

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from tests.faults.calls import call, estimators, rows
+from tests.faults.calls import outcome, random_calls
 
 
-@settings(max_examples=300, deadline=None, derandomize=True,
+@settings(max_examples=150, deadline=None, derandomize=True,
           suppress_health_check=list(HealthCheck))  # fmt: skip
-@given(estimators, rows(), rows(), st.booleans())
-def test_random_calls(model, X, new, stream):
-    if new.shape[1] != X.shape[1] and new.shape[1] > 1:
-        new = new[:, :1].repeat(X.shape[1], axis=1)
-    call(model, X, new, stream)
+@given(random_calls)
+def test_random_calls(drawn):
+    _, use, given_to_it = drawn
+    outcome(use, given_to_it)

@@ -6,19 +6,30 @@ import sys
 
 import pytest
 
-import ikpca
-from tests.faults.files import checkpoint_files, fuzz, load_checkpoint, model_files
+from tests.faults.files import checkpoint_cases, model_cases
+from tests.faults.reading import read_batch
+from tests.faults.tally import Tally
+from tests.faults.texts import text_cases
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits as on Linux")
 
 
-def test_damaged_models(tmp_path):
-    tally = fuzz(model_files(tmp_path), ikpca.load, 1000, seed=1)
-    assert not tally.failures, tally.failures[:5]
-    assert tally.refused > 700
+def total(folder, cases, seed, count):
+    tally = Tally()
+    for part in read_batch(folder, cases, seed, count):
+        tally.add(part)
+    assert not tally.findings, tally.findings[:5]
+    assert tally.counts["files"] == count
+    return tally.counts
 
 
-def test_damaged_checkpoints(tmp_path):
-    tally = fuzz(checkpoint_files(tmp_path), load_checkpoint, 400, seed=2)
-    assert not tally.failures, tally.failures[:5]
-    assert tally.refused > 250
+@pytest.mark.parametrize(("cases", "count"), [(model_cases, 600), (checkpoint_cases, 300)])
+def test_damaged_models_and_checkpoints(cases, count, tmp_path):
+    assert total(tmp_path, cases, 1, count)["refused"] > 0.6 * count
+
+
+def test_damaged_texts(tmp_path):
+    counts = total(tmp_path, text_cases, 2, 800)
+    assert counts["refused"] > 300
+    # Damage to a comment or a digit leaves a file that says something else, and is sound.
+    assert counts["loaded"] > 50

@@ -14,7 +14,7 @@ from ikpca.estimators import KernelPCA
 from ikpca.estimators.fitting import fit_rows
 from ikpca.estimators.parameters import check_choice, check_kernel_pca, check_number
 from ikpca.estimators.saving import SaveMixin
-from ikpca.estimators.threads import limited_threads
+from ikpca.estimators.threads import one_thread
 from ikpca.estimators.training import is_precomputed
 from ikpca.gram import GramSource, NormalisedGram, Workers
 from ikpca.kernels import Floats
@@ -183,7 +183,8 @@ class KernelSpectralClustering(SaveMixin, ClusterMixin, BaseEstimator):
 
     def _cluster(self, rng: Any) -> None:
         means = KMeans(self.n_clusters, n_init=self.n_init, random_state=rng)
-        with limited_threads(self.n_jobs):
+        # Sums of several threads would leave other last bits in the centres.
+        with one_thread():
             self.labels_ = means.fit_predict(self.embedding_)
         self.cluster_centers_ = means.cluster_centers_
 

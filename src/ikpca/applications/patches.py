@@ -15,6 +15,8 @@ __all__ = ["PatchGrid", "Window", "image_array"]
 
 #: How much the pixels of a window count where windows overlap.
 Window = Literal["uniform", "smooth"]
+#: No unit makes pixels as large.
+_BRIGHTEST = 1e12
 
 
 def image_array(image: ArrayLike) -> NDArray[Any]:
@@ -29,6 +31,12 @@ def image_array(image: ArrayLike) -> NDArray[Any]:
         raise InvalidInput(
             f"image has shape {array.shape}: it must be (height, width) or (height, width, "
             "channels), and hold pixels; pass one image at a time."
+        )
+    largest = float(np.abs(array).max()) if array.dtype.kind == "f" else 0.0
+    if _BRIGHTEST < largest < math.inf:
+        raise InvalidInput(
+            f"image holds pixels as large as {largest:.3g}: sums of their squares must not "
+            f"overflow, and none may be above {_BRIGHTEST:g}; scale it."
         )
     return array
 

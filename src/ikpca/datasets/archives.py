@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ikpca.datasets.array_headers import check_npz_member
 from ikpca.datasets.dataset import Arrays
 from ikpca.errors import DataUnavailable
 
 __all__ = ["check_shapes", "read_archive", "write_archive"]
-
-#: What a damaged file makes numpy and zipfile raise.
-_DAMAGE = (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error, NotImplementedError)
 
 
 def read_archive(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, NDArray[Any]]:
@@ -38,12 +35,17 @@ def read_archive(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str,
             raise zipfile.BadZipFile("it is not a zip file, or cut short")
         with np.load(path, allow_pickle=False) as archive:
             _check_names(path, archive.files, shapes)
+            for name in shapes:
+                check_npz_member(path, name)
             arrays = {name: archive[name] for name in shapes}
+    except DataUnavailable:
+        raise
     except FileNotFoundError as error:
         raise DataUnavailable(f"{path}: there is no such file; check the folder.") from error
     except PermissionError as error:
         raise DataUnavailable(f"{path}: may not be read; ask for permission.") from error
-    except _DAMAGE as error:
+    except Exception as error:
+        # Parsers of headers and of compressed data complain of damage in a dozen ways.
         reason = " ".join(str(error).split())
         if "allow_pickle" in reason:
             raise DataUnavailable(

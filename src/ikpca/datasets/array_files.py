@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ikpca.datasets.array_headers import check_npy, check_npz_member
 from ikpca.datasets.row_table import PictureForm, Table
 from ikpca.errors import InvalidInput
 from ikpca.storage import written_whole
@@ -25,8 +25,10 @@ def read_npy(path: Path) -> Table:
     """All rows of an array; a large file of floating-point numbers is mapped."""
     mode: Any = "r" if path.stat().st_size >= _MAPPED else None
     try:
+        check_npy(path)
         array = np.load(path, mmap_mode=mode, allow_pickle=False)
-    except (ValueError, EOFError) as trouble:
+    except Exception as trouble:
+        # Parsers of headers and of compressed data complain of damage in a dozen ways.
         raise InvalidInput(
             f"{path}: is no array of numbers ({_first(trouble)}); save it with numpy.save."
         ) from None
@@ -47,10 +49,11 @@ def read_npz(path: Path, member: str | None = None) -> Table:
                     f"{path}: {told}; write {path.name}:{names[0] if names else 'member'}, or "
                     f"another of {', '.join(names)}."
                 )
+            check_npz_member(path, str(chosen))
             array = archive[chosen]
-    except (ValueError, EOFError, zipfile.BadZipFile, AttributeError) as trouble:
-        if isinstance(trouble, InvalidInput):
-            raise
+    except InvalidInput:
+        raise
+    except Exception as trouble:
         raise InvalidInput(
             f"{path}: is no archive of arrays of numbers ({_first(trouble)}); save it with "
             "numpy.savez."

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Literal
+
+from ikpca.errors import refuse
 
 __all__ = ["Entry", "Progress", "Remote"]
 
@@ -31,6 +34,11 @@ class Remote:
     path: str
     sha256: str
     any_line_ends: bool = False
+
+    def __post_init__(self) -> None:
+        parts = PurePosixPath(self.path).parts
+        if not parts or parts[0] == "/" or ".." in parts or set("\\:") & set(self.path):
+            raise refuse("path", self.path, "must lie below the cache folder", "pass a/name")
 
 
 @dataclass(frozen=True)

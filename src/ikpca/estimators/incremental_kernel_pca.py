@@ -18,7 +18,7 @@ from ikpca.estimators.handing_over import (
 from ikpca.estimators.stream_keeping import drawn_seed, fit_stream, learn_batch
 from ikpca.estimators.streamed import StreamedTransformer
 from ikpca.estimators.streaming import Stream, check_stream, first_batch_size, stream_attributes
-from ikpca.estimators.threads import limited_threads
+from ikpca.estimators.threads import one_thread
 from ikpca.estimators.unchanged import watch_rows
 from ikpca.kernels import Floats
 
@@ -91,7 +91,8 @@ class IncrementalKernelPCA(StreamedTransformer):
     random_state : int, RandomState or None, default=None
         Of what is drawn: rows for ``gamma="median"``, rows to choose from.
     n_jobs : int, default=None
-        Threads of the matrix products; None leaves the library's own number.
+        Threads of ``refine`` and of pre-images; None takes as many as BLAS would. Learning takes
+        one, as the last bits would depend on more.
     verbose : int, default=0
         1 writes a line per batch to standard error.
 
@@ -224,7 +225,7 @@ class IncrementalKernelPCA(StreamedTransformer):
         def after(stream: Stream) -> Stream:
             return stream.after(X[stream.seen : stream.seen + size], self.verbose)
 
-        with limited_threads(self.n_jobs):
+        with one_thread():
             stream, interrupted = fit_stream(
                 self,
                 X,
@@ -260,7 +261,7 @@ class IncrementalKernelPCA(StreamedTransformer):
         batch = batch_of_stream(self, X, first=earlier is None, seen=seen)
         if self._knows(batch):
             return self
-        with limited_threads(self.n_jobs):
+        with one_thread():
             if earlier is None:
                 stream = Stream.begun(self, batch, drawn_seed(self))
             else:

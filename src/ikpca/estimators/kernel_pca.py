@@ -312,6 +312,9 @@ class KernelPCA(
         """
         check_is_fitted(self)
         X = self.X_fit_ if X is None else self._validated_rows(X)
+        if not len(self.eigenvalues_):
+            # Rows without variance have left no component to go on from.
+            return self
         kernel = self._projector.kernel
         start = self._projector.project(X)
         exact = clone(self).set_params(

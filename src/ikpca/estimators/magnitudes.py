@@ -11,9 +11,15 @@ from scipy import sparse
 from ikpca.errors import InvalidInput
 from ikpca.estimators.shortage import memory_named
 from ikpca.gram import tiles
-from ikpca.kernels import Floats, Kernel
+from ikpca.kernels import Floats, Gaussian, Kernel, squared_norms
 
-__all__ = ["check_kernel_values", "check_rows", "finite_projections", "narrowed"]
+__all__ = [
+    "check_distances",
+    "check_kernel_values",
+    "check_rows",
+    "finite_projections",
+    "narrowed",
+]
 
 
 def check_rows(X: Any, *, first: bool = True) -> None:
@@ -45,6 +51,7 @@ def check_kernel_values(kernel: Kernel | None, X: Any) -> None:
     """Refuse rows whose k(x, x) is not finite, or too large to be summed and squared."""
     if kernel is None:
         return
+    check_distances(kernel, X)
     largest = 0.0
     with np.errstate(over="ignore", invalid="ignore"):
         for strip in tiles(X.shape[0]):
@@ -54,6 +61,27 @@ def check_kernel_values(kernel: Kernel | None, X: Any) -> None:
                     f"k(x, x) is as large as {largest:.3g} under {kernel!r}: sums of kernel values "
                     f"overflow {X.dtype}; scale X, or choose a smaller gamma or degree."
                 )
+
+
+def check_distances(kernel: Kernel, X: Any, origin: Any = None) -> None:
+    """Refuse rows so far apart, in widths of a Gaussian, that rounding alone spans a width.
+
+    Exponents are differences of squared norms: beyond this not even k(x, x) = 1 comes out. Dense
+    rows are compared with ``origin``, the first of them by default; CSR rows are never shifted.
+    """
+    if not isinstance(kernel, Gaussian):
+        return
+    limit = 1 / float(np.finfo(X.dtype).eps)
+    origin = X[:1] if origin is None else origin
+    for strip in tiles(X.shape[0]):
+        part = X[strip] if sparse.issparse(X) else X[strip] - origin
+        exponent = kernel.gamma * float(squared_norms(part).max())
+        if not exponent <= limit:
+            raise InvalidInput(
+                f"rows of X are so far apart that gamma times their squared distance is "
+                f"{exponent:.3g}, more than {X.dtype} resolves under {kernel!r}; scale X, or pass "
+                "gamma='scale'."
+            )
 
 
 def finite_projections(project: Callable[[], Floats]) -> Floats:

@@ -20,7 +20,7 @@ from ikpca.estimators.online_settings import check_online
 from ikpca.estimators.online_stream import OnlineStream, online_attributes
 from ikpca.estimators.stream_keeping import drawn_seed, fit_stream, learn_batch
 from ikpca.estimators.streamed import StreamedTransformer
-from ikpca.estimators.threads import limited_threads
+from ikpca.estimators.threads import one_thread
 from ikpca.estimators.unchanged import watch_rows
 from ikpca.spectra import deterministic_signs
 
@@ -88,7 +88,8 @@ class OnlineKernelPCA(StreamedTransformer):
     random_state : int, RandomState or None, default=None
         Of the points that components begin with.
     n_jobs : int, default=None
-        Threads of the matrix products; None leaves the library's own number.
+        Threads of ``refine`` and of pre-images; None takes as many as BLAS would. Learning takes
+        one, as the last bits would depend on more.
     verbose : int, default=0
         1 writes a line per batch to standard error.
 
@@ -219,7 +220,7 @@ class OnlineKernelPCA(StreamedTransformer):
             check_images(stream.kernel, X)
             return stream
 
-        with limited_threads(self.n_jobs):
+        with one_thread():
             stream, interrupted = fit_stream(
                 self,
                 X,
@@ -255,7 +256,7 @@ class OnlineKernelPCA(StreamedTransformer):
         X = batch_of_stream(self, X, first=earlier is None, seen=seen)
         if self._knows(X):
             return self
-        with limited_threads(self.n_jobs):
+        with one_thread():
             stream = earlier or OnlineStream.begun(self, X, drawn_seed(self))
             check_images(stream.kernel, X)
             stream, interrupted = learn_batch(self, stream, X, self._after(X))

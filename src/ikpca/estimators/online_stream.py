@@ -11,6 +11,7 @@ from ikpca.errors import InvalidInput, refuse
 from ikpca.estimators.drift import DriftSignal
 from ikpca.estimators.gamma import resolve_gamma
 from ikpca.estimators.inverting import check_preimage
+from ikpca.estimators.magnitudes import check_distances
 from ikpca.estimators.online_settings import memory_of, online_settings, online_start
 from ikpca.estimators.training import kernel_of
 from ikpca.gram import NOT_FINITE
@@ -88,6 +89,7 @@ class OnlineStream:
                          f"the stream began with {self.start.n_components}",
                          "set it back, or begin anew with fit")  # fmt: skip
         rows = rows.astype(self.kept.dtype, copy=False)
+        check_distances(self.kernel, rows, self.row_sum / self.seen if self.seen else None)
         settings = online_settings(model, self.kernel)
         state, kept, novelty, halvings = learn_stream(
             self.start, self.state, self.kept, rows, settings

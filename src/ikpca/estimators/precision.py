@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from ikpca.errors import InvalidInput
 from ikpca.estimators.components import Components
+from ikpca.estimators.magnitudes import check_kernel_values
 from ikpca.gram import Centring, ComputedGram, whole
 from ikpca.kernels import Floats, FoldingKernel, Kernel, Rows
 
@@ -27,6 +29,9 @@ def rounding_share(kernel: Kernel | None, X: Rows, tol: float, seed: int) -> flo
     doubles = isinstance(X, np.ndarray) and not isinstance(X, np.memmap) and X.dtype == np.float64
     if not doubles or not isinstance(kernel, FoldingKernel) or tol <= 0:
         return None
+    check_kernel_values(kernel, X)
+    if not _holds(kernel, X.astype(np.float32)):
+        return None
     n_sample = min(_SAMPLE, len(X))
     chosen = np.random.default_rng([seed, 3]).choice(len(X), n_sample, replace=False)
     rows = X[np.sort(chosen)]
@@ -35,6 +40,15 @@ def rounding_share(kernel: Kernel | None, X: Rows, tol: float, seed: int) -> flo
     centred = K - K.mean(axis=0) - K.mean(axis=1, keepdims=True) + K.mean()
     held = np.linalg.norm(centred, 2)
     return float(lost / held) if lost <= _ROOM * tol * held else None
+
+
+def _holds(kernel: Kernel, X: Rows) -> bool:
+    """Whether single precision has room for these rows; a sample may miss the one that is far."""
+    try:
+        check_kernel_values(kernel, X)
+    except InvalidInput:
+        return False
+    return True
 
 
 def _gram(kernel: Kernel, rows: Floats) -> Floats:

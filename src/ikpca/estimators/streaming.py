@@ -15,7 +15,7 @@ from ikpca.estimators.compressing import chosen_settings
 from ikpca.estimators.drift import DriftSignal
 from ikpca.estimators.gamma import resolve_gamma
 from ikpca.estimators.inverting import check_preimage
-from ikpca.estimators.magnitudes import narrowed
+from ikpca.estimators.magnitudes import check_distances, narrowed
 from ikpca.estimators.parameters import (
     check_choice,
     check_kernel_parameters,
@@ -103,6 +103,7 @@ class Stream:
 
     def after(self, rows: Rows, verbose: int = 0) -> Stream:
         """Having learned from a batch."""
+        check_distances(self.state.kernel, rows, self.mean_row if self.seen else None)
         state, mean_row, reports = self.state, self.mean_row, list[Report]()
         for part in tiles(rows.shape[0], self.batch_size):
             state, report = step(state, rows[part], self.settings)

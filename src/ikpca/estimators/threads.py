@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from typing import Any
 
-__all__ = ["limited_threads", "n_threads"]
+__all__ = ["limited_threads", "n_threads", "one_thread"]
 
 
 def n_threads(n_jobs: int | None) -> int:
@@ -19,6 +21,21 @@ def limited_threads(n_jobs: int | None) -> AbstractContextManager[object]:
     from threadpoolctl import threadpool_limits
 
     return threadpool_limits(_effective(n_jobs), user_api="blas")
+
+
+def one_thread() -> AbstractContextManager[object]:
+    """A single thread for BLAS and OpenMP: factorisations and sums in several end in other bits."""
+    limited: AbstractContextManager[object] = _controller().limit(limits=1)
+    return limited
+
+
+@cache
+def _controller() -> Any:
+    """Found once: to look for libraries takes longer than to learn from a row."""
+    import scipy.linalg  # noqa: F401
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def _effective(n_jobs: int) -> int:

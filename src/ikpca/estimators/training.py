@@ -50,7 +50,7 @@ def needs_dense_rows(model: Any) -> bool:
 def training_rows(model: Any, X: Any) -> Any:
     """X as float32 or float64, dense or CSR, at least two rows, square if precomputed."""
     if learns_ridge(model) and is_precomputed(model):
-        raise ValueError(
+        raise InvalidInput(
             "Cannot fit_inverse_transform with a precomputed kernel: the rows are not known; "
             "pass rows and a kernel."
         )

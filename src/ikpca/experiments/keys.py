@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ikpca.errors import InvalidInput
 
-__all__ = ["checked", "fault"]
+__all__ = ["checked", "fault", "typed"]
+
+_KINDS = {str: "text", dict: "a table", list: "a list", float: "a number", bool: "true or false"}
+#: As much of a wrong value as a message quotes.
+_QUOTED = 40
 
 
 def fault(file: str, what: str, remedy: str) -> InvalidInput:
@@ -40,3 +45,21 @@ title.
         if key not in entry:
             raise fault(file, f"{what} lacks the key {key!r}", "add it")
     return entry
+
+
+def typed(value: Any, file: str, what: str, kind: type) -> Any:
+    """Refuse a value of another kind than text, a table, a list, a number, true or false.
+
+    Examples
+    --------
+    >>> typed(3, "a.toml", "title", str)
+    Traceback (most recent call last):
+        ...
+    ikpca.errors.InvalidInput: a.toml: title is 3; write text.
+    """
+    # To Python a truth is a whole number, and a whole number no floating-point one.
+    whole = kind is float and isinstance(value, int) and not isinstance(value, bool)
+    number = whole and abs(value) < sys.maxsize
+    if not number and not isinstance(value, kind):
+        raise fault(file, f"{what} is {repr(value)[:_QUOTED]}", f"write {_KINDS[kind]}")
+    return value

@@ -12,7 +12,7 @@ from typing import Any
 
 from ikpca.errors import InvalidInput
 from ikpca.experiments.claim_reading import read_claim
-from ikpca.experiments.keys import checked, fault
+from ikpca.experiments.keys import checked, fault, typed
 from ikpca.experiments.verdicts import Claim
 
 __all__ = [
@@ -109,31 +109,35 @@ def read_spec(path: Path) -> ExperimentSpec:
     """Read and check one file; what is wrong is one sentence that names the file and the key."""
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
+        # Of TOML, of the encoding, or of a number with thousands of digits.
         raise fault(path.name, f"is no TOML: {error}", "correct it") from None
+    except RecursionError:
+        raise fault(path.name, "is nested too deeply", "correct its brackets") from None
     checked(document, path.name, "an experiment", _REQUIRED, _OPTIONAL)
     if document["id"] != path.stem:
         raise fault(path.name, f"has the id {document['id']!r}", "name the file after the id")
-    texts = {name: str(document[name]) for name in _REQUIRED[:5]}
+    texts = {name: typed(document[name], path.name, name, str) for name in _REQUIRED[:5]}
+    drawings = typed(document.get("figures", []), path.name, "figures", list)
     return ExperimentSpec(
         **texts,
         sizes=_sizes(document, path.name),
         claims=_claims(document["claims"], path.name),
-        drawings=tuple(_drawing(one, path.name) for one in document.get("figures", [])),
+        drawings=tuple(_drawing(one, path.name) for one in drawings),
         curves=_curves(document.get("curves"), path.name),
-        alone=bool(document.get("alone", False)),
+        alone=typed(document.get("alone", False), path.name, "alone", bool),
     )
 
 
 def _sizes(document: Mapping[str, Any], file: str) -> dict[str, Size]:
     checked(document["sizes"], file, "sizes", SIZES, ())
-    found = {}
+    found, shared = {}, typed(document.get("settings", {}), file, "settings", dict)
     for name in SIZES:
-        own = dict(document["sizes"][name])
+        own = dict(typed(document["sizes"][name], file, f"sizes.{name}", dict))
         if "data" not in own:
             raise fault(file, f"sizes.{name} has no data", "name its data set")
-        data = str(own.pop("data"))
-        found[name] = Size(data, {**document.get("settings", {}), **own})
+        data = typed(own.pop("data"), file, f"sizes.{name}.data", str)
+        found[name] = Size(data, {**shared, **own})
     return found
 
 
@@ -150,14 +154,17 @@ def _claims(listed: Any, file: str) -> tuple[Claim, ...]:
 
 def _drawing(entry: Mapping[str, Any], file: str) -> Drawing:
     checked(entry, file, "a figure", ("draw", "caption"), ("options",))
-    return Drawing(str(entry["draw"]), str(entry["caption"]), entry.get("options", {}))
+    draw, caption = (typed(entry[key], file, f"{key} of a figure", str)
+                     for key in ("draw", "caption"))  # fmt: skip
+    options = typed(entry.get("options", {}), file, "options of a figure", dict)
+    return Drawing(draw, caption, options)
 
 
 def _curves(entry: Mapping[str, Any] | None, file: str) -> Curves | None:
     if entry is None:
         return None
     checked(entry, file, "curves", ("table", "x", "y", "series", "label"), ("panel", "seconds"))
-    return Curves(**entry)
+    return Curves(**{key: typed(entry[key], file, f"curves.{key}", str) for key in entry})
 
 
 @cache

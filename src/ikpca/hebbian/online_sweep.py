@@ -29,6 +29,7 @@ __all__ = ["online_sweep"]
 
 _MATH = {"reassoc", "contract", "nsz"}
 _compiled = njit(cache=True, fastmath=_MATH, nogil=True)
+_inlined = njit(cache=True, fastmath=_MATH, nogil=True, forceinline=True)
 #: h_i Σ_{k≤i} y_k² above which a step makes a component longer than it was; and the share of
 #: ‖φ'‖² that counts in place of a smaller sum, so that no step adds more than a few unit lengths.
 _OVERSHOOT, _SHARE = 2.0, 1 / 16
@@ -37,7 +38,7 @@ _MAX_HALVINGS = 60
 _DROP = 1e-12
 
 
-@_compiled
+@_inlined
 def _captured(N, y, L, v):
     """yᵀN⁻¹y by Cholesky: the squared length of the projection of φ' on the components."""
     total = 0.0
@@ -58,7 +59,7 @@ def _captured(N, y, L, v):
     return total
 
 
-@_compiled
+@_inlined
 def _back_off(h, y, kappa):
     """Halve all gains until no component overshoots; how often."""
     halvings = 0
@@ -75,7 +76,7 @@ def _back_off(h, y, kappa):
     return halvings
 
 
-@_compiled
+@_inlined
 def _advance_lengths(N, y, h, kappa, work, sums):
     """N = ⟨w_i, w_j⟩ after w ← Uw + uφ', U = I − diag(h) lt(yyᵀ), u = h∘y."""
     r = len(y)
@@ -93,14 +94,14 @@ def _advance_lengths(N, y, h, kappa, work, sums):
             N[i, j] = work[i, j] + sums[i] * u_j + u_i * sums[j] + kappa * u_i * u_j
 
 
-@_compiled
+@_inlined
 def _advance_moments(S, y, weight):
     for i in range(len(y)):
         for j in range(len(y)):
             S[i, j] += weight * (y[i] * y[j] - S[i, j])
 
 
-@_compiled
+@_inlined
 def _take_image(T, C, s, d, p, yz, h, xi, with_mean, with_image):
     """Add uφ' to every row: φ' = Φ_p − µ, with its products with µ and Φ_p in the last columns."""
     R, r = len(yz), len(h)
@@ -114,7 +115,7 @@ def _take_image(T, C, s, d, p, yz, h, xi, with_mean, with_image):
         T[i, R + 2] += u * with_image
 
 
-@_compiled
+@_inlined
 def _move_mean(T, s, d, p, a, along, mean_length, own):
     """µ ← (1 − a)µ + aΦ_p; its squared length."""
     R = T.shape[1] - 3

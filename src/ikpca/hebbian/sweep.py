@@ -20,9 +20,12 @@ FINE = -1
 #: Sums may be reordered for vector instructions; infinities and NaN keep their meaning.
 _MATH = {"reassoc", "contract", "nsz"}
 _compiled = njit(cache=True, fastmath=_MATH, nogil=True)
+#: A part that is called, in place of being part of its caller, may come from either of two
+#: translations, by whether the caller was compiled or read from the cache; their last bits differ.
+_inlined = njit(cache=True, fastmath=_MATH, nogil=True, forceinline=True)
 
 
-@_compiled
+@_inlined
 def _descend(X, y, h, columns, total):
     """X ← X − diag(h) lt(yyᵀ) X on the first columns: a running sum over rows, O(r·columns)."""
     total[:columns] = 0.0
@@ -33,7 +36,7 @@ def _descend(X, y, h, columns, total):
             X[i, j] -= step * total[j]
 
 
-@_compiled
+@_inlined
 def _project(T, Y_s, C, G_s, s, y):
     """y = T Y_s + C G_s: the projections of pattern s as the block's rows stand before step s."""
     for i in range(len(y)):
@@ -45,7 +48,7 @@ def _project(T, Y_s, C, G_s, s, y):
         y[i] = value
 
 
-@_compiled
+@_inlined
 def _squared_length(y):
     total = 0.0
     for i in range(len(y)):
@@ -53,7 +56,7 @@ def _squared_length(y):
     return total
 
 
-@_compiled
+@_inlined
 def _cap(h, y, diagonal):
     """h_i ← min(h_i, 1/max(k'(p,p), Σ_{k≤i} y_k²)): no single row can overshoot."""
     q = 0.0
@@ -96,7 +99,7 @@ def plain_sweep(Y, G, eta, capped, limits):
     return T, C, FINE
 
 
-@_compiled
+@_inlined
 def _advance_log_gains(rho, y, z, M, mu, max_step, max_rho):
     """ρ ← ρ + µ diag(ΓK'Bᵀ) (eq. 16); with M = AK'Bᵀ the i-th is y_i(z_i − Σ_{k≤i} y_k M_ki)."""
     for i in range(len(y)):
@@ -108,7 +111,7 @@ def _advance_log_gains(rho, y, z, M, mu, max_step, max_rho):
         rho[i] = min(max(rho[i] + change, -max_rho), max_rho)
 
 
-@_compiled
+@_inlined
 def _differentiate(A, B, y, z, h, xi, columns, sums):
     """(A, B) ← (UA, ξUB + VA), U = I − D lt(yyᵀ), V = −D[lt(yyᵀ) + ξ lt(zyᵀ + yzᵀ)], D = diag(h).
 
@@ -129,14 +132,14 @@ def _differentiate(A, B, y, z, h, xi, columns, sums):
             B[i, j] = xi * b - step_y * (yA[j] + xi * yB[j]) - step_z * yA[j] - xi * step_y * zA[j]
 
 
-@_compiled
+@_inlined
 def _transpose(source, target, r):
     for i in range(r):
         for j in range(r):
             target[j, i] = source[i, j]
 
 
-@_compiled
+@_inlined
 def _advance_products(N, M, y, z, h, xi, diagonal, work, sums):
     """N = AK'Aᵀ and M = AK'Bᵀ after the step.
 

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ikpca.errors import InvalidInput
+
 __all__ = ["nonnegative_eigenvalues"]
 
 
@@ -22,7 +24,7 @@ def nonnegative_eigenvalues(eigenvalues: NDArray[np.floating[Any]]) -> NDArray[n
     significant = max((5e-3 if single else 1e-5) * largest, 1e-6 if single else 1e-10)
     if smallest < -significant:
         share = f"{-smallest / largest:g} of the maximum positive" if largest > 0 else "all of them"
-        raise ValueError(
+        raise InvalidInput(
             f"There are significant negative eigenvalues ({share}): the kernel matrix is not "
             "positive semi-definite; ask for fewer components or choose another kernel."
         )

@@ -44,6 +44,7 @@ def _also_as(path: Path, name: Path) -> None:
     try:
         os.replace(beside, name)
     finally:
+        # Where a write failed, both names are of one file already, and renaming does nothing.
         beside.unlink(missing_ok=True)
 
 

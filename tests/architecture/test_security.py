@@ -1,0 +1,125 @@
+"""Nothing in a file is executed, unpacked beside its folder, or handed to a shell."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+import ikpca
+from ikpca.datasets import Remote, registry
+from ikpca.errors import InvalidInput
+
+SOURCE = Path(ikpca.__file__).parent
+FILES = sorted(SOURCE.rglob("*.py"))
+
+#: Modules whose reading of a file, or whose answer, can run code.
+MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve", "yaml", "pty", "code"}
+BUILTINS = {"eval", "exec", "compile", "__import__", "input"}
+#: By the last name alone: however the module was called, the function is the same.
+CALLS = {
+    "popen", "execv", "execve", "execvp", "execl", "spawnl", "spawnv", "getoutput",
+    "getstatusoutput", "extractall", "unpack_archive", "read_pickle", "unsafe_load", "full_load",
+}  # fmt: skip
+#: By owner too, because others have innocent ones of that name.
+OWNED = {("os", "system"), ("joblib", "load"), ("archive", "extract"), ("ZipFile", "extract")}
+#: A pickle of the caller's names the module of the caller's function; downloads name packages.
+IMPORTS_BY_NAME = {SOURCE / "kernels" / "callables.py", SOURCE / "datasets" / "folders.py"}
+
+
+def offences(text, path=None):
+    """What a source file must not do, line by line."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            yield from (_at(node, a.name) for a in node.names if a.name.split(".")[0] in MODULES)
+        elif isinstance(node, ast.ImportFrom):
+            names = {alias.name for alias in node.names}
+            owned = {name for owner, name in OWNED if owner == node.module}
+            if (node.module or "").split(".")[0] in MODULES or names & (CALLS | owned):
+                yield _at(node, node.module)
+        elif isinstance(node, ast.Call) and (what := _call(node, path)):
+            yield _at(node, what)
+
+
+def _at(node, what):
+    return f"line {node.lineno}: {what}"
+
+
+def _call(node, path):
+    name = _last_name(node.func)
+    keywords = {keyword.arg: keyword.value for keyword in node.keywords}
+    if isinstance(node.func, ast.Name) and name in BUILTINS:
+        return name
+    if name in CALLS or (_owner(node.func), name) in OWNED:
+        return name
+    if "shell" in keywords:
+        return "shell"
+    # NumPy reads no pickles unless it is told to.
+    if "allow_pickle" in keywords and not _is_false(keywords["allow_pickle"]):
+        return "allow_pickle"
+    if name == "import_module" and path not in IMPORTS_BY_NAME and not _is_ours(node.args[0]):
+        return "import_module"
+    return None
+
+
+def _last_name(function):
+    return getattr(function, "attr", getattr(function, "id", ""))
+
+
+def _owner(function):
+    return _last_name(function.value) if isinstance(function, ast.Attribute) else ""
+
+
+def _is_false(value):
+    return isinstance(value, ast.Constant) and value.value is False
+
+
+def _is_ours(name):
+    """A constant, or a name that begins with this package."""
+    first = name.values[0] if isinstance(name, ast.JoinedStr) else name
+    if not isinstance(first, ast.Constant):
+        return False
+    return first is name or str(first.value).startswith("ikpca.")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_no_file_can_run_code(path):
+    assert not list(offences(path.read_text(), path))
+
+
+@pytest.mark.parametrize("text", [
+    "import pickle", "from pickle import loads", "import yaml", "eval('1')", "exec('1')",
+    "import os\nos.system('true')", "from os import system", "import subprocess as s\n"
+    "s.run('true', shell=True)", "np.load('x', allow_pickle=True)", "joblib.load('x')",
+    "archive.extractall('.')", "archive.extract('x')",
+    "compile('1', '', 'eval')", "import_module(name)", "import_module(f'{room}.x')",
+    "shutil.unpack_archive('x')",
+])  # fmt: skip
+def test_offences_are_seen(text):
+    assert list(offences(text))
+
+
+@pytest.mark.parametrize("text", [
+    "import re\nre.compile('x')", "np.load('x', allow_pickle=False)", "json.load(file)",
+    "platform.system()", "grid.extract(image)",
+    "import_module('zarr')", "import_module(f'ikpca.{room}')", "subprocess.run(['true'])",
+])  # fmt: skip
+def test_what_is_safe_passes(text):
+    assert not list(offences(text))
+
+
+def test_downloads_go_below_the_cache_and_have_checksums():
+    remotes = [remote for entry in registry().values() for remote in entry.remotes]
+    assert remotes
+    for remote in remotes:
+        assert not PurePosixPath(remote.path).is_absolute()
+        assert ".." not in PurePosixPath(remote.path).parts
+        assert remote.address.startswith(("https://", "http://"))
+        assert len(bytes.fromhex(remote.sha256)) == 32
+
+
+@pytest.mark.parametrize("path", ["../up", "/etc/passwd", "a/../../b", "C:\\x", "..\\x", ""])
+def test_a_download_cannot_leave_the_cache(path):
+    with pytest.raises(InvalidInput, match="below the cache"):
+        Remote("https://example.org/x", path, "0" * 64)

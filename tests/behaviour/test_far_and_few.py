@@ -1,0 +1,64 @@
+"""What random calls found: rows too far apart, models without components, pictures too bright."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ikpca import IncrementalKernelPCA, KernelPCA, OnlineKernelPCA
+from ikpca.applications import Hyperresolution, denoise_image
+from ikpca.errors import InvalidInput
+
+FAR = np.random.default_rng(0).normal(size=(30, 6)) * 1e40
+MODELS = {
+    "dense": KernelPCA(2, kernel="rbf"),
+    "krylov": KernelPCA(2, kernel="rbf", eigen_solver="krylov"),
+    "krylov, loose": KernelPCA(2, kernel="rbf", eigen_solver="krylov", tol=1e-3),
+    "kha": KernelPCA(2, kernel="rbf", eigen_solver="kha"),
+    "incremental": IncrementalKernelPCA(2, kernel="rbf"),
+    "online": OnlineKernelPCA(2, kernel="rbf", random_state=0),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_rows_that_a_gaussian_cannot_resolve(name):
+    with pytest.raises(InvalidInput, match="so far apart that gamma times"):
+        MODELS[name].fit(FAR)
+
+
+def test_far_from_the_origin_is_not_far_apart():
+    near = np.random.default_rng(0).normal(size=(30, 6)) + 1e6
+    shifted, there = (KernelPCA(2, kernel="rbf", gamma=0.2).fit(X) for X in (near, near - 1e6))
+    np.testing.assert_allclose(shifted.eigenvalues_, there.eigenvalues_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("model", [IncrementalKernelPCA, OnlineKernelPCA])
+def test_a_stream_refuses_a_batch_that_is_far_from_the_last(model):
+    stream = model(2, kernel="rbf", random_state=0).partial_fit(FAR / 1e40)
+    before = stream.transform(FAR / 1e40)
+    with pytest.raises(InvalidInput, match="so far apart"):
+        stream.partial_fit(FAR)
+    assert (stream.transform(FAR / 1e40) == before).all()
+
+
+def test_one_far_row_keeps_double_precision():
+    """A loose tolerance computes in single precision only where that holds every row."""
+    X = np.random.default_rng(0).normal(size=(400, 5))
+    X[-1] *= 1e5
+    loose, dense = (KernelPCA(3, kernel="rbf", gamma=0.1, eigen_solver=solver, tol=1e-3,
+                              random_state=0).fit(X) for solver in ("krylov", "dense"))  # fmt: skip
+    np.testing.assert_allclose(loose.eigenvalues_, dense.eigenvalues_, rtol=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore::ikpca.errors.RankWarning")
+def test_a_model_without_components_has_nothing_to_refine():
+    model = KernelPCA(2, remove_zero_eig=True).fit(np.ones((5, 3)))
+    assert len(model.refine().eigenvalues_) == 0
+
+
+def test_pictures_too_bright():
+    image = np.random.default_rng(0).normal(size=(20, 20)) * 1e200
+    with pytest.raises(InvalidInput, match="pixels as large as"):
+        denoise_image(image)
+    with pytest.raises(InvalidInput, match=r"images\[0\] holds pixels as large as"):
+        Hyperresolution(2, 4, n_components=3).fit([image])

@@ -1,0 +1,24 @@
+"""What the server of child processes imports: paid once, and every child begins with it."""
+
+from __future__ import annotations
+
+import numpy as np
+import safetensors.numpy  # noqa: F401
+
+import ikpca.applications
+import ikpca.datasets
+import ikpca.experiments.specification
+import ikpca.hebbian.online_sweep
+import ikpca.hebbian.sweep
+import ikpca.loading  # noqa: F401
+from ikpca import HebbianPCA, KernelPCA, OnlineKernelPCA
+from tests.faults import calls, files, jobs, texts  # noqa: F401
+
+# Compiled code is read from its cache, or made, before the first child needs it.
+_rows = np.random.default_rng(0).normal(size=(20, 3))
+for _model in (
+    *(KernelPCA(2, eigen_solver=name, max_iter=1) for name in ("kha", "kha-smd")),
+    HebbianPCA(2, max_iter=1),
+    OnlineKernelPCA(2, kernel="rbf", random_state=0),
+):
+    _model.fit(_rows)

@@ -1,0 +1,130 @@
+"""Threads with one model, processes with one cache, and the same bits whoever computes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import load_digits
+
+import ikpca
+from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA, OnlineKernelPCA
+from ikpca.datasets import fetch_file
+from tests.faults.jobs import FITS, STREAMS, digest
+from tests.faults.tally import Tally
+from tests.web_server import serving
+
+_THREADS = 8
+#: Seconds that a process may take which compiles everything.
+_PATIENCE = 600
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+def thread_batch(folder, rounds):
+    """In a child: eight threads use one model at once, and each gets what one alone gets."""
+    X = load_digits().data[:600] / 16
+    for name, model in _models(X, Path(folder)).items():
+        tally = Tally(stated={"threads": str(_THREADS)})
+        parts = [X[start : start + 100 + 17 * start % 300] for start in range(0, 400, 50)]
+        alone = [_used(model, part) for part in parts]
+        use = partial(_used, model)
+        with ThreadPoolExecutor(_THREADS) as pool:
+            for _ in range(rounds):
+                for number, found in enumerate(pool.map(use, parts)):
+                    tally.count("uses by threads at once")
+                    if found != alone[number]:
+                        tally.find(f"{name}: threads got other bits in part {number}")
+        yield tally
+
+
+def _used(model, rows):
+    Y = model.transform(rows)
+    back = model.inverse_transform(Y[:10])
+    return Y.tobytes(), back.tobytes()
+
+
+def _models(X, folder):
+    rbf = {"kernel": "rbf", "gamma": 0.02}
+    models = {
+        "KernelPCA": KernelPCA(6, **rbf).fit(X),
+        "KernelPCA, two threads": KernelPCA(6, n_jobs=2, max_memory="20MB", **rbf).fit(X),
+        "KernelPCA, ridge": KernelPCA(6, fit_inverse_transform=True, **rbf).fit(X),
+        "HebbianPCA": HebbianPCA(6, random_state=0, max_iter=3).fit(X),
+        "IncrementalKernelPCA": IncrementalKernelPCA(6, library_size=80, **rbf).fit(X),
+        "OnlineKernelPCA": OnlineKernelPCA(6, budget=80, random_state=0, **rbf).fit(X),
+    }
+    models["KernelPCA"].save(folder / "model")
+    return models | {"a loaded model": ikpca.load(folder / "model")}
+
+
+def check_caches():
+    """Two processes begin with one empty cache of compiled code and of data, and go on with it."""
+    tally = Tally()
+    with tempfile.TemporaryDirectory(prefix="ikpca-cache-") as cache:
+        own = {"NUMBA_CACHE_DIR": f"{cache}/code"}
+        content = np.random.default_rng(0).bytes(2**20)
+        with serving({"file": content}) as web:
+            fetch = (web.address("file"), hashlib.sha256(content).hexdigest())
+            alone = _answers([{"NUMBA_CACHE_DIR": f"{cache}/other"}], "fits", *fetch, cache)
+            together = _answers([own, own], "fits", *fetch, f"{cache}/data")
+            later = _answers([own, own], "fits", *fetch, f"{cache}/data")
+            tally.count("downloads for five processes and two folders", len(web.requests))
+    for when, answers in (("an empty", together), ("a filled", later)):
+        for answer in answers:
+            tally.count("processes that shared a cache")
+            if answer != alone[0]:
+                tally.find(f"{when} cache: {answer} in place of {alone[0]}")
+    return tally
+
+
+def check_bits():
+    """One thread or two, of ours or of BLAS, the first time or the second: the same bits."""
+    tally = Tally()
+    (one,) = _answers([{"OMP_NUM_THREADS": "1"}], "bits", "1", "1", "None")
+    (two,) = _answers([{"OMP_NUM_THREADS": "2"}], "bits", "2", "2", "None")
+    for threads, answers in (("one", one), ("two", two)):
+        for way, answer in zip(("", ", again", ", as many as BLAS has"), answers, strict=True):
+            for name, bits in answer.items():
+                tally.count("results compared")
+                if bits != one[0][name]:
+                    tally.find(f"{name}: other bits with {threads} threads{way}")
+    return tally
+
+
+def _answers(environments, *task):
+    """What processes say that run at once, each with its own environment."""
+    command = [sys.executable, "-m", "tests.faults.sharing", *task]
+    running = [
+        subprocess.Popen(command, env={**os.environ, **own}, stdout=subprocess.PIPE, cwd=_ROOT)
+        for own in environments
+    ]
+    return [json.loads(process.communicate(timeout=_PATIENCE)[0] or "null") for process in running]
+
+
+def _bits(n_jobs):
+    """In a process of its own: of all fits and streams."""
+    threads = None if n_jobs == "None" else int(n_jobs)
+    return {name: digest(fit(None, threads)) for name, fit in (FITS | STREAMS).items()}
+
+
+def _with_caches(address, sha256, folder):
+    """In a process of its own: of what is compiled, and of what is fetched."""
+    Path(folder).mkdir(exist_ok=True)
+    fetched = fetch_file(address, Path(folder, "file"), sha256)
+    fits = {"kha-smd": FITS["kha-smd"], "hebbian": FITS["hebbian"], "online": STREAMS["online"]}
+    found = {name: digest(fit(None, 1)) for name, fit in fits.items()}
+    return found | {"file": hashlib.sha256(fetched.read_bytes()).hexdigest()}
+
+
+if __name__ == "__main__":
+    task, *others = sys.argv[1:]
+    answer = _with_caches(*others) if task == "fits" else [_bits(n_jobs) for n_jobs in others]
+    sys.stdout.write(json.dumps(answer))

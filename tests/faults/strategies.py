@@ -1,0 +1,251 @@
+"""What hypothesis draws: rows of many kinds, kernels, parameters, models, images."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import strategies as st
+from scipy import sparse
+
+from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA, OnlineKernelPCA, vectorised
+from ikpca.applications import Hyperresolution, KernelSpectralClustering
+from ikpca.gains import constant, inverse_time, reciprocal_eigenvalues
+
+seeds = st.integers(0, 2**32 - 1)
+numbers = st.sampled_from([0, 1, 2, 3, 7, -1, 0.5, 1e-300, 1e300, np.nan, np.inf, None, "auto",
+                           "no such name", True, (1, 2), {}, np.float32(2), 10**30])  # fmt: skip
+positive = st.sampled_from([1e-6, 1e-3, 0.05, 1.0, 30.0])
+gammas = st.sampled_from([None, 1e-3, 0.05, 0.05, 1.0, 1.0, 30.0, "scale", "scale", "median"])
+named_kernels = st.sampled_from(["linear", "poly", "rbf", "sigmoid", "cosine", "laplacian"])
+solvers = st.sampled_from(
+    ["auto", "dense", "krylov", "arpack", "randomized", "kha", "kha/t", "kha/et", "kha-smd"]
+)
+gains = st.one_of(
+    st.just("auto"),
+    positive,
+    st.sampled_from([constant(0.1), 0.5 * inverse_time(30) * reciprocal_eigenvalues()]),
+)
+preimages = st.sampled_from(
+    ["auto"] * 6 + ["fixed-point", "gradient", "mds", "ridge", "neighbours"]
+)
+
+
+def inner(x, y):
+    """A kernel of one pair of rows."""
+    return float(np.dot(x, y))
+
+
+def broken(x, y):
+    """A kernel that is no number for some rows."""
+    return np.nan if x[0] > 0 else 1.0
+
+
+@vectorised
+def cauchy(X, Y):
+    """A kernel of two blocks of rows, which CSR rows come to as they are."""
+    X, Y = (part.toarray() if sparse.issparse(part) else part for part in (X, Y))
+    return 1 / (1 + np.abs(X[:, :1] - Y[:, :1].T))
+
+
+callables = st.sampled_from([inner, cauchy, inner, cauchy, broken])
+kernels = st.one_of(*[named_kernels] * 5, callables)
+
+#: Rows, and pixels per side: mostly enough to work with.
+SIZES, SIDES = (30, 24, 18, 14, 11, 8, 5, 2, 1), (24, 20, 18, 16, 13, 12, 5, 1)
+KINDS = (
+    *["sound"] * 12,
+    *("constant", "duplicate", "huge", "tiny", "hole", "infinite", "shifted", "zero", "outlier"),
+)
+
+
+@st.composite
+def rows(draw):
+    """Few rows of many kinds: sound, constant, duplicate, huge, tiny, with holes."""
+    rng = np.random.default_rng(draw(seeds))
+    X = rng.normal(size=(draw(st.sampled_from(SIZES)), draw(st.sampled_from([6, 4, 3, 2, 1]))))
+    X = _made(X, draw(st.sampled_from(KINDS)), rng)
+    dtype = draw(st.sampled_from([np.float64, np.float64, np.float32, np.int64]))
+    with np.errstate(all="ignore"):
+        X = X.astype(dtype)
+    return np.asfortranarray(X) if draw(st.booleans()) else X
+
+
+def _made(X, kind, rng):
+    if kind in ("constant", "zero"):
+        X[:] = 3.0 if kind == "constant" else 0.0
+    elif kind == "duplicate":
+        X[1:] = X[0] if rng.random() < 0.3 else X[rng.integers(len(X), size=len(X) - 1)]
+    elif kind in ("huge", "tiny"):
+        X *= 10.0 ** (rng.integers(5, 305) if kind == "huge" else -rng.integers(5, 305))
+    elif kind in ("hole", "infinite"):
+        X.flat[rng.integers(X.size)] = np.nan if kind == "hole" else -np.inf
+    elif kind == "shifted":
+        X += 1e6
+    elif kind == "outlier":
+        X[-1] *= 10.0 ** rng.integers(1, 12)
+    return X
+
+
+@st.composite
+def tables(draw):
+    """Rows to learn from and rows that come later, mostly of one width, in one form."""
+    X, new = draw(rows()), draw(rows())
+    if draw(st.integers(0, 9)) < 9:
+        new = new[:, np.arange(X.shape[1]) % new.shape[1]]
+    form = draw(st.sampled_from(["dense"] * 9 + ["csr", "csr matrix", "csc", "lists"]))
+    return as_form(X, form), as_form(new, form)
+
+
+def as_form(X, form):
+    """The same rows as another type."""
+    if form == "dense":
+        return X
+    if form == "lists":
+        return X.tolist()
+    kind = {"csr": sparse.csr_array, "csr matrix": sparse.csr_matrix, "csc": sparse.csc_array}
+    return kind[form](np.where(np.abs(X) < 0.5, 0, X).astype(X.dtype))
+
+
+@st.composite
+def kernel_pcas(draw):
+    """Mostly sound parameters, now and then one that makes no sense."""
+    parameters = {
+        "n_components": draw(st.sampled_from([2, 1, 3, 3, 4, 5, 40, None, 0.5])),
+        **_kernel(draw),
+        "eigen_solver": draw(solvers),
+        "gain": draw(gains),
+        "max_iter": draw(st.sampled_from([None, 1, 3])),
+        "tol": draw(st.sampled_from([0, 0, 1e-3, 0.1])),
+        "init": draw(st.sampled_from(["auto", "random", "sparse", "landmarks", "pivoted"])),
+        "rayleigh_ritz": draw(st.booleans()),
+        "fit_inverse_transform": draw(st.booleans()),
+        "preimage": draw(preimages),
+        "remove_zero_eig": draw(st.booleans()),
+        "whiten": draw(st.booleans()),
+        "warm_start": draw(st.booleans()),
+        "max_memory": draw(st.sampled_from([None, None, "10MB"])),
+        "n_jobs": draw(st.sampled_from([None, 1, 2])),
+        "random_state": 0,
+    }
+    return KernelPCA(**_spoiled(draw, parameters))
+
+
+@st.composite
+def hebbian_pcas(draw):
+    """The same for explicit features."""
+    parameters = {
+        "n_components": draw(st.sampled_from([1, 2, 6, None])),
+        "gain": draw(gains),
+        "clock": draw(st.sampled_from(["pattern", "pass"])),
+        "rayleigh_ritz": draw(st.booleans()),
+        "max_iter": draw(st.sampled_from([1, 3])),
+        "block_size": draw(st.sampled_from(["auto", 1, 4])),
+        "whiten": draw(st.booleans()),
+        "random_state": 0,
+    }
+    return HebbianPCA(**_spoiled(draw, parameters))
+
+
+@st.composite
+def incremental_kernel_pcas(draw):
+    """Streams in batches."""
+    parameters = {
+        "n_components": draw(st.sampled_from([1, 2, 3, None])),
+        **_kernel(draw),
+        "preimage": draw(preimages.filter(lambda name: name != "ridge")),
+        "compression": draw(st.sampled_from(["auto", "samples", "preimages", None])),
+        "library_size": draw(st.sampled_from(["auto", 5, 12])),
+        "preimages_per_component": draw(st.sampled_from(["auto", "auto", 2])),
+        "n_oversamples": draw(st.sampled_from(["auto", 0, 2])),
+        "batch_size": draw(st.sampled_from([None, 1, 4])),
+        "forgetting": draw(st.sampled_from([1.0, 0.9])),
+        "whiten": draw(st.booleans()),
+        "random_state": 0,
+    }
+    return IncrementalKernelPCA(**_spoiled(draw, parameters))
+
+
+@st.composite
+def online_kernel_pcas(draw):
+    """Streams of rows."""
+    parameters = {
+        "n_components": draw(st.sampled_from([1, 2, 3])),
+        **_kernel(draw),
+        "gain": draw(gains),
+        "forgetting": draw(st.sampled_from([1.0, 0.9])),
+        "init": draw(st.sampled_from(["rows", "random", "covering"])),
+        "budget": draw(st.sampled_from(["auto", None, 6])),
+        "reduction": draw(st.sampled_from(["samples", "drop", "merge", "preimages"])),
+        "rayleigh_ritz": draw(st.booleans()),
+        "n_passes": draw(st.sampled_from([1, 1, 3])),
+        "whiten": draw(st.booleans()),
+        "random_state": 0,
+    }
+    return OnlineKernelPCA(**_spoiled(draw, parameters))
+
+
+@st.composite
+def clusterings(draw):
+    """k-means on components."""
+    parameters = {
+        "n_clusters": draw(st.sampled_from([1, 2, 3, 8])),
+        "n_components": draw(st.sampled_from([None, 1, 2, 4])),
+        "normalise": draw(st.sampled_from(["njw", None])),
+        **_kernel(draw),
+        "eigen_solver": draw(solvers),
+        "max_iter": draw(st.sampled_from([None, 2])),
+        "n_init": draw(st.sampled_from([1, 2])),
+        "random_state": 0,
+    }
+    return KernelSpectralClustering(**_spoiled(draw, parameters))
+
+
+@st.composite
+def hyperresolutions(draw):
+    """Models that enlarge images."""
+    parameters = {
+        "factor": draw(st.sampled_from([2, 2, 3, 1])),
+        "patch": draw(st.sampled_from([4, (4, 6), 4, 4, None, 30])),
+        "stride": draw(st.sampled_from(["auto", 2, 4])),
+        "n_components": draw(st.sampled_from([1, 3, 10])),
+        "gamma": draw(st.one_of(st.just("auto"), positive)),
+        "n_patches": draw(st.sampled_from([30, 100])),
+        "enlargement": draw(st.sampled_from(["nearest", "bilinear", "bicubic"])),
+        "consistent": draw(st.booleans()),
+        "eigen_solver": draw(solvers),
+        "random_state": 0,
+    }
+    return Hyperresolution(**_spoiled(draw, parameters))
+
+
+@st.composite
+def images(draw, channels=(None, None, 1, 3, None, 3, 4)):
+    """Small pictures, sound or odd, of bytes or of floating-point numbers."""
+    rng = np.random.default_rng(draw(seeds))
+    shape = (draw(st.sampled_from(SIDES)), draw(st.sampled_from(SIDES)))
+    channel = draw(st.sampled_from(channels))
+    X = rng.normal(size=shape if channel is None else (*shape, channel))
+    X = _made(X, draw(st.sampled_from([kind for kind in KINDS if kind != "duplicate"])), rng)
+    if draw(st.booleans()):
+        return X
+    with np.errstate(all="ignore"):
+        return (128 + 40 * X).astype(draw(st.sampled_from([np.uint8, np.float32, np.int16])))
+
+
+def _kernel(draw):
+    return {
+        "kernel": draw(kernels),
+        "gamma": draw(gammas),
+        "degree": draw(st.sampled_from([1, 2, 3, 2.5])),
+        "coef0": draw(st.sampled_from([0, 1, -1, 1e6])),
+    }
+
+
+def _spoiled(draw, parameters):
+    if draw(st.integers(0, 7)) == 7:
+        parameters[draw(st.sampled_from(sorted(parameters)))] = draw(numbers)
+    return parameters
+
+
+estimators = st.one_of(
+    kernel_pcas(), kernel_pcas(), hebbian_pcas(), incremental_kernel_pcas(), online_kernel_pcas()
+)
