@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import functools
 import json
-import multiprocessing
+import multiprocessing.spawn
 import operator
 import os
+import shutil
 import signal
 from importlib.metadata import version
 from pathlib import Path
@@ -237,6 +239,34 @@ def tells(message):
 def test_a_child_that_dies_is_an_error_and_not_a_wait():
     with pytest.raises(ContestantFailed, match=r"KHA.*exit code 3"):
         run_alone("KHA", Dies(3), print)
+
+
+@pytest.fixture
+def alarm():
+    """Ends a wait that would never end."""
+
+    def rung(*_):
+        raise AssertionError("still waiting")
+
+    before = signal.signal(signal.SIGALRM, rung)
+    signal.alarm(30)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="alarms as on Unix")
+def test_a_child_that_dies_before_it_took_its_task_is_no_wait_either(alarm, monkeypatch):
+    large = functools.partial(len, bytes(20_000_000))
+    monkeypatch.setattr(multiprocessing.spawn, "_python_exe", os.fsencode(shutil.which("false")))
+    with pytest.raises(ContestantFailed, match=r"KHA.*exit code 1"):
+        run_alone("KHA", large, print)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="alarms as on Unix")
+def test_a_child_that_dies_over_a_large_task(alarm):
+    with pytest.raises(ContestantFailed, match=r"KHA.*exit code 3"):
+        run_alone("KHA", functools.partial(print, Dies(3), bytes(20_000_000)), print)
 
 
 def test_a_child_that_raises_says_why():

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import multiprocessing
+import os
+import signal
 from functools import partial
 
 import numpy as np
@@ -174,6 +177,85 @@ def test_a_damaged_part_is_run_again(job, tmp_path, damage):
     part.write_text(damage)
     run_jobs([job()])
     assert diary(tmp_path) == [1, 2, 3, 2]
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "gone"])
+def test_damaged_arrays_are_made_again(job, tmp_path, damage):
+    run_jobs([job()])
+    path = next((job().folder.folder / "parts").glob("number-2*.npz"))
+    content = bytearray(path.read_bytes())
+    if damage == "cut":
+        path.write_bytes(content[:-10])
+    elif damage == "changed":
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+    else:
+        path.unlink()
+    run_jobs([job()])
+    assert diary(tmp_path) == [1, 2, 3, 2]
+    assert job().folder.read().arrays["number 2"]["picture"].tolist() == [[2, 2], [2, 2]]
+
+
+def test_a_damaged_result_is_written_again(job, tmp_path):
+    run_jobs([job()])
+    path = job().folder.folder / "results.json"
+    whole = json.loads(path.read_text())["tables"]
+    path.write_text(path.read_text()[:100])
+    assert job().folder.read() is None
+    assert run_jobs([job()]) == {}
+    assert job().folder.read().tables == whole
+    assert diary(tmp_path) == [1, 2, 3]
+
+
+def random_sum(number, seed, folder):
+    """Ends its own process the first time the second number is asked for, if it is told to."""
+    if number == 2 and (folder / "inside").exists():
+        (folder / "inside").unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
+    rng = np.random.default_rng([seed, number])
+    rows = [{"number": number, "square": float(rng.normal(size=1000).sum())}]
+    return Findings({"squares": rows}, {"picture": rng.normal(size=(4, 4))})
+
+
+def plan_sums(folder, request):
+    return [Part(f"number {n}", partial(random_sum, n, request.seed, folder))
+            for n in request.settings["numbers"]]  # fmt: skip
+
+
+def run_sums(folder, out, *, between=False):
+    """A run that is killed inside its second part, after its first one, or not at all."""
+
+    def announce(name, done, total):
+        if between and done == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    experiments = {"fake": Experiment(partial(plan_sums, folder))}
+    spec = read_spec(folder / "fake.toml")
+    planned = prepare("fake", "quick", folder / out, None, 0, experiments, spec)
+    assert run_jobs([planned], announce=announce) == {}
+    return planned
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals as on Unix")
+@pytest.mark.parametrize("where", ["inside", "between"])
+def test_goes_on_after_a_kill_to_the_same_bits(spec, tmp_path, where):
+    if where == "inside":
+        (tmp_path / "inside").touch()
+    child = multiprocessing.get_context("spawn").Process(
+        target=run_sums, args=(tmp_path, "out"), kwargs={"between": where == "between"}
+    )
+    child.start()
+    child.join(60)
+    assert child.exitcode == -signal.SIGKILL
+    kept = sorted(path.stem for path in (tmp_path / "out").rglob("number*.json"))
+    assert [name[:8] for name in kept] == ["number-1"]
+    again, whole = run_sums(tmp_path, "out"), run_sums(tmp_path, "whole")
+    assert written(again) == written(whole)
+    assert written(whole)
+    one, other = again.folder.read(), whole.folder.read()
+    assert one.tables == other.tables
+    for name, arrays in other.arrays.items():
+        assert one.arrays[name]["picture"].tobytes() == arrays["picture"].tobytes()
 
 
 def test_parts_side_by_side_give_the_same_tables(job):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from dataclasses import replace
 
@@ -15,7 +16,6 @@ from ikpca.errors import DataChanged, InvalidInput, OutOfMemory, RecoveryWarning
 from ikpca.gram import ComputedGram, Workers, multiply, whole
 from ikpca.hebbian import passes
 from ikpca.kernels import Gaussian
-from ikpca.krylov import solve as krylov_solve_function
 from ikpca.measures import principal_angles
 
 X = load_digits().data[:400] / 16
@@ -184,7 +184,7 @@ def test_no_checkpoint_of_rows_that_changed(tmp_path):
 
 
 def test_a_krylov_basis_that_is_not_orthonormal_is_built_anew(monkeypatch):
-    module = __import__(krylov_solve_function.__module__, fromlist=["_"])
+    module = sys.modules["ikpca.krylov.solve"]
     original, calls = module._orthonormal, iter(range(100))
 
     def skewed(block, Q):

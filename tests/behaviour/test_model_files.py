@@ -8,6 +8,7 @@ import os
 import pickle
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -99,6 +100,35 @@ def test_every_bit_comes_back(name, tmp_path):
     again = ikpca.load(tmp_path / "model.ikpca")
     same(model, again)
     same(pickle.loads(pickle.dumps(model)), again)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_joblib_brings_every_bit_back(name, tmp_path):
+    model = MODELS[name]()
+    joblib.dump(model, tmp_path / "model.joblib")
+    same(joblib.load(tmp_path / "model.joblib"), model)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_skops_brings_every_bit_back(name, tmp_path):
+    model = MODELS[name]()
+    skops = pytest.importorskip("skops.io", reason="skops is not installed: pip install skops")
+    skops.dump(model, tmp_path / "model.skops")
+    types = skops.get_untrusted_types(file=tmp_path / "model.skops")
+    # Whoever loads it has to trust classes of ours, and what rows may be kept in; nothing else.
+    assert all(kind.startswith(("ikpca.", "scipy.sparse.")) for kind in types)
+    same(skops.load(tmp_path / "model.skops", trusted=types), model)
+
+
+@pytest.mark.parametrize("name", ["compressed", "stream of pre-images", "online, from points"])
+def test_a_reduced_model_takes_no_training_rows_along(name, tmp_path):
+    """However many there were."""
+    MODELS[name]().save(tmp_path / "model")
+    with safe_open(tmp_path / "model", framework="np") as file:
+        shapes = [file.get_slice(name).get_shape() for name in file.keys()]  # noqa: SIM118
+    tables = [shape for shape in shapes if len(shape) == 2 and shape[1] == X.shape[1]]
+    assert tables
+    assert all(shape[0] <= 40 for shape in tables)
 
 
 def test_a_loaded_model_works(tmp_path):

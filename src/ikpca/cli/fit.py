@@ -12,6 +12,8 @@ from ikpca.cli.models import ESTIMATORS
 from ikpca.cli.options import (
     PREIMAGES,
     Asf,
+    Checkpoint,
+    CheckpointEvery,
     Coef0,
     Components,
     Degree,
@@ -22,6 +24,7 @@ from ikpca.cli.options import (
     MaxIter,
     MaxMemory,
     Quiet,
+    Resume,
     Rows,
     Scale,
     Seed,
@@ -50,6 +53,8 @@ _FLAGS = {
     "preimage": "--preimage",
     "max_memory": "--max-memory",
     "n_jobs": "--threads",
+    "checkpoint": "--checkpoint",
+    "checkpoint_every": "--checkpoint-every",
 }
 
 
@@ -82,6 +87,9 @@ def fit(
     random_state: Seed = 0,
     max_memory: MaxMemory = None,
     n_jobs: Threads = None,
+    checkpoint: Checkpoint = None,
+    checkpoint_every: CheckpointEvery = None,
+    resume: Resume = False,
     scale: Scale = True,
     grey: Grey = False,
     asf: Asf = None,
@@ -96,6 +104,7 @@ def fit(
     """
     given = locals()
     # Imported here, so that asking for help costs no numerics.
+    from ikpca.cli.interrupted import told_of_checkpoint
     from ikpca.cli.models import build, remember
     from ikpca.cli.report import Report
     from ikpca.cli.waiting import watched
@@ -105,15 +114,20 @@ def fit(
 
     with Report(quiet, as_json) as report:
         model = build(estimator, {name: given[name] for name in _FLAGS}, _FLAGS)
-        model.set_params(random_state=random_state)
+        model.set_params(random_state=random_state, resume=resume)
         check_place(out)
         table = read_table(rows, grey=grey, asf=asf)
         table = table.scaled() if scale else table
         memory, begun = PeakMemory(), time.perf_counter()
-        with watched(model, "Passes", shown=report.shows_progress):
+        with (
+            told_of_checkpoint(checkpoint, resume=resume),
+            watched(model, "Passes", shown=report.shows_progress),
+        ):
             model.fit(table.rows)
         seconds, peak = time.perf_counter() - begun, memory.above_baseline()
         remember(model, table)
+        # A checkpoint is of this fit, and no business of whoever loads the model.
+        model.set_params(checkpoint=None, resume=False)
         model.save(out)
         document = _document(model, table, seconds, peak)
         report.show(

@@ -14,6 +14,8 @@ __all__ = [
     "PREIMAGES",
     "SOLVERS",
     "Asf",
+    "Checkpoint",
+    "CheckpointEvery",
     "Coef0",
     "Components",
     "Degree",
@@ -24,6 +26,7 @@ __all__ = [
     "MaxIter",
     "MaxMemory",
     "Quiet",
+    "Resume",
     "Rows",
     "Scale",
     "Seed",
@@ -113,6 +116,27 @@ MaxMemory: TypeAlias = Annotated[
 Threads: TypeAlias = Annotated[
     int | None,
     typer.Option("--threads", help="Threads; without it, as many as the machine has processors."),
+]
+Checkpoint: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--checkpoint",
+        help="File that says, now and then, where the fit is. Ctrl-C and a kill lose no more than "
+        "what came after.",
+    ),
+]
+CheckpointEvery: TypeAlias = Annotated[
+    Any,
+    typer.Option(
+        "--checkpoint-every",
+        help="Passes (batches of a stream), or a time such as 30s, 5min or 1h.",
+        show_default="by the estimator",
+        **_number_or({}, lambda text: int(text) if text.isdecimal() else text, "is no interval"),
+    ),
+]
+Resume: TypeAlias = Annotated[
+    bool,
+    typer.Option("--resume", help="Go on from the checkpoint, if there is one, to the same bits."),
 ]
 Grey: TypeAlias = Annotated[
     bool, typer.Option("--grey", help="Turn pictures in colour into grey ones.")

@@ -109,7 +109,7 @@ def check_images(kernel: Kernel, X: Any) -> None:
 
 def _check(X: Any, seen: int) -> None:
     check_finite(X, seen)
-    check_rows(X)
+    check_rows(X, first=not seen)
 
 
 def _loaded(rows: Any) -> Any:

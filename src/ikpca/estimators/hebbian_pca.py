@@ -188,7 +188,7 @@ class HebbianPCA(
         self._check_parameters()
         first = not hasattr(self, "_stream")
         X = self._validated(X, reset=first)
-        check_rows(X)
+        check_rows(X, first=first)
         if first:
             self._stream = self._first_stream(X)
         safety = safety_for(automatic=isinstance(self.gain, str))

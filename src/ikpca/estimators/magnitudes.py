@@ -1,8 +1,8 @@
-"""Numbers so large that their products are none: refused at the door, by name."""
+"""Numbers so large or small that their products are none: refused at the door, by name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,14 +13,25 @@ from ikpca.estimators.shortage import memory_named
 from ikpca.gram import tiles
 from ikpca.kernels import Floats, Gaussian, Kernel, squared_norms
 
-__all__ = ["check_distances", "check_kernel_values", "check_rows", "finite_projections"]
+__all__ = [
+    "check_distances",
+    "check_kernel_values",
+    "check_rows",
+    "finite_projections",
+    "narrowed",
+]
 
 
-def check_rows(X: Any) -> None:
-    """Refuse rows of which the squares of inner products, summed over all rows, overflow."""
+def check_rows(X: Any, *, first: bool = True) -> None:
+    """Refuse rows of which the squares of inner products, summed over all rows, overflow.
+
+    And all rows of a fit, or the first of a stream, if their squares have no digits to spare.
+    """
     limit = float(np.sqrt(np.finfo(X.dtype).max))
+    overall = 0.0
     for strip in tiles(X.shape[0]):
         largest = _largest(X[strip])
+        overall = max(overall, largest)
         # Compared by division, as the product itself may overflow.
         if largest > 0 and largest > limit / (X.shape[0] * X.shape[1] * largest):
             row = strip.start + int(_largest_of_rows(X[strip]).argmax())
@@ -29,6 +40,11 @@ def check_rows(X: Any) -> None:
                 f"of their products overflow {X.dtype}; scale X, for example with "
                 "sklearn.preprocessing.StandardScaler."
             )
+    if first and 0 < overall < _smallest(X.dtype):
+        raise InvalidInput(
+            f"X holds no number larger than {overall:.3g}: squares of such numbers vanish in "
+            f"{X.dtype}; scale X, for example with sklearn.preprocessing.StandardScaler."
+        )
 
 
 def check_kernel_values(kernel: Kernel | None, X: Any) -> None:
@@ -80,6 +96,24 @@ def finite_projections(project: Callable[[], Floats]) -> Floats:
             "scale X like the rows of the fit, or choose another kernel."
         )
     return projections
+
+
+def narrowed(arrays: Sequence[Floats], dtype: np.dtype[Any]) -> list[Floats]:
+    """Arrays in the precision of the rows; what that has no numbers for is refused."""
+    with np.errstate(over="ignore"):
+        narrow = [array.astype(dtype, copy=False) for array in arrays]
+    if not all(np.isfinite(array).all() for array in narrow):
+        raise InvalidInput(
+            f"X: its kernel values vary so little that components have no place in {dtype}; pass "
+            "rows in double precision, or scale X."
+        )
+    return narrow
+
+
+def _smallest(dtype: np.dtype[Any]) -> float:
+    """Whose square, and the rounding of it, can still be told from zero."""
+    limits = np.finfo(dtype)
+    return float(np.sqrt(limits.tiny / limits.eps))
 
 
 def _largest(part: Any) -> float:

@@ -8,9 +8,12 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from ikpca.loop import Outcome
 from ikpca.storage import Encoder, Manifest, digests_of, write
 
 __all__ = ["SaveMixin", "save_model"]
+
+_OUTCOME = "outcome_"
 
 
 class SaveMixin:
@@ -33,6 +36,18 @@ class SaveMixin:
         """
         check_is_fitted(self)
         save_model(self, path)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle, joblib and skops, the last of which has no way with members of an Enum."""
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
+        if isinstance(state.get(_OUTCOME), Outcome):
+            return {**state, _OUTCOME: state[_OUTCOME].name}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if isinstance(state.get(_OUTCOME), str):
+            state = {**state, _OUTCOME: Outcome[state[_OUTCOME]]}
+        super().__setstate__(state)  # type: ignore[misc]
 
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> None:

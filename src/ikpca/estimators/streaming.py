@@ -15,7 +15,7 @@ from ikpca.estimators.compressing import chosen_settings
 from ikpca.estimators.drift import DriftSignal
 from ikpca.estimators.gamma import resolve_gamma
 from ikpca.estimators.inverting import check_preimage
-from ikpca.estimators.magnitudes import check_distances
+from ikpca.estimators.magnitudes import check_distances, narrowed
 from ikpca.estimators.parameters import (
     check_choice,
     check_kernel_parameters,
@@ -224,7 +224,7 @@ def _view(state: State, number: int) -> Subspace:
         for each in (state.vectors, state.products)
     )
     gram = vectors @ products.T
-    arrays = (array.astype(dtype, copy=False) for array in (vectors, products, (gram + gram.T) / 2))
+    arrays = narrowed((vectors, products, (gram + gram.T) / 2), dtype)
     return Subspace(Expansion(state.kernel, state.library, *arrays))
 
 

@@ -57,22 +57,25 @@ def run_alone(name: str, task: Callable[[Tell], Result], hear: Tell) -> Result:
     """
     # A fork would inherit the memory of this process, and measure it; spawning starts from nothing.
     context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_work, args=(task, theirs), name=name, daemon=True)
+    ours, theirs = context.Pipe()
+    # A child that dies while it starts would leave us writing for ever, were the task among what
+    # it is started with: that pipe's other end is ours, too.
+    process = context.Process(target=_work, args=(theirs,), name=name, daemon=True)
     try:
         with theirs, _interrupts_ignored():
             process.start()
         # Only the child holds the other end now, so its death ends the wait.
-        return _listen(name, process, ours, hear)
+        return _listen(name, process, ours, task, hear)
     finally:
         ours.close()
         _end(process)
 
 
-def _work(task: Callable[[Tell], Any], pipe: Connection[Any, Any]) -> None:
+def _work(pipe: Connection[Any, Any]) -> None:
     """What the child does: a parent that is gone wants nothing more."""
     with suppress(BrokenPipeError):
         try:
+            task = pipe.recv()
             result = task(lambda message: pipe.send(_Told(message)))
         except BrokenPipeError:
             return
@@ -82,7 +85,16 @@ def _work(task: Callable[[Tell], Any], pipe: Connection[Any, Any]) -> None:
             pipe.send(_Returned(result))
 
 
-def _listen(name: str, process: BaseProcess, pipe: Connection[Any, Any], hear: Tell) -> Any:
+def _listen(
+    name: str,
+    process: BaseProcess,
+    pipe: Connection[Any, Any],
+    task: Callable[[Tell], Any],
+    hear: Tell,
+) -> Any:
+    # One that is gone already has its cause of death told below.
+    with suppress(ConnectionError):
+        pipe.send(task)
     while True:
         try:
             answer = pipe.recv()

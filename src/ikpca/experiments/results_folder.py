@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,19 +64,28 @@ class ResultsFolder:
         content = io.BytesIO()
         arrays: dict[str, Any] = dict(findings.arrays)
         np.savez_compressed(content, **arrays)
-        write_whole(folder / f"{part.slug}.npz", content.getvalue())
-        record = {"part": part.name, "mark": mark, **cost, "tables": plain(findings.tables)}
+        stored = content.getvalue()
+        write_whole(folder / f"{part.slug}.npz", stored)
+        arrays_digest = hashlib.sha256(stored).hexdigest()
+        record = {
+            "part": part.name,
+            "mark": mark,
+            **cost,
+            "arrays": arrays_digest,
+            "tables": plain(findings.tables),
+        }
         write_whole(folder / f"{part.slug}.json", json.dumps(record, indent=1, allow_nan=False))
 
     def part(self, part: Part, mark: str) -> Mapping[str, Any] | None:
-        """The record of a finished part with this mark, or None."""
+        """The record of a finished part with this mark, or None; a damaged one is none."""
         path = self.folder / "parts" / f"{part.slug}.json"
         try:
             record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
-        whole = record.get("mark") == mark and path.with_suffix(".npz").exists()
-        return record if whole else None
+        if not isinstance(record, dict) or record.get("mark") != mark or "tables" not in record:
+            return None
+        return record if record.get("arrays") == _digest_of(path.with_suffix(".npz")) else None
 
     def write(self, document: Mapping[str, Any]) -> None:
         """Write tables as CSV, and everything as JSON."""
@@ -83,13 +96,12 @@ class ResultsFolder:
         write_whole(self.folder / "results.json", text)
 
     def read(self) -> Results | None:
-        """What was written, or None where nothing is."""
+        """What was written, or None where nothing is, or nothing whole."""
         try:
-            text = (self.folder / "results.json").read_text(encoding="utf-8")
-        except OSError:
+            document = json.loads((self.folder / "results.json").read_text(encoding="utf-8"))
+            arrays = {one["part"]: self._arrays(one["file"]) for one in document["parts"]}
+        except (OSError, ValueError, KeyError, TypeError, EOFError, BadZipFile, zlib.error):
             return None
-        document = json.loads(text)
-        arrays = {one["part"]: self._arrays(one["file"]) for one in document["parts"]}
         return Results(document, arrays)
 
     def forget(self, mark: str) -> None:
@@ -101,3 +113,18 @@ class ResultsFolder:
     def _arrays(self, slug: str) -> dict[str, NDArray[Any]]:
         with np.load(self.folder / "parts" / f"{slug}.npz", allow_pickle=False) as stored:
             return {name: stored[name] for name in stored.files}
+
+
+def _digest_of(path: Path) -> str | None:
+    """SHA-256 of a file; None where there is none."""
+    try:
+        status = path.stat()
+        return _digest(path, status.st_mtime_ns, status.st_size)
+    except OSError:
+        return None
+
+
+@lru_cache(maxsize=4096)
+def _digest(path: Path, changed: int, size: int) -> str:
+    """Read once, as long as the file does not change: parts are asked for over and over."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -111,7 +111,11 @@ def _orthonormal(G: Floats, H: Floats, r: int) -> tuple[Floats, Floats]:
     J, K = H @ Q / roots, roots[:, None] * Q.T
     # Division by small roots has magnified rounding: once more from where that has led.
     J[:r] -= G[:r] @ J
-    R = linalg.cholesky(J.T @ G @ J, check_finite=False)
+    try:
+        R = linalg.cholesky(J.T @ G @ J, check_finite=False)
+    except linalg.LinAlgError:
+        # Directions that do not stand this are rounding, all of them.
+        return J[:, :0], K[:0]
     return linalg.solve_triangular(R, J.T, trans="T", check_finite=False).T, R @ K
 
 

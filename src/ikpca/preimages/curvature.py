@@ -53,15 +53,19 @@ class Curvature:
             return
         bends = np.einsum("ij,ij->i", moves, changes)
         floor = np.linalg.norm(moves, axis=1) * np.linalg.norm(changes, axis=1)
-        fit = bends > _LEAST_CURVATURE * floor
+        squares = np.einsum("ij,ij->i", changes, changes)
+        # What is too small to be squared or inverted has no curvature to speak of.
+        tiny = np.finfo(bends.dtype).tiny
+        fit = (bends > _LEAST_CURVATURE * floor) & (bends >= tiny) & (squares >= tiny)
         if self._lengths is not None:
-            self._lengths[who[~fit]] *= 2
+            longest = np.finfo(self._lengths.dtype).max / 4
+            self._lengths[who[~fit]] = 2 * np.minimum(self._lengths[who[~fit]], longest)
         who, moves, changes, bends = who[fit], moves[fit], changes[fit], bends[fit]
         for kept in (self._moves, self._changes, self._inverses):
             kept[:-1, who] = kept[1:, who]
         self._moves[-1, who], self._changes[-1, who] = moves, changes
         self._inverses[-1, who] = 1 / bends
-        self._scales[who] = bends / np.einsum("ij,ij->i", changes, changes)
+        self._scales[who] = bends / squares[fit]
 
     def directions(self, who: NDArray[np.intp], gradients: Floats) -> Floats:
         """−Hg by the two-loop recursion; of ``first_step`` length where nothing is known."""
@@ -82,5 +86,7 @@ class Curvature:
         plain = np.ones(len(who), dtype=gradients.dtype)
         if self._lengths is not None:
             lengths = np.linalg.norm(gradients, axis=1)
-            np.divide(self._lengths[who], lengths, out=plain, where=lengths > 0)
+            limits = np.finfo(lengths.dtype)
+            steps = np.minimum(self._lengths[who], limits.max * np.minimum(lengths, 1))
+            np.divide(steps, lengths, out=plain, where=lengths >= limits.tiny)
         return np.where(self._scales[who] > 0, self._scales[who], plain)

@@ -97,7 +97,9 @@ def _placed(kernel: MeasuringKernel, neighbours: Floats, values: Floats) -> Floa
     own = np.einsum("nkd,nkd->nk", about, about)
     norms = np.einsum("nkd,nkd->nk", neighbours, neighbours)
     excess = kernel.input_distances(values, norms) - own
-    there = 100 * np.finfo(S.dtype).eps * S[:, :1] < S
+    # Distances are squares: of a direction whose square is no number, they know nothing.
+    limits = np.finfo(S.dtype)
+    there = (100 * limits.eps * S[:, :1] < S) & (np.sqrt(limits.tiny) <= S)
     inverses = np.divide(1, S, out=np.zeros_like(S), where=there)
     along = -0.5 * np.einsum("nkq,nk->nq", U, excess) * inverses
     return means + np.einsum("nq,nqd->nd", along, V)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
+from ikpca.errors import refuse
 from ikpca.gram import cross_gram, tiles
 from ikpca.kernels import Floats, Kernel
 
@@ -13,7 +14,7 @@ __all__ = ["predict_rows", "ridge_coefficients"]
 
 def ridge_coefficients(kernel: Kernel, projections: Floats, X: Floats, alpha: float) -> Floats:
     """Solve (K + αI) c = X, with K the kernel of the projections: scikit-learn's inverse."""
-    K = cross_gram(kernel, projections, projections)
+    K = _values(kernel, projections, projections)
     K.flat[:: len(K) + 1] += alpha
     try:
         return linalg.cho_solve(linalg.cho_factor(K), X)
@@ -24,7 +25,18 @@ def ridge_coefficients(kernel: Kernel, projections: Floats, X: Floats, alpha: fl
 
 def predict_rows(kernel: Kernel, new: Floats, projections: Floats, coefficients: Floats) -> Floats:
     """Rows in input space for new projections, a strip at a time."""
-    strips = [
-        cross_gram(kernel, new[strip], projections) @ coefficients for strip in tiles(len(new))
-    ]
+    strips = [_values(kernel, new[strip], projections) @ coefficients for strip in tiles(len(new))]
     return np.vstack(strips)
+
+
+def _values(kernel: Kernel, X: Floats, Y: Floats) -> Floats:
+    """Kernel values of projections, which may be of another size than the rows it was chosen for.
+
+    As scikit-learn does, the regression takes the kernel of the rows for both.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = cross_gram(kernel, X, Y)
+    if not np.isfinite(values).all():
+        raise refuse("preimage", "ridge", f"values of {kernel!r} between projections overflow",
+                     "choose another way back, or scale X")  # fmt: skip
+    return values

@@ -1,0 +1,127 @@
+"""``ikpca fit``, interrupted and gone on with."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+pytest.importorskip("typer")
+pytest.importorskip("rich")
+
+import ikpca as library
+from ikpca.cli.models import ESTIMATORS
+from ikpca.estimators import online_stream
+from ikpca.estimators.checkpoints import Checkpoint
+from tests.behaviour.cli.saying import fails, succeeds
+from tests.command_line import ikpca
+from tests.sameness import same
+
+OPTIONS = {
+    "kernel-pca": ["--solver", "kha/et", "--max-iter", 5],
+    "hebbian-pca": ["--max-iter", 5],
+    "incremental": [],
+    "online": [],
+}
+
+
+@pytest.fixture
+def many(tmp_path, monkeypatch):
+    """Rows for several batches."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(online_stream, "_PART", 64)
+    rng = np.random.default_rng(0)
+    np.save("many.npy", rng.normal(size=(640, 5)) * [3.0, 2.0, 1.5, 1.0, 0.5])
+
+
+def fit(estimator, *more):
+    return ikpca("fit", "many.npy", "-n", 3, "--estimator", estimator, *OPTIONS[estimator], *more)
+
+
+def interrupting(calls, monkeypatch):
+    """Ctrl-C while the so many-th step is looked at."""
+    count, keep = iter(range(calls)), Checkpoint.keep
+
+    def kept(self, *arguments):
+        if next(count, None) is None:
+            os.kill(os.getpid(), signal.SIGINT)
+        keep(self, *arguments)
+
+    monkeypatch.setattr(Checkpoint, "keep", kept)
+
+
+def test_every_estimator_is_covered():
+    assert set(OPTIONS) == set(ESTIMATORS)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals as on Unix")
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_an_interrupted_fit_goes_on(estimator, many, monkeypatch):
+    assert fit(estimator, "-o", "whole").code == 0
+    with monkeypatch.context() as patch:
+        interrupting(1, patch)
+        kept = ("--checkpoint", "here", "--checkpoint-every", 100, "-o", "model")
+        said = fit(estimator, *kept)
+        assert said.code == 130
+        assert said.err.splitlines() == [
+            "ikpca fit: here says how far it came; go on with the same command and --resume.",
+            "ikpca: interrupted",
+        ]
+        assert not os.path.exists("model")
+        # And once more, on the way.
+        interrupting(0, patch)
+        said = fit(estimator, *kept, "--resume")
+        assert said.code == 130
+        assert "go on with the same command.\n" in said.err
+    assert fit(estimator, *kept, "--resume").code == 0
+    one, other = library.load("whole"), library.load("model")
+    rows = np.load("many.npy")
+    same(one.transform(rows), other.transform(rows))
+    # Nothing of the checkpoint travels with the model.
+    assert other.checkpoint is None
+    assert not other.resume
+
+
+def test_without_a_checkpoint_nothing_is_promised(many, monkeypatch):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(library.KernelPCA, "_fit", interrupted)
+    assert fit("kernel-pca", "-o", "model").err == "ikpca: interrupted\n"
+    said = fit("kernel-pca", "-o", "model", "--checkpoint", "here")
+    assert said.err == "ikpca: interrupted\n"
+
+
+def test_mistakes(many):
+    def said(*more):
+        return fails("fit", "many.npy", "-o", "model", *more, code=2)
+
+    assert "--resume" in said("--resume")
+    assert "--checkpoint-every='soon'" in said("--checkpoint", "here", "--checkpoint-every", "soon")
+    assert "there is no folder" in said("--checkpoint", "no/such/folder/here")
+    succeeds("fit", "many.npy", "-o", "model", "-s", "kha/et", "--max-iter", 2, "--checkpoint", "x")
+    other = fails("fit", "many.npy", "-o", "model", "-s", "kha/et", "-n", 2, "--checkpoint", "x",
+                  "--resume", code=2)  # fmt: skip
+    assert "n_components was 16 and is 2" in other
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals as on Unix")
+def test_terminated_from_outside(many):
+    options = ["-s", "kha/et", "--max-iter", "100000", "--checkpoint", "here"]
+    code = "from ikpca.cli import main; main()"
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, "fit", "many.npy", "-o", "model", *options],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while child.poll() is None and not os.path.exists("here"):
+        threading.Event().wait(0.01)
+    child.terminate()
+    said = child.communicate(timeout=60)[1]
+    assert child.returncode == 130
+    assert "go on with the same command and --resume" in said
