@@ -182,6 +182,25 @@ def test_signals_wait_until_nothing_is_half_done(solver, where, name, tmp_path, 
     assert_same_fit(model(solver, checkpoint=path, resume=True).fit(X), whole)
 
 
+@pytest.mark.parametrize("solver", ["kha/et", "krylov, restarting"])
+def test_an_observer_that_interrupts_leaves_a_finished_pass(solver, tmp_path, monkeypatch):
+    path, whole = tmp_path / "fit.checkpoint", model(solver).fit(X)
+    count, see = iter(range(2)), observing.StopAtResidual.see
+
+    def interrupted(self, state, report):
+        if next(count, None) is None:
+            raise KeyboardInterrupt
+        return see(self, state, report)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(observing.StopAtResidual, "see", interrupted)
+        broken = model(solver, checkpoint=path, checkpoint_every=100)
+        with pytest.raises(KeyboardInterrupt):
+            broken.fit(X)
+    assert len(broken.history_) == 3
+    assert_same_fit(model(solver, checkpoint=path, resume=True).fit(X), whole)
+
+
 def test_an_ending_is_written_with_the_pass_that_brings_it(tmp_path, monkeypatch):
     """Or a kill between the last pass and the end would cost one more pass."""
     path = tmp_path / "fit.checkpoint"

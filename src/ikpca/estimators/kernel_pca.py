@@ -144,7 +144,8 @@ class KernelPCA(
     explained_variance_ratio_ : ndarray of shape (n_components,)
         λ over the trace of K', right without knowing the other eigenvalues.
     history_ : list of PassRecord
-        One per pass: seconds, eigenvalues, residuals, gains, entries evaluated, change, note.
+        One per pass: seconds, eigenvalues, residuals, gains, entries evaluated, change, note,
+        recovery.
     certificate_ : Certificate
         Residuals, orthonormality, bounds on eigenvalues, an estimate of the excess error.
     n_iter_ : int

@@ -13,8 +13,9 @@ from ikpca.loop import Observer
 
 __all__ = ["UnchangedRows", "watch_rows"]
 
-#: Rows that are read again after every pass: few, so that it costs nothing.
-_SAMPLE = 32
+#: Rows that are read again after every pass: few, so that it costs nothing, and fewer where each
+#: takes a whole chunk to be decompressed.
+_MAPPED_SAMPLE, _CHUNKED_SAMPLE = 32, 3
 
 
 class UnchangedRows:
@@ -29,7 +30,8 @@ class UnchangedRows:
     def __init__(self, X: Any) -> None:
         self._X = X
         self._file = _mapped_file(X)
-        self._places = np.unique(np.linspace(0, X.shape[0] - 1, _SAMPLE).astype(np.intp))
+        number = _CHUNKED_SAMPLE if self._file is None else _MAPPED_SAMPLE
+        self._places = np.unique(np.linspace(0, X.shape[0] - 1, number).astype(np.intp))
         self._before = self._look()
 
     def see(self, state: object, report: object) -> None:

@@ -48,11 +48,13 @@ class HebbianPass:
         try:
             with interruptible():
                 after, notes = self._with_backoff(state)
-                recovery = self._mend()
+                failed = len(notes) > _MAX_RETRIES
+                # A pass that was undone for good is as the one before left it.
+                undone = bool(notes) and (failed or not self.settings.safety.repeat)
+                recovery = "" if undone else self._mend()
         except BaseException:
             self.store.rewind()
             raise
-        failed = len(notes) > _MAX_RETRIES
         record = self._record(after, time.perf_counter() - begun, _summary(notes, failed))
         told = [part for part in (recovery, self.store.recovery) if part]
         record = replace(record, recovery="; ".join(told))

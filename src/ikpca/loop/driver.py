@@ -86,8 +86,13 @@ def _run(
         while len(reports) < max_steps:
             state, report, outcome = step(state)
             reports.append(report)
-            # Every observer sees every step, also the last one.
-            answers = [outcome, *(observer.see(state, report) for observer in observers)]
+            try:
+                # Every observer sees every step, also the last one.
+                answers = [outcome, *(observer.see(state, report) for observer in observers)]
+            except KeyboardInterrupt:
+                # The step is done, whoever did not want to look at it.
+                keeper.keep(state, report, outcome)
+                raise
             ending = next((answer for answer in answers if answer is not None), None)
             keeper.keep(state, report, ending)
             if ending is not None:
