@@ -44,14 +44,13 @@ class FeatureStore:
         """Unknown: the product of X' with itself may be larger than X'."""
         return float("nan")
 
-    def project(self, patterns: Indices) -> tuple[Floats, Floats]:
-        """W X'_Pᵀ and X'_P X'_Pᵀ."""
+    def project(
+        self, patterns: Indices, upcoming: Indices | None = None
+    ) -> tuple[Floats, Floats]:
+        """W X'_Pᵀ and X'_P X'_Pᵀ; there is nothing to make ahead."""
         chosen = self._X[patterns]
         Y, G = self._rows @ chosen.T, chosen @ chosen.T
         return Y.astype(np.float64, order="C"), G.astype(np.float64, order="C")
-
-    def prepare(self, patterns: Indices) -> None:
-        """Nothing to make ahead."""
 
     def transform(self, T: Floats, patterns: Indices, C: Floats) -> None:
         """W ← TW + C X'_P."""

@@ -68,9 +68,7 @@ class HebbianPass:
         log_gains, inner = state.log_gains, self._inner_products()
         eta = self._gains(state, state.seen, self.settings.clock.n_samples)
         for steps, patterns, upcoming in self._blocks(state):
-            Y, G = self.store.project(patterns)
-            if upcoming is not None:
-                self.store.prepare(upcoming)
+            Y, G = self.store.project(patterns, upcoming)
             limits = self._limits(np.diag(G), state.length)
             T, C, log_gains = self._sweep(Y, G, eta[steps], limits, log_gains, inner)
             self.store.transform(T, patterns, C)

@@ -40,11 +40,13 @@ class CoefficientStore(Protocol):
     def squared_norm(self) -> float:
         """‖K'‖²_F as far as it is known; NaN where it is not."""
 
-    def project(self, patterns: Indices) -> tuple[Floats, Floats]:
-        """(RK')[:, P] and K'[P, P]."""
+    def project(
+        self, patterns: Indices, upcoming: Indices | None = None
+    ) -> tuple[Floats, Floats]:
+        """(RK')[:, P] and K'[P, P].
 
-    def prepare(self, patterns: Indices) -> None:
-        """Hear which patterns come next; kernel rows do not depend on R and may be made ahead."""
+        Kernel rows do not depend on R, so those of the patterns that come next may be made ahead.
+        """
 
     def transform(self, T: Floats, patterns: Indices, C: Floats) -> None:
         """R ← TR, then R[:, P] += C (repeated patterns add up); RK' follows."""
