@@ -13,7 +13,9 @@ from ikpca.gram import tiles
 __all__ = ["differences", "fingerprint", "rows_digest"]
 
 #: What changes how a fit runs or how long, but not where it gets in a given number of passes.
-_RUNNING = {"checkpoint", "checkpoint_every", "resume", "verbose", "n_jobs", "max_iter", "copy_X"}
+_RUNNING = {
+    "checkpoint", "checkpoint_every", "resume", "verbose", "n_jobs", "max_iter", "copy_X", "client",
+}  # fmt: skip
 
 
 def fingerprint(model: Any, X: Any, **others: Any) -> dict[str, str]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -23,14 +23,28 @@ from ikpca.estimators.magnitudes import check_kernel_values
 from ikpca.estimators.parameters import KRYLOV_NAMES, check_init, is_fraction
 from ikpca.estimators.precision import rounding_share, widened
 from ikpca.estimators.threads import n_threads
-from ikpca.gram import Budget, GramSource, PrecomputedGram, Workers, read_budget
-from ikpca.hebbian import METHODS, Floats, HebbianOptions, continued_coefficients
+from ikpca.gram import (
+    SERIAL,
+    Budget,
+    CentredGram,
+    GramSource,
+    PrecomputedGram,
+    Workers,
+    read_budget,
+)
+from ikpca.hebbian import (
+    METHODS,
+    CoefficientStore,
+    Floats,
+    HebbianOptions,
+    continued_coefficients,
+)
 from ikpca.kernels import Kernel, Rows
 from ikpca.krylov import KrylovOptions, block_size
 from ikpca.loop import FORGETFUL, Keeper, Observer, Outcome, PassRecord, ProgressLines
 from ikpca.spectra import LANDMARK_KINDS
 
-__all__ = ["Problem", "View", "as_it_is", "chosen_solver", "decompose", "n_passes"]
+__all__ = ["Engine", "Problem", "View", "as_it_is", "chosen_solver", "decompose", "n_passes"]
 
 _HEBBIAN_PASSES, _KRYLOV_PASSES = 50, 100
 #: Up to this order, and so many rows more per component, the dense solver is the faster one
@@ -44,6 +58,16 @@ _DENSE_SHARE_ORDER, _FIRST_SHARE_NUMBER = 4000, 32
 
 #: Makes of the source of K, and of the threads for it, the source that is decomposed.
 View: TypeAlias = Callable[[GramSource, Workers], GramSource]
+
+
+class Engine(Protocol):
+    """Somewhere else than in this process."""
+
+    def opened(self, kernel: Kernel, budget: Budget) -> AbstractContextManager[GramSource]:
+        """The source of K, for as long as it is needed."""
+
+    def open_store(self, gram: CentredGram, rows: Floats, products: Floats) -> CoefficientStore:
+        """The coefficient store over that source."""
 
 
 def as_it_is(source: GramSource, workers: Workers) -> GramSource:
@@ -68,6 +92,8 @@ class Problem:
         What of K is decomposed; K itself by default.
     keeper : Keeper
         May know where an earlier run was, and is told where this one is.
+    engine : Engine or None
+        Where tiles are computed and coefficients live; None: in this process.
     """
 
     kernel: Kernel | None
@@ -76,6 +102,7 @@ class Problem:
     start: Floats | None = None
     view: View = as_it_is
     keeper: Keeper = FORGETFUL
+    engine: Engine | None = None
 
     @property
     def n_samples(self) -> int:
@@ -229,7 +256,8 @@ def _hebbian(model: Any, problem: Problem, budget: Budget, watch: Watch) -> Comp
     # A, AK', companions, marks and scratch; a strip of kernel rows per block; landmarks.
     fixed = (16 * number + 2 * 256) * problem.row_bytes
     with _machinery(model, problem, budget, fixed, keep="matrix") as (source, workers):
-        solve = partial(hebbian.solve, open_store=LocalStore)
+        open_store = LocalStore if problem.engine is None else problem.engine.open_store
+        solve = partial(hebbian.solve, open_store=open_store)
         return iterated_components(
             solve,
             source,
@@ -247,6 +275,10 @@ def _machinery(
     model: Any, problem: Problem, budget: Budget, fixed: int, keep: Any = None
 ) -> Iterator[tuple[GramSource, Workers]]:
     """The source of K and the threads for it, within the budget; ``keep`` as in PlannedSource."""
+    if problem.engine is not None and problem.kernel is not None:
+        with problem.engine.opened(problem.kernel, budget) as source:
+            yield problem.view(source, SERIAL), SERIAL
+        return
     check_kernel_values(problem.kernel, problem.X)
     threads = n_threads(model.n_jobs)
     if problem.kernel is None:

@@ -1,0 +1,86 @@
+"""The engine that a Dask cluster is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ikpca.engines.cluster import Cluster
+from ikpca.engines.dask_gram import DaskGram
+from ikpca.engines.dask_store import DaskStore
+from ikpca.engines.traffic import Traffic
+from ikpca.errors import refuse
+from ikpca.gram import Budget, CentredGram, plan_tiles
+from ikpca.hebbian import Floats
+from ikpca.kernels import Kernel
+
+__all__ = ["DaskEngine", "even_shards"]
+
+#: Of a worker's memory, what rows, columns and tiles may take; the rest is Python's and Dask's.
+_SHARE = 0.6
+
+
+def even_shards(X: Any, number: int) -> Any:
+    """The same rows as so many chunks, of sizes that differ by one at most."""
+    n_samples = int(X.shape[0])
+    number = min(number, n_samples)
+    sizes = tuple(n_samples // number + (i < n_samples % number) for i in range(number))
+    return X.rechunk((sizes, (X.shape[1],)))
+
+
+class DaskEngine:
+    """Shards of rows on the workers of a client.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    X : dask.array.Array
+        One chunk for every shard.
+    """
+
+    def __init__(self, client: Any, X: Any) -> None:
+        self._client = client
+        self._X = X
+        self._source: DaskGram | None = None
+        self.traffic = Traffic()
+
+    @contextmanager
+    def opened(self, kernel: Kernel, budget: Budget) -> Iterator[DaskGram]:
+        """Load the shards, and let them go in the end."""
+        cluster = Cluster(self._client, self._X, kernel, self._side(kernel, budget))
+        cluster.traffic = self.traffic
+        self._source = DaskGram(cluster, kernel)
+        try:
+            yield self._source
+        finally:
+            self._source = None
+            cluster.close()
+
+    def open_store(self, gram: CentredGram, rows: Floats, products: Floats) -> DaskStore:
+        """Spread the start over the shards."""
+        assert self._source is not None
+        return DaskStore(self._source, gram, rows, products)
+
+    def _side(self, kernel: Kernel, budget: Budget) -> int:
+        """Of the tiles: what an explicit budget, or the memory of the smallest worker, allows."""
+        largest, n_features = max(self._X.chunks[0]), int(self._X.shape[1])
+        item = self._X.dtype.itemsize
+        workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
+        limits = [int(_SHARE * worker["memory_limit"]) for worker in workers
+                  if worker["memory_limit"]]  # fmt: skip
+        if budget.explicit:
+            limits.append(budget.n_bytes)
+        if not limits:
+            return plan_tiles(budget, 0, lambda side: 0, 1).side
+
+        def tile_bytes(side: int) -> int:
+            tile = side * side * item + kernel.scratch_bytes(side, side, n_features, item)
+            return tile + side * n_features * item
+
+        room, shard = min(limits), largest * n_features * item
+        if shard + tile_bytes(128) > room:
+            raise refuse("client", f"{len(limits)} workers", f"a shard of {shard} bytes leaves no "
+                         f"room for tiles in the {room} bytes that a worker may use",
+                         "start more workers, or workers with more memory")  # fmt: skip
+        return plan_tiles(Budget(room, explicit=True), shard, tile_bytes, 1).side
