@@ -15,14 +15,13 @@ from distributed import Client, LocalCluster
 @contextmanager
 def cluster_of(n_workers, processes=False):
     """A client of so many single-threaded workers."""
-    settings = {"distributed.comm.timeouts.connect": "120s", "distributed.admin.log-length": 0}
     with (
-        dask.config.set(settings),
+        dask.config.set({"distributed.comm.timeouts.connect": "120s"}),
         LocalCluster(
             n_workers=n_workers,
             processes=processes,
             threads_per_worker=1,
-            dashboard_address=None,
+            dashboard_address=":0",
         ) as cluster,
         Client(cluster) as client,
     ):

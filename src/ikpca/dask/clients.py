@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from importlib.metadata import version
-from typing import Any
+from typing import Any, ClassVar
 
 from ikpca.errors import InvalidInput, refuse
 
@@ -70,11 +70,12 @@ class ClientMixin:
     """What an estimator with a ``client`` does about it: it is shared, and never pickled."""
 
     client: Any
+    #: The estimator without a client; all of its parameters are parameters here.
+    _local: ClassVar[Any]
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
-        inherited: Any = super()
-        return sorted([*inherited._get_param_names(), "client"])
+        return sorted([*cls._local._get_param_names(), "client"])
 
     @property
     def client_(self) -> Any:

@@ -52,6 +52,8 @@ class IncrementalKernelPCA(ClientMixin, LocalIncrementalKernelPCA):
     (300, 3)
     """
 
+    _local = LocalIncrementalKernelPCA
+
     def __init__(
         self, n_components: int | None = None, *, client: Any = None, **parameters: Any
     ) -> None:

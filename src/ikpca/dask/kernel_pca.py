@@ -57,6 +57,8 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
     (300, 3)
     """
 
+    _local = LocalKernelPCA
+
     def __init__(
         self, n_components: int | float | None = None, *, client: Any = None, **parameters: Any
     ) -> None:

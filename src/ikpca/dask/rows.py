@@ -75,7 +75,9 @@ def checked_array(model: Any, X: Any, *, reset: bool = True) -> da.Array:
         _check_features(model, int(X.shape[1]), names, reset=reset)
     starts = tuple(np.concatenate([[0], np.cumsum(X.chunks[0])]).tolist())
     check = _Check(starts, int(X.shape[0]))
-    return X.map_blocks(check, token="checked-rows", dtype=X.dtype, meta=np.empty((0, 0), dtype=X.dtype))
+    return X.map_blocks(
+        check, token="checked-rows", dtype=X.dtype, meta=np.empty((0, 0), dtype=X.dtype)
+    )
 
 
 @dataclass(frozen=True)
