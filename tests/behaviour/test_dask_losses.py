@@ -39,10 +39,9 @@ def kill_one(client):
 @pytest.mark.parametrize(
     ("solver", "method", "call"),
     [
-        ("kha/et", "do", 2),
         ("kha/et", "do", 11),
         ("kha-smd", "do", 20),
-        ("krylov", "multiply", 1),
+        ("krylov", "multiply", 0),
         ("krylov", "centre", 0),
     ],
 )

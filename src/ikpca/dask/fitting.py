@@ -54,6 +54,7 @@ def fit_array(model: Any, client: Any, X: Any) -> Floats:
         with guarded(checkpoint):
             return fit_components(model, model, problem)
     finally:
+        engine.close()
         # Also where the fit was interrupted, and keeps what it has.
         model.traffic_ = engine.traffic
         if getattr(model, "X_fit_", None) is rows:

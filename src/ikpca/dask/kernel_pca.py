@@ -13,6 +13,7 @@ from ikpca.dask.fitting import fit_array, refuse_what_needs_rows_here
 from ikpca.dask.projecting import projected
 from ikpca.dask.rows import checked_array
 from ikpca.estimators import KernelPCA as LocalKernelPCA
+from ikpca.estimators.callbacks import with_callbacks
 
 __all__ = ["KernelPCA"]
 
@@ -65,6 +66,7 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
         super().__init__(n_components, **parameters)
         self.client = client
 
+    @with_callbacks
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the components.
 
@@ -80,6 +82,7 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
         self._fit(X)
         return self
 
+    @with_callbacks
     def fit_transform(self, X: Any, y: Any = None) -> da.Array:
         """Find the components and project the training rows on them.
 

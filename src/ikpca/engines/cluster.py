@@ -162,7 +162,8 @@ class Cluster:
 
     def _begin(self, i: int) -> Any:
         place = {"workers": [self._addresses[i]], "allow_other_workers": False}
-        rows = self._client.compute(self._X.blocks[i], **place)
+        # Not bound to a place itself: the same rows may have to be loaded for another worker.
+        rows = self._client.compute(self._X.blocks[i])
         return self._client.submit(
             Shard, rows, self._kernel, int(self.starts[i]), self._side,
             actor=True, pure=False, **place,

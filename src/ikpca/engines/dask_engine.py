@@ -47,15 +47,21 @@ class DaskEngine:
 
     @contextmanager
     def opened(self, kernel: Kernel, budget: Budget) -> Iterator[DaskGram]:
-        """Load the shards, and let them go in the end."""
+        """Load the shards.
+
+        They stay until :meth:`close`: a checkpoint is written when the solver is done already.
+        """
+        self.close()
         cluster = Cluster(self._client, self._X, kernel, self._side(kernel, budget))
         cluster.traffic = self.traffic
         self._source = DaskGram(cluster, kernel)
-        try:
-            yield self._source
-        finally:
+        yield self._source
+
+    def close(self) -> None:
+        """Let the shards go."""
+        if self._source is not None:
+            self._source.cluster.close()
             self._source = None
-            cluster.close()
 
     def open_store(self, gram: CentredGram, rows: Floats, products: Floats) -> DaskStore:
         """Spread the start over the shards."""
