@@ -1,6 +1,6 @@
 """Two single-threaded worker processes against one: seconds per pass, bytes per block.
 
-Run ``python benchmarks/dask_cluster.py [rows]``; MNIST from the folder IKPCA_DATA, generated rows without.
+Run ``python benchmarks/dask_cluster.py [rows]``; MNIST from IKPCA_DATA, else generated rows.
 """
 
 from __future__ import annotations
