@@ -158,7 +158,9 @@ class Shard:
             there = slice(first, first + len(visitors))
             for columns in tiles(visit.columns.stop - visit.columns.start, self._side):
                 own = _shifted(columns, visit.columns.start)
-                tile, among_all = self.fill(visitors, own), _shifted(own, self._start)
+                among_all = _shifted(own, self._start)
+                tile = SERIAL.scratch((len(visitors), own.stop - own.start), self._X.dtype)
+                self._kernel.fill(visitors, self._X[own], tile)
                 partial[there] += tile @ V[among_all]
                 partial[among_all] += tile.T @ V[there]
                 squared += 2 * float(np.vdot(tile, tile))
