@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-TARGETS := run test lint bench bench-full gains applications streams clean
+TARGETS := run demo test lint bench bench-full gains applications streams clean
 
 .PHONY: $(TARGETS) help
 
 help:
-	@echo "make run    fit the Hebbian family on scikit-learn's digits: table and convergence plot"
+	@echo "make run    reproduce the papers' experiments, small: tables, figures and one page"
+	@echo "make demo   fit the Hebbian family on scikit-learn's digits: table and convergence plot"
 	@echo "make test   run the tests"
 	@echo "make lint   ruff, mypy, import-linter"
 	@echo "make bench  speed as ratios within one run; make bench-full: the large form, MNIST from IKPCA_DATA"
@@ -23,6 +24,9 @@ $(READY): pyproject.toml
 	@touch $@
 
 run: $(READY)
+	$(BIN)/ikpca reproduce --quick --out results/reproduce
+
+demo: $(READY)
 	$(BIN)/ikpca demo --out results/demo
 
 test: $(READY)
@@ -57,6 +61,7 @@ applications: $(READY)
 
 streams: $(READY)
 	$(BIN)/python benchmarks/streams.py --out results/streams
+	$(BIN)/python benchmarks/online.py --out results/streams
 
 clean:
 	rm -rf $(VENV) results build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.decomposition import KernelPCA as ScikitKernelPCA
 from sklearn.exceptions import NotFittedError
 
-from ikpca import IncrementalKernelPCA, KernelPCA, compress
+from ikpca import IncrementalKernelPCA, KernelPCA, OnlineKernelPCA, compress
 from ikpca.errors import InvalidInput
 from ikpca.gram import cross_gram
 from ikpca.reduced_sets import ChosenSamples, IteratedPreimages
@@ -202,3 +202,16 @@ def test_a_model_that_was_not_fitted(kind):
 def test_arguments_that_make_no_sense(model, arguments, message):
     with pytest.raises(InvalidInput, match=message):
         compress(model, **arguments)
+
+
+def test_a_stream_of_rows_can_be_compressed_and_goes_on(digits):
+    online = OnlineKernelPCA(4, **RBF, random_state=0).fit(digits[:900])
+    small = compress(online, 60)
+    assert len(small.library_) <= 60 < len(online.library_)
+    assert small.n_samples_seen_ == 900
+    gram = small._subspace.component_gram
+    np.testing.assert_allclose(gram, np.eye(4), atol=1e-8)
+    moved = np.abs(small.transform(digits[900:950]) - online.transform(digits[900:950]))
+    assert moved.max() < 0.1
+    small.partial_fit(digits[900:])
+    assert small.n_samples_seen_ == len(digits)

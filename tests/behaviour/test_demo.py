@@ -263,7 +263,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "replace", full)
+    monkeypatch.setattr(os, "replace", full)
     with pytest.raises(OSError, match="No space"):
         write_whole(tmp_path / "table.csv", "new")
     assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]

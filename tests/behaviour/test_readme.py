@@ -18,11 +18,12 @@ def test_there_are_snippets():
 
 
 @pytest.mark.parametrize("number", range(len(SNIPPETS)))
-def test_snippet(number):
+def test_snippet(number, tmp_path):
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", SNIPPETS[number]],
         capture_output=True,
         text=True,
         check=False,
+        cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr

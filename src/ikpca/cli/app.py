@@ -18,6 +18,7 @@ from ikpca.cli.failures import Failure, told
 from ikpca.cli.fit import fit
 from ikpca.cli.info import info
 from ikpca.cli.inverse import inverse
+from ikpca.cli.reproduce import reproduce
 from ikpca.cli.transform import transform
 from ikpca.cli.upscale import upscale
 
@@ -42,6 +43,7 @@ app.command()(upscale)
 app.command()(cluster)
 app.command()(bench)
 app.command()(demo)
+app.command()(reproduce)
 app.add_typer(data, name="data")
 app.command()(info)
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ikpca.estimators.advice import warn_of_rank
 from ikpca.estimators.batches import batch_of_stream, batches_of_data
@@ -16,20 +14,15 @@ from ikpca.estimators.handing_over import (
     shared_parameters,
     state_of_batch,
 )
-from ikpca.estimators.inverting import InverseMixin
-from ikpca.estimators.magnitudes import finite_projections
-from ikpca.estimators.saving import SaveMixin
+from ikpca.estimators.streamed import StreamedTransformer
 from ikpca.estimators.streaming import Stream, check_stream, first_batch_size, stream_attributes
 from ikpca.estimators.threads import limited_threads
 from ikpca.kernels import Floats
-from ikpca.reduced_sets import Subspace
 
 __all__ = ["IncrementalKernelPCA"]
 
 
-class IncrementalKernelPCA(
-    InverseMixin, SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):
+class IncrementalKernelPCA(StreamedTransformer):
     r"""Kernel PCA of a stream, in one pass and, if wanted, in bounded memory.
 
     Each batch updates mean and components exactly (Chin & Suter 2006). Both are combinations of
@@ -237,20 +230,6 @@ class IncrementalKernelPCA(
             self._take(stream.after(batch, self.verbose))
         return self
 
-    def transform(self, X: Any) -> Floats:
-        """Project rows on the components, a strip of rows at a time.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_components)
-        """
-        X = self._validated_rows(X)
-        return finite_projections(lambda: self._subspace.project(X) * self._scale)
-
     def fit_transform(self, X: Any, y: Any = None) -> Floats:
         """Learn from all rows, then project them on the components.
 
@@ -308,9 +287,7 @@ class IncrementalKernelPCA(
         check_batch_model(model)
         streaming = cls(**shared_parameters(model) | parameters)
         check_stream(streaming)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(model, name):
-                setattr(streaming, name, getattr(model, name))
+        streaming._take_names(model)
         begun = Stream.begun(streaming, model.X_fit_)
         streaming._take(begun.from_state(state_of_batch(model)))
         return streaming
@@ -319,25 +296,3 @@ class IncrementalKernelPCA(
         self._stream = stream
         for name, value in stream_attributes(self, stream).items():
             setattr(self, name, value)
-
-    @property
-    def _subspace(self) -> Subspace:
-        check_is_fitted(self)
-        return self._view
-
-    @property
-    def _mean_row(self) -> Floats:
-        return self.mean_
-
-    def _validated_rows(self, X: Any) -> Any:
-        check_is_fitted(self)
-        return validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.eigenvalues_)

@@ -6,10 +6,6 @@ import sys
 import warnings
 from typing import Any, Self
 
-import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
-
 from ikpca.errors import DivergenceWarning
 from ikpca.estimators.batches import batch_of_stream
 from ikpca.estimators.handing_over import (
@@ -18,23 +14,17 @@ from ikpca.estimators.handing_over import (
     shared_parameters,
     state_of_batch,
 )
-from ikpca.estimators.inverting import InverseMixin
-from ikpca.estimators.magnitudes import finite_projections
 from ikpca.estimators.online_hand_over import online_from_batch
 from ikpca.estimators.online_settings import check_online
 from ikpca.estimators.online_stream import OnlineStream, online_attributes
-from ikpca.estimators.saving import SaveMixin
+from ikpca.estimators.streamed import StreamedTransformer
 from ikpca.estimators.threads import limited_threads
-from ikpca.kernels import Floats
-from ikpca.reduced_sets import Subspace
 from ikpca.spectra import deterministic_signs
 
 __all__ = ["OnlineKernelPCA"]
 
 
-class OnlineKernelPCA(
-    InverseMixin, SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):
+class OnlineKernelPCA(StreamedTransformer):
     r"""Kernel PCA of a stream, one row at a time, in bounded memory.
 
     The kernel Hebbian algorithm of Kim 2003, appendix A, in which every new row joins the expansion
@@ -231,20 +221,6 @@ class OnlineKernelPCA(
         self._tell()
         return self
 
-    def transform(self, X: Any) -> Floats:
-        """Project rows on the components.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_components)
-        """
-        X = self._validated_rows(X)
-        return finite_projections(lambda: self._subspace.project(X) * self._scale)
-
     def refine(self, X: Any) -> Self:
         """The exact components of a batch of rows, by block Krylov from the streamed ones.
 
@@ -287,9 +263,7 @@ class OnlineKernelPCA(
         shared = shared_parameters(model) | {"n_components": batch.n_components}
         streaming = cls(**shared | parameters)
         check_online(streaming)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(model, name):
-                setattr(streaming, name, getattr(model, name))
+        streaming._take_names(model)
         streaming._take(online_from_batch(streaming, batch, model.gamma_))
         return streaming
 
@@ -314,25 +288,3 @@ class OnlineKernelPCA(
                 DivergenceWarning,
                 stacklevel=3,
             )
-
-    @property
-    def _subspace(self) -> Subspace:
-        check_is_fitted(self)
-        return self._view
-
-    @property
-    def _mean_row(self) -> Floats:
-        return self.mean_
-
-    def _validated_rows(self, X: Any) -> Any:
-        check_is_fitted(self)
-        return validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.eigenvalues_)

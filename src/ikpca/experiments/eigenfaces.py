@@ -16,7 +16,15 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from ikpca.estimators import KernelPCA
 from ikpca.kernels import Floats
 
-__all__ = ["FACE_SIDE", "PIPELINES", "Recognition", "eigenfaces", "faces", "recognise"]
+__all__ = [
+    "FACE_SIDE",
+    "PIPELINES",
+    "Recognition",
+    "eigenfaces",
+    "faces",
+    "recognise",
+    "shrunk_faces",
+]
 
 #: Pixels of a face in each direction, after shrinking.
 FACE_SIDE = 20
@@ -72,9 +80,14 @@ def recognise(
 def faces(folder: Path) -> tuple[Floats, NDArray[Any]]:
     """Extended Yale B from a local folder, shrunk as in the paper; pixels from 0 to 1."""
     with np.load(folder / "yaleb_cropped_64x56.npz") as data:
-        images, people = data["images"] / 255, data["subject"]
+        return shrunk_faces(data["images"]), data["subject"]
+
+
+def shrunk_faces(pixels: NDArray[np.uint8]) -> Floats:
+    """Faces of bytes as rows of 20×20 means, from 0 to 1."""
+    images = pixels / 255
     rows, columns = (_shrinking(length, FACE_SIDE) for length in images.shape[1:])
-    return (rows @ images @ columns.T).reshape(len(images), -1), people
+    return (rows @ images @ columns.T).reshape(len(images), -1)
 
 
 def _shrinking(length: int, short: int) -> Floats:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import ndimage
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
@@ -14,7 +15,15 @@ from sklearn.decomposition import PCA
 from ikpca.applications import Hyperresolution, box_mean, enlarge
 from ikpca.kernels import Floats
 
-__all__ = ["PAPER_SIGMA", "FaceSplit", "Restored", "large_faces", "restore", "small_digits"]
+__all__ = [
+    "PAPER_SIGMA",
+    "FaceSplit",
+    "Restored",
+    "enlarged_faces",
+    "large_faces",
+    "restore",
+    "small_digits",
+]
 
 #: Of the paper, for pixels from 0 to 1.
 PAPER_SIGMA = 1.0
@@ -106,7 +115,12 @@ def _restored(
 def large_faces(folder: Path) -> Floats:
     """Extended Yale B from a local folder, 60×60, pixels from 0 to 1."""
     with np.load(folder / "yaleb_cropped_64x56.npz") as data:
-        images = data["images"] / 255
+        return enlarged_faces(data["images"])
+
+
+def enlarged_faces(pixels: NDArray[np.uint8]) -> Floats:
+    """Faces of bytes as 60×60, pixels from 0 to 1."""
+    images = pixels / 255
     zooms = (1, *(_SIDE / length for length in images.shape[1:]))
     return ndimage.zoom(images, zooms, order=1, mode="nearest", grid_mode=True)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from pathlib import Path
+
+from ikpca.storage import written_whole
 
 __all__ = ["prepare_folder", "write_whole"]
 
@@ -18,10 +19,5 @@ def prepare_folder(folder: Path) -> None:
 
 def write_whole(path: Path, content: str | bytes) -> None:
     """Write beside ``path`` and rename, so that no reader ever finds half a file."""
-    data = content.encode() if isinstance(content, str) else content
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        beside.write_bytes(data)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    with written_whole(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)

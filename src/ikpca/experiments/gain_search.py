@@ -7,6 +7,8 @@ from collections.abc import Callable
 __all__ = ["grid_gain", "search_gain"]
 
 _MANTISSAS = (1, 2, 5)
+#: A step must lower the error by a thousandth, or a gain that does nothing is divided for ever.
+_PAYS = 0.999
 
 
 def grid_gain(index: int) -> float:
@@ -53,9 +55,8 @@ def search_gain(error: Callable[[float], float], start: int = 0) -> tuple[float,
 
 def _walk(at: Callable[[int], float], best: int, direction: int) -> int:
     while True:
-        better = [
-            best + direction * step for step in (1, 2) if at(best + direction * step) < at(best)
-        ]
+        goal = _PAYS * at(best)
+        better = [best + direction * step for step in (1, 2) if at(best + direction * step) < goal]
         if not better:
             return best
         best = min(better, key=at)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.datasets import load_sample_image
 from sklearn.decomposition import PCA
 
@@ -22,6 +23,8 @@ __all__ = [
     "Enlarged",
     "centre",
     "enlarge_photographs",
+    "every_second",
+    "halves",
     "photographs",
     "sigma_of",
 ]
@@ -136,12 +139,24 @@ def photographs(folder: Path | None) -> tuple[dict[str, Floats], dict[str, Float
         grey = {
             name: load_sample_image(f"{name}.jpg") @ _BRIGHTNESS for name in ("china", "flower")
         }
-        halves = {name: np.array_split(image / 255, 2, axis=1) for name, image in grey.items()}
-        return ({name: left for name, (left, _) in halves.items()},
-                {name: right for name, (_, right) in halves.items()})  # fmt: skip
+        return halves({name: image / 255 for name, image in grey.items()})
     with np.load(folder / "bsds_grey.npz") as data:
-        inner = data["images"][:, _FRAME:-_FRAME, _FRAME:-_FRAME] / 255
-        photos = dict(zip(map(str, data["ids"]), inner, strict=True))
+        return every_second(data["images"], data["ids"])
+
+
+def halves(photos: Mapping[str, Floats]) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """Left halves for training, right halves for the test."""
+    parts = {name: np.array_split(image, 2, axis=1) for name, image in photos.items()}
+    return ({name: left for name, (left, _) in parts.items()},
+            {name: right for name, (_, right) in parts.items()})  # fmt: skip
+
+
+def every_second(
+    images: NDArray[np.uint8], ids: NDArray[Any]
+) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """Photographs of bytes, without their frame: every second for training."""
+    inner = images[:, _FRAME:-_FRAME, _FRAME:-_FRAME] / 255
+    photos = dict(zip(map(str, ids), inner, strict=True))
     names = list(photos)
     return {name: photos[name] for name in names[::2]}, {name: photos[name] for name in names[1::2]}
 

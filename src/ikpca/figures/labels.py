@@ -15,7 +15,8 @@ _POINTS_PER_INCH = 72
 
 def label_ends(figure: Figure, axes: Axes) -> None:
     """Name each curve at its last point; names that would touch are moved apart."""
-    curves = [line for line in axes.get_lines() if np.isfinite(line.get_ydata()).any()]
+    named = [line for line in axes.get_lines() if not str(line.get_label()).startswith("_")]
+    curves = [line for line in named if np.isfinite(line.get_ydata()).any()]
     if not curves:
         return
     ends = [np.asarray(line.get_xydata())[np.isfinite(line.get_ydata())][-1] for line in curves]

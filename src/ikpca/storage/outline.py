@@ -34,7 +34,7 @@ def outline(path: str | os.PathLike[str]) -> dict[str, Any]:
     name, parameters, attributes = _model(path, manifest.content)
     return {
         "kind": _cut(manifest.kind),
-        "class": _cut(name),
+        "class": _cut(_own(name)),
         "written_by": f"ikpca {_cut(manifest.library_version)}",
         "format_version": manifest.format_version,
         "checksums": "right",
@@ -73,9 +73,9 @@ def _tagged(tag: str, content: Tree, arrays: Mapping[str, Array]) -> str:
         case "scalar", {"array": str(name)} if name in arrays and not arrays[name].ndim:
             return str(arrays[name][()])
         case "choice", [str(kind), str(member)]:
-            return f"{_cut(kind)} {_cut(member)}"
+            return f"{_cut(_own(kind))} {_cut(member)}"
         case "model" | "object", [str(kind), *_]:
-            return _cut(kind)
+            return _cut(_own(kind))
         case "float", str(number):
             return _cut(number)
     return _cut(tag)
@@ -85,3 +85,8 @@ def _cut(text: object) -> str:
     """One line of printable text, however long the file has it."""
     whole = "".join(sign if sign.isprintable() else "?" for sign in str(text)[: _SHOWN + 1])
     return whole if len(whole) <= _SHOWN else f"{whole[:_SHOWN]}…"
+
+
+def _own(name: str) -> str:
+    """A class without its room: readers know it by that."""
+    return name.rpartition(".")[2]

@@ -1,0 +1,75 @@
+"""Sixty thousand rows without an l×l matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from ikpca.estimators import KernelPCA
+from ikpca.experiments.memory import PeakMemory
+from ikpca.experiments.parts import Findings, Part, Request
+from ikpca.experiments.processes import Tell, run_alone
+from ikpca.experiments.provenance import blas_threads
+from ikpca.kernels import Floats
+
+__all__ = ["plan"]
+
+
+def plan(request: Request) -> list[Part]:
+    """One part per number of rows, the largest last."""
+    X, settings = np.asarray(request.inputs.arrays["X"]), request.settings
+    return [
+        Part(f"{rows} rows", partial(_measured, X, rows, settings, request.seed))
+        for rows in settings["rows"]
+    ]
+
+
+def _measured(X: Floats, n_rows: int, settings: Mapping[str, Any], seed: int) -> Findings:
+    """In a process of its own, so that memory is that of the fit."""
+    with TemporaryDirectory() as folder:
+        # By a file: a process that dies while it starts would leave a large argument unread, and
+        # the writer waiting.
+        path = Path(folder) / "rows.npy"
+        np.save(path, X)
+        task = partial(_fit, path, n_rows, settings, seed, blas_threads())
+        row = run_alone("krylov", task, lambda message: None)
+    return Findings({"fits": [row]})
+
+
+def _fit(
+    path: Path, n_rows: int, settings: Mapping[str, Any], seed: int, threads: int, tell: Tell
+) -> dict[str, Any]:
+    rows = _rows(np.load(path), n_rows, seed)
+    model = KernelPCA(
+        settings["components"], kernel="rbf", gamma=settings["gamma"], eigen_solver="krylov",
+        tol=settings["tol"], max_memory=settings["max_memory"], n_jobs=threads,
+        random_state=seed, copy_X=False,
+    )  # fmt: skip
+    # Compiling is once per installation, and no part of the fit.
+    model.fit(rows[: 8 * settings["components"]])
+    memory = PeakMemory()
+    model.fit(rows)
+    peak, matrix = memory.above_baseline(), 8 * n_rows**2
+    return {
+        "rows": n_rows,
+        "passes": model.n_iter_,
+        "seconds": sum(record.seconds for record in model.history_),
+        "largest_residual": float(model.certificate_.residuals.max()),
+        "peak_megabytes": None if peak is None else peak / 1e6,
+        "matrix_megabytes": matrix / 1e6,
+        "peak_share": None if peak is None else peak / matrix,
+    }
+
+
+def _rows(X: Floats, n_rows: int, seed: int) -> Floats:
+    """The first rows, pixels from 0 to 1; where there are too few, repeated with noise."""
+    if X.dtype == np.uint8:
+        return X[:n_rows].astype(np.float32) / 255
+    rng = np.random.default_rng(seed)
+    chosen = X[np.arange(n_rows) % len(X)]
+    return (chosen + 0.05 * rng.normal(size=chosen.shape)).astype(np.float32)

@@ -1,0 +1,94 @@
+"""From a finished experiment to its pictures, as its spec file asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ikpca.errors import InvalidInput
+from ikpca.experiments.results_folder import Results
+from ikpca.experiments.specification import Drawing, ExperimentSpec
+from ikpca.figures.animation import motion_gif
+from ikpca.figures.component_contours import component_contours
+from ikpca.figures.curves import learning_curves
+from ikpca.figures.growth_lines import growth_lines
+from ikpca.figures.image_grids import component_images, face_rows, images_with_numbers
+from ikpca.figures.images import png
+from ikpca.figures.motion import stick_figures
+from ikpca.figures.streamed import projection_pairs, spectra
+from ikpca.figures.walks import takes_of
+
+__all__ = ["DRAWINGS", "Picture", "draw"]
+
+_DPI = 110
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture file and what it shows.
+
+    Parameters
+    ----------
+    name : str
+        Of a file, with its ending.
+    kind : {"png", "gif"}
+    content : bytes
+    caption : str
+    """
+
+    name: str
+    kind: str
+    content: bytes
+    caption: str
+
+
+def _curves(results: Results, spec: ExperimentSpec, **options: Any) -> bytes:
+    if spec.curves is None:
+        raise InvalidInput(f"{spec.id}.toml: a figure draws curves; add [curves].")
+    return png(learning_curves(results, spec.curves, **options), _DPI)
+
+
+def _walk(results: Results, spec: ExperimentSpec) -> bytes:
+    return motion_gif(takes_of(results), dpi=60)
+
+
+def _sticks(results: Results, spec: ExperimentSpec) -> bytes:
+    return png(stick_figures(takes_of(results)), _DPI)
+
+
+def _plain(function: Callable[..., Any]) -> Callable[..., bytes]:
+    def drawn(results: Results, spec: ExperimentSpec, **options: Any) -> bytes:
+        return png(function(results, **options), _DPI)
+
+    return drawn
+
+
+#: By the name that spec files use.
+DRAWINGS: dict[str, Callable[..., bytes]] = {
+    "curves": _curves,
+    "contours": _plain(component_contours),
+    "pictures": _plain(images_with_numbers),
+    "faces": _plain(face_rows),
+    "components": _plain(component_images),
+    "scaling": _plain(growth_lines),
+    "scatter": _plain(projection_pairs),
+    "spectra": _plain(spectra),
+    "sticks": _sticks,
+    "walk": _walk,
+}
+
+
+def draw(spec: ExperimentSpec, results: Results) -> Iterator[Picture]:
+    """Draw every figure of the spec."""
+    for number, drawing in enumerate(spec.drawings, start=1):
+        kind = "gif" if drawing.draw == "walk" else "png"
+        name = f"{spec.id}-{number}-{drawing.draw}.{kind}"
+        yield Picture(name, kind, _content(drawing, spec, results), drawing.caption)
+
+
+def _content(drawing: Drawing, spec: ExperimentSpec, results: Results) -> bytes:
+    if drawing.draw not in DRAWINGS:
+        known = ", ".join(DRAWINGS)
+        raise InvalidInput(f"{spec.id}.toml: nothing draws {drawing.draw!r}; known: {known}.")
+    return DRAWINGS[drawing.draw](results, spec, **drawing.options)
