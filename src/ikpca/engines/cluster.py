@@ -8,9 +8,9 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from distributed.protocol import to_serialize
 
-from ikpca.engines.peers import PeerLost, WorkerLost, opened
+from ikpca.engines.doors import Doors
+from ikpca.engines.peers import PeerLost, WorkerLost
 from ikpca.engines.shard import Shard
 from ikpca.engines.traffic import Traffic
 from ikpca.errors import InvalidInput
@@ -30,9 +30,6 @@ _MOST_LOSSES = 100
 class Cluster:
     """One shard of rows per worker, as actors.
 
-    Calls go to the actors' own door on the worker rather than through Dask's proxies for them:
-    those wait for ever where a worker dies in the middle of a call.
-
     Parameters
     ----------
     client : distributed.Client
@@ -41,10 +38,16 @@ class Cluster:
     kernel : Kernel
     side : int
         Of the tiles.
+    fold : bool
+        Whether shards keep the operands of a folding kernel.
     """
 
-    def __init__(self, client: Any, X: Any, kernel: Kernel, side: int) -> None:
+    def __init__(
+        self, client: Any, X: Any, kernel: Kernel, side: int, *, fold: bool = True
+    ) -> None:
         self._client = client
+        self._doors = Doors(client)
+        self._fold = fold
         self._X = X
         self._kernel = kernel
         self._side = side
@@ -111,7 +114,8 @@ class Cluster:
 
         async def gather() -> list[Any]:
             calls = [
-                self._ask(i, method, given) for i, given in zip(shards, arguments, strict=True)
+                self._doors.ask(*self.address(i), method, given)
+                for i, given in zip(shards, arguments, strict=True)
             ]
             return await asyncio.gather(*calls, return_exceptions=True)
 
@@ -165,7 +169,7 @@ class Cluster:
         # Not bound to a place itself: the same rows may have to be loaded for another worker.
         rows = self._client.compute(self._X.blocks[i])
         return self._client.submit(
-            Shard, rows, self._kernel, int(self.starts[i]), self._side,
+            Shard, rows, self._kernel, int(self.starts[i]), self._side, self._fold,
             actor=True, pure=False, **place,
         )  # fmt: skip
 
@@ -199,32 +203,6 @@ class Cluster:
                 "client: the cluster has no workers; start some, for example with cluster.scale(2)."
             ) from None
         return sorted(self._client.nthreads())
-
-    async def _ask(self, i: int, method: str, arguments: tuple[Any, ...]) -> Any:
-        address, key = self._addresses[i], self._actors[i].key
-        message = {
-            "function": method,
-            "actor": key,
-            "args": [to_serialize(argument) for argument in arguments],
-            "kwargs": {},
-        }
-        call = asyncio.ensure_future(self._send(address, message))
-        while not (await asyncio.wait({call}, timeout=_PATIENCE))[0]:
-            if address not in await self._client.scheduler.ncores(workers=None):
-                call.cancel()
-                raise WorkerLost(f"{address} is gone")
-        try:
-            answer = call.result()
-        except (OSError, KeyError) as trouble:
-            raise WorkerLost(f"{address}: {trouble}") from trouble
-        return opened(answer)
-
-    async def _send(self, address: str, message: dict[str, Any]) -> Any:
-        if self._client.direct_to_workers:
-            return await self._client.rpc(address).actor_execute(**message)
-        return await self._client.scheduler.proxy(
-            worker=address, msg={"op": "actor_execute", **message}
-        )
 
 
 def _is_loss(failure: BaseException) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from ikpca.engines.dask_gram import DaskGram
 from ikpca.engines.peers import WorkerLost
-from ikpca.engines.shard import Block, Transform
+from ikpca.engines.messages import Block, Transform
 from ikpca.gram import CentredGram
 from ikpca.hebbian import Floats, Indices
 
@@ -19,9 +20,10 @@ __all__ = ["DaskStore"]
 class DaskStore:
     """The coefficient store over a cluster; a block of patterns is one message to every shard.
 
-    With the rows of a block goes the transform of the block before it, and with the answer come the
-    rows of the block after it. What was done since the mark is written down, and the mark itself is
-    kept here: a shard that is lost is brought to where it was, and the others do not notice.
+    With the question for a block go the transform of the block before it and the rows of the block
+    after it, which shards then work on while the answer travels; with the answer come the rows of
+    the block after that. What was done since the mark is written down, and the mark itself is kept
+    here: a shard that is lost is brought to where it was, and the others do not notice.
 
     Parameters
     ----------
@@ -41,8 +43,10 @@ class DaskStore:
         self._done: list[tuple[Floats, Indices, Floats]] = []
         self._unsaid: list[tuple[Floats, Indices, Floats]] = []
         self._grams: dict[int, Floats] = {}
+        #: The block that was asked for last, and the one that shards are working on ahead.
         self._projected: Indices | None = None
-        self._next: tuple[Indices, Floats] | None = None
+        self._announced: Indices | None = None
+        self._rows: list[tuple[Indices, Floats]] = []
         everyone = range(len(self._cluster.sizes))
         self._cluster.call("open", [self._beginning(i) for i in everyone])
         self._cluster.restore = self._restore
@@ -72,29 +76,35 @@ class DaskStore:
         """Known since the centring, too."""
         return self._gram.squared_norm_estimate
 
-    def project(self, patterns: Indices, upcoming: Indices | None = None) -> tuple[Floats, Floats]:
-        """Send the rows of the patterns; every shard answers for those that are its own."""
-        traffic = self._cluster.traffic
-        before = replace(traffic)
-        coming = self._cluster.split(patterns[:0] if upcoming is None else upcoming)
-        blocks = self._blocks(patterns)
-        calls = [(blocks[i], chosen) for i, (_, chosen) in enumerate(coming)]
-        answers = self._tell("project", calls)
-        self._projected = patterns
+    def project(
+        self, patterns: Indices, upcoming: Sequence[Indices] = ()
+    ) -> tuple[Floats, Floats]:
+        """Every shard answers for the patterns that are its own, and begins with the next block."""
+        before = replace(self._cluster.traffic)
+        # The block itself, unless it was announced; the next one; and whose rows come back.
+        block = None if patterns is self._announced else patterns
+        following, later = (*upcoming[:2], *[None] * (2 - len(upcoming)))
+        self._fetch([part for part in (block, following) if part is not None])
+        wanted = self._cluster.split(patterns[:0] if later is None else later)
+        now, ahead = self._blocks(block), self._blocks(following)
+        answers = self._tell(
+            "project", [(now[i], ahead[i], rows) for i, (_, rows) in enumerate(wanted)]
+        )
+        self._projected, self._announced = patterns, following
+        if later is not None:
+            self._keep_rows(later, wanted, [rows for _, _, rows in answers])
+        self._source.entries += len(patterns) * self.n_samples
+        self._cluster.traffic.add_block(before)
+        return self._joined(patterns, answers)
+
+    def _joined(self, patterns: Indices, answers: list[Any]) -> tuple[Floats, Floats]:
+        """Y and G, of the columns that shards have of them."""
         Y = np.empty((len(self._mark[0]), len(patterns)))
         G = np.empty((len(patterns), len(patterns)))
-        for block, (products, values, _) in zip(blocks, answers, strict=True):
-            Y[:, block.own], G[:, block.own] = products, values
-        if upcoming is not None:
-            rows = np.empty((len(upcoming), self._cluster.n_features), dtype=self.dtype)
-            for (own, _), (_, _, theirs) in zip(coming, answers, strict=True):
-                rows[own] = theirs
-            self._next = (upcoming, rows)
-        self._source.entries += len(patterns) * self.n_samples
-        traffic.blocks += 1
-        traffic.block_messages += traffic.messages - before.messages
-        traffic.block_bytes += traffic.bytes_out - before.bytes_out
-        traffic.block_bytes += traffic.bytes_in - before.bytes_in
+        for (own, _), (products, values, _) in zip(
+            self._cluster.split(patterns), answers, strict=True
+        ):
+            Y[:, own], G[:, own] = products, values
         return Y, G
 
     def transform(self, T: Floats, patterns: Indices, C: Floats) -> None:
@@ -128,6 +138,7 @@ class DaskStore:
     def rewind(self) -> None:
         """Back to the mark."""
         self._unsaid, self._done, self._grams = [], [], {}
+        self._projected = self._announced = None
         self._tell("rewind", [()])
 
     def change(self, n_rows: int) -> float:
@@ -149,10 +160,36 @@ class DaskStore:
         self._unsaid = []
         return answers
 
-    def _blocks(self, patterns: Indices) -> list[Block]:
-        if self._next is not None and self._next[0] is patterns:
-            rows = self._next[1]
-        else:
+    def _fetch(self, blocks: list[Indices]) -> None:
+        """Rows of these blocks, if they are not here yet, in one message to every shard.
+
+        Those of the last block stay, too: a shard that is lost has to hear of it again.
+        """
+        needed = [*blocks, self._projected, self._announced]
+        self._rows = [pair for pair in self._rows if any(pair[0] is block for block in needed)]
+        missing = [block for block in blocks if self._rows_here(block) is None]
+        if missing:
+            together = self._cluster.rows(np.concatenate(missing))
+            ends = np.cumsum([len(block) for block in missing])[:-1]
+            self._rows += zip(missing, np.split(together, ends), strict=True)
+
+    def _rows_here(self, block: Indices) -> Floats | None:
+        return next((rows for known, rows in self._rows if known is block), None)
+
+    def _keep_rows(
+        self, block: Indices, parts: list[tuple[Indices, Indices]], found: list[Floats]
+    ) -> None:
+        rows = np.empty((len(block), self._cluster.n_features), dtype=self.dtype)
+        for (own, _), theirs in zip(parts, found, strict=True):
+            rows[own] = theirs
+        self._rows.append((block, rows))
+
+    def _blocks(self, patterns: Indices | None) -> Sequence[Block | None]:
+        """What every shard has to know of a block; nothing, of no block."""
+        if patterns is None:
+            return [None] * len(self._cluster.sizes)
+        rows = self._rows_here(patterns)
+        if rows is None:
             rows = self._cluster.rows(patterns)
         offsets = self._offsets[patterns]
         return [
@@ -167,17 +204,15 @@ class DaskStore:
     def _restore(self, i: int) -> None:
         """From the mark through all that was done since, for one shard.
 
-        The block that was projected last comes back with its transform, or is projected again.
+        The block that was projected last is projected again: its transform may be yet to come.
         """
         self._replay(i, "open", *self._beginning(i))
         for T, patterns, C in self._done:
             block = self._blocks(patterns)[i] if patterns.size else None
             self._replay(i, "do", [Transform(T, C, block)], "nothing")
-        if any(patterns.size for _, patterns, _ in self._unsaid):
-            # Their transforms count on the kernel rows of the projection.
-            assert self._projected is not None
-            block = self._blocks(self._projected)[i]
-            self._replay(i, "do", [], "project", block, self._projected[:0])
+        if self._projected is not None:
+            blocks = (self._blocks(self._projected)[i], self._blocks(self._announced)[i])
+            self._replay(i, "do", [], "project", *blocks, self._projected[:0])
 
     def _replay(self, i: int, method: str, *arguments: Any) -> None:
         answer = self._cluster.attempt(method, [arguments], [i])[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,17 +50,19 @@ class LocalStore:
         """Known since the centring, too."""
         return self._gram.squared_norm_estimate
 
-    def project(self, patterns: Indices, upcoming: Indices | None = None) -> tuple[Floats, Floats]:
+    def project(
+        self, patterns: Indices, upcoming: Sequence[Indices] = ()
+    ) -> tuple[Floats, Floats]:
         """Read two slices; the kernel rows are kept for the transform that follows."""
         strip = self._strip_of(patterns)
         self._strip = (patterns, strip)
         # C order: one compiled sweep serves all, and it reads rows.
         Y = self._columns.products[:, patterns].astype(np.float64, order="C")
         G = strip.columns(patterns).astype(np.float64, order="C")
-        if upcoming is not None:
+        if upcoming:
             # Another thread reads them, if there is one and reading is all it takes.
-            ahead = self._gram.strip_ahead(upcoming, room=len(self._columns))
-            self._next = (upcoming, ahead)
+            ahead = self._gram.strip_ahead(upcoming[0], room=len(self._columns))
+            self._next = (upcoming[0], ahead)
         return Y, G
 
     def transform(self, T: Floats, patterns: Indices, C: Floats) -> None:

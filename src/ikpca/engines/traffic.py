@@ -46,6 +46,12 @@ class Traffic:
         self.bytes_out += array_bytes(arguments)
         self.bytes_in += array_bytes(answer)
 
+    def add_block(self, before: Traffic) -> None:
+        """Count a block, given what there was before it."""
+        self.blocks += 1
+        self.block_messages += self.messages - before.messages
+        self.block_bytes += self.bytes_out - before.bytes_out + self.bytes_in - before.bytes_in
+
 
 def array_bytes(content: Any) -> int:
     """Bytes of all arrays in lists, tuples and records; what else is there is small."""

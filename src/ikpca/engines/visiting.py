@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ikpca.engines.shard import Visit
+from ikpca.engines.messages import Visit
 
 __all__ = ["tree_levels", "visits"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import zip_longest
 
 import numpy as np
 
@@ -74,12 +73,13 @@ class HebbianPass:
             self.store.transform(T, patterns, C)
         return self._finish(replace(state, log_gains=log_gains))
 
-    def _blocks(self, state: HebbianState) -> Iterator[tuple[slice, Indices, Indices | None]]:
-        """Each block of patterns, and the one after it."""
+    def _blocks(self, state: HebbianState) -> Iterator[tuple[slice, Indices, list[Indices]]]:
+        """Each block of patterns, and the two after it."""
         order = self.settings.permutation(state.passes)
         parts = list(tiles(len(order), self.settings.block_size))
         blocks = [order[steps] for steps in parts]
-        return zip_longest(parts, blocks, blocks[1:])
+        for number, steps in enumerate(parts):
+            yield steps, blocks[number], blocks[number + 1 : number + 3]
 
     def _inner_products(self) -> tuple[Floats, Floats]:
         """AK'Aᵀ and AK'Bᵀ, which meta-descent carries through the pass."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -40,10 +41,12 @@ class CoefficientStore(Protocol):
     def squared_norm(self) -> float:
         """‖K'‖²_F as far as it is known; NaN where it is not."""
 
-    def project(self, patterns: Indices, upcoming: Indices | None = None) -> tuple[Floats, Floats]:
+    def project(
+        self, patterns: Indices, upcoming: Sequence[Indices] = ()
+    ) -> tuple[Floats, Floats]:
         """(RK')[:, P] and K'[P, P].
 
-        Kernel rows do not depend on R, so those of the patterns that come next may be made ahead.
+        Kernel rows do not depend on R, so those of the blocks that come next may be made ahead.
         """
 
     def transform(self, T: Floats, patterns: Indices, C: Floats) -> None:
