@@ -14,6 +14,7 @@ from ikpca.cli.options import (
     Asf,
     Coef0,
     Components,
+    Dask,
     Degree,
     Gamma,
     Grey,
@@ -82,6 +83,7 @@ def fit(
     random_state: Seed = 0,
     max_memory: MaxMemory = None,
     n_jobs: Threads = None,
+    dask: Dask = None,
     scale: Scale = True,
     grey: Grey = False,
     asf: Asf = None,
@@ -96,9 +98,9 @@ def fit(
     """
     given = locals()
     # Imported here, so that asking for help costs no numerics.
+    from ikpca.cli.fitting import fitted
     from ikpca.cli.models import build, remember
     from ikpca.cli.report import Report
-    from ikpca.cli.waiting import watched
     from ikpca.datasets import read_table
     from ikpca.experiments.memory import PeakMemory
     from ikpca.storage import check_place
@@ -110,8 +112,7 @@ def fit(
         table = read_table(rows, grey=grey, asf=asf)
         table = table.scaled() if scale else table
         memory, begun = PeakMemory(), time.perf_counter()
-        with watched(model, "Passes", shown=report.shows_progress):
-            model.fit(table.rows)
+        model = fitted(model, table.rows, dask, shown=report.shows_progress)
         seconds, peak = time.perf_counter() - begun, memory.above_baseline()
         remember(model, table)
         model.save(out)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from typing import Any, ClassVar
 
 from ikpca.errors import InvalidInput, refuse
 
-__all__ = ["ClientMixin", "check_workers", "found_client", "worker_versions"]
+__all__ = ["ClientMixin", "check_workers", "connected", "found_client", "worker_versions"]
+
+#: Seconds for a scheduler to answer.
+_TIMEOUT = 10
 
 
 def found_client(client: Any) -> Any:
@@ -38,6 +43,27 @@ def found_client(client: Any) -> Any:
             f"client=None: there is no Dask client, and none could be started ({trouble}); pass "
             "distributed.Client(address)."
         ) from trouble
+
+
+@contextmanager
+def connected(dask: str) -> Iterator[Any]:
+    """A client of the scheduler at an address, or of worker processes here for "local"."""
+    from distributed import Client, LocalCluster
+
+    with ExitStack() as stack:
+        try:
+            place: Any = dask
+            if dask == "local":
+                place = LocalCluster(
+                    n_workers=os.cpu_count() or 1, threads_per_worker=1, dashboard_address=":0"
+                )
+                stack.enter_context(place)
+            client = stack.enter_context(Client(place, timeout=_TIMEOUT))
+        except (OSError, RuntimeError, ValueError) as trouble:
+            raise refuse("dask", dask, f"no scheduler answers ({trouble})",
+                         "start one with 'dask scheduler', or pass 'local'") \
+                from trouble  # fmt: skip
+        yield client
 
 
 def worker_versions(client: Any) -> dict[str, str]:

@@ -65,7 +65,7 @@ class IncrementalKernelPCA(ClientMixin, LocalIncrementalKernelPCA):
 
         Parameters
         ----------
-        X : dask array or data frame of shape (n_samples, n_features)
+        X : dask array, data frame or path, of shape (n_samples, n_features)
         y : Ignored
 
         Returns
@@ -80,7 +80,7 @@ class IncrementalKernelPCA(ClientMixin, LocalIncrementalKernelPCA):
 
         Parameters
         ----------
-        X : dask array or data frame of shape (n_rows, n_features)
+        X : dask array, data frame or path, of shape (n_rows, n_features)
         y : Ignored
 
         Returns
@@ -97,7 +97,7 @@ class IncrementalKernelPCA(ClientMixin, LocalIncrementalKernelPCA):
 
         Parameters
         ----------
-        X : dask array or data frame of shape (n_rows, n_features)
+        X : dask array, data frame or path, of shape (n_rows, n_features)
 
         Returns
         -------

@@ -72,7 +72,7 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
 
         Parameters
         ----------
-        X : dask array or data frame of shape (n_samples, n_features)
+        X : dask array, data frame or path, of shape (n_samples, n_features)
         y : Ignored
 
         Returns
@@ -98,7 +98,7 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
 
         Parameters
         ----------
-        X : dask array or data frame of shape (n_rows, n_features)
+        X : dask array, data frame or path, of shape (n_rows, n_features)
 
         Returns
         -------

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import dask.array as da
 import numpy as np
 
+from ikpca.dask.files import open_rows
 from ikpca.errors import InvalidInput, refuse
 from ikpca.gram import Indices
 from ikpca.kernels import Floats
@@ -40,11 +43,11 @@ class DaskRows:
 
 
 def as_dask_array(X: Any) -> da.Array:
-    """A Dask array of a Dask array or data frame; nothing else, and no chunks over features."""
+    """A Dask array of a Dask array or data frame; no chunks over features."""
     if hasattr(X, "to_dask_array"):
         X = X.to_dask_array(lengths=True)
     if not isinstance(X, da.Array):
-        raise refuse("X", type(X).__name__, "must be a Dask array or data frame",
+        raise refuse("X", type(X).__name__, "must be a Dask array, a data frame or a path",
                      "pass dask.array.from_array(X, chunks=(10_000, -1))")  # fmt: skip
     if X.ndim != 2:
         raise refuse("X", f"array of shape {X.shape}", "must have two dimensions",
@@ -67,6 +70,8 @@ def checked_array(model: Any, X: Any, *, reset: bool = True) -> da.Array:
 
     The model, where there is one, learns the features, or has to know them.
     """
+    if isinstance(X, str | PathLike):
+        X = open_rows(Path(X))
     names = _column_names(X)
     X = as_dask_array(X)
     if X.dtype not in (np.float32, np.float64):

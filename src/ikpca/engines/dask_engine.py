@@ -19,6 +19,10 @@ __all__ = ["DaskEngine", "even_shards"]
 
 #: Of a worker's memory, what rows, columns and tiles may take; the rest is Python's and Dask's.
 _SHARE = 0.6
+#: Of what shard and vectors leave, at most so much for folded operands.
+_FOLDED_SHARE = 0.6
+#: No plan has smaller tiles.
+_LEAST_SIDE = 128
 
 
 def even_shards(X: Any, number: int) -> Any:
@@ -46,13 +50,25 @@ class DaskEngine:
         self.traffic = Traffic()
 
     @contextmanager
-    def opened(self, kernel: Kernel, budget: Budget) -> Iterator[DaskGram]:
+    def opened(
+        self, kernel: Kernel, budget: Budget, *, own: int = 0, whole: int = 0
+    ) -> Iterator[DaskGram]:
         """Load the shards.
 
         They stay until :meth:`close`: a checkpoint is written when the solver is done already.
+
+        Parameters
+        ----------
+        kernel : Kernel
+        budget : Budget
+            Of a worker, if it is explicit.
+        own, whole : int
+            How many vectors over its own rows, and over all rows, a worker will have to hold.
         """
         self.close()
-        cluster = Cluster(self._client, self._X, kernel, self._side(kernel, budget))
+        vectors = own * max(self._X.chunks[0]) + whole * int(self._X.shape[0])
+        side, fold = self._plan(kernel, budget, vectors * self._X.dtype.itemsize)
+        cluster = Cluster(self._client, self._X, kernel, side, fold=fold)
         cluster.traffic = self.traffic
         self._source = DaskGram(cluster, kernel)
         yield self._source
@@ -68,25 +84,32 @@ class DaskEngine:
         assert self._source is not None
         return DaskStore(self._source, gram, rows, products)
 
-    def _side(self, kernel: Kernel, budget: Budget) -> int:
-        """Of the tiles: what an explicit budget, or the memory of the smallest worker, allows."""
-        largest, n_features = max(self._X.chunks[0]), int(self._X.shape[1])
-        item = self._X.dtype.itemsize
-        workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
-        limits = [int(_SHARE * worker["memory_limit"]) for worker in workers
-                  if worker["memory_limit"]]  # fmt: skip
-        if budget.explicit:
-            limits.append(budget.n_bytes)
+    def _plan(self, kernel: Kernel, budget: Budget, vectors: int) -> tuple[int, bool]:
+        """Side of the tiles and whether to fold: what the memory of the smallest worker allows."""
+        item, n_features = self._X.dtype.itemsize, int(self._X.shape[1])
+        shard = max(self._X.chunks[0]) * n_features * item
+        limits = self._limits(budget)
         if not limits:
-            return plan_tiles(budget, 0, lambda side: 0, 1).side
+            return plan_tiles(budget, 0, lambda side: 0, 1).side, True
 
         def tile_bytes(side: int) -> int:
             tile = side * side * item + kernel.scratch_bytes(side, side, n_features, item)
             return tile + side * n_features * item
 
-        room, shard = min(limits), largest * n_features * item
-        if shard + tile_bytes(128) > room:
-            raise refuse("client", f"{len(limits)} workers", f"a shard of {shard} bytes leaves no "
-                         f"room for tiles in the {room} bytes that a worker may use",
+        room, fixed = min(limits), shard + vectors
+        if fixed + tile_bytes(_LEAST_SIDE) > room:
+            raise refuse("client", f"{len(limits)} workers", f"a shard of {shard} bytes, with "
+                         f"{vectors} bytes of vectors, leaves no room for tiles in the {room} "
+                         "bytes that a worker may use",
                          "start more workers, or workers with more memory")  # fmt: skip
-        return plan_tiles(Budget(room, explicit=True), shard, tile_bytes, 1).side
+        # Folded operands are worth two copies of a shard, but not the last of the memory.
+        fold = 2 * shard <= _FOLDED_SHARE * (room - fixed)
+        fixed += 2 * shard * fold
+        return plan_tiles(Budget(room, explicit=True), fixed, tile_bytes, 1).side, fold
+
+    def _limits(self, budget: Budget) -> list[int]:
+        """Bytes that workers may use, as far as anybody said so."""
+        workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
+        limits = [int(_SHARE * worker["memory_limit"]) for worker in workers
+                  if worker["memory_limit"]]  # fmt: skip
+        return [*limits, budget.n_bytes] if budget.explicit else limits

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ikpca.engines.dask_gram import DaskGram
-from ikpca.engines.peers import WorkerLost
 from ikpca.engines.messages import Block, Transform
+from ikpca.engines.peers import WorkerLost
 from ikpca.gram import CentredGram
 from ikpca.hebbian import Floats, Indices
 
@@ -76,14 +76,12 @@ class DaskStore:
         """Known since the centring, too."""
         return self._gram.squared_norm_estimate
 
-    def project(
-        self, patterns: Indices, upcoming: Sequence[Indices] = ()
-    ) -> tuple[Floats, Floats]:
+    def project(self, patterns: Indices, upcoming: Sequence[Indices] = ()) -> tuple[Floats, Floats]:
         """Every shard answers for the patterns that are its own, and begins with the next block."""
         before = replace(self._cluster.traffic)
         # The block itself, unless it was announced; the next one; and whose rows come back.
         block = None if patterns is self._announced else patterns
-        following, later = (*upcoming[:2], *[None] * (2 - len(upcoming)))
+        following, later = (upcoming[i] if i < len(upcoming) else None for i in range(2))
         self._fetch([part for part in (block, following) if part is not None])
         wanted = self._cluster.split(patterns[:0] if later is None else later)
         now, ahead = self._blocks(block), self._blocks(following)

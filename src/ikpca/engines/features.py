@@ -45,9 +45,7 @@ class FeatureStore:
         """Unknown: the product of X' with itself may be larger than X'."""
         return float("nan")
 
-    def project(
-        self, patterns: Indices, upcoming: Sequence[Indices] = ()
-    ) -> tuple[Floats, Floats]:
+    def project(self, patterns: Indices, upcoming: Sequence[Indices] = ()) -> tuple[Floats, Floats]:
         """W X'_Pᵀ and X'_P X'_Pᵀ; there is nothing to make ahead."""
         chosen = self._X[patterns]
         Y, G = self._rows @ chosen.T, chosen @ chosen.T

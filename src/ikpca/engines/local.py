@@ -50,9 +50,7 @@ class LocalStore:
         """Known since the centring, too."""
         return self._gram.squared_norm_estimate
 
-    def project(
-        self, patterns: Indices, upcoming: Sequence[Indices] = ()
-    ) -> tuple[Floats, Floats]:
+    def project(self, patterns: Indices, upcoming: Sequence[Indices] = ()) -> tuple[Floats, Floats]:
         """Read two slices; the kernel rows are kept for the transform that follows."""
         strip = self._strip_of(patterns)
         self._strip = (patterns, strip)

@@ -42,7 +42,7 @@ from ikpca.hebbian import (
 from ikpca.kernels import Kernel, Rows
 from ikpca.krylov import KrylovOptions, block_size
 from ikpca.loop import FORGETFUL, Keeper, Observer, Outcome, PassRecord, ProgressLines
-from ikpca.spectra import LANDMARK_KINDS
+from ikpca.spectra import DIRECTIONS_PER_COMPONENT, LANDMARK_KINDS
 
 __all__ = ["Engine", "Problem", "View", "as_it_is", "chosen_solver", "decompose", "n_passes"]
 
@@ -63,8 +63,13 @@ View: TypeAlias = Callable[[GramSource, Workers], GramSource]
 class Engine(Protocol):
     """Somewhere else than in this process."""
 
-    def opened(self, kernel: Kernel, budget: Budget) -> AbstractContextManager[GramSource]:
-        """The source of K, for as long as it is needed."""
+    def opened(
+        self, kernel: Kernel, budget: Budget, *, own: int, whole: int
+    ) -> AbstractContextManager[GramSource]:
+        """The source of K, for as long as it is needed.
+
+        ``own`` vectors over a worker's own rows, and ``whole`` over all rows, need room there.
+        """
 
     def open_store(self, gram: CentredGram, rows: Floats, products: Floats) -> CoefficientStore:
         """The coefficient store over that source."""
@@ -237,7 +242,9 @@ def _krylov_as_given(
         max_blocks=blocks,
         start=problem.start,
     )
-    with _machinery(model, problem, budget, fixed, keep="tiles") as (source, workers):
+    # The factor, the product and another shard's; the landmarks' basis.
+    distant = (DIRECTIONS_PER_COMPONENT * number, 3 * (block_size(number) + 1))
+    with _machinery(model, problem, budget, fixed, "tiles", distant) as (source, workers):
         return iterated_components(
             krylov.solve,
             source,
@@ -254,8 +261,10 @@ def _hebbian(model: Any, problem: Problem, budget: Budget, watch: Watch) -> Comp
     number = _number(model, problem)
     options = _hebbian_options(model, problem, number)
     # A, AK', companions, marks and scratch; a strip of kernel rows per block; landmarks.
-    fixed = (16 * number + 2 * 256) * problem.row_bytes
-    with _machinery(model, problem, budget, fixed, keep="matrix") as (source, workers):
+    columns = 16 * number + 2 * (256 if model.block_size == "auto" else int(model.block_size))
+    distant = (columns, 3 * (number + 1))
+    fixed = columns * problem.row_bytes
+    with _machinery(model, problem, budget, fixed, "matrix", distant) as (source, workers):
         open_store = LocalStore if problem.engine is None else problem.engine.open_store
         solve = partial(hebbian.solve, open_store=open_store)
         return iterated_components(
@@ -272,11 +281,20 @@ def _hebbian(model: Any, problem: Problem, budget: Budget, watch: Watch) -> Comp
 
 @contextmanager
 def _machinery(
-    model: Any, problem: Problem, budget: Budget, fixed: int, keep: Any = None
+    model: Any,
+    problem: Problem,
+    budget: Budget,
+    fixed: int,
+    keep: Any = None,
+    distant: tuple[int, int] = (0, 0),
 ) -> Iterator[tuple[GramSource, Workers]]:
-    """The source of K and the threads for it, within the budget; ``keep`` as in PlannedSource."""
+    """The source of K and the threads for it, within the budget.
+
+    ``keep`` is as in PlannedSource; ``distant`` are the vectors that an engine needs room for.
+    """
     if problem.engine is not None and problem.kernel is not None:
-        with problem.engine.opened(problem.kernel, budget) as source:
+        own, whole = distant
+        with problem.engine.opened(problem.kernel, budget, own=own, whole=whole) as source:
             yield problem.view(source, SERIAL), SERIAL
         return
     check_kernel_values(problem.kernel, problem.X)

@@ -41,9 +41,7 @@ class CoefficientStore(Protocol):
     def squared_norm(self) -> float:
         """‖K'‖²_F as far as it is known; NaN where it is not."""
 
-    def project(
-        self, patterns: Indices, upcoming: Sequence[Indices] = ()
-    ) -> tuple[Floats, Floats]:
+    def project(self, patterns: Indices, upcoming: Sequence[Indices] = ()) -> tuple[Floats, Floats]:
         """(RK')[:, P] and K'[P, P].
 
         Kernel rows do not depend on R, so those of the blocks that come next may be made ahead.

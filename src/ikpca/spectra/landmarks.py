@@ -26,12 +26,13 @@ from ikpca.kernels import Floats
 from ikpca.spectra.rayleigh_ritz import rayleigh_ritz
 
 #: Directions of the landmarks in which components are looked for, per component.
-_RESERVE = 8
+DIRECTIONS_PER_COMPONENT = 8
 #: Directions below this share of the leading one are rounding noise of the landmarks' own values.
 _DROP = 1e-6
 _STRIP = 4096
 
 __all__ = [
+    "DIRECTIONS_PER_COMPONENT",
     "LANDMARK_KINDS",
     "LandmarkStart",
     "choose_landmarks",
@@ -123,7 +124,7 @@ def landmark_start(
     among = rows.among()
     if not np.isfinite(among).all():
         raise InvalidInput(NOT_FINITE)
-    basis = _leading_directions(among, _RESERVE * n_components)
+    basis = _leading_directions(among, DIRECTIONS_PER_COMPONENT * n_components)
     squared = rows.reduce(basis.astype(source.dtype))
     if not np.isfinite(squared).all():
         raise InvalidInput(NOT_FINITE)
