@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ikpca.engines.dask_gram import DaskGram
-from ikpca.engines.messages import Block, Transform
+from ikpca.engines.messages import Block, Transform, others
 from ikpca.engines.peers import WorkerLost
 from ikpca.gram import CentredGram
 from ikpca.hebbian import Floats, Indices
@@ -48,6 +48,7 @@ class DaskStore:
         self._announced: Indices | None = None
         self._rows: list[tuple[Indices, Floats]] = []
         everyone = range(len(self._cluster.sizes))
+        self._alone = len(everyone) == 1
         self._cluster.call("open", [self._beginning(i) for i in everyone])
         self._cluster.restore = self._restore
 
@@ -83,13 +84,13 @@ class DaskStore:
         block = None if patterns is self._announced else patterns
         following, later = (upcoming[i] if i < len(upcoming) else None for i in range(2))
         self._fetch([part for part in (block, following) if part is not None])
-        wanted = self._cluster.split(patterns[:0] if later is None else later)
+        wanted = self._cluster.split(patterns[:0] if later is None or self._alone else later)
         now, ahead = self._blocks(block), self._blocks(following)
         answers = self._tell(
             "project", [(now[i], ahead[i], rows) for i, (_, rows) in enumerate(wanted)]
         )
         self._projected, self._announced = patterns, following
-        if later is not None:
+        if later is not None and not self._alone:
             self._keep_rows(later, wanted, [rows for _, _, rows in answers])
         self._source.entries += len(patterns) * self.n_samples
         self._cluster.traffic.add_block(before)
@@ -166,7 +167,7 @@ class DaskStore:
         needed = [*blocks, self._projected, self._announced]
         self._rows = [pair for pair in self._rows if any(pair[0] is block for block in needed)]
         missing = [block for block in blocks if self._rows_here(block) is None]
-        if missing:
+        if missing and not self._alone:
             together = self._cluster.rows(np.concatenate(missing))
             ends = np.cumsum([len(block) for block in missing])[:-1]
             self._rows += zip(missing, np.split(together, ends), strict=True)
@@ -186,13 +187,20 @@ class DaskStore:
         """What every shard has to know of a block; nothing, of no block."""
         if patterns is None:
             return [None] * len(self._cluster.sizes)
-        rows = self._rows_here(patterns)
-        if rows is None:
-            rows = self._cluster.rows(patterns)
-        offsets = self._offsets[patterns]
+        rows, offsets = self._rows_of(patterns), self._offsets[patterns]
         return [
-            Block(rows, offsets, own, own_rows) for own, own_rows in self._cluster.split(patterns)
+            Block(rows[others(own, len(rows))], offsets, own, own_rows)
+            for own, own_rows in self._cluster.split(patterns)
         ]
+
+    def _rows_of(self, patterns: Indices) -> Floats:
+        """From here, or fetched; a single shard has them all and needs none."""
+        known = self._rows_here(patterns)
+        if known is not None:
+            return known
+        if self._alone:
+            return np.empty((len(patterns), self._cluster.n_features), dtype=self.dtype)
+        return self._cluster.rows(patterns)
 
     def _beginning(self, i: int) -> tuple[Floats, Floats, Floats]:
         here = self._cluster.columns(i)

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import numpy as np
+
 from ikpca.hebbian import Floats, Indices
 
-__all__ = ["Block", "FetchRows", "Held", "Transform", "Visit"]
+__all__ = ["Block", "FetchRows", "Held", "Transform", "Visit", "others"]
 
 #: Rows of another shard, given its number and which of its rows.
 FetchRows: TypeAlias = Callable[[int, slice], Floats]
@@ -20,7 +22,8 @@ class Block:
 
     Parameters
     ----------
-    rows : ndarray of shape (m, n_features)
+    visitors : ndarray of shape (patterns that are not here, n_features)
+        Their rows, in order; those of the others are here already.
     offsets : ndarray of shape (m,)
         Row means of K less the grand mean.
     own : ndarray of int
@@ -29,10 +32,15 @@ class Block:
         Which columns those are.
     """
 
-    rows: Floats
+    visitors: Floats
     offsets: Floats
     own: Indices
     columns: Indices
+
+
+def others(own: Indices, number: int) -> Indices:
+    """Which of so many patterns are not among some."""
+    return np.delete(np.arange(number), own)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ikpca.engines.columns import Columns
-from ikpca.engines.messages import Block, Transform
+from ikpca.engines.messages import Block, Transform, others
 from ikpca.gram import SERIAL, CentredStrip, ComputedGram, tiles
 from ikpca.hebbian import Floats, Indices
 
@@ -79,20 +79,27 @@ class ShardColumns:
 
     def _make(self, block: Block) -> _Made:
         """K'[P, here], in the buffer that was not used last."""
-        n_rows = len(block.rows)
+        n_rows = len(block.offsets)
         self._buffers.reverse()
         wanted = n_rows + 2 + len(self._columns)
         if len(self._buffers[0]) < wanted:
             self._buffers[0] = np.empty((wanted, len(self._X)), dtype=self._source.dtype)
         stacked = self._buffers[0][:wanted]
-        fill = self._source.meet(block.rows)
+        fill = self._source.meet(self._rows(block))
         for part in tiles(len(self._X), self._source.tile):
             fill(part, stacked[:n_rows, part])
         stacked[n_rows], stacked[n_rows + 1] = self._means, 1
-        self.visitor_bytes = max(self.visitor_bytes, block.rows.nbytes)
-        # The rows themselves have done their part, and go.
-        made = replace(block, rows=block.rows[:0].copy())
+        self.visitor_bytes = max(self.visitor_bytes, block.visitors.nbytes)
+        # The visitors have done their part, and go.
+        made = replace(block, visitors=block.visitors[:0].copy())
         return made, CentredStrip(stacked, block.offsets, SERIAL)
+
+    def _rows(self, block: Block) -> Floats:
+        """All rows of a block, some from here."""
+        rows = np.empty((len(block.offsets), self._X.shape[1]), dtype=self._X.dtype)
+        rows[block.own] = self._X[block.columns]
+        rows[others(block.own, len(rows))] = block.visitors
+        return rows
 
     def _do_nothing(self) -> None:
         """The transforms were all."""
