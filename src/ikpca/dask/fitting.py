@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from ikpca.estimators.parameters import check_kernel_pca
 from ikpca.estimators.solving import Problem
 from ikpca.estimators.training import chosen_kernel, is_precomputed, needs_dense_rows
 from ikpca.kernels import Floats
+from ikpca.loop import PassRecord
 
 __all__ = ["fit_array", "refuse_what_needs_rows_here"]
 
@@ -47,7 +48,9 @@ def fit_array(model: Any, client: Any, X: Any) -> Floats:
     checkpoint, seed = open_checkpoint(model, rows, seed, start)
     model.gamma_ = resolve_gamma(model.gamma, rows, model.kernel, seed)
     engine = DaskEngine(client, even_shards(array, max(1, len(client.nthreads()))))
-    problem = Problem(chosen_kernel(model, rows), rows, seed, start, engine=engine)
+    problem = Problem(
+        chosen_kernel(model, rows), rows, seed, start, engine=engine, observers=[_Events(client)]
+    )
     if checkpoint is not None:
         problem = replace(problem, keeper=checkpoint)
     try:
@@ -67,3 +70,13 @@ def _earlier_projections(model: Any, client: Any, X: Any) -> Floats | None:
         return None
     found: Floats = client.compute(model.transform(X), sync=True)
     return found
+
+
+@dataclass(frozen=True)
+class _Events:
+    """Every pass as an event of the scheduler, where its dashboard and other clients see it."""
+
+    client: Any
+
+    def see(self, state: object, report: PassRecord) -> None:
+        self.client.log_event("ikpca", {"pass": report.number})

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from ikpca.engines.doors import Doors
 from ikpca.engines.peers import PeerLost, WorkerLost
 from ikpca.engines.shard import Shard
 from ikpca.engines.traffic import Traffic
-from ikpca.errors import InvalidInput
+from ikpca.errors import ClusterLost, InvalidInput
 from ikpca.hebbian import Floats, Indices
 from ikpca.kernels import Kernel
 
@@ -48,6 +49,7 @@ class Cluster:
         self._client = client
         self._doors = Doors(client)
         self._fold = fold
+        self._lost: ClusterLost | None = None
         self._X = X
         self._kernel = kernel
         self._side = side
@@ -119,6 +121,8 @@ class Cluster:
             ]
             return await asyncio.gather(*calls, return_exceptions=True)
 
+        if self._lost is not None:
+            raise self._lost
         answers = self._client.sync(gather)
         for given, answer in zip(arguments, answers, strict=True):
             if isinstance(answer, BaseException) and not isinstance(answer, WorkerLost):
@@ -170,7 +174,7 @@ class Cluster:
         rows = self._client.compute(self._X.blocks[i])
         return self._client.submit(
             Shard, rows, self._kernel, int(self.starts[i]), self._side, self._fold,
-            actor=True, pure=False, **place,
+            actor=True, key=f"ikpca-shard-{uuid4().hex}", **place,
         )  # fmt: skip
 
     def _finish(self, i: int, future: Any) -> Any:
@@ -193,7 +197,7 @@ class Cluster:
 
     def _workers(self) -> list[str]:
         """Addresses in order; those that are starting are waited for, if there are no others."""
-        present = sorted(self._client.nthreads())
+        present = self._present()
         if present:
             return present
         try:
@@ -202,7 +206,18 @@ class Cluster:
             raise InvalidInput(
                 "client: the cluster has no workers; start some, for example with cluster.scale(2)."
             ) from None
-        return sorted(self._client.nthreads())
+        return self._present()
+
+    def _present(self) -> list[str]:
+        if self._lost is None:
+            try:
+                return list(self._client.sync(self._doors.workers))
+            except (OSError, RuntimeError) as trouble:
+                self._lost = ClusterLost(
+                    f"client: its scheduler answers no more ({trouble}); start a cluster again, "
+                    "and fit with resume=True where there is a checkpoint."
+                )
+        raise self._lost
 
 
 def _is_loss(failure: BaseException) -> bool:

@@ -21,6 +21,8 @@ __all__ = ["DaskEngine", "even_shards"]
 _SHARE = 0.6
 #: Of what shard and vectors leave, at most so much for folded operands.
 _FOLDED_SHARE = 0.6
+#: Blocks of patterns: what a message costs is worked off in the time of these.
+_SHORT_BLOCK, _LONG_BLOCK, _MANY_ROWS = 128, 512, 10_000
 #: No plan has smaller tiles.
 _LEAST_SIDE = 128
 
@@ -48,6 +50,11 @@ class DaskEngine:
         self._X = X
         self._source: DaskGram | None = None
         self.traffic = Traffic()
+
+    @property
+    def block_size(self) -> int:
+        """Longer than in one process, as every block costs messages."""
+        return _LONG_BLOCK if self._X.shape[0] >= _MANY_ROWS else _SHORT_BLOCK
 
     @contextmanager
     def opened(

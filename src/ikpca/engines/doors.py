@@ -19,6 +19,8 @@ __all__ = ["Doors"]
 _PATIENCE = 1.0
 #: Seconds in which a worker must let this process in, or be asked through the scheduler.
 _KNOCKING = 5.0
+#: Seconds after which a scheduler that does not answer is lost.
+_SCHEDULER_PATIENCE = 30.0
 
 
 class Doors:
@@ -53,8 +55,16 @@ class Doors:
             raise WorkerLost(f"{address}: {trouble}") from trouble
         return opened(answer)
 
+    async def workers(self) -> list[str]:
+        """Addresses, in order, of those that the scheduler knows."""
+        asked = self._client.scheduler.ncores(workers=None)
+        return sorted(await asyncio.wait_for(asked, _SCHEDULER_PATIENCE))
+
     async def _is_there(self, address: str) -> bool:
-        return address in await self._client.scheduler.ncores(workers=None)
+        try:
+            return address in await self.workers()
+        except OSError:
+            return False
 
     async def _send(self, address: str, message: dict[str, Any]) -> Any:
         if await self._is_reached(address):

@@ -74,7 +74,7 @@ def fit_components(model: Any, settings: Any, problem: Problem) -> Floats:
         return fitted_attributes(components, problem.kernel, problem.X, whiten=model.whiten)
 
     def watch(snapshot: Callable[[], Components]) -> Sequence[Observer[Any, Any]]:
-        return requested_observers(
+        requested = requested_observers(
             settings,
             chosen_solver(settings, problem.n_samples),
             passes,
@@ -83,6 +83,7 @@ def fit_components(model: Any, settings: Any, problem: Problem) -> Floats:
             lambda: attributes(snapshot()),
             earlier=problem.keeper.reports if isinstance(problem.keeper, Checkpoint) else (),
         )
+        return [*problem.observers, *requested]
 
     components = decompose(settings, problem, watch)
     if isinstance(problem.keeper, Checkpoint):

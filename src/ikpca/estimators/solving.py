@@ -63,6 +63,10 @@ View: TypeAlias = Callable[[GramSource, Workers], GramSource]
 class Engine(Protocol):
     """Somewhere else than in this process."""
 
+    @property
+    def block_size(self) -> int:
+        """Patterns per block of a Hebbian pass that suit it best."""
+
     def opened(
         self, kernel: Kernel, budget: Budget, *, own: int, whole: int
     ) -> AbstractContextManager[GramSource]:
@@ -99,6 +103,8 @@ class Problem:
         May know where an earlier run was, and is told where this one is.
     engine : Engine or None
         Where tiles are computed and coefficients live; None: in this process.
+    observers : sequence of Observer
+        See every pass, before those that the model asks for.
     """
 
     kernel: Kernel | None
@@ -108,6 +114,7 @@ class Problem:
     view: View = as_it_is
     keeper: Keeper = FORGETFUL
     engine: Engine | None = None
+    observers: Sequence[Observer[Any, Any]] = ()
 
     @property
     def n_samples(self) -> int:
@@ -261,7 +268,8 @@ def _hebbian(model: Any, problem: Problem, budget: Budget, watch: Watch) -> Comp
     number = _number(model, problem)
     options = _hebbian_options(model, problem, number)
     # A, AK', companions, marks and scratch; a strip of kernel rows per block; landmarks.
-    columns = 16 * number + 2 * (256 if model.block_size == "auto" else int(model.block_size))
+    width = 256 if isinstance(options.block_size, str) else options.block_size
+    columns = 16 * number + 2 * width
     distant = (columns, 3 * (number + 1))
     fixed = columns * problem.row_bytes
     with _machinery(model, problem, budget, fixed, "matrix", distant) as (source, workers):
@@ -328,9 +336,16 @@ def _hebbian_options(model: Any, problem: Problem, number: int) -> HebbianOption
         clock=model.clock,
         init=_init(model, problem, number),
         rayleigh_ritz=model.rayleigh_ritz,
-        block_size=model.block_size,
+        block_size=_block_size(model, problem),
         max_iter=n_passes(model, problem.n_samples),
     )
+
+
+def _block_size(model: Any, problem: Problem) -> Any:
+    """A block gives the same result whatever its size, so an engine may choose."""
+    if problem.engine is not None and model.block_size == "auto":
+        return problem.engine.block_size
+    return model.block_size
 
 
 def _init(model: Any, problem: Problem, number: int) -> Any:
