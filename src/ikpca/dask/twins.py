@@ -23,9 +23,7 @@ def twin(model: Any, client: Any = None) -> Any:
     kind: Any = _TWINS.get(type(model))
     if kind is None:
         names = " and ".join(sorted(local.__name__ for local in _TWINS))
-        raise InvalidInput(
-            f"{type(model).__name__} does not fit on a Dask cluster; {names} do."
-        )
+        raise InvalidInput(f"{type(model).__name__} does not fit on a Dask cluster; {names} do.")
     return kind(client=client, **model.get_params(deep=False))
 
 
