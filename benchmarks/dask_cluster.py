@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+import dask
 import dask.array as da
 import numpy as np
 from distributed import Client, LocalCluster
@@ -48,6 +49,8 @@ KILLS = 10
 def workers(number: int, **settings: object) -> Iterator[Client]:
     """A client of so many single-threaded processes; Dask keeps their BLAS to one thread."""
     with (
+        # A killed worker may take its time to start again.
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "120s"}),
         LocalCluster(
             n_workers=number, threads_per_worker=1, dashboard_address=":0", **settings
         ) as cluster,

@@ -34,8 +34,8 @@ PAGE = HERE.parent / "docs" / "cluster.md"
 ITEM, R, WIDTH, FEATURES, BLOCK = 8, 16, 32, 50, 512
 #: Bytes per second of the client's line, which is assumed and not measured: 10 Gbit/s.
 LINE = 1.25e9
-#: Rows, features, and patterns per block or vectors.
-HEBBIAN_GRID = list(product((4_000, 12_000), (20, 200), (128, 512)))
+#: Rows, features, and patterns per block with components; or vectors.
+HEBBIAN_GRID = list(product((4_000, 12_000), (20, 200), ((128, 8), (512, 8), (512, 32))))
 KRYLOV_GRID = list(product((3_000, 6_000), (20, 200), (16, 48)))
 
 
@@ -95,7 +95,7 @@ def seconds() -> float:
     return times.user + times.system
 
 
-def measured_blocks(client, X, m: int, blocks: int = 12) -> tuple[float, float]:
+def measured_blocks(client, X, m: int, r: int, blocks: int = 12) -> tuple[float, float]:
     """Processor seconds per block, of a worker on average and of this process."""
     from ikpca.hebbian import sweep
 
@@ -103,12 +103,12 @@ def measured_blocks(client, X, m: int, blocks: int = 12) -> tuple[float, float]:
     cluster = Cluster(client, even_shards(X, number), Gaussian(0.02), 1024)
     source = DaskGram(cluster, Gaussian(0.02))
     length = source.n_samples
-    zeros, start = np.zeros(length), np.full((R, length), 1e-3)
+    zeros, start = np.zeros(length), np.full((r, length), 1e-3)
     means = GramMeans(zeros, Centring(zeros, 0.0), 0.0, 0)
     store = DaskStore(source, CentredGram.restored(source, means, SERIAL), start, start)
     order = np.random.default_rng(0).permutation(length)
     parts = [order[k * m : (k + 1) * m] for k in range(min(length // m, blocks + 2))]
-    eta, limits = np.full((m, R), 1e-6), np.full(m, 1e300)
+    eta, limits = np.full((m, r), 1e-6), np.full(m, 1e300)
     for k, part in enumerate(parts):
         if k == 1:
             before, mine = client.run(seconds), seconds()
@@ -150,16 +150,14 @@ def measure() -> dict[str, list]:
 
         for W in (1, 2):
             with workers(W) as client:
-                measured_blocks(client, rows(2_000, 20), 128, 4)
-                for length, N, m in HEBBIAN_GRID:
-                    per_block = measured_blocks(client, rows(length, N), m)
-                    found["hebbian"].append(
-                        [length, N, m, W, *(length / m * part for part in per_block)]
-                    )
+                measured_blocks(client, rows(2_000, 20), 128, 8, 4)
+                for length, N, (m, r) in HEBBIAN_GRID:
+                    spent = measured_blocks(client, rows(length, N), m, r)
+                    shape = [length, N, r, W, m]
+                    found["hebbian"].append([shape, *(length / m * part for part in spent)])
                 for length, N, b in KRYLOV_GRID:
-                    found["krylov"].append(
-                        [length, N, b, W, *measured_product(client, rows(length, N), b)]
-                    )
+                    spent = measured_product(client, rows(length, N), b)
+                    found["krylov"].append([[length, N, b, W], *spent])
     return found
 
 
@@ -175,14 +173,9 @@ def fitted(counts: list[list[float]], spent: list[float]) -> tuple[np.ndarray, n
 def models(found: dict[str, list]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """By method and side, coefficients and errors."""
     result = {}
-    for method in ("hebbian", "krylov"):
-        passes = [
-            hebbian_pass(length, N, R, W, m)
-            if method == "hebbian"
-            else krylov_pass(length, N, m, W)
-            for length, N, m, W, _, _ in found[method]
-        ]
-        worker, client = ([row[k] for row in found[method]] for k in (4, 5))
+    for method, shaped in (("hebbian", hebbian_pass), ("krylov", krylov_pass)):
+        passes = [shaped(*shape) for shape, _, _ in found[method]]
+        worker, client = ([row[k] for row in found[method]] for k in (1, 2))
         result[f"{method} worker"] = fitted([p.worker() for p in passes], worker)
         result[f"{method} client"] = fitted([p.client() for p in passes], client)
     return result

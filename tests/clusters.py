@@ -20,7 +20,13 @@ from distributed import Client, LocalCluster
 def cluster_of(n_workers, processes=False):
     """A client of so many single-threaded workers."""
     with (
-        dask.config.set({"distributed.comm.timeouts.connect": "120s"}),
+        dask.config.set(
+            {
+                "distributed.comm.timeouts.connect": "120s",
+                # On a busy machine a killed worker takes its time to start again.
+                "distributed.deploy.lost-worker-timeout": "120s",
+            }
+        ),
         LocalCluster(
             n_workers=n_workers,
             processes=processes,

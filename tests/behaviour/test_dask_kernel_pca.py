@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -148,6 +150,11 @@ def test_traffic_is_counted(two, D):
     assert 0 < traffic.block_bytes < traffic.bytes_in + traffic.bytes_out
 
 
+def test_the_package_alone_knows_no_dask():
+    code = "import sys, ikpca; ikpca.KernelPCA(2); sys.exit('distributed' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 def test_the_stream_twin(two, X, D):
     local = ikpca.IncrementalKernelPCA(4, kernel="rbf", gamma=0.05, batch_size=50).fit(X)
     model = ikpca.dask.IncrementalKernelPCA(
@@ -222,6 +229,10 @@ class TestBadInput:
         monkeypatch.setattr(distributed, "Client", fails)
         text = refused(ikpca.dask.KernelPCA(2), D)
         assert "none could be started (no port)" in text
+
+    def test_too_little_memory(self, two, D):
+        model = ikpca.dask.KernelPCA(**settings("kha/et"), client=two, max_memory=50_000)
+        assert "start more workers" in refused(model, D)
 
     def test_something_else_than_a_client(self, D):
         assert "is no Dask client" in refused(ikpca.dask.KernelPCA(2, client="tcp://x"), D)

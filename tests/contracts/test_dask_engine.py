@@ -83,10 +83,29 @@ def test_a_product_uses_symmetry_and_moves_narrow_matrices(source):
     assert source.cluster.traffic.bytes_in == V.nbytes
 
 
-def test_nobody_holds_more_than_a_tile_of_others(source):
-    source.product(np.ones((N_SAMPLES, 3)), square=False)
-    largest = source.cluster.call("held", [()] * len(source.cluster.sizes))
-    assert max(held.visitors for held in largest) <= SIDE * 5 * 8
+def held(source):
+    return source.cluster.call("held", [()] * len(source.cluster.sizes))
+
+
+def test_nobody_holds_more_than_two_tiles_of_visitors(source):
+    """Those that are worked on, and those that arrive; and no kernel values but a tile's."""
+    V = np.ones((N_SAMPLES, 3))
+    source.product(V, square=False)
+    for shard, size in zip(held(source), source.cluster.sizes, strict=True):
+        assert shard.visitors <= 2 * SIDE * 5 * 8
+        assert shard.rows == size * 5 * 8
+        assert shard.tiles <= SIDE * SIDE * 8
+        assert shard.vectors == 3 * V.nbytes
+
+
+def test_nobody_holds_more_than_two_blocks_of_kernel_rows(source):
+    """Over its own columns; a block's visitors are gone when their kernel values are there."""
+    options = hebbian.HebbianOptions("kha/et", init="random", max_iter=1, block_size=16)
+    hebbian.solve(source, R, options, seed=3, open_store=partial(DaskStore, source))
+    for shard, size in zip(held(source), source.cluster.sizes, strict=True):
+        assert shard.visitors <= max(16, 2 * SIDE) * 5 * 8
+        assert shard.strips <= 2 * (16 + 2 + R) * size * 8
+        assert shard.columns == 4 * R * size * 8
 
 
 def test_landmark_rows(source, local):

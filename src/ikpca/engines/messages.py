@@ -12,8 +12,8 @@ from ikpca.hebbian import Floats, Indices
 
 __all__ = ["Block", "FetchRows", "Held", "Transform", "Visit", "others"]
 
-#: Rows of another shard, given its number and which of its rows.
-FetchRows: TypeAlias = Callable[[int, slice], Floats]
+#: Asks for rows of another shard, given its number and which of its rows; the answer waits.
+FetchRows: TypeAlias = Callable[[int, slice], Callable[[], Floats]]
 
 
 @dataclass(frozen=True, eq=False)

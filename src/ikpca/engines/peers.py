@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from distributed import get_worker
 from distributed.protocol import to_serialize
-from distributed.utils import sync
 
 from ikpca.hebbian import Floats
 
@@ -34,15 +34,15 @@ class Peers:
     def __init__(self, addresses: Sequence[tuple[str, Any]]) -> None:
         self._addresses = list(addresses)
 
-    def rows(self, shard: int, chosen: slice) -> Floats:
-        """Rows of a shard."""
+    def rows(self, shard: int, chosen: slice) -> Callable[[], Floats]:
+        """Ask for rows of a shard; what is returned waits for them."""
         return self._ask(shard, "rows", chosen)
 
     def partial(self, shard: int) -> Callable[[], Floats]:
-        """What the last product left in a shard."""
+        """What the last product left in a shard, to be asked for by another one."""
         return _Fetch(self, shard)
 
-    def _ask(self, shard: int, method: str, *arguments: Any) -> Any:
+    def _ask(self, shard: int, method: str, *arguments: Any) -> Callable[[], Any]:
         address, key = self._addresses[shard]
         worker = get_worker()
 
@@ -56,10 +56,15 @@ class Peers:
                 )
             )
 
-        try:
-            return sync(worker.loop, call)
-        except (OSError, KeyError) as trouble:
-            raise PeerLost(f"{address}: {trouble}") from trouble
+        asked = asyncio.run_coroutine_threadsafe(call(), worker.loop.asyncio_loop)
+
+        def answer() -> Any:
+            try:
+                return asked.result()
+            except (OSError, KeyError) as trouble:
+                raise PeerLost(f"{address}: {trouble}") from trouble
+
+        return answer
 
 
 class _Fetch:
@@ -67,7 +72,7 @@ class _Fetch:
         self._peers, self._shard = peers, shard
 
     def __call__(self) -> Floats:
-        return self._peers._ask(self._shard, "partial")
+        return self._peers._ask(self._shard, "partial")()
 
 
 def opened(answer: dict[str, Any]) -> Any:

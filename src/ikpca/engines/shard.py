@@ -108,15 +108,19 @@ class Shard:
         here = slice(self._start, self._start + len(self._X))
         source = CountingGram(self._source)
         partial = np.zeros((len(V), V.shape[1]), dtype=np.result_type(V, self._X))
+        # Visitors are under way while there is other work.
+        asked = [fetch(visit.shard, visit.rows) for visit in visits[:1]]
         partial[here], squared = multiply_and_square(source, V[here])
         entries, n_bytes = source.entries, 0
-        for visit in visits:
-            visitors = fetch(visit.shard, visit.rows)
+        for number, visit in enumerate(visits):
+            visitors = asked.pop()()
+            asked += [fetch(later.shard, later.rows) for later in visits[number + 1 : number + 2]]
             first = starts[visit.shard] + visit.rows.start
             squared += 2 * self._receive(visitors, first, visit.columns, V, partial)
             entries += len(visitors) * (visit.columns.stop - visit.columns.start)
             n_bytes += visitors.nbytes
-            self._note("visitors", visitors.nbytes)
+            # These, and those that arrive meanwhile.
+            self._note("visitors", 2 * visitors.nbytes)
         self._note("vectors", V.nbytes + 2 * partial.nbytes)
         self._note("tiles", self._source.side**2 * self._X.dtype.itemsize)
         self._partial = partial
