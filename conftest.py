@@ -2,7 +2,7 @@
 
 from importlib.util import find_spec
 
-_NEEDS_DASK = ["cluster", "peers", "dask_gram", "dask_store", "dask_engine"]
+_NEEDS_DASK = ["cluster", "doors", "peers", "dask_gram", "dask_store", "dask_engine"]
 
 collect_ignore = []
 if find_spec("distributed") is None:
