@@ -108,6 +108,17 @@ class ClientMixin:
         """The client in use."""
         return found_client(self.client)
 
+    def _without_client(self, *left: str) -> Any:
+        """The estimator of one process, with the same parameters and attributes but for some."""
+        plain: Any = self
+        parameters = plain.get_params(deep=False)
+        del parameters["client"]
+        local = self._local(**parameters)
+        kept = {name: value for name, value in vars(self).items()
+                if name not in (*parameters, "client", *left)}  # fmt: skip
+        local.__dict__.update(kept)
+        return local
+
     def __getstate__(self) -> dict[str, Any]:
         inherited: Any = super()
         state = dict(inherited.__getstate__())

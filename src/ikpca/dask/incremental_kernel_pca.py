@@ -123,13 +123,7 @@ class IncrementalKernelPCA(ClientMixin, LocalIncrementalKernelPCA):
     def to_local(self) -> LocalIncrementalKernelPCA:
         """The same model without a cluster."""
         check_is_fitted(self)
-        parameters = self.get_params(deep=False)
-        del parameters["client"]
-        local = LocalIncrementalKernelPCA(**parameters)
-        local.__dict__.update(
-            {name: value for name, value in vars(self).items()
-             if name not in parameters and name != "client"}
-        )  # fmt: skip
+        local: LocalIncrementalKernelPCA = self._without_client()
         return local
 
     def save(self, path: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import dask.array as da
@@ -122,14 +123,9 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
     def to_local(self) -> LocalKernelPCA:
         """The same model without a cluster; the training rows come here."""
         check_is_fitted(self)
-        parameters = self.get_params(deep=False)
-        del parameters["client"]
-        local = LocalKernelPCA(**parameters)
-        kept = {name: value for name, value in vars(self).items()
-                if name not in parameters and name not in ("client", "traffic_")}  # fmt: skip
-        local.__dict__.update(kept)
+        local: LocalKernelPCA = self._without_client("traffic_")
         local.X_fit_ = np.asarray(self.client_.compute(self.X_fit_, sync=True))
-        local._projector = _with_rows(self._projector, local.X_fit_)
+        local._projector = replace(self._projector, X_fit=local.X_fit_)
         return local
 
     def _fit(self, X: Any) -> Any:
@@ -137,9 +133,3 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
         client = self.client_
         check_workers(client)
         return fit_array(self, client, X)
-
-
-def _with_rows(projector: Any, X: Any) -> Any:
-    from dataclasses import replace
-
-    return replace(projector, X_fit=X)
