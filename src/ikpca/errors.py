@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 __all__ = [
+    "ClusterLost",
     "DataChanged",
     "DataUnavailable",
     "DivergenceWarning",
@@ -26,6 +27,10 @@ class UnreadableFile(InvalidInput):
 
 class UnwritableFile(OSError):
     """A file could not be written, for want of space or of permission; the old one is untouched."""
+
+
+class ClusterLost(ConnectionError):
+    """The scheduler of a cluster answers no more; what a checkpoint has can be gone on from."""
 
 
 class DataUnavailable(RuntimeError):

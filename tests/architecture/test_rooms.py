@@ -83,7 +83,12 @@ def test_what_a_file_offers_exists(path):
     assert len(offered) == 1
     assert len(offered[0]) == len(set(offered[0]))
     module = ".".join(["ikpca", *path.relative_to(SOURCE).with_suffix("").parts])
-    module = importlib.import_module(module.removesuffix(".__init__"))
+    try:
+        module = importlib.import_module(module.removesuffix(".__init__"))
+    except ModuleNotFoundError as absent:
+        if absent.name not in ("dask", "distributed"):
+            raise
+        pytest.skip("Dask is not installed")
     assert all(hasattr(module, name) for name in offered[0])
 
 

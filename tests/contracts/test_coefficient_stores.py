@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -37,7 +39,35 @@ def feature_store(dtype, start):
     return FeatureStore(centred_X, start @ centred_X)
 
 
-STORES = {"local": local_store, "local on stored": stored_store, "features": feature_store}
+def dask_store(dtype, start):
+    """Three uneven shards on the threads of this process."""
+    pytest.importorskip("distributed", reason="Dask is not installed")
+    import dask.array as da
+
+    from ikpca.engines.cluster import Cluster
+    from ikpca.engines.dask_gram import DaskGram
+    from ikpca.engines.dask_store import DaskStore
+
+    X = da.from_array(some_rows()[0].astype(dtype), chunks=((4, 17, 9), (6,)))
+    source = DaskGram(Cluster(_client(), X, Linear(), 8), Linear())
+    gram, products = centred(source, start.T.astype(dtype))
+    return DaskStore(source, gram, start, products.T)
+
+
+@cache
+def _client():
+    """One for all tests here; it ends with the process."""
+    from distributed import Client
+
+    return Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None)
+
+
+STORES = {
+    "local": local_store,
+    "local on stored": stored_store,
+    "features": feature_store,
+    "dask": dask_store,
+}
 
 
 class Explicit:

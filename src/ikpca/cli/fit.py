@@ -16,6 +16,7 @@ from ikpca.cli.options import (
     CheckpointEvery,
     Coef0,
     Components,
+    Dask,
     Degree,
     Gamma,
     Grey,
@@ -90,6 +91,7 @@ def fit(
     checkpoint: Checkpoint = None,
     checkpoint_every: CheckpointEvery = None,
     resume: Resume = False,
+    dask: Dask = None,
     scale: Scale = True,
     grey: Grey = False,
     asf: Asf = None,
@@ -104,10 +106,10 @@ def fit(
     """
     given = locals()
     # Imported here, so that asking for help costs no numerics.
+    from ikpca.cli.fitting import fitted
     from ikpca.cli.interrupted import told_of_checkpoint
     from ikpca.cli.models import build, remember
     from ikpca.cli.report import Report
-    from ikpca.cli.waiting import watched
     from ikpca.datasets import read_table
     from ikpca.experiments.memory import PeakMemory
     from ikpca.storage import check_place
@@ -119,11 +121,8 @@ def fit(
         table = read_table(rows, grey=grey, asf=asf)
         table = table.scaled() if scale else table
         memory, begun = PeakMemory(), time.perf_counter()
-        with (
-            told_of_checkpoint(checkpoint, resume=resume),
-            watched(model, "Passes", shown=report.shows_progress),
-        ):
-            model.fit(table.rows)
+        with told_of_checkpoint(checkpoint, resume=resume):
+            model = fitted(model, table.rows, dask, shown=report.shows_progress)
         seconds, peak = time.perf_counter() - begun, memory.above_baseline()
         remember(model, table)
         # A checkpoint is of this fit, and no business of whoever loads the model.

@@ -18,6 +18,7 @@ __all__ = [
     "CheckpointEvery",
     "Coef0",
     "Components",
+    "Dask",
     "Degree",
     "Gamma",
     "Grey",
@@ -111,6 +112,15 @@ MaxMemory: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--max-memory", help="Such as 500MB or 2GB; without it, a quarter of the machine's memory."
+    ),
+]
+Dask: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--dask",
+        metavar="ADDRESS|local",
+        help="Fit on a Dask cluster: the address of its scheduler, or local for a worker process "
+        "on each processor here.",
     ),
 ]
 Threads: TypeAlias = Annotated[

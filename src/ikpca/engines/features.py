@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -49,14 +50,11 @@ class FeatureStore:
         """There is no kernel matrix that could give way."""
         return ""
 
-    def project(self, patterns: Indices) -> tuple[Floats, Floats]:
-        """W X'_Pᵀ and X'_P X'_Pᵀ."""
+    def project(self, patterns: Indices, upcoming: Sequence[Indices] = ()) -> tuple[Floats, Floats]:
+        """W X'_Pᵀ and X'_P X'_Pᵀ; there is nothing to make ahead."""
         chosen = self._X[patterns]
         Y, G = self._rows @ chosen.T, chosen @ chosen.T
         return Y.astype(np.float64, order="C"), G.astype(np.float64, order="C")
-
-    def prepare(self, patterns: Indices) -> None:
-        """Nothing to make ahead."""
 
     def transform(self, T: Floats, patterns: Indices, C: Floats) -> None:
         """W ← TW + C X'_P."""

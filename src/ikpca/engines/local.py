@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from ikpca.engines.columns import Columns
 from ikpca.gram import CentredGram, CentredStrip
 from ikpca.hebbian import Floats, Indices
 from ikpca.measures import relative_residuals
@@ -19,11 +20,8 @@ class LocalStore:
 
     def __init__(self, gram: CentredGram, rows: Floats, products: Floats) -> None:
         self._gram = gram
-        self._rows = np.array(rows, dtype=gram.dtype, order="C")
-        self._products = np.array(products, dtype=gram.dtype, order="C")
-        self._mark = (self._rows, self._products)
+        self._columns = Columns(rows, products, gram.dtype)
         self._grams: dict[int, Floats] = {}
-        self._pending: list[tuple[Floats, Indices, Floats]] = []
         self._strip: tuple[Indices, CentredStrip] | None = None
         self._next: tuple[Indices, Callable[[], CentredStrip]] | None = None
 
@@ -57,95 +55,59 @@ class LocalStore:
         """Of the kernel matrix."""
         return self._gram.recovery
 
-    def project(self, patterns: Indices) -> tuple[Floats, Floats]:
+    def project(self, patterns: Indices, upcoming: Sequence[Indices] = ()) -> tuple[Floats, Floats]:
         """Read two slices; the kernel rows are kept for the transform that follows."""
         strip = self._strip_of(patterns)
         self._strip = (patterns, strip)
         # C order: one compiled sweep serves all, and it reads rows.
-        return (
-            self._products[:, patterns].astype(np.float64, order="C"),
-            strip.columns(patterns).astype(np.float64, order="C"),
-        )
-
-    def prepare(self, patterns: Indices) -> None:
-        """Let another thread read the next rows, if there is one and reading is all it takes."""
-        self._next = (patterns, self._gram.strip_ahead(patterns, room=len(self._rows)))
+        Y = self._columns.products[:, patterns].astype(np.float64, order="C")
+        G = strip.columns(patterns).astype(np.float64, order="C")
+        if upcoming:
+            # Another thread reads them, if there is one and reading is all it takes.
+            ahead = self._gram.strip_ahead(upcoming[0], room=len(self._columns))
+            self._next = (upcoming[0], ahead)
+        return Y, G
 
     def transform(self, T: Floats, patterns: Indices, C: Floats) -> None:
         """One matrix product for the block; R itself follows when it is asked for."""
         T, C = T.astype(self.dtype), C.astype(self.dtype)
-        # Fresh arrays, so that the mark keeps the old ones without a copy.
-        if patterns.size:
-            self._products = self._strip_of(patterns).update(T, self._products, C)
-        else:
-            self._products = T @ self._products
-        self._pending.append((T, patterns, C))
+        strip = self._strip_of(patterns) if patterns.size else None
+        self._columns.transform(T, C, strip, patterns, C)
         self._grams = {}
-
-    def _settle(self) -> Floats:
-        """R with all transforms applied.
-
-        Blocks T, C in order 1..b make R ← T_b⋯T_1 R, and C_j ends up multiplied by T_b⋯T_{j+1}:
-        going backwards, the l columns of R are multiplied once for all blocks.
-        """
-        if not self._pending:
-            return self._rows
-        later = np.eye(len(self._rows), dtype=self.dtype)
-        columns = []
-        for T, _, C in reversed(self._pending):
-            columns.append(later @ C)
-            later = later @ T
-        patterns = np.concatenate([patterns for _, patterns, _ in reversed(self._pending)])
-        self._rows = later @ self._rows
-        _add_columns(self._rows, patterns, np.hstack(columns))
-        self._pending = []
-        return self._rows
 
     def gram(self, power: int) -> Floats:
         """R Rᵀ, R K'Rᵀ or RK'(RK')ᵀ; asked for more than once between transforms."""
         if power not in self._grams:
-            left = self._settle() if power == 0 else self._products
-            right = self._products if power == 2 else self._settle()
-            product = left.astype(np.float64, copy=False) @ right.astype(np.float64, copy=False).T
+            product = self._columns.gram(power)
             self._grams[power] = (product + product.T) / 2
         return self._grams[power]
 
     def residuals(self, eigenvalues: Floats) -> Floats:
         """Of the leading rows."""
-        n_rows = len(eigenvalues)
-        return relative_residuals(self._settle()[:n_rows], self._products[:n_rows], eigenvalues)
+        leading = slice(len(eigenvalues))
+        rows, products = self._columns.rows(), self._columns.products
+        return relative_residuals(rows[leading], products[leading], eigenvalues)
 
     def mark(self) -> None:
-        """Keep references: transforms never write to arrays that exist."""
-        self._mark = (self._settle(), self._products)
+        """Remember the columns."""
+        self._columns.mark()
 
     def rewind(self) -> None:
-        """Take the references back."""
-        self._pending, self._grams = [], {}
-        self._rows, self._products = self._mark
+        """Have them back."""
+        self._grams = {}
+        self._columns.rewind()
 
     def change(self, n_rows: int) -> float:
         """tr((A − A₀)K'(A − A₀)ᵀ)."""
-        rows, products = self._mark
-        moved = np.asarray(self._settle()[:n_rows] - rows[:n_rows], dtype=np.float64)
-        pulled = np.asarray(self._products[:n_rows] - products[:n_rows], dtype=np.float64)
-        return max(float(np.einsum("il,il->", moved, pulled)), 0.0)
+        return max(self._columns.change(n_rows), 0.0)
 
     def read(self) -> tuple[Floats, Floats]:
         """Copies."""
-        return self._settle().copy(), self._products.copy()
+        return self._columns.rows().copy(), self._columns.products.copy()
 
     def _strip_of(self, patterns: Indices) -> CentredStrip:
         if self._strip is not None and self._strip[0] is patterns:
             return self._strip[1]
         if self._next is not None and self._next[0] is patterns:
             return self._next[1]()
-        return self._gram.strip(patterns, room=len(self._rows))
-
-
-def _add_columns(rows: Floats, patterns: Indices, columns: Floats) -> None:
-    """rows[:, P] += columns, where a pattern that comes twice adds twice."""
-    if len(np.unique(patterns)) == len(patterns):
-        rows[:, patterns] += columns
-    else:
-        np.add.at(rows.T, patterns, columns.T)
+        return self._gram.strip(patterns, room=len(self._columns))

@@ -15,7 +15,7 @@ __all__ = ["differences", "fingerprint", "rows_digest"]
 #: What changes how a fit runs or how long, but not where it gets in a given number of passes.
 _RUNNING = {
     "checkpoint", "checkpoint_every", "resume", "verbose", "n_jobs", "max_iter", "n_passes",
-    "copy_X",
+    "copy_X", "client",
 }  # fmt: skip
 #: In place of a digest, where rows come as they come.
 _STREAM = "a stream"

@@ -82,17 +82,15 @@ def fit_components(model: Any, settings: Any, problem: Problem) -> Floats:
         return fitted_attributes(components, problem.kernel, problem.X, whiten=model.whiten)
 
     def watch(snapshot: Callable[[], Components]) -> Sequence[Observer[Any, Any]]:
-        return [
-            *unchanged,
-            *requested_observers(
-                settings,
-                chosen_solver(settings, problem.n_samples),
-                passes,
-                problem.X.dtype,
-                context,
-                lambda: attributes(snapshot()),
-            ),
-        ]
+        requested = requested_observers(
+            settings,
+            chosen_solver(settings, problem.n_samples),
+            passes,
+            problem.X.dtype,
+            context,
+            lambda: attributes(snapshot()),
+        )
+        return [*unchanged, *problem.observers, *requested]
 
     with memory_named("pass max_memory, eigen_solver='krylov', or fewer rows or components"):
         components = decompose(settings, problem, watch)

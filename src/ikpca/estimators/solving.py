@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -24,14 +24,28 @@ from ikpca.estimators.parameters import KRYLOV_NAMES, check_init, is_fraction
 from ikpca.estimators.precision import rounding_share, widened
 from ikpca.estimators.rounds import Round, first_round
 from ikpca.estimators.threads import n_threads
-from ikpca.gram import Budget, GramSource, PrecomputedGram, Workers, read_budget
-from ikpca.hebbian import METHODS, Floats, HebbianOptions, continued_coefficients
+from ikpca.gram import (
+    SERIAL,
+    Budget,
+    CentredGram,
+    GramSource,
+    PrecomputedGram,
+    Workers,
+    read_budget,
+)
+from ikpca.hebbian import (
+    METHODS,
+    CoefficientStore,
+    Floats,
+    HebbianOptions,
+    continued_coefficients,
+)
 from ikpca.kernels import Kernel, Rows
 from ikpca.krylov import KrylovOptions, block_size
 from ikpca.loop import FORGETFUL, Keeper, Observer, Outcome, PassRecord, ProgressLines
-from ikpca.spectra import LANDMARK_KINDS
+from ikpca.spectra import DIRECTIONS_PER_COMPONENT, LANDMARK_KINDS
 
-__all__ = ["Problem", "View", "as_it_is", "chosen_solver", "decompose", "n_passes"]
+__all__ = ["Engine", "Problem", "View", "as_it_is", "chosen_solver", "decompose", "n_passes"]
 
 _HEBBIAN_PASSES, _KRYLOV_PASSES = 50, 100
 #: Up to this order, and so many rows more per component, the dense solver is the faster one
@@ -45,6 +59,25 @@ _DENSE_SHARE_ORDER, _FIRST_SHARE_NUMBER = 4000, 32
 
 #: Makes of the source of K, and of the threads for it, the source that is decomposed.
 View: TypeAlias = Callable[[GramSource, Workers], GramSource]
+
+
+class Engine(Protocol):
+    """Somewhere else than in this process."""
+
+    @property
+    def block_size(self) -> int:
+        """Patterns per block of a Hebbian pass that suit it best."""
+
+    def opened(
+        self, kernel: Kernel, budget: Budget, *, own: int, whole: int
+    ) -> AbstractContextManager[GramSource]:
+        """The source of K, for as long as it is needed.
+
+        ``own`` vectors over a worker's own rows, and ``whole`` over all rows, need room there.
+        """
+
+    def open_store(self, gram: CentredGram, rows: Floats, products: Floats) -> CoefficientStore:
+        """The coefficient store over that source."""
 
 
 def as_it_is(source: GramSource, workers: Workers) -> GramSource:
@@ -69,6 +102,10 @@ class Problem:
         What of K is decomposed; K itself by default.
     keeper : Keeper
         May know where an earlier run was, and is told where this one is.
+    engine : Engine or None
+        Where tiles are computed and coefficients live; None: in this process.
+    observers : sequence of Observer
+        See every pass, before those that the model asks for.
     """
 
     kernel: Kernel | None
@@ -77,6 +114,8 @@ class Problem:
     start: Floats | None = None
     view: View = as_it_is
     keeper: Keeper = FORGETFUL
+    engine: Engine | None = None
+    observers: Sequence[Observer[Any, Any]] = ()
 
     @property
     def n_samples(self) -> int:
@@ -212,7 +251,9 @@ def _krylov_as_given(
         max_blocks=blocks,
         start=problem.start,
     )
-    with _machinery(model, problem, budget, fixed, keep="tiles") as (source, workers):
+    # The factor, the product and another shard's; the landmarks' basis.
+    distant = (DIRECTIONS_PER_COMPONENT * number, 3 * (block_size(number) + 1))
+    with _machinery(model, problem, budget, fixed, "tiles", distant) as (source, workers):
         return iterated_components(
             krylov.solve,
             source,
@@ -229,9 +270,13 @@ def _hebbian(model: Any, problem: Problem, budget: Budget, watch: Watch) -> Comp
     number = _number(model, problem)
     options = _hebbian_options(model, problem, number)
     # A, AK', companions, marks and scratch; a strip of kernel rows per block; landmarks.
-    fixed = (16 * number + 2 * 256) * problem.row_bytes
-    with _machinery(model, problem, budget, fixed, keep="matrix") as (source, workers):
-        solve = partial(hebbian.solve, open_store=LocalStore)
+    width = 256 if isinstance(options.block_size, str) else options.block_size
+    columns = 16 * number + 2 * width
+    distant = (columns, 3 * (number + 1))
+    fixed = columns * problem.row_bytes
+    with _machinery(model, problem, budget, fixed, "matrix", distant) as (source, workers):
+        open_store = LocalStore if problem.engine is None else problem.engine.open_store
+        solve = partial(hebbian.solve, open_store=open_store)
         return iterated_components(
             solve,
             source,
@@ -246,9 +291,22 @@ def _hebbian(model: Any, problem: Problem, budget: Budget, watch: Watch) -> Comp
 
 @contextmanager
 def _machinery(
-    model: Any, problem: Problem, budget: Budget, fixed: int, keep: Any = None
+    model: Any,
+    problem: Problem,
+    budget: Budget,
+    fixed: int,
+    keep: Any = None,
+    distant: tuple[int, int] = (0, 0),
 ) -> Iterator[tuple[GramSource, Workers]]:
-    """The source of K and the threads for it, within the budget; ``keep`` as in PlannedSource."""
+    """The source of K and the threads for it, within the budget.
+
+    ``keep`` is as in PlannedSource; ``distant`` are the vectors that an engine needs room for.
+    """
+    if problem.engine is not None and problem.kernel is not None:
+        own, whole = distant
+        with problem.engine.opened(problem.kernel, budget, own=own, whole=whole) as source:
+            yield problem.view(source, SERIAL), SERIAL
+        return
     check_kernel_values(problem.kernel, problem.X)
     threads = n_threads(model.n_jobs)
     if problem.kernel is None:
@@ -280,9 +338,16 @@ def _hebbian_options(model: Any, problem: Problem, number: int) -> HebbianOption
         clock=model.clock,
         init=_init(model, problem, number),
         rayleigh_ritz=model.rayleigh_ritz,
-        block_size=model.block_size,
+        block_size=_block_size(model, problem),
         max_iter=n_passes(model, problem.n_samples),
     )
+
+
+def _block_size(model: Any, problem: Problem) -> Any:
+    """A block gives the same result whatever its size, so an engine may choose."""
+    if problem.engine is not None and model.block_size == "auto":
+        return problem.engine.block_size
+    return model.block_size
 
 
 def _init(model: Any, problem: Problem, number: int) -> Any:

@@ -17,7 +17,7 @@ from ikpca.gram.files import LazyRows, open_rows
 from ikpca.gram.normalised import NormalisedGram
 from ikpca.gram.precomputed import PrecomputedGram
 from ikpca.gram.products import multiply, whole
-from ikpca.gram.source import GramSource, Indices
+from ikpca.gram.source import DistantSource, GramSource, Indices, LandmarkRows
 from ikpca.gram.stored import StoredGram
 from ikpca.gram.strips import CentredStrip
 from ikpca.gram.tiles import TILE, tile_pairs, tiles
@@ -35,9 +35,11 @@ __all__ = [
     "Centring",
     "ComputedGram",
     "CountingGram",
+    "DistantSource",
     "GramMeans",
     "GramSource",
     "Indices",
+    "LandmarkRows",
     "LazyRows",
     "NormalisedGram",
     "PrecomputedGram",

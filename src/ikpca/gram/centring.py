@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from ikpca.errors import InvalidInput
-from ikpca.gram.cached import CachedGram
 from ikpca.gram.counting import CountingGram
 from ikpca.gram.products import multiply, multiply_and_square
-from ikpca.gram.source import GramSource, Indices
-from ikpca.gram.stored import StoredGram
+from ikpca.gram.source import CountedSource, GramSource, Indices
 from ikpca.gram.strips import CentredStrip
 from ikpca.gram.tiles import tile_pairs, tiles
 from ikpca.gram.workers import SERIAL, Workers
@@ -26,14 +24,10 @@ NOT_FINITE = (
     "a function of your own, may give none for some pairs of rows; choose another kernel."
 )
 
-#: Sources that know what was evaluated of them.
-Counted: TypeAlias = CountingGram | CachedGram | StoredGram
-
 __all__ = [
     "NOT_FINITE",
     "CentredGram",
     "Centring",
-    "Counted",
     "GramMeans",
     "centre_columns",
     "centred",
@@ -94,7 +88,7 @@ class CentredGram:
 
     def __init__(
         self,
-        source: Counted,
+        source: CountedSource,
         row_means: Floats,
         centring: Centring,
         workers: Workers,
@@ -216,9 +210,9 @@ class CentredGram:
         return centre_columns(multiply(self._source, centre_columns(V), self._workers))
 
 
-def counted(source: GramSource) -> Counted:
+def counted(source: GramSource) -> CountedSource:
     """The source, with its entries counted."""
-    return source if isinstance(source, Counted) else CountingGram(source)
+    return source if isinstance(source, CountedSource) else CountingGram(source)
 
 
 def centred(

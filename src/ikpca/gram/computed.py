@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,12 @@ class ComputedGram:
         else:
             self._kernel.fill(self._X[rows], self._X[columns], out)
 
+    def meet(self, others: Rows) -> Callable[[slice, Floats], None]:
+        """What writes k(z, x) of other rows z, for some columns x at a time."""
+        if self._fold is not None:
+            return self._fold.meet(others)
+        return lambda columns, out: self._kernel.fill(others, self._X[columns], out)
+
     def held(self, rows: slice, columns: slice) -> Floats | None:
         """Nothing is stored."""
         return None
@@ -81,8 +88,17 @@ class _Folded:
 
     def __init__(self, kernel: FoldingKernel, X: Floats) -> None:
         self._kernel = kernel
-        self._left, self._right = kernel.fold(X)
+        self._frame = kernel.frame(X)
+        self._left = kernel.fold_left(X, *self._frame)
+        self._right = kernel.fold_right(X, *self._frame)
 
     def fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
-        np.matmul(self._left[rows], self._right[columns].T, out=out)
+        self._finish(self._left[rows], columns, out)
+
+    def meet(self, others: Floats) -> Callable[[slice, Floats], None]:
+        left = self._kernel.fold_left(others, *self._frame)
+        return lambda columns, out: self._finish(left, columns, out)
+
+    def _finish(self, left: Floats, columns: slice, out: Floats) -> None:
+        np.matmul(left, self._right[columns].T, out=out)
         self._kernel.finish(out)

@@ -7,7 +7,7 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
-from ikpca.gram.source import GramSource
+from ikpca.gram.source import DistantSource, GramSource
 from ikpca.gram.tiles import tile_pairs
 from ikpca.gram.workers import SERIAL, Workers
 from ikpca.kernels import Floats
@@ -30,6 +30,8 @@ def multiply_and_square(
     source: GramSource, V: Floats, workers: Workers = SERIAL, *, square: bool = True
 ) -> tuple[Floats, float]:
     """K·V, and ‖K‖²_F from the tiles that go by."""
+    if isinstance(source, DistantSource):
+        return source.product(V, square=square)
     product = np.zeros((source.n_samples, V.shape[1]), dtype=np.result_type(V, source.dtype))
     squared = 0.0
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ikpca.kernels import Floats
 
-__all__ = ["GramSource", "Indices"]
+__all__ = ["CountedSource", "DistantSource", "GramSource", "Indices", "LandmarkRows"]
 
 Indices: TypeAlias = NDArray[np.intp]
 
@@ -45,3 +45,36 @@ class GramSource(Protocol):
 
     def diagonal(self) -> Floats:
         """k(x_i, x_i) for every sample."""
+
+
+@runtime_checkable
+class CountedSource(GramSource, Protocol):
+    """A source that knows what was evaluated of it."""
+
+    @property
+    def entries(self) -> int:
+        """Entries evaluated, not read."""
+
+
+class LandmarkRows(Protocol):
+    """K[L, :] for a few rows L, wherever it is, and its way to r rows over all samples."""
+
+    def among(self) -> Floats:
+        """K[L, L] in double precision."""
+
+    def reduce(self, basis: Floats) -> Floats:
+        """Keep B = basis · K[L, :] less its row means, and return B Bᵀ."""
+
+    def turned(self, T: Floats) -> Floats:
+        """T B, of shape (r, l)."""
+
+
+@runtime_checkable
+class DistantSource(CountedSource, Protocol):
+    """A source whose tiles are made elsewhere: only narrow matrices come back."""
+
+    def product(self, V: Floats, *, square: bool) -> tuple[Floats, float]:
+        """K·V, and ‖K‖²_F where it is asked for."""
+
+    def landmark_rows(self, indices: Indices) -> LandmarkRows:
+        """K[indices, :], which stays where it is."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import zip_longest
 
 import numpy as np
 
@@ -95,20 +94,19 @@ class HebbianPass:
         log_gains, inner = state.log_gains, self._inner_products()
         eta = self._gains(state, state.seen, self.settings.clock.n_samples)
         for steps, patterns, upcoming in self._blocks(state):
-            Y, G = self.store.project(patterns)
-            if upcoming is not None:
-                self.store.prepare(upcoming)
+            Y, G = self.store.project(patterns, upcoming)
             limits = self._limits(np.diag(G), state.length)
             T, C, log_gains = self._sweep(Y, G, eta[steps], limits, log_gains, inner)
             self.store.transform(T, patterns, C)
         return self._finish(replace(state, log_gains=log_gains))
 
-    def _blocks(self, state: HebbianState) -> Iterator[tuple[slice, Indices, Indices | None]]:
-        """Each block of patterns, and the one after it."""
+    def _blocks(self, state: HebbianState) -> Iterator[tuple[slice, Indices, list[Indices]]]:
+        """Each block of patterns, and the two after it."""
         order = self.settings.permutation(state.passes)
         parts = list(tiles(len(order), self.settings.block_size))
         blocks = [order[steps] for steps in parts]
-        return zip_longest(parts, blocks, blocks[1:])
+        for number, steps in enumerate(parts):
+            yield steps, blocks[number], blocks[number + 1 : number + 3]
 
     def _inner_products(self) -> tuple[Floats, Floats]:
         """AK'Aᵀ and AK'Bᵀ, which meta-descent carries through the pass."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -44,11 +45,11 @@ class CoefficientStore(Protocol):
     def recovery(self) -> str:
         """Empty, or what gave way in the computation of K and what was done about it."""
 
-    def project(self, patterns: Indices) -> tuple[Floats, Floats]:
-        """(RK')[:, P] and K'[P, P]."""
+    def project(self, patterns: Indices, upcoming: Sequence[Indices] = ()) -> tuple[Floats, Floats]:
+        """(RK')[:, P] and K'[P, P].
 
-    def prepare(self, patterns: Indices) -> None:
-        """Hear which patterns come next; kernel rows do not depend on R and may be made ahead."""
+        Kernel rows do not depend on R, so those of the blocks that come next may be made ahead.
+        """
 
     def transform(self, T: Floats, patterns: Indices, C: Floats) -> None:
         """R ← TR, then R[:, P] += C (repeated patterns add up); RK' follows."""

@@ -18,6 +18,7 @@ __all__ = [
 ]
 
 Floats: TypeAlias = NDArray[np.floating[Any]]
+Indices: TypeAlias = NDArray[np.intp]
 #: Dense rows, or a scipy CSR matrix or array of rows (its type is Any to the checker).
 Rows: TypeAlias = Any
 
@@ -45,7 +46,16 @@ class FoldingKernel(Kernel, Protocol):
     """A kernel of which a tile is one product of prepared operands, finished in place."""
 
     def fold(self, X: Floats) -> tuple[Floats, Floats]:
-        """Left and right operands for dense rows, to be made once and multiplied often."""
+        """Left and right operands for the same dense rows."""
+
+    def frame(self, X: Floats) -> tuple[Floats, Indices]:
+        """Origin and features that operands for dense rows X, and for those they meet, are in."""
+
+    def fold_left(self, Z: Floats, origin: Floats, varying: Indices) -> Floats:
+        """The left operand, for X or any other rows, in the frame of X."""
+
+    def fold_right(self, X: Floats, origin: Floats, varying: Indices) -> Floats:
+        """The right operand, for X alone: to be made once and multiplied often."""
 
     def finish(self, out: Floats) -> None:
         """Turn a product of operands into kernel values."""

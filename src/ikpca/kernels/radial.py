@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from ikpca.kernels.inner_products import inner_products, squared_norms
-from ikpca.kernels.kernel import Floats, Rows
+from ikpca.kernels.kernel import Floats, Indices, Rows
 
 __all__ = ["Gaussian", "Laplacian", "one_norm_distances"]
 
@@ -30,8 +30,9 @@ class Gaussian:
         if sparse.issparse(X) or sparse.issparse(Y):
             self._fill_unfolded(X, Y, out)
         else:
-            left, right = self._fold(X, Y, Y.mean(axis=0))
-            np.matmul(left, right.T, out=out)
+            origin, everything = Y.mean(axis=0), np.arange(Y.shape[1])
+            left = self.fold_left(X, origin, everything)
+            np.matmul(left, self.fold_right(Y, origin, everything).T, out=out)
             self.finish(out)
 
     def diagonal(self, X: Rows) -> Floats:
@@ -77,32 +78,52 @@ class Gaussian:
         return out
 
     def fold(self, X: Floats) -> tuple[Floats, Floats]:
-        """[2γx, −γ‖x‖², 1] and [x, 1, −γ‖x‖²], whose product is the exponent.
+        """Both operands for the same rows."""
+        frame = self.frame(X)
+        return self.fold_left(X, *frame), self.fold_right(X, *frame)
+
+    def frame(self, X: Floats) -> tuple[Floats, Indices]:
+        """An origin, and the features that vary.
 
         A shift of the origin changes no distance; it keeps the norms small, and with them the
         rounding of the difference, for data far from the origin. Features that never vary, as the
-        borders of images, change no distance either and are left out.
+        borders of images, are left out: between these rows they change no distance, and to others
+        they add the same for all of these.
         """
-        varying = np.flatnonzero(X.min(axis=0) < X.max(axis=0))
-        if len(varying) < X.shape[1]:
-            X = X[:, varying]
-        return self._fold(X, X, X.mean(axis=0))
+        least = X.min(axis=0)
+        varying = np.flatnonzero(least < X.max(axis=0))
+        origin = least.copy()
+        origin[varying] = _chosen(X, varying).mean(axis=0)
+        return origin, varying
+
+    def fold_left(self, Z: Floats, origin: Floats, varying: Indices) -> Floats:
+        """[2γz, −γ‖z‖², 1]."""
+        left = self._shifted(Z, origin, varying)
+        norms = squared_norms(left[:, :-2])
+        if len(varying) < len(origin):
+            constant = np.delete(np.arange(len(origin)), varying)
+            norms += squared_norms(Z[:, constant] - origin[constant])
+        left[:, -2] = norms * -self.gamma
+        left[:, :-2] *= 2 * self.gamma
+        left[:, -1] = 1
+        return left
+
+    def fold_right(self, X: Floats, origin: Floats, varying: Indices) -> Floats:
+        """[x, 1, −γ‖x‖²], of which the product with the other is the exponent."""
+        right = self._shifted(X, origin, varying)
+        right[:, -1] = squared_norms(right[:, :-2]) * -self.gamma
+        right[:, -2] = 1
+        return right
 
     def finish(self, out: Floats) -> None:
         """One exp, in place."""
         np.exp(out, out=out)
 
-    def _fold(self, X: Floats, Y: Floats, origin: Floats) -> tuple[Floats, Floats]:
-        left = np.empty((X.shape[0], X.shape[1] + 2), dtype=np.result_type(X, Y))
-        right = np.empty((Y.shape[0], Y.shape[1] + 2), dtype=left.dtype)
-        np.subtract(X, origin, out=left[:, :-2])
-        np.subtract(Y, origin, out=right[:, :-2])
-        left[:, -2] = squared_norms(left[:, :-2]) * -self.gamma
-        right[:, -1] = squared_norms(right[:, :-2]) * -self.gamma
-        left[:, :-2] *= 2 * self.gamma
-        left[:, -1] = 1
-        right[:, -2] = 1
-        return left, right
+    def _shifted(self, X: Floats, origin: Floats, varying: Indices) -> Floats:
+        """With room for two columns more."""
+        out = np.empty((X.shape[0], len(varying) + 2), dtype=np.result_type(X, origin))
+        np.subtract(_chosen(X, varying), origin[varying], out=out[:, :-2])
+        return out
 
     def _fill_unfolded(self, X: Rows, Y: Rows, out: Floats) -> None:
         """CSR rows: subtracting an origin or adding columns would cost their sparsity."""
@@ -113,6 +134,10 @@ class Gaussian:
         np.maximum(out, 0, out=out)
         out *= -self.gamma
         np.exp(out, out=out)
+
+
+def _chosen(X: Floats, features: Indices) -> Floats:
+    return X if len(features) == X.shape[1] else X[:, features]
 
 
 @dataclass(frozen=True)

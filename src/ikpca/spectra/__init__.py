@@ -3,6 +3,7 @@
 from ikpca.spectra.certificate import Certificate, certify
 from ikpca.spectra.inner import inner
 from ikpca.spectra.landmarks import (
+    DIRECTIONS_PER_COMPONENT,
     LANDMARK_KINDS,
     LandmarkStart,
     choose_landmarks,
@@ -16,6 +17,7 @@ from ikpca.spectra.rayleigh_ritz import rayleigh_ritz
 from ikpca.spectra.signs import deterministic_signs
 
 __all__ = [
+    "DIRECTIONS_PER_COMPONENT",
     "LANDMARK_KINDS",
     "Certificate",
     "LandmarkStart",

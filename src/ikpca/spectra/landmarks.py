@@ -13,17 +13,27 @@ import numpy as np
 from scipy import linalg
 
 from ikpca.errors import InvalidInput
-from ikpca.gram import NOT_FINITE, SERIAL, GramSource, Indices, Workers, tiles
+from ikpca.gram import (
+    NOT_FINITE,
+    SERIAL,
+    DistantSource,
+    GramSource,
+    Indices,
+    LandmarkRows,
+    Workers,
+    tiles,
+)
 from ikpca.kernels import Floats
 from ikpca.spectra.rayleigh_ritz import rayleigh_ritz
 
 #: Directions of the landmarks in which components are looked for, per component.
-_RESERVE = 8
+DIRECTIONS_PER_COMPONENT = 8
 #: Directions below this share of the leading one are rounding noise of the landmarks' own values.
 _DROP = 1e-6
 _STRIP = 4096
 
 __all__ = [
+    "DIRECTIONS_PER_COMPONENT",
     "LANDMARK_KINDS",
     "LandmarkStart",
     "choose_landmarks",
@@ -107,25 +117,55 @@ def landmark_start(
     source: GramSource, n_components: int, indices: Indices, workers: Workers = SERIAL
 ) -> LandmarkStart:
     """Rayleigh–Ritz in the leading directions of the landmarks."""
-    rows = np.empty((len(indices), source.n_samples), dtype=source.dtype)
-
-    def fill(columns: slice) -> None:
-        source.fill(indices, columns, rows[:, columns])
-
-    sparing = partial(workers.shortage.in_strips, fill)
-    workers.each(sparing, tiles(source.n_samples, source.tile))
-    if not np.isfinite(rows).all():
+    rows: LandmarkRows
+    if isinstance(source, DistantSource):
+        rows = source.landmark_rows(indices)
+    else:
+        rows = _RowsHere(source, indices, workers)
+    among = rows.among()
+    if not np.isfinite(among).all():
         raise InvalidInput(NOT_FINITE)
-    basis = _leading_directions(rows[:, indices].astype(np.float64), _RESERVE * n_components)
-    reduced = _reduce(basis.astype(rows.dtype), rows, workers)
+    basis = _leading_directions(among, DIRECTIONS_PER_COMPONENT * n_components)
+    squared = rows.reduce(basis.astype(source.dtype))
+    if not np.isfinite(squared).all():
+        raise InvalidInput(NOT_FINITE)
     values, T = np.zeros(n_components), np.zeros((n_components, len(basis)))
     if len(basis):
         # Fewer directions than components: the rest have no variance.
-        found, turn = rayleigh_ritz(np.eye(len(basis)), _squared(reduced, workers))
+        found, turn = rayleigh_ritz(np.eye(len(basis)), squared)
         values[: len(found)], T[: len(found)] = found[:n_components], turn[:n_components]
-    return LandmarkStart(
-        indices, (T @ basis).astype(rows.dtype), T.astype(rows.dtype) @ reduced, values
-    )
+    coefficients, turn = ((T @ basis).astype(source.dtype), T.astype(source.dtype))
+    return LandmarkStart(indices, coefficients, rows.turned(turn), values)
+
+
+class _RowsHere:
+    """K[L, :] in this process."""
+
+    def __init__(self, source: GramSource, indices: Indices, workers: Workers) -> None:
+        self._rows = np.empty((len(indices), source.n_samples), dtype=source.dtype)
+        self._indices = indices
+        self._workers = workers
+
+        def fill(columns: slice) -> None:
+            source.fill(indices, columns, self._rows[:, columns])
+
+        sparing = partial(workers.shortage.in_strips, fill)
+        workers.each(sparing, tiles(source.n_samples, source.tile))
+        if not np.isfinite(self._rows).all():
+            raise InvalidInput(NOT_FINITE)
+
+    def among(self) -> Floats:
+        """Those of the landmarks themselves."""
+        return self._rows[:, self._indices].astype(np.float64)
+
+    def reduce(self, basis: Floats) -> Floats:
+        """Few rows in place of many."""
+        self._reduced = _reduce(basis, self._rows, self._workers)
+        return _squared(self._reduced, self._workers)
+
+    def turned(self, T: Floats) -> Floats:
+        """Fewer still."""
+        return T @ self._reduced
 
 
 def _leading_directions(K: Floats, number: int) -> Floats:

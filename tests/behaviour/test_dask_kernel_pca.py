@@ -1,0 +1,242 @@
+"""The Dask twin of KernelPCA: the same model, whatever the workers and the chunks."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("distributed", reason="Dask is not installed")
+
+import dask.array as da
+from sklearn.base import clone
+
+import ikpca
+import ikpca.dask
+from ikpca.dask import clients
+from ikpca.errors import InvalidInput
+from tests.clusters import cluster_of
+
+SOLVERS = ["dense", "krylov", "kha", "kha/t", "kha/et", "kha-smd"]
+CHUNKS = (90, 10, 140)
+
+
+@pytest.fixture(scope="module")
+def X():
+    return np.random.default_rng(0).normal(size=(240, 6)) * [4, 3, 2, 1, 1, 0.5]
+
+
+@pytest.fixture(scope="module")
+def D(X):
+    return da.from_array(X, chunks=(CHUNKS, (6,)))
+
+
+@pytest.fixture(scope="module", params=[1, 2, 3], ids=lambda n: f"{n} workers")
+def client(request):
+    with cluster_of(request.param) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def two():
+    with cluster_of(2) as client:
+        yield client
+
+
+def settings(solver, **others):
+    passes = {"max_iter": 3} if solver != "dense" else {}
+    return {"n_components": 4, "kernel": "rbf", "gamma": 0.05, "eigen_solver": solver,
+            "random_state": 0, **passes, **others}  # fmt: skip
+
+
+def same(found, expected, tolerance=1e-10):
+    scale = float(np.abs(expected).max())
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * scale)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_three_passes_end_where_they_do_locally(client, X, D, solver):
+    local = ikpca.KernelPCA(**settings(solver))
+    projections = local.fit_transform(X)
+    model = ikpca.dask.KernelPCA(**settings(solver), client=client)
+    same(model.fit_transform(D).compute(), projections)
+    for name in ("eigenvalues_", "coefficients_", "explained_variance_ratio_"):
+        same(getattr(model, name), getattr(local, name))
+    same(model.transform(D).compute(), local.transform(X))
+    assert model.n_iter_ == local.n_iter_
+
+
+@pytest.mark.parametrize("init", ["random", "sparse", "pivoted"])
+def test_other_starts(two, X, D, init):
+    given = settings("kha/et", init=init)
+    local = ikpca.KernelPCA(**given).fit(X)
+    same(ikpca.dask.KernelPCA(**given, client=two).fit(D).coefficients_, local.coefficients_)
+
+
+@pytest.mark.parametrize("gamma", ["scale", "median", None])
+def test_gamma_from_rows(two, X, D, gamma):
+    given = settings("dense", gamma=gamma)
+    local = ikpca.KernelPCA(**given).fit(X)
+    model = ikpca.dask.KernelPCA(**given, client=two).fit(D)
+    assert model.gamma_ == pytest.approx(local.gamma_, rel=1e-13)
+
+
+def test_single_precision_stays(two, X, D):
+    model = ikpca.dask.KernelPCA(**settings("krylov"), client=two).fit(D.astype(np.float32))
+    assert model.coefficients_.dtype == np.float32
+    assert model.transform(D.astype(np.float32)).compute().dtype == np.float32
+
+
+def test_a_data_frame_gives_its_names(two, X):
+    pd = pytest.importorskip("pandas")
+    frames = pytest.importorskip("dask.dataframe")
+    frame = frames.from_pandas(pd.DataFrame(X, columns=list("abcdef")), npartitions=3)
+    model = ikpca.dask.KernelPCA(**settings("dense"), client=two).fit(frame)
+    assert list(model.feature_names_in_) == list("abcdef")
+    same(model.transform(frame).compute(), ikpca.KernelPCA(**settings("dense")).fit_transform(X))
+
+
+def test_to_local_and_files(two, X, D, tmp_path):
+    model = ikpca.dask.KernelPCA(**settings("krylov", whiten=True), client=two).fit(D)
+    local = model.to_local()
+    assert type(local) is ikpca.KernelPCA
+    assert isinstance(local.X_fit_, np.ndarray)
+    assert "client" not in local.get_params()
+    same(local.transform(X), model.transform(D).compute())
+    model.save(tmp_path / "model")
+    same(ikpca.load(tmp_path / "model").transform(X), local.transform(X))
+
+
+def test_the_client_is_shared_by_clones_and_never_pickled(two, D):
+    model = ikpca.dask.KernelPCA(**settings("krylov"), client=two).fit(D)
+    assert clone(model).client is two
+    assert clone(model).get_params() == model.get_params()
+    assert {*model.get_params()} == {"client", *ikpca.KernelPCA().get_params()}
+    copy = pickle.loads(pickle.dumps(model))
+    assert copy.client is None
+    assert model.client is two
+    same(copy.coefficients_, model.coefficients_)
+
+
+def test_without_a_client_the_current_one_serves(two, D):
+    assert ikpca.dask.KernelPCA().client_ is two
+
+
+def test_a_warm_start_goes_on(two, X, D):
+    model = ikpca.dask.KernelPCA(**settings("krylov", warm_start=True), client=two).fit(D)
+    local = ikpca.KernelPCA(**settings("krylov", warm_start=True)).fit(X)
+    same(model.fit(D).coefficients_, local.fit(X).coefficients_)
+
+
+def test_a_checkpoint_is_gone_on_from(two, D, tmp_path):
+    given = settings("kha/et", client=two, checkpoint=tmp_path / "where")
+    ikpca.dask.KernelPCA(**given).set_params(max_iter=2).fit(D)
+    resumed = ikpca.dask.KernelPCA(**given, resume=True).fit(D)
+    whole = ikpca.dask.KernelPCA(**settings("kha/et"), client=two).fit(D)
+    assert resumed.n_iter_ == 3
+    assert np.array_equal(resumed.coefficients_, whole.coefficients_)
+
+
+def test_traffic_is_counted(two, D):
+    """One message per shard and block, but for the rows of a pass's first block."""
+    model = ikpca.dask.KernelPCA(**settings("kha/et", block_size=40), client=two).fit(D)
+    traffic = model.traffic_
+    assert traffic.blocks == 3 * 6
+    assert traffic.block_messages == 3 * (6 * 2 + 2)
+    assert traffic.rebuilt == 0
+    assert 0 < traffic.block_bytes < traffic.bytes_in + traffic.bytes_out
+
+
+def test_the_package_alone_knows_no_dask():
+    code = "import sys, ikpca; ikpca.KernelPCA(2); sys.exit('distributed' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_stream_twin(two, X, D):
+    local = ikpca.IncrementalKernelPCA(4, kernel="rbf", gamma=0.05, batch_size=50).fit(X)
+    model = ikpca.dask.IncrementalKernelPCA(
+        4, kernel="rbf", gamma=0.05, batch_size=50, client=two
+    ).fit(D)
+    assert np.array_equal(model.eigenvalues_, local.eigenvalues_)
+    same(model.transform(D).compute(), local.transform(X))
+    assert type(model.to_local()) is ikpca.IncrementalKernelPCA
+    parts = ikpca.dask.IncrementalKernelPCA(4, kernel="rbf", gamma=0.05, client=two)
+    batches = ikpca.IncrementalKernelPCA(4, kernel="rbf", gamma=0.05)
+    for rows in np.split(X, np.cumsum(CHUNKS)[:-1]):
+        batches.partial_fit(rows)
+    assert np.array_equal(parts.partial_fit(D).eigenvalues_, batches.eigenvalues_)
+
+
+def refused(model, X):
+    with pytest.raises(InvalidInput) as caught:
+        model.fit(X)
+    return str(caught.value)
+
+
+class TestBadInput:
+    """Each says what is wrong and what to do."""
+
+    @pytest.fixture
+    def model(self, two):
+        return ikpca.dask.KernelPCA(**settings("krylov"), client=two)
+
+    def test_chunks_over_features(self, model, D):
+        assert "X.rechunk({1: -1})" in refused(model, D.rechunk((100, 2)))
+
+    def test_unknown_chunk_sizes(self, model, D):
+        assert "compute_chunk_sizes()" in refused(model, D[D[:, 0] > 0])
+
+    def test_an_array_that_is_not_of_dask(self, model, X):
+        assert "from_array" in refused(model, X)
+
+    @pytest.mark.parametrize("value", [np.nan, np.inf])
+    def test_a_bad_number_names_its_block(self, model, X, value):
+        bad = X.copy()
+        bad[120, 3] = value
+        text = refused(model, da.from_array(bad, chunks=(CHUNKS, (6,))))
+        assert "block 2 (rows 100 to 239)" in text
+        assert "row 120" in text
+
+    def test_a_number_too_large_names_its_block(self, model, X):
+        bad = X.copy()
+        bad[95, 3] = 1e200
+        assert "block 1" in refused(model, da.from_array(bad, chunks=(CHUNKS, (6,))))
+
+    def test_other_width_in_transform(self, model, D):
+        model.fit(D)
+        with pytest.raises(InvalidInput, match="expecting 6"):
+            model.transform(D[:, :4])
+
+    def test_workers_of_another_version(self, model, D, monkeypatch):
+        monkeypatch.setattr(clients, "worker_versions", lambda client: {"tcp://far": "0.0.1"})
+        assert "tcp://far has ikpca 0.0.1" in refused(model, D)
+        monkeypatch.setattr(clients, "worker_versions", lambda client: {"tcp://far": ""})
+        assert "has no ikpca" in refused(model, D)
+
+    def test_no_client_and_none_startable(self, D, monkeypatch):
+        import distributed
+
+        def fails(*_, **__):
+            raise OSError("no port")
+
+        def nobody():
+            raise ValueError("no client")
+
+        monkeypatch.setattr(distributed, "get_client", nobody)
+        monkeypatch.setattr(distributed, "Client", fails)
+        text = refused(ikpca.dask.KernelPCA(2), D)
+        assert "none could be started (no port)" in text
+
+    def test_too_little_memory(self, two, D):
+        model = ikpca.dask.KernelPCA(**settings("kha/et"), client=two, max_memory=50_000)
+        assert "start more workers" in refused(model, D)
+
+    def test_something_else_than_a_client(self, D):
+        assert "is no Dask client" in refused(ikpca.dask.KernelPCA(2, client="tcp://x"), D)
+
+    def test_what_needs_rows_here(self, two, D):
+        for given in ({"kernel": "precomputed"}, {"fit_inverse_transform": True}):
+            assert refused(ikpca.dask.KernelPCA(2, client=two, **given), D)

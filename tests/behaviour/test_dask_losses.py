@@ -1,0 +1,126 @@
+"""Workers, or a whole cluster, killed in the middle of a fit change nothing but the time taken."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+pytest.importorskip("distributed", reason="Dask is not installed")
+
+import dask.array as da
+from distributed import Client
+
+import ikpca
+import ikpca.dask
+from ikpca.engines import doors
+from ikpca.engines.cluster import Cluster
+from ikpca.errors import ClusterLost
+from tests.clusters import cluster_elsewhere, cluster_of
+
+
+@pytest.fixture(scope="module")
+def client():
+    with cluster_of(2, processes=True) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def X():
+    return np.random.default_rng(0).normal(size=(200, 5))
+
+
+def settings(solver, **others):
+    blocks = {} if solver == "krylov" else {"block_size": 50}
+    return {"n_components": 3, "kernel": "rbf", "gamma": 0.1, "eigen_solver": solver,
+            "max_iter": 3, "random_state": 0, **blocks, **others}  # fmt: skip
+
+
+def blocks_of(X):
+    return da.from_array(X, chunks=(70, -1))
+
+
+def same(model, expected):
+    scale = float(np.abs(expected.coefficients_).max())
+    np.testing.assert_allclose(
+        model.coefficients_, expected.coefficients_, rtol=0, atol=1e-10 * scale
+    )
+
+
+def at_call(monkeypatch, method, number, action):
+    """Do something right before a call to the shards; the list grows with the calls."""
+    attempt, seen = Cluster.attempt, []
+
+    def attempting(self, name, arguments, shards):
+        if method in (name, None):
+            seen.append(name)
+            if len(seen) == number + 1:
+                action()
+        return attempt(self, name, arguments, shards)
+
+    monkeypatch.setattr(Cluster, "attempt", attempting)
+    return seen
+
+
+def process_of_one(client):
+    """A worker's process; asked now, since it answers nobody while it computes."""
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    address = sorted(workers)[-1]
+    return client.run(os.getpid, workers=[address])[address]
+
+
+@pytest.mark.parametrize(
+    ("solver", "method", "call"),
+    [
+        ("kha/et", "do", 11),
+        ("kha-smd", "do", 20),
+        ("krylov", "multiply", 0),
+        ("krylov", "centre", 0),
+    ],
+)
+def test_a_killed_worker(client, X, monkeypatch, solver, method, call):
+    """Killed right before a call, so that it is lost with what it held, and has to answer."""
+    client.wait_for_workers(2, timeout=120)
+    kill = lambda: os.kill(process_of_one(client), signal.SIGKILL)  # noqa: E731
+    seen = at_call(monkeypatch, method, call, kill)
+    model = ikpca.dask.KernelPCA(**settings(solver), client=client).fit(blocks_of(X))
+    assert len(seen) > call
+    assert model.traffic_.rebuilt >= 1
+    same(model, ikpca.KernelPCA(**settings(solver)).fit(X))
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_worker_killed_at_random(client, X, monkeypatch, seed):
+    """Before some call or other, or a moment later, while it works on the answer."""
+    rng = np.random.default_rng(seed)
+    client.wait_for_workers(2, timeout=120)
+    process = process_of_one(client)
+    timer = threading.Timer(rng.uniform(0, 0.02), os.kill, (process, signal.SIGKILL))
+    call = int(rng.integers(2, 20))
+    seen = at_call(monkeypatch, None, call, timer.start)
+    model = ikpca.dask.KernelPCA(**settings("kha/et"), client=client).fit(blocks_of(X))
+    timer.join()
+    assert len(seen) > call
+    same(model, ikpca.KernelPCA(**settings("kha/et")).fit(X))
+
+
+@pytest.mark.parametrize("solver", ["kha/et", "krylov"])
+def test_a_lost_cluster_is_resumed_on_another(tmp_path, monkeypatch, solver):
+    """All processes of a cluster, the scheduler included, go in the second pass."""
+    # More rows than landmarks, so that krylov has something left to do.
+    X = np.random.default_rng(0).normal(size=(600, 5))
+    given = settings(solver, checkpoint=tmp_path / "where")
+    monkeypatch.setattr(doors, "_SCHEDULER_PATIENCE", 2.0)
+    with cluster_elsewhere(tmp_path) as (address, kill), Client(address, timeout=60) as client:
+        at_call(monkeypatch, *(("do", 30) if solver == "kha/et" else ("multiply", 1)), kill)
+        with pytest.raises(ClusterLost, match="resume=True"):
+            ikpca.dask.KernelPCA(**given, client=client).fit(blocks_of(X))
+    monkeypatch.undo()
+    with cluster_of(2) as client:
+        resumed = ikpca.dask.KernelPCA(**given, resume=True, client=client).fit(blocks_of(X))
+        whole = ikpca.dask.KernelPCA(**settings(solver), client=client).fit(blocks_of(X))
+    assert [record.number for record in resumed.history_] == [1, 2, 3]
+    assert np.array_equal(resumed.coefficients_, whole.coefficients_)
