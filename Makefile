@@ -2,7 +2,10 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 READY := $(VENV)/.ready
+# What runs the experiments, without the tools of those who work on the library.
+RUNS := $(VENV)/.runs
 TARGETS := run demo test lint audit faults bench bench-full gains applications streams clean
 
 .PHONY: $(TARGETS) help
@@ -19,20 +22,26 @@ help:
 	@echo "make streams  incremental kernel PCA against batch: tables, claims and pictures"
 	@echo "make gains  automatic gains against gains tuned by hand"
 
-$(READY): pyproject.toml
+$(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ikpca needs Python 3.11 or newer; run make with PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+
+$(READY): pyproject.toml | $(BIN)/python
+	$(INSTALL) '.[dev]'
+	@touch $@ $(RUNS)
+
+$(RUNS): pyproject.toml | $(BIN)/python
+	$(INSTALL) '.[cli,plot,images,data]'
 	@touch $@
 
-run: $(READY)
+run: $(RUNS)
 	$(BIN)/ikpca reproduce --quick --out results/reproduce
 
-demo: $(READY)
+demo: $(RUNS)
 	$(BIN)/ikpca demo --out results/demo
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 lint: $(READY)
 	$(BIN)/ruff check .
