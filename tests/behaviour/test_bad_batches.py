@@ -155,7 +155,12 @@ PARAMETERS = [
 ]
 
 
-@pytest.mark.parametrize(("parameters", "message"), PARAMETERS, ids=str)
+def without_address(parameter):
+    """The name of a test must be the same in every process."""
+    return re.sub(r" at 0x\w+", "", str(parameter))
+
+
+@pytest.mark.parametrize(("parameters", "message"), PARAMETERS, ids=without_address)
 def test_parameters(X, parameters, message):
     settings = {"n_components": 3, "kernel": "rbf"} | parameters
     for method in ("fit", "partial_fit"):
