@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any
+
+import numpy as np
 
 from ikpca.errors import UnreadableFile
 from ikpca.estimators.known_classes import KNOWN, class_finder
@@ -52,4 +55,26 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise UnreadableFile(f"{path} cannot be read: {error}.") from error
     if not hasattr(model, "get_params"):
         raise UnreadableFile(f"{path} cannot be read: it holds no model.")
+    try:
+        _use_once(model)
+    except Exception as error:
+        raise UnreadableFile(
+            f"{path} cannot be read: its parts do not make a model that can be used."
+        ) from error
     return model
+
+
+def _use_once(model: Any) -> None:
+    """Parts of a forged file may each be well formed and not go together; using them tells."""
+    if hasattr(model, "n_features_in_"):
+        probe = np.ones((1, model.n_features_in_))
+    elif hasattr(model, "patch_shape_"):
+        # Of images: the smallest that has a window.
+        probe = np.ones([-(-side // model.factor) for side in model.patch_shape_])
+    else:
+        return
+    with warnings.catch_warnings():
+        # A row made here has no names of columns.
+        warnings.simplefilter("ignore")
+        if hasattr(model, "transform"):
+            model.transform(probe)
