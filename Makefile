@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-TARGETS := run demo test lint bench bench-full gains applications streams clean
+TARGETS := run demo test lint docs bench bench-full gains applications streams clean
 
 .PHONY: $(TARGETS) help
 
@@ -12,6 +12,7 @@ help:
 	@echo "make demo   fit the Hebbian family on scikit-learn's digits: table and convergence plot"
 	@echo "make test   run the tests"
 	@echo "make lint   ruff, mypy, import-linter"
+	@echo "make docs   build the site into build/docs/html: no warnings, no network, links checked"
 	@echo "make bench  speed as ratios within one run; make bench-full: the large form, MNIST from IKPCA_DATA"
 	@echo "make applications  denoising, hyperresolution, motion, eigenfaces: tables and pictures"
 	@echo "make streams  incremental kernel PCA against batch: tables, claims and pictures"
@@ -37,6 +38,10 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(READY)
+	$(BIN)/python -m sphinx -W --keep-going -q -b html -d build/docs/doctrees docs build/docs/html
+	$(BIN)/python docs/check_links.py build/docs/html
 
 bench: $(READY)
 	$(BIN)/python benchmarks/foundation.py --out results/bench
@@ -64,4 +69,4 @@ streams: $(READY)
 	$(BIN)/python benchmarks/online.py --out results/streams
 
 clean:
-	rm -rf $(VENV) results build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) results build dist docs/gallery docs/reference/generated docs/sg_execution_times.rst .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -76,7 +76,15 @@ def excess_error(
 
 
 def orthonormality_defect(coefficients: ArrayLike, projections: ArrayLike) -> float:
-    """max |AK'Aᵀ − I|: how far the components are from orthonormal in feature space."""
+    """The largest entry of AK'Aᵀ − I: how far components are from orthonormal in feature space.
+
+    Examples
+    --------
+    >>> K = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    >>> A = np.array([[0.5, -0.5]])
+    >>> orthonormality_defect(A, A @ K)
+    0.0
+    """
     A = np.asarray(coefficients, dtype=np.float64)
     Y = np.asarray(projections, dtype=np.float64)
     return float(np.abs(A @ Y.T - np.eye(len(A))).max())

@@ -142,7 +142,7 @@ def _curve(ax: Axes, history: list[PassRecord], quantity: str, **style: Any) -> 
     values = np.array([_value(record, quantity) for record in history], dtype=np.float64)
     # A logarithm has no place for what rounding leaves at or below zero.
     values[~(values > 0)] = np.nan
-    single = {"marker": "o"} if len(history) == 1 else {}
+    single: dict[str, Any] = {"marker": "o"} if len(history) == 1 else {}
     ax.plot(passes, values, linewidth=1.8, **style, **single)
     undone = np.array([bool(record.note) for record in history])
     if undone.any():

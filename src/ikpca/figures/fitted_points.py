@@ -165,7 +165,8 @@ def _coloured(ax: Axes, across: Floats, up: Floats, labels: Any) -> None:
         drawn = ax.scatter(across, up, c=labels, s=9, linewidths=0, cmap="viridis")
         ax.figure.colorbar(drawn, ax=ax)
         return
-    colours = colormaps["tab10" if len(names) <= _MOST_NAMES else "tab20"].colors
+    scale: Any = colormaps["tab10" if len(names) <= _MOST_NAMES else "tab20"]
+    colours = scale.colors
     for count, name in enumerate(names):
         chosen = labels == name
         colour = colours[count % len(colours)]

@@ -39,7 +39,7 @@ class PassRecord:
     note : str
         Empty, or what went wrong and what was done about it.
     orthonormality_defect, excess_error : float
-        max |AK'Aᵀ − I|, and an estimate of E/E_min − 1; NaN where nobody looked.
+        The largest entry of AK'Aᵀ − I, and an estimate of E/E_min − 1; NaN where nobody looked.
     """
 
     number: int
