@@ -40,6 +40,7 @@ lint: $(READY)
 	$(BIN)/lint-imports
 
 docs: $(READY)
+	rm -rf docs/reference/generated build/docs/html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html -d build/docs/doctrees docs build/docs/html
 	$(BIN)/python docs/check_links.py build/docs/html
 

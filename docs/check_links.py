@@ -19,7 +19,9 @@ class _Page(HTMLParser):
         found = dict(attributes)
         self.names |= {value for key in ("id", "name") if (value := found.get(key))}
         # What a page loads by itself must come with it; what a reader clicks may lie elsewhere.
-        loads = tag in ("script", "img") or (tag == "link" and "stylesheet" in (found.get("rel") or ""))
+        loads = tag in ("script", "img") or (
+            tag == "link" and "stylesheet" in (found.get("rel") or "")
+        )
         for key in ("href", "src"):
             if value := found.get(key):
                 self.links.append(value)
@@ -29,7 +31,8 @@ class _Page(HTMLParser):
 
 def main(site: Path) -> int:
     pages: dict[Path, _Page] = {}
-    for path in sorted(site.rglob("*.html")):
+    # The theme keeps a template among its files, which is no page.
+    for path in sorted(set(site.rglob("*.html")) - set((site / "_static").rglob("*"))):
         pages[path] = page = _Page()
         page.feed(path.read_text(encoding="utf-8"))
     broken, count = [], 0

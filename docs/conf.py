@@ -35,7 +35,13 @@ extensions = [
     "measured_tables",
 ]
 
-exclude_patterns = ["examples", "gallery/**/*.ipynb", "gallery/**/*.py", "benchmarks/records", "cluster.md"]
+exclude_patterns = [
+    "examples",
+    "gallery/**/*.ipynb",
+    "gallery/**/*.py",
+    "benchmarks/records",
+    "cluster.md",
+]
 templates_path = ["_templates"]
 root_doc = "index"
 default_role = "any"
@@ -56,6 +62,22 @@ plot_include_source = False
 plot_html_show_formats = False
 plot_html_show_source_link = True
 plot_formats = [("svg", 100)]
+# As the template of matplotlib, but with the source beneath the picture.
+plot_template = """
+{{ source_code }}
+
+{% for img in images %}
+.. figure:: {{ build_dir }}/{{ img.basename }}.{{ default_fmt }}
+   {% for option in options -%}
+   {{ option }}
+   {% endfor %}
+
+   {% if src_name -%}
+   :download:`how this was drawn <{{ build_dir }}/{{ src_name }}>`
+   {% endif %}
+
+{% endfor %}
+"""
 plot_rcparams = {"svg.fonttype": "path"}
 
 sphinx_gallery_conf = {
@@ -73,7 +95,8 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "doc_module": ("ikpca",),
     "reference_url": {"ikpca": None},
-    "min_reported_time": 0,
+    "write_computation_times": False,
+    "capture_repr": (),
     "parallel": int(os.environ.get("IKPCA_DOCS_JOBS", "0")) or False,
 }
 

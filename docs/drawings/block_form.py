@@ -31,7 +31,9 @@ block = T @ A
 block[:, P] += C
 difference = np.abs(block - one_by_one).max()
 
-figure, panels = plt.subplots(1, 4, figsize=(9.5, 2.6), layout="constrained", width_ratios=[6, 300 / 22, 32 / 5, 300 / 22])
+figure, panels = plt.subplots(
+    1, 4, figsize=(9.5, 2.6), layout="constrained", width_ratios=[6, 300 / 22, 32 / 5, 300 / 22]
+)
 for axes, (title, matrix) in zip(
     panels,
     {"T, r×r": T, "A, r×l": A, "C, r×m": C, "TA + C at the columns P": block}.items(),

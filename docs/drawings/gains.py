@@ -18,13 +18,22 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.6), layout="constrain
 for (name, gain), colour in zip(methods.items(), ["#0072B2", "#CC79A7", "#009E73"], strict=True):
     values = np.broadcast_to(gain.gains(times, l, eigenvalues), (len(times), 4))
     for component in range(4 if name == "KHA/et" else 1):
-        left.semilogy(times / l, values[:, component], color=colour, label=None if component else name)
+        left.semilogy(
+            times / l, values[:, component], color=colour, label=None if component else name
+        )
 left.set(xlabel="Passes over the data", ylabel="Gain of each component")
 left.set_title("KHA/et: a gain for every component", loc="left", fontsize=10)
 left.legend(frameon=False)
 
 X = load_digits().data[:600] / 16
-settings = {"kernel": "rbf", "gamma": 1 / 8, "max_iter": 20, "init": "random", "clock": "pass", "random_state": 0}
+settings = {
+    "kernel": "rbf",
+    "gamma": 1 / 8,
+    "max_iter": 20,
+    "init": "random",
+    "clock": "pass",
+    "random_state": 0,
+}
 for (name, gain), colour in zip(
     {"kha": 0.02, "kha/t": 0.2, "kha/et": 0.05, "kha-smd": 0.05}.items(),
     ["#0072B2", "#CC79A7", "#009E73", "#D55E00"],

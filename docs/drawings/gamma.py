@@ -12,7 +12,12 @@ grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
 figure, panels = plt.subplots(1, 4, figsize=(10, 2.7), layout="constrained", sharey=True)
 for axes, (title, gamma) in zip(
     panels,
-    {"γ = 100: too narrow": 100.0, "γ = 5": 5.0, "γ = 0.5": 0.5, "γ = 0.005: nearly linear": 0.005}.items(),
+    {
+        "γ = 100: too narrow": 100.0,
+        "γ = 5": 5.0,
+        "γ = 0.5": 0.5,
+        "γ = 0.005: nearly linear": 0.005,
+    }.items(),
     strict=True,
 ):
     model = KernelPCA(1, kernel="rbf", gamma=gamma).fit(X)

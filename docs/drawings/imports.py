@@ -7,8 +7,12 @@ import grimp
 import matplotlib.pyplot as plt
 import numpy as np
 
-ROOT = next(folder for folder in [Path.cwd(), *Path.cwd().parents] if (folder / "pyproject.toml").exists())
-contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+ROOT = next(
+    folder for folder in [Path.cwd(), *Path.cwd().parents] if (folder / "pyproject.toml").exists()
+)
+contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
+    "importlinter"
+]["contracts"]
 layers = next(contract for contract in contracts if contract["type"] == "layers")["layers"]
 order = [room.strip(" ()") for level in layers for room in level.split("|")]
 
@@ -25,7 +29,15 @@ for importer in graph.modules:
 figure, axes = plt.subplots(figsize=(8.4, 7.2), layout="constrained")
 axes.imshow(np.log1p(counts), cmap="Blues")
 for i, j in np.argwhere(counts):
-    axes.text(j, i, counts[i, j], ha="center", va="center", fontsize=7, color="white" if counts[i, j] > 12 else "0.2")
+    axes.text(
+        j,
+        i,
+        counts[i, j],
+        ha="center",
+        va="center",
+        fontsize=7,
+        color="white" if counts[i, j] > 12 else "0.2",
+    )
 axes.set_xticks(range(len(rooms)), rooms, rotation=60, ha="right", fontsize=8)
 axes.set_yticks(range(len(rooms)), rooms, fontsize=8)
 axes.set(xlabel="is imported", ylabel="imports")

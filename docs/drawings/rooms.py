@@ -7,8 +7,12 @@ import grimp
 import matplotlib.pyplot as plt
 from matplotlib.patches import FancyBboxPatch
 
-ROOT = next(folder for folder in [Path.cwd(), *Path.cwd().parents] if (folder / "pyproject.toml").exists())
-contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+ROOT = next(
+    folder for folder in [Path.cwd(), *Path.cwd().parents] if (folder / "pyproject.toml").exists()
+)
+contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
+    "importlinter"
+]["contracts"]
 levels = [
     [room.strip(" ()") for room in level.split("|")]
     for level in next(contract for contract in contracts if contract["type"] == "layers")["layers"]
@@ -58,8 +62,27 @@ for importer, imported in arrows:
     )  # fmt: skip
 for room, (x, y) in place.items():
     files = sum(module.split(".")[1:2] == [room] for module in graph.modules)
-    axes.add_patch(FancyBboxPatch((x - 1.05, y - 0.3), 2.1, 0.6, boxstyle="round,pad=0.03", fc="#EAF2F8", ec="#0072B2", zorder=3))
+    axes.add_patch(
+        FancyBboxPatch(
+            (x - 1.05, y - 0.3),
+            2.1,
+            0.6,
+            boxstyle="round,pad=0.03",
+            fc="#EAF2F8",
+            ec="#0072B2",
+            zorder=3,
+        )
+    )
     axes.text(x, y + 0.07, room, ha="center", va="center", fontsize=9, fontweight="bold", zorder=4)
-    axes.text(x, y - 0.17, f"{files} file{'s' if files > 1 else ''}", ha="center", va="center", fontsize=6.5, color="0.4", zorder=4)
+    axes.text(
+        x,
+        y - 0.17,
+        f"{files} file{'s' if files > 1 else ''}",
+        ha="center",
+        va="center",
+        fontsize=6.5,
+        color="0.4",
+        zorder=4,
+    )
 axes.set(xlim=(0, WIDTH), ylim=(-1.25 * len(levels) + 0.6, 0.6))
 axes.set_axis_off()

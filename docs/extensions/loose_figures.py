@@ -14,8 +14,10 @@ def loose_figures(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str
     """A scraper of sphinx-gallery, beside the one that asks pyplot."""
     paths = []
     for value in block_vars["example_globals"].values():
-        # Pyplot's own figures have a manager, and are seen to already.
-        if isinstance(value, Figure) and value.canvas.manager is None and id(value) not in _SEEN:
+        # Pyplot's own figures have a number, and are seen to already.
+        if not isinstance(value, Figure) or getattr(value, "number", None) is not None:
+            continue
+        if id(value) not in _SEEN:
             _SEEN.add(id(value))
             path = next(block_vars["image_path_iterator"])
             value.savefig(path, dpi=100)

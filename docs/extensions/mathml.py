@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from docutils import nodes
@@ -9,6 +10,8 @@ from docutils.utils.math import MathError, latex2mathml
 from sphinx.util import logging
 
 _LOG = logging.getLogger(__name__)
+#: Primes, and what else is raised beside them.
+_PRIMES = re.compile(r"('+)(?:\^(?:\{([^{}]*)\}|(\\[a-zA-Z]+|\w)))?")
 
 
 def setup(app: Any) -> dict[str, Any]:
@@ -31,7 +34,12 @@ def _display(translator: Any, node: Any) -> None:
 def _mathml(node: Any, *, as_block: bool) -> str:
     source = node.astext()
     try:
-        return latex2mathml.tex2mathml(source, as_block=as_block)
+        return latex2mathml.tex2mathml(_PRIMES.sub(_raised, source), as_block=as_block)
     except (MathError, SyntaxError) as trouble:
         _LOG.warning("formula %r: %s", source, trouble, location=node)
         return f"<code>{source}</code>"
+
+
+def _raised(found: re.Match[str]) -> str:
+    """An apostrophe as TeX reads it; the converter would leave it on the line."""
+    return "^{" + r"\prime " * len(found[1]) + (found[2] or found[3] or "") + "}"

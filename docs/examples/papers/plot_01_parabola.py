@@ -25,7 +25,9 @@ x, y = np.linspace(-1.3, 1.3, 80), np.linspace(-1.9, 0.9, 80)
 grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
 
 figure, panels = plt.subplots(2, 3, figsize=(8, 5), sharex=True, sharey=True, layout="constrained")
-for row, (name, model) in zip(panels, {"eigendecomposition": exact, "KHA": hebbian}.items(), strict=True):
+for row, (name, model) in zip(
+    panels, {"eigendecomposition": exact, "KHA": hebbian}.items(), strict=True
+):
     heights = model.transform(grid)
     for number, axes in enumerate(row):
         axes.plot(*X.T, ".", color="0.75", markersize=3)

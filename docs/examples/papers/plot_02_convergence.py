@@ -38,7 +38,9 @@ axes.set_title("Digits, Gaussian kernel, 8 components", loc="left")
 
 for name, model in models.items():
     last = model.history_[-1]
-    print(f"{name:20s} residual {last.residuals.max():.1e}  excess error about {last.excess_error:.1e}")
+    print(
+        f"{name:20s} residual {last.residuals.max():.1e}  excess error about {last.excess_error:.1e}"
+    )
 
 # %%
 # Convergence can also be shown component by component: the residual says how far each is from being an eigenvector.

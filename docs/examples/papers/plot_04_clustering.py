@@ -19,11 +19,17 @@ from ikpca.measures import variation_of_information
 X, y = load_digits(return_X_y=True)
 X = X / 16
 
-model = KernelSpectralClustering(10, n_components=12, gamma=0.3, eigen_solver="krylov", tol=1e-3, random_state=0).fit(X)
+model = KernelSpectralClustering(
+    10, n_components=12, gamma=0.3, eigen_solver="krylov", tol=1e-3, random_state=0
+).fit(X)
 by_pixels = KMeans(10, n_init=10, random_state=0).fit_predict(X)
 by_chance = np.random.default_rng(0).integers(10, size=len(X))
 
-for name, labels in {"kernel components": model.labels_, "k-means on pixels": by_pixels, "chance": by_chance}.items():
+for name, labels in {
+    "kernel components": model.labels_,
+    "k-means on pixels": by_pixels,
+    "chance": by_chance,
+}.items():
     print(f"{name:18s} {variation_of_information(labels, y):.2f} nats from the digits")
 
 # %%
@@ -31,4 +37,6 @@ for name, labels in {"kernel components": model.labels_, "k-means on pixels": by
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
 projections(model.embedding_, y, pair=(1, 2), ax=left).set_title("true digits", fontsize=10)
-projections(model.embedding_, model.labels_, pair=(1, 2), ax=right).set_title("clusters", fontsize=10)
+projections(model.embedding_, model.labels_, pair=(1, 2), ax=right).set_title(
+    "clusters", fontsize=10
+)

@@ -23,8 +23,10 @@ print(motion_settings(noisy.positions))
 
 cleaned = walk.with_positions(denoise_motion(noisy.positions))
 
+
 def error(motion):
     return np.mean(np.square(motion.positions - walk.positions))
+
 
 print(f"squared error falls by {1 - error(cleaned) / error(noisy):.0%}")
 

@@ -20,7 +20,9 @@ stream = IncrementalKernelPCA(6, kernel="rbf", gamma=0.5, library_size=200)
 for batch in np.array_split(order, 8):
     stream.partial_fit(X[batch])
 batch = KernelPCA(6, kernel="rbf", gamma=0.5).fit(X)
-print(f"{stream.n_samples_seen_} rows seen, {len(stream.library_)} kept, {stream.memory_usage_ / 1e3:.0f} kB")
+print(
+    f"{stream.n_samples_seen_} rows seen, {len(stream.library_)} kept, {stream.memory_usage_ / 1e3:.0f} kB"
+)
 
 # %%
 # Projections of both, signs made equal; the colour is the place along the roll.
@@ -29,7 +31,9 @@ exact, streamed = batch.transform(X), stream.transform(X)
 streamed *= np.sign(np.sum(exact * streamed, axis=0))
 figure, panels = plt.subplots(2, 2, figsize=(8, 6), layout="constrained")
 for column, pair in enumerate([(0, 1), (2, 3)]):
-    projections(exact, along, pair=pair, ax=panels[0, column]).set_title("all rows at once", fontsize=10)
+    projections(exact, along, pair=pair, ax=panels[0, column]).set_title(
+        "all rows at once", fontsize=10
+    )
     projections(streamed, along, pair=pair, ax=panels[1, column]).set_title("streamed", fontsize=10)
 
 # %%

@@ -38,7 +38,11 @@ rates = 100 * np.array(rates)
 # %%
 
 figure, axes = plt.subplots(figsize=(5.5, 2.4), layout="constrained")
-axes.barh(["150 rows at once", f"{len(train)} rows streamed"], rates.mean(axis=0), color=["0.7", "#0072B2"])
+axes.barh(
+    ["150 rows at once", f"{len(train)} rows streamed"],
+    rates.mean(axis=0),
+    color=["0.7", "#0072B2"],
+)
 axes.set(xlabel="Errors on new digits, %")
 for place, value in enumerate(rates.mean(axis=0)):
     axes.annotate(f" {value:.1f}", (value, place), va="center")

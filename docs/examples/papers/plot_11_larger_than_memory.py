@@ -24,7 +24,9 @@ path = Path(folder.name, "rows.npy")
 np.save(path, rows.astype(np.float32))
 
 X = open_rows(path)
-model = KernelPCA(10, kernel="rbf", gamma=0.02, eigen_solver="krylov", tol=1e-3, max_memory="8MB", random_state=0)
+model = KernelPCA(
+    10, kernel="rbf", gamma=0.02, eigen_solver="krylov", tol=1e-3, max_memory="8MB", random_state=0
+)
 model.fit(X)
 print("kernel matrix:", 4 * len(X) ** 2 // 10**6, "MB; budget: 8 MB")
 print(model.certificate_)

@@ -54,5 +54,8 @@ axes.contour(x, y, height, levels=[limit], colors="white", linestyles="dashed")
 axes.plot(*train.T, ".", color="white", markersize=2, alpha=0.7)
 axes.set_title("what the components leave of each place", loc="left", fontsize=10)
 figure.colorbar(shades, label="reconstruction error")
-print(f"beyond the limit: {np.mean(model.reconstruction_error(known) > limit):.0%} of the known rows,", end=" ")
+print(
+    f"beyond the limit: {np.mean(model.reconstruction_error(known) > limit):.0%} of the known rows,",
+    end=" ",
+)
 print(f"{np.mean(model.reconstruction_error(strange) > limit):.0%} of the strange ones")

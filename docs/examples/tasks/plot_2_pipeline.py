@@ -26,7 +26,9 @@ search = GridSearchCV(
     cv=4,
 ).fit(X_train, y_train)
 print(search.best_params_)
-print(f"linear classifier on the points:     {LogisticRegression().fit(X_train, y_train).score(X_test, y_test):.2f}")
+print(
+    f"linear classifier on the points:     {LogisticRegression().fit(X_train, y_train).score(X_test, y_test):.2f}"
+)
 print(f"linear classifier on the components: {search.score(X_test, y_test):.2f}")
 
 # %%
@@ -34,8 +36,10 @@ print(f"linear classifier on the components: {search.score(X_test, y_test):.2f}"
 figure, (left, right) = plt.subplots(1, 2, figsize=(8.5, 3.6), layout="constrained")
 x = np.linspace(-1.6, 1.6, 120)
 grid = np.stack(np.meshgrid(x, x), axis=-1).reshape(-1, 2)
-left.contourf(x, x, search.predict_proba(grid)[:, 1].reshape(120, 120), levels=20, cmap="RdBu_r", alpha=0.6)
+left.contourf(
+    x, x, search.predict_proba(grid)[:, 1].reshape(120, 120), levels=20, cmap="RdBu_r", alpha=0.6
+)
 left.scatter(*X_test.T, c=y_test, cmap="RdBu_r", s=9)
 left.set_title("points, and what the pipeline thinks", fontsize=10)
-projections(search.best_estimator_[0].transform(X_test), y_test, ax=right)
-right.set_title("the first two components", fontsize=10)
+projections(search.best_estimator_[0].transform(X_test), y_test, pair=(0, 2), ax=right)
+right.set_title("the third component is the radius", fontsize=10)

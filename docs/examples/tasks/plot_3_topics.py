@@ -51,7 +51,9 @@ for _ in range(10):
     reduced = reduce.partial_fit(embeddings).transform(embeddings)
     course.append(reduce.novelty_.mean())
     cluster.partial_fit(reduced)
-print(f"{reduce.n_samples_seen_} texts seen, {len(reduce.library_)} rows kept, {reduce.memory_usage_ / 1e6:.1f} MB")
+print(
+    f"{reduce.n_samples_seen_} texts seen, {len(reduce.library_)} rows kept, {reduce.memory_usage_ / 1e6:.1f} MB"
+)
 
 # %%
 # Components settle while the stream goes on: clusters that were learned early live in a space that has since moved a little.
@@ -60,7 +62,9 @@ print(f"{reduce.n_samples_seen_} texts seen, {len(reduce.library_)} rows kept, {
 topics, batch = texts(400)
 reduced = reduce.transform(embed.transform(batch).toarray())
 labels = cluster.fit(reduced[:200]).predict(reduced[200:])
-print(f"clusters are {variation_of_information(labels, topics[200:]):.2f} nats from the true topics (chance: 2.7)")
+print(
+    f"clusters are {variation_of_information(labels, topics[200:]):.2f} nats from the true topics (chance: 2.7)"
+)
 names = np.array(list(TOPICS))
 projections(reduced, names[topics])
 plt.title("400 new texts in the first two components", fontsize=10, loc="left")

@@ -18,6 +18,8 @@ from ikpca.loop import PassRecord
 __all__ = ["convergence", "scree"]
 
 _BARS, _LINE = LINES[0][0], LINES[3][0]
+#: More models than the papers have methods.
+_STYLES = (*LINES, ("#E69F00", "solid"), ("#56B4E9", "dashed"), (MUTED, "dotted"))
 _QUANTITIES = {
     "residual": "Largest residual  $\\|K'v - \\lambda v\\|\\,/\\,\\lambda_1$",
     "excess_error": "Excess error, estimated",
@@ -114,7 +116,7 @@ def convergence(
     histories = {name: _history(model) for name, model in named.items()}
     ax = place_for(ax)
     for number, (name, history) in enumerate(histories.items()):
-        colour, dashes = LINES[number % len(LINES)]
+        colour, dashes = _STYLES[number % len(_STYLES)]
         _curve(ax, history, quantity, label=name, color=colour, linestyle=dashes)
     ax.set_yscale("log")
     ax.set(xlabel="Passes over the data", ylabel=_QUANTITIES[quantity])
