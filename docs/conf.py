@@ -15,7 +15,7 @@ os.environ["IKPCA_OFFLINE"] = "1"
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "extensions"))
 
-import ikpca  # noqa: E402
+import ikpca
 
 project = "ikpca"
 author = "The ikpca developers"

@@ -2,10 +2,10 @@
 
 import matplotlib.pyplot as plt
 import numpy as np
-
-from ikpca.hebbian.rule import hebbian_step
 from sklearn.datasets import load_digits
 from sklearn.metrics.pairwise import rbf_kernel
+
+from ikpca.hebbian.rule import hebbian_step
 
 X = load_digits().data[:300] / 16
 K = rbf_kernel(X, gamma=1 / 8)

@@ -7,8 +7,8 @@ from sklearn.datasets import load_digits
 from ikpca import KernelPCA
 from ikpca.gains import constant, inverse_time, reciprocal_eigenvalues
 
-l, eigenvalues = 1000, np.array([40.0, 20.0, 10.0, 5.0])
-times = np.arange(0, 10 * l, 50.0)
+n_rows, eigenvalues = 1000, np.array([40.0, 20.0, 10.0, 5.0])
+times = np.arange(0, 10 * n_rows, 50.0)
 methods = {
     "KHA": constant(0.05),
     "KHA/t": 0.05 * inverse_time(),
@@ -16,10 +16,10 @@ methods = {
 }
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.6), layout="constrained")
 for (name, gain), colour in zip(methods.items(), ["#0072B2", "#CC79A7", "#009E73"], strict=True):
-    values = np.broadcast_to(gain.gains(times, l, eigenvalues), (len(times), 4))
+    values = np.broadcast_to(gain.gains(times, n_rows, eigenvalues), (len(times), 4))
     for component in range(4 if name == "KHA/et" else 1):
         left.semilogy(
-            times / l, values[:, component], color=colour, label=None if component else name
+            times / n_rows, values[:, component], color=colour, label=None if component else name
         )
 left.set(xlabel="Passes over the data", ylabel="Gain of each component")
 left.set_title("KHA/et: a gain for every component", loc="left", fontsize=10)

@@ -15,5 +15,5 @@ docs = next(
 )
 record = json.loads((docs / "benchmarks" / "records" / "scale.json").read_text(encoding="utf-8"))
 rows = [ScaleRow(**row) for row in record["table"]]
-title = f"{record['data']}, {record['rows']:,} rows, {record['threads']} threads, {record['made']['date']}"
+title = f"{record['data']}, {record['rows']:,} rows, {record['threads']} threads"
 plt.figure(error_against_time(rows, title))

@@ -1,4 +1,4 @@
-"""The rooms and who imports whom, read off the installed package and the contract in pyproject.toml."""
+"""The rooms and who imports whom, read off the installed package and pyproject.toml."""
 
 import tomllib
 from pathlib import Path
@@ -56,10 +56,9 @@ figure, axes = plt.subplots(figsize=(9, 0.82 * len(levels)), layout="constrained
 for importer, imported in arrows:
     (x0, y0), (x1, y1) = place[importer], place[imported]
     bend = 0.12 if abs(y0 - y1) > 1.5 else 0.0
-    axes.annotate(
-        "", (x1, y1 + 0.33), (x0, y0 - 0.33),
-        arrowprops={"arrowstyle": "-|>", "color": "0.55", "lw": 0.9, "connectionstyle": f"arc3,rad={bend}"},
-    )  # fmt: skip
+    style = {"arrowstyle": "-|>", "color": "0.55", "lw": 0.9}
+    style["connectionstyle"] = f"arc3,rad={bend}"
+    axes.annotate("", (x1, y1 + 0.33), (x0, y0 - 0.33), arrowprops=style)
 for room, (x, y) in place.items():
     files = sum(module.split(".")[1:2] == [room] for module in graph.modules)
     axes.add_patch(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from docutils import nodes
 from docutils.parsers.rst import Directive, directives
@@ -61,7 +61,7 @@ class Measured(Directive):
 
     required_arguments = 1
     has_content = True
-    option_spec = {"table": directives.unchanged}
+    option_spec: ClassVar = {"table": directives.unchanged}
 
     def run(self) -> list[nodes.Node]:
         wanted, record = self.options.get("table", "table"), _record(self)

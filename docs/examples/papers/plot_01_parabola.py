@@ -2,9 +2,10 @@
 Contours of a parabola
 ======================
 
-Kim, Franz and Schölkopf (2003) begin with points along a parabola. With the polynomial kernel :math:`(x \\cdot y)^2` the first
-components of kernel PCA are curves, where those of linear PCA could only be straight lines. The kernel Hebbian algorithm finds the
-same components as the eigendecomposition without ever storing the kernel matrix: this is figure 1 of the paper.
+Kim, Franz and Schölkopf (2003) begin with points along a parabola. With the polynomial kernel
+:math:`(x \\cdot y)^2` the first components of kernel PCA are curves, where those of linear PCA
+could only be straight lines. The kernel Hebbian algorithm finds the same components as the
+eigendecomposition without ever storing the kernel matrix: this is figure 1 of the paper.
 """
 
 import matplotlib.pyplot as plt

@@ -2,12 +2,13 @@
 How fast the Hebbian family converges
 =====================================
 
-Günter, Schraudolph and Vishwanathan (2006) gave the kernel Hebbian algorithm a gain for every component: KHA/et divides it by
-the eigenvalue as it is known so far, KHA-SMD lets it learn. Here are all four on handwritten digits, from the papers' random start
-with gains tuned over {1, 2, 5}·10\ :sup:`b` as the papers did; and KHA/et as it comes, with nothing set.
+Günter, Schraudolph and Vishwanathan (2006) gave the kernel Hebbian algorithm a gain for every
+component: KHA/et divides it by the eigenvalue as it is known so far, KHA-SMD lets it learn. Here
+are all four on handwritten digits, from the papers' random start with gains tuned over {1, 2,
+5}·10ᵇ as the papers did; and KHA/et as it comes, with nothing set.
 
-The measure is the excess error :math:`E/E_{min} - 1`: how much worse the kernel matrix is reconstructed than by the best
-components of that number.
+The measure is the excess error :math:`E/E_{min} - 1`: how much worse the kernel matrix is
+reconstructed than by the best components of that number.
 """
 
 import matplotlib.pyplot as plt
@@ -39,11 +40,13 @@ axes.set_title("Digits, Gaussian kernel, 8 components", loc="left")
 for name, model in models.items():
     last = model.history_[-1]
     print(
-        f"{name:20s} residual {last.residuals.max():.1e}  excess error about {last.excess_error:.1e}"
+        f"{name:20s} residual {last.residuals.max():.1e}, "
+        f"excess error about {last.excess_error:.1e}"
     )
 
 # %%
-# Convergence can also be shown component by component: the residual says how far each is from being an eigenvector.
+# Convergence can also be shown component by component: the residual says how far each is from
+# being an eigenvector.
 
 fitted = models["KHA/et, nothing set"]
 figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")

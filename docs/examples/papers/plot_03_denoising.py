@@ -2,11 +2,12 @@
 A noisy picture
 ===============
 
-:func:`ikpca.applications.denoise_image` cuts a picture into overlapping windows, lets similar windows share kernel components, shrinks
-the projections by their noise, and puts the pre-images together. Nothing has to be set: the noise is estimated from the picture.
+:func:`ikpca.applications.denoise_image` cuts a picture into overlapping windows, lets similar
+windows share kernel components, shrinks the projections by their noise, and puts the pre-images
+together. Nothing has to be set: the noise is estimated from the picture.
 
-Honesty first: on this task the kernel is not what helps. Similar windows with shared, shrunk components do as well with a linear
-kernel; see the benchmarks.
+Honesty first: on this task the kernel is not what helps. Similar windows with shared, shrunk
+components do as well with a linear kernel; see the benchmarks.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,10 @@
 Spectral clustering without the affinity matrix
 ===============================================
 
-Günter et al. (2006) cluster handwritten digits in the space of their kernel components and measure, in nats, how far the clusters
-are from the true digits (the variation of information: 0 is perfect, a random clustering of ten classes is beyond 4). The width of the kernel was chosen here with the labels in view, which a reader with
-unlabelled rows cannot do.
+Günter et al. (2006) cluster handwritten digits in the space of their kernel components and
+measure, in nats, how far the clusters are from the true digits (the variation of information: 0 is
+perfect, a random clustering of ten classes is beyond 4). The width of the kernel was chosen here
+with the labels in view, which a reader with unlabelled rows cannot do.
 """
 
 import matplotlib.pyplot as plt

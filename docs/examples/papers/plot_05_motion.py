@@ -2,9 +2,9 @@
 Cleaning recorded motion
 ========================
 
-A body moves along few paths: joints that are recorded with errors can be cleaned by projecting every frame on the kernel components
-of all frames (Günter et al. 2006, section 5.4). The walker here is made by formulas; ``ikpca denoise walk.bvh`` does the same to
-a recording in a file.
+A body moves along few paths: joints that are recorded with errors can be cleaned by projecting
+every frame on the kernel components of all frames (Günter et al. 2006, section 5.4). The walker
+here is made by formulas; ``ikpca denoise walk.bvh`` does the same to a recording in a file.
 """
 
 import numpy as np
@@ -18,8 +18,8 @@ noisy = with_noise(walk, 0.05, seed=0)
 print(motion_settings(noisy.positions))
 
 # %%
-# Width of the kernel and number of components come from the noisy frames alone: what differs from frame to frame faster than a body
-# can move is noise.
+# Width of the kernel and number of components come from the noisy frames alone: what differs from
+# frame to frame faster than a body can move is noise.
 
 cleaned = walk.with_positions(denoise_motion(noisy.positions))
 

@@ -2,10 +2,12 @@
 Tracking what drifts
 ====================
 
-A parabola turns while its points arrive, one by one, and never come back (Kim et al. 2003, appendix A). A model that remembers all
-of the past ends up with a mean of all directions. One that forgets follows.
+A parabola turns while its points arrive, one by one, and never come back (Kim et al. 2003,
+appendix A). A model that remembers all of the past ends up with a mean of all directions. One that
+forgets follows.
 
-With ``forgetting=0.99`` a row weighs f² of what it weighed one row earlier: some fifty rows are remembered.
+With ``forgetting=0.99`` a row weighs f² of what it weighed one row earlier: some fifty rows are
+remembered.
 """
 
 import matplotlib.pyplot as plt
@@ -36,7 +38,8 @@ axes.set(xlabel="Rows seen", ylabel="Mean novelty of 50 rows", ylim=(0, None))
 axes.legend(frameon=False)
 
 # %%
-# The last 300 points, and the first component of each model as contour lines: one follows the present, one the past.
+# The last 300 points, and the first component of each model as contour lines: one follows the
+# present, one the past.
 
 x = np.linspace(-1.8, 1.8, 80)
 grid = np.stack(np.meshgrid(x, x), axis=-1).reshape(-1, 2)

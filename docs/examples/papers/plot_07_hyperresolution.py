@@ -2,10 +2,12 @@
 More pixels than were recorded
 ==============================
 
-Kim et al. (2003) restore small pictures by what sharp pictures of the same kind are like: blow the small one up, project it on
-kernel components of sharp ones, and go back by a pre-image. Here with faces drawn by formulas.
+Kim et al. (2003) restore small pictures by what sharp pictures of the same kind are like: blow the
+small one up, project it on kernel components of sharp ones, and go back by a pre-image. Here with
+faces drawn by formulas.
 
-On photographs of faces linear PCA had the lower squared error, in the paper as in our runs. On these drawn ones the kernel has.
+On photographs of faces linear PCA had the lower squared error, in the paper as in our runs. On
+these drawn ones the kernel has.
 """
 
 import matplotlib.pyplot as plt
@@ -20,7 +22,8 @@ order = np.random.default_rng(0).permutation(len(images))
 train, test = images[order[:-4]], images[order[-4:]]
 small = [box_mean(face, 4) for face in test]
 
-# Without gamma, some widths are tried on training faces that are held out; this is what that finds, in ten times the time.
+# Without gamma, some widths are tried on training faces that are held out; this is what that
+# finds, in ten times the time.
 model = Hyperresolution(4, patch=None, n_components=60, gamma=0.002, random_state=0).fit(train)
 restored = [model.transform(face) for face in small]
 blown_up = np.array([enlarge(face, 4) for face in small])
@@ -45,6 +48,4 @@ for name, faces in {
     "linear PCA": straight,
     "kernel PCA": restored,
 }.items():
-    print(
-        f"{name:16s} mean squared error {255**2 * np.mean(np.square(np.array(faces) - test)):6.1f} (grey levels)"
-    )
+    print(f"{name:16s} mean squared error {255**2 * np.mean((np.array(faces) - test) ** 2):6.1f}")

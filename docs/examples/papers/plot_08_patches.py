@@ -2,8 +2,9 @@
 Components of windows of a photograph
 =====================================
 
-What a kernel component looks like: the difference between the pre-images of two points, up and down the component from the mean.
-The wider the Gaussian kernel, the nearer its components come to those of linear PCA (Kim et al. 2003, figure 4).
+What a kernel component looks like: the difference between the pre-images of two points, up and
+down the component from the mean. The wider the Gaussian kernel, the nearer its components come to
+those of linear PCA (Kim et al. 2003, figure 4).
 """
 
 import numpy as np
@@ -27,7 +28,8 @@ figure = components(linear, (side, side))
 figure.suptitle("linear PCA", fontsize=10)
 
 # %%
-# The largest angle between the first six components of both, measured on the projections of the training rows, falls as the kernel widens.
+# The largest angle between the first six components of both, measured on the projections of the
+# training rows, falls as the kernel widens.
 
 for gamma in (1e-2, 1e-3, 1e-4, 1e-5):
     model = KernelPCA(6, kernel="rbf", gamma=gamma).fit(X)

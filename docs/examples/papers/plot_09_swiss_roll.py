@@ -2,8 +2,9 @@
 Batch by batch
 ==============
 
-Chin and Suter (2006) update kernel PCA with every batch of new rows and then put the model on fewer rows, so that neither time nor
-memory grows with the stream. Their example, a rolled-up sheet with a hole, streamed in batches of 100 and kept on 200 rows.
+Chin and Suter (2006) update kernel PCA with every batch of new rows and then put the model on
+fewer rows, so that neither time nor memory grows with the stream. Their example, a rolled-up sheet
+with a hole, streamed in batches of 100 and kept on 200 rows.
 """
 
 import matplotlib.pyplot as plt
@@ -21,7 +22,8 @@ for batch in np.array_split(order, 8):
     stream.partial_fit(X[batch])
 batch = KernelPCA(6, kernel="rbf", gamma=0.5).fit(X)
 print(
-    f"{stream.n_samples_seen_} rows seen, {len(stream.library_)} kept, {stream.memory_usage_ / 1e3:.0f} kB"
+    f"{stream.n_samples_seen_} rows seen, {len(stream.library_)} kept, "
+    f"{stream.memory_usage_ / 1e3:.0f} kB"
 )
 
 # %%

@@ -2,9 +2,9 @@
 Recognition from components
 ===========================
 
-Chin and Suter (2006) ask what a stream is good for: with a batch method memory limits the training set, with a stream it does not.
-Nearest neighbours on kernel components, learned from a subset at once or from everything in batches; here with handwritten digits
-in place of faces.
+Chin and Suter (2006) ask what a stream is good for: with a batch method memory limits the training
+set, with a stream it does not. Nearest neighbours on kernel components, learned from a subset at
+once or from everything in batches; here with handwritten digits in place of faces.
 """
 
 import matplotlib.pyplot as plt

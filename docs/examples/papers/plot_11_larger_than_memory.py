@@ -2,8 +2,9 @@
 Rows in a file, within a budget
 ===============================
 
-Rows can stay on disk: :func:`ikpca.open_rows` maps a file, and a fit reads it in tiles. ``max_memory`` is a budget for everything
-that the fit holds beside the rows; the kernel matrix of these rows alone would take twenty times as much.
+Rows can stay on disk: :func:`ikpca.open_rows` maps a file, and a fit reads it in tiles.
+``max_memory`` is a budget for everything that the fit holds beside the rows; the kernel matrix of
+these rows alone would take twenty times as much.
 """
 
 import tempfile
@@ -32,7 +33,8 @@ print("kernel matrix:", 4 * len(X) ** 2 // 10**6, "MB; budget: 8 MB")
 print(model.certificate_)
 
 # %%
-# Counting is more reliable than timing: every pass tells how many entries of the kernel matrix were evaluated so far.
+# Counting is more reliable than timing: every pass tells how many entries of the kernel matrix
+# were evaluated so far.
 
 entries = [record.entries / len(X) ** 2 for record in model.history_]
 residuals = [record.residuals.max() for record in model.history_]

@@ -2,9 +2,10 @@
 Clean noisy rows, and what to compare with
 ==========================================
 
-A row is projected on the components and taken back: noise has no place there and is left behind. Two things matter in practice.
-The width of the kernel, which ``score`` finds without knowing the clean rows; and the baseline: the mean of the nearest training rows
-needs no kernel PCA at all, and is hard to beat by much.
+A row is projected on the components and taken back: noise has no place there and is left behind.
+Two things matter in practice. The width of the kernel, which ``score`` finds without knowing the
+clean rows; and the baseline: the mean of the nearest training rows needs no kernel PCA at all, and
+is hard to beat by much.
 
 The search looks at 200 rows only, to be quick; the model is then fitted to all.
 """
