@@ -53,7 +53,7 @@ def reconstruction_error(
     --------
     >>> from ikpca.gram import PrecomputedGram, centred
     >>> K, _ = centred(PrecomputedGram(np.diag([2.0, 1.0, 0.0])))
-    >>> reconstruction_error(K, np.zeros((1, 3))) == np.sqrt(K.squared_norm())
+    >>> bool(reconstruction_error(K, np.zeros((1, 3))) == np.sqrt(K.squared_norm()))
     True
     """
     Y = np.asarray(projections, dtype=np.float64)
