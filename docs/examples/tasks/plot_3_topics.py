@@ -27,23 +27,7 @@ TOPICS = {
     "astronomy": "star orbit telescope planet galaxy comet lens eclipse moon dust nova spectrum",
     "gardening": "soil seed prune bloom compost root leaf hedge water bulb graft weed",
 }
-FILLER = [
-    "the",
-    "a",
-    "and",
-    "of",
-    "to",
-    "with",
-    "in",
-    "for",
-    "on",
-    "at",
-    "it",
-    "is",
-    "was",
-    "by",
-    "from",
-]
+FILLER = ["the", "a", "and", "of", "to", "with", "in", "for", "on", "at", "it", "is", "was"]
 rng = np.random.default_rng(0)
 
 
