@@ -6,7 +6,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --ed
 READY := $(VENV)/.ready
 # What runs the experiments, without the tools of those who work on the library.
 RUNS := $(VENV)/.runs
-TARGETS := run demo test lint audit faults bench bench-full gains applications streams clean
+TARGETS := run demo test lint docs audit faults bench bench-full gains applications streams clean
 
 .PHONY: $(TARGETS) help
 
@@ -17,6 +17,7 @@ help:
 	@echo "make lint   ruff, mypy, import-linter"
 	@echo "make faults kills, damaged files, random calls, full disks: the long form, with figures"
 	@echo "make audit  known vulnerabilities of what is installed; skipped where nobody can be asked"
+	@echo "make docs   build the site into build/docs/html: no warnings, no network, links checked"
 	@echo "make bench  speed as ratios within one run; make bench-full: the large form, MNIST from IKPCA_DATA"
 	@echo "make applications  denoising, hyperresolution, motion, eigenfaces: tables and pictures"
 	@echo "make streams  incremental kernel PCA against batch: tables, claims and pictures"
@@ -55,6 +56,11 @@ faults: $(READY)
 audit: $(READY)
 	$(BIN)/python .ci/audit.py
 
+docs: $(READY)
+	rm -rf docs/reference/generated build/docs/html
+	$(BIN)/python -m sphinx -W --keep-going -q -b html -d build/docs/doctrees docs build/docs/html
+	$(BIN)/python docs/check_links.py build/docs/html
+
 bench: $(READY)
 	$(BIN)/python benchmarks/foundation.py --out results/bench
 	$(BIN)/python benchmarks/scale.py --rows 5000 --out results/bench
@@ -81,4 +87,4 @@ streams: $(READY)
 	$(BIN)/python benchmarks/online.py --out results/streams
 
 clean:
-	rm -rf $(VENV) results build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) results build dist docs/gallery docs/reference/generated docs/sg_execution_times.rst .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -11,10 +11,11 @@ import time
 from pathlib import Path
 
 from ikpca import KernelPCA
-from scale import noisy_digits
+from ikpca.experiments.large_rows import large_rows
 
 
 def seconds(solver: str, n_rows: int, n_components: int, threads: int) -> float:
+    _, _, noisy_digits = large_rows(None)
     X = noisy_digits(n_rows).astype("float64")
     spent = []
     for _ in range(3):

@@ -2,7 +2,7 @@
 
 Processor seconds of workers and of the client are measured for blocks of a Hebbian pass and for
 products K·V, and fitted by sums of what the algorithm counts: kernel entries, their features, the
-vectors they are multiplied with, messages, bytes. The tables go to docs/cluster.md, between the
+vectors they are multiplied with, messages, bytes. The tables go to docs/guide/cluster.md, between the
 marks that are there. ``--table`` writes them from the measurements of an earlier run.
 """
 
@@ -30,7 +30,7 @@ from ikpca.kernels import Gaussian
 
 HERE = Path(__file__).parent
 MEASURED = HERE / "dask_model.json"
-PAGE = HERE.parent / "docs" / "cluster.md"
+PAGE = HERE.parent / "docs" / "guide" / "cluster.md"
 ITEM, R, WIDTH, FEATURES, BLOCK = 8, 16, 32, 50, 512
 #: Bytes per second of the client's line, which is assumed and not measured: 10 Gbit/s.
 LINE = 1.25e9

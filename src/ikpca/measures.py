@@ -48,6 +48,13 @@ def reconstruction_error(
     -------
     float
         From E² = ‖K'‖² − 2 tr(Y K' Yᵀ) + ‖YYᵀ‖².
+
+    Examples
+    --------
+    >>> from ikpca.gram import PrecomputedGram, centred
+    >>> K, _ = centred(PrecomputedGram(np.diag([2.0, 1.0, 0.0])))
+    >>> bool(reconstruction_error(K, np.zeros((1, 3))) == np.sqrt(K.squared_norm()))
+    True
     """
     Y = np.asarray(projections, dtype=np.float64)
     total = gram.squared_norm() if norm_squared is None else norm_squared
@@ -65,6 +72,13 @@ def excess_error(
     """E/E_min − 1, with E²_min = ‖K'‖² − Σ λ_i² over the r exact leading eigenvalues.
 
     Where E_min is no more than 1e-10 ‖K'‖ the excess is undefined; E/‖K'‖ is returned instead.
+
+    Examples
+    --------
+    >>> from ikpca.gram import PrecomputedGram, centred
+    >>> K, _ = centred(PrecomputedGram(np.diag([2.0, 1.0, 0.0])))
+    >>> excess_error(K, np.zeros((1, 3)), [0.0])
+    0.0
     """
     total = gram.squared_norm() if norm_squared is None else norm_squared
     error = reconstruction_error(gram, projections, total)
@@ -76,7 +90,15 @@ def excess_error(
 
 
 def orthonormality_defect(coefficients: ArrayLike, projections: ArrayLike) -> float:
-    """max |AK'Aᵀ − I|: how far the components are from orthonormal in feature space."""
+    """The largest entry of AK'Aᵀ − I: how far components are from orthonormal in feature space.
+
+    Examples
+    --------
+    >>> K = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    >>> A = np.array([[0.5, -0.5]])
+    >>> orthonormality_defect(A, A @ K)
+    0.0
+    """
     A = np.asarray(coefficients, dtype=np.float64)
     Y = np.asarray(projections, dtype=np.float64)
     return float(np.abs(A @ Y.T - np.eye(len(A))).max())
@@ -93,6 +115,13 @@ def relative_residuals(
         A and AK'.
     eigenvalues : array of shape (r,)
         The estimates λ.
+
+    Examples
+    --------
+    >>> K = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    >>> A = np.array([[0.5, -0.5]])
+    >>> relative_residuals(A, A @ K, [2.0])
+    array([0.])
     """
     A = np.asarray(coefficients, dtype=np.float64)
     Y = np.asarray(projections, dtype=np.float64)

@@ -24,7 +24,7 @@ image = pytest.importorskip("matplotlib.image")
 from ikpca.experiments import ContestantFailed, DemoResult, DemoSpec, Run, as_csv  # noqa: E402
 from ikpca.experiments.files import write_whole  # noqa: E402
 from ikpca.experiments.processes import run_alone  # noqa: E402
-from ikpca.figures import convergence  # noqa: E402
+from ikpca.figures import demo_convergence  # noqa: E402
 from tests.command_line import ikpca  # noqa: E402
 
 METHODS = ["kha", "kha/t", "kha/et", "kha-smd", "dense"]
@@ -141,7 +141,7 @@ def a_result(*errors):
 
 
 def test_plot_draws_what_it_is_given_on_a_logarithmic_axis():
-    axes = convergence(a_result([0.5, 0.1, 1e-3], [0.4, 0.0, -1e-16])).axes[0]
+    axes = demo_convergence(a_result([0.5, 0.1, 1e-3], [0.4, 0.0, -1e-16])).axes[0]
     first, second = (line.get_ydata() for line in axes.get_lines())
     assert axes.get_yscale() == "log"
     assert axes.get_xlabel()

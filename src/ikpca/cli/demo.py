@@ -71,10 +71,10 @@ def _run(spec: DemoSpec) -> DemoResult:
 def _write(result: DemoResult, out: Path) -> list[Path]:
     """Table and plot; a disk that fills up meanwhile is told of in one sentence, too."""
     from ikpca.experiments import as_csv, as_json, write_whole
-    from ikpca.figures import convergence, png
+    from ikpca.figures import demo_convergence, png
 
     contents: dict[Path, str | bytes] = {
-        out / "convergence.png": png(convergence(result)),
+        out / "convergence.png": png(demo_convergence(result)),
         out / "table.csv": as_csv(result),
         out / "table.json": as_json(result),
     }

@@ -15,7 +15,13 @@ _NO = {"", "0", "false", "no", "off"}
 
 
 def data_folder(folder: str | Path | None = None) -> Path | None:
-    """The folder given, or the one that IKPCA_DATA names, or None; refused where it is absent."""
+    """The folder given, or the one that IKPCA_DATA names, or None; refused where it is absent.
+
+    Examples
+    --------
+    >>> data_folder(".").is_dir()
+    True
+    """
     named = folder if folder is not None else os.environ.get("IKPCA_DATA") or None
     if named is None:
         return None
@@ -27,7 +33,13 @@ def data_folder(folder: str | Path | None = None) -> Path | None:
 
 
 def cache_folder(folder: str | Path | None = None) -> Path:
-    """The folder given, or the one that IKPCA_CACHE names, or the platform's; it need not exist."""
+    """The folder given, or the one that IKPCA_CACHE names, or the platform's; it need not exist.
+
+    Examples
+    --------
+    >>> cache_folder("downloads").name
+    'downloads'
+    """
     named = folder if folder is not None else os.environ.get("IKPCA_CACHE") or None
     if named is not None:
         return Path(named).expanduser()
@@ -35,7 +47,13 @@ def cache_folder(folder: str | Path | None = None) -> Path:
 
 
 def is_offline(offline: bool | None = None) -> bool:
-    """What is asked for, or whether IKPCA_OFFLINE is set to anything but no."""
+    """What is asked for, or whether IKPCA_OFFLINE is set to anything but no.
+
+    Examples
+    --------
+    >>> is_offline(True)
+    True
+    """
     if offline is not None:
         return offline
     return os.environ.get("IKPCA_OFFLINE", "").strip().lower() not in _NO

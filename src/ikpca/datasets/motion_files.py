@@ -25,6 +25,15 @@ def read_motion(path: Path, asf: Path | None = None) -> Motion:
     asf : Path, optional
         The skeleton of an .amc file. By default the .asf file beside it whose name begins its own,
         as CMU's 07.asf does for 07_01.amc, or the only one that there is.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from ikpca.datasets import synthetic_walker
+    >>> path = Path(tempfile.mkdtemp(), "walk.amc")
+    >>> write_motion(path, synthetic_walker(frames=10))
+    >>> read_motion(path).positions.shape[0]
+    10
     """
     if path.suffix.lower() == ".bvh":
         return read_bvh(path)
@@ -45,7 +54,17 @@ def _skeleton_beside(path: Path) -> Path:
 
 
 def write_motion(path: Path, motion: Motion) -> None:
-    """Write the frames to an .amc file and the skeleton to the .asf file beside it."""
+    """Write the frames to an .amc file and the skeleton to the .asf file beside it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from ikpca.datasets import synthetic_walker
+    >>> path = Path(tempfile.mkdtemp(), "walk.amc")
+    >>> write_motion(path, synthetic_walker(frames=10))
+    >>> read_motion(path).n_frames
+    10
+    """
     write_asf_amc(motion, path.with_suffix(".asf"), path)
 
 

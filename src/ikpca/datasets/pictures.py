@@ -100,7 +100,17 @@ def read_picture_table(path: Path, *, grey: bool = False) -> Table:
 
 
 def picture_files(folder: Path) -> list[Path]:
-    """The picture files of a folder, 9.png before 10.png."""
+    """The picture files of a folder, 9.png before 10.png.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> for name in ("10.png", "9.png"):
+    ...     write_picture(folder / name, np.zeros((2, 2), dtype=np.uint8))
+    >>> [path.name for path in picture_files(folder)]
+    ['9.png', '10.png']
+    """
     files = [
         file
         for file in folder.iterdir()
@@ -118,7 +128,16 @@ def _natural(name: str) -> list[tuple[int, str]]:
 
 
 def write_picture(path: Path, pixels: NDArray[Any]) -> None:
-    """Write one picture in the format of the file's name, whole or not at all."""
+    """Write one picture in the format of the file's name, whole or not at all.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "grey.png")
+    >>> write_picture(path, np.full((3, 2), 7, dtype=np.uint8))
+    >>> int(read_picture(path).max())
+    7
+    """
     check_pixels(path, pixels.shape, pixels.dtype)
     picture = _pillow(path)[0].fromarray(np.ascontiguousarray(pixels))
     with written_whole(path) as file:

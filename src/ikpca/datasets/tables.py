@@ -100,6 +100,15 @@ def write_table(
         What rows are; needed for pictures and for motion.
     labels : sequence of str, optional
         Names of picture files.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> path = Path(tempfile.mkdtemp(), "rows.csv")
+    >>> write_table(path, np.array([[1.0, 2.0]]), names=["a", "b"])
+    >>> read_table(path).rows
+    array([[1., 2.]])
     """
     check_target(target, form, len(rows))
     path, member = split_member(target)
@@ -123,7 +132,13 @@ def write_table(
 def check_target(
     target: str | Path, form: PictureForm | Motion | None = None, n_rows: int | None = None
 ) -> None:
-    """Refuse, before any work, a file that could not be written in the end."""
+    """Refuse, before any work, a file that could not be written in the end.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> check_target(Path(tempfile.mkdtemp(), "projections.csv"))
+    """
     path, _ = split_member(target)
     suffix = path.suffix.lower()
     if suffix and suffix not in _WRITTEN:
@@ -142,7 +157,13 @@ def check_target(
 
 
 def written_files(target: str | Path) -> list[Path]:
-    """What :func:`write_table` writes for a target; a skeleton has a file of its own."""
+    """What :func:`write_table` writes for a target; a skeleton has a file of its own.
+
+    Examples
+    --------
+    >>> [path.name for path in written_files("rows.csv")]
+    ['rows.csv']
+    """
     path, _ = split_member(target)
     return [path, path.with_suffix(".asf")] if path.suffix.lower() == ".amc" else [path]
 

@@ -103,11 +103,11 @@ class KernelPCA(
         ρ0 of KHA-SMD; the paper has 1.
     clock : {"pattern", "pass"}, default="pattern"
         Whether 1/t gains decay at every pattern, or once per pass as in Günter 2006.
-    init : {"auto", "landmarks", "pivoted", "random", "sparse"} or ndarray of shape \
-            (n_components, n_samples), default="auto"
+    init : {"auto", "landmarks", "pivoted", "random", "sparse"} or ndarray, default="auto"
         Where A starts. "auto": landmarks with automatic gains, random otherwise. "landmarks":
         rows drawn uniformly; "pivoted": by randomly pivoted Cholesky, for data with a few unlike
-        rows; krylov takes either. An array is the way to the papers' own start.
+        rows; krylov takes either. An array of shape (n_components, n_samples) is the way to the
+        papers' own start.
     rayleigh_ritz : bool, default=True
         End every pass with a Rayleigh–Ritz step. The papers have none.
     block_size : int or "auto", default="auto"

@@ -53,12 +53,11 @@ class OnlineKernelPCA(StreamedTransformer):
         f in (0, 1]: with every row, those seen before weigh f² of what they did in the mean and in
         λ, and the gain's clock stops at the 1/(1 − f²) rows that are remembered. For drifting data
         0.995 remembers a hundred.
-    init : {"rows", "random", "covering"} or ndarray of shape (n_components, n_features), \
-            default="rows"
+    init : {"rows", "random", "covering"} or ndarray, default="rows"
         Where components begin. "rows": kernel PCA of the first rows. "random": a point for each,
         drawn with the mean and spread of the first rows, as in the paper. "covering": combinations
         of points that cover the ball of the first rows, for narrow kernels (figures 6 and 7). An
-        array holds the points.
+        array of shape (n_components, n_features) holds the points.
     budget : int, "auto" or None, default="auto"
         Rows of the expansion, at most. "auto": 512, or 8 per component. None: it grows for ever.
     reduction : str or reduction object, default="samples"

@@ -31,6 +31,13 @@ def picture_grid(
         Above each column.
     notes : sequence of sequences of str, optional
         Below each picture.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.figures import picture_grid
+    >>> len(picture_grid([[np.zeros((8, 8)), np.ones((8, 8))]], ["dark", "light"]).axes)
+    2
     """
     shapes = [np.shape(row[0]) for row in rows]
     heights = [_INCHES * shape[0] / shape[1] + _TITLE_INCHES for shape in shapes]

@@ -27,7 +27,13 @@ class MetaDescent:
     log_gain_init : float
         ρ at the start. The paper has 1.
     max_log_step, max_log_gain : float
-        Bounds on |Δρ| per step and on |ρ|; infinite in the paper.
+        Bounds on the magnitudes of Δρ per step and of ρ; infinite in the paper.
+
+    Examples
+    --------
+    >>> from ikpca.gains import constant, meta_descent
+    >>> meta_descent(constant(0.05), rate=0.4).log_gain_init
+    0.0
     """
 
     gain: Gain

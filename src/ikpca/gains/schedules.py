@@ -41,7 +41,14 @@ def _as_gain(value: object) -> Gain:
 
 @dataclass(frozen=True)
 class Constant(_Factor):
-    """η0 for every component and step: KHA (Kim 2003)."""
+    """η0 for every component and step: KHA (Kim 2003).
+
+    Examples
+    --------
+    >>> from ikpca.gains import Constant, constant
+    >>> constant(0.05) == Constant(0.05)
+    True
+    """
 
     value: float
 
@@ -52,7 +59,14 @@ class Constant(_Factor):
 
 @dataclass(frozen=True)
 class InverseTime(_Factor):
-    """τ/(t + τ); the papers take τ = l, which is what ``tau=None`` means."""
+    """τ/(t + τ); the papers take τ = l, which is what ``tau=None`` means.
+
+    Examples
+    --------
+    >>> from ikpca.gains import InverseTime, inverse_time
+    >>> inverse_time(20.0) == InverseTime(20.0)
+    True
+    """
 
     tau: float | None = None
 
@@ -64,7 +78,14 @@ class InverseTime(_Factor):
 
 @dataclass(frozen=True)
 class ReciprocalEigenvalues(_Factor):
-    """‖λ‖/λ_i (Günter 2006, eq. 12), or 1/λ_i without the norm."""
+    """‖λ‖/λ_i (Günter 2006, eq. 12), or 1/λ_i without the norm.
+
+    Examples
+    --------
+    >>> from ikpca.gains import ReciprocalEigenvalues, reciprocal_eigenvalues
+    >>> reciprocal_eigenvalues() == ReciprocalEigenvalues()
+    True
+    """
 
     with_norm: bool = True
 
@@ -83,7 +104,14 @@ class ReciprocalEigenvalues(_Factor):
 
 @dataclass(frozen=True)
 class Product(_Factor):
-    """Gains multiplied element by element."""
+    """Gains multiplied element by element.
+
+    Examples
+    --------
+    >>> from ikpca.gains import inverse_time
+    >>> len((0.05 * inverse_time()).factors)
+    2
+    """
 
     factors: tuple[Gain, ...]
 
@@ -110,7 +138,14 @@ def constant(value: float) -> Constant:
 
 
 def inverse_time(tau: float | None = None) -> InverseTime:
-    """Search then converge: τ/(t + τ), τ = l unless given."""
+    """Search then converge: τ/(t + τ), τ = l unless given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> inverse_time().gains(np.array([0.0, 100.0]), 100, np.ones(1)).ravel()
+    array([1. , 0.5])
+    """
     if tau is not None and not (np.isfinite(tau) and tau > 0):
         raise refuse("tau", tau, "must be positive and finite", "pass None for l")
     return InverseTime(tau)
@@ -121,5 +156,11 @@ def reciprocal_eigenvalues(*, with_norm: bool = True) -> ReciprocalEigenvalues:
 
     ``with_norm=False`` leaves ‖λ‖ out, so that the number in front needs no knowledge of the scale
     of the kernel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> reciprocal_eigenvalues(with_norm=False).gains(np.zeros(1), 10, np.array([4.0, 2.0]))
+    array([[0.25, 0.5 ]])
     """
     return ReciprocalEigenvalues(with_norm)

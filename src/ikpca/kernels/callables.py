@@ -19,7 +19,15 @@ __all__ = ["Pairwise", "Vectorised", "vectorised"]
 
 @dataclass(frozen=True)
 class Pairwise:
-    """A function of two vectors that returns a number, called for every pair."""
+    """A function of two vectors that returns a number, called for every pair.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import Pairwise
+    >>> Pairwise(lambda x, y: float(min(x[0], y[0]))).diagonal(np.array([[2.0], [5.0]]))
+    array([2., 5.])
+    """
 
     function: Callable[..., float]
     params: Mapping[str, Any] = field(default_factory=dict)
@@ -43,7 +51,17 @@ class Pairwise:
 
 @dataclass(frozen=True)
 class Vectorised:
-    """A function of two blocks of rows that returns the matrix of kernel values."""
+    """A function of two blocks of rows that returns the matrix of kernel values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import Vectorised
+    >>> tile = np.empty((1, 2))
+    >>> Vectorised(lambda X, Y: X @ Y.T).fill(np.ones((1, 3)), np.ones((2, 3)), tile)
+    >>> tile
+    array([[3., 3.]])
+    """
 
     function: Callable[..., ArrayLike]
     params: Mapping[str, Any] = field(default_factory=dict)

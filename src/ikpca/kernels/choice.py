@@ -39,6 +39,12 @@ def choose_kernel(
     """Return the kernel object for a name, a callable or a kernel object.
 
     ``params`` goes to callables only, as in scikit-learn.
+
+    Examples
+    --------
+    >>> from ikpca.kernels import choose_kernel
+    >>> choose_kernel("rbf", gamma=0.5, degree=3, coef0=1)
+    Gaussian(gamma=0.5)
     """
     if isinstance(kernel, str):
         if kernel not in _BUILDERS:

@@ -14,7 +14,17 @@ __all__ = ["Cosine"]
 
 @dataclass(frozen=True)
 class Cosine:
-    """k(x, y) = ⟨x, y⟩ / (‖x‖ ‖y‖), zero where a row is zero."""
+    """k(x, y) = ⟨x, y⟩ / (‖x‖ ‖y‖), zero where a row is zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import Cosine
+    >>> tile = np.empty((1, 2))
+    >>> Cosine().fill(np.array([[2.0, 0.0]]), np.array([[3.0, 0.0], [0.0, 1.0]]), tile)
+    >>> tile
+    array([[1., 0.]])
+    """
 
     takes_sparse = True
 

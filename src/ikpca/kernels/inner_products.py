@@ -22,7 +22,14 @@ def inner_products(X: Rows, Y: Rows, out: Floats) -> None:
 
 
 def squared_norms(X: Rows) -> Floats:
-    """‖x_i‖² for every row."""
+    """‖x_i‖² for every row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> squared_norms(np.array([[3.0, 4.0], [1.0, 0.0]]))
+    array([25.,  1.])
+    """
     if sparse.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
     return np.einsum("ij,ij->i", X, X)
@@ -43,7 +50,15 @@ def _products(Z: Floats, X: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Linear:
-    """k(x, y) = ⟨x, y⟩."""
+    """k(x, y) = ⟨x, y⟩.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import Linear
+    >>> Linear().diagonal(np.array([[3.0, 4.0]]))
+    array([25.])
+    """
 
     takes_sparse = True
 
@@ -75,7 +90,15 @@ class Linear:
 
 @dataclass(frozen=True)
 class Polynomial:
-    """k(x, y) = (γ⟨x, y⟩ + c)^d."""
+    """k(x, y) = (γ⟨x, y⟩ + c)^d.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import Polynomial
+    >>> Polynomial(gamma=1.0, coef0=1.0, degree=2).diagonal(np.array([[1.0, 1.0]]))
+    array([9.])
+    """
 
     degree: float = 3
     gamma: float = 1.0
@@ -157,7 +180,15 @@ def _integer_power(values: Floats, degree: int) -> None:
 
 @dataclass(frozen=True)
 class Sigmoid:
-    """k(x, y) = tanh(γ⟨x, y⟩ + c); not positive semi-definite in general."""
+    """k(x, y) = tanh(γ⟨x, y⟩ + c); not positive semi-definite in general.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import Sigmoid
+    >>> Sigmoid(gamma=1.0, coef0=0.0).diagonal(np.array([[1.0, 0.0]])).round(4)
+    array([0.7616])
+    """
 
     gamma: float = 1.0
     coef0: float = 1.0

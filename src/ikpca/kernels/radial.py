@@ -18,7 +18,17 @@ _FAR = 1e-6
 
 @dataclass(frozen=True)
 class Gaussian:
-    """k(x, y) = exp(−γ‖x − y‖²); the papers write γ = 1/(2σ²)."""
+    """k(x, y) = exp(−γ‖x − y‖²); the papers write γ = 1/(2σ²).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca import KernelPCA
+    >>> from ikpca.kernels import Gaussian
+    >>> X = np.random.default_rng(0).normal(size=(50, 3))
+    >>> KernelPCA(2, kernel=Gaussian(0.5)).fit_transform(X).shape
+    (50, 2)
+    """
 
     gamma: float = 1.0
 
@@ -142,7 +152,17 @@ def _chosen(X: Floats, features: Indices) -> Floats:
 
 @dataclass(frozen=True)
 class Laplacian:
-    """k(x, y) = exp(−γ‖x − y‖₁)."""
+    """k(x, y) = exp(−γ‖x − y‖₁).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import Laplacian
+    >>> tile = np.empty((1, 1))
+    >>> Laplacian(1.0).fill(np.array([[0.0, 0.0]]), np.array([[0.5, 0.5]]), tile)
+    >>> tile.round(4)
+    array([[0.3679]])
+    """
 
     gamma: float = 1.0
 
@@ -204,7 +224,14 @@ def _weighted_medians(values: Floats, weights: Floats) -> Floats:
 
 
 def one_norm_distances(X: Rows, Y: Rows) -> Floats:
-    """‖x_i − y_j‖₁, for dense and CSR rows in any mixture."""
+    """‖x_i − y_j‖₁, for dense and CSR rows in any mixture.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> one_norm_distances(np.array([[0.0, 0.0]]), np.array([[1.0, -2.0]]))
+    array([[3.]])
+    """
     # Imported here: scikit-learn's distances know CSR, and only this kernel needs them.
     from sklearn.metrics.pairwise import manhattan_distances
 

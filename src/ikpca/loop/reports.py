@@ -42,7 +42,7 @@ class PassRecord:
     recovery : str
         Empty, or what gave way without harm to the result, such as memory for a tile.
     orthonormality_defect, excess_error : float
-        max |AK'Aᵀ − I|, and an estimate of E/E_min − 1; NaN where nobody looked.
+        The largest entry of AK'Aᵀ − I, and an estimate of E/E_min − 1; NaN where nobody looked.
     """
 
     number: int

@@ -27,6 +27,13 @@ def choose_method(preimage: str | PreimageMethod, kernel: Kernel) -> PreimageMet
 
     "auto" is the fixed point for kernels of a distance, the gradient for others that have one, and
     the mean of the nearest rows for those without.
+
+    Examples
+    --------
+    >>> from ikpca.kernels import Gaussian
+    >>> from ikpca.preimages import choose_method
+    >>> type(choose_method("auto", Gaussian(1.0))).__name__
+    'FixedPoint'
     """
     if preimage == "auto":
         if isinstance(kernel, RadialKernel):

@@ -37,6 +37,16 @@ class Expansion:
         ⟨u_r, Φ(x_j)⟩, where it is known; otherwise it takes all kernel values of the basis.
     known_gram : ndarray of shape (q, q), optional
         ⟨u_r, u_s⟩, likewise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import Linear
+    >>> from ikpca.preimages import Expansion
+    >>> X = np.array([[0.0, 0.0], [2.0, 0.0]])
+    >>> mean = Expansion(Linear(), X, np.array([[0.5, 0.5]]))
+    >>> mean.squared_distances(np.array([[1.0]]), np.array([[1.0, 3.0]]))
+    array([9.])
     """
 
     kernel: Kernel

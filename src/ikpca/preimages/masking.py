@@ -32,6 +32,13 @@ def masked_error(reconstruct: Callable[[Floats], Floats], X: Floats, means: Floa
     X : ndarray of shape (n, N)
     means : ndarray of shape (N,)
         What stands in for hidden features at first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.repeat(np.arange(4.0), 8).reshape(4, 8)
+    >>> masked_error(lambda rows: np.repeat(np.median(rows, axis=1), 8).reshape(4, 8), X, X.mean(0))
+    0.0
     """
     parts = np.random.default_rng(0).permutation(X.shape[1]) % _PARTS
     total = 0.0

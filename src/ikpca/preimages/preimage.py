@@ -28,6 +28,13 @@ class Preimages:
         Evaluations that each row took; 0 for methods without iterations.
     converged : ndarray of bool of shape (n,)
         Whether the iteration came to rest before its limit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.preimages import Preimages
+    >>> Preimages.direct(np.zeros((2, 3)), np.array([0.1, 0.2])).rows.shape
+    (2, 3)
     """
 
     rows: Floats

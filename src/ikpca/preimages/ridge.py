@@ -13,7 +13,16 @@ __all__ = ["predict_rows", "ridge_coefficients"]
 
 
 def ridge_coefficients(kernel: Kernel, projections: Floats, X: Floats, alpha: float) -> Floats:
-    """Solve (K + αI) c = X, with K the kernel of the projections: scikit-learn's inverse."""
+    """Solve (K + αI) c = X, with K the kernel of the projections: scikit-learn's inverse.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import Linear
+    >>> Y, X = np.array([[1.0], [-1.0]]), np.array([[2.0], [-2.0]])
+    >>> ridge_coefficients(Linear(), Y, X, 1.0).shape
+    (2, 1)
+    """
     K = _values(kernel, projections, projections)
     K.flat[:: len(K) + 1] += alpha
     try:
@@ -24,7 +33,17 @@ def ridge_coefficients(kernel: Kernel, projections: Floats, X: Floats, alpha: fl
 
 
 def predict_rows(kernel: Kernel, new: Floats, projections: Floats, coefficients: Floats) -> Floats:
-    """Rows in input space for new projections, a strip at a time."""
+    """Rows in input space for new projections, a strip at a time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import Linear
+    >>> Y, X = np.array([[1.0], [-1.0]]), np.array([[2.0], [-2.0]])
+    >>> learned = ridge_coefficients(Linear(), Y, X, 1e-9)
+    >>> predict_rows(Linear(), np.array([[0.5]]), Y, learned).round(3)
+    array([[1.]])
+    """
     strips = [_values(kernel, new[strip], projections) @ coefficients for strip in tiles(len(new))]
     return np.vstack(strips)
 

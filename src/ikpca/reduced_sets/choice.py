@@ -28,6 +28,13 @@ def choose_reduction(
 
     "preimages" moves rows jointly; with a number of pre-images per vector it is the paper's own
     way, one after the other. "auto" is pre-images for kernels that have them, else "samples".
+
+    Examples
+    --------
+    >>> from ikpca.kernels import Cosine
+    >>> from ikpca.reduced_sets import choose_reduction
+    >>> type(choose_reduction("samples", Cosine())).__name__
+    'ChosenSamples'
     """
     found = _named(compression, kernel, per_vector, tol, seed)
     if not found.serves(kernel):

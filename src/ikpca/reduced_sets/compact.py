@@ -31,6 +31,17 @@ class CompactSubspace:
         component that there is no direction left for.
     values : ndarray of shape (s, s)
         Kernel values of the library.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import Linear
+    >>> from ikpca.preimages import Expansion
+    >>> from ikpca.reduced_sets import ChosenSamples, Subspace, compact
+    >>> X = np.array([[1.0, 0.0], [-1.0, 0.0], [3.0, 0.0], [-3.0, 0.0]])
+    >>> along = Subspace(Expansion(Linear(), X, np.array([[0.5, -0.5, 0.0, 0.0], [0.25] * 4])))
+    >>> compact(along, np.array([4.5]), 2.0, ChosenSamples(), 2).relative_errors.round(6)
+    array([0., 0.])
     """
 
     subspace: Subspace
@@ -60,6 +71,18 @@ def compact(
     size : int
     values : ndarray of shape (m, m), optional
         Kernel values of the basis, where they are known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import Linear
+    >>> from ikpca.preimages import Expansion
+    >>> from ikpca.reduced_sets import ChosenSamples, Subspace, compact
+    >>> X = np.array([[1.0, 0.0], [-1.0, 0.0], [3.0, 0.0], [-3.0, 0.0]])
+    >>> along = Subspace(Expansion(Linear(), X, np.array([[0.5, -0.5, 0.0, 0.0], [0.25] * 4])))
+    >>> small = compact(along, np.array([4.5]), 2.0, ChosenSamples(), 2)
+    >>> small.subspace.library.shape, small.subspace.project(X[:1]).round(6)
+    ((2, 2), array([[1.]]))
     """
     weights = np.append(singular_values, mean_weight)
     found = reduction.reduce(original.expansion, size, weights, values=values)
@@ -86,6 +109,18 @@ def compact_within(
     """Reduce to as few rows as an error of ``tol`` takes, in steps of two, or to half of them.
 
     Sizes are doubled from ten rows per vector until no component is farther off than ``tol``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import Linear
+    >>> from ikpca.preimages import Expansion
+    >>> from ikpca.reduced_sets import ChosenSamples, Subspace, compact_within
+    >>> X = np.array([[1.0, 0.0], [-1.0, 0.0], [3.0, 0.0], [-3.0, 0.0]])
+    >>> along = Subspace(Expansion(Linear(), X, np.array([[0.5, -0.5, 0.0, 0.0], [0.25] * 4])))
+    >>> small = compact_within(along, np.array([4.5]), 2.0, ChosenSamples(), 0.01)
+    >>> len(small.subspace.library) <= 2
+    True
     """
     n_vectors, n_rows = original.expansion.coefficients.shape
     most = max(n_rows // 2, n_vectors)

@@ -50,6 +50,19 @@ def reorthonormalise(
         Components and mean, in double precision; fewer components than before where the reduced
         ones are linearly dependent.
     singular_values : ndarray
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import Linear
+    >>> from ikpca.preimages import Expansion
+    >>> from ikpca.reduced_sets import ChosenSamples, Subspace, reorthonormalise
+    >>> X = np.array([[1.0, 0.0], [-1.0, 0.0], [3.0, 0.0], [-3.0, 0.0]])
+    >>> along = Subspace(Expansion(Linear(), X, np.array([[0.5, -0.5, 0.0, 0.0], [0.25] * 4])))
+    >>> longer = Expansion(Linear(), X, 2 * along.expansion.coefficients)
+    >>> after, values = reorthonormalise(along, longer, np.array([4.5]))
+    >>> float(np.linalg.norm(after.coefficients[0] @ X))
+    1.0
     """
     if across is None:
         vectors = original.expansion

@@ -32,6 +32,17 @@ class ReducedSet:
         ⟨u_i, Φ(z_k)⟩: the original vectors and the new rows.
     values : ndarray of shape (s, s)
         k(z_k, z_l).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import Linear
+    >>> from ikpca.preimages import Expansion
+    >>> from ikpca.reduced_sets import ChosenSamples
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> reduced = ChosenSamples().reduce(Expansion(Linear(), X, np.ones((1, 3))), 2)
+    >>> reduced.expansion.basis.shape
+    (2, 2)
     """
 
     expansion: Expansion

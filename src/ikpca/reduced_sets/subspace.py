@@ -27,6 +27,17 @@ class Subspace:
     ----------
     expansion : Expansion
         The components in order, and the mean last.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import Linear
+    >>> from ikpca.preimages import Expansion
+    >>> from ikpca.reduced_sets import Subspace
+    >>> X = np.array([[1.0, 0.0], [-1.0, 0.0]])
+    >>> along = Subspace(Expansion(Linear(), X, np.array([[0.5, -0.5], [0.5, 0.5]])))
+    >>> along.project(np.array([[3.0, 7.0]]))
+    array([[3.]])
     """
 
     expansion: Expansion

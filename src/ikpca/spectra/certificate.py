@@ -22,7 +22,7 @@ class Certificate:
     residuals : ndarray of shape (r,)
         ‖K'v − λv‖/λ₁ for unit v.
     orthonormality_defect : float
-        max |AK'Aᵀ − I|.
+        The largest entry of AK'Aᵀ − I, in magnitude.
     eigenvalue_bounds : ndarray of shape (r,)
         An eigenvalue of K' lies within this distance of each λ, for certain (K' is symmetric).
     excess_error : float

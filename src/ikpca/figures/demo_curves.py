@@ -11,10 +11,10 @@ from ikpca.experiments import DemoResult, Run
 from ikpca.figures.labels import label_ends
 from ikpca.figures.styles import INK, LINES, MUTED, Dashes
 
-__all__ = ["convergence"]
+__all__ = ["demo_convergence"]
 
 
-def convergence(result: DemoResult) -> Figure:
+def demo_convergence(result: DemoResult) -> Figure:
     """One curve per iterative method, labelled where it ends."""
     figure = Figure(figsize=(7.0, 4.4), layout="constrained")
     axes = figure.add_subplot()

@@ -1,0 +1,121 @@
+"""The site: pages in MyST, a reference from docstrings, a gallery of scripts that run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+# Two workers of a build, or a reader's laptop, are not to be fought over by BLAS.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+# No page may depend on data that a reader does not have.
+os.environ.pop("IKPCA_DATA", None)
+os.environ["IKPCA_OFFLINE"] = "1"
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "extensions"))
+
+import ikpca
+
+project = "ikpca"
+author = "The ikpca developers"
+copyright = "the ikpca developers"
+version = release = ikpca.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+    "matplotlib.sphinxext.plot_directive",
+    "mathml",
+    "public_names",
+    "measured_tables",
+]
+
+exclude_patterns = [
+    "examples",
+    "gallery/**/*.ipynb",
+    "gallery/**/*.py",
+    "benchmarks/records",
+]
+templates_path = ["_templates"]
+root_doc = "index"
+default_role = "any"
+nitpicky = True
+# Types in docstrings are words for readers; only our own names have to lead somewhere.
+nitpick_ignore_regex = [(r"py:.*", r"(?!ikpca\.).*")]
+
+myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist", "substitution"]
+myst_heading_anchors = 3
+
+autosummary_generate = True
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = False
+
+plot_include_source = False
+plot_html_show_formats = False
+plot_html_show_source_link = True
+plot_formats = [("svg", 100)]
+# As the template of matplotlib, but with the source beneath the picture.
+plot_template = """
+{{ source_code }}
+
+{% for img in images %}
+.. figure:: {{ build_dir }}/{{ img.basename }}.{{ default_fmt }}
+   {% for option in options -%}
+   {{ option }}
+   {% endfor %}
+
+   {% if src_name -%}
+   :download:`how this was drawn <{{ build_dir }}/{{ src_name }}>`
+   {% endif %}
+
+{% endfor %}
+"""
+plot_rcparams = {"svg.fonttype": "path"}
+
+sphinx_gallery_conf = {
+    "examples_dirs": "examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"\.py$",
+    "within_subsection_order": "FileNameSortKey",
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "remove_config_comments": True,
+    "plot_gallery": "True",
+    "matplotlib_animations": False,
+    "image_scrapers": ("matplotlib", "loose_figures.loose_figures"),
+    "abort_on_example_error": True,
+    "doc_module": ("ikpca",),
+    "reference_url": {"ikpca": None},
+    "write_computation_times": False,
+    "capture_repr": (),
+    "parallel": int(os.environ.get("IKPCA_DOCS_JOBS", "0")) or False,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "ikpca"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_sidebars = {"index": [], "start": [], "benchmarks/index": []}
+html_theme_options = {
+    "navbar_align": "left",
+    "show_toc_level": 2,
+    "header_links_before_dropdown": 7,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "show_prev_next": True,
+    "navigation_with_keys": False,
+    "search_bar_text": "Search",
+    "logo": {"text": "ikpca"},
+}
+html_math_renderer = "mathml"

@@ -1,0 +1,47 @@
+"""Gains of KHA, KHA/t and KHA/et over time, and what KHA-SMD's learned factors do."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_digits
+
+from ikpca import KernelPCA
+from ikpca.gains import constant, inverse_time, reciprocal_eigenvalues
+
+n_rows, eigenvalues = 1000, np.array([40.0, 20.0, 10.0, 5.0])
+times = np.arange(0, 10 * n_rows, 50.0)
+methods = {
+    "KHA": constant(0.05),
+    "KHA/t": 0.05 * inverse_time(),
+    "KHA/et": 0.05 * inverse_time() * reciprocal_eigenvalues(),
+}
+figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.6), layout="constrained")
+for (name, gain), colour in zip(methods.items(), ["#0072B2", "#CC79A7", "#009E73"], strict=True):
+    values = np.broadcast_to(gain.gains(times, n_rows, eigenvalues), (len(times), 4))
+    for component in range(4 if name == "KHA/et" else 1):
+        left.semilogy(
+            times / n_rows, values[:, component], color=colour, label=None if component else name
+        )
+left.set(xlabel="Passes over the data", ylabel="Gain of each component")
+left.set_title("KHA/et: a gain for every component", loc="left", fontsize=10)
+left.legend(frameon=False)
+
+X = load_digits().data[:600] / 16
+settings = {
+    "kernel": "rbf",
+    "gamma": 1 / 8,
+    "max_iter": 20,
+    "init": "random",
+    "clock": "pass",
+    "random_state": 0,
+}
+for (name, gain), colour in zip(
+    {"kha": 0.02, "kha/t": 0.2, "kha/et": 0.05, "kha-smd": 0.05}.items(),
+    ["#0072B2", "#CC79A7", "#009E73", "#D55E00"],
+    strict=True,
+):
+    model = KernelPCA(8, eigen_solver=name, gain=gain, **settings).fit(X)
+    errors = [record.excess_error for record in model.history_]
+    right.semilogy(range(1, 21), errors, color=colour, label=name)
+right.set(xlabel="Passes over the data", ylabel="Excess error, estimated")
+right.set_title("Digits, 8 components", loc="left", fontsize=10)
+right.legend(frameon=False)

@@ -1,0 +1,35 @@
+"""
+A noisy picture
+===============
+
+:func:`ikpca.applications.denoise_image` cuts a picture into overlapping windows, lets similar
+windows share kernel components, shrinks the projections by their noise, and puts the pre-images
+together. Nothing has to be set: the noise is estimated from the picture.
+
+Honesty first: on this task the kernel is not what helps. Similar windows with shared, shrunk
+components do as well with a linear kernel; see the benchmarks.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from ikpca.applications import denoise_image, estimate_noise
+from ikpca.datasets import square_photograph
+from ikpca.measures import signal_to_noise_ratio
+
+clean = square_photograph("flower", 128)
+noisy = clean + np.random.default_rng(0).normal(scale=0.1, size=clean.shape)
+denoised = denoise_image(noisy)
+print(f"noise 0.100, estimated {estimate_noise(noisy):.3f}")
+
+# %%
+# Side by side, with the ratio of signal to noise.
+
+figure, panels = plt.subplots(1, 3, figsize=(8, 3.1), layout="constrained")
+for axes, (name, picture) in zip(
+    panels, {"clean": clean, "noisy": noisy, "denoised": denoised}.items(), strict=True
+):
+    axes.imshow(picture, cmap="gray", vmin=0, vmax=1)
+    axes.set(xticks=[], yticks=[])
+    decibels = "" if name == "clean" else f", {signal_to_noise_ratio(clean, picture):.1f} dB"
+    axes.set_title(name + decibels, fontsize=10)

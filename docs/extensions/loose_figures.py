@@ -1,0 +1,25 @@
+"""Pictures that a gallery script made without pyplot: figures among its variables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+from sphinx_gallery.scrapers import figure_rst
+
+_SEEN: set[int] = set()
+
+
+def loose_figures(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
+    """A scraper of sphinx-gallery, beside the one that asks pyplot."""
+    paths = []
+    for value in block_vars["example_globals"].values():
+        # Pyplot's own figures have a number, and are seen to already.
+        if not isinstance(value, Figure) or getattr(value, "number", None) is not None:
+            continue
+        if id(value) not in _SEEN:
+            _SEEN.add(id(value))
+            path = next(block_vars["image_path_iterator"])
+            value.savefig(path, dpi=100)
+            paths.append(path)
+    return figure_rst(paths, gallery_conf["src_dir"])

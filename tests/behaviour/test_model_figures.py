@@ -1,0 +1,153 @@
+"""Plots of fitted models: what is drawn is what the model knows."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
+
+pytest.importorskip("matplotlib").use("Agg")
+
+from matplotlib import pyplot  # noqa: E402
+
+from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA  # noqa: E402
+from ikpca.errors import InvalidInput  # noqa: E402
+from ikpca.figures import components, convergence, projections, scree  # noqa: E402
+
+X, Y = load_digits(return_X_y=True)
+X, Y = X[:240] / 16, Y[:240]
+MODEL = KernelPCA(5, kernel="rbf", gamma=0.02, eigen_solver="kha/et", max_iter=6, random_state=0)
+MODEL.fit(X)
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    yield
+    pyplot.close("all")
+
+
+def test_scree_shows_the_shares_and_their_sum():
+    axes = scree(MODEL)
+    shares = MODEL.explained_variance_ratio_
+    assert_allclose([bar.get_height() for bar in axes.patches], shares)
+    assert_allclose(axes.lines[0].get_ydata(), np.cumsum(shares))
+
+
+def test_scree_of_scikit_learn():
+    assert len(scree(PCA(3).fit(X)).patches) == 3
+
+
+def test_given_axes_are_used_and_returned():
+    axes = pyplot.figure().add_subplot()
+    assert scree(MODEL, ax=axes) is axes
+    assert projections(MODEL.transform(X), ax=axes) is axes
+    assert convergence(MODEL, ax=axes) is axes
+    assert len(pyplot.get_fignums()) == 1
+
+
+@pytest.mark.parametrize("quantity", ["residual", "excess_error", "change"])
+def test_convergence_shows_the_history(quantity):
+    (line,) = convergence(MODEL, quantity).lines
+    told = [r.residuals.max() if quantity == "residual" else getattr(r, quantity)
+            for r in MODEL.history_]  # fmt: skip
+    assert_array_equal(line.get_xdata(), np.arange(1, 7))
+    assert_allclose(line.get_ydata(), told)
+
+
+def test_convergence_marks_what_was_undone():
+    with pytest.warns(match="gain"):
+        model = KernelPCA(3, kernel="rbf", gamma=0.02, eigen_solver="kha", gain=50.0, max_iter=8,
+                          random_state=0).fit(X)  # fmt: skip
+    undone = [record.number for record in model.history_ if record.note]
+    assert undone
+    assert_array_equal(convergence(model).lines[1].get_xdata(), undone)
+
+
+def test_convergence_names_every_model():
+    axes = convergence({"a": MODEL, "b": MODEL})
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["a", "b"]
+
+
+def test_projections_take_the_pair_and_the_labels():
+    points = MODEL.transform(X)
+    axes = projections(points, Y == 3, pair=(2, 1))
+    drawn = np.concatenate([np.asarray(part.get_offsets()) for part in axes.collections])
+    expected = np.concatenate([points[Y != 3], points[Y == 3]])[:, [2, 1]]
+    assert_allclose(drawn, expected)
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["False", "True"]
+
+
+def test_many_numbers_become_a_scale_of_colours():
+    axes = projections(MODEL.transform(X), X[:, 20] + np.arange(240))
+    assert axes.get_legend() is None
+    assert len(axes.figure.axes) == 2
+
+
+def shown(figure):
+    return [np.asarray(axes.images[0].get_array()).ravel() for axes in figure.axes]
+
+
+def test_components_of_a_linear_kernel_are_those_of_pca():
+    kernel = KernelPCA(3, kernel="linear").fit(X)
+    linear = PCA(3).fit(X)
+    for picture, component in zip(shown(components(kernel, (8, 8))), linear.components_,
+                                  strict=True):  # fmt: skip
+        cosine = picture @ component / np.linalg.norm(picture)
+        assert abs(cosine) > 1 - 1e-6
+
+
+def test_components_of_an_explicit_model_are_drawn_as_they_are():
+    model = HebbianPCA(2, random_state=0).fit(X)
+    assert_allclose(shown(components(model, (8, 8))), model.components_)
+
+
+def test_components_of_a_stream():
+    model = IncrementalKernelPCA(4, kernel="rbf", gamma=0.02).fit(X)
+    assert len(shown(components(model, (8, 8), number=3))) == 3
+
+
+@pytest.mark.parametrize(
+    ("call", "rule"),
+    [
+        (lambda: convergence(MODEL, "speed"), "quantity='speed'"),
+        (lambda: convergence(IncrementalKernelPCA(2).fit(X)), "fit a KernelPCA"),
+        (lambda: projections(X, Y[:5]), "240 rows"),
+        (lambda: projections(X, pair=(0, 64)), "pair"),
+        (lambda: components(MODEL, (8, 9)), "64 features"),
+        (lambda: scree(MODEL.to_sklearn()), "from_sklearn"),
+    ],
+)
+def test_refusals_are_one_sentence_before_any_figure(call, rule):
+    with pytest.raises(InvalidInput, match=rule):
+        call()
+    assert not pyplot.get_fignums()
+
+
+@pytest.mark.parametrize("draw", [scree, convergence, lambda m: components(m, (8, 8))])
+def test_unfitted_models_are_refused(draw):
+    with pytest.raises(NotFittedError):
+        draw(KernelPCA(2))
+
+
+@pytest.mark.parametrize(("blocked", "package"), [("matplotlib", "matplotlib"), ("PIL", "pillow")])
+def test_a_missing_extra_is_told_in_one_sentence(blocked, package):
+    name = "scree" if blocked == "matplotlib" else "motion_gif"
+    hide = f"import sys; sys.modules[{blocked!r}] = None\n"
+    if blocked == "PIL":
+        # Matplotlib needs pillow itself, and is not what this is about.
+        hide = "import matplotlib.figure, matplotlib.collections; " + hide
+    done = subprocess.run(
+        [sys.executable, "-c", f"{hide}from ikpca.figures import {name}"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    told = done.stderr.strip().splitlines()[-1]
+    assert (
+        told
+        == f"ImportError: ikpca.figures.{name} needs {package}; run: pip install 'ikpca[plot]'."
+    )
