@@ -2,8 +2,8 @@
 
 Processor seconds of workers and of the client are measured for blocks of a Hebbian pass and for
 products K·V, and fitted by sums of what the algorithm counts: kernel entries, their features, the
-vectors they are multiplied with, messages, bytes. The tables go to docs/guide/cluster.md, between the
-marks that are there. ``--table`` writes them from the measurements of an earlier run.
+vectors they are multiplied with, messages, bytes. The tables go to docs/guide/cluster.md, between
+the marks that are there. ``--table`` writes them from the measurements of an earlier run.
 """
 
 from __future__ import annotations
