@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ikpca import IncrementalKernelPCA, KernelPCA, OnlineKernelPCA
-from ikpca.applications import Hyperresolution, denoise_image
+from ikpca import IncrementalKernelPCA, KernelPCA, OnlineKernelPCA, compress
+from ikpca.applications import Hyperresolution, denoise_image, denoise_motion
 from ikpca.errors import InvalidInput
+from ikpca.estimators.drift import DriftSignal
+from ikpca.kernels import vectorised
 
 FAR = np.random.default_rng(0).normal(size=(30, 6)) * 1e40
 MODELS = {
@@ -62,3 +64,44 @@ def test_pictures_too_bright():
         denoise_image(image)
     with pytest.raises(InvalidInput, match=r"images\[0\] holds pixels as large as"):
         Hyperresolution(2, 4, n_components=3).fit([image])
+
+
+def test_a_stream_of_a_kernel_that_is_negative_throughout():
+    rows = np.random.default_rng(0).normal(size=(20, 4))
+    batch = KernelPCA(3, kernel="sigmoid", gamma=0.001, coef0=-1, random_state=0).fit(rows)
+    with pytest.raises(InvalidInput, match="not positive semi-definite"):
+        compress(batch, 8, random_state=0).partial_fit(rows[:5] + 1)
+
+
+@pytest.mark.parametrize("model", [KernelPCA, IncrementalKernelPCA])
+@pytest.mark.filterwarnings("ignore::ikpca.errors.RankWarning")
+def test_nothing_to_compress(model):
+    alike = model(2, kernel="rbf", gamma=0.5).fit(np.ones((8, 3)))
+    with pytest.raises(InvalidInput, match="nothing to compress"):
+        compress(alike, 4)
+
+
+def test_joints_that_are_too_far_away():
+    far = np.random.default_rng(0).normal(size=(15, 2, 3)) * 1e260
+    with pytest.raises(InvalidInput):
+        denoise_motion(far)
+
+
+def test_errors_too_large_to_square_are_a_drift_like_any_other():
+    usual = np.random.default_rng(0).exponential(size=200)
+    signal, _ = DriftSignal().after(usual)
+    signal, level = signal.after([1e200, 1e300])
+    assert level > 0
+    assert np.isfinite(signal.variance)
+
+
+@pytest.mark.filterwarnings("ignore::ikpca.errors.RankWarning")
+def test_the_way_back_from_no_components():
+    @vectorised
+    def first_columns(X, Y):
+        return X[:, 0][:, None] * Y[:, 0] + 1
+
+    model = KernelPCA(kernel=first_columns, fit_inverse_transform=True, remove_zero_eig=True)
+    model.fit(np.ones((6, 2)))
+    assert model.eigenvalues_.size == 0
+    assert model.inverse_transform(np.zeros((3, 0))).shape == (3, 2)

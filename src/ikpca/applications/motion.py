@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array
 
 from ikpca.errors import InvalidInput, RankWarning, refuse
 from ikpca.estimators import KernelPCA
+from ikpca.estimators.magnitudes import check_rows
 from ikpca.kernels import Floats
 
 __all__ = ["MotionSettings", "denoise_motion", "motion_settings"]
@@ -129,7 +130,9 @@ def _rows(positions: ArrayLike) -> Floats:
             f"positions of shape {frames.shape}: must be (frames, joints, 3) with two frames or "
             "more; pass Motion.positions, or rows.reshape(len(rows), -1, 3)."
         )
-    return frames.reshape(len(frames), -1)
+    rows = frames.reshape(len(frames), -1)
+    check_rows(rows)
+    return rows
 
 
 def _gamma(rows: Floats, wanted: str) -> float:

@@ -125,6 +125,11 @@ class _Source:
             )
         check_is_fitted(model)
         _check_rows(model)
+        if not (model.eigenvalues_ > 0).any():
+            raise InvalidInput(
+                "The model has no component with variance, and so nothing to compress: fit it on "
+                "rows that differ."
+            )
         if isinstance(model, IncrementalKernelPCA):
             return cls._of_state(model)
         there = np.flatnonzero(model.eigenvalues_ > 0)

@@ -18,6 +18,8 @@ _TOLERANCE, _LARGEST = 0.5, 3.0
 _THRESHOLD = 25.0
 #: Deviations below this share of the usual error are rounding.
 _ROUNDING = 1e-3
+#: Errors beyond the root of it have no variance that could be written down.
+_MOST = float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,7 @@ class DriftSignal:
             self,
             seen=self.seen + 1,
             mean=self.mean + weight * difference,
-            variance=(1 - weight) * (self.variance + weight * difference**2),
+            # A product, as a power of what is too large is an error of its own.
+            variance=min((1 - weight) * (self.variance + weight * difference * difference), _MOST),
             excess=excess,
         )

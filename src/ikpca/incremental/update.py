@@ -99,7 +99,8 @@ def _split(G: Floats, E: Floats, r: int) -> tuple[Floats, Floats]:
 def _orthonormal(G: Floats, H: Floats, r: int) -> tuple[Floats, Floats]:
     """J and K with H = JK, J orthonormal and of the numerical rank of H (eqs. 16, 17)."""
     values, Q = linalg.eigh(H.T @ G @ H, check_finite=False)
-    rounding = _RANK_SHARE * np.diagonal(G)[r:].max()
+    # Of an indefinite kernel even the largest may be negative.
+    rounding = _RANK_SHARE * max(float(np.diagonal(G)[r:].max()), 0.0)
     if values[0] < -max(rounding, _NEGATIVE_SHARE * values[-1]):
         raise InvalidInput(
             f"The kernel is not positive semi-definite on these rows (a squared length is "

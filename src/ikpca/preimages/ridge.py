@@ -53,6 +53,9 @@ def _values(kernel: Kernel, X: Floats, Y: Floats) -> Floats:
 
     As scikit-learn does, the regression takes the kernel of the rows for both.
     """
+    if X.shape[1] == 0:
+        # Without components every row stands at the origin; a function may insist on a column.
+        X, Y = np.zeros((len(X), 1)), np.zeros((len(Y), 1))
     with np.errstate(over="ignore", invalid="ignore"):
         values = cross_gram(kernel, X, Y)
     if not np.isfinite(values).all():
