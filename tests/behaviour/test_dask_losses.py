@@ -119,7 +119,8 @@ def test_a_lost_cluster_is_resumed_on_another(tmp_path, monkeypatch, solver):
         with pytest.raises(ClusterLost, match="resume=True"):
             ikpca.dask.KernelPCA(**given, client=client).fit(blocks_of(X))
     monkeypatch.undo()
-    with cluster_of(2) as client:
+    # Processes again: Dask gives each one thread of BLAS, on which the bits depend.
+    with cluster_of(2, processes=True) as client:
         resumed = ikpca.dask.KernelPCA(**given, resume=True, client=client).fit(blocks_of(X))
         whole = ikpca.dask.KernelPCA(**settings(solver), client=client).fit(blocks_of(X))
     assert [record.number for record in resumed.history_] == [1, 2, 3]

@@ -73,7 +73,10 @@ def step(state: State, rows: Rows, settings: Settings) -> tuple[State, Report]:
     state = absorb(meeting, move_mean=settings.move_mean)
     if settings.n_kept is not None:
         state = state.truncate(settings.n_kept)
-    state, recovery = kept_orthonormal(state)
+    recovery = ""
+    # The ablation without it shows what becomes of a stream that nobody mends.
+    if settings.compression is None or settings.compression.orthonormal:
+        state, recovery = kept_orthonormal(state)
     if settings.compression is None:
         return state, Report(novelty, recovery=recovery)
     state, errors = settings.compression.after_batch(state, rows.shape[0])
