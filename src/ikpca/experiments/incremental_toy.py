@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -13,6 +14,7 @@ from ikpca.experiments.growth import exponent
 from ikpca.experiments.manifold_rows import PARABOLA_GAMMA, rising_parabola
 from ikpca.experiments.parts import Findings, Part, Request
 from ikpca.experiments.plane import surfaces
+from ikpca.experiments.reduced_sets import compare_schemes
 from ikpca.experiments.selections import Rows, Tables
 from ikpca.experiments.stream_growth import stream_costs
 
@@ -31,6 +33,7 @@ def plan(request: Request) -> list[Part]:
         Part("streams", partial(_streams, settings["stream_rows"])),
         Part("contours", partial(_contours, settings["contour_rows"])),
         Part("ablation", partial(_ablation, variants, settings["ablation_rows"])),
+        *([Part("schemes", _schemes)] if settings["paper_schemes"] else []),
     ]
 
 
@@ -78,6 +81,10 @@ def _ablation(variants: Sequence[ablation.Variant], n_rows: int) -> Findings:
         for course in ablation.courses(variants, n_rows)
     ]
     return Findings({"ablation": rows})
+
+
+def _schemes() -> Findings:
+    return Findings({"schemes": [asdict(row) for row in compare_schemes(sizes=(2, 8))]})
 
 
 def summary(tables: Tables) -> dict[str, Rows]:
