@@ -57,7 +57,7 @@ def __getattr__(name: str) -> Any:
     if name not in _FILES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        value = getattr(import_module(f"{__name__}.{_FILES[name]}"), name)
+        value = getattr(import_module(f"ikpca.figures.{_FILES[name]}"), name)
     except ModuleNotFoundError as missing:
         package = _NEEDED.get((missing.name or "").partition(".")[0])
         if package is None:
