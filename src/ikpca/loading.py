@@ -7,6 +7,8 @@ import warnings
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 from ikpca.errors import UnreadableFile
 from ikpca.estimators.known_classes import KNOWN, class_finder
@@ -66,13 +68,15 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 def _use_once(model: Any) -> None:
     """Parts of a forged file may each be well formed and not go together; using them tells."""
-    if hasattr(model, "n_features_in_"):
-        probe = np.ones((1, model.n_features_in_))
-    elif hasattr(model, "patch_shape_"):
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        return
+    if hasattr(model, "patch_shape_"):
         # Of images: the smallest that has a window.
         probe = np.ones([-(-side // model.factor) for side in model.patch_shape_])
     else:
-        return
+        probe = np.ones((1, model.n_features_in_))
     with warnings.catch_warnings():
         # A row made here has no names of columns.
         warnings.simplefilter("ignore")
