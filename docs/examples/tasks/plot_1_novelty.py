@@ -8,6 +8,8 @@ follows the data around corners. Linear PCA of two moons would see nothing.
 
 The distance to the nearest training rows needs no kernel PCA: any score worth its cost should be
 shown beside it. It needs all training rows for every question; the model below is put on forty.
+The moons were chosen after scikit-learn's digits, where the distance was the better score: try both
+on rows of your own.
 """
 
 import matplotlib.pyplot as plt
