@@ -187,8 +187,8 @@ def test_a_krylov_basis_that_is_not_orthonormal_is_built_anew(monkeypatch):
     module = sys.modules["ikpca.krylov.solve"]
     original, calls = module._orthonormal, iter(range(100))
 
-    def skewed(block, Q):
-        U = original(block, Q)
+    def skewed(*given):
+        U = original(*given)
         return U + 0.3 * np.roll(U, 1, axis=1) if next(calls) == 1 else U
 
     monkeypatch.setattr(module, "_orthonormal", skewed)

@@ -14,6 +14,8 @@ __all__ = ["Gaussian", "Laplacian", "one_norm_distances"]
 
 #: Share of the largest of some kernel values below which the distance is not to be told.
 _FAR = 1e-6
+#: Rows that are shifted at a time.
+_STRIP = 256
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ class Gaussian:
         least = X.min(axis=0)
         varying = np.flatnonzero(least < X.max(axis=0))
         origin = least.copy()
-        origin[varying] = _chosen(X, varying).mean(axis=0)
+        origin[varying] = X.mean(axis=0)[varying]
         return origin, varying
 
     def fold_left(self, Z: Floats, origin: Floats, varying: Indices) -> Floats:
@@ -132,7 +134,15 @@ class Gaussian:
     def _shifted(self, X: Floats, origin: Floats, varying: Indices) -> Floats:
         """With room for two columns more."""
         out = np.empty((X.shape[0], len(varying) + 2), dtype=np.result_type(X, origin))
-        np.subtract(_chosen(X, varying), origin[varying], out=out[:, :-2])
+        if len(varying) == len(origin):
+            np.subtract(X, origin, out=out[:, :-2])
+            return out
+        chosen = np.zeros(len(origin), dtype=bool)
+        chosen[varying] = True
+        # Strips stay near the processor; picking columns out of all of X takes three times as long.
+        for start in range(0, len(X), _STRIP):
+            strip = slice(start, start + _STRIP)
+            out[strip, :-2] = np.compress(chosen, X[strip] - origin, axis=1)
         return out
 
     def _fill_unfolded(self, X: Rows, Y: Rows, out: Floats) -> None:
@@ -144,10 +154,6 @@ class Gaussian:
         np.maximum(out, 0, out=out)
         out *= -self.gamma
         np.exp(out, out=out)
-
-
-def _chosen(X: Floats, features: Indices) -> Floats:
-    return X if len(features) == X.shape[1] else X[:, features]
 
 
 @dataclass(frozen=True)

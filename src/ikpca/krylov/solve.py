@@ -150,7 +150,7 @@ def solve(
     kept = keeper.recall()
     if kept is None:
         first = _first_block(source, block_size(n_components), options, seed, workers)
-        state = KrylovState(0, _orthonormal(first, first[:, :0]), 0)
+        state = KrylovState(0, _orthonormal(first, first[:, :0], workers), 0)
     else:
         state = step.go_on(kept.progress)
     keeper.describe_with(step.progress)
@@ -187,7 +187,7 @@ class _KrylovPass:
         self._source = source
         self._r = n_components
         columns = max(2, options.max_blocks) * block_size(n_components)
-        self._Q = np.empty((source.n_samples, columns), dtype=source.dtype)
+        self._Q = np.empty((source.n_samples, columns), dtype=source.dtype, order="F")
         self._Z = np.empty_like(self._Q)
         self._workers = workers
         self._gram: CentredGram | None = None
@@ -205,12 +205,13 @@ class _KrylovPass:
         Q, Z = self._Q[:, :known], self._Z[:, :known]
         if not np.isfinite(Z[:, state.columns :]).all():
             raise InvalidInput(NOT_FINITE)
-        N = inner(Q, Z)
-        ritz = Ritz.of((N + N.T) / 2, inner(Z, Z), float(np.finfo(Q.dtype).eps))
+        N = inner(Q, Z, self._workers)
+        S = inner(Z, Z, self._workers)
+        ritz = Ritz.of((N + N.T) / 2, S, float(np.finfo(Q.dtype).eps))
         values, T = ritz.components(self._r)
         before, self._found = self._found, self._components(Q, Z, values, T)
         latest = Z[:, state.columns :]
-        defect, recovery = _defect(Q), ""
+        defect, recovery = _defect(Q, self._workers), ""
         if defect > np.sqrt(np.finfo(Q.dtype).eps):
             recovery = f"the basis had lost its orthonormality (by {defect:.1e}) and is built anew"
             # The best of what was found is where the new one begins.
@@ -218,7 +219,7 @@ class _KrylovPass:
         elif known + width > self._Q.shape[1]:
             known = self._restart(Q, Z, ritz.vectors[:, :width].astype(Q.dtype))
             latest = self._Z[:, :known]
-        block = _orthonormal(latest, self._Q[:, :known])[:, :width]
+        block = _orthonormal(latest, self._Q[:, :known], self._workers)[:, :width]
         seconds = time.perf_counter() - begun
         record = self._record(state.passes + 1, seconds, _change(before, self._found), recovery)
         # Nothing to add: all of the rank is known, or the rest drowns in rounding.
@@ -296,9 +297,9 @@ class _KrylovPass:
         )
 
 
-def _defect(Q: Floats) -> float:
+def _defect(Q: Floats, workers: Workers) -> float:
     """max |QᵀQ − I|."""
-    return float(np.abs(inner(Q, Q) - np.eye(Q.shape[1])).max(initial=0.0))
+    return float(np.abs(inner(Q, Q, workers) - np.eye(Q.shape[1])).max(initial=0.0))
 
 
 def _change(before: Any, after: Any) -> float:
@@ -310,12 +311,12 @@ def _change(before: Any, after: Any) -> float:
     return float(np.sum(2 - 2 * np.minimum(np.abs(products), 1)))
 
 
-def _orthonormal(block: Floats, Q: Floats) -> Floats:
+def _orthonormal(block: Floats, Q: Floats, workers: Workers) -> Floats:
     """An orthonormal basis of what the block adds to Q; twice is enough."""
     scale = np.linalg.norm(block, axis=0).max(initial=0.0)
     for _ in range(2):
-        block = block - Q @ inner(Q, block).astype(Q.dtype)
+        block = block - Q @ inner(Q, block, workers).astype(Q.dtype)
     U, sizes, _ = np.linalg.svd(block, full_matrices=False)
     noise = 10 * np.finfo(block.dtype).eps * np.sqrt(len(block)) * scale
     U = U[:, sizes > noise]
-    return U - Q @ inner(Q, U).astype(Q.dtype)
+    return U - Q @ inner(Q, U, workers).astype(Q.dtype)
