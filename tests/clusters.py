@@ -17,7 +17,7 @@ from distributed import Client, LocalCluster
 
 
 @contextmanager
-def cluster_of(n_workers, processes=False):
+def cluster_of(n_workers, processes=False, **settings):
     """A client of so many single-threaded workers."""
     with (
         dask.config.set(
@@ -32,6 +32,7 @@ def cluster_of(n_workers, processes=False):
             processes=processes,
             threads_per_worker=1,
             dashboard_address=":0",
+            **settings,
         ) as cluster,
         Client(cluster) as client,
     ):

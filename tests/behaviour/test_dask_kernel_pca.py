@@ -216,20 +216,6 @@ class TestBadInput:
         monkeypatch.setattr(clients, "worker_versions", lambda client: {"tcp://far": ""})
         assert "has no ikpca" in refused(model, D)
 
-    def test_no_client_and_none_startable(self, D, monkeypatch):
-        import distributed
-
-        def fails(*_, **__):
-            raise OSError("no port")
-
-        def nobody():
-            raise ValueError("no client")
-
-        monkeypatch.setattr(distributed, "get_client", nobody)
-        monkeypatch.setattr(distributed, "Client", fails)
-        text = refused(ikpca.dask.KernelPCA(2), D)
-        assert "none could be started (no port)" in text
-
     def test_too_little_memory(self, two, D):
         model = ikpca.dask.KernelPCA(**settings("kha/et"), client=two, max_memory=50_000)
         assert "start more workers" in refused(model, D)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 pytest.importorskip("distributed", reason="Dask is not installed")
 
+import dask
 import dask.array as da
 
 import ikpca
@@ -137,6 +141,45 @@ def test_a_scheduler_that_does_not_answer(monkeypatch):
         ikpca.dask.connected("tcp://127.0.0.1:9"),
     ):
         pass
+
+
+def test_a_local_cluster_is_quiet():
+    with ikpca.dask.connected("local") as client:
+        found = client.run(lambda: dask.config.get("distributed.worker.profile.enabled"))
+        assert set(found.values()) == {False}
+    assert dask.config.get("distributed.worker.profile.enabled") is True
+
+
+def test_workers_with_another_version(X, tmp_path):
+    other = tmp_path / "ikpca-0.0.1.dist-info"
+    other.mkdir()
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: ikpca\nVersion: 0.0.1\n")
+    with cluster_of(1, processes=True, env={"PYTHONPATH": str(tmp_path)}) as client:
+        model = ikpca.dask.KernelPCA(**GIVEN, client=client)
+        with pytest.raises(InvalidInput, match=r"has ikpca 0\.0\.1"):
+            model.fit(da.from_array(X, chunks=(50, -1)))
+
+
+NO_FILES_LEFT = """
+import os, resource
+import dask.array as da, distributed
+from ikpca.dask import KernelPCA
+
+open_now = len(os.listdir("/proc/self/fd"))
+resource.setrlimit(resource.RLIMIT_NOFILE, (open_now + 1, open_now + 1))
+try:
+    KernelPCA(2).fit(da.ones((60, 3), chunks=(30, 3)))
+except ValueError as refusal:
+    print(refusal)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs a list of open files")
+def test_no_client_and_none_startable():
+    command = [sys.executable, "-c", NO_FILES_LEFT]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "there is no Dask client, and none could be started" in found.stdout, found.stderr
+    assert "pass distributed.Client(address)" in found.stdout
 
 
 def test_what_has_no_twin():

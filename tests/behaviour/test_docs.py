@@ -77,7 +77,7 @@ def test_examples_begin_with_a_title_and_need_no_data(path):
 
 ROOMS = (
     "kernels", "gains", "preimages", "reduced_sets", "measures", "applications", "datasets",
-    "figures", "errors",
+    "figures", "errors", "dask",
 )  # fmt: skip
 PUBLIC = ("ikpca", *(f"ikpca.{room}" for room in ROOMS))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -99,6 +101,20 @@ def test_a_budget_smaller_than_one_tile_is_refused(X, solver):
     with pytest.raises(ValueError, match=r"needs at least .* bytes; raise it"):
         model.fit(X)
     assert not hasattr(model, "eigenvalues_")
+
+
+@pytest.mark.parametrize("tol", [1e-9, 1e-2])
+def test_a_budget_that_is_too_small_names_one_that_is_not(tol):
+    """Also where a loose tolerance makes room for a copy in single precision."""
+    X = np.random.default_rng(0).normal(size=(3000, 20))
+    model = KernelPCA(4, kernel="rbf", gamma=0.05, eigen_solver="krylov", tol=tol,
+                            random_state=0, max_memory="100kB")  # fmt: skip
+    with pytest.raises(ValueError, match="max_memory=100000: ") as refusal:
+        model.fit(X)
+    enough = int(re.search(r"at least (\d+) bytes", str(refusal.value))[1])
+    assert model.set_params(max_memory=enough).fit(X).outcome_.name == "CONVERGED"
+    with pytest.raises(ValueError, match="at least"):
+        model.set_params(max_memory=enough - 1).fit(X)
 
 
 def test_automatic_solver_goes_by_size(digits):

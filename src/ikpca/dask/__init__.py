@@ -1,9 +1,11 @@
 """The Dask twins of the estimators: the same fit, on a cluster."""
 
-from ikpca.dask.clients import connected
+from ikpca.dask.clients import QUIET, connected
 from ikpca.dask.files import open_rows
 from ikpca.dask.incremental_kernel_pca import IncrementalKernelPCA
 from ikpca.dask.kernel_pca import KernelPCA
 from ikpca.dask.twins import as_blocks, twin
 
-__all__ = ["IncrementalKernelPCA", "KernelPCA", "as_blocks", "connected", "open_rows", "twin"]
+__all__ = [
+    "QUIET", "IncrementalKernelPCA", "KernelPCA", "as_blocks", "connected", "open_rows", "twin",
+]  # fmt: skip

@@ -119,4 +119,4 @@ class DaskEngine:
         workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
         limits = [int(_SHARE * worker["memory_limit"]) for worker in workers
                   if worker["memory_limit"]]  # fmt: skip
-        return [*limits, budget.n_bytes] if budget.explicit else limits
+        return [*limits, budget.left] if budget.explicit else limits

@@ -68,7 +68,7 @@ def plan_source(kernel: Kernel, X: Rows, budget: Budget, fixed: int, threads: in
         return side * side * item + kernel.scratch_bytes(side, side, n_features, item) + narrow
 
     # Folded operands are worth two copies of X, but not the last of the memory.
-    fold = 0 < folded <= _FOLDED_SHARE * (budget.n_bytes - fixed)
+    fold = 0 < folded <= _FOLDED_SHARE * (budget.left - fixed)
     plan = plan_tiles(budget, fixed + fold * folded, tile_bytes, threads)
     source = ComputedGram(kernel, X, plan.side, fold=fold)
     return PlannedSource(source, plan.threads, plan.spare)

@@ -229,7 +229,7 @@ def _krylov_number(
     def wide(snapshot: Callable[[], Components]) -> Sequence[Observer[Any, Any]]:
         return watch(lambda: widened(snapshot(), share))
 
-    copied = replace(budget, n_bytes=budget.n_bytes - narrow.X.nbytes)
+    copied = replace(budget, taken=budget.taken + narrow.X.nbytes)
     return widened(_krylov_as_given(model, narrow, copied, wide, number), share)
 
 
@@ -237,7 +237,7 @@ def _krylov_as_given(
     model: Any, problem: Problem, budget: Budget, watch: Watch, number: int
 ) -> Components:
     width = block_size(number) * problem.row_bytes
-    half = budget.n_bytes // 2
+    half = budget.left // 2
     blocks = next((count for count in _BLOCKS if (2 * count + 6) * width <= half), _BLOCKS[-1])
     wanted = _landmarks(problem.n_samples)
     landmarks = max(2 * block_size(number), min(wanted, half // problem.row_bytes))

@@ -31,10 +31,24 @@ _UNSEEN_BYTES, _UNSEEN_SHARE = 32 * 10**6, 0.1
 
 @dataclass(frozen=True)
 class Budget:
-    """Bytes, and whether a user named them: only then may they shape the tiles."""
+    """Bytes, and whether a user named them: only then may they shape the tiles.
+
+    Parameters
+    ----------
+    n_bytes : int
+    explicit : bool
+    taken : int
+        Of the bytes, those that are in use before a plan is made.
+    """
 
     n_bytes: int
     explicit: bool
+    taken: int = 0
+
+    @property
+    def left(self) -> int:
+        """Bytes that a plan may give away; below zero where more is taken than there is."""
+        return self.n_bytes - self.taken
 
 
 def read_budget(max_memory: Any) -> Budget:
@@ -97,14 +111,14 @@ def plan_tiles(
     threads : int
         How many would like to work.
     """
-    room = budget.n_bytes - fixed
+    room = budget.left - fixed
     if not budget.explicit:
         side = TILE
     else:
         fitting = [side for side in _SIDES if _TILES_AT_ONCE * tile_bytes(side) <= room]
         side = fitting[0] if fitting else _SIDES[-1]
     if budget.explicit and tile_bytes(side) > room:
-        needed = fixed + tile_bytes(side)
+        needed = budget.taken + fixed + tile_bytes(side)
         raise refuse("max_memory", budget.n_bytes, f"this fit needs at least {needed} bytes",
                      "raise it, ask for fewer components, or pass copy_X=False")  # fmt: skip
     usable = max(1, min(threads, room // max(tile_bytes(side), 1)))
