@@ -17,7 +17,7 @@ from distributed import Client, LocalCluster
 
 
 @contextmanager
-def cluster_of(n_workers, processes=False, **settings):
+def cluster_of(n_workers, processes=False):
     """A client of so many single-threaded workers."""
     with (
         dask.config.set(
@@ -32,7 +32,6 @@ def cluster_of(n_workers, processes=False, **settings):
             processes=processes,
             threads_per_worker=1,
             dashboard_address=":0",
-            **settings,
         ) as cluster,
         Client(cluster) as client,
     ):
