@@ -8,6 +8,7 @@ tried; that is told, and fails nothing.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -30,7 +31,8 @@ _LARGEST = 500_000
 NEEDED = ["ikpca/py.typed", "ikpca/__init__.py", "ikpca/cli/app.py", "ikpca/datasets/registry.toml"]
 WITH_SOURCES = ["README.md", "CHANGELOG.md", "LICENSE", "CITATION.cff", "CONTRIBUTING.md",
                 "SECURITY.md", "Makefile", "pyproject.toml", "conftest.py", "docs/index.md",
-                "tests/conftest.py", "tests/files/model-v1.ikpca", "benchmarks/scale.py"]  # fmt: skip
+                "tests/conftest.py", "tests/files/model-v1.ikpca",
+                "benchmarks/scale.py"]  # fmt: skip
 
 
 def main() -> int:
@@ -64,7 +66,16 @@ def built(folder: Path) -> tuple[Path, Path, Path]:
 
 def _build(sources: Path, kind: str, out: Path) -> None:
     # hatchling is here with the other tools: to fetch it once more would need a network.
-    command = [sys.executable, "-m", "build", f"--{kind}", "--no-isolation", "--outdir", out, sources]
+    command = [
+        sys.executable,
+        "-m",
+        "build",
+        f"--{kind}",
+        "--no-isolation",
+        "--outdir",
+        out,
+        sources,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"package: no {kind} could be built\n{done.stdout}{done.stderr}")
@@ -146,23 +157,32 @@ def tried(folder: Path, wheel: Path) -> list[str]:
     """The wheel in an empty environment: by itself, then with the command line."""
     venv.create(folder / "empty", with_pip=True)
     python = folder / "empty" / "bin" / "python"
+    # The smallest dependency: where it cannot be had, nobody can be asked for the others.
+    trouble = _installed(python, "threadpoolctl")
+    if trouble:
+        _tell(f"package: not tried in an empty environment: {trouble}")
+        return []
     trial = Path(shutil.copy(TRIAL, folder))
     for part, extra in {"library": "", "verbs": "[cli]"}.items():
         trouble = _installed(python, f"{wheel}{extra}")
         if trouble:
-            _tell(f"package: not tried in an empty environment: {trouble}")
-            return []
+            return [f"the wheel{extra} cannot be installed: {trouble}"]
         # Isolated from the folder it starts in, from PYTHONPATH and from the user's packages.
         done = subprocess.run([python, "-I", trial, part], cwd=folder, check=False,
-                              capture_output=True, text=True)  # fmt: skip
+                              capture_output=True, text=True, env=_bare())  # fmt: skip
         _tell(done.stdout.rstrip())
         if done.returncode:
             return [f"{part}: {done.stderr or 'see above'}"]
     return []
 
 
+def _bare() -> dict[str, str]:
+    """What this process was told of Python is not for that of the empty environment."""
+    return {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+
+
 def _installed(python: Path, what: str) -> str:
-    """Nothing, or why it could not be installed: nobody could be asked."""
+    """Nothing, or why it could not be installed."""
     command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", what]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False,

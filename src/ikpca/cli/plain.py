@@ -17,7 +17,8 @@ VERBS = {
     "upscale": "Enlarge a picture by what windows of sharp pictures are like.",
     "cluster": "Put rows into clusters by their kernel components.",
     "bench": "Time kernel PCA of ikpca, scikit-learn and others, each in a process of its own.",
-    "demo": "Compare KHA, KHA/t, KHA/et and KHA-SMD with the exact components of handwritten digits.",
+    "demo": "Compare KHA, KHA/t, KHA/et and KHA-SMD with the exact components of handwritten "
+    "digits.",
     "reproduce": "Run the papers' experiments and write one page with every claim.",
     "data": "Data sets: what there is, getting one, where it lies.",
     "info": "Show versions, threads, memory and extras; or describe a model file.",
