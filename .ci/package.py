@@ -45,10 +45,12 @@ def main() -> int:
         wrong += ill_described(wheel, sdist)
         _tell(f"wheel: {len(members(wheel))} files, {wheel.stat().st_size:,} bytes")
         _tell(f"sdist: {len(members(sdist))} files, {sdist.stat().st_size:,} bytes")
-        wrong += [] if wrong else tried(folder, wheel)
+        found = [] if wrong else tried(folder, wheel)
+    wrong += found or []
     for line in wrong:
         _tell(f"package: {line}")
-    _tell(f"package: {'not ' if wrong else ''}good, {time.perf_counter() - begun:.0f} s")
+    verdict = "not good" if wrong else "looked into, not tried" if found is None else "good"
+    _tell(f"package: {verdict}, {time.perf_counter() - begun:.0f} s")
     return 1 if wrong else 0
 
 
@@ -153,15 +155,18 @@ def ill_described(wheel: Path, sdist: Path) -> Iterator[str]:
         yield "METADATA: a licence classifier beside the licence expression"
 
 
-def tried(folder: Path, wheel: Path) -> list[str]:
-    """The wheel in an empty environment: by itself, then with the command line."""
+def tried(folder: Path, wheel: Path) -> list[str] | None:
+    """The wheel in an empty environment, by itself, then with the command line: what is wrong.
+
+    None where nobody could be asked for its dependencies.
+    """
     venv.create(folder / "empty", with_pip=True)
     python = folder / "empty" / "bin" / "python"
     # The smallest dependency: where it cannot be had, nobody can be asked for the others.
     trouble = _installed(python, "threadpoolctl")
     if trouble:
         _tell(f"package: not tried in an empty environment: {trouble}")
-        return []
+        return None
     trial = Path(shutil.copy(TRIAL, folder))
     for part, extra in {"library": "", "verbs": "[cli]"}.items():
         trouble = _installed(python, f"{wheel}{extra}")

@@ -94,9 +94,15 @@ def test_two_wheels_that_differ(package, tmp_path):
 def test_without_a_network_it_says_so_and_fails_nothing(package, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(package.venv, "create", lambda *_, **__: None)
     monkeypatch.setattr(package, "_installed", lambda python, what: "no network")
-    assert package.tried(tmp_path, tmp_path / "x.whl") == []
+    wheel = wheel_of(tmp_path, {"a.dist-info/METADATA": b""})
+    for look in ("wrong_in_wheel", "wrong_in_sdist", "different", "ill_described"):
+        monkeypatch.setattr(package, look, lambda *_: [])
+    monkeypatch.setattr(package, "built", lambda folder: (wheel, wheel, wheel))
+    assert package.main() == 0
     said = capsys.readouterr().out
-    assert said == "package: not tried in an empty environment: no network\n"
+    assert "package: not tried in an empty environment: no network\n" in said
+    assert "package: looked into, not tried," in said
+    assert "good" not in said
 
 
 def test_with_a_network_a_wheel_that_cannot_be_installed_is_a_failure(
