@@ -50,9 +50,10 @@ def test_what_is_missing_is_told_in_one_sentence(part, hidden, number, tmp_path)
     assert code == 0
 
 
-def test_something_wrong_is_seen(monkeypatch, capsys):
+def test_something_wrong_is_seen(monkeypatch, capsys, tmp_path):
     """With matplotlib there, nothing is missing for figures: the script has to say so."""
     pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(plain, "LIBRARY", {"figures": plain.LIBRARY["figures"]})
     monkeypatch.setattr(plain, "FITS", "raise SystemExit(3)")
     monkeypatch.setattr(plain, "_ikpca", lambda line: plain.Seen(1, "", "Traceback\nOops"))
