@@ -6,7 +6,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --ed
 READY := $(VENV)/.ready
 # What runs the experiments, without the tools of those who work on the library.
 RUNS := $(VENV)/.runs
-TARGETS := run demo test lint docs audit faults bench bench-full gains applications streams clean
+TARGETS := run demo test lint docs audit package faults bench bench-full gains applications streams clean
 
 .PHONY: $(TARGETS) help
 
@@ -17,6 +17,7 @@ help:
 	@echo "make lint   ruff, mypy, import-linter"
 	@echo "make faults kills, damaged files, random calls, full disks: the long form, with figures"
 	@echo "make audit  known vulnerabilities of what is installed; skipped where nobody can be asked"
+	@echo "make package  wheel and sdist: built, looked into, tried in an empty environment"
 	@echo "make docs   build the site into build/docs/html: no warnings, no network, links checked"
 	@echo "make bench  speed as ratios within one run; make bench-full: the large form, MNIST from IKPCA_DATA"
 	@echo "make applications  denoising, hyperresolution, motion, eigenfaces: tables and pictures"
@@ -55,6 +56,9 @@ faults: $(READY)
 
 audit: $(READY)
 	$(BIN)/python .ci/audit.py
+
+package: $(READY)
+	$(BIN)/python .ci/package.py
 
 docs: $(READY)
 	rm -rf docs/reference/generated build/docs/html

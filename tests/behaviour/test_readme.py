@@ -1,7 +1,8 @@
-"""Every Python snippet of the README runs as it stands."""
+"""The README: its snippets run, its links lead somewhere, its figures and picture are from here."""
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -9,12 +10,20 @@ from pathlib import Path
 
 import pytest
 
-README = Path(__file__).resolve().parents[2] / "README.md"
-SNIPPETS = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+ROOT = Path(__file__).resolve().parents[2]
+README = ROOT / "README.md"
+TEXT = README.read_text(encoding="utf-8")
+SNIPPETS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+LINKS = re.findall(r"\]\(([^)#]+)(?:#([^)]+))?\)", TEXT)
 
 
-def test_there_are_snippets():
-    assert len(SNIPPETS) >= 2
+def test_it_fits_two_screens():
+    assert len(TEXT.splitlines()) <= 100
+
+
+def test_there_are_snippets_and_links():
+    assert len(SNIPPETS) >= 1
+    assert len(LINKS) >= 10
 
 
 @pytest.mark.parametrize("number", range(len(SNIPPETS)))
@@ -27,3 +36,48 @@ def test_snippet(number, tmp_path):
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("target", "heading"), LINKS)
+def test_links_lead_to_files_of_the_repository(target, heading):
+    assert (ROOT / target).exists()
+    if heading:
+        titles = re.findall(r"^#+ (.+)$", (ROOT / target).read_text(encoding="utf-8"), re.MULTILINE)
+        assert heading in [title.lower().replace(" ", "-") for title in titles]
+
+
+def test_commands_are_targets_of_the_makefile():
+    commands = set(re.findall(r"\bmake ([a-z-]+)", TEXT))
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert {"run", "test", "docs"} <= commands <= {*targets}
+
+
+def test_figures_are_those_of_the_record():
+    record = json.loads((ROOT / "docs/benchmarks/records/scale.json").read_text())
+    rows = [
+        f"| {row['name']} | {row['seconds']:.1f} | {row['peak_bytes'] / 1e6:.0f} "
+        f"| {row['excess_error']:.1e} |"
+        for row in record["table"]
+    ]
+    shown = TEXT.partition("## Measured")[2].partition("\n## ")[0]
+    told = [line for line in shown.splitlines() if line.startswith("| ")][2:]
+    assert len(told) >= 3
+    assert {*told} <= {*rows}
+    assert f"{record['rows']:,} rows of {record['data']}" in shown
+
+
+def test_the_picture_is_what_its_script_draws(tmp_path):
+    pytest.importorskip("matplotlib")
+    image = pytest.importorskip("PIL.Image")
+    import numpy as np
+
+    script = ROOT / "docs" / "readme_picture.py"
+    subprocess.run([sys.executable, script, tmp_path / "now.png"], check=True)
+    kept, now = (
+        np.asarray(image.open(path).convert("L"), dtype=float)
+        for path in (ROOT / "docs" / "_static" / "one_picture.png", tmp_path / "now.png")
+    )
+    assert kept.shape == now.shape
+    # Another version may place a letter otherwise; another picture differs by tens of grey levels
+    # wherever there are points.
+    assert np.abs(kept - now).mean() < 2

@@ -54,8 +54,7 @@ class RiverKernelPCA(_Transformer):
     def __init__(self, model: Any = None) -> None:
         if _Transformer is object:
             raise ImportError(
-                "RiverKernelPCA needs river, which is not installed: run "
-                "pip install 'ikpca[river]'."
+                "RiverKernelPCA needs the package river; run: pip install 'ikpca[river]'."
             )
         self.model = model
         self.features: list[Any] = []

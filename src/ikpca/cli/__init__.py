@@ -17,9 +17,9 @@ def main() -> None:
     """
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
-        sys.exit(
-            f"ikpca: the command line needs {' and '.join(missing)}; run: pip install 'ikpca[all]'"
-        )
+        from ikpca.cli.plain import answered
+
+        sys.exit(answered(sys.argv[1:], missing))
     try:
         from ikpca.cli.app import run
 

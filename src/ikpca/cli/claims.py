@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import typer
 from rich import box
@@ -14,7 +15,10 @@ from rich.text import Text
 
 from ikpca.experiments.specification import specs
 from ikpca.experiments.verdicts import Status
-from ikpca.reports import Chapter
+
+if TYPE_CHECKING:
+    # The list of experiments can be had without what draws them.
+    from ikpca.reports import Chapter
 
 __all__ = ["show_claims", "show_list"]
 

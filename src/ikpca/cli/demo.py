@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from ikpca.cli.failures import check_drawing
 
 if TYPE_CHECKING:
     from ikpca.experiments import DemoResult, DemoSpec
@@ -28,8 +29,7 @@ def demo(
     rows: Annotated[int, typer.Option(help="Use only the first so many digits.")] = 1797,
 ) -> None:
     """Compare KHA, KHA/t, KHA/et and KHA-SMD with the exact components of handwritten digits."""
-    if find_spec("matplotlib") is None:
-        raise _stop("the plot needs matplotlib; run: pip install 'ikpca[all]'", _FAILED)
+    check_drawing()
     # Imported here, so that asking for help costs no numerics and no plotting.
     from ikpca.cli.summary import show
     from ikpca.errors import InvalidInput

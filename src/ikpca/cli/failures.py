@@ -5,9 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import NamedTuple
 
-__all__ = ["FAILED", "MISTAKE", "Failure", "Mistake", "Stop", "naming_mistakes", "told"]
+__all__ = [
+    "FAILED",
+    "MISTAKE",
+    "Failure",
+    "Mistake",
+    "Stop",
+    "check_drawing",
+    "naming_mistakes",
+    "told",
+]
 
 #: The files are at fault, or the command line is.
 FAILED, MISTAKE = 1, 2
@@ -47,6 +57,12 @@ def naming_mistakes() -> Iterator[None]:
         yield
     except InvalidInput as error:
         raise Mistake(str(error)) from error
+
+
+def check_drawing() -> None:
+    """For verbs that draw: what is missing is told before any work, not after it."""
+    if find_spec("matplotlib") is None:
+        raise Stop("the figures need matplotlib; run: pip install 'ikpca[plot]'.")
 
 
 def told(error: Exception, flags: Mapping[str, str]) -> Failure | None:

@@ -18,7 +18,7 @@ def fitted(model: Any, rows: Any, dask: str | None, *, shown: bool) -> Any:
     try:
         from ikpca.dask import as_blocks, connected, twin
     except ImportError:
-        raise Mistake("--dask needs the package dask; pip install 'ikpca[dask]'.") from None
+        raise Mistake("--dask needs the package dask; run: pip install 'ikpca[dask]'.") from None
     distant = twin(model)
     with connected(dask) as client:
         distant.set_params(client=client)

@@ -16,7 +16,7 @@ __all__ = ["info"]
 
 _CORE = ("numpy", "scipy", "scikit-learn", "numba", "threadpoolctl", "joblib", "safetensors")
 #: Extras that users choose; those of developers are theirs to know.
-_EXTRAS = ("cli", "plot", "images", "pictures", "parquet", "zarr", "data", "dask")
+_EXTRAS = ("cli", "plot", "images", "pictures", "parquet", "zarr", "data", "river", "dask")
 
 
 def info(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ikpca.cli.failures import FAILED, Mistake, Stop, naming_mistakes
+from ikpca.cli.failures import FAILED, Mistake, Stop, check_drawing, naming_mistakes
 
 if TYPE_CHECKING:
     from ikpca.experiments.runner import Job
@@ -53,6 +53,7 @@ def reproduce(
 
         show_list(as_json)
         return
+    check_drawing()
     with naming_mistakes():
         prepared = _prepare(names or [], size, out, data, seed)
     failures = _run(prepared, jobs, quiet or as_json, size, out)

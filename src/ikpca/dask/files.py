@@ -82,7 +82,7 @@ def _open_zarr(path: Path) -> da.Array:
         import zarr  # noqa: F401
     except ImportError:
         raise InvalidInput(
-            f"{path}: Zarr arrays need the package zarr; pip install 'ikpca[zarr]'."
+            f"{path}: Zarr arrays need the package zarr; run: pip install 'ikpca[zarr]'."
         ) from None
     # How a file is cut is not its reader's doing.
     return da.from_zarr(str(path)).rechunk({1: -1})

@@ -61,7 +61,7 @@ def _open_zarr(path: Path) -> Any:
         import zarr
     except ImportError:
         raise InvalidInput(
-            f"{path}: Zarr arrays need the package zarr; pip install 'ikpca[zarr]'."
+            f"{path}: Zarr arrays need the package zarr; run: pip install 'ikpca[zarr]'."
         ) from None
     return zarr.open_array(str(path), mode="r")
 

@@ -1,0 +1,89 @@
+"""Without an extra: one sentence with the command that installs it, and never a traceback.
+
+Here extras are hidden from an interpreter that has them. ``make package`` does the same in an empty
+environment, where they are truly absent.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import plain_installation as plain
+
+EXTRAS = ["matplotlib", "PIL", "skimage", "pyarrow", "zarr", "platformdirs", "filelock", "river",
+          "dask", "distributed"]  # fmt: skip
+CLI = ["typer", "rich"]
+
+
+def lines_of(part, hidden, folder):
+    """What the script prints where these modules cannot be imported, in all its processes."""
+    hide = f"import sys\nsys.modules.update(dict.fromkeys({hidden!r}))\n"
+    (folder / "sitecustomize.py").write_text(hide)
+    path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, plain.__file__, part],
+        capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": path},
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("part", "hidden", "number"),
+    [
+        ("library", EXTRAS + CLI, len(plain.LIBRARY) + 4),
+        ("verbs", EXTRAS, len(plain.VERBS) + 4),
+    ],
+)
+def test_what_is_missing_is_told_in_one_sentence(part, hidden, number, tmp_path):
+    pytest.importorskip("typer")
+    if not Path(sys.executable).with_name("ikpca").exists():
+        pytest.skip("ikpca is not installed beside this interpreter")
+    code, lines = lines_of(part, hidden, tmp_path)
+    assert not [line for line in lines if not line.startswith("good")]
+    assert len(lines) == number
+    assert code == 0
+
+
+def test_something_wrong_is_seen(monkeypatch, capsys, tmp_path):
+    """With matplotlib there, nothing is missing for figures: the script has to say so."""
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(plain, "LIBRARY", {"figures": plain.LIBRARY["figures"]})
+    monkeypatch.setattr(plain, "FITS", "raise SystemExit(3)")
+    monkeypatch.setattr(plain, "_ikpca", lambda line: plain.Seen(1, "", "Traceback\nOops"))
+    wrong = plain._told(plain.library())
+    assert {"figures", "fit, stream, save and load", "ikpca --help", "ikpca info"} <= {*wrong}
+    assert "good" not in capsys.readouterr().out
+
+
+def test_help_without_the_command_line_names_its_verbs():
+    typer = pytest.importorskip("typer")
+    from ikpca.cli.app import app
+    from ikpca.cli.plain import VERBS
+
+    commands = typer.main.get_command(app).commands
+    assert {name: one.get_short_help_str(1000) for name, one in commands.items()} == VERBS
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--help"], 0, "reproduce  Run the papers' experiments"),
+        ([], 0, "Not installed: the command line needs typer; run: pip install 'ikpca[cli]'."),
+        (["fit", "-h"], 0, "Usage: ikpca VERB"),
+        (["--version"], 0, "ikpca "),
+    ],
+)
+def test_plain_answers(arguments, code, said, capsys):
+    from ikpca.cli.plain import answered
+
+    assert answered(arguments, ["typer"]) == code
+    seen = capsys.readouterr()
+    assert said in seen.out
+    assert not seen.err
