@@ -21,7 +21,7 @@ for (name, model), colour in zip(models.items(), ["#D55E00", "#009E73", "#0072B2
     axes.semilogy(range(1, len(residuals) + 1), residuals, marker=".", color=colour, label=name)
 axes.set(
     xlabel="Passes over the kernel matrix",
-    ylabel=r"Largest residual  $\|K'v - \lambda v\|/\lambda_1$",
+    ylabel=r"Largest residual  $\|K\mathrm{′}v - \lambda v\|/\lambda_1$",
 )
 axes.set_title("Digits, 16 components", loc="left", fontsize=10)
 axes.legend(frameon=False)
