@@ -34,10 +34,12 @@ def _display(translator: Any, node: Any) -> None:
 def _mathml(node: Any, *, as_block: bool) -> str:
     source = node.astext()
     try:
-        return latex2mathml.tex2mathml(_PRIMES.sub(_raised, source), as_block=as_block)
+        drawn = latex2mathml.tex2mathml(_PRIMES.sub(_raised, source), as_block=as_block)
     except (MathError, SyntaxError) as trouble:
         _LOG.warning("formula %r: %s", source, trouble, location=node)
         return f"<code>{source}</code>"
+    # A raised prime is too small in fonts whose prime is raised already; the style sheet sees to it.
+    return drawn.replace("<mo>′</mo>", '<mo class="prime">′</mo>')
 
 
 def _raised(found: re.Match[str]) -> str:
