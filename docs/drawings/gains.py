@@ -42,8 +42,6 @@ for (name, gain), colour in zip(
     model = KernelPCA(8, eigen_solver=name.lower(), gain=gain, **settings).fit(X)
     errors = [record.excess_error for record in model.history_]
     right.semilogy(range(1, 21), errors, color=colour, label=name)
-right.set(
-    xlabel="Passes over the data", ylabel="Excess error, estimated", xticks=range(0, 21, 5)
-)
+right.set(xlabel="Passes over the data", ylabel="Excess error, estimated", xticks=range(0, 21, 5))
 right.set_title("Digits, 8 components", loc="left", fontsize=10)
 right.legend(frameon=False)

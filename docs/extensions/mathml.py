@@ -38,8 +38,8 @@ def _mathml(node: Any, *, as_block: bool) -> str:
     except (MathError, SyntaxError) as trouble:
         _LOG.warning("formula %r: %s", source, trouble, location=node)
         return f"<code>{source}</code>"
-    # A raised prime is too small in fonts whose prime is raised already; the style sheet sees to it.
-    return drawn.replace("<mo>′</mo>", '<mo class="prime">′</mo>')
+    # Too small in fonts whose prime is raised already; the style sheet sees to it.
+    return drawn.replace("<mi>′</mi>", '<mi class="prime">′</mi>')
 
 
 def _raised(found: re.Match[str]) -> str:
