@@ -61,7 +61,7 @@ plot_include_source = False
 plot_html_show_formats = False
 plot_html_show_source_link = True
 plot_formats = [("svg", 100)]
-# As the template of matplotlib, but with the source beneath the picture.
+# As the template of matplotlib, but with the source in the caption beneath the picture.
 plot_template = """
 {{ source_code }}
 
@@ -71,6 +71,7 @@ plot_template = """
    {{ option }}
    {% endfor %}
 
+   {{ caption.split() | join(" ") }}
    {% if src_name -%}
    :download:`how this was drawn <{{ build_dir }}/{{ src_name }}>`
    {% endif %}

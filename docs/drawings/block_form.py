@@ -36,7 +36,12 @@ figure, panels = plt.subplots(
 )
 for axes, (title, matrix) in zip(
     panels,
-    {"T, r×r": T, "A, r×l": A, "C, r×m": C, "TA + C at the columns P": block}.items(),
+    {
+        "T − I, r×r": T - np.eye(6),
+        "A, r×l": A,
+        "C, r×m": C,
+        "TA + C at the columns P": block,
+    }.items(),
     strict=True,
 ):
     most = np.abs(matrix).max()

@@ -23,9 +23,9 @@ for (name, size), colour in zip(held.items(), ["0.5", "#0072B2"], strict=True):
         seen = stream.transform(X[: start + 100])
         angles.append(np.degrees(principal_angles(batch, seen).max()))
     rows = np.arange(1, 11) * 100
-    left.semilogy(rows, kilobytes, color=colour, label=name)
+    left.plot(rows, kilobytes, color=colour, label=name)
     middle.semilogy(rows, angles, color=colour, label=name)
-left.set(xlabel="Rows seen", ylabel="Held by the model, kB")
+left.set(xlabel="Rows seen", ylabel="Held by the model, kB", ylim=0)
 left.legend(frameon=False)
 left.set_title("memory of a stream", loc="left", fontsize=10)
 middle.set(xlabel="Rows seen", ylabel="Largest angle to batch, °")

@@ -1,4 +1,4 @@
-"""Landmarks and Krylov: residual against entries of the kernel matrix."""
+"""Landmarks and Krylov: residual against passes over the kernel matrix."""
 
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
@@ -21,7 +21,8 @@ for (name, model), colour in zip(models.items(), ["#D55E00", "#009E73", "#0072B2
     axes.semilogy(range(1, len(residuals) + 1), residuals, marker=".", color=colour, label=name)
 axes.set(
     xlabel="Passes over the kernel matrix",
-    ylabel=r"Largest residual  $\|K'v - \lambda v\|/\lambda_1$",
+    xticks=range(0, 21, 5),
+    ylabel=r"Largest residual  $\|K\mathrm{′}v - \lambda v\|/\lambda_1$",
 )
 axes.set_title("Digits, 16 components", loc="left", fontsize=10)
 axes.legend(frameon=False)

@@ -17,7 +17,7 @@ views = {
     "linear PCA: the same, turned": PCA(2).fit_transform(X),
     "kernel PCA: three groups": KernelPCA(2, kernel="rbf", gamma=0.6).fit_transform(X),
 }
-figure, panels = plt.subplots(1, 3, figsize=(9.5, 3.3), layout="constrained")
+figure, panels = plt.subplots(1, 3, figsize=(9.5, 3.15), layout="constrained")
 for axes, (title, points) in zip(panels, views.items(), strict=True):
     for number, colour in enumerate(["#0072B2", "#D55E00", "#009E73"]):
         axes.scatter(*points[ring == number].T, s=7, color=colour, linewidths=0)

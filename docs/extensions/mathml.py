@@ -10,8 +10,10 @@ from docutils.utils.math import MathError, latex2mathml
 from sphinx.util import logging
 
 _LOG = logging.getLogger(__name__)
-#: Primes, and what else is raised beside them.
-_PRIMES = re.compile(r"('+)(?:\^(?:\{([^{}]*)\}|(\\[a-zA-Z]+|\w)))?")
+#: Marks beside a letter. Fonts raise them by themselves; as exponents they would be tiny.
+_PRIMES = re.compile("'+")
+#: Bars of a norm. Only the left one would grow, where an index hangs on the right one.
+_BARS = re.compile(r"<mo[^>]*>([‖∥])</mo>")
 
 
 def setup(app: Any) -> dict[str, Any]:
@@ -34,12 +36,13 @@ def _display(translator: Any, node: Any) -> None:
 def _mathml(node: Any, *, as_block: bool) -> str:
     source = node.astext()
     try:
-        return latex2mathml.tex2mathml(_PRIMES.sub(_raised, source), as_block=as_block)
+        drawn = latex2mathml.tex2mathml(_PRIMES.sub(_marks, source), as_block=as_block)
     except (MathError, SyntaxError) as trouble:
         _LOG.warning("formula %r: %s", source, trouble, location=node)
         return f"<code>{source}</code>"
+    return _BARS.sub(r'<mo stretchy="false" lspace="0" rspace="0">\1</mo>', drawn)
 
 
-def _raised(found: re.Match[str]) -> str:
-    """An apostrophe as TeX reads it; the converter would leave it on the line."""
-    return "^{" + r"\prime " * len(found[1]) + (found[2] or found[3] or "") + "}"
+def _marks(found: re.Match[str]) -> str:
+    """An apostrophe as TeX reads it; the converter would take it for one."""
+    return r"\prime " * len(found[0])

@@ -8,7 +8,17 @@ import zipfile
 import numpy as np
 import pytest
 
-from ikpca.datasets import PictureForm, read_picture, read_table, write_picture, write_table
+from ikpca.datasets import (
+    PictureForm,
+    picture_files,
+    read_motion,
+    read_picture,
+    read_table,
+    synthetic_walker,
+    write_motion,
+    write_picture,
+    write_table,
+)
 from ikpca.errors import InvalidInput
 
 ROWS = np.random.default_rng(0).normal(size=(7, 3)) * [1e-9, 1.0, 1e9]
@@ -102,6 +112,17 @@ def test_pixels_come_back_as_they_were(kind, suffix, tmp_path):
     np.testing.assert_array_equal(found, pixels)
 
 
+def test_files_may_be_named_by_strings(tmp_path, monkeypatch):
+    pytest.importorskip("PIL")
+    monkeypatch.chdir(tmp_path)
+    pixels = np.arange(20, dtype=np.uint8).reshape(5, 4)
+    write_picture("p.png", pixels)
+    np.testing.assert_array_equal(read_picture("p.png"), pixels)
+    assert [path.name for path in picture_files(".")] == ["p.png"]
+    write_motion("walk.amc", synthetic_walker(frames=3))
+    assert read_motion("walk.amc", "walk.asf").n_frames == 3
+
+
 def test_jpeg_is_nearly_the_same(tmp_path):
     pytest.importorskip("PIL")
     pixels = np.add.outer(np.arange(32), np.arange(32)).astype(np.uint8) * 4
@@ -116,6 +137,7 @@ def test_jpeg_is_nearly_the_same(tmp_path):
         ("p.jpg", (5, 4), np.uint16, "bytes only"),
         ("p.png", (5, 4), np.float32, "fractions"),
         ("p.tif", (5, 4, 7), np.uint8, "7 channels"),
+        ("p.gif", (5, 4), np.uint8, "end it in .png"),
     ],
 )
 def test_what_a_format_cannot_hold_is_refused(name, shape, dtype, told, tmp_path):

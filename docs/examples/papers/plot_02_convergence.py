@@ -51,4 +51,4 @@ for name, model in models.items():
 fitted = models["KHA/et, nothing set"]
 figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
 axes.semilogy(range(1, len(fitted.history_) + 1), [record.residuals for record in fitted.history_])
-axes.set(xlabel="Passes over the data", ylabel=r"$\|K'v - \lambda v\| / \lambda_1$")
+axes.set(xlabel="Passes over the data", ylabel=r"$\|K\mathrm{′}v - \lambda v\| / \lambda_1$")

@@ -15,14 +15,14 @@ __all__ = ["MOTION_SUFFIXES", "check_motion_target", "motion_names", "read_motio
 MOTION_SUFFIXES = (".amc", ".bvh")
 
 
-def read_motion(path: Path, asf: Path | None = None) -> Motion:
+def read_motion(path: str | Path, asf: str | Path | None = None) -> Motion:
     """Read a recording.
 
     Parameters
     ----------
-    path : Path
+    path : str or Path
         A .bvh or an .amc file.
-    asf : Path, optional
+    asf : str or Path, optional
         The skeleton of an .amc file. By default the .asf file beside it whose name begins its own,
         as CMU's 07.asf does for 07_01.amc, or the only one that there is.
 
@@ -35,6 +35,7 @@ def read_motion(path: Path, asf: Path | None = None) -> Motion:
     >>> read_motion(path).positions.shape[0]
     10
     """
+    path = Path(path)
     if path.suffix.lower() == ".bvh":
         return read_bvh(path)
     if not path.is_file():
@@ -53,7 +54,7 @@ def _skeleton_beside(path: Path) -> Path:
     raise InvalidInput(f"{path}: there are {what} beside it; name its skeleton with --asf.")
 
 
-def write_motion(path: Path, motion: Motion) -> None:
+def write_motion(path: str | Path, motion: Motion) -> None:
     """Write the frames to an .amc file and the skeleton to the .asf file beside it.
 
     Examples
@@ -65,6 +66,7 @@ def write_motion(path: Path, motion: Motion) -> None:
     >>> read_motion(path).n_frames
     10
     """
+    path = Path(path)
     write_asf_amc(motion, path.with_suffix(".asf"), path)
 
 

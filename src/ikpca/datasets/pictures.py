@@ -38,14 +38,20 @@ _TRANSLATED = {"1": "L", "P": "RGB", "PA": "RGBA", "I;16B": "I;16", "I;16L": "I;
 _JPEG_QUALITY = 95
 
 
-def read_picture(path: Path, *, grey: bool = False) -> NDArray[Any]:
+def read_picture(path: str | Path, *, grey: bool = False) -> NDArray[Any]:
     """Pixels of a file: (height, width) for grey, with a third axis for colour or alpha.
 
     Parameters
     ----------
-    path : Path
+    path : str or Path
+        A .png, .jpg or .tif file.
     grey : bool, default=False
         Whether to turn colour into brightness, and to leave out alpha.
+
+    Returns
+    -------
+    ndarray
+        Of the type in the file, most often bytes from 0 to 255.
 
     Examples
     --------
@@ -55,6 +61,7 @@ def read_picture(path: Path, *, grey: bool = False) -> NDArray[Any]:
     >>> read_picture(path).shape
     (3, 2)
     """
+    path = Path(path)
     image_module, operations = _pillow(path)
     if not path.is_file():
         what = "is a folder, not a picture" if path.is_dir() else "there is no such file"
@@ -99,7 +106,7 @@ def read_picture_table(path: Path, *, grey: bool = False) -> Table:
     return Table(rows, form=form, labels=tuple(file.name for file in files))
 
 
-def picture_files(folder: Path) -> list[Path]:
+def picture_files(folder: str | Path) -> list[Path]:
     """The picture files of a folder, 9.png before 10.png.
 
     Examples
@@ -113,7 +120,7 @@ def picture_files(folder: Path) -> list[Path]:
     """
     files = [
         file
-        for file in folder.iterdir()
+        for file in Path(folder).iterdir()
         if file.suffix.lower() in _FORMATS and not file.name.startswith(".")
     ]
     if not files:
@@ -127,8 +134,15 @@ def _natural(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
 
 
-def write_picture(path: Path, pixels: NDArray[Any]) -> None:
+def write_picture(path: str | Path, pixels: NDArray[Any]) -> None:
     """Write one picture in the format of the file's name, whole or not at all.
+
+    Parameters
+    ----------
+    path : str or Path
+        A .png, .jpg or .tif file.
+    pixels : ndarray of shape (height, width), or with a third axis for colour
+        Bytes from 0 to 255; grey levels of other types as far as the format holds them.
 
     Examples
     --------
@@ -138,6 +152,7 @@ def write_picture(path: Path, pixels: NDArray[Any]) -> None:
     >>> int(read_picture(path).max())
     7
     """
+    path = Path(path)
     check_pixels(path, pixels.shape, pixels.dtype)
     picture = _pillow(path)[0].fromarray(np.ascontiguousarray(pixels))
     with written_whole(path) as file:
@@ -161,21 +176,21 @@ def in_units_of_white(pixels: NDArray[Any]) -> NDArray[np.float64]:
 
 def check_picture_target(path: Path, shape: tuple[int, ...], dtype: Any) -> None:
     """Refuse, before any work, a file that pixels could not be written to in the end."""
-    if path.suffix.lower() not in _FORMATS:
-        raise InvalidInput(f"{path}: is no name of a picture; end it in .png, .jpg or .tif.")
     check_pixels(path, shape, dtype)
     check_place(path)
 
 
 def check_pixels(path: Path, shape: tuple[int, ...], dtype: Any) -> None:
     """Refuse, before any work, what a format cannot hold."""
+    if path.suffix.lower() not in _FORMATS:
+        raise InvalidInput(f"{path}: is no name of a picture; end it in .png, .jpg or .tif.")
     _pillow(path)
     kind = _FORMATS[path.suffix.lower()]
     dtype = np.dtype(dtype)
     if dtype != np.uint8 and kind == "JPEG":
         raise InvalidInput(f"{path}: JPEG holds bytes only, not {dtype}; name a .tif file.")
     if dtype.kind == "f" and kind != "TIFF":
-        raise InvalidInput(f"{path}: {kind} holds no fractions; name a .tif file.")
+        raise InvalidInput(f"{path}: {kind} holds no fractions; name a .tif file, or pass bytes.")
     if len(shape) == 3 and shape[2] in (2, 4) and kind == "JPEG":
         raise InvalidInput(f"{path}: JPEG has no alpha channel; name a .png file.")
     if len(shape) == 3 and (shape[2] not in (2, 3, 4) or dtype != np.uint8):

@@ -124,7 +124,7 @@ class Checkpoint:
             if unlike:
                 raise InvalidInput(
                     f"checkpoint={str(self._path)!r} belongs to another fit: {'; '.join(unlike)}. "
-                    "Pass resume=False to start afresh, or another path."
+                    "Start afresh, without resume, or name another file."
                 )
         self._of, self._seed = of, seed
 

@@ -21,7 +21,7 @@ _BARS, _LINE = LINES[0][0], LINES[3][0]
 #: More models than the papers have methods.
 _STYLES = (*LINES, ("#E69F00", "solid"), ("#56B4E9", "dashed"), (MUTED, "dotted"))
 _QUANTITIES = {
-    "residual": "Largest residual  $\\|K'v - \\lambda v\\|\\,/\\,\\lambda_1$",
+    "residual": "Largest residual  $\\|K\\mathrm{′}v - \\lambda v\\|\\,/\\,\\lambda_1$",
     "excess_error": "Excess error, estimated",
     "change": "Squared change per pass",
 }

@@ -15,6 +15,7 @@ from ikpca.figures.styles import INK, LINES, MUTED, dress
 __all__ = ["error_against_time", "growth_plot"]
 
 _OURS, _THEIRS = LINES[0][0], LINES[3][0]
+_OVER_LINES = {"boxstyle": "square,pad=0.05", "facecolor": "white", "edgecolor": "none"}
 
 
 def error_against_time(rows: Sequence[ScaleRow], subtitle: str) -> Figure:
@@ -79,7 +80,7 @@ def _fitted(axes: Axes, sizes: Sequence[int], values: Sequence[float], label: st
     axes.minorticks_off()
     for size, value in zip(sizes, values, strict=True):
         axes.annotate(f"{value:.3g}", (size, value), xytext=(0, 7), textcoords="offset points",
-                      ha="right", fontsize=8, color=INK)  # fmt: skip
+                      ha="right", fontsize=8, color=INK, bbox=_OVER_LINES)  # fmt: skip
     axes.margins(x=0.12, y=0.15)
     axes.set_xlabel("Rows $l$")
     axes.set_ylabel(label)

@@ -85,4 +85,16 @@ def interruptible() -> Iterator[None]:
         yield
         return
     with _held[-1].answered():
-        yield
+        try:
+            yield
+        except SystemError as error:
+            cause = _beneath(error)
+            if cause is None or isinstance(cause, Exception):
+                raise
+            raise cause from None
+
+
+def _beneath(error: SystemError) -> BaseException | None:
+    """What a handler raised: compiled code that was just being called wraps it in SystemErrors."""
+    cause = error.__cause__
+    return _beneath(cause) if isinstance(cause, SystemError) else cause

@@ -31,6 +31,10 @@ def outline(path: str | os.PathLike[str]) -> dict[str, Any]:
         "kind", "class", "written_by", "format_version", "parameters" and "attributes".
     """
     manifest, arrays = read(path)
+    if manifest.kind != "model":
+        raise UnreadableFile(
+            f"{path} cannot be described: it is a {_cut(manifest.kind)}, not a model."
+        )
     name, parameters, attributes = _model(path, manifest.content)
     return {
         "kind": _cut(manifest.kind),

@@ -131,6 +131,12 @@ def test_a_model_that_is_none(content, told, files):
         assert told in fails(*verb)
 
 
+def test_a_checkpoint_is_called_one(files):
+    settings = ("-n", 2, "-s", "kha", "--max-iter", 2, "--checkpoint", "c.ikpca", "-q")
+    succeeds("fit", "rows.npy", "-o", "m.ikpca", *settings)
+    assert "it is a checkpoint, not a model" in fails("info", "c.ikpca")
+
+
 def test_a_model_that_cannot_do_it(files):
     succeeds("cluster", "rows.npy", "-c", 2, "-o", "l.npy", "--save-model", "c.ikpca", "-q")
     assert "has no transform" in fails("transform", "c.ikpca", "rows.npy", "-o", "p.npy")
