@@ -45,6 +45,7 @@ class RiverKernelPCA(_Transformer):
     Examples
     --------
     >>> from ikpca import OnlineKernelPCA  # doctest: +SKIP
+    >>> from ikpca.applications.river import RiverKernelPCA
     >>> pca = RiverKernelPCA(OnlineKernelPCA(2, kernel="rbf", gamma=1.0))  # doctest: +SKIP
     >>> pca.learn_one({"a": 1.0, "b": 2.0})  # doctest: +SKIP
     >>> pca.transform_one({"a": 1.0})  # doctest: +SKIP

@@ -43,6 +43,7 @@ def read_asf_amc(asf: str | Path, amc: str | Path, *, frame_rate: float = 120.0)
     Examples
     --------
     >>> import pathlib, tempfile
+    >>> from ikpca.datasets import read_asf_amc
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> asf, amc = folder / "arm.asf", folder / "arm.amc"
     >>> _ = asf.write_text('''

@@ -38,6 +38,7 @@ def read_bvh(path: str | Path, *, metres_per_unit: float | None = None) -> Motio
     Examples
     --------
     >>> import pathlib, tempfile
+    >>> from ikpca.datasets import read_bvh
     >>> path = pathlib.Path(tempfile.mkdtemp(), "arm.bvh")
     >>> _ = path.write_text('''HIERARCHY
     ... ROOT shoulder

@@ -76,6 +76,7 @@ def fetch_file(
     Examples
     --------
     >>> import pathlib, tempfile
+    >>> from ikpca.datasets import fetch_file
     >>> path = pathlib.Path(tempfile.mkdtemp(), "walk.amc")
     >>> fetch_file("https://example.org/walk.amc", path, "0" * 64, offline=True)
     Traceback (most recent call last):

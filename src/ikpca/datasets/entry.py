@@ -28,6 +28,12 @@ class Remote:
         In hexadecimal, of the file.
     any_line_ends : bool, default=False
         The checksum is that of the text without carriage returns.
+
+    Examples
+    --------
+    >>> from ikpca.datasets import Remote
+    >>> Remote("https://example.org/rows.csv", "example/rows.csv", "0" * 64).path
+    'example/rows.csv'
     """
 
     address: str
@@ -57,6 +63,13 @@ class Entry:
     checksums : tuple of str
     remotes : tuple of Remote
     untried : str
+
+    Examples
+    --------
+    >>> from ikpca.datasets import find
+    >>> entry = find("usps")
+    >>> entry.way, entry.file
+    ('download', 'usps.npz')
     """
 
     name: str

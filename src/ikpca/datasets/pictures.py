@@ -47,9 +47,17 @@ def read_picture(path: Path, *, grey: bool = False) -> NDArray[Any]:
     grey : bool, default=False
         Whether to turn colour into brightness, and to leave out alpha.
 
+    Returns
+    -------
+    ndarray
+        Of the file's own type: 8 or 16 bits, or floating point.
+
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from ikpca.datasets import read_picture, write_picture
     >>> path = Path(tempfile.mkdtemp(), "grey.png")
     >>> write_picture(path, np.zeros((3, 2), dtype=np.uint8))
     >>> read_picture(path).shape
@@ -102,9 +110,20 @@ def read_picture_table(path: Path, *, grey: bool = False) -> Table:
 def picture_files(folder: Path) -> list[Path]:
     """The picture files of a folder, 9.png before 10.png.
 
+    Parameters
+    ----------
+    folder : Path
+
+    Returns
+    -------
+    list of Path
+
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from ikpca.datasets import picture_files, write_picture
     >>> folder = Path(tempfile.mkdtemp())
     >>> for name in ("10.png", "9.png"):
     ...     write_picture(folder / name, np.zeros((2, 2), dtype=np.uint8))
@@ -130,9 +149,18 @@ def _natural(name: str) -> list[tuple[int, str]]:
 def write_picture(path: Path, pixels: NDArray[Any]) -> None:
     """Write one picture in the format of the file's name, whole or not at all.
 
+    Parameters
+    ----------
+    path : Path
+        Ends in .png, .jpg or .tif.
+    pixels : ndarray of shape (height, width) or (height, width, channels)
+
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from ikpca.datasets import read_picture, write_picture
     >>> path = Path(tempfile.mkdtemp(), "grey.png")
     >>> write_picture(path, np.full((3, 2), 7, dtype=np.uint8))
     >>> int(read_picture(path).max())

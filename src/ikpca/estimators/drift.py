@@ -39,6 +39,15 @@ class DriftSignal:
         The usual error.
     excess : float
         g.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.estimators import DriftSignal
+    >>> errors = np.random.default_rng(0).exponential(size=1000)
+    >>> signal, level = DriftSignal().after(errors)
+    >>> level < 1, signal.seen
+    (True, 1000)
     """
 
     seen: int = 0
@@ -58,6 +67,7 @@ class DriftSignal:
         Examples
         --------
         >>> import numpy as np
+        >>> from ikpca.estimators import DriftSignal
         >>> errors = np.random.default_rng(0).exponential(size=1000)
         >>> signal, level = DriftSignal().after(errors)
         >>> level < 1
