@@ -3,24 +3,45 @@
 from __future__ import annotations
 
 import inspect
+from enum import Enum
 from typing import Any
 
 from docutils import nodes
+from sphinx.ext import autosummary
 
 _SCIKIT_LEARN = "https://scikit-learn.org/stable/modules/generated"
 
 
 def setup(app: Any) -> dict[str, Any]:
     """Hook into autodoc and into references that nobody else resolves."""
+    # A summary does not end at the number of an equation.
+    known = autosummary.WELL_KNOWN_ABBREVIATIONS
+    autosummary.WELL_KNOWN_ABBREVIATIONS = (*known, "eq.", "eqs.")
     app.connect("autodoc-skip-member", _skip)
+    app.connect("autodoc-process-docstring", _name_members)
     app.connect("missing-reference", _elsewhere)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def _skip(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
-    """Methods that scikit-learn gives every estimator are described there."""
-    home = getattr(inspect.unwrap(member) if callable(member) else member, "__module__", "") or ""
-    return True if home.startswith(("sklearn", "river", "builtins")) else None
+    """Methods that scikit-learn gives every estimator are described there, those of a tuple nowhere.
+
+    Fields of a named tuple are among its parameters.
+    """
+    member = inspect.unwrap(member) if callable(member) else member
+    home = getattr(getattr(member, "__objclass__", member), "__module__", "") or ""
+    is_field = type(member).__name__ == "_tuplegetter"
+    return True if is_field or home.startswith(("sklearn", "river", "builtins")) else None
+
+
+def _name_members(
+    app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]
+) -> None:
+    """The members of an enumeration, whose values are sentences."""
+    if inspect.isclass(value) and issubclass(value, Enum):
+        at = next((i for i, line in enumerate(lines) if "Examples" in line), len(lines))
+        named = (line for each in value for line in (f"``{each.name}``", f"    {each.value}", ""))
+        lines[at:at] = ["", *named]
 
 
 def _elsewhere(app: Any, env: Any, node: Any, content: Any) -> Any:

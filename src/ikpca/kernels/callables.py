@@ -68,7 +68,7 @@ class Vectorised:
     Parameters
     ----------
     function : callable
-        Takes rows of shape (n, N) and (m, N), and ``params`` by name; returns a matrix of shape (n, m).
+        Takes rows of shape (n, N) and (m, N), and ``params`` by name; returns a matrix (n, m).
     params : mapping of str to object, optional
         What goes to the function beside the rows.
 

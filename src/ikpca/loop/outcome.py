@@ -8,7 +8,7 @@ __all__ = ["Outcome"]
 
 
 class Outcome(Enum):
-    """The value is a sentence for the reader.
+    """How a fit ended; the value is a sentence for the reader.
 
     Examples
     --------

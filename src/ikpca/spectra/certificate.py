@@ -15,7 +15,7 @@ _Floats = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True)
 class Certificate:
-    """Bounds and estimates.
+    """How far a solution can be from the exact one: bounds and estimates.
 
     Parameters
     ----------
