@@ -101,6 +101,8 @@ sphinx_gallery_conf = {
     "reference_url": {"ikpca": None},
     "write_computation_times": False,
     "capture_repr": (),
+    # Sharp where a telephone or a screen of many dots shows them larger.
+    "image_srcset": ["2x"],
     "parallel": int(os.environ.get("IKPCA_DOCS_JOBS", "0")) or False,
 }
 

@@ -39,8 +39,9 @@ class MotionSettings(NamedTuple):
     >>> from ikpca.applications import motion_settings
     >>> from ikpca.datasets import body_centred, synthetic_walker, with_noise
     >>> noisy = with_noise(body_centred(synthetic_walker()), 0.05, seed=0)
-    >>> motion_settings(noisy.positions, random_state=0)._fields
-    ('gamma', 'n_components')
+    >>> gamma, n_components = motion_settings(noisy.positions, random_state=0)
+    >>> gamma > 0, 1 <= n_components <= 81
+    (True, True)
     """
 
     gamma: float

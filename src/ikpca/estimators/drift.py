@@ -58,6 +58,10 @@ class DriftSignal:
     def after(self, errors: Iterable[float]) -> tuple[DriftSignal, float]:
         """Take errors in their order.
 
+        Parameters
+        ----------
+        errors : iterable of float
+
         Returns
         -------
         signal : DriftSignal

@@ -168,10 +168,9 @@ class KernelPCA(
 
     References
     ----------
-    K. I. Kim, M. O. Franz, B. Schölkopf, Kernel Hebbian Algorithm for Iterative Kernel Principal
-    Component Analysis, MPI technical report 109, 2003.
-
-    S. Günter, N. N. Schraudolph, S. V. N. Vishwanathan, Fast Iterative Kernel PCA, NIPS 2006.
+    - K. I. Kim, M. O. Franz, B. Schölkopf, Kernel Hebbian Algorithm for Iterative Kernel Principal
+      Component Analysis, MPI technical report 109, 2003.
+    - S. Günter, N. N. Schraudolph, S. V. N. Vishwanathan, Fast Iterative Kernel PCA, NIPS 2006.
 
     Examples
     --------
@@ -277,6 +276,12 @@ class KernelPCA(
     def fit_transform(self, X: Any, y: Any = None) -> Floats:
         """Find the components and project the training rows on them.
 
+        Parameters
+        ----------
+        X : array-like or CSR of shape (n_samples, n_features)
+            As for :meth:`fit`.
+        y : Ignored
+
         Returns
         -------
         ndarray of shape (n_samples, n_components)
@@ -330,13 +335,28 @@ class KernelPCA(
 
     @classmethod
     def from_sklearn(cls, fitted: Any) -> Self:
-        """Take over a fitted :class:`sklearn.decomposition.KernelPCA`."""
+        """Take over a fitted :class:`sklearn.decomposition.KernelPCA`.
+
+        Parameters
+        ----------
+        fitted : sklearn.decomposition.KernelPCA
+
+        Returns
+        -------
+        KernelPCA
+            Fitted, with the same ``transform``.
+        """
         from ikpca.estimators.conversion import from_sklearn
 
         return from_sklearn(cls, fitted)
 
     def to_sklearn(self) -> Any:
-        """Return a fitted :class:`sklearn.decomposition.KernelPCA` with the same ``transform``."""
+        """Return a fitted :class:`sklearn.decomposition.KernelPCA` with the same ``transform``.
+
+        Returns
+        -------
+        sklearn.decomposition.KernelPCA
+        """
         from ikpca.estimators.conversion import to_sklearn
 
         check_is_fitted(self)
