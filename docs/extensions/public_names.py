@@ -24,7 +24,7 @@ def setup(app: Any) -> dict[str, Any]:
 
 
 def _skip(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
-    """Methods that scikit-learn gives every estimator are described there, those of a tuple nowhere.
+    """Methods that scikit-learn gives every estimator are described there, a tuple's nowhere.
 
     Fields of a named tuple are among its parameters.
     """

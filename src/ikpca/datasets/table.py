@@ -19,6 +19,10 @@ __all__ = ["find", "registry"]
 def registry() -> MappingProxyType[str, Entry]:
     """All data sets by name.
 
+    Returns
+    -------
+    mapping of str to Entry
+
     Examples
     --------
     >>> from ikpca.datasets import registry
