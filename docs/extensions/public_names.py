@@ -19,6 +19,7 @@ def setup(app: Any) -> dict[str, Any]:
     autosummary.WELL_KNOWN_ABBREVIATIONS = (*known, "eq.", "eqs.")
     app.connect("autodoc-skip-member", _skip)
     app.connect("autodoc-process-docstring", _name_members)
+    app.connect("autodoc-process-signature", _hide_signature)
     app.connect("missing-reference", _elsewhere)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -32,6 +33,15 @@ def _skip(app: Any, what: str, name: str, member: Any, skip: bool, options: Any)
     home = getattr(getattr(member, "__objclass__", member), "__module__", "") or ""
     is_field = type(member).__name__ == "_tuplegetter"
     return True if is_field or home.startswith(("sklearn", "river", "builtins")) else None
+
+
+def _hide_signature(
+    app: Any, what: str, name: str, value: Any, options: Any, signature: str, returned: str
+) -> tuple[str, str] | None:
+    """Nobody calls a port or an enumeration."""
+    is_port = getattr(value, "_is_protocol", False)
+    is_members = inspect.isclass(value) and issubclass(value, Enum)
+    return ("", "") if is_port or is_members else None
 
 
 def _name_members(

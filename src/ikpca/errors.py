@@ -113,9 +113,8 @@ class DivergenceWarning(UserWarning):
     >>> import warnings
     >>> import numpy as np
     >>> from ikpca import KernelPCA
-    >>> from ikpca.errors import DivergenceWarning
     >>> X = np.random.default_rng(0).normal(size=(60, 3))
-    >>> model = KernelPCA(2, kernel="rbf", eigen_solver="kha", gain=1e3, max_iter=3, random_state=0)
+    >>> model = KernelPCA(2, kernel="rbf", eigen_solver="kha", gain=1e3, max_iter=3)
     >>> with warnings.catch_warnings(record=True) as told:
     ...     warnings.simplefilter("always")
     ...     _ = model.fit(X)

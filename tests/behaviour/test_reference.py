@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from enum import Enum
 from importlib.util import find_spec
 
@@ -81,6 +82,14 @@ def test_examples_import_what_they_use(value):
 @by_name(CALLED)
 def test_every_parameter_is_described(value):
     assert described(value) == set(inspect.signature(value).parameters)
+
+
+@by_name(WITH_PAGES)
+def test_no_letter_becomes_a_list(value):
+    """A line that is one letter and a full stop is the first item of a list to Sphinx."""
+    members = vars(value).values() if inspect.isclass(value) else ()
+    for documented in [value, *filter(inspect.isfunction, members)]:
+        assert not re.search(r"^ *[A-Za-z]\.$", inspect.getdoc(documented) or "", re.MULTILINE)
 
 
 @by_name(RETURNING)

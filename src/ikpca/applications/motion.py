@@ -31,7 +31,7 @@ class MotionSettings(NamedTuple):
     Parameters
     ----------
     gamma : float
-        γ.
+        Of the Gaussian kernel, 1/(2σ²).
     n_components : int
 
     Examples

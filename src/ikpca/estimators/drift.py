@@ -38,7 +38,7 @@ class DriftSignal:
     mean, variance : float
         The usual error.
     excess : float
-        g.
+        The sum g.
 
     Examples
     --------

@@ -34,7 +34,7 @@ class Gain(Protocol):
         times : ndarray of shape (steps,)
             t as the clock shows it: patterns seen before each step.
         n_samples : int
-            l.
+            The number l of rows.
         eigenvalues : ndarray of shape (components,)
             λ as estimated at the start of the pass.
         """

@@ -108,11 +108,11 @@ class Polynomial:
     Parameters
     ----------
     degree : float, default=3
-        d.
+        The power d.
     gamma : float, default=1.0
-        γ.
+        What the inner product is multiplied by.
     coef0 : float, default=1.0
-        c.
+        The number c that is added.
 
     See Also
     --------
@@ -211,9 +211,9 @@ class Sigmoid:
     Parameters
     ----------
     gamma : float, default=1.0
-        γ.
+        What the inner product is multiplied by.
     coef0 : float, default=1.0
-        c.
+        The number c that is added.
 
     See Also
     --------

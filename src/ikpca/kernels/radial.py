@@ -25,7 +25,7 @@ class Gaussian:
     Parameters
     ----------
     gamma : float, default=1.0
-        γ.
+        How fast the kernel falls with the squared distance.
 
     See Also
     --------
@@ -172,7 +172,7 @@ class Laplacian:
     Parameters
     ----------
     gamma : float, default=1.0
-        γ.
+        How fast the kernel falls with the distance.
 
     See Also
     --------
