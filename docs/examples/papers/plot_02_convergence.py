@@ -7,9 +7,9 @@ component: KHA/et divides it by the eigenvalue as it is known so far, KHA-SMD le
 are all four on handwritten digits, from the papers' random start with gains tuned over {1, 2,
 5}·10ᵇ as the papers did; and KHA/et as it comes, with nothing set, which starts from landmarks.
 
-The gains were tuned on the very rows and for the very number of passes that the picture shows: on
-other rows the first four curves would be worse, or better after another search. Here KHA-SMD adds
-nothing to a KHA/et that is tuned.
+The gains were tuned on the very rows and for the very number of passes that the picture shows, so
+that the first four curves are the best that these rows allow; nothing says that the same gains are
+good for other rows. Here KHA-SMD adds nothing to a KHA/et that is tuned.
 
 The measure is the excess error :math:`E/E_{min} - 1`: how much worse the kernel matrix is
 reconstructed than by the best components of that number.
@@ -51,7 +51,8 @@ for name, model in models.items():
 
 # %%
 # Convergence can also be shown component by component: the residual says how far each is from
-# being an eigenvector. Close eigenvalues are told apart last.
+# being an eigenvector. It is measured against the first eigenvalue: components of little variance,
+# drawn light, have little to be wrong by.
 
 fitted = models["KHA/et, nothing set"]
 figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
