@@ -1,4 +1,4 @@
-"""What the reference shows of a class, and where names of scikit-learn lead."""
+"""What the reference shows of a class, and where names of other libraries lead."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import Any
 from docutils import nodes
 from sphinx.ext import autosummary
 
-_SCIKIT_LEARN = "https://scikit-learn.org/stable/modules/generated"
+_ADDRESSES = {
+    "sklearn": "https://scikit-learn.org/stable/modules/generated",
+    "scipy": "https://docs.scipy.org/doc/scipy/reference/generated",
+}
 
 
 def setup(app: Any) -> dict[str, Any]:
@@ -57,8 +60,9 @@ def _name_members(
 def _elsewhere(app: Any, env: Any, node: Any, content: Any) -> Any:
     """Plain addresses in place of an inventory that would have to be downloaded."""
     target = node.get("reftarget", "")
-    if node.get("refdomain") != "py" or not target.startswith("sklearn."):
+    address = _ADDRESSES.get(target.partition(".")[0])
+    if node.get("refdomain") != "py" or address is None or "." not in target:
         return None
-    link = nodes.reference("", "", internal=False, refuri=f"{_SCIKIT_LEARN}/{target}.html")
+    link = nodes.reference("", "", internal=False, refuri=f"{address}/{target}.html")
     link += content
     return link
