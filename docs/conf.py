@@ -56,6 +56,11 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
+# Values such as "auto" are to be copied as they stand.
+smartquotes_action = "De"
+# A longer signature has one parameter on a line; names of methods fit beside the text.
+python_maximum_signature_line_length = 100
+toc_object_entries_show_parents = "hide"
 
 plot_include_source = False
 plot_html_show_formats = False
@@ -97,6 +102,8 @@ sphinx_gallery_conf = {
     "reference_url": {"ikpca": None},
     "write_computation_times": False,
     "capture_repr": (),
+    # Sharp where a telephone or a screen of many dots shows them larger.
+    "image_srcset": ["2x"],
     "parallel": int(os.environ.get("IKPCA_DOCS_JOBS", "0")) or False,
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -12,7 +13,7 @@ _SEEN: set[int] = set()
 
 def loose_figures(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
     """A scraper of sphinx-gallery, beside the one that asks pyplot."""
-    paths = []
+    paths, sharper = [], []
     for value in block_vars["example_globals"].values():
         # Pyplot's own figures have a number, and are seen to already.
         if not isinstance(value, Figure) or getattr(value, "number", None) is not None:
@@ -20,6 +21,9 @@ def loose_figures(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str
         if id(value) not in _SEEN:
             _SEEN.add(id(value))
             path = next(block_vars["image_path_iterator"])
+            sharp = Path(path).with_name(f"{Path(path).stem}_2_00x.png")
             value.savefig(path, dpi=100)
+            value.savefig(sharp, dpi=200)
             paths.append(path)
-    return figure_rst(paths, gallery_conf["src_dir"])
+            sharper.append({0: path, 2.0: str(sharp)})
+    return figure_rst(paths, gallery_conf["src_dir"], srcsetpaths=sharper)

@@ -1,33 +1,68 @@
-"""What the reference shows of a class, and where names of scikit-learn lead."""
+"""What the reference shows of a class, and where names of other libraries lead."""
 
 from __future__ import annotations
 
 import inspect
+from enum import Enum
 from typing import Any
 
 from docutils import nodes
+from sphinx.ext import autosummary
 
-_SCIKIT_LEARN = "https://scikit-learn.org/stable/modules/generated"
+_ADDRESSES = {
+    "sklearn": "https://scikit-learn.org/stable/modules/generated",
+    "scipy": "https://docs.scipy.org/doc/scipy/reference/generated",
+}
 
 
 def setup(app: Any) -> dict[str, Any]:
     """Hook into autodoc and into references that nobody else resolves."""
+    # A summary does not end at the number of an equation.
+    known = autosummary.WELL_KNOWN_ABBREVIATIONS
+    autosummary.WELL_KNOWN_ABBREVIATIONS = (*known, "eq.", "eqs.")
     app.connect("autodoc-skip-member", _skip)
+    app.connect("autodoc-process-docstring", _name_members)
+    app.connect("autodoc-process-signature", _hide_signature)
     app.connect("missing-reference", _elsewhere)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def _skip(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
-    """Methods that scikit-learn gives every estimator are described there."""
-    home = getattr(inspect.unwrap(member) if callable(member) else member, "__module__", "") or ""
-    return True if home.startswith(("sklearn", "river", "builtins")) else None
+    """Methods that scikit-learn gives every estimator are described there, a tuple's nowhere.
+
+    Fields of a named tuple are among its parameters.
+    """
+    member = inspect.unwrap(member) if callable(member) else member
+    home = getattr(getattr(member, "__objclass__", member), "__module__", "") or ""
+    is_field = type(member).__name__ == "_tuplegetter"
+    return True if is_field or home.startswith(("sklearn", "river", "builtins")) else None
+
+
+def _hide_signature(
+    app: Any, what: str, name: str, value: Any, options: Any, signature: str, returned: str
+) -> tuple[str, str] | None:
+    """Nobody calls a port or an enumeration."""
+    is_port = getattr(value, "_is_protocol", False)
+    is_members = inspect.isclass(value) and issubclass(value, Enum)
+    return ("", "") if is_port or is_members else None
+
+
+def _name_members(
+    app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]
+) -> None:
+    """The members of an enumeration, whose values are sentences."""
+    if inspect.isclass(value) and issubclass(value, Enum):
+        at = next((i for i, line in enumerate(lines) if "Examples" in line), len(lines))
+        named = (line for each in value for line in (f"``{each.name}``", f"    {each.value}", ""))
+        lines[at:at] = ["", *named]
 
 
 def _elsewhere(app: Any, env: Any, node: Any, content: Any) -> Any:
     """Plain addresses in place of an inventory that would have to be downloaded."""
     target = node.get("reftarget", "")
-    if node.get("refdomain") != "py" or not target.startswith("sklearn."):
+    address = _ADDRESSES.get(target.partition(".")[0])
+    if node.get("refdomain") != "py" or address is None or "." not in target:
         return None
-    link = nodes.reference("", "", internal=False, refuri=f"{_SCIKIT_LEARN}/{target}.html")
+    link = nodes.reference("", "", internal=False, refuri=f"{address}/{target}.html")
     link += content
     return link

@@ -37,7 +37,7 @@ def reconstruction_error(
 
     Parameters
     ----------
-    gram : centred gram
+    gram : object with ``squared_norm()`` and ``multiply(V)``
         K'; in double precision, or the formula has a floor near 3e-6.
     projections : array of shape (r, l)
         Y = AK'.
@@ -51,7 +51,9 @@ def reconstruction_error(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from ikpca.gram import PrecomputedGram, centred
+    >>> from ikpca.measures import reconstruction_error
     >>> K, _ = centred(PrecomputedGram(np.diag([2.0, 1.0, 0.0])))
     >>> bool(reconstruction_error(K, np.zeros((1, 3))) == np.sqrt(K.squared_norm()))
     True
@@ -73,9 +75,26 @@ def excess_error(
 
     Where E_min is no more than 1e-10 ‖K'‖ the excess is undefined; E/‖K'‖ is returned instead.
 
+    Parameters
+    ----------
+    gram : object with ``squared_norm()`` and ``multiply(V)``
+        K'.
+    projections : array of shape (r, l)
+        Y = AK'.
+    eigenvalues : array of shape (r,)
+        The exact leading eigenvalues of K'.
+    norm_squared : float, optional
+        ‖K'‖², where it is known already.
+
+    Returns
+    -------
+    float
+
     Examples
     --------
+    >>> import numpy as np
     >>> from ikpca.gram import PrecomputedGram, centred
+    >>> from ikpca.measures import excess_error
     >>> K, _ = centred(PrecomputedGram(np.diag([2.0, 1.0, 0.0])))
     >>> excess_error(K, np.zeros((1, 3)), [0.0])
     0.0
@@ -92,8 +111,19 @@ def excess_error(
 def orthonormality_defect(coefficients: ArrayLike, projections: ArrayLike) -> float:
     """The largest entry of AK'Aᵀ − I: how far components are from orthonormal in feature space.
 
+    Parameters
+    ----------
+    coefficients, projections : arrays of shape (r, l)
+        A and AK'.
+
+    Returns
+    -------
+    float
+
     Examples
     --------
+    >>> import numpy as np
+    >>> from ikpca.measures import orthonormality_defect
     >>> K = np.array([[1.0, -1.0], [-1.0, 1.0]])
     >>> A = np.array([[0.5, -0.5]])
     >>> orthonormality_defect(A, A @ K)
@@ -116,8 +146,14 @@ def relative_residuals(
     eigenvalues : array of shape (r,)
         The estimates λ.
 
+    Returns
+    -------
+    ndarray of shape (r,)
+
     Examples
     --------
+    >>> import numpy as np
+    >>> from ikpca.measures import relative_residuals
     >>> K = np.array([[1.0, -1.0], [-1.0, 1.0]])
     >>> A = np.array([[0.5, -0.5]])
     >>> relative_residuals(A, A @ K, [2.0])
@@ -135,8 +171,23 @@ def relative_residuals(
 def principal_angles(first: ArrayLike, second: ArrayLike) -> _Floats:
     """Angles between the subspaces spanned by the columns of two matrices, largest first.
 
+    Parameters
+    ----------
+    first, second : arrays of shape (n, p) and (n, q)
+        Columns need not be orthonormal.
+
+    Returns
+    -------
+    ndarray of shape (min(p, q),)
+        In radians.
+
+    See Also
+    --------
+    scipy.linalg.subspace_angles : What this calls.
+
     Examples
     --------
+    >>> from ikpca.measures import principal_angles
     >>> principal_angles([[1.0], [0.0]], [[0.0], [2.0]]).round(4)
     array([1.5708])
     """
@@ -155,8 +206,17 @@ def variation_of_information(first: ArrayLike, second: ArrayLike) -> float:
     first, second : array-like of shape (n_samples,)
         A label for every sample; numbers or texts.
 
+    Returns
+    -------
+    float
+
+    See Also
+    --------
+    sklearn.metrics.v_measure_score : From the same entropies, as a score from 0 to 1.
+
     Examples
     --------
+    >>> from ikpca.measures import variation_of_information
     >>> variation_of_information([0, 0, 1, 1], ["b", "b", "a", "a"])
     0.0
     >>> round(variation_of_information([0, 0, 1, 1], [0, 1, 0, 1]), 4)
@@ -197,8 +257,13 @@ def signal_to_noise_ratio(clean: ArrayLike, estimate: ArrayLike) -> float:
     ----------
     clean, estimate : array-like of the same shape
 
+    Returns
+    -------
+    float
+
     Examples
     --------
+    >>> from ikpca.measures import signal_to_noise_ratio
     >>> round(signal_to_noise_ratio([-1.0, 1.0], [-0.9, 1.1]), 9)
     20.0
     """

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import inspect
 import re
 import warnings
 from pathlib import Path
@@ -19,6 +18,7 @@ pytest.importorskip("matplotlib").use("Agg")
 
 from tests.command_line import ikpca  # noqa: E402
 from tests.doc_pages import blocks_of, differs, run  # noqa: E402
+from tests.reference_names import listed_names  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -82,38 +82,9 @@ ROOMS = (
 PUBLIC = ("ikpca", *(f"ikpca.{room}" for room in ROOMS))
 
 
-def listed_names():
-    """Full names in the reference's tables, each table within the module named above it."""
-    found = set()
-    for page in sorted((DOCS / "reference").glob("*.rst")):
-        room = ""
-        for line in page.read_text(encoding="utf-8").splitlines():
-            if named := re.match(r"\.\. (?:current)?module:: (\S+)", line):
-                room = named[1]
-            elif entry := re.fullmatch(r"(?: {3}|\.\. py:data:: )([\w.]+)", line):
-                found.add(f"{room}.{entry[1]}")
-    return found
-
-
 @pytest.mark.parametrize("room", PUBLIC)
 def test_every_public_name_is_in_the_reference(room):
     listed = listed_names()
     names = {name for name in importlib.import_module(room).__all__ if name != "__version__"}
     missing = {name for name in names if f"{room}.{name}" not in listed}
     assert not missing, f"add to docs/reference: {sorted(missing)}"
-
-
-#: Of results of experiments, which have no short form; tests of their own draw them.
-LONG = {"Picture", "demo_convergence", "draw", "tracking"}
-
-
-@pytest.mark.parametrize("room", PUBLIC)
-def test_every_public_function_has_an_example(room):
-    module = importlib.import_module(room)
-    named = {name: getattr(module, name) for name in module.__all__ if name not in LONG}
-    without = [
-        name
-        for name, value in named.items()
-        if inspect.isfunction(value) and ">>>" not in (value.__doc__ or "")
-    ]
-    assert not without, f"{room}: without an example: {without}"

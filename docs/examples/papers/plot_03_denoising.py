@@ -7,7 +7,7 @@ windows share kernel components, shrinks the projections by their noise, and put
 together. Nothing has to be set: the noise is estimated from the picture.
 
 Honesty first: on this task the kernel is not what helps. Similar windows with shared, shrunk
-components do as well with a linear kernel; see the benchmarks.
+components do as well with a linear kernel; see the :doc:`benchmarks </benchmarks/index>`.
 """
 
 import matplotlib.pyplot as plt

@@ -34,7 +34,8 @@ for name, labels in {
     print(f"{name:18s} {variation_of_information(labels, y):.2f} nats from the digits")
 
 # %%
-# What k-means saw, and what it made of it.
+# Two of the twelve components that k-means saw, and what it made of them. Clusters have no names:
+# their numbers and colours are not those of the digits.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
 projections(model.embedding_, y, pair=(1, 2), ax=left).set_title("true digits", fontsize=10)

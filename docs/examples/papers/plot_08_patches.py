@@ -18,7 +18,7 @@ from ikpca.measures import principal_angles
 X = photograph_patches(n=1500)
 side = int(np.sqrt(X.shape[1]))
 linear = PCA(12).fit(X)
-wide = KernelPCA(12, kernel="rbf", gamma=1e-4).fit(X)
+wide = KernelPCA(12, kernel="rbf", gamma=1e-4, random_state=0).fit(X)
 figure = components(wide, (side, side))
 figure.suptitle("Gaussian kernel, wide", fontsize=10)
 
@@ -32,6 +32,6 @@ figure.suptitle("linear PCA", fontsize=10)
 # training rows, falls as the kernel widens.
 
 for gamma in (1e-2, 1e-3, 1e-4, 1e-5):
-    model = KernelPCA(6, kernel="rbf", gamma=gamma).fit(X)
+    model = KernelPCA(6, kernel="rbf", gamma=gamma, random_state=0).fit(X)
     angles = principal_angles(linear.transform(X)[:, :6], model.transform(X))
     print(f"gamma {gamma:7g}: largest angle {np.degrees(angles.max()):5.1f}°")

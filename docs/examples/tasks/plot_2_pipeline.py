@@ -32,14 +32,16 @@ print(f"linear classifier on the points:     {straight.score(X_test, y_test):.2f
 print(f"linear classifier on the components: {search.score(X_test, y_test):.2f}")
 
 # %%
+# Blue is the outer ring, orange the inner one; the shade is the probability of orange. On the right
+# a straight line would do.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(8.5, 3.6), layout="constrained")
 x = np.linspace(-1.6, 1.6, 120)
 grid = np.stack(np.meshgrid(x, x), axis=-1).reshape(-1, 2)
 left.contourf(
-    x, x, search.predict_proba(grid)[:, 1].reshape(120, 120), levels=20, cmap="RdBu_r", alpha=0.6
+    x, x, search.predict_proba(grid)[:, 1].reshape(120, 120), levels=20, cmap="PuOr_r", alpha=0.6
 )
-left.scatter(*X_test.T, c=y_test, cmap="RdBu_r", s=9)
+left.scatter(*X_test.T, color=np.array(["C0", "C1"])[y_test], edgecolor="white", s=18)
 left.set_title("points, and what the pipeline thinks", fontsize=10)
 projections(search.best_estimator_[0].transform(X_test), y_test, pair=(0, 2), ax=right)
 right.set_title("the third component is the radius", fontsize=10)

@@ -45,14 +45,12 @@ reduce = IncrementalKernelPCA(5, kernel="cosine", library_size=200)
 cluster = MiniBatchKMeans(len(TOPICS), n_init=10, random_state=0)
 
 # %%
-# Ten batches of 100 texts, none of which is kept.
+# Ten batches of 100 texts. None of the texts is kept, and of their embeddings 200 rows.
 
-course = []
 for _ in range(10):
     topics, batch = texts(100)
     embeddings = embed.transform(batch).toarray()
     reduced = reduce.partial_fit(embeddings).transform(embeddings)
-    course.append(reduce.novelty_.mean())
     cluster.partial_fit(reduced)
 print(
     f"{reduce.n_samples_seen_} texts seen, {len(reduce.library_)} rows kept, "

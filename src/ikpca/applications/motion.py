@@ -26,7 +26,23 @@ _FEWEST_FRAMES = 12
 
 
 class MotionSettings(NamedTuple):
-    """γ of the Gaussian kernel and the number of components."""
+    """γ of the Gaussian kernel and the number of components.
+
+    Parameters
+    ----------
+    gamma : float
+        Of the Gaussian kernel, 1/(2σ²).
+    n_components : int
+
+    Examples
+    --------
+    >>> from ikpca.applications import motion_settings
+    >>> from ikpca.datasets import body_centred, synthetic_walker, with_noise
+    >>> noisy = with_noise(body_centred(synthetic_walker()), 0.05, seed=0)
+    >>> gamma, n_components = motion_settings(noisy.positions, random_state=0)
+    >>> gamma > 0, 1 <= n_components <= 81
+    (True, True)
+    """
 
     gamma: float
     n_components: int
@@ -62,6 +78,7 @@ def denoise_motion(
 
     Examples
     --------
+    >>> from ikpca.applications import denoise_motion
     >>> from ikpca.datasets import body_centred, synthetic_walker, with_noise
     >>> clean = body_centred(synthetic_walker())
     >>> noisy = with_noise(clean, 0.05, seed=0)
@@ -106,6 +123,7 @@ def motion_settings(positions: ArrayLike, *, random_state: Any = None) -> Motion
 
     Examples
     --------
+    >>> from ikpca.applications import motion_settings
     >>> from ikpca.datasets import body_centred, synthetic_walker, with_noise
     >>> clean = body_centred(synthetic_walker())
     >>> little, much = (with_noise(clean, scale, seed=0).positions for scale in (0.01, 0.1))

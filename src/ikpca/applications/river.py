@@ -45,6 +45,7 @@ class RiverKernelPCA(_Transformer):
     Examples
     --------
     >>> from ikpca import OnlineKernelPCA  # doctest: +SKIP
+    >>> from ikpca.applications.river import RiverKernelPCA
     >>> pca = RiverKernelPCA(OnlineKernelPCA(2, kernel="rbf", gamma=1.0))  # doctest: +SKIP
     >>> pca.learn_one({"a": 1.0, "b": 2.0})  # doctest: +SKIP
     >>> pca.transform_one({"a": 1.0})  # doctest: +SKIP
@@ -71,23 +72,52 @@ class RiverKernelPCA(_Transformer):
         return bool(self.features) and bool(self._fitted.drift_detected_)
 
     def learn_one(self, x: Mapping[Any, Any]) -> None:
-        """Learn from one dictionary of features."""
+        """Learn from one dictionary of features.
+
+        Parameters
+        ----------
+        x : dict of name to number
+        """
         self._learn([x])
 
     def transform_one(self, x: Mapping[Any, Any]) -> dict[Any, float]:
-        """Project one dictionary on the components, numbered from 0."""
+        """Project one dictionary on the components, numbered from 0.
+
+        Parameters
+        ----------
+        x : dict of name to number
+
+        Returns
+        -------
+        dict of int to float
+        """
         if not self.features:
             return dict.fromkeys(range(int(self._fitted.n_components)), 0.0)
         (projections,) = self._fitted.transform(self._rows([x]))
         return {number: float(value) for number, value in enumerate(projections)}
 
     def learn_many(self, X: Any) -> None:
-        """Learn from the rows of a data frame, in their order."""
+        """Learn from the rows of a data frame, in their order.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame
+        """
         if len(X):
             self._learn(_records(X))
 
     def transform_many(self, X: Any) -> Any:
-        """Project the rows of a data frame; a frame with the same index."""
+        """Project the rows of a data frame.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame
+
+        Returns
+        -------
+        pandas.DataFrame
+            With the same index; columns are numbered from 0.
+        """
         number = int(self._fitted.n_components)
         found = np.zeros((len(X), number))
         if self.features and len(X):

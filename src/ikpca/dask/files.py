@@ -34,9 +34,11 @@ def open_rows(path: str | Path) -> Any:
 
     Examples
     --------
-    >>> import numpy as np, tempfile, pathlib
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
     >>> from ikpca.dask import open_rows
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "rows.npy")
+    >>> path = Path(tempfile.mkdtemp(), "rows.npy")
     >>> np.save(path, np.ones((4, 2), dtype=np.float32))
     >>> open_rows(path)
     dask.array<...shape=(4, 2), dtype=float32...>

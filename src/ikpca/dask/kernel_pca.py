@@ -49,7 +49,8 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
 
     Examples
     --------
-    >>> import dask.array as da, numpy as np
+    >>> import dask.array as da
+    >>> import numpy as np
     >>> from distributed import Client
     >>> from ikpca.dask import KernelPCA
     >>> X = da.from_array(np.random.default_rng(0).normal(size=(300, 4)), chunks=(100, -1))

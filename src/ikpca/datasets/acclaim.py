@@ -26,10 +26,17 @@ def write_asf_amc(motion: Motion, asf: Path, amc: Path) -> None:
     The format has no place for bones that change their lengths, as they do where positions are
     noisy: every bone points where it pointed, at the length that the skeleton has at rest.
 
+    Parameters
+    ----------
+    motion : Motion
+    asf, amc : Path
+        For the skeleton, and for the frames.
+
     Examples
     --------
     >>> import tempfile
-    >>> from ikpca.datasets import Skeleton, read_asf_amc
+    >>> from pathlib import Path
+    >>> from ikpca.datasets import Motion, Skeleton, read_asf_amc, write_asf_amc
     >>> asf, amc = (Path(tempfile.mkdtemp(), name) for name in ("arm.asf", "arm.amc"))
     >>> arm = Skeleton(("root", "elbow", "wrist"), [-1, 0, 1], [[0, 0, 0], [3, 0, 0], [2, 0, 0]])
     >>> bent = Motion(arm, [[[0, 1, 0], [0, 4, 0], [0, 4, 2]]], frame_rate=120.0)

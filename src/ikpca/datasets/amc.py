@@ -42,8 +42,10 @@ def read_asf_amc(asf: str | Path, amc: str | Path, *, frame_rate: float = 120.0)
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from ikpca.datasets import read_asf_amc
+    >>> folder = Path(tempfile.mkdtemp())
     >>> asf, amc = folder / "arm.asf", folder / "arm.amc"
     >>> _ = asf.write_text('''
     ... :root

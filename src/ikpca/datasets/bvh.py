@@ -37,8 +37,10 @@ def read_bvh(path: str | Path, *, metres_per_unit: float | None = None) -> Motio
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "arm.bvh")
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from ikpca.datasets import read_bvh
+    >>> path = Path(tempfile.mkdtemp(), "arm.bvh")
     >>> _ = path.write_text('''HIERARCHY
     ... ROOT shoulder
     ... {

@@ -17,9 +17,17 @@ __all__ = ["as_rows", "body_centred", "from_rows", "in_metres", "with_noise"]
 def body_centred(motion: Motion) -> Motion:
     """Subtract the root from every joint: what the body does, wherever it is.
 
+    Parameters
+    ----------
+    motion : Motion
+
+    Returns
+    -------
+    Motion
+
     Examples
     --------
-    >>> from ikpca.datasets import synthetic_walker
+    >>> from ikpca.datasets import body_centred, synthetic_walker
     >>> centred = body_centred(synthetic_walker(frames=10))
     >>> float(abs(centred.positions[:, 0]).max())
     0.0
@@ -36,9 +44,13 @@ def in_metres(motion: Motion, metres_per_unit: float | None = None) -> Motion:
     metres_per_unit : float, optional
         Needed where the file did not say; BVH files never do.
 
+    Returns
+    -------
+    Motion
+
     Examples
     --------
-    >>> from ikpca.datasets import Motion, Skeleton
+    >>> from ikpca.datasets import Motion, Skeleton, in_metres
     >>> stick = Skeleton(("root", "tip"), [-1, 0], [[0, 0, 0], [0, 30, 0]])
     >>> motion = Motion(stick, [[[0, 0, 0], [0, 30, 0]]], frame_rate=120.0)
     >>> in_metres(motion, 0.01).positions[0, 1]
@@ -71,9 +83,13 @@ def with_noise(motion: Motion, scale: float, seed: int) -> Motion:
     seed : int
         The same seed gives the same noise.
 
+    Returns
+    -------
+    Motion
+
     Examples
     --------
-    >>> from ikpca.datasets import synthetic_walker
+    >>> from ikpca.datasets import synthetic_walker, with_noise
     >>> walk = synthetic_walker(frames=200)
     >>> noisy = with_noise(walk, 0.05, seed=0)
     >>> round(float((noisy.positions - walk.positions).std()), 2)
@@ -88,9 +104,17 @@ def with_noise(motion: Motion, scale: float, seed: int) -> Motion:
 def as_rows(motion: Motion) -> Floats:
     """One row of 3 · joints coordinates per frame.
 
+    Parameters
+    ----------
+    motion : Motion
+
+    Returns
+    -------
+    ndarray of shape (frames, 3 · joints)
+
     Examples
     --------
-    >>> from ikpca.datasets import synthetic_walker
+    >>> from ikpca.datasets import as_rows, synthetic_walker
     >>> as_rows(synthetic_walker(frames=10)).shape
     (10, 81)
     """
@@ -100,9 +124,19 @@ def as_rows(motion: Motion) -> Floats:
 def from_rows(motion: Motion, rows: ArrayLike) -> Motion:
     """The motion with positions taken from rows, the inverse of :func:`as_rows`.
 
+    Parameters
+    ----------
+    motion : Motion
+        Gives the skeleton and the frame rate.
+    rows : array of shape (frames, 3 · joints)
+
+    Returns
+    -------
+    Motion
+
     Examples
     --------
-    >>> from ikpca.datasets import synthetic_walker
+    >>> from ikpca.datasets import as_rows, from_rows, synthetic_walker
     >>> walk = synthetic_walker(frames=10)
     >>> bool((from_rows(walk, as_rows(walk)).positions == walk.positions).all())
     True

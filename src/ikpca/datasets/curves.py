@@ -20,14 +20,40 @@ __all__ = [
 
 
 class Drift(NamedTuple):
-    """Rows in order of time, and the angle by which each was turned, in radians."""
+    """Rows in order of time, and the angle by which each was turned, in radians.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, 2)
+    angles : ndarray of shape (n,)
+
+    Examples
+    --------
+    >>> from ikpca.datasets import drifting_parabola
+    >>> drift = drifting_parabola(100)
+    >>> drift.X.shape, drift.angles.shape
+    ((100, 2), (100,))
+    """
 
     X: Floats
     angles: Floats
 
 
 class Roll(NamedTuple):
-    """Rows, and where on the sheet they lie, both from 0 to 1: along the roll, across it."""
+    """Rows, and where on the sheet they lie, both from 0 to 1: along the roll, across it.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, 3)
+    along, across : ndarray of shape (n,)
+
+    Examples
+    --------
+    >>> from ikpca.datasets import perforated_swiss_roll
+    >>> roll = perforated_swiss_roll(100)
+    >>> roll.X.shape, roll.along.shape
+    ((100, 3), (100,))
+    """
 
     X: Floats
     along: Floats
@@ -55,6 +81,7 @@ def parabola(
 
     Examples
     --------
+    >>> from ikpca.datasets import parabola
     >>> X = parabola(200)
     >>> X.shape, bool((X[:50] == parabola(50)).all())
     ((200, 2), True)
@@ -87,6 +114,7 @@ def drifting_parabola(
 
     Examples
     --------
+    >>> from ikpca.datasets import drifting_parabola
     >>> X, angles = drifting_parabola(100)
     >>> X.shape, float(angles[0]), round(float(angles[-1]), 4)
     ((100, 2), 0.0, 6.2832)
@@ -120,8 +148,10 @@ def perforated_swiss_roll(
 
     Examples
     --------
+    >>> from ikpca.datasets import perforated_swiss_roll
     >>> X, along, across = perforated_swiss_roll(300)
-    >>> X.shape, int(in_the_hole(along, across).sum())
+    >>> hole = (abs(along - 0.5) < 0.12) & (abs(across - 0.5) < 0.2)
+    >>> X.shape, int(hole.sum())
     ((300, 3), 0)
     """
     _check_rows(n)

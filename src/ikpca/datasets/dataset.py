@@ -24,8 +24,18 @@ def checksum_of(arrays: Arrays) -> str:
     The order of the names does not count, nor do byte order, layout in memory, or how a file of
     the arrays was compressed.
 
+    Parameters
+    ----------
+    arrays : mapping of str to array
+
+    Returns
+    -------
+    str
+
     Examples
     --------
+    >>> import numpy as np
+    >>> from ikpca.datasets import checksum_of
     >>> rows = np.arange(6.0).reshape(2, 3)
     >>> checksum_of({"X": rows}) == checksum_of({"X": np.asfortranarray(rows)})
     True

@@ -75,8 +75,10 @@ def fetch_file(
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "walk.amc")
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from ikpca.datasets import fetch_file
+    >>> path = Path(tempfile.mkdtemp(), "walk.amc")
     >>> fetch_file("https://example.org/walk.amc", path, "0" * 64, offline=True)
     Traceback (most recent call last):
         ...

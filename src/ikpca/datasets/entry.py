@@ -28,6 +28,12 @@ class Remote:
         In hexadecimal, of the file.
     any_line_ends : bool, default=False
         The checksum is that of the text without carriage returns.
+
+    Examples
+    --------
+    >>> from ikpca.datasets import Remote
+    >>> Remote("https://example.org/rows.csv", "example/rows.csv", "0" * 64).path
+    'example/rows.csv'
     """
 
     address: str
@@ -43,7 +49,7 @@ class Remote:
 
 @dataclass(frozen=True)
 class Entry:
-    """What a data set is, and the ways to get it; ``registry.toml`` explains the fields.
+    """What a data set is, and the ways to get it.
 
     Parameters
     ----------
@@ -51,12 +57,26 @@ class Entry:
     way : {"embedded", "local", "download"}
         What can be downloaded may also lie in a local folder.
     description, source, terms : str
+        What it is, where it comes from, and on what terms.
     shapes : mapping of str to tuple of int
+        Of every array.
     megabytes : float
+        Of the file; of the arrays in memory where there is no file.
     experiments : tuple of str
+        Those that use it.
     checksums : tuple of str
+        Of the arrays, not of the file; empty where they differ between machines.
     remotes : tuple of Remote
+        The files to download.
     untried : str
+        What about a download was never tried, or nothing.
+
+    Examples
+    --------
+    >>> from ikpca.datasets import find
+    >>> entry = find("usps")
+    >>> entry.way, entry.file
+    ('download', 'usps.npz')
     """
 
     name: str

@@ -38,7 +38,23 @@ _PAINT = {
 
 
 class Faces(NamedTuple):
-    """Pictures with who is on them and where the light stood, in degrees."""
+    """Pictures with who is on them and where the light stood, in degrees.
+
+    Parameters
+    ----------
+    images : ndarray of uint8 of shape (n, rows, columns)
+    subject : ndarray of shape (n,)
+        People, counted from 1.
+    azimuth, elevation : ndarray of shape (n,)
+        Of the light; both 0 from the front.
+
+    Examples
+    --------
+    >>> from ikpca.datasets import synthetic_faces
+    >>> faces = synthetic_faces(2, 3)
+    >>> faces.subject.tolist(), int(faces.azimuth[0])
+    ([1, 1, 1, 2, 2, 2], 0)
+    """
 
     images: NDArray[np.uint8]
     subject: NDArray[np.uint8]
@@ -76,6 +92,7 @@ def synthetic_faces(
 
     Examples
     --------
+    >>> from ikpca.datasets import synthetic_faces
     >>> faces = synthetic_faces(3, 4)
     >>> faces.images.shape, faces.images.dtype, faces.subject[:5].tolist()
     ((12, 64, 56), dtype('uint8'), [1, 1, 1, 1, 2])

@@ -62,6 +62,7 @@ def fetch(
 
     Examples
     --------
+    >>> from ikpca.datasets import fetch
     >>> fetch("digits")
     Traceback (most recent call last):
         ...

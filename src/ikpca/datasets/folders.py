@@ -17,8 +17,17 @@ _NO = {"", "0", "false", "no", "off"}
 def data_folder(folder: str | Path | None = None) -> Path | None:
     """The folder given, or the one that IKPCA_DATA names, or None; refused where it is absent.
 
+    Parameters
+    ----------
+    folder : str or Path, optional
+
+    Returns
+    -------
+    Path or None
+
     Examples
     --------
+    >>> from ikpca.datasets import data_folder
     >>> data_folder(".").is_dir()
     True
     """
@@ -35,8 +44,17 @@ def data_folder(folder: str | Path | None = None) -> Path | None:
 def cache_folder(folder: str | Path | None = None) -> Path:
     """The folder given, or the one that IKPCA_CACHE names, or the platform's; it need not exist.
 
+    Parameters
+    ----------
+    folder : str or Path, optional
+
+    Returns
+    -------
+    Path
+
     Examples
     --------
+    >>> from ikpca.datasets import cache_folder
     >>> cache_folder("downloads").name
     'downloads'
     """
@@ -49,8 +67,17 @@ def cache_folder(folder: str | Path | None = None) -> Path:
 def is_offline(offline: bool | None = None) -> bool:
     """What is asked for, or whether IKPCA_OFFLINE is set to anything but no.
 
+    Parameters
+    ----------
+    offline : bool, optional
+
+    Returns
+    -------
+    bool
+
     Examples
     --------
+    >>> from ikpca.datasets import is_offline
     >>> is_offline(True)
     True
     """

@@ -26,10 +26,15 @@ def read_motion(path: str | Path, asf: str | Path | None = None) -> Motion:
         The skeleton of an .amc file. By default the .asf file beside it whose name begins its own,
         as CMU's 07.asf does for 07_01.amc, or the only one that there is.
 
+    Returns
+    -------
+    Motion
+
     Examples
     --------
     >>> import tempfile
-    >>> from ikpca.datasets import synthetic_walker
+    >>> from pathlib import Path
+    >>> from ikpca.datasets import read_motion, synthetic_walker, write_motion
     >>> path = Path(tempfile.mkdtemp(), "walk.amc")
     >>> write_motion(path, synthetic_walker(frames=10))
     >>> read_motion(path).positions.shape[0]
@@ -57,10 +62,17 @@ def _skeleton_beside(path: Path) -> Path:
 def write_motion(path: str | Path, motion: Motion) -> None:
     """Write the frames to an .amc file and the skeleton to the .asf file beside it.
 
+    Parameters
+    ----------
+    path : Path
+        Ends in .amc.
+    motion : Motion
+
     Examples
     --------
     >>> import tempfile
-    >>> from ikpca.datasets import synthetic_walker
+    >>> from pathlib import Path
+    >>> from ikpca.datasets import read_motion, synthetic_walker, write_motion
     >>> path = Path(tempfile.mkdtemp(), "walk.amc")
     >>> write_motion(path, synthetic_walker(frames=10))
     >>> read_motion(path).n_frames

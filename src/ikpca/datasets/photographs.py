@@ -22,8 +22,17 @@ def photograph(name: str) -> Floats:
     ----------
     name : {"china", "flower"}
 
+    Returns
+    -------
+    ndarray of shape (427, 640)
+
+    See Also
+    --------
+    sklearn.datasets.load_sample_image : In colour.
+
     Examples
     --------
+    >>> from ikpca.datasets import photograph
     >>> photograph("china").shape
     (427, 640)
     """
@@ -52,8 +61,13 @@ def square_photograph(name: str = "flower", size: int = 256) -> Floats:
     size : int, default=256
         Rows and columns; at most 427.
 
+    Returns
+    -------
+    ndarray of shape (size, size)
+
     Examples
     --------
+    >>> from ikpca.datasets import square_photograph
     >>> square_photograph().shape
     (256, 256)
     """
@@ -89,6 +103,7 @@ def photograph_patches(
 
     Examples
     --------
+    >>> from ikpca.datasets import photograph_patches
     >>> photograph_patches(n=100).shape
     (100, 196)
     """

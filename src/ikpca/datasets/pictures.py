@@ -51,11 +51,14 @@ def read_picture(path: str | Path, *, grey: bool = False) -> NDArray[Any]:
     Returns
     -------
     ndarray
-        Of the type in the file, most often bytes from 0 to 255.
+        Of the file's own type: 8 or 16 bits, or floating point.
 
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from ikpca.datasets import read_picture, write_picture
     >>> path = Path(tempfile.mkdtemp(), "grey.png")
     >>> write_picture(path, np.zeros((3, 2), dtype=np.uint8))
     >>> read_picture(path).shape
@@ -109,9 +112,20 @@ def read_picture_table(path: Path, *, grey: bool = False) -> Table:
 def picture_files(folder: str | Path) -> list[Path]:
     """The picture files of a folder, 9.png before 10.png.
 
+    Parameters
+    ----------
+    folder : str or Path
+
+    Returns
+    -------
+    list of Path
+
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from ikpca.datasets import picture_files, write_picture
     >>> folder = Path(tempfile.mkdtemp())
     >>> for name in ("10.png", "9.png"):
     ...     write_picture(folder / name, np.zeros((2, 2), dtype=np.uint8))
@@ -147,6 +161,9 @@ def write_picture(path: str | Path, pixels: NDArray[Any]) -> None:
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from ikpca.datasets import read_picture, write_picture
     >>> path = Path(tempfile.mkdtemp(), "grey.png")
     >>> write_picture(path, np.full((3, 2), 7, dtype=np.uint8))
     >>> int(read_picture(path).max())

@@ -30,7 +30,7 @@ def motion_arrays(motion: Motion) -> Arrays:
 
     Examples
     --------
-    >>> from ikpca.datasets import synthetic_walker
+    >>> from ikpca.datasets import motion_arrays, synthetic_walker
     >>> arrays = motion_arrays(synthetic_walker(frames=5))
     >>> arrays["positions"].shape, arrays["joint_names"][0].item(), arrays["frame_rate"].item()
     ((5, 27, 3), 'pelvis', 120.0)

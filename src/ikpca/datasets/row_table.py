@@ -29,6 +29,7 @@ class PictureForm:
 
     Examples
     --------
+    >>> from ikpca.datasets import PictureForm
     >>> PictureForm((64, 56), 255.0).words
     '64×56 grey'
     """
@@ -74,6 +75,8 @@ class Table:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ikpca.datasets import Table
     >>> Table(np.ones((2, 3)), ("a", "b", "c")).rows.shape
     (2, 3)
     """

@@ -30,6 +30,7 @@ class Skeleton:
 
     Examples
     --------
+    >>> from ikpca.datasets import Skeleton
     >>> names = ("shoulder", "elbow", "wrist")
     >>> arm = Skeleton(names, [-1, 0, 1], [[0, 0, 0], [3, 0, 4], [0, 2, 0]])
     >>> arm.bone_lengths
@@ -84,6 +85,7 @@ class Motion:
 
     Examples
     --------
+    >>> from ikpca.datasets import Motion, Skeleton
     >>> stick = Skeleton(("root", "tip"), [-1, 0], [[0, 0, 0], [0, 1, 0]])
     >>> motion = Motion(stick, [[[0, 0, 0], [0, 1, 0]], [[1, 0, 0], [1, 1, 0]]], frame_rate=2.0)
     >>> motion.n_frames, motion.seconds, motion.bone_lengths()[:, 1]

@@ -56,6 +56,7 @@ def load(
 
     Examples
     --------
+    >>> from ikpca.datasets import load
     >>> roll = load("perforated_swiss_roll")
     >>> roll["X"].shape, roll.origin
     ((800, 3), 'embedded')
@@ -83,8 +84,20 @@ def load(
 def where(name: str, folder: str | Path | None = None) -> Path | None:
     """The file that :func:`load` would read, or None: embedded, or not there yet.
 
+    Parameters
+    ----------
+    name : str
+        One of :func:`registry`.
+    folder : str or Path, optional
+        As for :func:`load`.
+
+    Returns
+    -------
+    Path or None
+
     Examples
     --------
+    >>> from ikpca.datasets import where
     >>> where("digits") is None
     True
     """
@@ -97,6 +110,14 @@ def ways(
 ) -> tuple[str, ...]:
     """How a data set can be had here and now, the way that :func:`load` takes first.
 
+    Parameters
+    ----------
+    name : str
+        One of :func:`registry`.
+    folder : str or Path, optional
+    offline : bool, optional
+        Both as for :func:`load`.
+
     Returns
     -------
     tuple of {"embedded", "local", "cached", "download"}
@@ -104,6 +125,7 @@ def ways(
 
     Examples
     --------
+    >>> from ikpca.datasets import ways
     >>> ways("parabola")
     ('embedded',)
     """

@@ -19,8 +19,13 @@ __all__ = ["find", "registry"]
 def registry() -> MappingProxyType[str, Entry]:
     """All data sets by name.
 
+    Returns
+    -------
+    mapping of str to Entry
+
     Examples
     --------
+    >>> from ikpca.datasets import registry
     >>> usps = registry()["usps"]
     >>> usps.way, usps.shapes["X_train"], usps.experiments
     ('download', (7291, 256), ('usps-kpca', 'usps-clustering'))
@@ -33,8 +38,17 @@ def registry() -> MappingProxyType[str, Entry]:
 def find(name: str) -> Entry:
     """The data set of that name; an unknown one is answered with the nearest.
 
+    Parameters
+    ----------
+    name : str
+
+    Returns
+    -------
+    Entry
+
     Examples
     --------
+    >>> from ikpca.datasets import find
     >>> find("ups")
     Traceback (most recent call last):
         ...

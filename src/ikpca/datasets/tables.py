@@ -58,7 +58,10 @@ def read_table(source: str | Path, *, grey: bool = False, asf: Path | None = Non
 
     Examples
     --------
-    >>> import tempfile, numpy as np
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from ikpca.datasets import read_table
     >>> folder = Path(tempfile.mkdtemp())
     >>> np.savez(folder / "two.npz", a=np.ones((4, 2)), b=np.ones((5, 3)))
     >>> read_table(f"{folder}/two.npz:b").rows.shape
@@ -104,7 +107,9 @@ def write_table(
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> import numpy as np
+    >>> from ikpca.datasets import read_table, write_table
     >>> path = Path(tempfile.mkdtemp(), "rows.csv")
     >>> write_table(path, np.array([[1.0, 2.0]]), names=["a", "b"])
     >>> read_table(path).rows
@@ -134,9 +139,25 @@ def check_target(
 ) -> None:
     """Refuse, before any work, a file that could not be written in the end.
 
+    Parameters
+    ----------
+    target : str or Path
+        As for :func:`write_table`.
+    form : PictureForm or Motion, optional
+        What rows are.
+    n_rows : int, optional
+        How many there will be, where it is known: a picture file holds one.
+
+    Raises
+    ------
+    InvalidInput
+        Where the ending is unknown, or rows of this form cannot go there.
+
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
+    >>> from ikpca.datasets import check_target
     >>> check_target(Path(tempfile.mkdtemp(), "projections.csv"))
     """
     path, _ = split_member(target)
@@ -159,8 +180,17 @@ def check_target(
 def written_files(target: str | Path) -> list[Path]:
     """What :func:`write_table` writes for a target; a skeleton has a file of its own.
 
+    Parameters
+    ----------
+    target : str or Path
+
+    Returns
+    -------
+    list of Path
+
     Examples
     --------
+    >>> from ikpca.datasets import written_files
     >>> [path.name for path in written_files("rows.csv")]
     ['rows.csv']
     """

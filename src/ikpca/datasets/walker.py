@@ -62,6 +62,8 @@ def synthetic_walker(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ikpca.datasets import synthetic_walker
     >>> walk = synthetic_walker(frames=240)
     >>> walk.positions.shape, walk.seconds
     ((240, 27, 3), 2.0)

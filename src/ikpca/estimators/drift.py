@@ -38,7 +38,16 @@ class DriftSignal:
     mean, variance : float
         The usual error.
     excess : float
-        g.
+        The sum g.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.estimators import DriftSignal
+    >>> errors = np.random.default_rng(0).exponential(size=1000)
+    >>> signal, level = DriftSignal().after(errors)
+    >>> level < 1, signal.seen
+    (True, 1000)
     """
 
     seen: int = 0
@@ -49,6 +58,10 @@ class DriftSignal:
     def after(self, errors: Iterable[float]) -> tuple[DriftSignal, float]:
         """Take errors in their order.
 
+        Parameters
+        ----------
+        errors : iterable of float
+
         Returns
         -------
         signal : DriftSignal
@@ -58,6 +71,7 @@ class DriftSignal:
         Examples
         --------
         >>> import numpy as np
+        >>> from ikpca.estimators import DriftSignal
         >>> errors = np.random.default_rng(0).exponential(size=1000)
         >>> signal, level = DriftSignal().after(errors)
         >>> level < 1

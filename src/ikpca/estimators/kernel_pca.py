@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ikpca.estimators.callbacks import CallbackSupport, with_callbacks
 from ikpca.estimators.checkpoints import check_checkpoint
+from ikpca.estimators.converting import ConversionMixin
 from ikpca.estimators.expanding import expansion_of
 from ikpca.estimators.fitting import fit_components, fit_rows
 from ikpca.estimators.inverting import InverseMixin
@@ -32,6 +33,7 @@ __all__ = ["KernelPCA"]
 class KernelPCA(
     CallbackSupport,
     InverseMixin,
+    ConversionMixin,
     SaveMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
@@ -168,10 +170,9 @@ class KernelPCA(
 
     References
     ----------
-    K. I. Kim, M. O. Franz, B. Schölkopf, Kernel Hebbian Algorithm for Iterative Kernel Principal
-    Component Analysis, MPI technical report 109, 2003.
-
-    S. Günter, N. N. Schraudolph, S. V. N. Vishwanathan, Fast Iterative Kernel PCA, NIPS 2006.
+    - K. I. Kim, M. O. Franz, B. Schölkopf, Kernel Hebbian Algorithm for Iterative Kernel Principal
+      Component Analysis, MPI technical report 109, 2003.
+    - S. Günter, N. N. Schraudolph, S. V. N. Vishwanathan, Fast Iterative Kernel PCA, NIPS 2006.
 
     Examples
     --------
@@ -277,6 +278,12 @@ class KernelPCA(
     def fit_transform(self, X: Any, y: Any = None) -> Floats:
         """Find the components and project the training rows on them.
 
+        Parameters
+        ----------
+        X : array-like or CSR of shape (n_samples, n_features)
+            As for :meth:`fit`.
+        y : Ignored
+
         Returns
         -------
         ndarray of shape (n_samples, n_components)
@@ -327,20 +334,6 @@ class KernelPCA(
         )
         fit_components(self, exact, Problem(kernel, X, 0, start))
         return self
-
-    @classmethod
-    def from_sklearn(cls, fitted: Any) -> Self:
-        """Take over a fitted :class:`sklearn.decomposition.KernelPCA`."""
-        from ikpca.estimators.conversion import from_sklearn
-
-        return from_sklearn(cls, fitted)
-
-    def to_sklearn(self) -> Any:
-        """Return a fitted :class:`sklearn.decomposition.KernelPCA` with the same ``transform``."""
-        from ikpca.estimators.conversion import to_sklearn
-
-        check_is_fitted(self)
-        return to_sklearn(self)
 
     def _fit(self, X: Any) -> Floats:
         check_kernel_pca(self)

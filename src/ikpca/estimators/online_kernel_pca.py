@@ -37,13 +37,17 @@ class OnlineKernelPCA(StreamedTransformer):
     Parameters
     ----------
     n_components : int, default=2
+        How many components to learn.
     kernel : str, callable or kernel object, default="linear"
         As for :class:`KernelPCA`, but "precomputed": a stream has no kernel matrix.
     gamma : float, "scale", "median" or None, default=None
         As for :class:`KernelPCA`; "scale" and "median" are read off the first batch.
     degree : float, default=3
+        Degree of poly.
     coef0 : float, default=1
+        Independent term of poly and sigmoid.
     kernel_params : dict, default=None
+        Keyword arguments of a callable kernel.
     gain : "auto", float or gain object, default="auto"
         How far to step. "auto" needs no tuning: reciprocal to eigenvalue and time, or to the memory
         where ``forgetting`` is below 1. A number is Kim's constant η: it never stops

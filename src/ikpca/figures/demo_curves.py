@@ -15,7 +15,17 @@ __all__ = ["demo_convergence"]
 
 
 def demo_convergence(result: DemoResult) -> Figure:
-    """One curve per iterative method, labelled where it ends."""
+    """One curve per iterative method, labelled where it ends.
+
+    Parameters
+    ----------
+    result : DemoResult
+        Of ``run_demo``, which ``ikpca demo`` calls.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
     figure = Figure(figsize=(7.0, 4.4), layout="constrained")
     axes = figure.add_subplot()
     for run, (colour, dashes) in zip(result.iterative, LINES, strict=False):

@@ -36,6 +36,13 @@ class Picture:
     kind : {"png", "gif"}
     content : bytes
     caption : str
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from ikpca.figures import Picture, png
+    >>> Picture("blank.png", "png", png(Figure(figsize=(1, 1)), dpi=20), "Nothing yet.").kind
+    'png'
     """
 
     name: str
@@ -82,7 +89,19 @@ DRAWINGS: dict[str, Callable[..., bytes]] = {
 
 
 def draw(spec: ExperimentSpec, results: Results) -> Iterator[Picture]:
-    """Draw every figure of the spec."""
+    """Draw every figure of the spec.
+
+    Parameters
+    ----------
+    spec : ExperimentSpec
+        Of an experiment that ``ikpca reproduce`` runs.
+    results : Results
+        The folder that it wrote.
+
+    Yields
+    ------
+    Picture
+    """
     for number, drawing in enumerate(spec.drawings, start=1):
         kind = "gif" if drawing.draw == "walk" else "png"
         name = f"{spec.id}-{number}-{drawing.draw}.{kind}"

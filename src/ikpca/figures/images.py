@@ -13,6 +13,17 @@ __all__ = ["png"]
 def png(figure: Figure, dpi: int = 200) -> bytes:
     """Render without a display and without pyplot's global state.
 
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+    dpi : int, default=200
+        Dots per inch.
+
+    Returns
+    -------
+    bytes
+        Of a PNG file.
+
     Examples
     --------
     >>> from matplotlib.figure import Figure

@@ -32,6 +32,10 @@ def picture_grid(
     notes : sequence of sequences of str, optional
         Below each picture.
 
+    Returns
+    -------
+    matplotlib.figure.Figure
+
     Examples
     --------
     >>> import numpy as np

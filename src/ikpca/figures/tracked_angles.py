@@ -15,7 +15,19 @@ __all__ = ["tracking"]
 
 
 def tracking(tracks: Mapping[Rotation, Sequence[Track]], limit: float = 15.0) -> Figure:
-    """One panel per stream, one curve per gain, and the angle that tracking has to stay below."""
+    """One panel per stream, one curve per gain, and the angle that tracking has to stay below.
+
+    Parameters
+    ----------
+    tracks : mapping of Rotation to sequence of Track
+        Streams, and the angles that models had to their truth.
+    limit : float, default=15.0
+        In degrees.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
     figure = Figure(figsize=(7.6, 3.1 * len(tracks)), layout="constrained")
     panels = figure.subplots(len(tracks), 1, sharex=True, squeeze=False)[:, 0]
     for axes, (rotation, curves) in zip(panels, tracks.items(), strict=True):

@@ -53,6 +53,21 @@ def meta_descent(
 ) -> MetaDescent:
     """KHA-SMD from any gain, with the papers' unbounded log-gains.
 
+    Parameters
+    ----------
+    gain : Gain
+        The gain that e^ρ multiplies, KHA/et in the paper.
+    rate : float
+        µ of eq. 16; 0 switches it off.
+    memory : float, default=0.99
+        ξ of eq. 19, from 0 to 1.
+    log_gain_init : float, default=0.0
+        ρ at the start.
+
+    Returns
+    -------
+    MetaDescent
+
     Examples
     --------
     >>> from ikpca.gains import inverse_time, meta_descent, reciprocal_eigenvalues

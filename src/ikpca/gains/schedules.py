@@ -43,6 +43,11 @@ def _as_gain(value: object) -> Gain:
 class Constant(_Factor):
     """η0 for every component and step: KHA (Kim 2003).
 
+    Parameters
+    ----------
+    value : float
+        η0.
+
     Examples
     --------
     >>> from ikpca.gains import Constant, constant
@@ -60,6 +65,11 @@ class Constant(_Factor):
 @dataclass(frozen=True)
 class InverseTime(_Factor):
     """τ/(t + τ); the papers take τ = l, which is what ``tau=None`` means.
+
+    Parameters
+    ----------
+    tau : float, optional
+        τ, in patterns seen; the number of samples by default.
 
     Examples
     --------
@@ -79,6 +89,11 @@ class InverseTime(_Factor):
 @dataclass(frozen=True)
 class ReciprocalEigenvalues(_Factor):
     """‖λ‖/λ_i (Günter 2006, eq. 12), or 1/λ_i without the norm.
+
+    Parameters
+    ----------
+    with_norm : bool, default=True
+        Whether to multiply by ‖λ‖.
 
     Examples
     --------
@@ -106,6 +121,11 @@ class ReciprocalEigenvalues(_Factor):
 class Product(_Factor):
     """Gains multiplied element by element.
 
+    Parameters
+    ----------
+    factors : tuple of Gain
+        Put together by ``*``; a number on the left becomes a constant gain.
+
     Examples
     --------
     >>> from ikpca.gains import inverse_time
@@ -124,9 +144,19 @@ class Product(_Factor):
 def constant(value: float) -> Constant:
     """The same gain throughout: KHA.
 
+    Parameters
+    ----------
+    value : float
+        η0, positive.
+
+    Returns
+    -------
+    Constant
+
     Examples
     --------
     >>> import numpy as np
+    >>> from ikpca.gains import constant, inverse_time, reciprocal_eigenvalues
     >>> kha_et = constant(0.05) * inverse_time() * reciprocal_eigenvalues()
     >>> kha_et.gains(np.array([0.0, 10.0]), 10, np.array([4.0, 3.0]))
     array([[0.0625    , 0.08333333],
@@ -140,9 +170,19 @@ def constant(value: float) -> Constant:
 def inverse_time(tau: float | None = None) -> InverseTime:
     """Search then converge: τ/(t + τ), τ = l unless given.
 
+    Parameters
+    ----------
+    tau : float, optional
+        τ, positive, in patterns seen.
+
+    Returns
+    -------
+    InverseTime
+
     Examples
     --------
     >>> import numpy as np
+    >>> from ikpca.gains import inverse_time
     >>> inverse_time().gains(np.array([0.0, 100.0]), 100, np.ones(1)).ravel()
     array([1. , 0.5])
     """
@@ -157,9 +197,19 @@ def reciprocal_eigenvalues(*, with_norm: bool = True) -> ReciprocalEigenvalues:
     ``with_norm=False`` leaves ‖λ‖ out, so that the number in front needs no knowledge of the scale
     of the kernel.
 
+    Parameters
+    ----------
+    with_norm : bool, default=True
+        Whether to multiply by ‖λ‖, as the paper does.
+
+    Returns
+    -------
+    ReciprocalEigenvalues
+
     Examples
     --------
     >>> import numpy as np
+    >>> from ikpca.gains import reciprocal_eigenvalues
     >>> reciprocal_eigenvalues(with_norm=False).gains(np.zeros(1), 10, np.array([4.0, 2.0]))
     array([[0.25, 0.5 ]])
     """

@@ -35,8 +35,11 @@ def open_rows(path: str | Path, member: str | None = None) -> Any:
 
     Examples
     --------
-    >>> import numpy as np, tempfile, pathlib
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "rows.npy")
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from ikpca import open_rows
+    >>> path = Path(tempfile.mkdtemp(), "rows.npy")
     >>> np.save(path, np.ones((4, 2), dtype=np.float32))
     >>> open_rows(path).shape
     (4, 2)

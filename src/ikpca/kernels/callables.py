@@ -21,6 +21,18 @@ __all__ = ["Pairwise", "Vectorised", "vectorised"]
 class Pairwise:
     """A function of two vectors that returns a number, called for every pair.
 
+    Parameters
+    ----------
+    function : callable
+        Takes two rows, and ``params`` by name; returns a number.
+    params : mapping of str to object, optional
+        What goes to the function beside the rows.
+
+    See Also
+    --------
+    vectorised : Whole blocks at a time, at a fraction of the cost.
+    sklearn.metrics.pairwise.pairwise_kernels : Calls functions of two rows in the same way.
+
     Examples
     --------
     >>> import numpy as np
@@ -52,6 +64,17 @@ class Pairwise:
 @dataclass(frozen=True)
 class Vectorised:
     """A function of two blocks of rows that returns the matrix of kernel values.
+
+    Parameters
+    ----------
+    function : callable
+        Takes rows of shape (n, N) and (m, N), and ``params`` by name; returns a matrix (n, m).
+    params : mapping of str to object, optional
+        What goes to the function beside the rows.
+
+    See Also
+    --------
+    vectorised : The decorator that makes one.
 
     Examples
     --------
@@ -126,6 +149,16 @@ def _find(module: str, name: str, params: Mapping[str, Any]) -> Vectorised:
 
 def vectorised(function: Callable[..., ArrayLike]) -> Vectorised:
     """Mark ``function(X, Y) -> matrix`` as a kernel of whole blocks of rows.
+
+    Parameters
+    ----------
+    function : callable
+        Takes rows of shape (n, N) and (m, N); returns kernel values of shape (n, m).
+
+    Returns
+    -------
+    Vectorised
+        For ``kernel=``; it can also be called with one pair of rows.
 
     Examples
     --------

@@ -40,6 +40,20 @@ def choose_kernel(
 
     ``params`` goes to callables only, as in scikit-learn.
 
+    Parameters
+    ----------
+    kernel : str, callable or Kernel
+        One of ``KERNEL_NAMES``, a function of two rows, one marked with :func:`vectorised`, or an
+        object, which is returned as it is.
+    gamma, degree, coef0 : float
+        Settings of a kernel that is named; those that it does not have are ignored.
+    params : mapping of str to object, optional
+        Settings of a callable.
+
+    Returns
+    -------
+    Kernel
+
     Examples
     --------
     >>> from ikpca.kernels import choose_kernel

@@ -16,6 +16,10 @@ __all__ = ["Cosine"]
 class Cosine:
     """k(x, y) = ⟨x, y⟩ / (‖x‖ ‖y‖), zero where a row is zero.
 
+    See Also
+    --------
+    sklearn.metrics.pairwise.cosine_similarity : The whole matrix.
+
     Examples
     --------
     >>> import numpy as np

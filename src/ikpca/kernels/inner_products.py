@@ -24,9 +24,18 @@ def inner_products(X: Rows, Y: Rows, out: Floats) -> None:
 def squared_norms(X: Rows) -> Floats:
     """‖x_i‖² for every row.
 
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, N)
+
+    Returns
+    -------
+    ndarray of shape (n,)
+
     Examples
     --------
     >>> import numpy as np
+    >>> from ikpca.kernels import squared_norms
     >>> squared_norms(np.array([[3.0, 4.0], [1.0, 0.0]]))
     array([25.,  1.])
     """
@@ -51,6 +60,10 @@ def _products(Z: Floats, X: Floats) -> Floats:
 @dataclass(frozen=True)
 class Linear:
     """k(x, y) = ⟨x, y⟩.
+
+    See Also
+    --------
+    sklearn.metrics.pairwise.linear_kernel : The whole matrix.
 
     Examples
     --------
@@ -91,6 +104,19 @@ class Linear:
 @dataclass(frozen=True)
 class Polynomial:
     """k(x, y) = (γ⟨x, y⟩ + c)^d.
+
+    Parameters
+    ----------
+    degree : float, default=3
+        The power d.
+    gamma : float, default=1.0
+        What the inner product is multiplied by.
+    coef0 : float, default=1.0
+        The number c that is added.
+
+    See Also
+    --------
+    sklearn.metrics.pairwise.polynomial_kernel : The whole matrix.
 
     Examples
     --------
@@ -181,6 +207,17 @@ def _integer_power(values: Floats, degree: int) -> None:
 @dataclass(frozen=True)
 class Sigmoid:
     """k(x, y) = tanh(γ⟨x, y⟩ + c); not positive semi-definite in general.
+
+    Parameters
+    ----------
+    gamma : float, default=1.0
+        What the inner product is multiplied by.
+    coef0 : float, default=1.0
+        The number c that is added.
+
+    See Also
+    --------
+    sklearn.metrics.pairwise.sigmoid_kernel : The whole matrix.
 
     Examples
     --------

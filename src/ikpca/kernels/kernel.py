@@ -25,7 +25,14 @@ Rows: TypeAlias = Any
 
 @runtime_checkable
 class Kernel(Protocol):
-    """A kernel fills the tile it is given and never keeps it."""
+    """A kernel fills the tile it is given and never keeps it.
+
+    Examples
+    --------
+    >>> from ikpca.kernels import Gaussian, Kernel
+    >>> isinstance(Gaussian(), Kernel)
+    True
+    """
 
     @property
     def takes_sparse(self) -> bool:
@@ -43,7 +50,21 @@ class Kernel(Protocol):
 
 @runtime_checkable
 class FoldingKernel(Kernel, Protocol):
-    """A kernel of which a tile is one product of prepared operands, finished in place."""
+    """A kernel of which a tile is one product of prepared operands, finished in place.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import FoldingKernel, Gaussian
+    >>> isinstance(Gaussian(), FoldingKernel)
+    True
+    >>> left, right = Gaussian(0.5).fold(np.array([[0.0], [1.0]]))
+    >>> tile = left @ right.T
+    >>> Gaussian(0.5).finish(tile)
+    >>> tile.round(4)
+    array([[1.    , 0.6065],
+           [0.6065, 1.    ]])
+    """
 
     def fold(self, X: Floats) -> tuple[Floats, Floats]:
         """Left and right operands for the same dense rows."""
@@ -63,7 +84,14 @@ class FoldingKernel(Kernel, Protocol):
 
 @runtime_checkable
 class DifferentiableKernel(Kernel, Protocol):
-    """A kernel with a gradient, in the sums that pre-images need; rows are dense."""
+    """A kernel with a gradient, in the sums that pre-images need; rows are dense.
+
+    Examples
+    --------
+    >>> from ikpca.kernels import DifferentiableKernel, Laplacian, vectorised
+    >>> [isinstance(kernel, DifferentiableKernel) for kernel in (Laplacian(), vectorised(min))]
+    [True, False]
+    """
 
     def weighted_gradient(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
         """Σ_j G_ij k(z_i, x_j) for every row of Z, and its gradient with respect to z_i."""
@@ -74,7 +102,14 @@ class DifferentiableKernel(Kernel, Protocol):
 
 @runtime_checkable
 class RadialKernel(Kernel, Protocol):
-    """A kernel that falls with a distance from k(z, z) = 1; rows are dense."""
+    """A kernel that falls with a distance from k(z, z) = 1; rows are dense.
+
+    Examples
+    --------
+    >>> from ikpca.kernels import Gaussian, Polynomial, RadialKernel
+    >>> isinstance(Gaussian(), RadialKernel), isinstance(Polynomial(), RadialKernel)
+    (True, False)
+    """
 
     @property
     def steps_are_gradients(self) -> bool:
@@ -90,7 +125,17 @@ class RadialKernel(Kernel, Protocol):
 
 @runtime_checkable
 class MeasuringKernel(Kernel, Protocol):
-    """A kernel that gives away Euclidean distances in input space."""
+    """A kernel that gives away Euclidean distances in input space.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import Gaussian, MeasuringKernel
+    >>> isinstance(Gaussian(), MeasuringKernel)
+    True
+    >>> Gaussian(2.0).input_distances(np.exp([[-2.0, -8.0]]), np.zeros((1, 2)))
+    array([[1., 4.]])
+    """
 
     def input_distances(self, values: Floats, squared_norms: Floats) -> Floats:
         """‖z_i − x_ij‖² from k(z_i, x_ij) and ‖x_ij‖², up to a number that z_i alone decides.

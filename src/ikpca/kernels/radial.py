@@ -22,6 +22,15 @@ _STRIP = 256
 class Gaussian:
     """k(x, y) = exp(−γ‖x − y‖²); the papers write γ = 1/(2σ²).
 
+    Parameters
+    ----------
+    gamma : float, default=1.0
+        How fast the kernel falls with the squared distance.
+
+    See Also
+    --------
+    sklearn.metrics.pairwise.rbf_kernel : The whole matrix.
+
     Examples
     --------
     >>> import numpy as np
@@ -160,6 +169,15 @@ class Gaussian:
 class Laplacian:
     """k(x, y) = exp(−γ‖x − y‖₁).
 
+    Parameters
+    ----------
+    gamma : float, default=1.0
+        How fast the kernel falls with the distance.
+
+    See Also
+    --------
+    sklearn.metrics.pairwise.laplacian_kernel : The whole matrix.
+
     Examples
     --------
     >>> import numpy as np
@@ -232,9 +250,22 @@ def _weighted_medians(values: Floats, weights: Floats) -> Floats:
 def one_norm_distances(X: Rows, Y: Rows) -> Floats:
     """‖x_i − y_j‖₁, for dense and CSR rows in any mixture.
 
+    Parameters
+    ----------
+    X, Y : ndarray or CSR matrix of shape (n, N) and (m, N)
+
+    Returns
+    -------
+    ndarray of shape (n, m)
+
+    See Also
+    --------
+    sklearn.metrics.pairwise.manhattan_distances : The same, for checked input.
+
     Examples
     --------
     >>> import numpy as np
+    >>> from ikpca.kernels import one_norm_distances
     >>> one_norm_distances(np.array([[0.0, 0.0]]), np.array([[1.0, -2.0]]))
     array([[3.]])
     """

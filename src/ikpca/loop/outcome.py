@@ -8,7 +8,16 @@ __all__ = ["Outcome"]
 
 
 class Outcome(Enum):
-    """The value is a sentence for the reader."""
+    """How a fit ended; the value is a sentence for the reader.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca import KernelPCA
+    >>> X = np.random.default_rng(0).normal(size=(60, 3))
+    >>> KernelPCA(2, kernel="rbf", eigen_solver="dense").fit(X).outcome_.value
+    'solved directly'
+    """
 
     CONVERGED = "the residual is within tol"
     PRECISE = "the residual has reached the rounding of the arithmetic"

@@ -43,6 +43,16 @@ class PassRecord:
         Empty, or what gave way without harm to the result, such as memory for a tile.
     orthonormality_defect, excess_error : float
         The largest entry of AK'Aᵀ − I, and an estimate of E/E_min − 1; NaN where nobody looked.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca import KernelPCA
+    >>> X = np.random.default_rng(0).normal(size=(60, 3))
+    >>> model = KernelPCA(2, kernel="rbf", eigen_solver="kha/et", max_iter=5, random_state=0).fit(X)
+    >>> last = model.history_[-1]
+    >>> last.number, last.residuals.shape
+    (5, (2,))
     """
 
     number: int

@@ -28,6 +28,16 @@ def choose_method(preimage: str | PreimageMethod, kernel: Kernel) -> PreimageMet
     "auto" is the fixed point for kernels of a distance, the gradient for others that have one, and
     the mean of the nearest rows for those without.
 
+    Parameters
+    ----------
+    preimage : str or PreimageMethod
+        One of ``METHOD_NAMES`` but "ridge", which is learned in the fit; or an object.
+    kernel : Kernel
+
+    Returns
+    -------
+    PreimageMethod
+
     Examples
     --------
     >>> from ikpca.kernels import Gaussian

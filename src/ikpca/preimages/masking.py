@@ -33,9 +33,14 @@ def masked_error(reconstruct: Callable[[Floats], Floats], X: Floats, means: Floa
     means : ndarray of shape (N,)
         What stands in for hidden features at first.
 
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> import numpy as np
+    >>> from ikpca.preimages import masked_error
     >>> X = np.repeat(np.arange(4.0), 8).reshape(4, 8)
     >>> masked_error(lambda rows: np.repeat(np.median(rows, axis=1), 8).reshape(4, 8), X, X.mean(0))
     0.0

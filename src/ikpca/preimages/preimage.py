@@ -60,7 +60,17 @@ class Preimages:
 
 @runtime_checkable
 class PreimageMethod(Protocol):
-    """Finds rows z with Φ(z) near given points of feature space, all points at once."""
+    """Finds rows z with Φ(z) near given points of feature space, all points at once.
+
+    Examples
+    --------
+    >>> from ikpca.kernels import Gaussian, Polynomial
+    >>> from ikpca.preimages import FixedPoint, PreimageMethod
+    >>> isinstance(FixedPoint(), PreimageMethod)
+    True
+    >>> FixedPoint().serves(Gaussian()), FixedPoint().serves(Polynomial())
+    (True, False)
+    """
 
     def serves(self, kernel: Kernel) -> bool:
         """Whether the kernel has what the method needs."""

@@ -15,10 +15,30 @@ __all__ = ["predict_rows", "ridge_coefficients"]
 def ridge_coefficients(kernel: Kernel, projections: Floats, X: Floats, alpha: float) -> Floats:
     """Solve (K + αI) c = X, with K the kernel of the projections: scikit-learn's inverse.
 
+    Parameters
+    ----------
+    kernel : Kernel
+        Of the regression, between projections.
+    projections : ndarray of shape (n, r)
+    X : ndarray of shape (n, N)
+        The rows that have these projections.
+    alpha : float
+        The ridge.
+
+    Returns
+    -------
+    ndarray of shape (n, N)
+        c, for :func:`predict_rows`.
+
+    See Also
+    --------
+    sklearn.kernel_ridge.KernelRidge : The same regression as an estimator.
+
     Examples
     --------
     >>> import numpy as np
     >>> from ikpca.kernels import Linear
+    >>> from ikpca.preimages import ridge_coefficients
     >>> Y, X = np.array([[1.0], [-1.0]]), np.array([[2.0], [-2.0]])
     >>> ridge_coefficients(Linear(), Y, X, 1.0).shape
     (2, 1)
@@ -35,10 +55,25 @@ def ridge_coefficients(kernel: Kernel, projections: Floats, X: Floats, alpha: fl
 def predict_rows(kernel: Kernel, new: Floats, projections: Floats, coefficients: Floats) -> Floats:
     """Rows in input space for new projections, a strip at a time.
 
+    Parameters
+    ----------
+    kernel : Kernel
+        As for :func:`ridge_coefficients`.
+    new : ndarray of shape (m, r)
+        Projections to find rows for.
+    projections : ndarray of shape (n, r)
+        Those that the coefficients were learned from.
+    coefficients : ndarray of shape (n, N)
+
+    Returns
+    -------
+    ndarray of shape (m, N)
+
     Examples
     --------
     >>> import numpy as np
     >>> from ikpca.kernels import Linear
+    >>> from ikpca.preimages import predict_rows, ridge_coefficients
     >>> Y, X = np.array([[1.0], [-1.0]]), np.array([[2.0], [-2.0]])
     >>> learned = ridge_coefficients(Linear(), Y, X, 1e-9)
     >>> predict_rows(Linear(), np.array([[0.5]]), Y, learned).round(3)

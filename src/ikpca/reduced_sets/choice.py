@@ -29,6 +29,21 @@ def choose_reduction(
     "preimages" moves rows jointly; with a number of pre-images per vector it is the paper's own
     way, one after the other. "auto" is pre-images for kernels that have them, else "samples".
 
+    Parameters
+    ----------
+    compression : str or Reduction
+        One of ``REDUCTION_NAMES``, or an object.
+    kernel : Kernel
+    per_vector : int or "auto", default="auto"
+        Pre-images for each vector, one after the other; "auto" moves all of them jointly.
+    tol : float, default=1e-4
+        Where the search for pre-images stops.
+    seed : int, default=0
+
+    Returns
+    -------
+    Reduction
+
     Examples
     --------
     >>> from ikpca.kernels import Cosine

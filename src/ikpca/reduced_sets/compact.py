@@ -72,6 +72,10 @@ def compact(
     values : ndarray of shape (m, m), optional
         Kernel values of the basis, where they are known.
 
+    Returns
+    -------
+    CompactSubspace
+
     Examples
     --------
     >>> import numpy as np
@@ -109,6 +113,24 @@ def compact_within(
     """Reduce to as few rows as an error of ``tol`` takes, in steps of two, or to half of them.
 
     Sizes are doubled from ten rows per vector until no component is farther off than ``tol``.
+
+    Parameters
+    ----------
+    original : Subspace
+    singular_values : ndarray of shape (r,)
+        Also the weights of the components.
+    mean_weight : float
+        As for :func:`compact`.
+    reduction : Reduction
+    tol : float
+        The largest relative error of a component or of the mean.
+    values : ndarray of shape (m, m), optional
+        Kernel values of the basis, where they are known.
+
+    Returns
+    -------
+    CompactSubspace
+        ``relative_errors`` says whether ``tol`` was reached.
 
     Examples
     --------

@@ -37,6 +37,7 @@ class LeastDropped:
     >>> import numpy as np
     >>> from ikpca.kernels import Linear
     >>> from ikpca.preimages import Expansion
+    >>> from ikpca.reduced_sets import LeastDropped
     >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [0.1, 0.1]])
     >>> reduced = LeastDropped().reduce(Expansion(Linear(), X, np.ones((1, 3))), 2)
     >>> reduced.expansion.basis.tolist(), reduced.squared_errors.round(6)
@@ -84,6 +85,7 @@ class AlikeMerged:
     >>> import numpy as np
     >>> from ikpca.kernels import Linear
     >>> from ikpca.preimages import Expansion
+    >>> from ikpca.reduced_sets import AlikeMerged
     >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 3.0]])
     >>> reduced = AlikeMerged().reduce(Expansion(Linear(), X, np.ones((1, 3))), 2)
     >>> reduced.expansion.basis.tolist(), reduced.squared_errors.round(6)

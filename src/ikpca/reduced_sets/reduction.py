@@ -62,7 +62,17 @@ class ReducedSet:
 
 @runtime_checkable
 class Reduction(Protocol):
-    """Puts vectors of feature space on fewer rows."""
+    """Puts vectors of feature space on fewer rows.
+
+    Examples
+    --------
+    >>> from ikpca.kernels import Cosine
+    >>> from ikpca.reduced_sets import ChosenSamples, Reduction
+    >>> isinstance(ChosenSamples(), Reduction)
+    True
+    >>> ChosenSamples().serves(Cosine())
+    True
+    """
 
     def serves(self, kernel: Kernel) -> bool:
         """Whether the kernel has what the reduction needs."""

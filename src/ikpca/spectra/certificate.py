@@ -15,7 +15,7 @@ _Floats = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True)
 class Certificate:
-    """Bounds and estimates.
+    """How far a solution can be from the exact one: bounds and estimates.
 
     Parameters
     ----------
@@ -27,6 +27,15 @@ class Certificate:
         An eigenvalue of K' lies within this distance of each λ, for certain (K' is symmetric).
     excess_error : float
         Estimate of E/E_min − 1 from the residuals and the gaps to the spectrum below.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca import KernelPCA
+    >>> X = np.random.default_rng(0).normal(size=(60, 3))
+    >>> certificate = KernelPCA(2, kernel="rbf", eigen_solver="dense").fit(X).certificate_
+    >>> bool(certificate.residuals.max() < 1e-10)
+    True
     """
 
     residuals: _Floats

@@ -1,0 +1,121 @@
+"""Every page of the reference says what a reader needs, and its example can be copied."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from enum import Enum
+from importlib.util import find_spec
+
+import pytest
+
+pytest.importorskip("matplotlib").use("Agg")
+
+from tests.reference_names import (  # noqa: E402
+    described,
+    listed_names,
+    listed_values,
+    open_names,
+    resolved,
+    sections_of,
+)
+
+#: Of results of experiments, which have no short form; tests of their own draw them.
+LONG = {"ikpca.figures.demo_convergence", "ikpca.figures.draw", "ikpca.figures.tracking"}
+#: Pages of what can only be imported with an extra.
+EXTRAS = {"ikpca.dask": "distributed", "ikpca.applications.river": "river"}
+ABSENT = tuple(module for module, package in EXTRAS.items() if find_spec(package) is None)
+
+LISTED = {
+    name: inspect.unwrap(found) if callable(found := resolved(*parts)) else found
+    for name, parts in listed_names().items()
+    if not name.startswith(ABSENT)
+}
+CLASSES = {
+    name: value
+    for name, value in LISTED.items()
+    if inspect.isclass(value) and value.__module__.startswith("ikpca")
+}
+FUNCTIONS = {name: value for name, value in LISTED.items() if inspect.isfunction(value)}
+WITH_PAGES = CLASSES | FUNCTIONS
+#: A port is not called, and neither an outcome nor an error is made by a reader.
+CALLED = FUNCTIONS | {
+    name: value
+    for name, value in CLASSES.items()
+    if not (getattr(value, "_is_protocol", False) or issubclass(value, (Enum, Exception)))
+}
+RETURNING = {
+    name: value
+    for name, value in FUNCTIONS.items()
+    if inspect.signature(value).return_annotation != "None"
+}
+
+
+def by_name(values):
+    return pytest.mark.parametrize("value", values.values(), ids=list(values))
+
+
+def test_there_are_pages_of_all_kinds():
+    assert len(CLASSES) >= 70
+    assert len(FUNCTIONS) >= 60
+    values = {name for name in LISTED if name not in WITH_PAGES}
+    assert values == {*listed_values(), "ikpca.kernels.Floats", "ikpca.kernels.Rows"}
+
+
+@by_name(WITH_PAGES)
+def test_the_summary_is_a_sentence_on_one_line(value):
+    assert sections_of(value)[""][0].endswith(".")
+
+
+@by_name({name: value for name, value in WITH_PAGES.items() if name not in LONG})
+def test_there_is_an_example(value):
+    assert ">>>" in "".join(sections_of(value).get("Examples", ""))
+
+
+@by_name(WITH_PAGES)
+def test_examples_import_what_they_use(value):
+    members = vars(value).values() if inspect.isclass(value) else ()
+    for documented in [value, *filter(inspect.isfunction, members)]:
+        assert not open_names(documented)
+
+
+@by_name(CALLED)
+def test_every_parameter_is_described(value):
+    assert described(value) == set(inspect.signature(value).parameters)
+
+
+@by_name(WITH_PAGES)
+def test_no_letter_becomes_a_list(value):
+    """A line that is one letter and a full stop is the first item of a list to Sphinx."""
+    members = vars(value).values() if inspect.isclass(value) else ()
+    for documented in [value, *filter(inspect.isfunction, members)]:
+        assert not re.search(r"^ *[A-Za-z]\.$", inspect.getdoc(documented) or "", re.MULTILINE)
+
+
+@by_name(RETURNING)
+def test_functions_say_what_they_return(value):
+    assert {"Returns", "Yields"} & set(sections_of(value))
+
+
+@pytest.mark.parametrize("name", listed_values())
+def test_values_are_those_of_the_code(name):
+    assert LISTED[name] == listed_values()[name]
+
+
+def test_what_the_checks_find():
+    """They see an example that imports too little, and a parameter that nobody describes."""
+
+    def poor(first, second):
+        """Do.
+
+        Parameters
+        ----------
+        first : int
+
+        Examples
+        --------
+        >>> poor(np.ones(1), 2)
+        """
+
+    assert open_names(poor) == {"poor", "np"}
+    assert described(poor) == {"first"}
