@@ -144,10 +144,11 @@ def test_a_scheduler_that_does_not_answer(monkeypatch):
 
 
 def test_a_local_cluster_is_quiet():
-    with ikpca.dask.connected("local") as client:
-        found = client.run(lambda: dask.config.get("distributed.worker.profile.enabled"))
-        assert set(found.values()) == {False}
-    assert dask.config.get("distributed.worker.profile.enabled") is True
+    name = "distributed.worker.profile.enabled"
+    with dask.config.set({name: True}):
+        with ikpca.dask.connected("local") as client:
+            assert set(client.run(lambda: dask.config.get(name)).values()) == {False}
+        assert dask.config.get(name) is True
 
 
 def test_workers_with_another_version(X, tmp_path):
