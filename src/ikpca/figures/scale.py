@@ -33,10 +33,14 @@ def error_against_time(rows: Sequence[ScaleRow], subtitle: str) -> Figure:
             row.seconds, row.excess_error, marker="o" if ours else "s", linestyle="none",
             color=_OURS if ours else _THEIRS,
         )  # fmt: skip
-        crowded = any(_close(row, other) for other in shown[:number])
+        near = [other for other in shown if other is not row and _close(row, other)]
+        # To the left of its point, where the name would run over the next one.
+        leftwards = any(other.seconds > row.seconds for other in near)
+        below = any(other in near for other in shown[:number])
         axes.annotate(
-            row.name, (row.seconds, row.excess_error), xytext=(6, -12 if crowded else 3),
-            textcoords="offset points", fontsize=8, color=INK,
+            row.name, (row.seconds, row.excess_error), ha="right" if leftwards else "left",
+            xytext=(-6 if leftwards else 6, -12 if below else 3), textcoords="offset points",
+            fontsize=8, color=INK,
         )  # fmt: skip
     axes.set_xlabel("Seconds")
     axes.set_ylabel("Excess error  $E\\,/\\,E_{\\mathrm{min}} - 1$")
