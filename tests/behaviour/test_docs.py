@@ -8,6 +8,10 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+import shlex
+import subprocess
+import sys
+import tomllib
 import warnings
 from pathlib import Path
 
@@ -56,6 +60,34 @@ def test_no_block_escapes(page):
     languages = re.findall(r"^(?:```|~~~)(\S*)", page.read_text(encoding="utf-8"), re.MULTILINE)
     directives = {name for name in languages if name.startswith("{")}
     assert {*languages} - directives <= {"python", "console", "text", "sh", ""}
+
+
+def shell_lines():
+    """Commands that install something or take minutes, which no test runs."""
+    for page in [*PAGES, ROOT / "README.md"]:
+        for block in blocks_of(page):
+            if block.language == "sh":
+                yield from (shlex.split(line, comments=True) for line in block.code.splitlines())
+
+
+@pytest.mark.parametrize("words", list(shell_lines()), ids=" ".join)
+def test_shell_commands_are_there(words):
+    match words:
+        case ["make", *targets]:
+            subprocess.run(["make", "-n", *targets], cwd=ROOT, check=True, capture_output=True)
+        case ["pip", "install", what]:
+            extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+            named = re.fullmatch(r"\.(?:\[(.+)\])?", what)[1]
+            assert named is None or {*named.split(",")} <= {*extras["optional-dependencies"]}
+        case ["python", script, *_]:
+            command = [sys.executable, script, "--help"]
+            subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+        case ["ikpca", verb, *given]:
+            said = ikpca(verb, "--help")
+            assert said.code == 0
+            assert all(word in said.out for word in given if word.startswith("--"))
+        case _:
+            pytest.fail(f"nobody knows {words}")
 
 
 GALLERY = sorted((DOCS / "examples").rglob("plot_*.py"))
