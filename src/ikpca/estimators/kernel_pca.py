@@ -172,7 +172,7 @@ class KernelPCA(
     ----------
     - K. I. Kim, M. O. Franz, B. Schölkopf, Kernel Hebbian Algorithm for Iterative Kernel Principal
       Component Analysis, MPI technical report 109, 2003.
-    - S. Günter, N. N. Schraudolph, S. V. N. Vishwanathan, Fast Iterative Kernel PCA, NIPS 2006.
+    - \S. Günter, N. N. Schraudolph, S. V. N. Vishwanathan, Fast Iterative Kernel PCA, NIPS 2006.
 
     Examples
     --------
