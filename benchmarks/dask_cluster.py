@@ -43,18 +43,20 @@ from ikpca.kernels import Gaussian
 COMPONENTS = 16
 LENGTHS = (5_000, 10_000, 20_000, 40_000)
 KILLS = 10
+#: Settings of Dask for every cluster here.
+housekeeping = dict(QUIET)
 
 
 @contextmanager
 def workers(number: int, **settings: object) -> Iterator[Client]:
     """A client of so many single-threaded processes; Dask keeps their BLAS to one thread.
 
-    Its profiles and looks at its own health are off, as they are with ``--dask local``: scheduler
-    and client share two processors with the workers here.
+    Its profiles and looks at its own health are turned down, as they are with ``--dask local``:
+    scheduler and client share two processors with the workers here.
     """
     with (
         # A killed worker may take its time to start again.
-        dask.config.set({"distributed.deploy.lost-worker-timeout": "120s", **QUIET}),
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "120s", **housekeeping}),
         LocalCluster(
             n_workers=number, threads_per_worker=1, dashboard_address=":0", **settings
         ) as cluster,
@@ -235,8 +237,13 @@ def main() -> None:
     parser.add_argument("--many", type=int, default=100_000, help="rows of hundred")
     parser.add_argument("--kills", type=int, default=KILLS)
     parser.add_argument("--seed", type=int, default=0, help="of the moments of kills")
+    parser.add_argument(
+        "--dask-as-it-is", action="store_true", help="leave its profiles and health checks on"
+    )
     parser.add_argument("--data", type=Path, default=os.environ.get("IKPCA_DATA"))
     arguments = parser.parse_args()
+    if arguments.dask_as_it_is:
+        housekeeping.clear()
     with tempfile.TemporaryDirectory() as folder:
         for part in arguments.parts.split(","):
             PARTS[part](Path(folder), arguments)
