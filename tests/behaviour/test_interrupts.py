@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ikpca import KernelPCA
+from ikpca.estimators import solving
 from ikpca.hebbian import sweep
 
 X = np.random.default_rng(0).normal(size=(60, 3))
@@ -42,6 +43,12 @@ def test_what_was_finished_is_kept(monkeypatch):
         fit(X)
     assert model.n_iter_ == 2
     assert model.transform(X).shape == (60, 2)
+
+
+def test_before_the_first_pass_too(monkeypatch):
+    monkeypatch.setattr(solving, "_dense", lambda *_: wrapped(KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
+        KernelPCA(2, kernel="rbf", gamma=0.5, eigen_solver="dense").fit(X)
 
 
 def test_other_system_errors_stay_what_they_are(monkeypatch):

@@ -157,8 +157,8 @@ def test_folded_operands_give_the_tile(dtype, tolerance, offset):
     X = (np.random.default_rng(3).normal(size=(40, 5)) + offset).astype(dtype)
     kernel = Gaussian(0.2)
     assert isinstance(kernel, FoldingKernel)
-    left, right = kernel.fold(X)
-    out = left @ right.T
+    _, left, right = kernel.fold(X)
+    out = left.dense @ right.dense.T
     kernel.finish(out)
     assert out.dtype == dtype
     np.testing.assert_allclose(out, filled(kernel, X, X), atol=tolerance)
@@ -168,13 +168,13 @@ def test_features_that_never_vary_are_not_multiplied():
     X = np.random.default_rng(3).normal(size=(40, 6))
     X[:, [0, 4]] = 7.5, 0.0
     kernel = Gaussian(0.2)
-    left, right = kernel.fold(X)
-    assert left.shape == right.shape == (40, 4 + 2)
-    out = left @ right.T
+    _, left, right = kernel.fold(X)
+    assert left.dense.shape == right.dense.shape == (40, 4 + 2)
+    out = left.dense @ right.dense.T
     kernel.finish(out)
     np.testing.assert_allclose(out, filled(kernel, X, X), atol=1e-12)
-    left, right = kernel.fold(np.ones((5, 3)))
-    assert np.array_equal(left @ right.T, np.zeros((5, 5)))
+    _, left, right = kernel.fold(np.ones((5, 3)))
+    assert np.array_equal(left.dense @ right.dense.T, np.zeros((5, 5)))
 
 
 @pytest.mark.parametrize("degree", [0, 1, 2, 3, 5, 2.5])

@@ -138,7 +138,7 @@ class Shard:
             tile = SERIAL.scratch((len(visitors), own.stop - own.start), self._X.dtype)
             fill(own, tile)
             partial[there] += tile @ V[among_all]
-            partial[among_all] += tile.T @ V[there]
+            partial[among_all] += (V[there].T @ tile).T
             squared += float(np.vdot(tile, tile))
         return squared
 

@@ -35,7 +35,7 @@ from ikpca.estimators.solving import (
 from ikpca.estimators.training import chosen_kernel, learns_ridge, training_rows
 from ikpca.estimators.unchanged import watch_rows
 from ikpca.hebbian import Floats
-from ikpca.loop import Observer, Outcome
+from ikpca.loop import Observer, Outcome, interruptible
 from ikpca.preimages import ridge_coefficients
 
 __all__ = ["fit_components", "fit_rows", "take_attributes"]
@@ -92,7 +92,8 @@ def fit_components(model: Any, settings: Any, problem: Problem) -> Floats:
         )
         return [*unchanged, *problem.observers, *requested]
 
-    with memory_named("pass max_memory, eigen_solver='krylov', or fewer rows or components"):
+    remedy = "pass max_memory, eigen_solver='krylov', or fewer rows or components"
+    with interruptible(), memory_named(remedy):
         components = decompose(settings, problem, watch)
     for observer in unchanged:
         # A direct solver has no passes after which to look.

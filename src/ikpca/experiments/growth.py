@@ -14,7 +14,7 @@ from ikpca.gram import ComputedGram, Workers, centred, tile_pairs
 from ikpca.hebbian import Floats
 from ikpca.kernels import Gaussian
 
-__all__ = ["GrowthRow", "exponent", "growth", "product_rate"]
+__all__ = ["GrowthRow", "ProductRates", "exponent", "growth", "product_rates"]
 
 
 @dataclass(frozen=True)
@@ -49,33 +49,50 @@ def exponent(rows: Sequence[int], values: Sequence[float]) -> float:
     return float(np.polyfit(np.log(rows), np.log(values), 1)[0])
 
 
-def product_rate(
-    X: Floats, gamma: float, columns: int, threads: int, repeats: int = 3
-) -> tuple[float, float]:
-    """Kernel entries per second of one K'V, and of the bare products of the same tiles.
+@dataclass(frozen=True)
+class ProductRates:
+    """Kernel entries per second.
 
-    Both in turn, the best of each; the bare products do all that a tile needs but its exp and its
-    part of K'V.
+    Parameters
+    ----------
+    product : float
+        Of one K'V: tiles, their exp, their part of the product.
+    rows : float
+        Of the bare products of the same tiles, from the rows as they are: all N features.
+    operands : float
+        Of the bare products of the operands that the tiles are made of, which leave out features
+        that never vary or hardly do.
     """
-    kernel = Gaussian(gamma)
-    source = ComputedGram(kernel, X, fold=True)
-    left, right = kernel.fold(X)
+
+    product: float
+    rows: float
+    operands: float
+
+
+def product_rates(
+    X: Floats, gamma: float, columns: int, threads: int, repeats: int = 3
+) -> ProductRates:
+    """Measure all in turn, the best of each."""
+    source = ComputedGram(Gaussian(gamma), X, fold=True)
+    _, left, right = Gaussian(gamma).fold(X)
     pairs = list(tile_pairs(len(X), source.side, symmetric=True))
     V = np.random.default_rng(0).normal(size=(len(X), columns)).astype(X.dtype)
     with Workers(threads) as workers:
 
-        def bare(pair: tuple[slice, slice]) -> None:
+        def bare(above: Floats, beside: Floats, pair: tuple[slice, slice]) -> None:
             rows, across = pair
             shape = (rows.stop - rows.start, across.stop - across.start)
-            np.matmul(left[rows], right[across].T, out=workers.scratch(shape, X.dtype))
+            np.matmul(above[rows], beside[across].T, out=workers.scratch(shape, X.dtype))
 
         gram, _ = centred(source, None, workers)
-        ours, theirs = [], []
-        for _ in range(repeats):
-            ours.append(_seconds(partial(gram.multiply, V)))
-            theirs.append(_seconds(partial(workers.each, bare, pairs)))
+        tasks: dict[str, Callable[[], object]] = {
+            "product": partial(gram.multiply, V),
+            "rows": partial(workers.each, partial(bare, X, X), pairs),
+            "operands": partial(workers.each, partial(bare, left.dense, right.dense), pairs),
+        }
+        taken = [{name: _seconds(task) for name, task in tasks.items()} for _ in range(repeats)]
     entries = sum((a.stop - a.start) * (b.stop - b.start) for a, b in pairs)
-    return entries / min(ours), entries / min(theirs)
+    return ProductRates(*(entries / min(one[name] for one in taken) for name in tasks))
 
 
 def _seconds(task: Callable[[], object]) -> float:

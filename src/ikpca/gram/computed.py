@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ikpca.gram.shortage import Shortage
 from ikpca.gram.source import Indices
 from ikpca.gram.tiles import TILE, tiles
-from ikpca.kernels import Floats, FoldingKernel, Kernel, Rows
+from ikpca.kernels import Floats, FoldingKernel, Kernel, Operand, Rows
+
+if TYPE_CHECKING:
+    from ikpca.gram.rare import RareProducts
 
 __all__ = ["ComputedGram", "cross_gram"]
 
@@ -88,17 +91,29 @@ class _Folded:
 
     def __init__(self, kernel: FoldingKernel, X: Floats) -> None:
         self._kernel = kernel
-        self._frame = kernel.frame(X)
-        self._left = kernel.fold_left(X, *self._frame)
-        self._right = kernel.fold_right(X, *self._frame)
+        self._frame, self._left, self._right = kernel.fold(X)
+        self._every = np.arange(len(X))
+        self._rare = _rare_products(self._right)
 
     def fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
-        self._finish(self._left[rows], columns, out)
+        self._write(self._left, self._every[rows], self._left.dense[rows], columns, out)
 
     def meet(self, others: Floats) -> Callable[[slice, Floats], None]:
-        left = self._kernel.fold_left(others, *self._frame)
-        return lambda columns, out: self._finish(left, columns, out)
+        left, every = self._kernel.fold_left(others, self._frame), np.arange(len(others))
+        return lambda columns, out: self._write(left, every, left.dense, columns, out)
 
-    def _finish(self, left: Floats, columns: slice, out: Floats) -> None:
-        np.matmul(left, self._right[columns].T, out=out)
+    def _write(
+        self, left: Operand, rows: Indices, dense: Floats, columns: slice, out: Floats
+    ) -> None:
+        np.matmul(dense, self._right.dense[columns].T, out=out)
+        if self._rare is not None:
+            self._rare.add(left.rare, rows, columns, out)
         self._kernel.finish(out)
+
+
+def _rare_products(right: Operand) -> RareProducts | None:
+    if right.rare is None:
+        return None
+    from ikpca.gram.rare import RareProducts
+
+    return RareProducts(right.rare)

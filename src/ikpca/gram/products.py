@@ -40,7 +40,8 @@ def multiply_and_square(
         tile = _tile(source, pair, workers)
         mirrored = source.symmetric and rows != columns
         norm = float(np.vdot(tile, tile)) if square else 0.0
-        return pair, tile @ V[columns], tile.T @ V[rows] if mirrored else None, norm
+        # The other way round, tile.T @ V[rows], takes a fifth longer.
+        return pair, tile @ V[columns], (V[rows].T @ tile).T if mirrored else None, norm
 
     for pieces in workers.map(_sparing(parts, source, workers), _pairs(source)):
         for (rows, columns), across, mirrored, norm in pieces:

@@ -3,11 +3,11 @@
 from ikpca.kernels.callables import Pairwise, Vectorised, vectorised
 from ikpca.kernels.choice import KERNEL_NAMES, RADIAL_NAMES, choose_kernel
 from ikpca.kernels.cosine import Cosine
+from ikpca.kernels.folding import FoldingKernel, Frame, Operand
 from ikpca.kernels.inner_products import Linear, Polynomial, Sigmoid, squared_norms
 from ikpca.kernels.kernel import (
     DifferentiableKernel,
     Floats,
-    FoldingKernel,
     Kernel,
     MeasuringKernel,
     RadialKernel,
@@ -22,11 +22,13 @@ __all__ = [
     "DifferentiableKernel",
     "Floats",
     "FoldingKernel",
+    "Frame",
     "Gaussian",
     "Kernel",
     "Laplacian",
     "Linear",
     "MeasuringKernel",
+    "Operand",
     "Pairwise",
     "Polynomial",
     "RadialKernel",

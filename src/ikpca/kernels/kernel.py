@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 __all__ = [
     "DifferentiableKernel",
     "Floats",
-    "FoldingKernel",
     "Kernel",
     "MeasuringKernel",
     "RadialKernel",
@@ -46,40 +45,6 @@ class Kernel(Protocol):
 
     def scratch_bytes(self, n_x: int, n_y: int, n_features: int, itemsize: int) -> int:
         """Bytes that ``fill`` allocates beside ``out``, at most, for dense rows."""
-
-
-@runtime_checkable
-class FoldingKernel(Kernel, Protocol):
-    """A kernel of which a tile is one product of prepared operands, finished in place.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ikpca.kernels import FoldingKernel, Gaussian
-    >>> isinstance(Gaussian(), FoldingKernel)
-    True
-    >>> left, right = Gaussian(0.5).fold(np.array([[0.0], [1.0]]))
-    >>> tile = left @ right.T
-    >>> Gaussian(0.5).finish(tile)
-    >>> tile.round(4)
-    array([[1.    , 0.6065],
-           [0.6065, 1.    ]])
-    """
-
-    def fold(self, X: Floats) -> tuple[Floats, Floats]:
-        """Left and right operands for the same dense rows."""
-
-    def frame(self, X: Floats) -> tuple[Floats, Indices]:
-        """Origin and features that operands for dense rows X, and for those they meet, are in."""
-
-    def fold_left(self, Z: Floats, origin: Floats, varying: Indices) -> Floats:
-        """The left operand, for X or any other rows, in the frame of X."""
-
-    def fold_right(self, X: Floats, origin: Floats, varying: Indices) -> Floats:
-        """The right operand, for X alone: to be made once and multiplied often."""
-
-    def finish(self, out: Floats) -> None:
-        """Turn a product of operands into kernel values."""
 
 
 @runtime_checkable

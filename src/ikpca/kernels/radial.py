@@ -7,15 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from ikpca.kernels.folding import Frame, Operand
 from ikpca.kernels.inner_products import inner_products, squared_norms
-from ikpca.kernels.kernel import Floats, Indices, Rows
+from ikpca.kernels.kernel import Floats, Rows
 
 __all__ = ["Gaussian", "Laplacian", "one_norm_distances"]
 
 #: Share of the largest of some kernel values below which the distance is not to be told.
 _FAR = 1e-6
-#: Rows that are shifted at a time.
-_STRIP = 256
 
 
 @dataclass(frozen=True)
@@ -51,9 +50,10 @@ class Gaussian:
         if sparse.issparse(X) or sparse.issparse(Y):
             self._fill_unfolded(X, Y, out)
         else:
-            origin, everything = Y.mean(axis=0), np.arange(Y.shape[1])
-            left = self.fold_left(X, origin, everything)
-            np.matmul(left, self.fold_right(Y, origin, everything).T, out=out)
+            frame = Frame.about(Y.mean(axis=0))
+            dense, rare = frame.shifted(Y, room=2)
+            right = self._right(dense, rare, _norms(dense[:, :-2], rare))
+            np.matmul(self.fold_left(X, frame).dense, right.dense.T, out=out)
             self.finish(out)
 
     def diagonal(self, X: Rows) -> Floats:
@@ -98,61 +98,35 @@ class Gaussian:
         out *= weights
         return out
 
-    def fold(self, X: Floats) -> tuple[Floats, Floats]:
-        """Both operands for the same rows."""
-        frame = self.frame(X)
-        return self.fold_left(X, *frame), self.fold_right(X, *frame)
+    def fold(self, X: Floats) -> tuple[Frame, Operand, Operand]:
+        """A frame for these rows, and both operands in it."""
+        frame = Frame.of(X)
+        dense, rare = frame.shifted(X, room=2)
+        norms = _norms(dense[:, :-2], rare)
+        return frame, self._left(dense.copy(), rare, norms), self._right(dense, rare, norms)
 
-    def frame(self, X: Floats) -> tuple[Floats, Indices]:
-        """An origin, and the features that vary.
+    def fold_left(self, Z: Floats, frame: Frame) -> Operand:
+        """For other rows; features in which those of the frame agree add the same to all."""
+        dense, rare = frame.shifted(Z, room=2)
+        norms = _norms(dense[:, :-2], rare)
+        if frame.constant.any():
+            norms += squared_norms(Z[:, frame.constant] - frame.origin[frame.constant])
+        return self._left(dense, rare, norms)
 
-        A shift of the origin changes no distance; it keeps the norms small, and with them the
-        rounding of the difference, for data far from the origin. Features that never vary, as the
-        borders of images, are left out: between these rows they change no distance, and to others
-        they add the same for all of these.
-        """
-        least = X.min(axis=0)
-        varying = np.flatnonzero(least < X.max(axis=0))
-        origin = least.copy()
-        origin[varying] = X.mean(axis=0)[varying]
-        return origin, varying
+    def _left(self, dense: Floats, rare: Rows | None, norms: Floats) -> Operand:
+        """[2γz, −γ‖z‖², 1], where the differences stood."""
+        dense *= 2 * self.gamma
+        dense[:, -2], dense[:, -1] = norms * -self.gamma, 1
+        return Operand(dense, None if rare is None else rare * rare.dtype.type(2 * self.gamma))
 
-    def fold_left(self, Z: Floats, origin: Floats, varying: Indices) -> Floats:
-        """[2γz, −γ‖z‖², 1]."""
-        left = self._shifted(Z, origin, varying)
-        norms = squared_norms(left[:, :-2])
-        if len(varying) < len(origin):
-            constant = np.delete(np.arange(len(origin)), varying)
-            norms += squared_norms(Z[:, constant] - origin[constant])
-        left[:, -2] = norms * -self.gamma
-        left[:, :-2] *= 2 * self.gamma
-        left[:, -1] = 1
-        return left
-
-    def fold_right(self, X: Floats, origin: Floats, varying: Indices) -> Floats:
+    def _right(self, dense: Floats, rare: Rows | None, norms: Floats) -> Operand:
         """[x, 1, −γ‖x‖²], of which the product with the other is the exponent."""
-        right = self._shifted(X, origin, varying)
-        right[:, -1] = squared_norms(right[:, :-2]) * -self.gamma
-        right[:, -2] = 1
-        return right
+        dense[:, -2], dense[:, -1] = 1, norms * -self.gamma
+        return Operand(dense, rare)
 
     def finish(self, out: Floats) -> None:
         """One exp, in place."""
         np.exp(out, out=out)
-
-    def _shifted(self, X: Floats, origin: Floats, varying: Indices) -> Floats:
-        """With room for two columns more."""
-        out = np.empty((X.shape[0], len(varying) + 2), dtype=np.result_type(X, origin))
-        if len(varying) == len(origin):
-            np.subtract(X, origin, out=out[:, :-2])
-            return out
-        chosen = np.zeros(len(origin), dtype=bool)
-        chosen[varying] = True
-        # Strips stay near the processor; picking columns out of all of X takes three times as long.
-        for start in range(0, len(X), _STRIP):
-            strip = slice(start, start + _STRIP)
-            out[strip, :-2] = np.compress(chosen, X[strip] - origin, axis=1)
-        return out
 
     def _fill_unfolded(self, X: Rows, Y: Rows, out: Floats) -> None:
         """CSR rows: subtracting an origin or adding columns would cost their sparsity."""
@@ -163,6 +137,11 @@ class Gaussian:
         np.maximum(out, 0, out=out)
         out *= -self.gamma
         np.exp(out, out=out)
+
+
+def _norms(dense: Floats, rare: Rows | None) -> Floats:
+    """‖·‖² of rows in two parts."""
+    return squared_norms(dense) if rare is None else squared_norms(dense) + squared_norms(rare)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import FrameType
 from typing import Any
 
@@ -79,12 +79,9 @@ def held() -> Iterator[Signals]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """A stretch of work that leaves no trace when it is broken off."""
-    main = threading.current_thread() is threading.main_thread()
-    if not (main and _held):
-        yield
-        return
-    with _held[-1].answered():
+    """A stretch of work that leaves no trace when broken off; signals that wait are answered."""
+    waiting = bool(_held) and threading.current_thread() is threading.main_thread()
+    with _held[-1].answered() if waiting else nullcontext():
         try:
             yield
         except SystemError as error:

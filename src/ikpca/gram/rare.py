@@ -1,0 +1,54 @@
+"""What features that few rows differ in add to a tile.
+
+Importing this module starts the compiler, so import it where there are such features.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from ikpca.gram.source import Indices
+from ikpca.kernels import Floats, Rows
+
+__all__ = ["RareProducts"]
+
+
+class RareProducts:
+    """Inner products of sparse rows, added where two of them meet in a feature.
+
+    Parameters
+    ----------
+    right : CSR array of shape (l, features)
+        The rows that are met.
+    """
+
+    def __init__(self, right: Rows) -> None:
+        # By features: those of a row are then all that has to be looked at.
+        self._right = right.tocsc()
+
+    def add(self, left: Rows, rows: Indices, columns: slice, out: Floats) -> None:
+        """Add ⟨left_i, right_j⟩ for some i, and for consecutive j."""
+        right = self._right
+        _scatter(
+            (left.indptr, left.indices, left.data), rows,
+            (right.indptr, right.indices, right.data), columns.start, columns.stop, out,
+        )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def _scatter(left, rows, right, first, last, out):
+    """Row by row on the left, feature by feature on the right, whose rows are in order."""
+    starts, features, values = left
+    bounds, others, factors = right
+    n_features = len(bounds) - 1
+    lower, upper = np.empty(n_features, np.int64), np.empty(n_features, np.int64)
+    for feature in range(n_features):
+        met = others[bounds[feature] : bounds[feature + 1]]
+        lower[feature] = bounds[feature] + np.searchsorted(met, first)
+        upper[feature] = bounds[feature] + np.searchsorted(met, last)
+    for i in range(len(rows)):
+        for p in range(starts[rows[i]], starts[rows[i] + 1]):
+            feature, value = features[p], values[p]
+            for q in range(lower[feature], upper[feature]):
+                out[i, others[q] - first] += value * factors[q]

@@ -1,0 +1,149 @@
+"""Operands of tiles that are one product, and what features that hardly vary add to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ikpca.kernels.kernel import Floats, Kernel, Rows
+
+__all__ = ["FoldingKernel", "Frame", "Operand"]
+
+_Mask: TypeAlias = NDArray[np.bool_]
+
+#: Rows at a time: strips stay near the processor.
+_STRIP = 256
+#: Rows of which the middle value is taken for the most common one of a feature.
+_SAMPLE = 9
+#: A feature is rare where at most this share of the rows differs from its common value. Twice as
+#: many still take less time apart than in the product.
+_RARE_SHARE = 0.05
+#: Fewer rare features, or fewer rows, are not worth a second product.
+_LEAST_RARE, _LEAST_ROWS = 64, 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """What the features of rows are measured from, and how each of them is multiplied.
+
+    Parameters
+    ----------
+    origin : ndarray of shape (n_features,)
+        The mean of features that vary, the common value of others. A shift of the origin changes no
+        distance; it keeps norms small, and with them the rounding of their differences.
+    varying : ndarray of bool of shape (n_features,)
+        Features of the dense product.
+    rare : ndarray of bool of shape (n_features,)
+        Features that few rows differ in, such as pixels near the border of images: the product of
+        their differences is sparse.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import Frame
+    >>> Frame.of(np.array([[1.0, 5.0], [3.0, 5.0]])).varying
+    array([ True, False])
+    """
+
+    origin: Floats
+    varying: _Mask
+    rare: _Mask
+
+    @classmethod
+    def of(cls, X: Floats) -> Frame:
+        """That of some dense rows; features in which none differs are in no product."""
+        sample = X[np.linspace(0, len(X) - 1, _SAMPLE).astype(np.intp)]
+        common = np.partition(sample, _SAMPLE // 2, axis=0)[_SAMPLE // 2]
+        differing = sum(np.count_nonzero(X[strip] != common, axis=0) for strip in _strips(X))
+        varying, rare = differing > 0, (differing > 0) & (differing <= _RARE_SHARE * len(X))
+        if len(X) < _LEAST_ROWS or rare.sum() < _LEAST_RARE:
+            rare = np.zeros_like(varying)
+        varying &= ~rare
+        return cls(np.where(varying, X.mean(axis=0), common), varying, rare)
+
+    @classmethod
+    def about(cls, origin: Floats) -> Frame:
+        """One in which all features vary."""
+        every = np.ones(len(origin), dtype=bool)
+        return cls(origin, every, ~every)
+
+    @property
+    def constant(self) -> _Mask:
+        """Features that are in no product."""
+        return ~(self.varying | self.rare)
+
+    def shifted(self, X: Floats, room: int) -> tuple[Floats, Rows | None]:
+        """Differences from the origin: dense with more columns, of ones, and sparse."""
+        out = np.empty((len(X), int(self.varying.sum()) + room), np.result_type(X, self.origin))
+        dense = out[:, : out.shape[1] - room]
+        out[:, dense.shape[1] :] = 1
+        if self.varying.all():
+            np.subtract(X, self.origin, out=dense)
+            return out, None
+        rare = [sparse.csr_array((0, int(self.rare.sum())), dtype=out.dtype)]
+        for strip in _strips(X):
+            # Picking columns out of all of X at once takes three times as long.
+            moved = X[strip] - self.origin
+            dense[strip] = np.compress(self.varying, moved, axis=1)
+            if self.rare.any():
+                rare.append(sparse.csr_array(np.compress(self.rare, moved, axis=1)))
+        return out, sparse.vstack(rare, format="csr") if self.rare.any() else None
+
+
+@dataclass(frozen=True, eq=False)
+class Operand:
+    """One side of a product: rows that are dense, and beside them rows that are sparse.
+
+    Parameters
+    ----------
+    dense : ndarray of shape (n, columns)
+    rare : CSR array of shape (n, other columns) or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import Operand
+    >>> Operand(np.eye(3)).rare is None
+    True
+    """
+
+    dense: Floats
+    rare: Rows | None = None
+
+
+@runtime_checkable
+class FoldingKernel(Kernel, Protocol):
+    """A kernel of which a tile is one product of prepared operands, finished in place.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import FoldingKernel, Gaussian
+    >>> isinstance(Gaussian(), FoldingKernel)
+    True
+    >>> frame, left, right = Gaussian(0.5).fold(np.array([[0.0], [1.0]]))
+    >>> tile = left.dense @ right.dense.T
+    >>> Gaussian(0.5).finish(tile)
+    >>> tile.round(4)
+    array([[1.    , 0.6065],
+           [0.6065, 1.    ]])
+    """
+
+    def fold(self, X: Floats) -> tuple[Frame, Operand, Operand]:
+        """A frame for dense rows, and their left and right operands: made once, used often."""
+
+    def fold_left(self, Z: Floats, frame: Frame) -> Operand:
+        """The left operand of other rows, in the frame of those on the right."""
+
+    def finish(self, out: Floats) -> None:
+        """Turn a product of operands into kernel values."""
+
+
+def _strips(X: Floats) -> Iterator[slice]:
+    for start in range(0, len(X), _STRIP):
+        yield slice(start, min(start + _STRIP, len(X)))

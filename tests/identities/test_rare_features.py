@@ -1,0 +1,127 @@
+"""Features that few rows differ in are multiplied apart; kernel values do not change by it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ikpca import KernelPCA
+from ikpca.gram import ComputedGram
+from ikpca.gram.products import multiply
+from ikpca.gram.workers import Workers
+from ikpca.kernels import Frame, Gaussian
+
+N_ROWS, N_RARE = 4300, 80
+KERNEL = Gaussian(0.3)
+TOLERANCE = {np.float64: 1e-13, np.float32: 5e-6}
+
+
+def rows_with(n_rare, n_rows=N_ROWS, dtype=np.float64, share=0.02):
+    """Four features that vary, two that never do, and some that are 0.25 but for a few rows."""
+    generator = np.random.default_rng(0)
+    rare = np.full((n_rows, n_rare), 0.25)
+    differing = generator.random(rare.shape) < share
+    rare[differing] = generator.normal(size=differing.sum())
+    X = np.hstack([generator.normal(size=(n_rows, 4)), np.full((n_rows, 2), 3.0), rare])
+    return X[:, generator.permutation(X.shape[1])].astype(dtype)
+
+
+def exact(X, Z):
+    X, Z = X.astype(np.float64), Z.astype(np.float64)
+    squares = np.square(X).sum(axis=1)[:, None] + np.square(Z).sum(axis=1) - 2 * X @ Z.T
+    return np.exp(-KERNEL.gamma * squares)
+
+
+@pytest.fixture(scope="module", params=[np.float64, np.float32], ids=["float64", "float32"])
+def dtype(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def X(dtype):
+    return rows_with(N_RARE, dtype=dtype)
+
+
+@pytest.fixture(scope="module")
+def source(X):
+    return ComputedGram(KERNEL, X, fold=True)
+
+
+def test_only_what_varies_often_is_in_the_dense_product(X, dtype):
+    frame, left, right = KERNEL.fold(X)
+    assert frame.varying.sum() == 4
+    assert frame.rare.sum() == N_RARE
+    assert frame.constant.sum() == 2
+    assert left.dense.shape == right.dense.shape == (N_ROWS, 4 + 2)
+    assert left.rare.shape == right.rare.shape == (N_ROWS, N_RARE)
+    assert left.rare.dtype == left.dense.dtype == dtype
+    assert right.rare.nnz < 0.03 * N_ROWS * N_RARE
+
+
+@pytest.mark.parametrize(
+    "X",
+    [rows_with(N_RARE, n_rows=4000), rows_with(63), rows_with(N_RARE, share=0.07)],
+    ids=["few rows", "few rare features", "rare but not enough"],
+)
+def test_where_it_is_not_worth_it_all_is_dense(X):
+    frame, left, _ = KERNEL.fold(X)
+    assert not frame.rare.any()
+    assert left.rare is None
+    assert left.dense.shape[1] == X.shape[1] - 2 + 2
+
+
+def test_a_feature_whose_first_rows_differ_is_no_less_rare():
+    X = rows_with(N_RARE)
+    assert np.array_equal(Frame.of(X[::-1]).rare, Frame.of(X).rare)
+
+
+@pytest.mark.parametrize("columns", [slice(0, N_ROWS), slice(1000, 1500), slice(4299, 4300)])
+@pytest.mark.parametrize("rows", [slice(0, 600), slice(3900, N_ROWS), [7, 7, 4299, 0]])
+def test_tiles(source, X, dtype, rows, columns):
+    rows = rows if isinstance(rows, slice) else np.array(rows)
+    out = np.full((len(X[rows]), columns.stop - columns.start), np.nan, dtype=dtype)
+    source.fill(rows, columns, out)
+    np.testing.assert_allclose(out, exact(X[rows], X[columns]), atol=TOLERANCE[dtype])
+
+
+def test_tiles_in_a_view(source, X, dtype):
+    board = np.zeros((40, 300), dtype=dtype)
+    source.fill(slice(0, 20), slice(100, 250), board[::2, ::2])
+    np.testing.assert_allclose(board[::2, ::2], exact(X[:20], X[100:250]), atol=TOLERANCE[dtype])
+    assert not board[1::2].any()
+    assert not board[:, 1::2].any()
+
+
+def test_rows_from_elsewhere_may_differ_everywhere(source, X, dtype):
+    others = np.random.default_rng(1).normal(scale=0.1, size=(30, X.shape[1])).astype(dtype)
+    others[:, (X == 3).all(axis=0)] += 3
+    out = np.empty((30, N_ROWS), dtype=dtype)
+    source.meet(others)(slice(0, N_ROWS), out)
+    np.testing.assert_allclose(out, exact(others, X), atol=TOLERANCE[dtype])
+    assert out.max() > 0.01
+    source.meet(others[:0])(slice(0, 50), out[:0, :50])
+
+
+def test_the_same_bits_for_one_thread_and_two(source, dtype):
+    V = np.random.default_rng(2).normal(size=(N_ROWS, 3)).astype(dtype)
+    found = []
+    for n_threads in (1, 2):
+        with Workers(n_threads) as workers:
+            found.append(multiply(source, V, workers))
+    assert np.array_equal(*found)
+
+
+def test_a_fit_finds_what_it_finds_with_all_features_dense(monkeypatch):
+    X = rows_with(N_RARE)
+    settings = {"kernel": "rbf", "gamma": 0.3, "eigen_solver": "krylov", "tol": 1e-10}
+    apart = KernelPCA(3, random_state=0, **settings).fit(X)
+    monkeypatch.setattr("ikpca.kernels.folding._LEAST_RARE", X.shape[1] + 1)
+    together = KernelPCA(3, random_state=0, **settings).fit(X)
+    np.testing.assert_allclose(apart.eigenvalues_, together.eigenvalues_, rtol=1e-12)
+    np.testing.assert_allclose(apart.transform(X[:50]), together.transform(X[:50]), atol=1e-9)
+
+
+def test_rows_are_left_as_they_are(X):
+    before = X.copy()
+    ComputedGram(KERNEL, X, fold=True)
+    assert np.array_equal(X, before)
