@@ -22,7 +22,7 @@ from ikpca.gram import (
     multiply,
     whole,
 )
-from ikpca.kernels import Gaussian, Linear
+from ikpca.kernels import Frame, Gaussian, Linear
 from tests.conftest import explicitly_centred
 
 KERNEL = Gaussian(0.2)
@@ -110,7 +110,9 @@ SOURCES = {
     "stored": lambda n, dtype: StoredGram(computed(np.asarray)(n, dtype)),
     "counting": lambda n, dtype: CountingGram(computed(np.asarray)(n, dtype)),
     "counting asymmetric": lambda n, dtype: CountingGram(unheld(n, dtype)),
-    "folded": lambda n, dtype: ComputedGram(KERNEL, rows_of(n, dtype), fold=True),
+    "folded": lambda n, dtype: ComputedGram(
+        KERNEL, rows_of(n, dtype), frame=Frame.of(rows_of(n, dtype))
+    ),
     "small tiles": lambda n, dtype: ComputedGram(KERNEL, rows_of(n, dtype), side=300),
     "cached in part": lambda n, dtype: CachedGram(
         ComputedGram(KERNEL, rows_of(n, dtype), side=300), 3 * 300**2 * 4

@@ -44,18 +44,28 @@ def X(dtype):
 
 @pytest.fixture(scope="module")
 def source(X):
-    return ComputedGram(KERNEL, X, fold=True)
+    return ComputedGram(KERNEL, X, frame=Frame.of(X))
 
 
 def test_only_what_varies_often_is_in_the_dense_product(X, dtype):
-    frame, left, right = KERNEL.fold(X)
+    frame = Frame.of(X)
+    left, right = KERNEL.fold(X, frame)
     assert frame.varying.sum() == 4
     assert frame.rare.sum() == N_RARE
     assert frame.constant.sum() == 2
     assert left.dense.shape == right.dense.shape == (N_ROWS, 4 + 2)
     assert left.rare.shape == right.rare.shape == (N_ROWS, N_RARE)
     assert left.rare.dtype == left.dense.dtype == dtype
-    assert right.rare.nnz < 0.03 * N_ROWS * N_RARE
+    assert right.rare.nnz == frame.n_rare < 0.03 * N_ROWS * N_RARE
+
+
+def test_operands_take_what_the_frame_says(X):
+    frame = Frame.of(X)
+    left, right = KERNEL.fold(X, frame)
+    compressed = (left.rare, right.rare, right.rare.tocsc())
+    taken = left.dense.nbytes + right.dense.nbytes
+    taken += sum(part.data.nbytes + part.indices.nbytes for part in compressed)
+    assert taken == frame.operand_bytes(N_ROWS)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +74,8 @@ def test_only_what_varies_often_is_in_the_dense_product(X, dtype):
     ids=["few rows", "few rare features", "rare but not enough"],
 )
 def test_where_it_is_not_worth_it_all_is_dense(X):
-    frame, left, _ = KERNEL.fold(X)
+    frame = Frame.of(X)
+    left, _ = KERNEL.fold(X, frame)
     assert not frame.rare.any()
     assert left.rare is None
     assert left.dense.shape[1] == X.shape[1] - 2 + 2
@@ -123,5 +134,5 @@ def test_a_fit_finds_what_it_finds_with_all_features_dense(monkeypatch):
 
 def test_rows_are_left_as_they_are(X):
     before = X.copy()
-    ComputedGram(KERNEL, X, fold=True)
+    ComputedGram(KERNEL, X, frame=Frame.of(X))
     assert np.array_equal(X, before)

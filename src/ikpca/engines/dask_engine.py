@@ -11,7 +11,7 @@ from ikpca.engines.dask_gram import DaskGram
 from ikpca.engines.dask_store import DaskStore
 from ikpca.engines.traffic import Traffic
 from ikpca.errors import refuse
-from ikpca.gram import Budget, CentredGram, plan_tiles
+from ikpca.gram import COMPILER_BYTES, Budget, CentredGram, plan_tiles
 from ikpca.hebbian import Floats
 from ikpca.kernels import Kernel
 
@@ -109,9 +109,11 @@ class DaskEngine:
                          f"{vectors} bytes of vectors, leaves no room for tiles in the {room} "
                          "bytes that a worker may use",
                          "start more workers, or workers with more memory")  # fmt: skip
-        # Folded operands are worth two copies of a shard, but not the last of the memory.
-        fold = 2 * shard <= _FOLDED_SHARE * (room - fixed)
-        fixed += 2 * shard * fold
+        # Folded operands are worth two copies of a shard, but not the last of the memory. Only the
+        # shard will know whether some features are multiplied apart, by compiled code.
+        folded = 2 * shard + COMPILER_BYTES
+        fold = folded <= _FOLDED_SHARE * (room - fixed)
+        fixed += folded * fold
         return plan_tiles(Budget(room, explicit=True), fixed, tile_bytes, 1).side, fold
 
     def _limits(self, budget: Budget) -> list[int]:

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from ikpca.gram import (
+    COMPILER_BYTES,
     Budget,
     CachedGram,
     ComputedGram,
@@ -16,7 +17,7 @@ from ikpca.gram import (
     Workers,
     plan_tiles,
 )
-from ikpca.kernels import FoldingKernel, Kernel, Rows
+from ikpca.kernels import Floats, FoldingKernel, Frame, Kernel, Rows
 
 __all__ = ["PlannedSource", "plan_source"]
 
@@ -26,6 +27,8 @@ _NARROW = 64
 
 #: Of the memory that the solver leaves, at most so much for folded operands.
 _FOLDED_SHARE = 0.6
+#: And for the compiler beside them.
+_TAKEN_SHARE = 0.8
 
 
 @dataclass(frozen=True)
@@ -57,18 +60,30 @@ def plan_source(kernel: Kernel, X: Rows, budget: Budget, fixed: int, threads: in
     threads : int
         How many would like to work.
     """
-    n_samples, n_features = X.shape
-    item = X.dtype.itemsize
-    folded = 0
+    n_features, item = int(X.shape[1]), X.dtype.itemsize
+    frame, folded = None, 0
     if isinstance(kernel, FoldingKernel) and isinstance(X, np.ndarray):
-        folded = 2 * n_samples * (n_features + 2) * item
+        frame, folded = _frame(X, budget.left - fixed)
 
     def tile_bytes(side: int) -> int:
         narrow = 4 * side * _NARROW * item
-        return side * side * item + kernel.scratch_bytes(side, side, n_features, item) + narrow
+        scratch = kernel.scratch_bytes(side, side, n_features, item) if frame is None else 0
+        return side * side * item + scratch + narrow
 
-    # Folded operands are worth two copies of X, but not the last of the memory.
-    fold = 0 < folded <= _FOLDED_SHARE * (budget.left - fixed)
-    plan = plan_tiles(budget, fixed + fold * folded, tile_bytes, threads)
-    source = ComputedGram(kernel, X, plan.side, fold=fold)
+    plan = plan_tiles(budget, fixed + folded, tile_bytes, threads)
+    source = ComputedGram(kernel, X, plan.side, frame=frame)
     return PlannedSource(source, plan.threads, plan.spare)
+
+
+def _frame(X: Floats, room: int) -> tuple[Frame | None, int]:
+    """The frame of X for operands that leave room for tiles, if any does, and their bytes.
+
+    Operands are worth two copies of X, but not the last of the memory.
+    """
+    apart = Frame.of(X)
+    for frame in (apart, apart.together()):
+        operands = frame.operand_bytes(len(X))
+        taken = operands + (COMPILER_BYTES if frame.n_rare else 0)
+        if operands <= _FOLDED_SHARE * room and taken <= _TAKEN_SHARE * room:
+            return frame, taken
+    return None, 0

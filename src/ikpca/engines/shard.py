@@ -12,7 +12,7 @@ from ikpca.engines.shard_columns import ShardColumns
 from ikpca.gram import SERIAL, ComputedGram, CountingGram, tiles
 from ikpca.gram.products import multiply_and_square
 from ikpca.hebbian import Floats, Indices
-from ikpca.kernels import FoldingKernel, Kernel
+from ikpca.kernels import FoldingKernel, Frame, Kernel
 
 __all__ = ["Shard"]
 
@@ -36,10 +36,9 @@ class Shard:
 
     def __init__(self, X: Floats, kernel: Kernel, start: int, side: int, fold: bool) -> None:
         self._X = np.ascontiguousarray(X)
-        self._source = ComputedGram(kernel, self._X, side, fold=fold)
-        self._operands = 0
-        if fold and isinstance(kernel, FoldingKernel):
-            self._operands = 2 * X.nbytes
+        frame = Frame.of(self._X) if fold and isinstance(kernel, FoldingKernel) else None
+        self._source = ComputedGram(kernel, self._X, side, frame=frame)
+        self._operands = 0 if frame is None else frame.operand_bytes(len(X))
         self._start = start
         self._reduced = self._partial = np.empty((0, 0), dtype=X.dtype)
         self._columns: ShardColumns | None = None

@@ -10,7 +10,7 @@ from ikpca.errors import InvalidInput
 from ikpca.estimators.components import Components
 from ikpca.estimators.magnitudes import check_kernel_values
 from ikpca.gram import Centring, ComputedGram, whole
-from ikpca.kernels import Floats, FoldingKernel, Kernel, Rows
+from ikpca.kernels import Floats, FoldingKernel, Frame, Kernel, Rows
 
 __all__ = ["rounding_share", "widened"]
 
@@ -53,7 +53,7 @@ def _holds(kernel: Kernel, X: Rows) -> bool:
 
 def _gram(kernel: Kernel, rows: Floats) -> Floats:
     """K of a few rows, computed as it would be for all of them."""
-    return whole(ComputedGram(kernel, rows, fold=True)).astype(np.float64)
+    return whole(ComputedGram(kernel, rows, frame=Frame.of(rows))).astype(np.float64)
 
 
 def widened(found: Components, share: float) -> Components:

@@ -12,7 +12,7 @@ import numpy as np
 from ikpca.experiments.scale import Contestant, run_contestant
 from ikpca.gram import ComputedGram, Workers, centred, tile_pairs
 from ikpca.hebbian import Floats
-from ikpca.kernels import Gaussian
+from ikpca.kernels import Frame, Gaussian
 
 __all__ = ["GrowthRow", "ProductRates", "exponent", "growth", "product_rates"]
 
@@ -73,8 +73,9 @@ def product_rates(
     X: Floats, gamma: float, columns: int, threads: int, repeats: int = 3
 ) -> ProductRates:
     """Measure all in turn, the best of each."""
-    source = ComputedGram(Gaussian(gamma), X, fold=True)
-    _, left, right = Gaussian(gamma).fold(X)
+    frame = Frame.of(X)
+    source = ComputedGram(Gaussian(gamma), X, frame=frame)
+    left, right = Gaussian(gamma).fold(X, frame)
     pairs = list(tile_pairs(len(X), source.side, symmetric=True))
     V = np.random.default_rng(0).normal(size=(len(X), columns)).astype(X.dtype)
     with Workers(threads) as workers:

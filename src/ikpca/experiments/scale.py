@@ -16,7 +16,7 @@ from ikpca.experiments.memory import PeakMemory, touch_memory
 from ikpca.experiments.processes import Tell, run_alone
 from ikpca.gram import CachedGram, CentredGram, ComputedGram, Workers, centred, read_budget
 from ikpca.hebbian import Floats, hebbian_step
-from ikpca.kernels import Gaussian
+from ikpca.kernels import Frame, Gaussian
 from ikpca.measures import excess_error
 
 __all__ = [
@@ -219,7 +219,7 @@ def _rule(X: Floats, gamma: float, r: int, threads: int, settings: dict[str, Any
     """The papers' update, a pattern at a time, from rows; centring takes a pass of its own."""
     rng = np.random.default_rng(0)
     with Workers(threads) as workers:
-        gram, _ = centred(ComputedGram(Gaussian(gamma), X, fold=True), None, workers)
+        gram, _ = centred(ComputedGram(Gaussian(gamma), X, frame=Frame.of(X)), None, workers)
         step = np.full(r, _RULE_STEP / gram.mean_diagonal, dtype=X.dtype)
         A = rng.normal(size=(r, len(X))).astype(X.dtype)
         A /= np.sqrt(r * len(X) * gram.mean_diagonal).astype(X.dtype)

@@ -1,6 +1,13 @@
 """The kernel matrix as tiles: computed or given, centred, counted. Array kinds end here."""
 
-from ikpca.gram.budget import DEFAULT_SHARE, Budget, TilePlan, plan_tiles, read_budget
+from ikpca.gram.budget import (
+    COMPILER_BYTES,
+    DEFAULT_SHARE,
+    Budget,
+    TilePlan,
+    plan_tiles,
+    read_budget,
+)
 from ikpca.gram.cached import CachedGram
 from ikpca.gram.centring import (
     NOT_FINITE,
@@ -24,6 +31,7 @@ from ikpca.gram.tiles import TILE, tile_pairs, tiles
 from ikpca.gram.workers import SERIAL, Workers
 
 __all__ = [
+    "COMPILER_BYTES",
     "DEFAULT_SHARE",
     "NOT_FINITE",
     "SERIAL",

@@ -14,7 +14,7 @@ import numpy as np
 from ikpca.errors import refuse
 from ikpca.gram.tiles import TILE
 
-__all__ = ["DEFAULT_SHARE", "Budget", "TilePlan", "plan_tiles", "read_budget"]
+__all__ = ["COMPILER_BYTES", "DEFAULT_SHARE", "Budget", "TilePlan", "plan_tiles", "read_budget"]
 
 #: Share of the machine's memory that a fit may take unless told otherwise.
 DEFAULT_SHARE = 0.25
@@ -23,6 +23,9 @@ _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
 _SIDES = (TILE, TILE // 2, TILE // 4, TILE // 8)
 #: Tiles that a plan makes room for; more threads than fit take turns.
 _TILES_AT_ONCE = 4
+
+#: What starting the compiler takes, for features that are multiplied apart.
+COMPILER_BYTES = 130 * 10**6
 
 #: What no plan sees (BLAS buffers, temporaries, the allocator's rounding) is left out of what may
 #: be kept.

@@ -10,7 +10,7 @@ import numpy as np
 from ikpca.gram.shortage import Shortage
 from ikpca.gram.source import Indices
 from ikpca.gram.tiles import TILE, tiles
-from ikpca.kernels import Floats, FoldingKernel, Kernel, Operand, Rows
+from ikpca.kernels import Floats, FoldingKernel, Frame, Kernel, Operand, Rows
 
 if TYPE_CHECKING:
     from ikpca.gram.rare import RareProducts
@@ -40,18 +40,22 @@ class ComputedGram:
     X : rows
     side : int
         Of the tiles.
-    fold : bool
-        Make the operands of a folding kernel once for all tiles: two copies of X, and tiles at
-        nearly the speed of bare products.
+    frame : Frame, optional
+        That of X. With it, the operands of a folding kernel are made once for all tiles: two copies
+        of X, and tiles at nearly the speed of bare products.
     """
 
     symmetric = True
 
-    def __init__(self, kernel: Kernel, X: Rows, side: int = TILE, *, fold: bool = False) -> None:
+    def __init__(
+        self, kernel: Kernel, X: Rows, side: int = TILE, *, frame: Frame | None = None
+    ) -> None:
         self._kernel = kernel
         self._X = X
         self.side = self.tile = side
-        self._fold = _Folded(kernel, X) if fold and isinstance(kernel, FoldingKernel) else None
+        self._fold = None
+        if frame is not None and isinstance(kernel, FoldingKernel):
+            self._fold = _Folded(kernel, X, frame)
 
     @property
     def n_samples(self) -> int:
@@ -89,9 +93,10 @@ class ComputedGram:
 class _Folded:
     """The two operands of a folding kernel."""
 
-    def __init__(self, kernel: FoldingKernel, X: Floats) -> None:
+    def __init__(self, kernel: FoldingKernel, X: Floats, frame: Frame) -> None:
         self._kernel = kernel
-        self._frame, self._left, self._right = kernel.fold(X)
+        self._frame = frame
+        self._left, self._right = kernel.fold(X, frame)
         self._every = np.arange(len(X))
         self._rare = _rare_products(self._right)
 

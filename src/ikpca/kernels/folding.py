@@ -41,6 +41,8 @@ class Frame:
     rare : ndarray of bool of shape (n_features,)
         Features that few rows differ in, such as pixels near the border of images: the product of
         their differences is sparse.
+    n_rare : int
+        How many of those differences there are.
 
     Examples
     --------
@@ -53,6 +55,7 @@ class Frame:
     origin: Floats
     varying: _Mask
     rare: _Mask
+    n_rare: int = 0
 
     @classmethod
     def of(cls, X: Floats) -> Frame:
@@ -64,7 +67,8 @@ class Frame:
         if len(X) < _LEAST_ROWS or rare.sum() < _LEAST_RARE:
             rare = np.zeros_like(varying)
         varying &= ~rare
-        return cls(np.where(varying, X.mean(axis=0), common), varying, rare)
+        origin = np.where(varying, X.mean(axis=0), common)
+        return cls(origin, varying, rare, int(differing[rare].sum()))
 
     @classmethod
     def about(cls, origin: Floats) -> Frame:
@@ -72,10 +76,21 @@ class Frame:
         every = np.ones(len(origin), dtype=bool)
         return cls(origin, every, ~every)
 
+    def together(self) -> Frame:
+        """The same with rare features in the dense product."""
+        return Frame(self.origin, self.varying | self.rare, np.zeros_like(self.rare))
+
     @property
     def constant(self) -> _Mask:
         """Features that are in no product."""
         return ~(self.varying | self.rare)
+
+    def operand_bytes(self, n_rows: int) -> int:
+        """Of both operands of the rows that the frame is made for, two columns wider."""
+        item = self.origin.itemsize
+        # Sparse rows on the left, on the right, and there by columns too; with 32-bit indices.
+        sparse_bytes = 3 * self.n_rare * (item + 4)
+        return 2 * n_rows * (int(self.varying.sum()) + 2) * item + sparse_bytes
 
     def shifted(self, X: Floats, room: int) -> tuple[Floats, Rows | None]:
         """Differences from the origin: dense with more columns, of ones, and sparse."""
@@ -123,10 +138,11 @@ class FoldingKernel(Kernel, Protocol):
     Examples
     --------
     >>> import numpy as np
-    >>> from ikpca.kernels import FoldingKernel, Gaussian
+    >>> from ikpca.kernels import FoldingKernel, Frame, Gaussian
     >>> isinstance(Gaussian(), FoldingKernel)
     True
-    >>> frame, left, right = Gaussian(0.5).fold(np.array([[0.0], [1.0]]))
+    >>> X = np.array([[0.0], [1.0]])
+    >>> left, right = Gaussian(0.5).fold(X, Frame.of(X))
     >>> tile = left.dense @ right.dense.T
     >>> Gaussian(0.5).finish(tile)
     >>> tile.round(4)
@@ -134,8 +150,8 @@ class FoldingKernel(Kernel, Protocol):
            [0.6065, 1.    ]])
     """
 
-    def fold(self, X: Floats) -> tuple[Frame, Operand, Operand]:
-        """A frame for dense rows, and their left and right operands: made once, used often."""
+    def fold(self, X: Floats, frame: Frame) -> tuple[Operand, Operand]:
+        """Left and right operands of dense rows, in their frame: made once, used often."""
 
     def fold_left(self, Z: Floats, frame: Frame) -> Operand:
         """The left operand of other rows, in the frame of those on the right."""

@@ -98,12 +98,11 @@ class Gaussian:
         out *= weights
         return out
 
-    def fold(self, X: Floats) -> tuple[Frame, Operand, Operand]:
-        """A frame for these rows, and both operands in it."""
-        frame = Frame.of(X)
+    def fold(self, X: Floats, frame: Frame) -> tuple[Operand, Operand]:
+        """Both operands of the rows that the frame is made for."""
         dense, rare = frame.shifted(X, room=2)
         norms = _norms(dense[:, :-2], rare)
-        return frame, self._left(dense.copy(), rare, norms), self._right(dense, rare, norms)
+        return self._left(dense.copy(), rare, norms), self._right(dense, rare, norms)
 
     def fold_left(self, Z: Floats, frame: Frame) -> Operand:
         """For other rows; features in which those of the frame agree add the same to all."""
