@@ -49,7 +49,8 @@ def source(X):
 
 def test_only_what_varies_often_is_in_the_dense_product(X, dtype):
     frame = Frame.of(X)
-    left, right = KERNEL.fold(X, frame)
+    right = KERNEL.fold(X, frame)
+    left = KERNEL.mirror(right)
     assert frame.varying.sum() == 4
     assert frame.rare.sum() == N_RARE
     assert frame.constant.sum() == 2
@@ -59,13 +60,12 @@ def test_only_what_varies_often_is_in_the_dense_product(X, dtype):
     assert right.rare.nnz == frame.n_rare < 0.03 * N_ROWS * N_RARE
 
 
-def test_operands_take_what_the_frame_says(X):
+def test_an_operand_takes_what_the_frame_says(X):
     frame = Frame.of(X)
-    left, right = KERNEL.fold(X, frame)
-    compressed = (left.rare, right.rare, right.rare.tocsc())
-    taken = left.dense.nbytes + right.dense.nbytes
-    taken += sum(part.data.nbytes + part.indices.nbytes for part in compressed)
-    assert taken == frame.operand_bytes(N_ROWS)
+    right = KERNEL.fold(X, frame)
+    kept = (right.rare, right.rare.tocsc())
+    taken = sum(part.data.nbytes + part.indices.nbytes for part in kept)
+    assert right.dense.nbytes + taken == frame.operand_bytes(N_ROWS)
 
 
 @pytest.mark.parametrize(
@@ -75,10 +75,10 @@ def test_operands_take_what_the_frame_says(X):
 )
 def test_where_it_is_not_worth_it_all_is_dense(X):
     frame = Frame.of(X)
-    left, _ = KERNEL.fold(X, frame)
+    right = KERNEL.fold(X, frame)
     assert not frame.rare.any()
-    assert left.rare is None
-    assert left.dense.shape[1] == X.shape[1] - 2 + 2
+    assert right.rare is None
+    assert right.dense.shape[1] == X.shape[1] - 2 + 2
 
 
 def test_a_feature_whose_first_rows_differ_is_no_less_rare():
@@ -93,6 +93,23 @@ def test_tiles(source, X, dtype, rows, columns):
     out = np.full((len(X[rows]), columns.stop - columns.start), np.nan, dtype=dtype)
     source.fill(rows, columns, out)
     np.testing.assert_allclose(out, exact(X[rows], X[columns]), atol=TOLERANCE[dtype])
+
+
+def test_tiles_after_memory_gave_out(X, dtype, monkeypatch):
+    """What was begun for other rows must not pass for theirs."""
+    source, mirror = ComputedGram(KERNEL, X, frame=Frame.of(X)), Gaussian.mirror
+    out = np.empty((30, 40), dtype=dtype)
+    source.fill(slice(0, 30), slice(0, 40), out)
+
+    def failing(self, right):
+        raise MemoryError
+
+    monkeypatch.setattr(Gaussian, "mirror", failing)
+    with pytest.raises(MemoryError):
+        source.fill(slice(50, 80), slice(0, 40), out)
+    monkeypatch.setattr(Gaussian, "mirror", mirror)
+    source.fill(slice(50, 80), slice(0, 40), out)
+    np.testing.assert_allclose(out, exact(X[50:80], X[:40]), atol=TOLERANCE[dtype])
 
 
 def test_tiles_in_a_view(source, X, dtype):

@@ -109,9 +109,9 @@ class DaskEngine:
                          f"{vectors} bytes of vectors, leaves no room for tiles in the {room} "
                          "bytes that a worker may use",
                          "start more workers, or workers with more memory")  # fmt: skip
-        # Folded operands are worth two copies of a shard, but not the last of the memory. Only the
+        # A folded operand is worth a copy of a shard, but not the last of the memory. Only the
         # shard will know whether some features are multiplied apart, by compiled code.
-        folded = 2 * shard + COMPILER_BYTES
+        folded = shard + COMPILER_BYTES
         fold = folded <= _FOLDED_SHARE * (room - fixed)
         fixed += folded * fold
         return plan_tiles(Budget(room, explicit=True), fixed, tile_bytes, 1).side, fold

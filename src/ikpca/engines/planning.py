@@ -25,10 +25,10 @@ __all__ = ["PlannedSource", "plan_source"]
 _NARROW = 64
 
 
-#: Of the memory that the solver leaves, at most so much for folded operands.
+#: Of the memory that the solver leaves, at most so much for a folded operand.
 _FOLDED_SHARE = 0.6
-#: And for the compiler beside them.
-_TAKEN_SHARE = 0.8
+#: And with the compiler beside it.
+_TAKEN_SHARE = 0.9
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,8 @@ def plan_source(kernel: Kernel, X: Rows, budget: Budget, fixed: int, threads: in
 
     def tile_bytes(side: int) -> int:
         narrow = 4 * side * _NARROW * item
-        scratch = kernel.scratch_bytes(side, side, n_features, item) if frame is None else 0
+        # Of folded operands, only the left one is made for the tile.
+        scratch = kernel.scratch_bytes(side, side if frame is None else 0, n_features, item)
         return side * side * item + scratch + narrow
 
     plan = plan_tiles(budget, fixed + folded, tile_bytes, threads)
@@ -76,14 +77,14 @@ def plan_source(kernel: Kernel, X: Rows, budget: Budget, fixed: int, threads: in
 
 
 def _frame(X: Floats, room: int) -> tuple[Frame | None, int]:
-    """The frame of X for operands that leave room for tiles, if any does, and their bytes.
+    """The frame of X for an operand that leaves room for tiles, if any does, and its bytes.
 
-    Operands are worth two copies of X, but not the last of the memory.
+    It is worth a copy of X, but not the last of the memory.
     """
     apart = Frame.of(X)
     for frame in (apart, apart.together()):
-        operands = frame.operand_bytes(len(X))
-        taken = operands + (COMPILER_BYTES if frame.n_rare else 0)
-        if operands <= _FOLDED_SHARE * room and taken <= _TAKEN_SHARE * room:
+        operand = frame.operand_bytes(len(X))
+        taken = operand + (COMPILER_BYTES if frame.n_rare else 0)
+        if operand <= _FOLDED_SHARE * room and taken <= _TAKEN_SHARE * room:
             return frame, taken
     return None, 0

@@ -31,7 +31,7 @@ class Shard:
     side : int
         Of the tiles.
     fold : bool
-        Keep the operands of a folding kernel: two copies of X, for nearly the speed of products.
+        Keep the operand of a folding kernel: a copy of X, for nearly the speed of products.
     """
 
     def __init__(self, X: Floats, kernel: Kernel, start: int, side: int, fold: bool) -> None:

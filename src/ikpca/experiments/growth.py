@@ -75,7 +75,8 @@ def product_rates(
     """Measure all in turn, the best of each."""
     frame = Frame.of(X)
     source = ComputedGram(Gaussian(gamma), X, frame=frame)
-    left, right = Gaussian(gamma).fold(X, frame)
+    right = Gaussian(gamma).fold(X, frame)
+    left = Gaussian(gamma).mirror(right)
     pairs = list(tile_pairs(len(X), source.side, symmetric=True))
     V = np.random.default_rng(0).normal(size=(len(X), columns)).astype(X.dtype)
     with Workers(threads) as workers:

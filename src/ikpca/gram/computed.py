@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -41,8 +42,8 @@ class ComputedGram:
     side : int
         Of the tiles.
     frame : Frame, optional
-        That of X. With it, the operands of a folding kernel are made once for all tiles: two copies
-        of X, and tiles at nearly the speed of bare products.
+        That of X. With it, the operand of a folding kernel is made once for all tiles: a copy of X,
+        and tiles at nearly the speed of bare products.
     """
 
     symmetric = True
@@ -91,29 +92,39 @@ class ComputedGram:
 
 
 class _Folded:
-    """The two operands of a folding kernel."""
+    """The right operand of a folding kernel, and what it makes of it."""
 
     def __init__(self, kernel: FoldingKernel, X: Floats, frame: Frame) -> None:
         self._kernel = kernel
         self._frame = frame
-        self._left, self._right = kernel.fold(X, frame)
-        self._every = np.arange(len(X))
+        self._right = kernel.fold(X, frame)
         self._rare = _rare_products(self._right)
+        self._latest = _Latest()
 
     def fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
-        self._write(self._left, self._every[rows], self._left.dense[rows], columns, out)
+        # Tiles come row by row, so that many in turn have the same left operand.
+        if not isinstance(rows, slice) or rows != self._latest.rows:
+            self._latest.rows = None
+            self._latest.left = self._kernel.mirror(self._right[rows])
+            self._latest.rows = rows if isinstance(rows, slice) else None
+        self._write(self._latest.left, columns, out)
 
     def meet(self, others: Floats) -> Callable[[slice, Floats], None]:
-        left, every = self._kernel.fold_left(others, self._frame), np.arange(len(others))
-        return lambda columns, out: self._write(left, every, left.dense, columns, out)
+        left = self._kernel.fold_left(others, self._frame)
+        return lambda columns, out: self._write(left, columns, out)
 
-    def _write(
-        self, left: Operand, rows: Indices, dense: Floats, columns: slice, out: Floats
-    ) -> None:
-        np.matmul(dense, self._right.dense[columns].T, out=out)
+    def _write(self, left: Operand, columns: slice, out: Floats) -> None:
+        np.matmul(left.dense, self._right.dense[columns].T, out=out)
         if self._rare is not None:
-            self._rare.add(left.rare, rows, columns, out)
+            self._rare.add(left.rare, columns, out)
         self._kernel.finish(out)
+
+
+class _Latest(threading.local):
+    """The left operand that a thread had last."""
+
+    rows: slice | None = None
+    left: Operand
 
 
 def _rare_products(right: Operand) -> RareProducts | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from ikpca.gram.source import Indices
 from ikpca.kernels import Floats, Rows
 
 __all__ = ["RareProducts"]
@@ -27,17 +26,17 @@ class RareProducts:
         # By features: those of a row are then all that has to be looked at.
         self._right = right.tocsc()
 
-    def add(self, left: Rows, rows: Indices, columns: slice, out: Floats) -> None:
-        """Add ⟨left_i, right_j⟩ for some i, and for consecutive j."""
+    def add(self, left: Rows, columns: slice, out: Floats) -> None:
+        """Add ⟨left_i, right_j⟩ for all i, and for consecutive j."""
         right = self._right
         _scatter(
-            (left.indptr, left.indices, left.data), rows,
+            (left.indptr, left.indices, left.data),
             (right.indptr, right.indices, right.data), columns.start, columns.stop, out,
         )  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
-def _scatter(left, rows, right, first, last, out):
+def _scatter(left, right, first, last, out):
     """Row by row on the left, feature by feature on the right, whose rows are in order."""
     starts, features, values = left
     bounds, others, factors = right
@@ -47,8 +46,8 @@ def _scatter(left, rows, right, first, last, out):
         met = others[bounds[feature] : bounds[feature + 1]]
         lower[feature] = bounds[feature] + np.searchsorted(met, first)
         upper[feature] = bounds[feature] + np.searchsorted(met, last)
-    for i in range(len(rows)):
-        for p in range(starts[rows[i]], starts[rows[i] + 1]):
+    for i in range(len(out)):
+        for p in range(starts[i], starts[i + 1]):
             feature, value = features[p], values[p]
             for q in range(lower[feature], upper[feature]):
                 out[i, others[q] - first] += value * factors[q]

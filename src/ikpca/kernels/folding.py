@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ikpca.kernels.kernel import Floats, Kernel, Rows
+from ikpca.kernels.kernel import Floats, Indices, Kernel, Rows
 
 __all__ = ["FoldingKernel", "Frame", "Operand"]
 
@@ -86,11 +86,11 @@ class Frame:
         return ~(self.varying | self.rare)
 
     def operand_bytes(self, n_rows: int) -> int:
-        """Of both operands of the rows that the frame is made for, two columns wider."""
+        """Of the operand of the rows that the frame is made for, two columns wider."""
         item = self.origin.itemsize
-        # Sparse rows on the left, on the right, and there by columns too; with 32-bit indices.
-        sparse_bytes = 3 * self.n_rare * (item + 4)
-        return 2 * n_rows * (int(self.varying.sum()) + 2) * item + sparse_bytes
+        # What is sparse is kept by rows and by columns, with 32-bit indices.
+        sparse_bytes = 2 * self.n_rare * (item + 4)
+        return n_rows * (int(self.varying.sum()) + 2) * item + sparse_bytes
 
     def shifted(self, X: Floats, room: int) -> tuple[Floats, Rows | None]:
         """Differences from the origin: dense with more columns, of ones, and sparse."""
@@ -123,12 +123,16 @@ class Operand:
     --------
     >>> import numpy as np
     >>> from ikpca.kernels import Operand
-    >>> Operand(np.eye(3)).rare is None
-    True
+    >>> Operand(np.eye(3))[:2].dense.shape
+    (2, 3)
     """
 
     dense: Floats
     rare: Rows | None = None
+
+    def __getitem__(self, rows: slice | Indices) -> Operand:
+        """Some of the rows."""
+        return Operand(self.dense[rows], None if self.rare is None else self.rare[rows])
 
 
 @runtime_checkable
@@ -142,16 +146,19 @@ class FoldingKernel(Kernel, Protocol):
     >>> isinstance(Gaussian(), FoldingKernel)
     True
     >>> X = np.array([[0.0], [1.0]])
-    >>> left, right = Gaussian(0.5).fold(X, Frame.of(X))
-    >>> tile = left.dense @ right.dense.T
+    >>> right = Gaussian(0.5).fold(X, Frame.of(X))
+    >>> tile = Gaussian(0.5).mirror(right).dense @ right.dense.T
     >>> Gaussian(0.5).finish(tile)
     >>> tile.round(4)
     array([[1.    , 0.6065],
            [0.6065, 1.    ]])
     """
 
-    def fold(self, X: Floats, frame: Frame) -> tuple[Operand, Operand]:
-        """Left and right operands of dense rows, in their frame: made once, used often."""
+    def fold(self, X: Floats, frame: Frame) -> Operand:
+        """The right operand of dense rows, in their frame: made once, used often."""
+
+    def mirror(self, right: Operand) -> Operand:
+        """The left operand of the same rows: made anew for each tile, at next to no cost."""
 
     def fold_left(self, Z: Floats, frame: Frame) -> Operand:
         """The left operand of other rows, in the frame of those on the right."""

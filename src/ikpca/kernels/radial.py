@@ -51,9 +51,8 @@ class Gaussian:
             self._fill_unfolded(X, Y, out)
         else:
             frame = Frame.about(Y.mean(axis=0))
-            dense, rare = frame.shifted(Y, room=2)
-            right = self._right(dense, rare, _norms(dense[:, :-2], rare))
-            np.matmul(self.fold_left(X, frame).dense, right.dense.T, out=out)
+            left, right = self.fold_left(X, frame), self.fold(Y, frame)
+            np.matmul(left.dense, right.dense.T, out=out)
             self.finish(out)
 
     def diagonal(self, X: Rows) -> Floats:
@@ -98,30 +97,29 @@ class Gaussian:
         out *= weights
         return out
 
-    def fold(self, X: Floats, frame: Frame) -> tuple[Operand, Operand]:
-        """Both operands of the rows that the frame is made for."""
+    def fold(self, X: Floats, frame: Frame) -> Operand:
+        """[x, 1, −γ‖x‖²], of which the product with the other is the exponent."""
         dense, rare = frame.shifted(X, room=2)
-        norms = _norms(dense[:, :-2], rare)
-        return self._left(dense.copy(), rare, norms), self._right(dense, rare, norms)
+        norms = squared_norms(dense[:, :-2])
+        if rare is not None:
+            norms += squared_norms(rare)
+        dense[:, -1] = norms * -self.gamma
+        return Operand(dense, rare)
+
+    def mirror(self, right: Operand) -> Operand:
+        """[2γx, −γ‖x‖², 1]."""
+        dense = right.dense * right.dense.dtype.type(2 * self.gamma)
+        dense[:, -2], dense[:, -1] = right.dense[:, -1], 1
+        rare = right.rare
+        return Operand(dense, None if rare is None else rare * rare.dtype.type(2 * self.gamma))
 
     def fold_left(self, Z: Floats, frame: Frame) -> Operand:
         """For other rows; features in which those of the frame agree add the same to all."""
-        dense, rare = frame.shifted(Z, room=2)
-        norms = _norms(dense[:, :-2], rare)
+        left = self.mirror(self.fold(Z, frame))
         if frame.constant.any():
-            norms += squared_norms(Z[:, frame.constant] - frame.origin[frame.constant])
-        return self._left(dense, rare, norms)
-
-    def _left(self, dense: Floats, rare: Rows | None, norms: Floats) -> Operand:
-        """[2γz, −γ‖z‖², 1], where the differences stood."""
-        dense *= 2 * self.gamma
-        dense[:, -2], dense[:, -1] = norms * -self.gamma, 1
-        return Operand(dense, None if rare is None else rare * rare.dtype.type(2 * self.gamma))
-
-    def _right(self, dense: Floats, rare: Rows | None, norms: Floats) -> Operand:
-        """[x, 1, −γ‖x‖²], of which the product with the other is the exponent."""
-        dense[:, -2], dense[:, -1] = 1, norms * -self.gamma
-        return Operand(dense, rare)
+            beside = Z[:, frame.constant] - frame.origin[frame.constant]
+            left.dense[:, -2] -= self.gamma * squared_norms(beside)
+        return left
 
     def finish(self, out: Floats) -> None:
         """One exp, in place."""
@@ -136,11 +134,6 @@ class Gaussian:
         np.maximum(out, 0, out=out)
         out *= -self.gamma
         np.exp(out, out=out)
-
-
-def _norms(dense: Floats, rare: Rows | None) -> Floats:
-    """‖·‖² of rows in two parts."""
-    return squared_norms(dense) if rare is None else squared_norms(dense) + squared_norms(rare)
 
 
 @dataclass(frozen=True)
