@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ikpca import KernelPCA, open_rows
+from ikpca.errors import InvalidInput
 from ikpca.estimators.gamma import resolve_gamma
 from ikpca.measures import principal_angles
 
@@ -87,6 +88,15 @@ def test_nan_in_a_chunk_is_found_before_any_work(X, tmp_path):
     array[333, 3] = np.nan
     with pytest.raises(ValueError, match="contains NaN"):
         fitted(array)
+
+
+@pytest.mark.parametrize("inside", [{}, {"zarr.json": "{"}, {"zarr.json": "{}"}, {"x.npy": ""}])
+def test_a_folder_that_is_no_zarr_array_is_refused(tmp_path, inside):
+    pytest.importorskip("zarr")
+    for name, text in inside.items():
+        (tmp_path / name).write_text(text)
+    with pytest.raises(InvalidInput, match=r"is no folder of a Zarr array .*; name one"):
+        open_rows(tmp_path)
 
 
 @pytest.mark.parametrize("budget", ["-1", "abc", "", "1.2.3GB", -5, 0, 1.5, True, "GB"])

@@ -66,7 +66,13 @@ def _open_zarr(path: Path) -> Any:
         raise InvalidInput(
             f"{path}: Zarr arrays need the package zarr; run: pip install 'ikpca[zarr]'."
         ) from None
-    return zarr.open_array(str(path), mode="r")
+    try:
+        return zarr.open_array(str(path), mode="r")
+    except (ValueError, TypeError, KeyError, OSError) as trouble:
+        raise InvalidInput(
+            f"{path}: is no folder of a Zarr array ({str(trouble).strip()}); name one, or a file "
+            "that numpy.save wrote."
+        ) from None
 
 
 def _open_member(path: Path, member: str | None) -> Any:
