@@ -219,8 +219,8 @@ def _line(models: dict, method: str, length: float, W: int) -> str:
     worker = float(np.dot(models[f"{method} worker"][0], shape.worker()))
     client = float(np.dot(models[f"{method} client"][0], shape.client()))
     line = shape.client_bytes / LINE
-    # Shard with its two operands; columns, marks and two strips, or V and two products.
-    held = 3 * length / W * FEATURES + (
+    # Shard with its operand; columns, marks and two strips, or V and two products.
+    held = 2 * length / W * FEATURES + (
         length / W * (4 * R + 2 * (BLOCK + R)) if one else 3 * length * WIDTH
     )
     # The mark; or a basis of eight blocks and its products.

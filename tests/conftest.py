@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,6 +11,10 @@ import numpy as np
 import pytest
 
 from ikpca.kernels import Cosine, Gaussian, Laplacian, Linear, Polynomial, Sigmoid
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # As a job in the background is started; tests of Ctrl-C would wait for what never comes.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 KERNELS = {
     "linear": Linear(),

@@ -12,7 +12,7 @@ import numpy as np
 
 from ikpca.engines.doors import Doors
 from ikpca.engines.peers import PeerLost, WorkerLost
-from ikpca.engines.shard import Shard
+from ikpca.engines.shard import Fold, Shard
 from ikpca.engines.traffic import Traffic
 from ikpca.errors import ClusterLost, InvalidInput
 from ikpca.hebbian import Floats, Indices
@@ -39,12 +39,12 @@ class Cluster:
     kernel : Kernel
     side : int
         Of the tiles.
-    fold : bool
-        Whether shards keep the operands of a folding kernel.
+    fold : {"apart", "together"} or None
+        How shards keep the operand of a folding kernel.
     """
 
     def __init__(
-        self, client: Any, X: Any, kernel: Kernel, side: int, *, fold: bool = True
+        self, client: Any, X: Any, kernel: Kernel, side: int, *, fold: Fold | None = "apart"
     ) -> None:
         self._client = client
         self._doors = Doors(client)

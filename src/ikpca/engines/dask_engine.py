@@ -9,11 +9,12 @@ from typing import Any
 from ikpca.engines.cluster import Cluster
 from ikpca.engines.dask_gram import DaskGram
 from ikpca.engines.dask_store import DaskStore
+from ikpca.engines.shard import Fold
 from ikpca.engines.traffic import Traffic
 from ikpca.errors import refuse
-from ikpca.gram import COMPILER_BYTES, Budget, CentredGram, plan_tiles
+from ikpca.gram import COMPILER_BYTES, LEAST_SIDE, Budget, CentredGram, plan_tiles
 from ikpca.hebbian import Floats
-from ikpca.kernels import Kernel
+from ikpca.kernels import FoldingKernel, Kernel
 
 __all__ = ["DaskEngine", "even_shards"]
 
@@ -23,8 +24,6 @@ _SHARE = 0.6
 _FOLDED_SHARE = 0.6
 #: Blocks of patterns: what a message costs is worked off in the time of these.
 _SHORT_BLOCK, _LONG_BLOCK, _MANY_ROWS = 128, 512, 10_000
-#: No plan has smaller tiles.
-_LEAST_SIDE = 128
 
 
 def even_shards(X: Any, number: int) -> Any:
@@ -33,6 +32,20 @@ def even_shards(X: Any, number: int) -> Any:
     number = min(number, n_samples)
     sizes = tuple(n_samples // number + (i < n_samples % number) for i in range(number))
     return X.rechunk((sizes, (X.shape[1],)))
+
+
+def _fold(kernel: Kernel, operand: int, room: int) -> tuple[Fold | None, int]:
+    """How shards fold, and what it takes: an operand, but not the last of the memory.
+
+    Only a shard knows whether there are features to multiply apart, by compiled code.
+    """
+    if not isinstance(kernel, FoldingKernel):
+        return None, 0
+    ways: list[tuple[Fold, int]] = [("apart", operand + COMPILER_BYTES), ("together", operand)]
+    for way, taken in ways:
+        if taken <= _FOLDED_SHARE * room:
+            return way, taken
+    return None, 0
 
 
 class DaskEngine:
@@ -91,30 +104,26 @@ class DaskEngine:
         assert self._source is not None
         return DaskStore(self._source, gram, rows, products)
 
-    def _plan(self, kernel: Kernel, budget: Budget, vectors: int) -> tuple[int, bool]:
-        """Side of the tiles and whether to fold: what the memory of the smallest worker allows."""
+    def _plan(self, kernel: Kernel, budget: Budget, vectors: int) -> tuple[int, Fold | None]:
+        """Side of the tiles and how to fold: what the memory of the smallest worker allows."""
         item, n_features = self._X.dtype.itemsize, int(self._X.shape[1])
         shard = max(self._X.chunks[0]) * n_features * item
         limits = self._limits(budget)
         if not limits:
-            return plan_tiles(budget, 0, lambda side: 0, 1).side, True
+            return plan_tiles(budget, 0, lambda side: 0, 1).side, "apart"
 
         def tile_bytes(side: int) -> int:
             tile = side * side * item + kernel.scratch_bytes(side, side, n_features, item)
             return tile + side * n_features * item
 
         room, fixed = min(limits), shard + vectors
-        if fixed + tile_bytes(_LEAST_SIDE) > room:
+        if fixed + tile_bytes(LEAST_SIDE) > room:
             raise refuse("client", f"{len(limits)} workers", f"a shard of {shard} bytes, with "
                          f"{vectors} bytes of vectors, leaves no room for tiles in the {room} "
                          "bytes that a worker may use",
                          "start more workers, or workers with more memory")  # fmt: skip
-        # A folded operand is worth a copy of a shard, but not the last of the memory. Only the
-        # shard will know whether some features are multiplied apart, by compiled code.
-        folded = shard + COMPILER_BYTES
-        fold = folded <= _FOLDED_SHARE * (room - fixed)
-        fixed += folded * fold
-        return plan_tiles(Budget(room, explicit=True), fixed, tile_bytes, 1).side, fold
+        fold, operand = _fold(kernel, shard + 2 * shard // n_features, room - fixed)
+        return plan_tiles(Budget(room, explicit=True), fixed + operand, tile_bytes, 1).side, fold
 
     def _limits(self, budget: Budget) -> list[int]:
         """Bytes that workers may use, as far as anybody said so."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
 
 from ikpca.gram import (
     COMPILER_BYTES,
+    LEAST_SIDE,
+    TILE,
+    TILES_AT_ONCE,
     Budget,
     CachedGram,
     ComputedGram,
@@ -17,7 +22,7 @@ from ikpca.gram import (
     Workers,
     plan_tiles,
 )
-from ikpca.kernels import Floats, FoldingKernel, Frame, Kernel, Rows
+from ikpca.kernels import FoldingKernel, Frame, Kernel, Rows
 
 __all__ = ["PlannedSource", "plan_source"]
 
@@ -27,8 +32,6 @@ _NARROW = 64
 
 #: Of the memory that the solver leaves, at most so much for a folded operand.
 _FOLDED_SHARE = 0.6
-#: And with the compiler beside it.
-_TAKEN_SHARE = 0.9
 
 
 @dataclass(frozen=True)
@@ -60,31 +63,40 @@ def plan_source(kernel: Kernel, X: Rows, budget: Budget, fixed: int, threads: in
     threads : int
         How many would like to work.
     """
-    n_features, item = int(X.shape[1]), X.dtype.itemsize
-    frame, folded = None, 0
-    if isinstance(kernel, FoldingKernel) and isinstance(X, np.ndarray):
-        frame, folded = _frame(X, budget.left - fixed)
-
-    def tile_bytes(side: int) -> int:
-        narrow = 4 * side * _NARROW * item
-        # Of folded operands, only the left one is made for the tile.
-        scratch = kernel.scratch_bytes(side, side if frame is None else 0, n_features, item)
-        return side * side * item + scratch + narrow
-
-    plan = plan_tiles(budget, fixed + folded, tile_bytes, threads)
+    room = budget.left - fixed
+    for frame in _frames(kernel, X):
+        operand, tile_bytes = _operand_bytes(frame, X), partial(_tile_bytes, kernel, X, frame)
+        if frame is None or _fits(frame, operand, tile_bytes, room):
+            break
+    plan = plan_tiles(budget, fixed + operand, tile_bytes, threads)
     source = ComputedGram(kernel, X, plan.side, frame=frame)
     return PlannedSource(source, plan.threads, plan.spare)
 
 
-def _frame(X: Floats, room: int) -> tuple[Frame | None, int]:
-    """The frame of X for an operand that leaves room for tiles, if any does, and its bytes.
+def _frames(kernel: Kernel, X: Rows) -> Iterator[Frame | None]:
+    """Ways to fold, the quickest first."""
+    if isinstance(kernel, FoldingKernel) and isinstance(X, np.ndarray):
+        apart = Frame.of(X)
+        yield apart
+        yield apart.together()
+    yield None
 
-    It is worth a copy of X, but not the last of the memory.
-    """
-    apart = Frame.of(X)
-    for frame in (apart, apart.together()):
-        operand = frame.operand_bytes(len(X))
-        taken = operand + (COMPILER_BYTES if frame.n_rare else 0)
-        if operand <= _FOLDED_SHARE * room and taken <= _TAKEN_SHARE * room:
-            return frame, taken
-    return None, 0
+
+def _operand_bytes(frame: Frame | None, X: Rows) -> int:
+    """Of the operand, and of the compiler where some features are multiplied apart."""
+    if frame is None:
+        return 0
+    return frame.operand_bytes(X.shape[0]) + (COMPILER_BYTES if frame.n_rare else 0)
+
+
+def _tile_bytes(kernel: Kernel, X: Rows, frame: Frame | None, side: int) -> int:
+    item, width = X.dtype.itemsize, int(X.shape[1] if frame is None else frame.varying.sum())
+    narrow = 4 * side * _NARROW * item
+    return side * side * item + kernel.scratch_bytes(side, side, width, item) + narrow
+
+
+def _fits(frame: Frame, operand: int, tile_bytes: Callable[[int], int], room: int) -> bool:
+    """An operand is worth a copy of X, the compiler its bytes, but neither small tiles."""
+    if frame.n_rare:
+        return operand + TILES_AT_ONCE * tile_bytes(TILE) <= room
+    return operand <= _FOLDED_SHARE * room and operand + tile_bytes(LEAST_SIDE) <= room

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -14,7 +14,9 @@ from ikpca.gram.products import multiply_and_square
 from ikpca.hebbian import Floats, Indices
 from ikpca.kernels import FoldingKernel, Frame, Kernel
 
-__all__ = ["Shard"]
+__all__ = ["Fold", "Shard"]
+
+Fold: TypeAlias = Literal["apart", "together"]
 
 
 class Shard:
@@ -30,13 +32,16 @@ class Shard:
         Number of the first row among all.
     side : int
         Of the tiles.
-    fold : bool
+    fold : {"apart", "together"} or None
         Keep the operand of a folding kernel: a copy of X, for nearly the speed of products.
+        Features that hardly vary are multiplied apart, by compiled code, or with the others.
     """
 
-    def __init__(self, X: Floats, kernel: Kernel, start: int, side: int, fold: bool) -> None:
+    def __init__(self, X: Floats, kernel: Kernel, start: int, side: int, fold: Fold | None) -> None:
         self._X = np.ascontiguousarray(X)
-        frame = Frame.of(self._X) if fold and isinstance(kernel, FoldingKernel) else None
+        frame = None
+        if fold is not None and isinstance(kernel, FoldingKernel):
+            frame = Frame.of(self._X) if fold == "apart" else Frame.of(self._X).together()
         self._source = ComputedGram(kernel, self._X, side, frame=frame)
         self._operands = 0 if frame is None else frame.operand_bytes(len(X))
         self._start = start

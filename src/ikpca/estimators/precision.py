@@ -52,7 +52,7 @@ def _holds(kernel: Kernel, X: Rows) -> bool:
 
 
 def _gram(kernel: Kernel, rows: Floats) -> Floats:
-    """K of a few rows, computed as it would be for all of them."""
+    """K of a few rows, from operands as they are made for all of them."""
     return whole(ComputedGram(kernel, rows, frame=Frame.of(rows))).astype(np.float64)
 
 

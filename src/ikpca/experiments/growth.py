@@ -76,7 +76,7 @@ def product_rates(
     frame = Frame.of(X)
     source = ComputedGram(Gaussian(gamma), X, frame=frame)
     right = Gaussian(gamma).fold(X, frame)
-    left = Gaussian(gamma).mirror(right)
+    left = Gaussian(gamma).mirror(right.copy())
     pairs = list(tile_pairs(len(X), source.side, symmetric=True))
     V = np.random.default_rng(0).normal(size=(len(X), columns)).astype(X.dtype)
     with Workers(threads) as workers:

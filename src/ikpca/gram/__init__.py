@@ -3,6 +3,8 @@
 from ikpca.gram.budget import (
     COMPILER_BYTES,
     DEFAULT_SHARE,
+    LEAST_SIDE,
+    TILES_AT_ONCE,
     Budget,
     TilePlan,
     plan_tiles,
@@ -33,9 +35,11 @@ from ikpca.gram.workers import SERIAL, Workers
 __all__ = [
     "COMPILER_BYTES",
     "DEFAULT_SHARE",
+    "LEAST_SIDE",
     "NOT_FINITE",
     "SERIAL",
     "TILE",
+    "TILES_AT_ONCE",
     "Budget",
     "CachedGram",
     "CentredGram",

@@ -14,15 +14,26 @@ import numpy as np
 from ikpca.errors import refuse
 from ikpca.gram.tiles import TILE
 
-__all__ = ["COMPILER_BYTES", "DEFAULT_SHARE", "Budget", "TilePlan", "plan_tiles", "read_budget"]
+__all__ = [
+    "COMPILER_BYTES",
+    "DEFAULT_SHARE",
+    "LEAST_SIDE",
+    "TILES_AT_ONCE",
+    "Budget",
+    "TilePlan",
+    "plan_tiles",
+    "read_budget",
+]
 
 #: Share of the machine's memory that a fit may take unless told otherwise.
 DEFAULT_SHARE = 0.25
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
           "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}  # fmt: skip
-_SIDES = (TILE, TILE // 2, TILE // 4, TILE // 8)
+#: No plan has smaller tiles.
+LEAST_SIDE = TILE // 8
+_SIDES = (TILE, TILE // 2, TILE // 4, LEAST_SIDE)
 #: Tiles that a plan makes room for; more threads than fit take turns.
-_TILES_AT_ONCE = 4
+TILES_AT_ONCE = 4
 
 #: What starting the compiler takes, for features that are multiplied apart.
 COMPILER_BYTES = 130 * 10**6
@@ -118,7 +129,7 @@ def plan_tiles(
     if not budget.explicit:
         side = TILE
     else:
-        fitting = [side for side in _SIDES if _TILES_AT_ONCE * tile_bytes(side) <= room]
+        fitting = [side for side in _SIDES if TILES_AT_ONCE * tile_bytes(side) <= room]
         side = fitting[0] if fitting else _SIDES[-1]
     if budget.explicit and tile_bytes(side) > room:
         needed = budget.taken + fixed + tile_bytes(side)

@@ -102,16 +102,22 @@ class _Folded:
         self._latest = _Latest()
 
     def fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
-        # Tiles come row by row, so that many in turn have the same left operand.
-        if not isinstance(rows, slice) or rows != self._latest.rows:
-            self._latest.rows = None
-            self._latest.left = self._kernel.mirror(self._right[rows])
-            self._latest.rows = rows if isinstance(rows, slice) else None
-        self._write(self._latest.left, columns, out)
+        self._write(self._left(rows), columns, out)
 
     def meet(self, others: Floats) -> Callable[[slice, Floats], None]:
         left = self._kernel.fold_left(others, self._frame)
         return lambda columns, out: self._write(left, columns, out)
+
+    def _left(self, rows: slice | Indices) -> Operand:
+        """Tiles come row by row, so that many in turn have the same left operand."""
+        if not isinstance(rows, slice):
+            return self._kernel.mirror(self._right.copy(rows))
+        latest = self._latest
+        if latest.left is None or rows != latest.rows:
+            # Two at a time would be more than is planned for.
+            latest.left = None
+            latest.left, latest.rows = self._kernel.mirror(self._right.copy(rows)), rows
+        return latest.left
 
     def _write(self, left: Operand, columns: slice, out: Floats) -> None:
         np.matmul(left.dense, self._right.dense[columns].T, out=out)
@@ -124,7 +130,7 @@ class _Latest(threading.local):
     """The left operand that a thread had last."""
 
     rows: slice | None = None
-    left: Operand
+    left: Operand | None = None
 
 
 def _rare_products(right: Operand) -> RareProducts | None:

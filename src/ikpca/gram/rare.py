@@ -29,9 +29,10 @@ class RareProducts:
     def add(self, left: Rows, columns: slice, out: Floats) -> None:
         """Add ⟨left_i, right_j⟩ for all i, and for consecutive j."""
         right = self._right
+        first, last, _ = columns.indices(right.shape[0])
         _scatter(
             (left.indptr, left.indices, left.data),
-            (right.indptr, right.indices, right.data), columns.start, columns.stop, out,
+            (right.indptr, right.indices, right.data), first, last, out,
         )  # fmt: skip
 
 
@@ -46,8 +47,16 @@ def _scatter(left, right, first, last, out):
         met = others[bounds[feature] : bounds[feature + 1]]
         lower[feature] = bounds[feature] + np.searchsorted(met, first)
         upper[feature] = bounds[feature] + np.searchsorted(met, last)
+    total = np.zeros(last - first)
     for i in range(len(out)):
+        if starts[i] == starts[i + 1]:
+            continue
+        # Summed apart, and in double precision: on top of far larger numbers, each of them would be
+        # rounded to those.
+        total[:] = 0
         for p in range(starts[i], starts[i + 1]):
             feature, value = features[p], values[p]
             for q in range(lower[feature], upper[feature]):
-                out[i, others[q] - first] += value * factors[q]
+                total[others[q] - first] += value * factors[q]
+        for j in range(len(total)):
+            out[i, j] += total[j]

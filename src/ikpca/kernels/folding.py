@@ -123,16 +123,19 @@ class Operand:
     --------
     >>> import numpy as np
     >>> from ikpca.kernels import Operand
-    >>> Operand(np.eye(3))[:2].dense.shape
+    >>> Operand(np.eye(3)).copy(slice(0, 2)).dense.shape
     (2, 3)
     """
 
     dense: Floats
     rare: Rows | None = None
 
-    def __getitem__(self, rows: slice | Indices) -> Operand:
-        """Some of the rows."""
-        return Operand(self.dense[rows], None if self.rare is None else self.rare[rows])
+    def copy(self, rows: slice | Indices = slice(None)) -> Operand:
+        """Some of the rows, to write to."""
+        dense = self.dense[rows]
+        if isinstance(rows, slice):
+            dense = dense.copy()
+        return Operand(dense, None if self.rare is None else self.rare[rows])
 
 
 @runtime_checkable
@@ -147,7 +150,7 @@ class FoldingKernel(Kernel, Protocol):
     True
     >>> X = np.array([[0.0], [1.0]])
     >>> right = Gaussian(0.5).fold(X, Frame.of(X))
-    >>> tile = Gaussian(0.5).mirror(right).dense @ right.dense.T
+    >>> tile = Gaussian(0.5).mirror(right.copy()).dense @ right.dense.T
     >>> Gaussian(0.5).finish(tile)
     >>> tile.round(4)
     array([[1.    , 0.6065],
@@ -158,7 +161,7 @@ class FoldingKernel(Kernel, Protocol):
         """The right operand of dense rows, in their frame: made once, used often."""
 
     def mirror(self, right: Operand) -> Operand:
-        """The left operand of the same rows: made anew for each tile, at next to no cost."""
+        """The left operand of the same rows, written over the right one: at next to no cost."""
 
     def fold_left(self, Z: Floats, frame: Frame) -> Operand:
         """The left operand of other rows, in the frame of those on the right."""

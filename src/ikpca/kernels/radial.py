@@ -107,10 +107,11 @@ class Gaussian:
         return Operand(dense, rare)
 
     def mirror(self, right: Operand) -> Operand:
-        """[2γx, −γ‖x‖², 1]."""
-        dense = right.dense * right.dense.dtype.type(2 * self.gamma)
-        dense[:, -2], dense[:, -1] = right.dense[:, -1], 1
-        rare = right.rare
+        """[2γx, −γ‖x‖², 1], in place."""
+        dense, rare = right.dense, right.rare
+        dense[:, -2] = dense[:, -1]
+        dense[:, :-2] *= 2 * self.gamma
+        dense[:, -1] = 1
         return Operand(dense, None if rare is None else rare * rare.dtype.type(2 * self.gamma))
 
     def fold_left(self, Z: Floats, frame: Frame) -> Operand:
