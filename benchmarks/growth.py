@@ -15,6 +15,7 @@ from pathlib import Path
 from ikpca.experiments.growth import exponent, growth, product_rates
 from ikpca.experiments.large_rows import large_rows
 from ikpca.figures.scale import growth_plot
+from ikpca.kernels import Frame
 
 
 def main() -> None:
@@ -34,7 +35,10 @@ def main() -> None:
         "product over bare tiles": rates.product / rates.rows,
         "product over bare operands": rates.product / rates.operands,
     }
+    frame = Frame.of(X)
     print(f"{name}, l = {len(X):,}, N = {X.shape[1]}, 32 columns, float32, {threads} threads")
+    print(f"features: {frame.varying.sum()} vary, {frame.rare.sum()} hardly do, ", end="")
+    print(f"{frame.constant.sum()} never")
     print("million entries of K per second:")
     print(f"  K'V                                   {rates.product / 1e6:.0f}")
     print(f"  bare products of the same tiles       {rates.rows / 1e6:.0f}")

@@ -14,11 +14,12 @@ import dask.array as da
 from ikpca import hebbian, krylov
 from ikpca.engines import LocalStore
 from ikpca.engines.cluster import Cluster
+from ikpca.engines.dask_engine import fold_within
 from ikpca.engines.dask_gram import DaskGram
 from ikpca.engines.dask_store import DaskStore
 from ikpca.engines.visiting import tree_levels, visits
-from ikpca.gram import ComputedGram, centred, whole
-from ikpca.kernels import Gaussian
+from ikpca.gram import COMPILER_BYTES, ComputedGram, centred, whole
+from ikpca.kernels import Gaussian, Linear
 from ikpca.spectra import landmark_start
 from tests.clusters import cluster_of
 
@@ -55,6 +56,22 @@ def local(X):
 def close(found, expected, tolerance=1e-12):
     scale = float(np.abs(expected).max())
     np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * scale)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "room", "way"),
+    [
+        (KERNEL, 10 * COMPILER_BYTES, "apart"),
+        (KERNEL, COMPILER_BYTES, "together"),
+        (KERNEL, 20 * 10**6, None),
+        (Linear(), 10 * COMPILER_BYTES, None),
+    ],
+)
+def test_workers_with_little_memory_do_without_the_compiler_first(kernel, room, way):
+    found, taken = fold_within(kernel, 16 * 10**6, room)
+    assert found == way
+    assert taken <= 0.6 * room
+    assert taken > 0 if way else taken == 0
 
 
 def test_the_matrix_itself(source, local):

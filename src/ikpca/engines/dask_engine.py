@@ -16,7 +16,7 @@ from ikpca.gram import COMPILER_BYTES, LEAST_SIDE, Budget, CentredGram, plan_til
 from ikpca.hebbian import Floats
 from ikpca.kernels import FoldingKernel, Kernel
 
-__all__ = ["DaskEngine", "even_shards"]
+__all__ = ["DaskEngine", "even_shards", "fold_within"]
 
 #: Of a worker's memory, what rows, columns and tiles may take; the rest is Python's and Dask's.
 _SHARE = 0.6
@@ -34,7 +34,7 @@ def even_shards(X: Any, number: int) -> Any:
     return X.rechunk((sizes, (X.shape[1],)))
 
 
-def _fold(kernel: Kernel, operand: int, room: int) -> tuple[Fold | None, int]:
+def fold_within(kernel: Kernel, operand: int, room: int) -> tuple[Fold | None, int]:
     """How shards fold, and what it takes: an operand, but not the last of the memory.
 
     Only a shard knows whether there are features to multiply apart, by compiled code.
@@ -122,7 +122,7 @@ class DaskEngine:
                          f"{vectors} bytes of vectors, leaves no room for tiles in the {room} "
                          "bytes that a worker may use",
                          "start more workers, or workers with more memory")  # fmt: skip
-        fold, operand = _fold(kernel, shard + 2 * shard // n_features, room - fixed)
+        fold, operand = fold_within(kernel, shard + 2 * shard // n_features, room - fixed)
         return plan_tiles(Budget(room, explicit=True), fixed + operand, tile_bytes, 1).side, fold
 
     def _limits(self, budget: Budget) -> list[int]:

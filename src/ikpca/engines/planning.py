@@ -96,7 +96,7 @@ def _tile_bytes(kernel: Kernel, X: Rows, frame: Frame | None, side: int) -> int:
 
 
 def _fits(frame: Frame, operand: int, tile_bytes: Callable[[int], int], room: int) -> bool:
-    """An operand is worth a copy of X, the compiler its bytes, but neither small tiles."""
+    """An operand is worth a copy of X and smaller tiles; the compiler is not worth those."""
     if frame.n_rare:
         return operand + TILES_AT_ONCE * tile_bytes(TILE) <= room
     return operand <= _FOLDED_SHARE * room and operand + tile_bytes(LEAST_SIDE) <= room

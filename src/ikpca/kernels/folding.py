@@ -23,8 +23,8 @@ _SAMPLE = 9
 #: A feature is rare where at most this share of the rows differs from its common value. From some
 #: 7 % on, the dense product is the quicker one.
 _RARE_SHARE = 0.05
-#: Fewer rare features, or fewer rows, are not worth a second product.
-_LEAST_RARE, _LEAST_ROWS = 64, 4096
+#: Fewer rare features are not worth a second product, and fewer rows not the start of the compiler.
+_LEAST_RARE, _LEAST_ROWS = 64, 8192
 
 
 @dataclass(frozen=True, eq=False)
