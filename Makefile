@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 READY := $(VENV)/.ready
 # What runs the experiments, without the tools of those who work on the library.
 RUNS := $(VENV)/.runs
@@ -28,19 +28,19 @@ $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ikpca needs Python 3.11 or newer; run make with PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
 
-$(READY): pyproject.toml | $(BIN)/python
-	$(INSTALL) '.[dev]'
+$(READY): pyproject.toml papers/pyproject.toml | $(BIN)/python
+	$(INSTALL) --editable '.[dev]' --editable ./papers
 	@touch $@ $(RUNS)
 
-$(RUNS): pyproject.toml | $(BIN)/python
-	$(INSTALL) '.[cli,plot,images,data]'
+$(RUNS): pyproject.toml papers/pyproject.toml | $(BIN)/python
+	$(INSTALL) --editable . --editable ./papers
 	@touch $@
 
 run: $(RUNS)
-	$(BIN)/ikpca reproduce --quick --out results/reproduce
+	$(BIN)/ikpca-papers reproduce --quick --out results/reproduce
 
 demo: $(RUNS)
-	$(BIN)/ikpca demo --out results/demo
+	$(BIN)/ikpca-papers demo --out results/demo
 
 test: $(READY)
 	$(BIN)/python -m pytest -n auto --dist loadfile

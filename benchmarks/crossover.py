@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from ikpca import KernelPCA
-from ikpca.experiments.large_rows import large_rows
+from ikpca_papers.large import large_rows
 
 
 def seconds(solver: str, n_rows: int, n_components: int, threads: int) -> float:

@@ -30,15 +30,15 @@ from distributed import Client, LocalCluster
 from sklearn.exceptions import ConvergenceWarning
 
 import ikpca
-from ikpca import hebbian, krylov
 from ikpca.dask import QUIET, KernelPCA, open_rows
-from ikpca.engines.cluster import Cluster
-from ikpca.engines.dask_engine import even_shards
-from ikpca.engines.dask_gram import DaskGram
-from ikpca.engines.dask_store import DaskStore
-from ikpca.experiments.large_rows import large_rows
-from ikpca.gram import SERIAL, CentredGram, Centring, GramMeans
+from ikpca.dask.cluster import Cluster
+from ikpca.dask.engine import even_shards
+from ikpca.dask.gram import DaskGram
+from ikpca.dask.store import DaskStore
+from ikpca.gram import SERIAL, CenteredGram, Centering, GramMeans
 from ikpca.kernels import Gaussian
+from ikpca.solvers import kha, krylov
+from ikpca_papers.large import large_rows
 
 COMPONENTS = 16
 LENGTHS = (5_000, 10_000, 20_000, 40_000)
@@ -113,9 +113,9 @@ def block_bytes(client: Client, X: object, size: int = 256) -> tuple[int, int]:
     cluster = Cluster(client, even_shards(X, 2), Gaussian(0.1), 1024)
     source = DaskGram(cluster, Gaussian(0.1))
     zeros = np.zeros(source.n_samples)
-    means = GramMeans(zeros, Centring(zeros, 0.0), 0.0, 0)
+    means = GramMeans(zeros, Centering(zeros, 0.0), 0.0, 0)
     start = np.ones((COMPONENTS, source.n_samples))
-    store = DaskStore(source, CentredGram.restored(source, means, SERIAL), start, start)
+    store = DaskStore(source, CenteredGram.restored(source, means, SERIAL), start, start)
     order = np.random.default_rng(0).permutation(source.n_samples)[: 5 * size]
     blocks = list(order.reshape(5, size))
     traffic, counts = cluster.traffic, []
@@ -149,10 +149,10 @@ def memory(folder: Path, arguments: argparse.Namespace) -> None:
             cluster = Cluster(client, even_shards(open_rows(folder / "memory.npy"), 3), kernel, 512)
             source = DaskGram(cluster, kernel)
             if solver == "krylov":
-                krylov.solve(source, COMPONENTS, krylov.KrylovOptions(max_iter=2), seed=0)
+                krylov.solve_krylov(source, COMPONENTS, krylov.KrylovOptions(max_iter=2), seed=0)
             else:
-                options = hebbian.HebbianOptions(solver, init="landmarks", max_iter=1)
-                hebbian.solve(source, COMPONENTS, options, seed=0,
+                options = kha.HebbianOptions(solver, init="landmarks", max_iter=1)
+                kha.solve_kha(source, COMPONENTS, options, seed=0,
                               open_store=partial(DaskStore, source))  # fmt: skip
             for number, held in enumerate(cluster.call("held", [()] * 3)):
                 kinds = ", ".join(f"{kind} {n / 1e6:.2f}" for kind, n in vars(held).items())

@@ -21,11 +21,11 @@ from scipy.optimize import nnls
 
 from dask_cluster import clustered_rows, workers
 from ikpca.dask import open_rows
-from ikpca.engines.cluster import Cluster
-from ikpca.engines.dask_engine import even_shards
-from ikpca.engines.dask_gram import DaskGram
-from ikpca.engines.dask_store import DaskStore
-from ikpca.gram import SERIAL, CentredGram, Centring, GramMeans
+from ikpca.dask.cluster import Cluster
+from ikpca.dask.engine import even_shards
+from ikpca.dask.gram import DaskGram
+from ikpca.dask.store import DaskStore
+from ikpca.gram import SERIAL, CenteredGram, Centering, GramMeans
 from ikpca.kernels import Gaussian
 
 HERE = Path(__file__).parent
@@ -97,15 +97,15 @@ def seconds() -> float:
 
 def measured_blocks(client, X, m: int, r: int, blocks: int = 12) -> tuple[float, float]:
     """Processor seconds per block, of a worker on average and of this process."""
-    from ikpca.hebbian import sweep
+    from ikpca.solvers import kha_sweep
 
     number = len(client.nthreads())
     cluster = Cluster(client, even_shards(X, number), Gaussian(0.02), 1024)
     source = DaskGram(cluster, Gaussian(0.02))
     length = source.n_samples
     zeros, start = np.zeros(length), np.full((r, length), 1e-3)
-    means = GramMeans(zeros, Centring(zeros, 0.0), 0.0, 0)
-    store = DaskStore(source, CentredGram.restored(source, means, SERIAL), start, start)
+    means = GramMeans(zeros, Centering(zeros, 0.0), 0.0, 0)
+    store = DaskStore(source, CenteredGram.restored(source, means, SERIAL), start, start)
     order = np.random.default_rng(0).permutation(length)
     parts = [order[k * m : (k + 1) * m] for k in range(min(length // m, blocks + 2))]
     eta, limits = np.full((m, r), 1e-6), np.full(m, 1e300)
@@ -113,7 +113,7 @@ def measured_blocks(client, X, m: int, r: int, blocks: int = 12) -> tuple[float,
         if k == 1:
             before, mine = client.run(seconds), seconds()
         Y, G = store.project(part, parts[k + 1 : k + 3])
-        T, C, _ = sweep.plain_sweep(Y, G, eta, False, limits)
+        T, C, _ = kha_sweep.plain_sweep(Y, G, eta, False, limits)
         store.transform(T, part, C)
     store.gram(1)
     mine, after = seconds() - mine, client.run(seconds)

@@ -14,7 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ikpca.experiments.denoising import (
+from ikpca.metrics import signal_to_noise_ratio
+from ikpca_papers.figures import picture_grid, png
+from ikpca_papers.guenter2006.image_denoising import (
     DENOISERS,
     VARIANTS,
     Case,
@@ -23,8 +25,6 @@ from ikpca.experiments.denoising import (
     denoised,
     oracles,
 )
-from ikpca.figures import picture_grid, png
-from ikpca.measures import signal_to_noise_ratio
 
 
 def contest(case: Case, variants: bool) -> list[Denoised]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sklearn.datasets import load_digits
 
-from ikpca.experiments.eigenfaces import faces, recognise
+from ikpca_papers.chin2006.eigenfaces import faces, recognise
 
 
 def main() -> None:

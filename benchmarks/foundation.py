@@ -14,13 +14,9 @@ import sys
 import time
 from pathlib import Path
 
-from ikpca.experiments.kernlab import has_kernlab, kernlab_kha
-from ikpca.experiments.speed import (
-    KERNEL_GAMMA,
-    block_against_rule,
-    generated_rows,
-    seconds_per_fit,
-)
+from benchmarks.block_form import KERNEL_GAMMA, block_against_rule, generated_rows, seconds_per_fit
+from benchmarks.kernlab import has_kernlab, kernlab_kha
+
 from ikpca.gram import Workers
 
 

@@ -15,9 +15,9 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.datasets import load_digits
 
-from ikpca.experiments.tuning import Problem, automatic_error, tuned_runs
-from ikpca.hebbian import METHODS
 from ikpca.kernels import Gaussian, Linear
+from ikpca.solvers import METHODS
+from ikpca_papers.tuning import Problem, automatic_error, tuned_runs
 
 SEEDS = (0, 1, 2)
 AUTOMATIC = ("kha/et", "kha-smd")

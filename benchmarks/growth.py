@@ -12,10 +12,12 @@ import os
 from dataclasses import asdict
 from pathlib import Path
 
-from ikpca.experiments.growth import exponent, growth, product_rates
-from ikpca.experiments.large_rows import large_rows
-from ikpca.figures.scale import growth_plot
-from ikpca.kernels import Frame
+from benchmarks.growth_measures import growth, product_rates
+from benchmarks.scale_figures import growth_plot
+
+from ikpca.kernels import FeatureSplit
+from ikpca_papers.large import large_rows
+from ikpca_papers.measures import exponent
 
 
 def main() -> None:
@@ -35,7 +37,7 @@ def main() -> None:
         "product over bare tiles": rates.product / rates.rows,
         "product over bare operands": rates.product / rates.operands,
     }
-    frame = Frame.of(X)
+    frame = FeatureSplit.of(X)
     print(f"{name}, l = {len(X):,}, N = {X.shape[1]}, 32 columns, float32, {threads} threads")
     print(f"features: {frame.varying.sum()} vary, {frame.rare.sum()} hardly do, ", end="")
     print(f"{frame.constant.sum()} never")

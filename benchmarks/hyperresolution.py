@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from ikpca.experiments import face_hyperresolution as faces
-from ikpca.experiments.files import write_whole
-from ikpca.experiments.hyperresolution import (
+from ikpca_papers.figures import picture_grid, png
+from ikpca_papers.kim2003 import faces
+from ikpca_papers.kim2003.natural_super_resolution import (
     Contestants,
     Enlarged,
     centre,
@@ -25,7 +25,7 @@ from ikpca.experiments.hyperresolution import (
     photographs,
     sigma_of,
 )
-from ikpca.figures import picture_grid, png
+from ikpca_papers.runner import write_bytes
 
 N_DRAWN = 3
 
@@ -97,7 +97,7 @@ def draw_photographs(path: Path, results: list[Enlarged], factor: int) -> None:
         rows.append([sharp, low, *others])
         notes.append([found.name, "", *(f"{found.ratios[name]:.2f} dB" for name in methods)])
     titles = ["original", "low resolution", *methods]
-    write_whole(path, png(picture_grid(rows, titles, notes)))
+    write_bytes(path, png(picture_grid(rows, titles, notes)))
 
 
 def run_faces(arguments: argparse.Namespace) -> None:
@@ -123,11 +123,11 @@ def run_faces(arguments: argparse.Namespace) -> None:
     save_table(arguments.out / "faces.json", table)
     titles = ["original", *(name.replace(", ", "\n") for name in shown)]
     rows = [[split.test[i], *(found[i] for found in shown.values())] for i in range(6)]
-    write_whole(arguments.out / "faces.png", png(picture_grid(rows, titles)))
+    write_bytes(arguments.out / "faces.png", png(picture_grid(rows, titles)))
 
 
 def save_table(path: Path, table: Any) -> None:
-    write_whole(path, json.dumps(table, indent=1) + "\n")
+    write_bytes(path, json.dumps(table, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import platform
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ikpca.experiments.provenance import versions
+from ikpca_papers.experiment import versions
 
 RECORDS = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "records"
 

@@ -13,9 +13,9 @@ import argparse
 import numpy as np
 
 from ikpca import KernelPCA
-from ikpca.experiments.inputs import load_inputs
-from ikpca.experiments.lena_multipatch import SubImages, denoised_rows
-from ikpca.measures import signal_to_noise_ratio
+from ikpca.metrics import signal_to_noise_ratio
+from ikpca_papers.guenter2006.image_denoising import SubImages, denoised_rows
+from ikpca_papers.inputs import load_inputs
 
 PARTS = SubImages(side=256, part=133, window=11, stride=2)
 SIGMA, COMPONENTS = 1.0, 20

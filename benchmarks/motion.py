@@ -18,7 +18,8 @@ from sklearn.decomposition import PCA
 from sklearn.neighbors import NearestNeighbors
 
 from ikpca.applications import denoise_motion
-from ikpca.datasets import (
+from ikpca_papers.figures import motion_gif, png, stick_figures
+from ikpca_papers.mocap import (
     Motion,
     as_rows,
     body_centred,
@@ -27,7 +28,6 @@ from ikpca.datasets import (
     synthetic_walker,
     with_noise,
 )
-from ikpca.figures import motion_gif, png, stick_figures
 
 COLUMNS = ("σ²=0.1", "σ²=1.5", "nothing set", "PCA*", "neighbours*", "in time*")
 

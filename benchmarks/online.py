@@ -7,14 +7,9 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from ikpca.datasets import parabola
-from ikpca.experiments.online import (
-    Rotation,
-    converge,
-    starts_of_figures_6_and_7,
-    track,
-)
-from ikpca.figures import png, tracking
+from ikpca_papers.data import parabola
+from ikpca_papers.figures import png, tracking
+from ikpca_papers.kim2003.online import Rotation, converge, starts_of_figures_6_and_7, track
 
 WARM_UP = 1000
 

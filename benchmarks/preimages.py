@@ -11,8 +11,12 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from ikpca.experiments.preimage_speed import together_and_apart
-from ikpca.experiments.preimages import DENOISERS, NoisyDigits, compare_denoisers
+from benchmarks.preimage_methods import (
+    DENOISERS,
+    NoisyDigits,
+    compare_denoisers,
+    together_and_apart,
+)
 
 
 def main() -> None:

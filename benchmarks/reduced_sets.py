@@ -7,7 +7,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from ikpca.experiments.reduced_sets import compare_schemes, compress_digits
+from ikpca_papers.chin2006.parabola import compare_schemes, compress_digits
 
 
 def main() -> None:

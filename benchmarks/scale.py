@@ -15,10 +15,10 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from benchmarks.contestants import Judge, contestants, hold, quick_contestants
+from benchmarks.scale_figures import error_against_time
 
-from ikpca.experiments.large_rows import large_rows, usps_rows
-from ikpca.experiments.scale import Judge, contestants, hold, quick_contestants
-from ikpca.figures.scale import error_against_time
+from ikpca_papers.large import large_rows, usps_rows
 
 
 def markdown(rows: list[dict]) -> str:

@@ -16,23 +16,28 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from benchmarks import large_stream
+from benchmarks.stream_figures import (
+    drift_plot,
+    durations_plot,
+    projections_plot,
+    spectra_plot,
+    stream_growth_plot,
+)
 from sklearn.datasets import load_digits
 
-from ikpca.estimators import IncrementalKernelPCA, KernelPCA
-from ikpca.experiments import ablation, durations, face_streams, large_stream, manifolds
-from ikpca.experiments.claims import Claim, as_rows
-from ikpca.experiments.eigenfaces import faces
-from ikpca.experiments.large_rows import large_rows
-from ikpca.experiments.manifold_rows import PARABOLA_GAMMA, rising_parabola
-from ikpca.experiments.plane import surfaces
-from ikpca.experiments.stream_growth import claims as growth_claims
-from ikpca.experiments.stream_growth import stream_costs
-from ikpca.figures import png
-from ikpca.figures.contours import contours
-from ikpca.figures.drift import drift_plot
-from ikpca.figures.manifolds import projections_plot, spectra_plot
-from ikpca.figures.streams import durations_plot, stream_growth_plot
+from ikpca import IncrementalKernelPCA, KernelPCA
 from ikpca.kernels import Floats
+from ikpca_papers.chin2006 import eigenfaces, manifolds, parabola
+from ikpca_papers.chin2006.eigenfaces import faces
+from ikpca_papers.chin2006.parabola import PARABOLA_GAMMA, rising_parabola
+from ikpca_papers.chin2006.stream_costs import growth_claims as growth_claims
+from ikpca_papers.chin2006.stream_costs import stream_costs
+from ikpca_papers.figures import png
+from ikpca_papers.figures.curves import contours
+from ikpca_papers.large import large_rows
+from ikpca_papers.limits import Claim, as_rows
+from ikpca_papers.measures import surfaces
 
 GAUSSIAN = {"kernel": "rbf", "gamma": PARABOLA_GAMMA}
 
@@ -74,14 +79,14 @@ def run_growth(desk: Desk) -> None:
 
 
 def run_durations(desk: Desk) -> None:
-    found = durations.durations()
+    found = parabola.durations()
     print("| vectors | " + " | ".join(row.method for row in found) + " |")
     print("| ---: |" + " ---: |" * len(found))
     for number, rows in enumerate(found[0].rows):
         print(f"| {rows:,} | " + " | ".join(f"{row.seconds[number]:.3f}" for row in found) + " |")
     print("| exponent | " + " | ".join(f"{row.exponent:.2f}" for row in found) + " |")
     print("| the paper's | " + " | ".join(f"{row.paper_exponent:.2f}" for row in found) + " |")
-    desk.tell("durations", [asdict(row) for row in found], durations.claims(found))
+    desk.tell("durations", [asdict(row) for row in found], parabola.duration_claims(found))
     desk.draw("durations", durations_plot(found, "parabola; table 1 of Chin and Suter"))
 
 
@@ -93,15 +98,15 @@ def run_contours(desk: Desk) -> None:
 
 
 def run_ablation(desk: Desk) -> None:
-    variants = [*ablation.JOINT, *ablation.PAPER] if desk.full else ablation.JOINT
-    courses = ablation.courses(variants)
+    variants = [*parabola.JOINT, *parabola.PAPER] if desk.full else parabola.JOINT
+    courses = parabola.courses(variants)
     print("at the end of 3,000 rows, in batches of 30:")
     print("| library | left out | angle to batch | error | orthonormality defect |")
     print("| --- | --- | ---: | ---: | ---: |")
     for course in courses:
         cells = f"{course.angles[-1]:.3f}° | {course.errors[-1]:.2e} | {course.defects[-1]:.1e}"
         print(f"| {course.library} | {course.left_out} | {cells} |")
-    desk.tell("ablation", [asdict(course) for course in courses], ablation.claims(courses))
+    desk.tell("ablation", [asdict(course) for course in courses], parabola.ablation_claims(courses))
     desk.draw("ablation", drift_plot(courses, "parabola, Gaussian σ = 1, batches of 30"))
 
 
@@ -125,7 +130,7 @@ def run_manifolds(desk: Desk) -> None:
     print("Swiss roll, |correlation| of ten components:")
     print(" ".join(f"{value:.4f}" for value in drawn[0].correlations))
     print("separated by batch:", ", ".join(str(number + 1) for number in drawn[0].separated))
-    desk.tell("manifolds", table, manifolds.claims(drawn[0]))
+    desk.tell("manifolds", table, manifolds.manifold_claims(drawn[0]))
     desk.draw("eigenspectra", spectra_plot(drawn))
     for manifold in drawn:
         name = manifold.name.lower().replace(" ", "_")
@@ -141,14 +146,14 @@ def run_faces(desk: Desk) -> None:
     print("| kernel | batch % | streamed % | streamed, all % | same images | more images, 95 % |")
     print("| --- | ---: | ---: | ---: | ---: | --- |")
     table, claims = [], []
-    for found in face_streams.recognise_streams(X, y):
+    for found in eigenfaces.recognise_streams(X, y):
         means = [100 * sum(v) / len(v) for v in (found.batch, found.streamed, found.streamed_all)]
         cells = " | ".join(f"{mean:.2f}" for mean in means)
         low, high = found.gain
         difference = f"{found.difference:+.2f} | {low:.2f} to {high:.2f}"
         print(f"| {found.kernel} | {cells} | {difference} |", flush=True)
         table.append(asdict(found))
-        claims += face_streams.claims(found)
+        claims += eigenfaces.face_claims(found)
     desk.tell("face_streams", table, claims)
 
 
@@ -175,7 +180,7 @@ def run_large(desk: Desk) -> None:
     print(f"{name}: {found.rows:,} rows in {found.seconds:.0f} s, library {found.library_rows:,}")
     share = found.claimed / exact.sum()
     print(f"the model's own eigenvalues claim {share:.4f} of the exact variance")
-    desk.tell("large_stream", asdict(found), large_stream.claims(found, exact, 2000, 300))
+    desk.tell("large_stream", asdict(found), large_stream.large_claims(found, exact, 2000, 300))
 
 
 PARTS: dict[str, Callable[[Desk], None]] = {

@@ -75,10 +75,10 @@ def own_folders(tmp_path, monkeypatch):
 @pytest.fixture
 def known(monkeypatch):
     """Tell the registry of other entries."""
-    from ikpca.datasets import table
+    from ikpca_papers.data import registry
 
     def tell(*entries):
-        changed = {**table.registry(), **{entry.name: entry for entry in entries}}
+        changed = {**registry.registry(), **{entry.name: entry for entry in entries}}
         monkeypatch.setattr(table, "registry", lambda: changed)
 
     return tell

@@ -5,7 +5,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.metrics.pairwise import rbf_kernel
 
-from ikpca.hebbian.rule import hebbian_step
+from ikpca.solvers import hebbian_step
 
 X = load_digits().data[:300] / 16
 K = rbf_kernel(X, gamma=1 / 8)

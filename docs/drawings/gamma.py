@@ -4,7 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from ikpca import KernelPCA
-from ikpca.datasets import parabola
+from ikpca_papers.data import parabola
 
 X = parabola(300, noise=0.1)
 x, y = np.linspace(-1.4, 1.4, 70), np.linspace(-1.6, 0.7, 70)

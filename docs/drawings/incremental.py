@@ -4,8 +4,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from ikpca import IncrementalKernelPCA, KernelPCA, compress
-from ikpca.datasets import parabola
-from ikpca.measures import principal_angles
+from ikpca.metrics import principal_angles
+from ikpca_papers.data import parabola
 
 X = parabola(1000, curvature=1.0)
 settings = {"kernel": "rbf", "gamma": 0.5}

@@ -4,9 +4,8 @@ import json
 from pathlib import Path
 
 import matplotlib.pyplot as plt
-
-from ikpca.experiments.growth import GrowthRow
-from ikpca.figures.scale import growth_plot
+from benchmarks.growth_measures import GrowthRow
+from benchmarks.scale_figures import growth_plot
 
 docs = next(
     folder

@@ -4,9 +4,8 @@ import json
 from pathlib import Path
 
 import matplotlib.pyplot as plt
-
-from ikpca.experiments.scale import ScaleRow
-from ikpca.figures.scale import error_against_time
+from benchmarks.contestants import ScaleRow
+from benchmarks.scale_figures import error_against_time
 
 docs = next(
     folder

@@ -2,7 +2,7 @@ import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
 
 from ikpca import KernelPCA
-from ikpca.figures import convergence, projections, scree
+from ikpca.plotting import convergence, projections, scree
 
 X, y = load_digits(return_X_y=True)
 X = X / 16

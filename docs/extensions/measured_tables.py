@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from docutils import nodes
 from docutils.parsers.rst import Directive, directives
 
-from ikpca.experiments.durations import Duration
+from ikpca_papers.chin2006.parabola import Duration
 
 _RECORDS = Path(__file__).parents[1] / "benchmarks" / "records"
 

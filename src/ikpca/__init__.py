@@ -13,8 +13,8 @@ if TYPE_CHECKING:
         compress,
     )
     from ikpca.gram import open_rows
-    from ikpca.kernels import vectorised
-    from ikpca.loading import load
+    from ikpca.kernels import vectorized
+    from ikpca.model_files import load
 
 __all__ = [
     "HebbianPCA",
@@ -25,29 +25,29 @@ __all__ = [
     "compress",
     "load",
     "open_rows",
-    "vectorised",
+    "vectorized",
 ]
 
 __version__ = version("ikpca")
 
-#: Public names by the room they live in. They are fetched when they are first asked for:
-#: scikit-learn takes two seconds to load, and the command line's help needs none of it.
-_ROOMS = {
+#: Packages of the public names, imported on first use: scikit-learn takes two seconds to import,
+#: and the help of the command line does not need it.
+_PACKAGES = {
     "HebbianPCA": "estimators",
     "IncrementalKernelPCA": "estimators",
     "KernelPCA": "estimators",
     "OnlineKernelPCA": "estimators",
     "compress": "estimators",
-    "load": "loading",
+    "load": "model_files",
     "open_rows": "gram",
-    "vectorised": "kernels",
+    "vectorized": "kernels",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _ROOMS:
+    if name not in _PACKAGES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"ikpca.{_ROOMS[name]}"), name)
+    value = getattr(import_module(f"ikpca.{_PACKAGES[name]}"), name)
     globals()[name] = value
     return value
 

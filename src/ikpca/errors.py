@@ -1,20 +1,6 @@
-"""What ikpca raises and warns of; every message names the value, the rule and the remedy."""
+"""Exceptions and warnings."""
 
 from __future__ import annotations
-
-__all__ = [
-    "ClusterLost",
-    "DataChanged",
-    "DataUnavailable",
-    "DivergenceWarning",
-    "InvalidInput",
-    "OutOfMemory",
-    "RankWarning",
-    "RecoveryWarning",
-    "UnreadableFile",
-    "UnwritableFile",
-    "refuse",
-]
 
 
 class InvalidInput(ValueError):
@@ -75,7 +61,7 @@ class DataUnavailable(RuntimeError):
 
     Examples
     --------
-    >>> from ikpca.datasets import load
+    >>> from ikpca_papers.data import load
     >>> load("mnist", folder="no/such/folder", source="local")
     Traceback (most recent call last):
         ...
@@ -152,7 +138,7 @@ class RankWarning(UserWarning):
     """
 
 
-def refuse(name: str, value: object, rule: str, remedy: str) -> InvalidInput:
+def invalid_parameter(name: str, value: object, rule: str, remedy: str) -> InvalidInput:
     """Build the error for a bad argument: value, rule, remedy.
 
     Parameters
@@ -173,7 +159,7 @@ def refuse(name: str, value: object, rule: str, remedy: str) -> InvalidInput:
 
     Examples
     --------
-    >>> from ikpca.errors import refuse
+    >>> from ikpca.errors import invalid_parameter
     >>> raise refuse("gain", -1.0, "must be positive", "pass gain='auto'")
     Traceback (most recent call last):
         ...

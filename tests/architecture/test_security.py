@@ -8,8 +8,8 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 import ikpca
-from ikpca.datasets import Remote, registry
 from ikpca.errors import InvalidInput
+from ikpca_papers.data import Remote, registry
 
 SOURCE = Path(ikpca.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))

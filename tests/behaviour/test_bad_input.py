@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.decomposition import KernelPCA as ScikitKernelPCA
 from sklearn.exceptions import NotFittedError
 
-from ikpca import HebbianPCA, KernelPCA, vectorised
+from ikpca import HebbianPCA, KernelPCA, vectorized
 from ikpca.errors import InvalidInput, RankWarning
 from ikpca.gains import constant, inverse_time, meta_descent
 from ikpca.preimages import FixedPoint
@@ -109,7 +109,7 @@ def test_sparse_rows_with_a_kernel_of_one_pair(X, kernel, solver):
 def test_a_kernel_without_finite_values(X, solver):
     """Not to be mistaken for a kernel without variance."""
     with pytest.raises(ValueError, match=r"(?i)finite|infs or NaNs"):
-        model(solver, kernel=vectorised(lambda X, Y: np.full((len(X), len(Y)), np.nan))).fit(X)
+        model(solver, kernel=vectorized(lambda X, Y: np.full((len(X), len(Y)), np.nan))).fit(X)
 
 
 # --- new rows ------------------------------------------------------------------------

@@ -17,18 +17,17 @@ from sklearn.datasets import load_digits
 import ikpca
 from ikpca import HebbianPCA, KernelPCA
 from ikpca.errors import InvalidInput, UnreadableFile
-from ikpca.estimators import observing
-from ikpca.estimators.checkpoints import Checkpoint, interval
-from ikpca.hebbian.passes import HebbianPass
+from ikpca.estimators.checkpoint import Checkpoint, interval
 from ikpca.kernels import Gaussian
-from ikpca.loop import Outcome
-from ikpca.storage import previous
+from ikpca.model_files import previous_generation
+from ikpca.solvers import Outcome, base
+from ikpca.solvers.kha_pass import HebbianPass
 from tests.sameness import same
 
 X = load_digits().data[:400] / 16
 PASSES = 6
 #: The module, whose room has a function of the same name.
-krylov_solve = sys.modules["ikpca.krylov.solve"]
+krylov_solve = sys.modules["ikpca.solvers.krylov"]
 SOLVERS = {
     "kha": {"eigen_solver": "kha", "gain": 0.05, "rayleigh_ritz": False},
     "kha/t": {"eigen_solver": "kha/t", "gain": 0.1, "clock": "pass"},
@@ -165,7 +164,7 @@ def sent(method, calls):
         ("krylov, restarting", krylov_solve, "_orthonormal"),
         ("kha/et", Checkpoint, "keep"),
         ("krylov", Checkpoint, "write"),
-        ("kha/et", observing.StopAtResidual, "see"),
+        ("kha/et", base.StopAtResidual, "see"),
     ],
 )
 def test_signals_wait_until_nothing_is_half_done(solver, where, name, tmp_path, monkeypatch):
@@ -185,7 +184,7 @@ def test_signals_wait_until_nothing_is_half_done(solver, where, name, tmp_path, 
 @pytest.mark.parametrize("solver", ["kha/et", "krylov, restarting"])
 def test_an_observer_that_interrupts_leaves_a_finished_pass(solver, tmp_path, monkeypatch):
     path, whole = tmp_path / "fit.checkpoint", model(solver).fit(X)
-    count, see = iter(range(2)), observing.StopAtResidual.see
+    count, see = iter(range(2)), base.StopAtResidual.see
 
     def interrupted(self, state, report):
         if next(count, None) is None:
@@ -193,7 +192,7 @@ def test_an_observer_that_interrupts_leaves_a_finished_pass(solver, tmp_path, mo
         return see(self, state, report)
 
     with monkeypatch.context() as patch:
-        patch.setattr(observing.StopAtResidual, "see", interrupted)
+        patch.setattr(base.StopAtResidual, "see", interrupted)
         broken = model(solver, checkpoint=path, checkpoint_every=100)
         with pytest.raises(KeyboardInterrupt):
             broken.fit(X)
@@ -292,7 +291,7 @@ def test_the_generation_before_is_taken_where_the_newest_is_damaged(tmp_path):
     for damage in (b"", b"torn", path.read_bytes()[:-3]):
         path.write_bytes(damage)
         assert_same_fit(model(checkpoint=path, resume=True).fit(X), model().fit(X))
-    for file in (path, previous(path)):
+    for file in (path, previous_generation(path)):
         file.write_bytes(b"torn")
     with pytest.raises(UnreadableFile):
         model(checkpoint=path, resume=True).fit(X)
@@ -377,7 +376,7 @@ def test_killed_from_outside(number, tmp_path):
         stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     for _ in range(6000):
-        if previous(path).exists():
+        if previous_generation(path).exists():
             break
         threading.Event().wait(0.01)
     child.send_signal(getattr(signal, number))

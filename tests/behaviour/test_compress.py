@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from ikpca import IncrementalKernelPCA, KernelPCA, OnlineKernelPCA, compress
 from ikpca.errors import InvalidInput
 from ikpca.gram import cross_gram
-from ikpca.reduced_sets import ChosenSamples, IteratedPreimages
+from ikpca.reduced_sets import IteratedPreimages, SelectedRows
 
 RBF = {"kernel": "rbf", "gamma": 0.02}
 
@@ -163,7 +163,7 @@ def test_precision_and_whitening_go_along(rows, dtype):
 
 
 def test_many_rows_are_drawn_from(rows, model):
-    small = compress(model, 40, compression=ChosenSamples(most=100))
+    small = compress(model, 40, compression=SelectedRows(most=100))
     assert len(small.library_) == 40
     moved = np.abs(small.transform(rows) - model.transform(rows))
     assert (moved <= bounds(model, small, rows) * (1 + 1e-9)).all()

@@ -16,7 +16,6 @@ from sklearn.base import clone
 
 import ikpca
 import ikpca.dask
-from ikpca.dask import clients
 from ikpca.errors import InvalidInput
 from tests.clusters import cluster_of
 

@@ -16,8 +16,7 @@ from distributed import Client
 
 import ikpca
 import ikpca.dask
-from ikpca.engines import doors
-from ikpca.engines.cluster import Cluster
+from ikpca.dask.cluster import Cluster
 from ikpca.errors import ClusterLost
 from tests.clusters import cluster_elsewhere, cluster_of
 

@@ -18,7 +18,6 @@ import dask.array as da
 
 import ikpca
 import ikpca.dask
-from ikpca.dask import files
 from ikpca.errors import InvalidInput
 from tests.clusters import cluster_of
 
@@ -133,12 +132,11 @@ def test_the_command_line(X, expected, tmp_path):
 
 
 def test_a_scheduler_that_does_not_answer(monkeypatch):
-    from ikpca.dask import clients
 
     monkeypatch.setattr(clients, "_TIMEOUT", 0.2)
     with (
         pytest.raises(InvalidInput, match="no scheduler answers"),
-        ikpca.dask.connected("tcp://127.0.0.1:9"),
+        ikpca.dask.connect("tcp://127.0.0.1:9"),
     ):
         pass
 
@@ -146,7 +144,7 @@ def test_a_scheduler_that_does_not_answer(monkeypatch):
 def test_a_local_cluster_is_quiet():
     name = "distributed.worker.profile.enabled"
     with dask.config.set({name: True}):
-        with ikpca.dask.connected("local") as client:
+        with ikpca.dask.connect("local") as client:
             assert set(client.run(lambda: dask.config.get(name)).values()) == {False}
         assert dask.config.get(name) is True
 
@@ -186,4 +184,4 @@ def test_no_client_and_none_startable():
 
 def test_what_has_no_twin():
     with pytest.raises(InvalidInput, match="OnlineKernelPCA does not fit on a Dask cluster"):
-        ikpca.dask.twin(ikpca.OnlineKernelPCA())
+        ikpca.dask.to_dask(ikpca.OnlineKernelPCA())

@@ -15,7 +15,7 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("filelock")
 pytest.importorskip("platformdirs")
 
-from ikpca.datasets import find, load, registry
+from ikpca_papers.data import find, load, registry
 from tests.command_line import ikpca
 from tests.motion_files import AMC, ASF
 from tests.web_server import serving

@@ -13,17 +13,10 @@ import sklearn.datasets
 pytest.importorskip("filelock")
 pytest.importorskip("platformdirs")
 
-from ikpca.datasets import (
-    fetch,
-    find,
-    load,
-    registry,
-    ways,
-    where,
-)
-from ikpca.datasets.embedded import MAKERS
-from ikpca.datasets.fetching import BUILDERS
 from ikpca.errors import DataUnavailable, InvalidInput
+from ikpca_papers.data import fetch, find, load, registry, ways, where
+from ikpca_papers.data.download import BUILDERS
+from ikpca_papers.data.sources import MAKERS
 
 #: The table of experiments.
 EXPERIMENTS = {

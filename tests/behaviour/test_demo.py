@@ -21,10 +21,13 @@ pytest.importorskip("typer")
 pytest.importorskip("rich")
 image = pytest.importorskip("matplotlib.image")
 
-from ikpca.experiments import ContestantFailed, DemoResult, DemoSpec, Run, as_csv  # noqa: E402
-from ikpca.experiments.files import write_whole  # noqa: E402
-from ikpca.experiments.processes import run_alone  # noqa: E402
-from ikpca.figures import demo_convergence  # noqa: E402
+from ikpca_papers.demo import DemoResult, DemoSpec, Run, as_csv  # noqa: E402
+from ikpca_papers.figures import demo_convergence  # noqa: E402
+from ikpca_papers.runner import write_bytes  # noqa: E402
+from ikpca_papers.subprocesses import (
+    ContestantFailed,  # noqa: E402
+    run_alone,  # noqa: E402
+)
 from tests.command_line import ikpca  # noqa: E402
 
 METHODS = ["kha", "kha/t", "kha/et", "kha-smd", "dense"]
@@ -205,7 +208,7 @@ def test_names_the_remedy_for_what_is_missing(monkeypatch):
 
 
 def test_only_what_draws_needs_the_drawing_package(monkeypatch):
-    monkeypatch.setattr("ikpca.cli.failures.find_spec", lambda name: None)
+    monkeypatch.setattr("ikpca.cli.errors.find_spec", lambda name: None)
     said = ikpca("demo")
     assert said.code == 1
     assert "pip install 'ikpca[plot]'" in said.err
@@ -215,7 +218,7 @@ def test_interrupt_exits_with_130(monkeypatch, tmp_path):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ikpca.experiments.run_demo", interrupted)
+    monkeypatch.setattr("ikpca_papers.demo.run_demo", interrupted)
     said = ikpca("demo", "--out", tmp_path)
     assert said.code == 130
     assert said.err.splitlines()[-1] == "ikpca: interrupted"
@@ -288,13 +291,13 @@ def test_an_interrupt_takes_the_child_along():
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
-    write_whole(tmp_path / "table.csv", "old")
+    write_bytes(tmp_path / "table.csv", "old")
 
     def full(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(OSError, match="No space"):
-        write_whole(tmp_path / "table.csv", "new")
+        write_bytes(tmp_path / "table.csv", "new")
     assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
     assert (tmp_path / "table.csv").read_text() == "old"

@@ -8,7 +8,7 @@ import pytest
 from ikpca import KernelPCA
 from ikpca.applications import denoise_image, estimate_noise
 from ikpca.errors import InvalidInput
-from ikpca.measures import signal_to_noise_ratio
+from ikpca.metrics import signal_to_noise_ratio
 
 
 def waves(height=72, width=80):

@@ -12,8 +12,7 @@ from sklearn.datasets import load_digits
 from ikpca import KernelPCA
 from ikpca.errors import DivergenceWarning
 from ikpca.gains import constant, inverse_time, meta_descent, reciprocal_eigenvalues
-from ikpca.hebbian import METHODS
-from ikpca.loop import Outcome
+from ikpca.solvers import METHODS, Outcome
 
 R, PASSES = 4, 10
 RBF = {"kernel": "rbf", "gamma": 0.05}

@@ -18,8 +18,8 @@ import pytest
 
 pytest.importorskip("filelock")
 
-from ikpca.datasets import fetch_file, transfer
 from ikpca.errors import DataUnavailable, InvalidInput
+from ikpca_papers.data import download, fetch_file
 from tests.web_server import serving
 
 CONTENT = np.random.default_rng(0).bytes(300_000)
@@ -313,7 +313,7 @@ def test_a_disk_that_fills_up(web, path, monkeypatch):
 def test_a_disk_too_small_is_told_before_the_first_byte(web, path, monkeypatch):
     usage = shutil.disk_usage(".")
     monkeypatch.setattr(
-        transfer.shutil, "disk_usage", lambda _: usage._replace(free=len(CONTENT) - 1)
+        download.shutil, "disk_usage", lambda _: usage._replace(free=len(CONTENT) - 1)
     )
     seen = []
     with pytest.raises(DataUnavailable, match="no space left"):

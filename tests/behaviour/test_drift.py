@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ikpca import IncrementalKernelPCA, OnlineKernelPCA
-from ikpca.estimators.drift import DriftSignal
+from ikpca.estimators import DriftSignal
 
 ERRORS = {
     "exponential": lambda rng, n: rng.exponential(size=n),

@@ -12,11 +12,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-from ikpca.experiments.parts import Experiment, Findings, Part
-from ikpca.experiments.results_folder import ResultsFolder
-from ikpca.experiments.runner import prepare, run_jobs
-from ikpca.experiments.specification import read_spec
-from ikpca.experiments.verdicts import Status, judge
+from ikpca_papers.claims import Status, judge, read_spec
+from ikpca_papers.experiment import Experiment, Findings, Part
+from ikpca_papers.runner import ResultsFolder, prepare, run_jobs
 
 SPEC = """
 id = "fake"

@@ -8,8 +8,8 @@ import pytest
 from ikpca import IncrementalKernelPCA, KernelPCA, OnlineKernelPCA, compress
 from ikpca.applications import Hyperresolution, denoise_image, denoise_motion
 from ikpca.errors import InvalidInput
-from ikpca.estimators.drift import DriftSignal
-from ikpca.kernels import vectorised
+from ikpca.estimators import DriftSignal
+from ikpca.kernels import vectorized
 
 FAR = np.random.default_rng(0).normal(size=(30, 6)) * 1e40
 MODELS = {
@@ -97,7 +97,7 @@ def test_errors_too_large_to_square_are_a_drift_like_any_other():
 
 @pytest.mark.filterwarnings("ignore::ikpca.errors.RankWarning")
 def test_the_way_back_from_no_components():
-    @vectorised
+    @vectorized
     def first_columns(X, Y):
         return X[:, 0][:, None] * Y[:, 0] + 1
 

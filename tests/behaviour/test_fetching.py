@@ -17,9 +17,9 @@ from numpy.testing import assert_array_equal
 pytest.importorskip("filelock")
 pytest.importorskip("platformdirs")
 
-from ikpca.datasets import cache_folder, fetch, find, folders, load, registry, table, ways, where
-from ikpca.datasets.openml import _MNIST_COUNTS, _USPS_COUNTS
 from ikpca.errors import DataUnavailable
+from ikpca_papers.data import cache_folder, fetch, find, load, registry, ways, where
+from ikpca_papers.data.download import _MNIST_COUNTS, _USPS_COUNTS
 from tests.motion_files import AMC, ASF
 from tests.web_server import serving
 
@@ -79,7 +79,7 @@ def test_a_folder_goes_before_the_cache(arm, own_folders):
 
 
 def test_a_download_that_is_not_what_the_registry_says(arm, own_folders, known):
-    known(replace(table.registry()["cmu_walk_35_01"], shapes={"positions": (9, 4, 3)}))
+    known(replace(registry.registry()["cmu_walk_35_01"], shapes={"positions": (9, 4, 3)}))
     with pytest.raises(DataUnavailable, match=r"instead of \(9, 4, 3\)"):
         fetch("cmu_walk_35_01", offline=False)
     assert not (own_folders.cache / "cmu_walk_35_01.npz").exists()

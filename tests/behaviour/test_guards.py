@@ -13,10 +13,10 @@ from sklearn.datasets import load_digits
 
 from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA, OnlineKernelPCA
 from ikpca.errors import DataChanged, InvalidInput, OutOfMemory, RecoveryWarning
-from ikpca.gram import ComputedGram, Workers, multiply, whole
-from ikpca.hebbian import passes
+from ikpca.gram import ComputedGram, Workers, full_matrix, multiply
 from ikpca.kernels import Gaussian
-from ikpca.measures import principal_angles
+from ikpca.metrics import principal_angles
+from ikpca.solvers import rayleigh_ritz
 
 X = load_digits().data[:400] / 16
 SOLVERS = ("dense", "krylov", "kha/et", "kha-smd")
@@ -70,8 +70,8 @@ def test_products_in_pieces_are_the_same_products(symmetric):
     roomy, tight = (Asymmetric(kind(0.05), X) for kind in (Gaussian, Tight))
     workers = Workers()
     np.testing.assert_allclose(multiply(tight, V, workers), multiply(roomy, V), rtol=1e-12)
-    np.testing.assert_array_equal(whole(tight, Workers()), whole(tight, workers))
-    np.testing.assert_allclose(whole(tight, workers), whole(roomy), rtol=1e-12)
+    np.testing.assert_array_equal(full_matrix(tight, Workers()), full_matrix(tight, workers))
+    np.testing.assert_allclose(full_matrix(tight, workers), full_matrix(roomy), rtol=1e-12)
     # What was learned of the memory is not forgotten.
     assert workers.shortage.side == 100
 
@@ -96,7 +96,7 @@ def test_an_array_that_is_too_large_has_a_remedy(monkeypatch):
     def fail(*arguments, **keywords):
         raise MemoryError("Unable to allocate 745. GiB")
 
-    monkeypatch.setattr("ikpca.estimators.fitting.decompose", fail)
+    monkeypatch.setattr("ikpca.estimators.decomposition.decompose", fail)
     with pytest.raises(OutOfMemory, match=r"745\. GiB.*eigen_solver='krylov'"):
         model().fit(X)
 
@@ -184,7 +184,7 @@ def test_no_checkpoint_of_rows_that_changed(tmp_path):
 
 
 def test_a_krylov_basis_that_is_not_orthonormal_is_built_anew(monkeypatch):
-    module = sys.modules["ikpca.krylov.solve"]
+    module = sys.modules["ikpca.solvers.krylov"]
     original, calls = module._orthonormal, iter(range(100))
 
     def skewed(*given):
@@ -202,7 +202,7 @@ def test_a_krylov_basis_that_is_not_orthonormal_is_built_anew(monkeypatch):
 
 @pytest.mark.parametrize("kind", ["kernel", "features"])
 def test_hebbian_components_that_are_not_orthonormal_are_made_so(kind, monkeypatch):
-    original, calls = passes.rayleigh_ritz, iter(range(1000))
+    original, calls = rayleigh_ritz.rayleigh_ritz, iter(range(1000))
 
     def skewed(N, S, drop):
         values, T = original(N, S, drop=drop)

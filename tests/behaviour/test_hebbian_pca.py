@@ -14,8 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from ikpca import HebbianPCA
 from ikpca.errors import DivergenceWarning
 from ikpca.gains import inverse_time
-from ikpca.loop import Outcome
-from ikpca.measures import principal_angles
+from ikpca.metrics import principal_angles
+from ikpca.solvers import Outcome
 
 R = 3
 RESULTS = ("components_", "mean_", "explained_variance_", "explained_variance_ratio_")

@@ -11,17 +11,17 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ikpca import IncrementalKernelPCA, KernelPCA, vectorised
+from ikpca import IncrementalKernelPCA, KernelPCA, vectorized
 from ikpca.gram import cross_gram
-from ikpca.incremental import Compression, Settings, State, step
 from ikpca.kernels import Gaussian
-from ikpca.reduced_sets import ChosenSamples
+from ikpca.reduced_sets import SelectedRows
+from ikpca.streams import Compression, IncrementalSettings, IncrementalState, update_step
 
 COMPRESSIONS = ["samples", "preimages", None]
 RBF = {"kernel": "rbf", "gamma": 0.02}
 
 
-@vectorised
+@vectorized
 def quadratic(X, Y):
     """A kernel of which nothing is known but its values."""
     return (X @ Y.T + 1) ** 2
@@ -73,8 +73,10 @@ def test_a_compressed_stream_comes_near_the_batch(X, compression):
 def test_the_error_reported_is_that_of_the_last_reduction(X):
     """‖u − u'‖/‖u‖, worked out from kernel values of both libraries."""
     kernel = Gaussian(0.02)
-    exact, _ = step(State.empty(kernel, X, keep_values=True), X[:100], Settings(4))
-    reduced, errors = Compression(ChosenSamples(), 50, orthonormal=False).reduced(exact, 50)
+    exact, _ = update_step(
+        IncrementalState.empty(kernel, X, keep_values=True), X[:100], IncrementalSettings(4)
+    )
+    reduced, errors = Compression(SelectedRows(), 50, orthonormal=False).reduced(exact, 50)
     rows = np.vstack([exact.library, reduced.library])
     both = np.hstack([exact.vectors, -reduced.vectors])
     apart = np.einsum("ij,jk,ik->i", both, cross_gram(kernel, rows, rows), both)
@@ -99,9 +101,9 @@ def test_memory_stays_flat(size):
 
 def test_small_batches_do_not_reduce_the_library_each_time(X, monkeypatch):
     reductions = []
-    reduce = ChosenSamples.reduce
+    reduce = SelectedRows.reduce
     monkeypatch.setattr(
-        ChosenSamples,
+        SelectedRows,
         "reduce",
         lambda self, *a, **k: reductions.append(1) or reduce(self, *a, **k),
     )
@@ -113,9 +115,9 @@ def test_small_batches_do_not_reduce_the_library_each_time(X, monkeypatch):
 
 def test_kernel_values_of_the_library_are_computed_once(X):
     """Each update adds its strip; after all of them the matrix is that of the library."""
-    state = State.empty(Gaussian(0.02), X, keep_values=True)
+    state = IncrementalState.empty(Gaussian(0.02), X, keep_values=True)
     for begin in (0, 7, 30):
-        state, _ = step(state, X[begin : begin + 23], Settings(4))
+        state, _ = update_step(state, X[begin : begin + 23], IncrementalSettings(4))
     expected = cross_gram(state.kernel, state.library, state.library)
     np.testing.assert_allclose(state.values.matrix(), expected, atol=1e-14)
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from ikpca import KernelPCA
-from ikpca.estimators import solving
-from ikpca.hebbian import sweep
+from ikpca.solvers import kha_sweep
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 
@@ -25,7 +24,7 @@ def wrapped(error):
 
 def interrupted_by(error, monkeypatch):
     """A fit whose third sweep meets the error."""
-    calls, compiled = [], sweep.plain_sweep
+    calls, compiled = [], kha_sweep.plain_sweep
 
     def third(*arguments):
         calls.append(None)

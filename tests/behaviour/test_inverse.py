@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 
+import ikpca.preimages.expansion
 import numpy as np
 import pytest
 from scipy import sparse
@@ -12,11 +13,10 @@ from sklearn.decomposition import KernelPCA as ScikitKernelPCA
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, ShuffleSplit
 
-import ikpca.preimages.expansion
-from ikpca import KernelPCA, vectorised
+from ikpca import KernelPCA, vectorized
 from ikpca.errors import InvalidInput
-from ikpca.hebbian import METHODS
-from ikpca.preimages import FixedPoint, Mds, NeighbourMean
+from ikpca.preimages import MDS, FixedPoint, NeighborMean
+from ikpca.solvers import METHODS
 from tests.conftest import KERNELS
 
 SOLVERS = ["dense", "krylov", *METHODS]
@@ -24,7 +24,7 @@ PREIMAGES = ["auto", "fixed-point", "gradient", "mds", "ridge", "neighbours", Fi
 RBF = {"kernel": "rbf", "gamma": 0.05}
 
 
-@vectorised
+@vectorized
 def quadratic(X, Y):
     """A kernel of which nothing is known but its values."""
     return (X @ Y.T + 1) ** 2
@@ -113,7 +113,7 @@ def test_equal_rows_come_back(kernel, n_components):
 
 def test_strips_and_threads_change_nothing(X, new, monkeypatch):
     expected = model(n_jobs=1).fit(X).reconstruct(new)
-    monkeypatch.setattr(ikpca.preimages.expansion, "_STRIP_ENTRIES", 1000)
+    monkeypatch.setattr(ikpca.subspace, "_STRIP_ENTRIES", 1000)
     for n_jobs in (1, 2):
         found = model(n_jobs=n_jobs).fit(X).reconstruct(new)
         np.testing.assert_allclose(found, expected, atol=1e-10)
@@ -128,11 +128,11 @@ def test_rows_on_disk(X, new, tmp_path):
 
 
 def test_clone_pickle_and_set_params(X, new):
-    fitted = model(preimage=Mds(7)).fit(X)
-    assert clone(fitted).preimage == Mds(7)
+    fitted = model(preimage=MDS(7)).fit(X)
+    assert clone(fitted).preimage == MDS(7)
     expected = fitted.reconstruct(new)
     assert np.array_equal(pickle.loads(pickle.dumps(fitted)).reconstruct(new), expected)
-    fitted.set_params(preimage=NeighbourMean(7))
+    fitted.set_params(preimage=NeighborMean(7))
     assert not np.array_equal(fitted.reconstruct(new), expected)
 
 

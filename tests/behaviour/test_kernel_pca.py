@@ -15,13 +15,11 @@ from sklearn.decomposition import PCA
 from sklearn.decomposition import KernelPCA as ScikitKernelPCA
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from ikpca import KernelPCA, vectorised
-from ikpca.engines import LocalStore
+from ikpca import KernelPCA, vectorized
 from ikpca.gains import constant, inverse_time, meta_descent, reciprocal_eigenvalues
 from ikpca.gram import TILE, ComputedGram
-from ikpca.hebbian import METHODS, HebbianOptions, solve
 from ikpca.kernels import Gaussian
-from ikpca.loop import Outcome
+from ikpca.solvers import METHODS, HebbianOptions, LocalStore, Outcome, solve_kha
 from tests.conftest import KERNELS, explicitly_centred
 
 SOLVERS = ["dense", "krylov", *METHODS]
@@ -34,7 +32,7 @@ def product(x, y, power=1):
     return float(x @ y) ** power
 
 
-@vectorised
+@vectorized
 def products(X, Y, power=1):
     """The same of two blocks of rows."""
     return (X @ Y.T) ** power
@@ -82,7 +80,6 @@ def test_a_kernel_matrix_gives_what_its_rows_give(X, solver):
 
 
 def test_transform_in_strips_is_transform_at_once(X, monkeypatch):
-    from ikpca.spectra import projector
 
     fitted = model("dense").fit(X)
     whole = fitted.transform(X)
@@ -668,7 +665,7 @@ def test_an_interrupt_in_the_middle_of_a_pass_leaves_no_trace_of_it(X):
     def solution(patience, n_passes):
         options = HebbianOptions("kha/et", max_iter=n_passes, block_size=50)
         source = ComputedGram(Impatient(patience), X)
-        return solve(source, 3, options, seed=0, open_store=LocalStore)
+        return solve_kha(source, 3, options, seed=0, open_store=LocalStore)
 
     found, expected = solution(1 + 2 * 4 + 2, 6), solution(1000, 2)
     assert found.outcome is Outcome.INTERRUPTED
@@ -682,7 +679,7 @@ def test_an_interrupt_by_an_observer_keeps_the_finished_pass(X):
         if report.number == 2:
             raise KeyboardInterrupt
 
-    found = solve(
+    found = solve_kha(
         ComputedGram(Gaussian(0.05), X),
         3,
         HebbianOptions("kha/et", max_iter=6),
@@ -704,7 +701,7 @@ def test_an_interrupt_before_the_first_pass_is_an_interrupt(X):
 def test_rows_of_the_kernel_matrix_are_counted_where_it_is_not_kept(X):
     """One look for the means and AK', then every row once per pass."""
     options = HebbianOptions("kha/et", max_iter=3)
-    found = solve(ComputedGram(Gaussian(0.05), X), 3, options, seed=0, open_store=LocalStore)
+    found = solve_kha(ComputedGram(Gaussian(0.05), X), 3, options, seed=0, open_store=LocalStore)
     first, *_, last = [record.entries for record in found.records]
     assert last - first == 2 * len(X) ** 2
     # κ and the check for variance read the diagonal.

@@ -18,7 +18,7 @@ from matplotlib import pyplot  # noqa: E402
 
 from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA  # noqa: E402
 from ikpca.errors import InvalidInput  # noqa: E402
-from ikpca.figures import components, convergence, projections, scree  # noqa: E402
+from ikpca.plotting import components, convergence, projections, scree  # noqa: E402
 
 X, Y = load_digits(return_X_y=True)
 X, Y = X[:240] / 16, Y[:240]

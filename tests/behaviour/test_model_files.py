@@ -19,18 +19,11 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 
 import ikpca
-from ikpca import (
-    HebbianPCA,
-    IncrementalKernelPCA,
-    KernelPCA,
-    OnlineKernelPCA,
-    compress,
-    gains,
-    preimages,
-)
+from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA, OnlineKernelPCA, compress, gains
 from ikpca.applications import Hyperresolution, KernelSpectralClustering
 from ikpca.errors import InvalidInput, UnreadableFile, UnwritableFile
-from ikpca.storage import FORMAT_VERSION
+from ikpca.model_files import FORMAT_VERSION
+from ikpca.preimages import fixed_point
 from tests.sameness import same
 
 X = load_digits().data[:120] / 16
@@ -53,7 +46,7 @@ MODELS = {
     "gain object": lambda: fitted(
         eigen_solver="kha", gain=0.05 * gains.inverse_time(), max_iter=2, rayleigh_ritz=False
     ),
-    "pre-image object": lambda: fitted(kernel="rbf", preimage=preimages.FixedPoint(tol=1e-3)),
+    "pre-image object": lambda: fitted(kernel="rbf", preimage=fixed_point.FixedPoint(tol=1e-3)),
     "ridge": lambda: fitted(kernel="sigmoid", gamma=0.01, fit_inverse_transform=True, whiten=True),
     "initial array": lambda: fitted(eigen_solver="kha", init=np.eye(4, len(X)), max_iter=1),
     "float32": lambda: KernelPCA(3, kernel="cosine").fit(X.astype(np.float32)),

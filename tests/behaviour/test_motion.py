@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from ikpca import KernelPCA
-from ikpca.applications import denoise_motion, motion, motion_settings
-from ikpca.datasets import body_centred, synthetic_walker, with_noise
+from ikpca.applications import denoise_motion, motion_settings
 from ikpca.errors import InvalidInput
+from ikpca_papers.mocap import body_centred, synthetic_walker, with_noise
 
 CLEAN = body_centred(synthetic_walker(200))
 NOISY = with_noise(CLEAN, 0.05, seed=0).positions

@@ -15,9 +15,9 @@ Image = pytest.importorskip("PIL.Image")
 
 from matplotlib.collections import LineCollection  # noqa: E402
 
-from ikpca.datasets import body_centred, synthetic_walker, with_noise  # noqa: E402
 from ikpca.errors import InvalidInput  # noqa: E402
-from ikpca.figures import motion_gif, png, stick_figures  # noqa: E402
+from ikpca_papers.figures import motion_gif, png, stick_figures  # noqa: E402
+from ikpca_papers.mocap import body_centred, synthetic_walker, with_noise  # noqa: E402
 
 WALK = synthetic_walker(120)
 CLEAN = body_centred(WALK)

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ikpca.datasets import (
+from ikpca.errors import InvalidInput
+from ikpca_papers.mocap import (
     Motion,
     Skeleton,
     from_rows,
@@ -20,7 +21,6 @@ from ikpca.datasets import (
     synthetic_walker,
     with_noise,
 )
-from ikpca.errors import InvalidInput
 from tests.motion_files import AMC, ASF, BVH, edited
 
 #: What is changed (a line and its new text, None to leave it out), and the line and words expected.
@@ -224,7 +224,7 @@ def test_a_long_chain_of_bones(read):
 
 
 def test_more_positions_than_memory(read, monkeypatch):
-    monkeypatch.setattr("ikpca.datasets.limits._MOST_POSITIONS", 8)
+    monkeypatch.setattr("ikpca_papers.mocap.text._MOST_POSITIONS", 8)
     for kind, line in (("bvh", 21), ("amc", 15)):
         with pytest.raises(InvalidInput, match=f"line {line}: .* more than 8 positions; cut"):
             read(kind, FORMATS[kind][1].encode())

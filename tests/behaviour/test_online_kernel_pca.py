@@ -14,7 +14,7 @@ from ikpca import KernelPCA, OnlineKernelPCA
 from ikpca.errors import DivergenceWarning, InvalidInput
 from ikpca.gains import constant, inverse_time, meta_descent, reciprocal_eigenvalues
 from ikpca.kernels import Gaussian
-from ikpca.measures import principal_angles
+from ikpca.metrics import principal_angles
 
 R = 3
 RESULTS = (

@@ -11,11 +11,10 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from ikpca.experiments.results_folder import Results
-from ikpca.experiments.specification import Curves, Drawing, specs
-from ikpca.experiments.verdicts import Status, judge
-from ikpca.figures import Picture, draw
-from ikpca.reports import Chapter, as_json, page
+from ikpca_papers.claims import Curves, Drawing, Status, judge, specs
+from ikpca_papers.figures import Picture, draw
+from ikpca_papers.report import ExperimentResult, as_json, page
+from ikpca_papers.runner import Results
 
 NASTY = "</script><img src=x onerror=alert(1)> & \"quoted\" 'too'"
 
@@ -53,7 +52,7 @@ def chapter(**changes):
     spec = replace(specs()["usps-kpca"], **changes)
     found = results()
     verdicts = tuple(judge(claim, "quick", found.tables) for claim in spec.claims)
-    return Chapter(spec, "quick", found, verdicts, tuple(draw(spec, found)))
+    return ExperimentResult(spec, "quick", found, verdicts, tuple(draw(spec, found)))
 
 
 class Reader(HTMLParser):
@@ -112,8 +111,8 @@ def test_texts_are_escaped_wherever_they_come_from(told):
     found = results(method=NASTY)
     picture = Picture("a.png", "png", b"", NASTY)
     verdict = replace(told.verdicts[0], claim=claim, ours=NASTY)
-    nasty = Chapter(spec, NASTY, found, (verdict,), (picture,))
-    failed = Chapter(spec, NASTY, None, (verdict,), (), NASTY)
+    nasty = ExperimentResult(spec, NASTY, found, (verdict,), (picture,))
+    failed = ExperimentResult(spec, NASTY, None, (verdict,), (), NASTY)
     plain, spoilt = Reader(page([told])), Reader(page([nasty, failed]))
     assert not [element for element in spoilt.all("img") if "onerror" in element]
     assert "<img src=x" not in page([nasty, failed])
@@ -133,7 +132,9 @@ def test_curves_are_means_over_seeds_and_survive_embedding(told):
 
 def test_what_was_not_run_is_there_and_says_so():
     spec = specs()["motion"]
-    idle = Chapter(spec, "quick", None, tuple(judge(c, "quick", None) for c in spec.claims), ())
+    idle = ExperimentResult(
+        spec, "quick", None, tuple(judge(c, "quick", None) for c in spec.claims), ()
+    )
     text = " ".join(Reader(page([idle])).texts)
     assert spec.title in text
     assert "This experiment was not run at this size." in text

@@ -14,7 +14,7 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 
-from ikpca.reports import page
+from ikpca_papers.report import page
 from tests.behaviour.test_page import chapter
 
 ARGUMENTS = (

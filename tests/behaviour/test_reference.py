@@ -21,7 +21,11 @@ from tests.reference_names import (  # noqa: E402
 )
 
 #: Of results of experiments, which have no short form; tests of their own draw them.
-LONG = {"ikpca.figures.demo_convergence", "ikpca.figures.draw", "ikpca.figures.tracking"}
+LONG = {
+    "ikpca_papers.figures.demo_convergence",
+    "ikpca_papers.figures.draw",
+    "ikpca_papers.figures.tracking",
+}
 #: Pages of what can only be imported with an extra.
 EXTRAS = {"ikpca.dask": "distributed", "ikpca.applications.river": "river"}
 ABSENT = tuple(module for module, package in EXTRAS.items() if find_spec(package) is None)

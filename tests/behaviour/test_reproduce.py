@@ -10,8 +10,7 @@ pytest.importorskip("typer")
 pytest.importorskip("rich")
 pytest.importorskip("matplotlib")
 
-from ikpca.experiments import runner
-from ikpca.experiments.specification import specs
+from ikpca_papers.claims import specs
 from tests.command_line import ikpca
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from ikpca import KernelPCA, open_rows
 from ikpca.errors import InvalidInput
-from ikpca.estimators.gamma import resolve_gamma
-from ikpca.measures import principal_angles
+from ikpca.estimators.validation import resolve_gamma
+from ikpca.metrics import principal_angles
 
 
 @pytest.fixture

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from benchmarks.contestants import Contestant, Judge, ScaleRow, hold
+from benchmarks.growth_measures import GrowthRow
 
-from ikpca.experiments.growth import GrowthRow, exponent
-from ikpca.experiments.scale import Contestant, Judge, ScaleRow, hold
+from ikpca_papers.measures import exponent
 
-figures = pytest.importorskip("ikpca.figures.scale", reason="needs matplotlib")
+figures = pytest.importorskip("benchmarks.scale_figures", reason="needs matplotlib")
 
 
 @pytest.mark.parametrize("power", [0.7, 2.0])

@@ -7,10 +7,9 @@ import re
 import pytest
 
 from ikpca.errors import InvalidInput
-from ikpca.experiments.inputs import VIEWS, is_embedded
-from ikpca.experiments.registry import EXPERIMENTS
-from ikpca.experiments.specification import SIZES, find_spec, read_spec, specs
-from ikpca.experiments.verdicts import Comparison
+from ikpca_papers.claims import SIZES, Comparison, find_spec, read_spec, specs
+from ikpca_papers.inputs import VIEWS, is_embedded
+from ikpca_papers.runner import EXPERIMENTS
 
 #: Of the table of experiments; a row that is missing is a paper that is not reproduced.
 IDS = {

@@ -14,7 +14,7 @@ from safetensors.numpy import save_file
 
 from ikpca import KernelPCA
 from ikpca.errors import UnreadableFile
-from ikpca.storage import FORMAT_VERSION
+from ikpca.model_files import FORMAT_VERSION
 
 STORED = Path(__file__).resolve().parents[1] / "files"
 X = np.sin(np.outer(np.arange(1, 41), np.arange(1, 5)))

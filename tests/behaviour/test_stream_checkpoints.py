@@ -18,9 +18,8 @@ from sklearn.datasets import load_digits
 import ikpca
 from ikpca import IncrementalKernelPCA, OnlineKernelPCA, gains
 from ikpca.errors import InvalidInput, UnreadableFile, UnwritableFile
-from ikpca.estimators import online_stream
 from ikpca.kernels import Gaussian
-from ikpca.storage import previous, read_newest
+from ikpca.model_files import previous_generation, read_newest
 from tests.sameness import same
 
 X = load_digits().data[:500] / 16
@@ -77,7 +76,7 @@ def stopped_after(steps):
     """An interrupt in the middle of the so many-th step after the first."""
     count = iter(range(steps))
     learned = {
-        (IncrementalKernelPCA, "after"): ikpca.estimators.Stream.after,
+        (IncrementalKernelPCA, "after"): ikpca.estimators.IncrementalStream.after,
         (OnlineKernelPCA, "after_part"): ikpca.estimators.OnlineStream.after_part,
     }
 
@@ -92,7 +91,9 @@ def stopped_after(steps):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            ikpca.estimators.Stream, "after", broken(learned[IncrementalKernelPCA, "after"])
+            ikpca.estimators.IncrementalStream,
+            "after",
+            broken(learned[IncrementalKernelPCA, "after"]),
         )
         patch.setattr(
             ikpca.estimators.OnlineStream,
@@ -226,11 +227,11 @@ def test_the_generation_before_is_taken_where_the_newest_is_damaged(name, tmp_pa
     path.write_bytes(path.read_bytes()[:-3])
     again = model(name, checkpoint=path, checkpoint_every=1).load_checkpoint()
     assert again.n_samples_seen_ == 100
-    older = previous(path).read_bytes()
+    older = previous_generation(path).read_bytes()
     again.partial_fit(X[100:200])
     # A damaged file never takes the place of a sound one.
-    assert previous(path).read_bytes() == older
-    for file in (path, previous(path)):
+    assert previous_generation(path).read_bytes() == older
+    for file in (path, previous_generation(path)):
         file.write_bytes(b"torn")
     with pytest.raises(UnreadableFile):
         model(name, checkpoint=path).load_checkpoint()
@@ -317,7 +318,7 @@ def test_killed_from_outside(kind, numbers, tmp_path):
     for number in numbers:
         killed = slow_fit(kind, path, "resume")
         while killed.poll() is None and not (
-            previous(path).exists() and path.read_bytes() != written
+            previous_generation(path).exists() and path.read_bytes() != written
         ):
             threading.Event().wait(0.005)
         killed.send_signal(getattr(signal, number))

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ikpca.experiments.ablation import Course
-from ikpca.experiments.durations import PAPER_ROWS, PAPER_SECONDS, Duration
-from ikpca.experiments.manifolds import Manifold
-from ikpca.experiments.stream_growth import StreamCost
+from ikpca_papers.chin2006.manifolds import Manifold
+from ikpca_papers.chin2006.parabola import PAPER_ROWS, PAPER_SECONDS, Course, Duration
+from ikpca_papers.chin2006.stream_costs import StreamCost
 
-streams = pytest.importorskip("ikpca.figures.streams", reason="needs matplotlib")
+streams = pytest.importorskip("benchmarks.stream_figures", reason="needs matplotlib")
 
 
 def texts(axes):
@@ -38,8 +37,8 @@ def test_the_paper_stands_beside():
 
 
 def test_contours_are_drawn_with_the_first_models_signs():
-    from ikpca.experiments.plane import surfaces
-    from ikpca.figures.contours import contours
+    from ikpca_papers.figures.curves import contours
+    from ikpca_papers.measures import surfaces
 
     class Tilted:
         def __init__(self, sign):
@@ -57,7 +56,7 @@ def test_contours_are_drawn_with_the_first_models_signs():
 
 
 def test_every_library_has_a_panel():
-    from ikpca.figures.drift import drift_plot
+    from benchmarks.stream_figures import drift_plot
 
     courses = [
         Course(library, left_out, (1, 2), (1.0, 1.0), (0.1, 0.2), (0.0, 0.0))
@@ -69,7 +68,7 @@ def test_every_library_has_a_panel():
 
 
 def test_batch_and_streamed_share_their_axes():
-    from ikpca.figures.manifolds import projections_plot, spectra_plot
+    from benchmarks.stream_figures import projections_plot, spectra_plot
 
     Y = np.random.default_rng(0).normal(size=(30, 4))
     values = np.array([4.0, 3.0, 2.0, 1.0])

@@ -8,18 +8,16 @@ import zipfile
 import numpy as np
 import pytest
 
-from ikpca.datasets import (
-    PictureForm,
+from ikpca.errors import InvalidInput
+from ikpca.tables import (
+    PictureFormat,
     picture_files,
-    read_motion,
     read_picture,
     read_table,
-    synthetic_walker,
-    write_motion,
     write_picture,
     write_table,
 )
-from ikpca.errors import InvalidInput
+from ikpca_papers.mocap import read_motion, synthetic_walker, write_motion
 
 ROWS = np.random.default_rng(0).normal(size=(7, 3)) * [1e-9, 1.0, 1e9]
 
@@ -76,7 +74,7 @@ def test_tables_as_programs_write_them(text, tmp_path):
 def test_a_large_array_is_mapped(tmp_path, monkeypatch):
     write_table(tmp_path / "rows.npy", ROWS)
     assert not isinstance(read_table(tmp_path / "rows.npy").rows, np.memmap)
-    monkeypatch.setattr("ikpca.datasets.array_files._MAPPED", 1)
+    monkeypatch.setattr("ikpca.tables.numeric._MAPPED", 1)
     mapped = read_table(tmp_path / "rows.npy").rows
     assert isinstance(mapped, np.memmap)
     np.testing.assert_array_equal(mapped, ROWS)
@@ -85,7 +83,7 @@ def test_a_large_array_is_mapped(tmp_path, monkeypatch):
 def test_an_array_of_pictures_has_a_row_for_each(tmp_path):
     np.save(tmp_path / "stack.npy", np.arange(24, dtype=np.uint8).reshape(4, 3, 2))
     table = read_table(tmp_path / "stack.npy")
-    assert table.form == PictureForm((3, 2), 255.0)
+    assert table.form == PictureFormat((3, 2), 255.0)
     np.testing.assert_array_equal(table.scaled().rows[1], np.arange(6, 12, dtype=np.float32) / 255)
 
 

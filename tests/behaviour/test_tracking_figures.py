@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ikpca.experiments.online import Rotation, Track
-from ikpca.figures import png, tracking
+from ikpca_papers.figures import png, tracking
+from ikpca_papers.kim2003.online import Rotation, Track
 
 
 def tracks():

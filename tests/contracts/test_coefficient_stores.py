@@ -7,9 +7,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from ikpca.engines import FeatureStore, LocalStore
-from ikpca.gram import ComputedGram, StoredGram, centred
+from ikpca.gram import ComputedGram, StoredGram, center_gram
 from ikpca.kernels import Linear
+from ikpca.solvers import FeatureStore, LocalStore
 
 N_SAMPLES, R = 30, 4
 # Products of thirty terms, three transforms deep, on numbers of order ten.
@@ -26,7 +26,7 @@ def some_rows():
 def local_store(dtype, start, keep=False):
     X, _ = some_rows()
     source = ComputedGram(Linear(), X.astype(dtype))
-    gram, products = centred(StoredGram(source) if keep else source, start.T.astype(dtype))
+    gram, products = center_gram(StoredGram(source) if keep else source, start.T.astype(dtype))
     return LocalStore(gram, start, products.T)
 
 
@@ -44,13 +44,13 @@ def dask_store(dtype, start):
     pytest.importorskip("distributed", reason="Dask is not installed")
     import dask.array as da
 
-    from ikpca.engines.cluster import Cluster
-    from ikpca.engines.dask_gram import DaskGram
-    from ikpca.engines.dask_store import DaskStore
+    from ikpca.dask.cluster import Cluster
+    from ikpca.dask.gram import DaskGram
+    from ikpca.dask.store import DaskStore
 
     X = da.from_array(some_rows()[0].astype(dtype), chunks=((4, 17, 9), (6,)))
     source = DaskGram(Cluster(_client(), X, Linear(), 8), Linear())
-    gram, products = centred(source, start.T.astype(dtype))
+    gram, products = center_gram(source, start.T.astype(dtype))
     return DaskStore(source, gram, start, products.T)
 
 

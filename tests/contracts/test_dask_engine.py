@@ -11,16 +11,13 @@ pytest.importorskip("distributed", reason="Dask is not installed")
 
 import dask.array as da
 
-from ikpca import hebbian, krylov
-from ikpca.engines import LocalStore
-from ikpca.engines.cluster import Cluster
-from ikpca.engines.dask_engine import fold_within
-from ikpca.engines.dask_gram import DaskGram
-from ikpca.engines.dask_store import DaskStore
-from ikpca.engines.visiting import tree_levels, visits
-from ikpca.gram import COMPILER_BYTES, ComputedGram, centred, whole
+from ikpca.dask.cluster import Cluster
+from ikpca.dask.engine import fold_within
+from ikpca.dask.gram import DaskGram, assign_pairs, tree_levels
+from ikpca.dask.store import DaskStore
+from ikpca.gram import COMPILER_BYTES, ComputedGram, center_gram, full_matrix
 from ikpca.kernels import Gaussian, Linear
-from ikpca.spectra import landmark_start
+from ikpca.solvers import LocalStore, kha, krylov, landmark_start
 from tests.clusters import cluster_of
 
 N_SAMPLES, R, SIDE = 150, 4, 32
@@ -75,16 +72,16 @@ def test_workers_with_little_memory_do_without_the_compiler_first(kernel, room, 
 
 
 def test_the_matrix_itself(source, local):
-    close(whole(source), whole(local))
+    close(full_matrix(source), full_matrix(local))
     close(source.diagonal(), local.diagonal())
     rows, out = np.array([149, 0, 61, 60]), np.empty((4, 90))
     source.fill(rows, slice(30, 120), out)
-    close(out, whole(local)[rows, 30:120])
+    close(out, full_matrix(local)[rows, 30:120])
 
 
 def test_products_and_means(source, local):
     V = np.random.default_rng(1).normal(size=(N_SAMPLES, 3))
-    (far, KV), (near, expected) = centred(source, V), centred(local, V)
+    (far, KV), (near, expected) = center_gram(source, V), center_gram(local, V)
     close(KV, expected)
     close(far.means.row_means, near.means.row_means)
     close(far.multiply(V), near.multiply(V))
@@ -117,8 +114,8 @@ def test_nobody_holds_more_than_two_tiles_of_visitors(source):
 
 def test_nobody_holds_more_than_two_blocks_of_kernel_rows(source):
     """Over its own columns; a block's visitors are gone when their kernel values are there."""
-    options = hebbian.HebbianOptions("kha/et", init="random", max_iter=1, block_size=16)
-    hebbian.solve(source, R, options, seed=3, open_store=partial(DaskStore, source))
+    options = kha.HebbianOptions("kha/et", init="random", max_iter=1, block_size=16)
+    kha.solve_kha(source, R, options, seed=3, open_store=partial(DaskStore, source))
     for shard, size in zip(held(source), source.cluster.sizes, strict=True):
         assert shard.visitors <= max(16, 2 * SIDE) * 5 * 8
         assert shard.strips <= 2 * (16 + 2 + R) * size * 8
@@ -134,9 +131,9 @@ def test_landmark_rows(source, local):
 
 @pytest.mark.parametrize("method", ["kha", "kha/t", "kha/et", "kha-smd"])
 def test_hebbian_passes(source, local, method):
-    options = hebbian.HebbianOptions(method, init="landmarks", max_iter=3, block_size=16)
-    expected = hebbian.solve(local, R, options, seed=3, open_store=LocalStore)
-    found = hebbian.solve(source, R, options, seed=3, open_store=partial(DaskStore, source))
+    options = kha.HebbianOptions(method, init="landmarks", max_iter=3, block_size=16)
+    expected = kha.solve_kha(local, R, options, seed=3, open_store=LocalStore)
+    found = kha.solve_kha(source, R, options, seed=3, open_store=partial(DaskStore, source))
     for name in ("coefficients", "projections", "eigenvalues"):
         close(getattr(found, name), getattr(expected, name), 1e-10)
     assert len(found.records) == 3
@@ -144,8 +141,8 @@ def test_hebbian_passes(source, local, method):
 
 def test_krylov_passes(source, local):
     options = krylov.KrylovOptions(max_iter=3, n_landmarks=50)
-    expected = krylov.solve(local, R, options, seed=3)
-    found = krylov.solve(source, R, options, seed=3)
+    expected = krylov.solve_krylov(local, R, options, seed=3)
+    found = krylov.solve_krylov(source, R, options, seed=3)
     close(found.eigenvalues, expected.eigenvalues, 1e-10)
     # Components have their length from the solver, but their sign from the estimator.
     signs = np.sign(np.einsum("il,il->i", found.coefficients, expected.projections))[:, None]
@@ -158,7 +155,7 @@ def test_every_pair_of_rows_is_somebodys_business_once(number):
     sizes = [5 + 3 * i for i in range(number)]
     starts = np.concatenate([[0], np.cumsum(sizes)])
     seen = np.zeros((starts[-1], starts[-1]), dtype=int)
-    for host, plan in enumerate(visits(sizes, 4)):
+    for host, plan in enumerate(assign_pairs(sizes, 4)):
         own = slice(starts[host], starts[host + 1])
         seen[own, own] += 1
         for visit in plan:
@@ -186,7 +183,7 @@ def one_block(client, n_samples):
     cluster = Cluster(client, da.from_array(X, chunks=(n_samples // 2, 5)), KERNEL, 512)
     source = DaskGram(cluster, KERNEL)
     rows = np.ones((R, n_samples))
-    gram, products = centred(source, rows.T)
+    gram, products = center_gram(source, rows.T)
     store = DaskStore(source, gram, rows, products.T)
     blocks = list(np.random.default_rng(1).permutation(n_samples)[:64].reshape(4, 16))
     store.project(blocks[0], blocks[1:3])

@@ -14,9 +14,8 @@ from ikpca.gains import (
     meta_descent,
     reciprocal_eigenvalues,
 )
-from ikpca.hebbian import METHODS
-from ikpca.hebbian.presets import automatic_gain, automatic_meta_rate, paper_gain
-from ikpca.loop import Clock
+from ikpca.solvers import METHODS, Clock
+from ikpca.solvers.kha import automatic_gain, automatic_meta_rate, paper_gain
 
 N_SAMPLES = 20
 TIMES = np.array([0.0, 1.0, 20.0, 400.0])

@@ -8,21 +8,21 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from ikpca.applications.spectral_clustering import NormalizedGram
 from ikpca.gram import (
     TILE,
     CachedGram,
     ComputedGram,
     CountingGram,
-    NormalisedGram,
     PrecomputedGram,
     StoredGram,
     Workers,
-    centred,
+    center_gram,
     cross_gram,
+    full_matrix,
     multiply,
-    whole,
 )
-from ikpca.kernels import Frame, Gaussian, Linear
+from ikpca.kernels import FeatureSplit, Gaussian, Linear
 from tests.conftest import explicitly_centred
 
 KERNEL = Gaussian(0.2)
@@ -111,18 +111,18 @@ SOURCES = {
     "counting": lambda n, dtype: CountingGram(computed(np.asarray)(n, dtype)),
     "counting asymmetric": lambda n, dtype: CountingGram(unheld(n, dtype)),
     "folded": lambda n, dtype: ComputedGram(
-        KERNEL, rows_of(n, dtype), frame=Frame.of(rows_of(n, dtype))
+        KERNEL, rows_of(n, dtype), frame=FeatureSplit.of(rows_of(n, dtype))
     ),
     "small tiles": lambda n, dtype: ComputedGram(KERNEL, rows_of(n, dtype), side=300),
     "cached in part": lambda n, dtype: CachedGram(
         ComputedGram(KERNEL, rows_of(n, dtype), side=300), 3 * 300**2 * 4
     ),
     "cached asymmetric": lambda n, dtype: CachedGram(unheld(n, dtype), 10**8),
-    "normalised": lambda n, dtype: NormalisedGram(computed(np.asarray)(n, dtype)),
-    "normalised cached": lambda n, dtype: NormalisedGram(
+    "normalised": lambda n, dtype: NormalizedGram(computed(np.asarray)(n, dtype)),
+    "normalised cached": lambda n, dtype: NormalizedGram(
         CachedGram(computed(np.asarray)(n, dtype), 10**8)
     ),
-    "normalised csr": lambda n, dtype: NormalisedGram(
+    "normalised csr": lambda n, dtype: NormalizedGram(
         precomputed(sparse.csr_array, symmetric_matrix)(n, dtype)
     ),
 }
@@ -212,13 +212,13 @@ class TestEverySource:
             close(product, K @ V)
 
     def test_whole(self, source, K, close, dtype):
-        found = whole(source)
+        found = full_matrix(source)
         assert found.dtype == dtype
         close(found, K)
 
     def test_centred(self, source, K, centred_K, close, n_samples, dtype):
         V = np.random.default_rng(1).normal(size=(n_samples, 2)).astype(dtype)
-        gram, product = centred(source, read_only(V))
+        gram, product = center_gram(source, read_only(V))
         assert gram.n_samples == n_samples
         assert gram.dtype == product.dtype == dtype
         close(product, centred_K @ V)
@@ -231,7 +231,7 @@ class TestEverySource:
         assert gram.has_variance
 
     def test_centred_strips(self, source, centred_K, close, n_samples, dtype):
-        gram, _ = centred(source)
+        gram, _ = center_gram(source)
         rng = np.random.default_rng(2)
         patterns, T = np.array([5, 1, 5, n_samples - 1]), rng.normal(size=(3, 3)).astype(dtype)
         C, products = (rng.normal(size=(3, n)).astype(dtype) for n in (4, n_samples))
@@ -246,7 +246,7 @@ class TestEverySource:
     def test_new_rows_are_centred_with_training_means(
         self, source, K, centred_K, close, n_samples, dtype
     ):
-        centring = centred(source)[0].centring
+        centring = center_gram(source)[0].centring
         A = np.random.default_rng(3).normal(size=(2, n_samples)).astype(dtype)
         close(centring.project(K.astype(dtype), A), centred_K @ A.T)
         if source.symmetric:
@@ -257,10 +257,10 @@ class TestEverySource:
 
         def everything(n_threads):
             with Workers(n_threads) as workers:
-                gram, product = centred(source, V, workers)
+                gram, product = center_gram(source, V, workers)
                 strip = gram.strip(np.array([3, 1, 3]), room=3)
                 updated = strip.update(np.eye(3, dtype=dtype), product.T, V[:3].T.copy())
-                return [product, updated, gram.multiply(V), whole(source, workers)]
+                return [product, updated, gram.multiply(V), full_matrix(source, workers)]
 
         for one, two in zip(everything(1), everything(2), strict=True):
             assert np.array_equal(one, two)
@@ -269,7 +269,7 @@ class TestEverySource:
 def test_constant_kernels_have_no_variance():
     X = np.ones((SMALL, 3)) * 0.1
     for dtype in (np.float64, np.float32):
-        gram, _ = centred(ComputedGram(Linear(), X.astype(dtype)))
+        gram, _ = center_gram(ComputedGram(Linear(), X.astype(dtype)))
         assert not gram.has_variance
 
 
@@ -280,7 +280,7 @@ def test_threads_share_long_strips_without_changing_a_bit():
 
     def updated(n_threads):
         with Workers(n_threads) as workers:
-            gram, _ = centred(ComputedGram(Linear(), X), workers=workers)
+            gram, _ = center_gram(ComputedGram(Linear(), X), workers=workers)
             return gram.strip(np.array([0, 4999, 7]), room=2).update(np.eye(2), products, C)
 
     assert np.array_equal(updated(1), updated(2))
@@ -309,7 +309,7 @@ class TestCounting:
         counted = CountingGram(SOURCES["computed dense"](n_samples, np.float64))
         multiply(counted, np.ones((n_samples, 3)))
         assert counted.entries == self.upper_tiles(n_samples)
-        whole(counted)
+        full_matrix(counted)
         assert counted.entries == 2 * self.upper_tiles(n_samples)
 
     def test_products_of_an_asymmetric_matrix_read_all(self, n_samples):
@@ -320,11 +320,13 @@ class TestCounting:
     def test_centring_costs_the_product_and_no_more(self, n_samples):
         """The row sums come with K·V; column sums of an asymmetric K take a second look."""
         source = SOURCES["computed dense"](n_samples, np.float64)
-        assert centred(source, np.ones((n_samples, 3)))[0].entries == self.upper_tiles(n_samples)
-        assert centred(unheld(n_samples, np.float64))[0].entries == 2 * n_samples**2
+        assert center_gram(source, np.ones((n_samples, 3)))[0].entries == self.upper_tiles(
+            n_samples
+        )
+        assert center_gram(unheld(n_samples, np.float64))[0].entries == 2 * n_samples**2
 
     def test_strips_and_diagonal(self, n_samples):
-        gram, _ = centred(SOURCES["computed dense"](n_samples, np.float64))
+        gram, _ = center_gram(SOURCES["computed dense"](n_samples, np.float64))
         before = gram.entries
         strip = gram.strip(np.arange(6), room=2)
         strip.columns(np.arange(6))
@@ -335,7 +337,7 @@ class TestCounting:
 
     def test_a_stored_matrix_is_evaluated_once(self, n_samples):
         stored = StoredGram(SOURCES["computed dense"](n_samples, np.float64))
-        gram, _ = centred(stored, np.ones((n_samples, 1)))
+        gram, _ = center_gram(stored, np.ones((n_samples, 1)))
         gram.rows(np.arange(5))
         gram.diagonal()
         assert stored.entries == gram.entries == self.upper_tiles(n_samples)

@@ -8,15 +8,15 @@ import pytest
 from ikpca.kernels import (
     Cosine,
     DifferentiableKernel,
+    DistanceKernel,
     Gaussian,
     Laplacian,
     Linear,
-    MeasuringKernel,
     Pairwise,
     Polynomial,
     RadialKernel,
     Sigmoid,
-    Vectorised,
+    Vectorized,
 )
 from tests.conftest import KERNELS
 from tests.contracts.test_kernels import SLACK, filled, peak_bytes
@@ -168,11 +168,11 @@ def test_input_distances_of_impossible_values_are_finite(kernel):
 
 
 def test_kernels_answer_to_the_optional_parts_that_they_have():
-    kernels = [*KERNELS.values(), Pairwise(min), Vectorised(min)]
+    kernels = [*KERNELS.values(), Pairwise(min), Vectorized(min)]
     parts = {
         DifferentiableKernel: {Linear, Polynomial, Sigmoid, Cosine, Gaussian, Laplacian},
         RadialKernel: {Gaussian, Laplacian},
-        MeasuringKernel: {Linear, Polynomial, Gaussian},
+        DistanceKernel: {Linear, Polynomial, Gaussian},
     }
     for part, expected in parts.items():
         assert {type(kernel) for kernel in kernels if isinstance(kernel, part)} == expected

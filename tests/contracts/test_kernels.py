@@ -14,18 +14,18 @@ from ikpca.errors import InvalidInput
 from ikpca.kernels import (
     KERNEL_NAMES,
     Cosine,
-    FoldingKernel,
-    Frame,
+    FeatureSplit,
     Gaussian,
     Kernel,
     Laplacian,
     Linear,
+    MatmulKernel,
     Pairwise,
     Polynomial,
     Sigmoid,
-    Vectorised,
-    choose_kernel,
-    vectorised,
+    Vectorized,
+    make_kernel,
+    vectorized,
 )
 from tests.conftest import KERNELS
 
@@ -158,8 +158,8 @@ def test_gaussian_of_sparse_rows_never_exceeds_one():
 def test_folded_operands_give_the_tile(dtype, tolerance, offset):
     X = (np.random.default_rng(3).normal(size=(40, 5)) + offset).astype(dtype)
     kernel = Gaussian(0.2)
-    assert isinstance(kernel, FoldingKernel)
-    right = kernel.fold(X, Frame.of(X))
+    assert isinstance(kernel, MatmulKernel)
+    right = kernel.fold(X, FeatureSplit.of(X))
     left = kernel.mirror(right.copy())
     out = left.dense @ right.dense.T
     kernel.finish(out)
@@ -171,14 +171,14 @@ def test_features_that_never_vary_are_not_multiplied():
     X = np.random.default_rng(3).normal(size=(40, 6))
     X[:, [0, 4]] = 7.5, 0.0
     kernel = Gaussian(0.2)
-    right = kernel.fold(X, Frame.of(X))
+    right = kernel.fold(X, FeatureSplit.of(X))
     left = kernel.mirror(right.copy())
     assert left.dense.shape == right.dense.shape == (40, 4 + 2)
     out = left.dense @ right.dense.T
     kernel.finish(out)
     np.testing.assert_allclose(out, filled(kernel, X, X), atol=1e-12)
     X = np.ones((5, 3))
-    right = kernel.fold(X, Frame.of(X))
+    right = kernel.fold(X, FeatureSplit.of(X))
     left = kernel.mirror(right.copy())
     assert np.array_equal(left.dense @ right.dense.T, np.zeros((5, 5)))
 
@@ -212,7 +212,7 @@ def test_a_callable_is_called_per_pair_with_its_parameters():
         assert x.shape == y.shape == (5,)
         return weight * float(x @ y)
 
-    kernel = choose_kernel(weighted, gamma=1, degree=3, coef0=1, params={"weight": 2.5})
+    kernel = make_kernel(weighted, gamma=1, degree=3, coef0=1, params={"weight": 2.5})
     np.testing.assert_allclose(filled(kernel, X, Y), 2.5 * X @ Y.T, rtol=1e-14)
     np.testing.assert_allclose(kernel.diagonal(X), 2.5 * np.square(X).sum(axis=1), rtol=1e-14)
     assert not kernel.takes_sparse
@@ -223,14 +223,14 @@ def test_a_callable_is_called_per_pair_with_its_parameters():
 def test_a_vectorised_kernel_is_called_once_per_tile(kind, dtype):
     calls = []
 
-    @vectorised
+    @vectorized
     def weighted(X, Y, weight=1.0):
         calls.append((X.shape, Y.shape))
         inner = X @ Y.T
         return weight * (inner.toarray() if sparse.issparse(inner) else inner)
 
     X, Y = small_rows(4, 7, dtype), small_rows(3, 8, dtype)
-    kernel = choose_kernel(weighted, gamma=1, degree=3, coef0=1, params={"weight": 2.5})
+    kernel = make_kernel(weighted, gamma=1, degree=3, coef0=1, params={"weight": 2.5})
     found = filled(kernel, KINDS[kind](X), KINDS[kind](Y))
     assert calls == [((4, 5), (3, 5))]
     assert found.dtype == dtype
@@ -241,14 +241,14 @@ def test_a_vectorised_kernel_is_called_once_per_tile(kind, dtype):
 
 
 def test_scratch_of_a_vectorised_kernel():
-    kernel = vectorised(lambda X, Y: X @ Y.T)
+    kernel = vectorized(lambda X, Y: X @ Y.T)
     X, out = np.ones((1000, 30)), np.empty((1000, 1000))
     allowed = kernel.scratch_bytes(1000, 1000, 30, 8)
     assert peak_bytes(lambda: kernel.fill(X, X, out)) <= allowed + SLACK
 
 
 def test_a_vectorised_kernel_is_also_a_callable_of_one_pair():
-    kernel = vectorised(lambda X, Y, power=1: (X @ Y.T) ** power)
+    kernel = vectorized(lambda X, Y, power=1: (X @ Y.T) ** power)
     x, y = np.arange(3.0), np.ones(3)
     assert kernel(x, y) == 3
     assert kernel(x, y, power=2) == 9
@@ -260,7 +260,7 @@ def test_a_vectorised_kernel_is_also_a_callable_of_one_pair():
 def test_a_vectorised_kernel_of_wrong_shape_is_refused(function):
     X, Y = small_rows(4, 7), small_rows(3, 8)
     with pytest.raises(InvalidInput, match=r"shape \(4, 3\); drop the decorator"):
-        filled(vectorised(function), X, Y)
+        filled(vectorized(function), X, Y)
 
 
 @pytest.mark.parametrize(
@@ -276,16 +276,16 @@ def test_a_vectorised_kernel_of_wrong_shape_is_refused(function):
     ],
 )
 def test_names_choose_kernels(name, expected):
-    assert choose_kernel(name, gamma=0.5, degree=4, coef0=2.0) == expected
+    assert make_kernel(name, gamma=0.5, degree=4, coef0=2.0) == expected
     assert name in KERNEL_NAMES
 
 
 def test_kernel_objects_are_taken_as_they_are():
     kernel = Gaussian(0.3)
-    assert choose_kernel(kernel, gamma=9, degree=3, coef0=1) is kernel
+    assert make_kernel(kernel, gamma=9, degree=3, coef0=1) is kernel
 
 
-@pytest.mark.parametrize("kernel", [*KERNELS.values(), Pairwise(min), Vectorised(min)])
+@pytest.mark.parametrize("kernel", [*KERNELS.values(), Pairwise(min), Vectorized(min)])
 def test_every_kernel_answers_to_the_port(kernel):
     assert isinstance(kernel, Kernel)
 
@@ -293,5 +293,5 @@ def test_every_kernel_answers_to_the_port(kernel):
 @pytest.mark.parametrize("bad", ["gauss", "RBF", "", None, 3, [1.0]])
 def test_what_is_no_kernel_is_refused_with_the_names(bad):
     with pytest.raises(InvalidInput, match=r"linear, poly, .*, rbf, .*precomputed") as refused:
-        choose_kernel(bad, gamma=1, degree=3, coef0=1)
+        make_kernel(bad, gamma=1, degree=3, coef0=1)
     assert repr(bad) in str(refused.value)

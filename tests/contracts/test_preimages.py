@@ -4,32 +4,32 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import ikpca.preimages.expansion
 import numpy as np
 import pytest
 
-import ikpca.preimages.expansion
 from ikpca.errors import InvalidInput
 from ikpca.gram import cross_gram
-from ikpca.kernels import Gaussian, Linear, Vectorised
+from ikpca.kernels import Gaussian, Linear, Vectorized
 from ikpca.preimages import (
-    METHOD_NAMES,
-    Expansion,
+    MDS,
+    PREIMAGE_NAMES,
     FixedPoint,
     Gradient,
-    Mds,
-    NeighbourMean,
+    NeighborMean,
     PreimageMethod,
-    choose_method,
+    make_preimage_method,
 )
+from ikpca.subspace import Expansion
 from tests.conftest import KERNELS
 
-ALL_KERNELS = {**KERNELS, "vectorised": Vectorised(lambda X, Y: np.exp(-0.1 * np.abs(X @ Y.T)))}
+ALL_KERNELS = {**KERNELS, "vectorised": Vectorized(lambda X, Y: np.exp(-0.1 * np.abs(X @ Y.T)))}
 METHODS = {
     "fixed point": FixedPoint(),
     "fixed point of the papers": FixedPoint(memory=0),
     "gradient": Gradient(),
-    "mds": Mds(),
-    "neighbours": NeighbourMean(),
+    "mds": MDS(),
+    "neighbours": NeighborMean(),
 }
 PAIRS = [
     (method, kernel)
@@ -117,7 +117,7 @@ def test_together_is_one_by_one(method, kernel, monkeypatch):
     """Neither the other samples nor the strips that they share have a say."""
     expansion, coordinates, starts = problem(kernel)
     together = method.find(expansion, coordinates, starts)
-    monkeypatch.setattr(ikpca.preimages.expansion, "_STRIP_ENTRIES", 200)
+    monkeypatch.setattr(ikpca.subspace, "_STRIP_ENTRIES", 200)
     in_strips = method.find(expansion, coordinates, starts)
     apart = [
         method.find(expansion, coordinates[i : i + 1], starts[i : i + 1])
@@ -237,7 +237,7 @@ def test_the_mean_of_neighbours_is_that_of_the_nearest_images():
     G = coordinates @ expansion.coefficients
     values = G @ cross_gram(Gaussian(0.1), expansion.basis, expansion.basis)
     expected = [expansion.basis[np.argsort(-row)[:5]].mean(axis=0) for row in values]
-    np.testing.assert_allclose(NeighbourMean(5).find(expansion, coordinates).rows, expected)
+    np.testing.assert_allclose(NeighborMean(5).find(expansion, coordinates).rows, expected)
 
 
 # --- who serves whom -----------------------------------------------------------------
@@ -249,24 +249,24 @@ CHOICES = {
     "cosine": (Gradient, {"gradient", "neighbours"}),
     "rbf": (FixedPoint, {"fixed-point", "gradient", "mds", "neighbours"}),
     "laplacian": (FixedPoint, {"fixed-point", "gradient", "neighbours"}),
-    "vectorised": (NeighbourMean, {"neighbours"}),
+    "vectorised": (NeighborMean, {"neighbours"}),
 }
-NAMES = set(METHOD_NAMES) - {"auto", "ridge"}
+NAMES = set(PREIMAGE_NAMES) - {"auto", "ridge"}
 
 
 @pytest.mark.parametrize("name", ALL_KERNELS)
 def test_automatic_choice(name):
-    assert type(choose_method("auto", ALL_KERNELS[name])) is CHOICES[name][0]
+    assert type(make_preimage_method("auto", ALL_KERNELS[name])) is CHOICES[name][0]
 
 
 @pytest.mark.parametrize("name", ALL_KERNELS)
 def test_a_kernel_without_the_method_is_told_those_that_it_has(name):
     kernel, has = ALL_KERNELS[name], CHOICES[name][1]
     for method in has:
-        assert choose_method(method, kernel).serves(kernel)
+        assert make_preimage_method(method, kernel).serves(kernel)
     for method in NAMES - has:
         with pytest.raises(InvalidInput, match=f"preimage='{method}': does not serve") as raised:
-            choose_method(method, kernel)
+            make_preimage_method(method, kernel)
         offered = str(raised.value).split("choose one of ")[1]
         assert {each.strip("'.") for each in offered.split(", ")} == {*has, "ridge"}
 
@@ -275,7 +275,7 @@ def test_a_kernel_without_the_method_is_told_those_that_it_has(name):
     ("method", "kernel"),
     [
         (FixedPoint(), Linear()),
-        (Mds(), KERNELS["sigmoid"]),
+        (MDS(), KERNELS["sigmoid"]),
         (Gradient(), ALL_KERNELS["vectorised"]),
     ],
 )
@@ -293,9 +293,9 @@ def test_methods_themselves_refuse_too(method, kernel):
         (lambda: FixedPoint(memory=-1), "memory=-1: must be an integer of at least 0"),
         (lambda: Gradient(max_iter=2.5), r"max_iter=2\.5"),
         (lambda: Gradient(tol="small"), "tol='small'"),
-        (lambda: Mds(0), "n_neighbours=0: must be an integer of at least 1"),
-        (lambda: Mds(True), "n_neighbours=True"),
-        (lambda: NeighbourMean(None), "n_neighbours=None"),
+        (lambda: MDS(0), "n_neighbours=0: must be an integer of at least 1"),
+        (lambda: MDS(True), "n_neighbours=True"),
+        (lambda: NeighborMean(None), "n_neighbours=None"),
     ],
 )
 def test_bad_settings(make, message):

@@ -8,27 +8,28 @@ import pytest
 from ikpca.errors import InvalidInput
 from ikpca.gram import cross_gram
 from ikpca.kernels import Gaussian, Pairwise
-from ikpca.preimages import Expansion, Gradient
+from ikpca.preimages import Gradient
 from ikpca.reduced_sets import (
-    AlikeMerged,
-    ChosenSamples,
+    DropLeastImportant,
     IteratedPreimages,
     JointPreimages,
-    LeastDropped,
+    MergeSimilar,
     Reduction,
-    choose_reduction,
+    SelectedRows,
+    make_reduction,
 )
+from ikpca.subspace import Expansion
 from tests.conftest import KERNELS
 
 ALL_KERNELS = {**KERNELS, "pairwise": Pairwise(lambda x, y: np.exp(-0.2 * np.abs(x - y).max()))}
 REDUCTIONS = {
-    "samples": ChosenSamples(),
-    "few candidates": ChosenSamples(most=30),
+    "samples": SelectedRows(),
+    "few candidates": SelectedRows(most=30),
     "separate": IteratedPreimages(reuse=False, second_pass=False),
     "second pass": IteratedPreimages(2, method=Gradient(20)),
     "joint": JointPreimages(),
-    "drop": LeastDropped(),
-    "merge": AlikeMerged(),
+    "drop": DropLeastImportant(),
+    "merge": MergeSimilar(),
     "joint, few candidates": JointPreimages(most=30, moves=5, tol=0.0),
 }
 PAIRS = [
@@ -201,7 +202,7 @@ def test_a_kernel_without_gradient_is_refused(reduction):
         (lambda: IteratedPreimages(tol=-1), "tol"),
         (lambda: JointPreimages(moves=-1), "moves"),
         (lambda: JointPreimages(tol=2), "tol"),
-        (lambda: ChosenSamples(most=0), "most"),
+        (lambda: SelectedRows(most=0), "most"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(make, name):
@@ -211,14 +212,14 @@ def test_settings_that_make_no_sense_are_refused(make, name):
 
 def test_names():
     gaussian, pairwise = Gaussian(), ALL_KERNELS["pairwise"]
-    assert isinstance(choose_reduction("preimages", gaussian), JointPreimages)
-    assert choose_reduction("preimages", gaussian, per_vector=3) == IteratedPreimages(3, tol=1e-4)
-    assert isinstance(choose_reduction("samples", gaussian), ChosenSamples)
-    assert isinstance(choose_reduction("auto", gaussian), JointPreimages)
-    assert isinstance(choose_reduction("auto", pairwise), ChosenSamples)
-    own = ChosenSamples(most=7)
-    assert choose_reduction(own, gaussian) is own
+    assert isinstance(make_reduction("preimages", gaussian), JointPreimages)
+    assert make_reduction("preimages", gaussian, per_vector=3) == IteratedPreimages(3, tol=1e-4)
+    assert isinstance(make_reduction("samples", gaussian), SelectedRows)
+    assert isinstance(make_reduction("auto", gaussian), JointPreimages)
+    assert isinstance(make_reduction("auto", pairwise), SelectedRows)
+    own = SelectedRows(most=7)
+    assert make_reduction(own, gaussian) is own
     with pytest.raises(InvalidInput, match="choose 'samples'"):
-        choose_reduction("preimages", pairwise)
+        make_reduction("preimages", pairwise)
     with pytest.raises(InvalidInput, match="is not known"):
-        choose_reduction("landmarks", gaussian)
+        make_reduction("landmarks", gaussian)

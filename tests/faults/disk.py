@@ -14,9 +14,9 @@ import numpy as np
 
 import ikpca
 from ikpca import KernelPCA
-from ikpca.datasets import write_table
 from ikpca.errors import UnwritableFile
-from ikpca.storage import previous, read
+from ikpca.model_files import previous_generation, read_container
+from ikpca.tables import write_table
 from tests.faults.jobs import JOBS, digest
 from tests.faults.tally import Tally
 
@@ -66,12 +66,12 @@ def _fit(place, rng, fault, tally):
     """A fit whose checkpoint finds no room goes on, later, to the same bits."""
     path, name = place / "fit", "kha/et, matrix"
     if _failed(lambda: JOBS[name](path), fault, place, 120_000, rng, tally):
-        for file in (path, previous(path)):
+        for file in (path, previous_generation(path)):
             if file.exists():
-                read(file)
+                read_container(file)
     same = digest(JOBS[name](path)) == digest(JOBS[name](None))
     _expect(tally, same, "bits of a fit that went on")
-    _expect_no_litter(place, {path, previous(path)}, tally)
+    _expect_no_litter(place, {path, previous_generation(path)}, tally)
 
 
 def _failed(work, fault, place, size, rng, tally):

@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 import ikpca
 from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA, OnlineKernelPCA, compress
 from ikpca.applications import Hyperresolution, KernelSpectralClustering
-from ikpca.estimators.checkpoints import Checkpoint
+from ikpca.estimators.checkpoint import Checkpoint
 from tests.faults.mutations import damaged, forged
 from tests.sameness import same
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
-import safetensors.numpy  # noqa: F401
-
-import ikpca.applications
 import ikpca.datasets
 import ikpca.experiments.specification
 import ikpca.hebbian.online_sweep
 import ikpca.hebbian.sweep
 import ikpca.loading  # noqa: F401
+import numpy as np
+import safetensors.numpy  # noqa: F401
+
 from ikpca import HebbianPCA, KernelPCA, OnlineKernelPCA
 from tests.faults import calls, files, jobs, texts  # noqa: F401
 

@@ -17,7 +17,7 @@ from sklearn.datasets import load_digits
 
 import ikpca
 from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA, OnlineKernelPCA
-from ikpca.datasets import fetch_file
+from ikpca_papers.data import fetch_file
 from tests.faults.jobs import FITS, STREAMS, digest
 from tests.faults.tally import Tally
 from tests.web_server import serving

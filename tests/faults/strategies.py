@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy import sparse
 
-from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA, OnlineKernelPCA, vectorised
+from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA, OnlineKernelPCA, vectorized
 from ikpca.applications import Hyperresolution, KernelSpectralClustering
 from ikpca.gains import constant, inverse_time, reciprocal_eigenvalues
 
@@ -39,7 +39,7 @@ def broken(x, y):
     return np.nan if x[0] > 0 else 1.0
 
 
-@vectorised
+@vectorized
 def cauchy(X, Y):
     """A kernel of two blocks of rows, which CSR rows come to as they are."""
     X, Y = (part.toarray() if sparse.issparse(part) else part for part in (X, Y))

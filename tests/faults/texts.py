@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from ikpca.datasets import read_motion, read_table
-from ikpca.experiments import specification
-from ikpca.experiments.specification import read_spec
+from ikpca.tables import read_table
+from ikpca_papers import claims
+from ikpca_papers.claims import read_spec
+from ikpca_papers.mocap import read_motion
 from tests.faults.mutations import damaged, damaged_text, forged_toml
 from tests.motion_files import AMC, ASF, BVH
 
 _CSV = "height,weight,age\n1.8,75,33\n1.6,5.5e1,41\n-0.5,+60,.5\n\n2,3,4\n"
 _TSV = '"a b"\t"c\td"\n1\t2\n3\t4\n'
-_SPECS = Path(specification.__file__).parent / "specs"
+_SPECS = Path(claims.__file__).parent / "specs"
 _SPEC_CHANGES = (damaged, damaged_text, forged_toml, forged_toml)
 
 

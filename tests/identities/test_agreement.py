@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from ikpca import KernelPCA
-from ikpca.experiments.agreement import (
+from ikpca.metrics import principal_angles
+from ikpca_papers.limits import Claim, as_rows
+from ikpca_papers.measures import (
     aligned,
     captured_variance,
     correlations,
@@ -14,8 +16,6 @@ from ikpca.experiments.agreement import (
     separated,
     subspace_angles,
 )
-from ikpca.experiments.claims import Claim, as_rows
-from ikpca.measures import principal_angles
 
 
 def test_angles_of_the_linear_kernel_are_those_of_the_directions(rows):

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ikpca.engines import LocalStore
-from ikpca.gram import PrecomputedGram, centred
-from ikpca.hebbian import hebbian_step, hebbian_step_with_products, meta_step
-from ikpca.hebbian.sweep import FINE, meta_sweep, plain_sweep
+from ikpca.gram import PrecomputedGram, center_gram
+from ikpca.solvers import LocalStore, hebbian_step, hebbian_step_with_products, meta_step
+from ikpca.solvers.kha_sweep import OK, meta_sweep, plain_sweep
 
 N_SAMPLES, R, M = 40, 5, 200
 NO_LIMIT = np.inf
@@ -49,7 +48,7 @@ def gains(method: str) -> np.ndarray:
 
 def by_blocks(K, rows, patterns, size, sweep_block, dtype):
     """Apply sweeps to a store, block after block; returns R and RK'."""
-    matrix, products = centred(PrecomputedGram(K.astype(dtype)), rows.T.astype(dtype))
+    matrix, products = center_gram(PrecomputedGram(K.astype(dtype)), rows.T.astype(dtype))
     store = LocalStore(matrix, rows, products.T)
     for begin in range(0, len(patterns), size):
         block = patterns[begin : begin + size]
@@ -69,7 +68,7 @@ def test_plain_methods(gram, start, method, size, dtype):
     def sweep_block(store, block, steps):
         Y, G = store.project(block)
         T, C, failed = plain_sweep(Y, G, eta[steps], False, np.full(len(block), NO_LIMIT))
-        assert failed == FINE
+        assert failed == OK
         return T, C
 
     found, products = by_blocks(K, A, patterns, size, sweep_block, dtype)
@@ -95,7 +94,7 @@ def test_meta_descent(gram, start, size, dtype):
             YZ, G, eta[steps], False, np.full(len(block), NO_LIMIT), inner[:R, :R].copy(),
             inner[:R, R:].copy(), log_gains, 0.4, 0.99, np.inf, np.inf,
         )  # fmt: skip
-        assert failed == FINE
+        assert failed == OK
         return T, C
 
     found, _ = by_blocks(K, np.vstack([A, B]), patterns, size, sweep_block, dtype)

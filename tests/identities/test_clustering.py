@@ -8,9 +8,10 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from ikpca import KernelPCA
 from ikpca.applications import KernelSpectralClustering
+from ikpca.applications.spectral_clustering import NormalizedGram
 from ikpca.errors import InvalidInput
-from ikpca.gram import NormalisedGram, PrecomputedGram, whole
-from ikpca.measures import principal_angles, variation_of_information
+from ikpca.gram import PrecomputedGram, full_matrix
+from ikpca.metrics import principal_angles, variation_of_information
 
 GAMMA = 0.05
 
@@ -81,18 +82,18 @@ def test_equal_degrees_need_no_reflection():
     """A circulant matrix: its degrees are equal, and L is K over their value."""
     distances = np.minimum(np.arange(12), 12 - np.arange(12))
     K = np.exp(-distances[(np.arange(12)[:, None] - np.arange(12)) % 12].astype(float))
-    gram = NormalisedGram(PrecomputedGram(K))
-    np.testing.assert_allclose(whole(gram), K / K[0].sum(), atol=1e-14)
+    gram = NormalizedGram(PrecomputedGram(K))
+    np.testing.assert_allclose(full_matrix(gram), K / K[0].sum(), atol=1e-14)
     np.testing.assert_allclose(gram.reflect(np.eye(12)), np.eye(12), atol=1e-14)
 
 
 def test_the_reflection_is_its_own_inverse_and_hides_the_first_vector(K):
-    gram = NormalisedGram(PrecomputedGram(K))
+    gram = NormalizedGram(PrecomputedGram(K))
     V = np.random.default_rng(0).normal(size=(len(K), 3))
     np.testing.assert_allclose(gram.reflect(gram.reflect(V)), V, atol=1e-13)
     constant = gram.reflect(gram.first[:, None])
     np.testing.assert_allclose(constant, 1 / np.sqrt(len(K)), atol=1e-14)
-    PLP = whole(gram)
+    PLP = full_matrix(gram)
     np.testing.assert_allclose(PLP.sum(axis=1), 1, atol=1e-12)
     expected = np.linalg.eigvalsh(K / np.sqrt(np.outer(K.sum(axis=1), K.sum(axis=1))))
     np.testing.assert_allclose(np.linalg.eigvalsh(PLP), expected, atol=1e-13)

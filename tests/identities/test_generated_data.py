@@ -7,22 +7,21 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_limits
 
-from ikpca.datasets import (
+from ikpca.errors import InvalidInput
+from ikpca_papers.data import (
     checksum_of,
     drifting_parabola,
     load,
-    motion_arrays,
     parabola,
     perforated_swiss_roll,
     photograph,
     photograph_patches,
     square_photograph,
     synthetic_faces,
-    synthetic_walker,
 )
-from ikpca.datasets.curves import in_the_hole
-from ikpca.datasets.photographs import _area_means
-from ikpca.errors import InvalidInput
+from ikpca_papers.data.photographs import _area_means
+from ikpca_papers.data.synthetic import in_the_hole
+from ikpca_papers.mocap import motion_arrays, synthetic_walker
 
 GENERATORS = {
     "parabola": lambda **how: parabola(60, **how),

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from ikpca import HebbianPCA, KernelPCA
-from ikpca.engines import LocalStore
-from ikpca.gram import ComputedGram, whole
-from ikpca.hebbian import METHODS, HebbianOptions, hebbian_step, solve
+from ikpca.gram import ComputedGram, full_matrix
 from ikpca.kernels import Polynomial
-from ikpca.measures import principal_angles
+from ikpca.metrics import principal_angles
+from ikpca.solvers import METHODS, HebbianOptions, LocalStore, hebbian_step, solve_kha
 from tests.conftest import explicitly_centred
 
 R = 4
@@ -18,7 +17,7 @@ R = 4
 
 def test_kha_on_the_gram_matrix_is_gha_on_its_square_root(kernel, rows):
     """Kim 2003, theorem 1: W = A K'^½ steps like Sanger's rule on the rows of K'^½."""
-    centred = explicitly_centred(whole(ComputedGram(kernel, rows)))
+    centred = explicitly_centred(full_matrix(ComputedGram(kernel, rows)))
     values, vectors = np.linalg.eigh(centred)
     # An indefinite kernel (sigmoid) has no real root: the theorem is about its positive part.
     values = np.clip(values, 0, None)
@@ -52,7 +51,7 @@ def test_linear_kernel_is_gha(rows, clock):
 
 def test_eigenvectors_are_a_fixed_point_of_the_rule(kernel, rows):
     """Summed over all patterns the rule does not move eigenvectors, and it moves others."""
-    centred = explicitly_centred(whole(ComputedGram(kernel, rows)))
+    centred = explicitly_centred(full_matrix(ComputedGram(kernel, rows)))
     values, vectors = np.linalg.eigh(centred)
     values, vectors = values[::-1][:R], vectors[:, ::-1][:, :R]
     A = vectors.T / np.sqrt(values)[:, None]
@@ -104,7 +103,7 @@ def test_every_method_approaches_the_dense_reference(digits, method):
 def test_block_size_changes_nothing(digits, method):
     source = ComputedGram(Polynomial(2, 0.1), digits[:150])
     found = [
-        solve(
+        solve_kha(
             source,
             R,
             HebbianOptions(method, max_iter=4, block_size=size),
@@ -119,11 +118,11 @@ def test_block_size_changes_nothing(digits, method):
 
 def test_resume_is_going_on(digits):
     """Four passes at once equal the state after four single steps, bit for bit."""
-    from ikpca.gram import centred
-    from ikpca.hebbian.passes import HebbianPass
-    from ikpca.hebbian.solve import _first_state
+    from ikpca.gram import center_gram
+    from ikpca.solvers.kha import _first_state
+    from ikpca.solvers.kha_pass import HebbianPass
 
-    gram, _ = centred(ComputedGram(Polynomial(2, 0.1), digits[:100]))
+    gram, _ = center_gram(ComputedGram(Polynomial(2, 0.1), digits[:100]))
     A = np.random.default_rng(0).normal(size=(R, 100))
     rows = np.vstack([A, np.zeros_like(A)])
 

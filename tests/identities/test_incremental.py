@@ -7,10 +7,10 @@ import pytest
 from sklearn.decomposition import IncrementalPCA
 
 from ikpca import IncrementalKernelPCA, KernelPCA
-from ikpca.dense import decompose
 from ikpca.gram import cross_gram
-from ikpca.incremental import State, update
 from ikpca.kernels import Gaussian, Linear, Polynomial
+from ikpca.solvers import solve_dense
+from ikpca.streams import IncrementalState, update
 from tests.conftest import KERNELS
 
 #: The sigmoid is no inner product, a stream refuses it; degree 3 spreads eigenvalues over ten
@@ -26,7 +26,7 @@ def X():
 
 
 def streamed(kernel, X, size, **options):
-    state = State.empty(kernel, X)
+    state = IncrementalState.empty(kernel, X)
     for begin in range(0, len(X), size):
         state = update(state, X[begin : begin + size], **options)
     return state
@@ -53,7 +53,7 @@ def test_batches_of_any_size_are_the_whole(X, name, size):
     kernel = EXACT[name]
     state = streamed(kernel, X, size)
     K = cross_gram(kernel, X, X)
-    exact = decompose(K)
+    exact = solve_dense(K)
     r = int(np.count_nonzero(exact.eigenvalues > 1e-12 * exact.eigenvalues[0]))
     assert state.n_components == r
     np.testing.assert_allclose(state.singular_values**2, exact.eigenvalues[:r], rtol=1e-8)
@@ -121,7 +121,7 @@ def test_components_stay_orthonormal_over_many_single_samples():
     rng = np.random.default_rng(3)
     x = rng.uniform(-1, 1, size=(1200, 1))
     X = np.hstack([x, x**2 + 0.2 * rng.normal(size=x.shape)])
-    state = State.empty(Gaussian(0.5), X)
+    state = IncrementalState.empty(Gaussian(0.5), X)
     for row in range(1200):
         state = update(state, X[row : row + 1]).truncate(6)
     vectors = state.vectors[:-1]

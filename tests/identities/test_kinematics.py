@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.spatial.transform import Rotation
 
-from ikpca.datasets import (
+from ikpca_papers.mocap import (
     as_rows,
     body_centred,
     from_rows,
@@ -17,7 +17,7 @@ from ikpca.datasets import (
     synthetic_walker,
     with_noise,
 )
-from ikpca.datasets.kinematics import euler
+from ikpca_papers.mocap.skeleton import euler
 from tests.motion_files import AMC, ASF, BVH
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ikpca import KernelPCA
-from ikpca.measures import principal_angles
+from ikpca.metrics import principal_angles
 
 R = 6
 
@@ -159,10 +159,10 @@ def test_every_pass_carries_its_certificate(digits, solver, capsys):
 
 def test_a_defect_of_orthonormality_counts(digits):
     """Components of a wrong length reconstruct badly, and the certificate says how badly."""
-    from ikpca.experiments.tuning import Problem
     from ikpca.kernels import Gaussian
-    from ikpca.measures import excess_error
-    from ikpca.spectra import certify
+    from ikpca.metrics import excess_error
+    from ikpca.solvers import certify
+    from ikpca_papers.tuning import Problem
 
     problem = Problem.of("digits", Gaussian(0.1), digits[:400], R)
     exact = KernelPCA(R, kernel="rbf", gamma=0.1, eigen_solver="dense")
@@ -204,9 +204,9 @@ def test_pivoted_landmarks_see_what_uniform_ones_miss(digits, solver):
 
 
 def test_the_estimated_excess_error_bounds_the_true_one(digits):
-    from ikpca.experiments.tuning import Problem
     from ikpca.kernels import Gaussian
-    from ikpca.measures import excess_error
+    from ikpca.metrics import excess_error
+    from ikpca_papers.tuning import Problem
 
     problem = Problem.of("digits", Gaussian(0.1), digits[:800], R)
     for passes in (1, 2, 3):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ikpca.errors import InvalidInput
-from ikpca.measures import signal_to_noise_ratio, variation_of_information
+from ikpca.metrics import signal_to_noise_ratio, variation_of_information
 
 
 def clusterings(number):

@@ -7,23 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ikpca.gains import (
-    MetaDescent,
-    constant,
-    inverse_time,
-    meta_descent,
-    reciprocal_eigenvalues,
-)
+from ikpca.gains import MetaDescent, constant, inverse_time, meta_descent, reciprocal_eigenvalues
 from ikpca.gram import cross_gram
-from ikpca.hebbian import (
-    OnlineSettings,
-    hebbian_step,
-    learn_rows,
-    online_step,
-    safety_for,
-    start_online,
-)
 from ikpca.kernels import Polynomial
+from ikpca.solvers import hebbian_step, online_step, safety_for
+from ikpca.streams import OnlineSettings, learn_rows, start_online
 
 R, ETA = 3, 0.02
 QUADRATIC = Polynomial(degree=2, gamma=1.0, coef0=1.0)

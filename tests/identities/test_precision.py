@@ -7,9 +7,9 @@ import pytest
 from sklearn.datasets import load_digits
 
 from ikpca import KernelPCA
-from ikpca.estimators.precision import rounding_share
+from ikpca.estimators.decomposition import rounding_share
 from ikpca.kernels import Gaussian, Laplacian, Polynomial
-from ikpca.measures import principal_angles
+from ikpca.metrics import principal_angles
 
 X = load_digits().data / 16
 KERNEL = Gaussian(0.05)

@@ -7,15 +7,15 @@ import pytest
 from sklearn.decomposition import PCA
 
 from ikpca import KernelPCA
-from ikpca.estimators.expanding import expansion_of
+from ikpca.estimators.base import expansion_of
 from ikpca.gram import cross_gram
-from ikpca.hebbian import METHODS
-from ikpca.preimages import Mds
-from ikpca.reduced_sets import Subspace
+from ikpca.preimages import MDS
+from ikpca.solvers import METHODS
+from ikpca.subspace import Subspace
 from tests.conftest import KERNELS, explicitly_centred
 
 SOLVERS = ["dense", "krylov", *METHODS]
-EXACT = {"gradient": "gradient", "mds": Mds(60)}
+EXACT = {"gradient": "gradient", "mds": MDS(60)}
 
 
 @pytest.fixture
@@ -42,9 +42,9 @@ def test_mds_needs_as_many_neighbours_as_the_rank_and_one(rows, new):
     """Six rows in general position span five dimensions; five do not."""
     pca = PCA(3).fit(rows)
     expected = pca.inverse_transform(pca.transform(new))
-    enough = KernelPCA(3, preimage=Mds(6)).fit(rows).reconstruct(new)
+    enough = KernelPCA(3, preimage=MDS(6)).fit(rows).reconstruct(new)
     np.testing.assert_allclose(enough, expected, atol=1e-6)
-    too_few = KernelPCA(3, preimage=Mds(5)).fit(rows).reconstruct(new)
+    too_few = KernelPCA(3, preimage=MDS(5)).fit(rows).reconstruct(new)
     assert np.abs(too_few - expected).max() > 1e-3
 
 
@@ -52,7 +52,7 @@ def test_digits_too(digits):
     X, new = digits[:300], digits[300:340]
     pca = PCA(8).fit(X)
     expected = pca.inverse_transform(pca.transform(new))
-    for preimage in ("auto", "gradient", Mds(300)):
+    for preimage in ("auto", "gradient", MDS(300)):
         found = KernelPCA(8, preimage=preimage).fit(X).reconstruct(new)
         np.testing.assert_allclose(found, expected, atol=1e-6)
 
@@ -84,7 +84,7 @@ def test_components_that_are_not_orthonormal(rows, new, whiten):
 # --- full rank loses nothing -----------------------------------------------------------
 
 
-@pytest.mark.parametrize("preimage", ["fixed-point", "gradient", Mds(6)])
+@pytest.mark.parametrize("preimage", ["fixed-point", "gradient", MDS(6)])
 @pytest.mark.parametrize("gamma", [0.02, 0.2, 2.0])
 def test_a_full_rank_gaussian_projection_of_a_training_row_is_that_row(rows, preimage, gamma):
     fitted = KernelPCA(kernel="rbf", gamma=gamma, preimage=preimage).fit(rows)

@@ -8,11 +8,8 @@ import numpy as np
 import pytest
 
 from ikpca import KernelPCA
-from ikpca.engines.planning import plan_source
-from ikpca.gram import TILE, Budget, ComputedGram
-from ikpca.gram.products import multiply
-from ikpca.gram.workers import Workers
-from ikpca.kernels import Frame, Gaussian
+from ikpca.gram import TILE, Budget, ComputedGram, Workers, multiply, plan_source
+from ikpca.kernels import FeatureSplit, Gaussian
 
 N_ROWS, N_RARE = 8300, 80
 KERNEL = Gaussian(0.3)
@@ -47,11 +44,11 @@ def X(dtype):
 
 @pytest.fixture(scope="module")
 def source(X):
-    return ComputedGram(KERNEL, X, frame=Frame.of(X))
+    return ComputedGram(KERNEL, X, frame=FeatureSplit.of(X))
 
 
 def test_only_what_varies_often_is_in_the_dense_product(X, dtype):
-    frame = Frame.of(X)
+    frame = FeatureSplit.of(X)
     right = KERNEL.fold(X, frame)
     left = KERNEL.mirror(right.copy())
     assert frame.varying.sum() == 4
@@ -64,7 +61,7 @@ def test_only_what_varies_often_is_in_the_dense_product(X, dtype):
 
 
 def test_an_operand_takes_what_the_frame_says(X):
-    frame = Frame.of(X)
+    frame = FeatureSplit.of(X)
     right = KERNEL.fold(X, frame)
     kept = (right.rare, right.rare.tocsc())
     taken = sum(part.data.nbytes + part.indices.nbytes for part in kept)
@@ -77,7 +74,7 @@ def test_an_operand_takes_what_the_frame_says(X):
     ids=["few rows", "few rare features", "rare but not enough"],
 )
 def test_where_it_is_not_worth_it_all_is_dense(X):
-    frame = Frame.of(X)
+    frame = FeatureSplit.of(X)
     right = KERNEL.fold(X, frame)
     assert not frame.rare.any()
     assert right.rare is None
@@ -89,7 +86,7 @@ def test_a_feature_whose_first_rows_differ_is_no_less_rare():
     differing_first = np.sort(X == 0.25, axis=0)
     X = np.where(differing_first, 0.25, X + 1)
     assert (X[:9] != 0.25).all()
-    assert Frame.of(X).rare.sum() == N_RARE
+    assert FeatureSplit.of(X).rare.sum() == N_RARE
 
 
 @pytest.mark.parametrize("columns", [slice(0, N_ROWS), slice(1000, 1500), slice(8299, 8300)])
@@ -103,7 +100,7 @@ def test_tiles(source, X, dtype, rows, columns):
 
 def test_tiles_after_memory_gave_out(X, dtype, monkeypatch):
     """What was begun for other rows must not pass for theirs."""
-    source, mirror = ComputedGram(KERNEL, X, frame=Frame.of(X)), Gaussian.mirror
+    source, mirror = ComputedGram(KERNEL, X, frame=FeatureSplit.of(X)), Gaussian.mirror
     out = np.empty((30, 40), dtype=dtype)
     source.fill(slice(0, 30), slice(0, 40), out)
 
@@ -134,7 +131,7 @@ def test_rows_that_differ_in_many_rare_features_are_rounded_no_worse():
     X = np.hstack([generator.random((N_ROWS, 4)), np.zeros((N_ROWS, 700))])
     X[: N_ROWS // 25, 4:] = 3 + generator.random((N_ROWS // 25, 700))
     X = X.astype(np.float32)
-    frame, few = Frame.of(X), slice(0, N_ROWS // 25)
+    frame, few = FeatureSplit.of(X), slice(0, N_ROWS // 25)
     assert frame.rare.sum() == 700
     errors = []
     for way in (frame, frame.together()):
@@ -156,7 +153,7 @@ def traced():
 def test_one_left_operand_at_a_time(rows, share, traced):
     """The last one of a row of tiles goes first; rows at random are copied once."""
     X = np.random.default_rng(0).normal(size=(2000, 500))
-    source, out = ComputedGram(KERNEL, X, frame=Frame.of(X)), np.empty((1000, 10))
+    source, out = ComputedGram(KERNEL, X, frame=FeatureSplit.of(X)), np.empty((1000, 10))
     source.fill(slice(0, 1000), slice(0, 10), out)
     before = tracemalloc.get_traced_memory()[0]
     tracemalloc.reset_peak()
@@ -210,7 +207,7 @@ def test_a_fit_finds_what_it_finds_with_all_features_dense(monkeypatch):
     X = rows_with(N_RARE)
     settings = {"kernel": "rbf", "gamma": 0.3, "eigen_solver": "krylov", "tol": 1e-10}
     apart = KernelPCA(3, random_state=0, **settings).fit(X)
-    monkeypatch.setattr("ikpca.kernels.folding._LEAST_RARE", X.shape[1] + 1)
+    monkeypatch.setattr("ikpca.kernels.operands._LEAST_RARE", X.shape[1] + 1)
     together = KernelPCA(3, random_state=0, **settings).fit(X)
     np.testing.assert_allclose(apart.eigenvalues_, together.eigenvalues_, rtol=1e-12)
     np.testing.assert_allclose(apart.transform(X[:50]), together.transform(X[:50]), atol=1e-9)
@@ -218,5 +215,5 @@ def test_a_fit_finds_what_it_finds_with_all_features_dense(monkeypatch):
 
 def test_rows_are_left_as_they_are(X):
     before = X.copy()
-    ComputedGram(KERNEL, X, frame=Frame.of(X))
+    ComputedGram(KERNEL, X, frame=FeatureSplit.of(X))
     assert np.array_equal(X, before)

@@ -9,21 +9,15 @@ import pytest
 
 from ikpca.gram import cross_gram
 from ikpca.kernels import Gaussian, Linear, Polynomial
-from ikpca.preimages import Expansion
-from ikpca.reduced_sets import (
-    ChosenSamples,
-    IteratedPreimages,
-    JointPreimages,
-    Subspace,
-    reorthonormalise,
-)
-from ikpca.reduced_sets.elimination import eliminate
-from ikpca.reduced_sets.growth import Library
-from ikpca.reduced_sets.joint import _WeightedError
+from ikpca.reduced_sets import IteratedPreimages, JointPreimages, SelectedRows, reorthonormalize
+from ikpca.reduced_sets.iterated_preimages import GrowingBasis
+from ikpca.reduced_sets.joint_preimages import _WeightedError
+from ikpca.reduced_sets.select_rows import eliminate
+from ikpca.subspace import Expansion, Subspace
 from tests.conftest import KERNELS, explicitly_centred
 
 QUADRATIC = Polynomial(degree=2, gamma=1.0, coef0=0.0)
-REDUCTIONS = [ChosenSamples(), IteratedPreimages(), JointPreimages()]
+REDUCTIONS = [SelectedRows(), IteratedPreimages(), JointPreimages()]
 
 
 def features(X):
@@ -102,7 +96,7 @@ def test_rows_that_span_the_feature_space_are_enough(reduction):
 
 def test_chosen_samples_span_quadratic_features():
     X = np.random.default_rng(2).normal(size=(80, 4))
-    found = ChosenSamples().reduce(fitted(QUADRATIC, X, 6)[0], 10)
+    found = SelectedRows().reduce(fitted(QUADRATIC, X, 6)[0], 10)
     np.testing.assert_allclose(found.relative_errors, 0, atol=1e-6)
 
 
@@ -117,7 +111,7 @@ def test_the_row_that_goes_first_is_the_one_that_costs_least():
         C = np.linalg.solve(K[np.ix_(left, left)], expansion.products[:, left].T).T
         errors = np.diagonal(expansion.gram) - np.einsum("ik,ik->i", C, expansion.products[:, left])
         costs.append(weights**2 @ errors)
-    found = ChosenSamples().reduce(expansion, 24, weights)
+    found = SelectedRows().reduce(expansion, 24, weights)
     np.testing.assert_allclose(weighted_error(found, weights), min(costs), rtol=1e-6)
     kept = eliminate(K, expansion.coefficients, weights, 24)
     np.testing.assert_array_equal(kept, np.delete(np.arange(25), np.argmin(costs)))
@@ -135,7 +129,7 @@ def test_elimination_is_no_worse_than_a_draw():
         C = np.linalg.solve(K[np.ix_(rows, rows)], expansion.products[:, rows].T).T
         errors = np.diagonal(expansion.gram) - np.einsum("ik,ik->i", C, expansion.products[:, rows])
         drawn.append(weights**2 @ errors)
-    found = ChosenSamples().reduce(expansion, 40, weights)
+    found = SelectedRows().reduce(expansion, 40, weights)
     assert weighted_error(found, weights) < 0.5 * min(drawn)
 
 
@@ -168,7 +162,7 @@ def test_a_growing_library_is_least_squares():
     rng = np.random.default_rng(7)
     X, Z = rng.normal(size=(20, 3)), rng.normal(size=(5, 3))
     expansion = Expansion(QUADRATIC, X, rng.normal(size=(2, 20)))
-    library = Library(expansion, 6)
+    library = GrowingBasis(expansion, 6)
     assert all(library.add(row) for row in Z)
     assert not library.add(2 * Z[1])
     targets = expansion.coefficients @ features(X)
@@ -197,19 +191,19 @@ def test_components_are_orthonormal_again(name, reduction, dtype):
     expansion = Expansion(expansion.kernel, X, expansion.coefficients)
     found = reduction.reduce(expansion, 6, np.append(singular_values, 1.0))
     original = Subspace(expansion)
-    after, values = reorthonormalise(original, found.expansion, singular_values)
+    after, values = reorthonormalize(original, found.expansion, singular_values)
     assert orthonormality_defect(after) < 1e-10
     np.testing.assert_allclose(after.gram[:-1, :-1], np.eye(len(values)), atol=1e-10)
     np.testing.assert_array_equal(after.coefficients[-1], found.expansion.coefficients[-1])
-    known = reorthonormalise(original, found.expansion, singular_values, across=found.across)
+    known = reorthonormalize(original, found.expansion, singular_values, across=found.across)
     np.testing.assert_allclose(known[0].coefficients, after.coefficients, atol=1e-8)
 
 
 def test_singular_values_are_those_of_the_covariance_seen_from_the_library():
     X = np.random.default_rng(9).normal(size=(60, 4)) + 0.5
     expansion, singular_values = fitted(QUADRATIC, X, 4)
-    found = ChosenSamples().reduce(expansion, 6, np.append(singular_values, 1.0))
-    after, values = reorthonormalise(Subspace(expansion), found.expansion, singular_values)
+    found = SelectedRows().reduce(expansion, 6, np.append(singular_values, 1.0))
+    after, values = reorthonormalize(Subspace(expansion), found.expansion, singular_values)
     scaled = singular_values[:, None] * (expansion.coefficients[:-1] @ features(X))
     reduced = found.expansion.coefficients[:-1] @ features(found.expansion.basis)
     basis, _ = np.linalg.qr(reduced.T)
@@ -223,7 +217,7 @@ def test_singular_values_are_those_of_the_covariance_seen_from_the_library():
 def test_without_an_error_nothing_changes(rotate):
     X = np.random.default_rng(10).normal(size=(30, 4))
     expansion, singular_values = fitted(Gaussian(0.1), X, 4)
-    after, values = reorthonormalise(Subspace(expansion), expansion, singular_values, rotate=rotate)
+    after, values = reorthonormalize(Subspace(expansion), expansion, singular_values, rotate=rotate)
     np.testing.assert_allclose(values, singular_values, rtol=1e-10)
     np.testing.assert_allclose(after.coefficients, expansion.coefficients, atol=1e-8)
 
@@ -240,7 +234,7 @@ def test_equations_22_to_24_as_printed_leave_a_defect():
     printed = whitened @ (P / np.linalg.norm(P, axis=0))
     np.testing.assert_allclose(whitened @ P, A, atol=1e-10)
     assert np.abs(printed.T @ K @ printed - np.eye(4)).max() > 0.1
-    after, _ = reorthonormalise(Subspace(expansion), reduced, singular_values)
+    after, _ = reorthonormalize(Subspace(expansion), reduced, singular_values)
     assert orthonormality_defect(after) < 1e-12
 
 
@@ -251,7 +245,7 @@ def test_components_that_became_dependent_are_fewer():
     coefficients[3] = coefficients[0] - coefficients[1]
     reduced = Expansion(expansion.kernel, X, coefficients)
     for rotate in (True, False):
-        after, values = reorthonormalise(
+        after, values = reorthonormalize(
             Subspace(expansion), reduced, singular_values, rotate=rotate
         )
         assert len(values) == len(after.coefficients) - 1 == 3

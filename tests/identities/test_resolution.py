@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ikpca.applications import Hyperresolution, PatchGrid, box_mean, enlarge, make_consistent
-from ikpca.applications.greys import count_places, draw_patches
-from ikpca.applications.widths import choose_gamma, hold_out
+from ikpca.applications.image_patches import count_places, draw_patches
+from ikpca.applications.super_resolution import choose_gamma, hold_out
 from ikpca.errors import InvalidInput
 
 SHAPES = st.tuples(st.integers(1, 9), st.integers(1, 9))

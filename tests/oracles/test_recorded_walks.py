@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from ikpca.datasets import in_metres, read_asf_amc, read_bvh
+from ikpca_papers.mocap import in_metres, read_asf_amc, read_bvh
 
 WALKS = ["35_01", "07_01"]
 #: Joints of the ASF file and of the BVH file in the same places.

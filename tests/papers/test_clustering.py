@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ikpca.applications import KernelSpectralClustering
-from ikpca.measures import variation_of_information
+from ikpca.metrics import variation_of_information
 
 #: Nats, of exact eigenvectors.
 EXACT = {None: 1.69, "njw": 1.74}

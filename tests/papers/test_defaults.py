@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ikpca.experiments.tuning import Problem
-from ikpca.hebbian import HebbianOptions
 from ikpca.kernels import Gaussian, Linear, Polynomial
+from ikpca.solvers import HebbianOptions
+from ikpca_papers.tuning import Problem
 
 
 def parabola() -> np.ndarray:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from ikpca.experiments.preimages import NoisyDigits, compare_denoisers
+from benchmarks.preimage_methods import NoisyDigits, compare_denoisers
 
 NAMES = [
     "linear PCA", "scikit-learn's inverse, alpha=1", "fixed point", "MDS", "neighbour mean"

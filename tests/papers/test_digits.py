@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ikpca.experiments.tuning import Problem, automatic_error
 from ikpca.kernels import Gaussian
+from ikpca_papers.tuning import Problem, automatic_error
 
 SEEDS = (0, 1, 2)
 #: Mean excess error at 50 passes of the better of KHA/et and KHA-SMD, tuned per run over

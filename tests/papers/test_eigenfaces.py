@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
-from ikpca.experiments.eigenfaces import PIPELINES, eigenfaces, faces, recognise
+from ikpca_papers.chin2006.eigenfaces import PIPELINES, eigenfaces, faces, recognise
 
 
 def test_digits():

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ikpca.experiments import face_hyperresolution as faces
-from ikpca.experiments.hyperresolution import (
+from ikpca_papers.kim2003 import faces
+from ikpca_papers.kim2003.natural_super_resolution import (
     Contestants,
     enlarge_photographs,
     photographs,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ikpca.applications import denoise_image
-from ikpca.experiments.denoising import Case, cases, oracles
-from ikpca.measures import signal_to_noise_ratio
+from ikpca.metrics import signal_to_noise_ratio
+from ikpca_papers.guenter2006.image_denoising import Case, cases, oracles
 
 
 @pytest.mark.parametrize("name", ["cameraman", "boat", "house"])

@@ -11,7 +11,7 @@ import pytest
 from sklearn.decomposition import PCA
 
 from ikpca.applications import denoise_motion
-from ikpca.datasets import body_centred, in_metres, read_asf_amc, synthetic_walker, with_noise
+from ikpca_papers.mocap import body_centred, in_metres, read_asf_amc, synthetic_walker, with_noise
 
 WALKS = ["35_01", "07_01"]
 NOISE = [0.02, 0.05, 0.1]

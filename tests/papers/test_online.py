@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ikpca.datasets import parabola
-from ikpca.experiments.online import (
+from ikpca_papers.data import parabola
+from ikpca_papers.kim2003.online import (
     KERNELS,
     TRACKERS,
     Rotation,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ikpca.experiments.reduced_sets import compare_schemes
+from ikpca_papers.chin2006.parabola import compare_schemes
 
 
 @pytest.fixture(scope="module")

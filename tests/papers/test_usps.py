@@ -11,8 +11,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from ikpca.experiments.tuning import Problem, automatic_error, paper_options
 from ikpca.kernels import Gaussian, Linear
+from ikpca_papers.tuning import Problem, automatic_error, paper_options
 
 SEEDS = (0, 1, 2)
 KERNELS = {"gaussian": Gaussian(1 / 128), "dot product": Linear()}

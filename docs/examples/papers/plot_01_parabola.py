@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from ikpca import KernelPCA
-from ikpca.datasets import parabola
+from ikpca_papers.data import parabola
 
 X = parabola(300)
 settings = {"kernel": "poly", "degree": 2, "gamma": 1.0, "coef0": 0.0, "random_state": 0}

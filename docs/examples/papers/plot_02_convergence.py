@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from ikpca import KernelPCA
-from ikpca.figures import convergence
+from ikpca.plotting import convergence
 
 X = load_digits().data[:800] / 16
 settings = {"n_components": 8, "kernel": "rbf", "gamma": 1 / 8, "max_iter": 30, "random_state": 0}

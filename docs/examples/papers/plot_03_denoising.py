@@ -14,8 +14,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from ikpca.applications import denoise_image, estimate_noise
-from ikpca.datasets import square_photograph
-from ikpca.measures import signal_to_noise_ratio
+from ikpca.metrics import signal_to_noise_ratio
+from ikpca_papers.data import square_photograph
 
 clean = square_photograph("flower", 128)
 noisy = clean + np.random.default_rng(0).normal(scale=0.1, size=clean.shape)

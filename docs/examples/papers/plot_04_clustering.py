@@ -14,8 +14,8 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 
 from ikpca.applications import KernelSpectralClustering
-from ikpca.figures import projections
-from ikpca.measures import variation_of_information
+from ikpca.metrics import variation_of_information
+from ikpca.plotting import projections
 
 X, y = load_digits(return_X_y=True)
 X = X / 16

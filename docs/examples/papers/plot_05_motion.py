@@ -10,8 +10,8 @@ here is made by formulas; ``ikpca denoise walk.bvh`` does the same to a recordin
 import numpy as np
 
 from ikpca.applications import denoise_motion, motion_settings
-from ikpca.datasets import body_centred, synthetic_walker, with_noise
-from ikpca.figures import stick_figures
+from ikpca_papers.figures import stick_figures
+from ikpca_papers.mocap import body_centred, synthetic_walker, with_noise
 
 walk = body_centred(synthetic_walker(frames=360))
 noisy = with_noise(walk, 0.05, seed=0)

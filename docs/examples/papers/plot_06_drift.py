@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from ikpca import OnlineKernelPCA
-from ikpca.datasets import drifting_parabola
+from ikpca_papers.data import drifting_parabola
 
 X, angles = drifting_parabola(2000, noise=0.1)
 settings = {"kernel": "rbf", "gamma": 0.5, "random_state": 0}

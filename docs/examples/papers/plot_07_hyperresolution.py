@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.decomposition import PCA
 
 from ikpca.applications import Hyperresolution, box_mean, enlarge
-from ikpca.datasets import synthetic_faces
+from ikpca_papers.data import synthetic_faces
 
 images = synthetic_faces(people=30, lights=10, shape=(48, 40)).images / 255
 order = np.random.default_rng(0).permutation(len(images))

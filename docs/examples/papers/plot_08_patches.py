@@ -11,9 +11,9 @@ import numpy as np
 from sklearn.decomposition import PCA
 
 from ikpca import KernelPCA
-from ikpca.datasets import photograph_patches
-from ikpca.figures import components
-from ikpca.measures import principal_angles
+from ikpca.metrics import principal_angles
+from ikpca.plotting import components
+from ikpca_papers.data import photograph_patches
 
 X = photograph_patches(n=1500)
 side = int(np.sqrt(X.shape[1]))

@@ -11,8 +11,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from ikpca import IncrementalKernelPCA, KernelPCA
-from ikpca.datasets import perforated_swiss_roll
-from ikpca.figures import projections
+from ikpca.plotting import projections
+from ikpca_papers.data import perforated_swiss_roll
 
 X, along, across = perforated_swiss_roll(800)
 order = np.random.default_rng(0).permutation(800)

@@ -16,7 +16,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 
 from ikpca import IncrementalKernelPCA, KernelPCA
-from ikpca.figures import components
+from ikpca.plotting import components
 
 X, y = load_digits(return_X_y=True)
 X = X / 16

@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
 
 from ikpca import KernelPCA
-from ikpca.figures import projections
+from ikpca.plotting import projections
 
 X, y = make_circles(500, factor=0.4, noise=0.15, random_state=0)
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.4, random_state=0)

@@ -18,8 +18,8 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.feature_extraction.text import HashingVectorizer
 
 from ikpca import IncrementalKernelPCA
-from ikpca.figures import projections
-from ikpca.measures import variation_of_information
+from ikpca.metrics import variation_of_information
+from ikpca.plotting import projections
 
 TOPICS = {
     "cooking": "pan oven butter salt onion simmer dough spice recipe roast garlic flour",

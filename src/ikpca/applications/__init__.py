@@ -1,12 +1,10 @@
-"""What the papers use kernel PCA for."""
+"""Applications of kernel PCA to images, motion and clustering."""
 
-from ikpca.applications.cluster import KernelSpectralClustering
-from ikpca.applications.denoise import denoise_image
-from ikpca.applications.hyperresolve import Hyperresolution
+from ikpca.applications.image_denoising import denoise_image, estimate_noise
+from ikpca.applications.image_patches import PatchGrid
 from ikpca.applications.motion import MotionSettings, denoise_motion, motion_settings
-from ikpca.applications.noise import estimate_noise
-from ikpca.applications.patches import PatchGrid
-from ikpca.applications.resolution import box_mean, enlarge, make_consistent
+from ikpca.applications.spectral_clustering import KernelSpectralClustering
+from ikpca.applications.super_resolution import Hyperresolution, box_mean, enlarge, make_consistent
 
 __all__ = [
     "Hyperresolution",

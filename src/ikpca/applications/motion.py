@@ -1,4 +1,4 @@
-"""Denoise recorded motion (Günter 2006, section 5.4), one pre-image per frame."""
+"""Denoising of joint positions (Günter 2006, section 5.4), one pre-image per frame."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array
 
-from ikpca.errors import InvalidInput, RankWarning, refuse
+from ikpca.errors import InvalidInput, RankWarning, invalid_parameter
 from ikpca.estimators import KernelPCA
-from ikpca.estimators.magnitudes import check_rows
+from ikpca.estimators.input_checks import check_overflow
 from ikpca.kernels import Floats
-
-__all__ = ["MotionSettings", "denoise_motion", "motion_settings"]
 
 #: Differences in time of this order leave noise, and next to nothing of a body's motion.
 _ORDER = 3
@@ -37,7 +35,7 @@ class MotionSettings(NamedTuple):
     Examples
     --------
     >>> from ikpca.applications import motion_settings
-    >>> from ikpca.datasets import body_centred, synthetic_walker, with_noise
+    >>> from ikpca_papers.mocap import body_centred, synthetic_walker, with_noise
     >>> noisy = with_noise(body_centred(synthetic_walker()), 0.05, seed=0)
     >>> gamma, n_components = motion_settings(noisy.positions, random_state=0)
     >>> gamma > 0, 1 <= n_components <= 81
@@ -79,7 +77,7 @@ def denoise_motion(
     Examples
     --------
     >>> from ikpca.applications import denoise_motion
-    >>> from ikpca.datasets import body_centred, synthetic_walker, with_noise
+    >>> from ikpca_papers.mocap import body_centred, synthetic_walker, with_noise
     >>> clean = body_centred(synthetic_walker())
     >>> noisy = with_noise(clean, 0.05, seed=0)
     >>> denoised = denoise_motion(noisy.positions)
@@ -124,7 +122,7 @@ def motion_settings(positions: ArrayLike, *, random_state: Any = None) -> Motion
     Examples
     --------
     >>> from ikpca.applications import motion_settings
-    >>> from ikpca.datasets import body_centred, synthetic_walker, with_noise
+    >>> from ikpca_papers.mocap import body_centred, synthetic_walker, with_noise
     >>> clean = body_centred(synthetic_walker())
     >>> little, much = (with_noise(clean, scale, seed=0).positions for scale in (0.01, 0.1))
     >>> motion_settings(little).n_components > motion_settings(much).n_components
@@ -149,16 +147,18 @@ def _rows(positions: ArrayLike) -> Floats:
             "more; pass Motion.positions, or rows.reshape(len(rows), -1, 3)."
         )
     rows = frames.reshape(len(frames), -1)
-    check_rows(rows)
+    check_overflow(rows)
     return rows
 
 
 def _gamma(rows: Floats, wanted: str) -> float:
     if wanted != "auto":
-        raise refuse("gamma", wanted, "must be a number or 'auto'", "pass 'auto' or 1 / (2σ²)")
+        raise invalid_parameter(
+            "gamma", wanted, "must be a number or 'auto'", "pass 'auto' or 1 / (2σ²)"
+        )
     variance = float(rows.var(axis=0, dtype=np.float64).sum())
     if not variance > 0:
-        raise refuse("gamma", wanted, "all frames are equal, which leaves no scale",
+        raise invalid_parameter("gamma", wanted, "all frames are equal, which leaves no scale",
                      "leave the frames as they are")  # fmt: skip
     return 1 / variance
 
@@ -166,9 +166,11 @@ def _gamma(rows: Floats, wanted: str) -> float:
 def _smooth_components(rows: Floats, gamma: float, wanted: str, random_state: Any) -> int:
     """How many components move like a body and not like noise; one at least."""
     if wanted != "auto":
-        raise refuse("n_components", wanted, "must be a number or 'auto'", "pass 'auto' or 25, say")
+        raise invalid_parameter(
+            "n_components", wanted, "must be a number or 'auto'", "pass 'auto' or 25, say"
+        )
     if len(rows) < _FEWEST_FRAMES:
-        raise refuse("n_components", wanted,
+        raise invalid_parameter("n_components", wanted,
                      f"needs {_FEWEST_FRAMES} frames to tell noise from motion, not {len(rows)}",
                      "pass a number")  # fmt: skip
     most = min(len(rows) - 1, rows.shape[1])

@@ -1,4 +1,4 @@
-"""Stream estimators as transformers of river; the only file that knows that library.
+"""Streaming estimators as transformers of river.
 
 Install it with ``pip install 'ikpca[river]'``.
 """
@@ -16,8 +16,6 @@ from sklearn.base import clone
 from ikpca.errors import InvalidInput
 from ikpca.estimators import OnlineKernelPCA
 from ikpca.kernels import Floats
-
-__all__ = ["RiverKernelPCA"]
 
 _Transformer: Any = object
 with suppress(ImportError):

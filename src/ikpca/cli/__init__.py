@@ -17,9 +17,9 @@ def main() -> None:
     """
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
-        from ikpca.cli.plain import answered
+        from ikpca.cli.plain import answer_without_extras
 
-        sys.exit(answered(sys.argv[1:], missing))
+        sys.exit(answer_without_extras(sys.argv[1:], missing))
     try:
         from ikpca.cli.app import run
 

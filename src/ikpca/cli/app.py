@@ -1,30 +1,17 @@
-"""The application: its verbs, one line each."""
+"""Application: commands and their help."""
 
 from __future__ import annotations
 
-import os
-import sys
 from importlib.metadata import version
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from ikpca.cli.bench import bench
+from ikpca.cli.apply import info, inverse, transform
 from ikpca.cli.cluster import cluster
-from ikpca.cli.data import data
-from ikpca.cli.demo import demo
-from ikpca.cli.denoise import denoise
-from ikpca.cli.failures import Failure, told
+from ikpca.cli.errors import run_app
 from ikpca.cli.fit import fit
-from ikpca.cli.info import info
-from ikpca.cli.inverse import inverse
-from ikpca.cli.reproduce import reproduce
-from ikpca.cli.transform import transform
-from ikpca.cli.upscale import upscale
-
-__all__ = ["app", "run"]
-
-_INTERRUPTED = 130
+from ikpca.cli.images import denoise, upscale
 
 app = typer.Typer(
     name="ikpca",
@@ -33,7 +20,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 success, 1 a file or its content is at fault, 2 a mistake in the "
     "command line, 130 Ctrl-C. In place of a file any of .npy, .npz:member, .csv, .parquet, .png, "
-    ".jpg, .tif, a folder of pictures, .amc (beside its .asf) or .bvh.",
+    ".jpg, .tif or a folder of pictures.",
 )
 app.command()(fit)
 app.command()(transform)
@@ -41,14 +28,10 @@ app.command()(inverse)
 app.command()(denoise)
 app.command()(upscale)
 app.command()(cluster)
-app.command()(bench)
-app.command()(demo)
-app.command()(reproduce)
-app.add_typer(data, name="data")
 app.command()(info)
 
 
-def _tell_version(wanted: bool) -> None:
+def _show_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"ikpca {version('ikpca')}")
         raise typer.Exit
@@ -59,56 +42,14 @@ def _root(
     context: typer.Context,
     wanted: Annotated[
         bool,
-        typer.Option("--version", help="Show the version.", callback=_tell_version, is_eager=True),
+        typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
     ] = False,
 ) -> None:
-    """Iterative kernel PCA of files of numbers, pictures and motion."""
+    """Kernel PCA of tables, pictures and motion in files."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
 
 def run(arguments: list[str]) -> int:
     """Run the application and return its exit code."""
-    try:
-        code = app(arguments, prog_name="ikpca", standalone_mode=False) or 0
-    except (KeyboardInterrupt, typer.Abort):
-        code = _INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has seen enough; nothing may be written on the way out.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except Exception as error:
-        failure = told(error, _flags(arguments))
-        if failure is None:
-            raise
-        return _stop(failure, arguments)
-    # Typer answers an interrupt by an exception or by this code, depending on its version.
-    if code == _INTERRUPTED:
-        sys.stderr.write("ikpca: interrupted\n")
-    return int(code)
-
-
-def _stop(failure: Failure, arguments: list[str]) -> int:
-    sys.stderr.write(f"{' '.join(['ikpca', *_verbs(arguments)])}: {failure.sentence}\n")
-    return failure.code
-
-
-def _flags(arguments: list[str]) -> dict[str, str]:
-    """From the name of a parameter to what a user writes for it."""
-    command: Any = typer.main.get_command(app)
-    for verb in _verbs(arguments):
-        command = command.commands[verb]
-    parameters = [one for one in command.params if one.opts]
-    return {option.name: option.opts[0] for option in parameters if option.opts[0][:2] == "--"}
-
-
-def _verbs(arguments: list[str]) -> list[str]:
-    """The verb, and that below it where it has some."""
-    found: list[str] = []
-    commands: dict[str, Any] = getattr(typer.main.get_command(app), "commands", {})
-    for word in (word for word in arguments if not word.startswith("-")):
-        if word not in commands:
-            break
-        found.append(word)
-        commands = getattr(commands[word], "commands", {})
-    return found
+    return run_app(app, arguments, "ikpca")

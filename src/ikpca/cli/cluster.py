@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from ikpca.cli.options import (
-    Asf,
     Coef0,
     Degree,
     Gamma,
@@ -26,8 +25,6 @@ from ikpca.cli.options import (
     Tol,
     one_of,
 )
-
-__all__ = ["cluster"]
 
 _NORMALISE = ("njw", "none")
 _OPTIONS = (
@@ -75,7 +72,6 @@ def cluster(
     n_jobs: Threads = None,
     scale: Scale = True,
     grey: Grey = False,
-    asf: Asf = None,
     save_model: Annotated[
         Path | None, typer.Option("--save-model", help="Also write the model to a file.")
     ] = None,
@@ -90,16 +86,15 @@ def cluster(
     import numpy as np
 
     from ikpca.applications import KernelSpectralClustering
-    from ikpca.cli.models import remember
-    from ikpca.cli.report import Report
-    from ikpca.cli.waiting import bar
-    from ikpca.datasets import check_target, read_table, write_table
-    from ikpca.storage import check_place
+    from ikpca.cli.models import store_input_form
+    from ikpca.cli.output import Report, progress_bar
+    from ikpca.model_files import check_writable
+    from ikpca.tables import check_target, read_table, write_table
 
     with Report(quiet, as_json) as report:
         check_target(out)
         if save_model is not None:
-            check_place(save_model)
+            check_writable(save_model)
         settings = {name: value for name, value in options.items() if value is not None}
         if settings["gamma"] == "columns":
             settings["gamma"] = None
@@ -110,9 +105,9 @@ def cluster(
             random_state=random_state,
             **settings,
         )
-        table = read_table(rows, grey=grey, asf=asf)
+        table = read_table(rows, grey=grey)
         table = table.scaled() if scale else table
-        with bar("Clustering", shown=report.shows_progress):
+        with progress_bar("Clustering", shown=report.shows_progress):
             labels = model.fit_predict(table.rows)
         columns, names = labels[:, None], ["cluster"]
         if table.labels is not None and out.lower().endswith(".csv"):
@@ -121,7 +116,7 @@ def cluster(
             names = ["file", "cluster"]
         write_table(out, columns, names)
         if save_model is not None:
-            remember(model, table)
+            store_input_form(model, table)
             model.save(save_model)
         sizes = [int((labels == label).sum()) for label in range(n_clusters)]
         report.show(

@@ -1,4 +1,4 @@
-"""``ikpca fit``: the components of rows, as a model file."""
+"""``ikpca fit``: fit a model to a table and save it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ikpca.cli.errors import UsageError
 from ikpca.cli.models import ESTIMATORS
 from ikpca.cli.options import (
     PREIMAGES,
-    Asf,
     Checkpoint,
     CheckpointEvery,
     Coef0,
@@ -34,11 +34,28 @@ from ikpca.cli.options import (
     Tol,
     one_of,
 )
+from ikpca.cli.output import with_progress
 
 if TYPE_CHECKING:
-    from ikpca.datasets import Table
+    from ikpca.tables import Table
 
-__all__ = ["fit"]
+
+def fit_with_progress(model: Any, rows: Any, dask: str | None, *, shown: bool) -> Any:
+    """The model, fitted; ``dask`` is where: an address, "local", or None for this process."""
+    if dask is None:
+        with with_progress(model, "Passes", shown=shown):
+            return model.fit(rows)
+    try:
+        from ikpca.dask import as_blocks, connect, to_dask
+    except ImportError:
+        raise UsageError("--dask needs the package dask; run: pip install 'ikpca[dask]'.") from None
+    distant = to_dask(model)
+    with connect(dask) as client:
+        distant.set_params(client=client)
+        with with_progress(distant, "Passes", shown=shown):
+            distant.fit(as_blocks(rows))
+        return distant.to_local()
+
 
 #: By parameter of the estimators, the option that sets it. A parameter that an estimator lacks is
 #: refused, so that another one needs no more than a line here.
@@ -94,7 +111,6 @@ def fit(
     dask: Dask = None,
     scale: Scale = True,
     grey: Grey = False,
-    asf: Asf = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -106,29 +122,26 @@ def fit(
     """
     given = locals()
     # Imported here, so that asking for help costs no numerics.
-    from ikpca.cli.fitting import fitted
-    from ikpca.cli.interrupted import told_of_checkpoint
-    from ikpca.cli.models import build, remember
-    from ikpca.cli.report import Report
-    from ikpca.datasets import read_table
-    from ikpca.experiments.memory import PeakMemory
-    from ikpca.storage import check_place
+    from ikpca.cli.models import build, store_input_form
+    from ikpca.cli.output import Report, checkpoint_hint
+    from ikpca.model_files import check_writable
+    from ikpca.tables import read_table
 
     with Report(quiet, as_json) as report:
         model = build(estimator, {name: given[name] for name in _FLAGS}, _FLAGS)
         model.set_params(random_state=random_state, resume=resume)
-        check_place(out)
-        table = read_table(rows, grey=grey, asf=asf)
+        check_writable(out)
+        table = read_table(rows, grey=grey)
         table = table.scaled() if scale else table
-        memory, begun = PeakMemory(), time.perf_counter()
-        with told_of_checkpoint(checkpoint, resume=resume):
-            model = fitted(model, table.rows, dask, shown=report.shows_progress)
-        seconds, peak = time.perf_counter() - begun, memory.above_baseline()
-        remember(model, table)
+        begun = time.perf_counter()
+        with checkpoint_hint(checkpoint, resume=resume):
+            model = fit_with_progress(model, table.rows, dask, shown=report.shows_progress)
+        seconds = time.perf_counter() - begun
+        store_input_form(model, table)
         # A checkpoint is of this fit, and no business of whoever loads the model.
         model.set_params(checkpoint=None, resume=False)
         model.save(out)
-        document = _document(model, table, seconds, peak)
+        document = _document(model, table, seconds)
         report.show(
             {"input": rows, "estimator": estimator, **document},
             _components_table(document),
@@ -137,9 +150,7 @@ def fit(
         )
 
 
-def _document(model: Any, table: Table, seconds: float, peak: int | None) -> dict[str, Any]:
-    from ikpca.cli.report import megabytes
-
+def _document(model: Any, table: Table, seconds: float) -> dict[str, Any]:
     eigenvalues = getattr(model, "eigenvalues_", None)
     history = getattr(model, "history_", None) or [None]
     last, outcome = history[-1], getattr(model, "outcome_", None)
@@ -157,7 +168,6 @@ def _document(model: Any, table: Table, seconds: float, peak: int | None) -> dic
         "ended": None if outcome is None else outcome.value,
         "entries": None if last is None else last.entries,
         "seconds": seconds,
-        "peak_megabytes": megabytes(peak),
     }
 
 
@@ -193,7 +203,5 @@ def _costs(document: dict[str, Any]) -> str:
         share = document["entries"] / document["rows"] ** 2
         parts.append(f"{document['entries'] / 1e6:.1f} M entries of K ({share:.2f} l²)")
     parts.append(f"{document['seconds']:.2f} s")
-    if document["peak_megabytes"] is not None:
-        parts.append(f"peak {document['peak_megabytes']:.0f} MB")
     ended = f"\nEnded: {document['ended']}" if document["ended"] else ""
     return "; ".join(parts) + "." + ended

@@ -1,4 +1,4 @@
-"""Estimators by the names that the command line has for them, and what their files remember."""
+"""Estimators by name, and metadata of their model files."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ikpca
-from ikpca.cli.failures import Mistake
+from ikpca.cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from ikpca.datasets import Motion, PictureForm, Table
+    from ikpca.tables import PictureFormat, Table
 
-__all__ = ["ESTIMATORS", "build", "check_columns", "forms_of", "open_model", "remember"]
 
 _CLASSES = {
     "kernel-pca": "KernelPCA",
@@ -46,54 +45,34 @@ def build(name: str, options: Mapping[str, Any], flags: Mapping[str, str]) -> An
     given = {key: value for key, value in options.items() if value is not None}
     for key in given:
         if key not in known:
-            raise Mistake(f"{flags[key]} has no meaning for --estimator {name}.")
+            raise UsageError(f"{flags[key]} has no meaning for --estimator {name}.")
     settings = {key: value for key, value in _DEFAULTS.items() if key in known} | given
     nothing = {key for key, word in _NOTHING.items() if settings.get(key) == word}
     return kind(**{key: None if key in nothing else value for key, value in settings.items()})
 
 
-def remember(model: Any, table: Table) -> None:
+def store_input_form(model: Any, table: Table) -> None:
     """Let the model know what its rows were, so that rows can be written as that again.
 
-    Names become ``feature_names_in_``, as if rows had come in a data frame. What a picture or a
-    skeleton is becomes ``input_``, which model files keep as they keep every attribute.
+    Names become ``feature_names_in_``, as if rows had come in a data frame. The shape
+    and scale of pictures become ``input_``, which model files keep as they keep every attribute.
     """
     import numpy as np
 
-    from ikpca.datasets import Motion, PictureForm
-
     if table.names is not None:
         model.feature_names_in_ = np.array(table.names, dtype=object)
-    form = table.form
-    if isinstance(form, PictureForm):
-        model.input_ = {"kind": "pictures", **vars(form)}
-    elif isinstance(form, Motion):
-        skeleton = form.skeleton
-        model.input_ = {
-            "kind": "motion",
-            "names": list(skeleton.names),
-            "parents": np.array(skeleton.parents),
-            "offsets": np.array(skeleton.offsets),
-            "frame_rate": form.frame_rate,
-            "metres_per_unit": form.metres_per_unit,
-        }
+    if table.form is not None:
+        model.input_ = {"kind": "pictures", **vars(table.form)}
 
 
-def forms_of(model: Any) -> PictureForm | Motion | None:
-    """What :func:`remember` stored."""
-    import numpy as np
+def stored_input_form(model: Any) -> PictureFormat | None:
+    """Return the shape and scale of pictures that :func:`remember` stored."""
+    from ikpca.tables import PictureFormat
 
-    from ikpca.datasets import Motion, PictureForm, Skeleton
-
-    stored = dict(getattr(model, "input_", {}))
-    kind = stored.pop("kind", None)
-    if kind == "pictures":
-        return PictureForm(tuple(stored["shape"]), stored["white"], stored["scaled"])
-    if kind != "motion":
+    stored = getattr(model, "input_", None)
+    if stored is None:
         return None
-    skeleton = Skeleton(tuple(stored["names"]), stored["parents"], stored["offsets"])
-    place = np.zeros((1, len(skeleton.names), 3))
-    return Motion(skeleton, place, stored["frame_rate"], stored["metres_per_unit"])
+    return PictureFormat(tuple(stored["shape"]), stored["white"], stored["scaled"])
 
 
 def open_model(path: Path, method: str) -> Any:
@@ -111,15 +90,10 @@ def open_model(path: Path, method: str) -> Any:
 
 def check_columns(model: Any, table: Table, told: str, path: Path) -> None:
     """Refuse rows that are not of the kind that the model was fitted on."""
-    from ikpca.datasets import PictureForm
     from ikpca.errors import InvalidInput
 
-    form, wanted = table.form, forms_of(model)
-    if (
-        isinstance(form, PictureForm)
-        and isinstance(wanted, PictureForm)
-        and form.shape != wanted.shape
-    ):
+    form, wanted = table.form, stored_input_form(model)
+    if form is not None and wanted is not None and form.shape != wanted.shape:
         raise InvalidInput(
             f"{told}: pictures are {form.words}, and {path} was fitted on {wanted.words} "
             "ones; make them alike."

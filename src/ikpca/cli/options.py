@@ -1,4 +1,4 @@
-"""Options that several verbs have, and the words that they take."""
+"""Options shared by several commands."""
 
 from __future__ import annotations
 
@@ -8,34 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
-
-__all__ = [
-    "KERNELS",
-    "PREIMAGES",
-    "SOLVERS",
-    "Asf",
-    "Checkpoint",
-    "CheckpointEvery",
-    "Coef0",
-    "Components",
-    "Dask",
-    "Degree",
-    "Gamma",
-    "Grey",
-    "Json",
-    "Kernel",
-    "MaxIter",
-    "MaxMemory",
-    "Quiet",
-    "Resume",
-    "Rows",
-    "Scale",
-    "Seed",
-    "Solver",
-    "Threads",
-    "Tol",
-    "one_of",
-]
 
 # Written out, since importing the library to list them would make the help slow; a test compares.
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "cosine", "laplacian", "precomputed")
@@ -150,10 +122,6 @@ Resume: TypeAlias = Annotated[
 ]
 Grey: TypeAlias = Annotated[
     bool, typer.Option("--grey", help="Turn pictures in colour into grey ones.")
-]
-Asf: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--asf", help="Skeleton of an .amc file, where it is not beside it."),
 ]
 Scale: TypeAlias = Annotated[
     bool,

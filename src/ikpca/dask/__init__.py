@@ -1,11 +1,9 @@
-"""The Dask twins of the estimators: the same fit, on a cluster."""
+"""Estimators that fit on a Dask cluster, with the same result as on one machine."""
 
 try:
-    from ikpca.dask.clients import QUIET, connected
-    from ikpca.dask.files import open_rows
-    from ikpca.dask.incremental_kernel_pca import IncrementalKernelPCA
-    from ikpca.dask.kernel_pca import KernelPCA
-    from ikpca.dask.twins import as_blocks, twin
+    from ikpca.dask.client import QUIET, connect
+    from ikpca.dask.estimators import IncrementalKernelPCA, KernelPCA, as_blocks, to_dask
+    from ikpca.dask.rows import open_rows
 except ModuleNotFoundError as missing:
     if (missing.name or "").partition(".")[0] not in ("dask", "distributed"):
         raise
@@ -14,5 +12,5 @@ except ModuleNotFoundError as missing:
     ) from None
 
 __all__ = [
-    "QUIET", "IncrementalKernelPCA", "KernelPCA", "as_blocks", "connected", "open_rows", "twin",
+    "QUIET", "IncrementalKernelPCA", "KernelPCA", "as_blocks", "connect", "open_rows", "to_dask",
 ]  # fmt: skip

@@ -1,8 +1,9 @@
-"""``HebbianPCA``: Sanger's generalised Hebbian algorithm on explicit features."""
+"""Linear PCA by Sanger's generalized Hebbian algorithm."""
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -10,32 +11,138 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from ikpca.errors import DivergenceWarning, InvalidInput, refuse
-from ikpca.estimators.advice import (
+from ikpca.errors import DivergenceWarning, InvalidInput, invalid_parameter
+from ikpca.estimators.base import SaveMixin
+from ikpca.estimators.checkpoint import (
+    Checkpoint,
+    check_checkpoint,
+    interruptible_fit,
+    open_checkpoint,
+)
+from ikpca.estimators.input_checks import check_overflow, finite_projections
+from ikpca.estimators.reporting import (
+    CallbackSupport,
+    fit_context,
+    requested_observers,
     warn_of_divergence,
     warn_of_rank,
     warn_of_recovery,
     warn_of_tolerance,
+    with_callbacks,
 )
-from ikpca.estimators.callbacks import CallbackSupport, with_callbacks
-from ikpca.estimators.checkpoints import check_checkpoint, guarded, open_checkpoint
-from ikpca.estimators.explicit import Passes, described, run_passes
-from ikpca.estimators.magnitudes import check_rows, finite_projections
-from ikpca.estimators.parameters import (
+from ikpca.estimators.validation import (
     check_choice,
     check_gain,
     check_init,
     check_number,
     check_running,
     is_auto,
+    limited_threads,
 )
-from ikpca.estimators.saving import SaveMixin
-from ikpca.estimators.threads import limited_threads
 from ikpca.gains import Gain, MetaDescent, constant, inverse_time, reciprocal_eigenvalues
-from ikpca.hebbian import Floats, StreamState, safety_for, stream_batch
-from ikpca.loop import Outcome
+from ikpca.kernels import Floats
+from ikpca.solvers import (
+    NO_CHECKPOINT,
+    CheckpointProtocol,
+    FeatureStore,
+    GHAState,
+    HebbianOptions,
+    HebbianProgress,
+    Outcome,
+    PassRecord,
+    deterministic_signs,
+    gha_batch,
+    iterate,
+    safety_for,
+)
 
-__all__ = ["HebbianPCA"]
+
+@dataclass(frozen=True)
+class FeaturePasses:
+    """How a fit ended, and the arguments of ``described`` for what it found."""
+
+    outcome: Outcome
+    records: list[PassRecord]
+    found: dict[str, Any]
+
+
+def run_feature_passes(
+    model: Any, X: Floats, W: Floats, seed: int, checkpoint: Checkpoint | None
+) -> FeaturePasses:
+    """Sanger's rule over all rows, in passes of random order."""
+    mean = X.mean(axis=0)
+    keeper: CheckpointProtocol = NO_CHECKPOINT if checkpoint is None else checkpoint
+    kept = keeper.recall()
+    store = FeatureStore(X - mean, W if kept is None else kept.progress.rows)
+    keeper.describe_with(lambda state: HebbianProgress(state, *store.read(), None))
+    max_iter = int(model.max_iter)
+    context = fit_context(model, max_iter)
+    observers = requested_observers(
+        model,
+        "gha",
+        max_iter,
+        store.dtype,
+        context,
+        lambda: pass_attributes(model, **_found(store, mean)),
+    )
+    outcome, records = iterate(
+        store,
+        len(W),
+        _options(model),
+        seed=seed,
+        observers=observers,
+        estimate="quotients",
+        keeper=keeper,
+    )
+    if checkpoint is not None:
+        checkpoint.finish()
+    if context is not None:
+        context.call_on_fit_task_end(estimator=model, reconstruction_attributes=dict)
+    return FeaturePasses(outcome, records, _found(store, mean))
+
+
+def _options(model: Any) -> HebbianOptions:
+    return HebbianOptions(
+        method="kha/et" if isinstance(model.gain, str) else "kha",
+        gain=model.gain,
+        clock=model.clock,
+        # The store holds the start already; an array is taken as it is.
+        init=np.empty((0, 0)),
+        rayleigh_ritz=model.rayleigh_ritz,
+        block_size=model.block_size,
+        max_iter=int(model.max_iter),
+    )
+
+
+def _found(store: FeatureStore, mean: Floats) -> dict[str, Any]:
+    W, projections = store.read()
+    freedom = store.n_samples - 1
+    return {
+        "W": W * deterministic_signs(W)[:, None],
+        "mean": mean,
+        "variances": np.square(projections).sum(axis=1, dtype=np.float64) / freedom,
+        "total": store.mean_diagonal * store.n_samples / freedom,
+        "seen": store.n_samples,
+    }
+
+
+def pass_attributes(
+    model: Any, W: Floats, mean: Floats, variances: Floats, total: float, seen: int
+) -> dict[str, Any]:
+    """Fitted attributes of components, of a fit or of a stream."""
+    spread = np.sqrt(variances)
+    whitening = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
+    variances = variances.astype(W.dtype)
+    return {
+        "components_": W,
+        "mean_": mean,
+        "explained_variance_": variances,
+        "explained_variance_ratio_": variances / total if total > 0 else 0 * variances,
+        "n_components_": len(W),
+        "n_samples_seen_": seen,
+        "_scale": whitening.astype(W.dtype) if model.whiten else np.ones_like(variances),
+    }
+
 
 #: Rows over which the gain of a stream stays near its first value, at least.
 _HORIZON = 100
@@ -164,12 +271,12 @@ class HebbianPCA(
         """
         self._check_parameters()
         X = self._validated(X, reset=True, ensure_min_samples=2)
-        check_rows(X)
+        check_overflow(X)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         checkpoint, seed = open_checkpoint(self, X, seed)
         W = self._first_components(X.shape, seed).astype(X.dtype)
-        with limited_threads(self.n_jobs), guarded(checkpoint):
-            self._take(run_passes(self, X, W, seed, checkpoint))
+        with limited_threads(self.n_jobs), interruptible_fit(checkpoint):
+            self._take(run_feature_passes(self, X, W, seed, checkpoint))
         self._tell(X)
         return self
 
@@ -188,12 +295,12 @@ class HebbianPCA(
         self._check_parameters()
         first = not hasattr(self, "_stream")
         X = self._validated(X, reset=first)
-        check_rows(X, first=first)
+        check_overflow(X, first=first)
         if first:
             self._stream = self._first_stream(X)
         safety = safety_for(automatic=isinstance(self.gain, str))
         with limited_threads(self.n_jobs):
-            self._stream, undone = stream_batch(self._stream, X, self._stream_gain(), safety)
+            self._stream, undone = gha_batch(self._stream, X, self._stream_gain(), safety)
         self._take_stream()
         if undone and not isinstance(self.gain, str):
             warnings.warn(
@@ -246,7 +353,7 @@ class HebbianPCA(
                          "pass None for all", low=1, integer=True)  # fmt: skip
         check_gain(self.gain)
         if isinstance(self.gain, MetaDescent):
-            raise refuse("gain", self.gain, "meta-descent is for kernels",
+            raise invalid_parameter("gain", self.gain, "meta-descent is for kernels",
                          "pass the gain inside it")  # fmt: skip
         check_choice("clock", self.clock, ("pattern", "pass"))
         check_running(self)
@@ -275,7 +382,7 @@ class HebbianPCA(
         n_features = shape[1]
         number = min(shape) if self.n_components is None else int(self.n_components)
         if number > n_features:
-            raise refuse("n_components", number, f"X has {n_features} features",
+            raise invalid_parameter("n_components", number, f"X has {n_features} features",
                          f"ask for at most {n_features}")  # fmt: skip
         init = check_init(self.init, ("random",), (number, n_features))
         if not isinstance(init, str):
@@ -283,14 +390,14 @@ class HebbianPCA(
         rng = np.random.default_rng([seed, 0])
         return rng.normal(scale=np.sqrt(1 / (number * n_features)), size=(number, n_features))
 
-    def _take(self, passes: Passes) -> None:
-        for name, value in described(self, **passes.found).items():
+    def _take(self, passes: FeaturePasses) -> None:
+        for name, value in pass_attributes(self, **passes.found).items():
             setattr(self, name, value)
         self.outcome_, self.history_ = passes.outcome, passes.records
         self.n_iter_ = len(passes.records)
         # A fit starts afresh; a stream that follows it goes on from its components.
         seen = self.n_samples_seen_
-        self._stream = StreamState(
+        self._stream = GHAState(
             components=self.components_,
             mean=self.mean_,
             seen=seen,
@@ -299,14 +406,14 @@ class HebbianPCA(
             horizon=max(seen, _HORIZON),
         )
 
-    def _first_stream(self, X: Floats) -> StreamState:
+    def _first_stream(self, X: Floats) -> GHAState:
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         W = self._first_components(X.shape, seed)
         if isinstance(self.init, str):
             W = np.linalg.qr(W.T)[0].T
         nothing = np.zeros(len(W))
         horizon = max(len(X), _HORIZON)
-        return StreamState(W.astype(X.dtype), np.zeros_like(X[0]), 0, nothing, 0.0, horizon)
+        return GHAState(W.astype(X.dtype), np.zeros_like(X[0]), 0, nothing, 0.0, horizon)
 
     def _stream_gain(self) -> Gain:
         if isinstance(self.gain, str):
@@ -316,7 +423,7 @@ class HebbianPCA(
     def _take_stream(self) -> None:
         stream = self._stream
         unbiased = stream.seen / max(stream.seen - 1, 1)
-        attributes = described(
+        attributes = pass_attributes(
             self,
             stream.components,
             stream.mean,

@@ -1,4 +1,4 @@
-"""``IncrementalKernelPCA``: kernel PCA of data that arrive in batches."""
+"""Incremental kernel PCA of data that arrive in batches."""
 
 from __future__ import annotations
 
@@ -7,25 +7,27 @@ from typing import Any, Self
 
 import numpy as np
 
-from ikpca.estimators.advice import warn_of_rank
-from ikpca.estimators.batches import batch_of_stream, rows_of_data
-from ikpca.estimators.handing_over import (
+from ikpca.estimators.checkpoint import drawn_seed, fit_stream, learn_batch, watch_rows
+from ikpca.estimators.conversion import (
     check_batch_model,
     refined_state,
     shared_parameters,
     state_of_batch,
 )
-from ikpca.estimators.stream_keeping import drawn_seed, fit_stream, learn_batch
-from ikpca.estimators.streamed import StreamedTransformer
-from ikpca.estimators.streaming import Stream, check_stream, first_batch_size, stream_attributes
-from ikpca.estimators.threads import one_thread
-from ikpca.estimators.unchanged import watch_rows
+from ikpca.estimators.incremental_stream import (
+    IncrementalStream,
+    check_stream,
+    first_batch_size,
+    stream_attributes,
+)
+from ikpca.estimators.input_checks import batch_of_stream, rows_of_data
+from ikpca.estimators.reporting import warn_of_rank
+from ikpca.estimators.stream_base import StreamTransformer
+from ikpca.estimators.validation import one_thread
 from ikpca.kernels import Floats
 
-__all__ = ["IncrementalKernelPCA"]
 
-
-class IncrementalKernelPCA(StreamedTransformer):
+class IncrementalKernelPCA(StreamTransformer):
     r"""Kernel PCA of a stream, in one pass and, if wanted, in bounded memory.
 
     Each batch updates mean and components exactly (Chin & Suter 2006). Both are combinations of
@@ -222,14 +224,14 @@ class IncrementalKernelPCA(StreamedTransformer):
         self._forget_batches()
         size = first_batch_size(self)
 
-        def after(stream: Stream) -> Stream:
+        def after(stream: IncrementalStream) -> IncrementalStream:
             return stream.after(X[stream.seen : stream.seen + size], self.verbose)
 
         with one_thread():
             stream, interrupted = fit_stream(
                 self,
                 X,
-                begun=lambda seed: Stream.begun(self, X[:size], seed),
+                begun=lambda seed: IncrementalStream.begun(self, X[:size], seed),
                 step=after,
                 left=lambda stream: -(-(X.shape[0] - stream.seen) // size),
                 observers=watch_rows(X),
@@ -256,14 +258,14 @@ class IncrementalKernelPCA(StreamedTransformer):
         """
         self._check_parameters()
         self._take_checkpoint()
-        earlier: Stream | None = getattr(self, "_stream", None)
+        earlier: IncrementalStream | None = getattr(self, "_stream", None)
         seen = 0 if earlier is None else earlier.seen
         batch = batch_of_stream(self, X, first=earlier is None, seen=seen)
         if self._knows(batch):
             return self
         with one_thread():
             if earlier is None:
-                stream = Stream.begun(self, batch, drawn_seed(self))
+                stream = IncrementalStream.begun(self, batch, drawn_seed(self))
             else:
                 stream = earlier.told(self)
             stream, interrupted = learn_batch(self, stream, batch, self._after(batch))
@@ -328,17 +330,17 @@ class IncrementalKernelPCA(StreamedTransformer):
         streaming = cls(**shared_parameters(model) | parameters)
         streaming._check_parameters()
         streaming._take_names(model)
-        begun = Stream.begun(streaming, model.X_fit_, drawn_seed(streaming))
+        begun = IncrementalStream.begun(streaming, model.X_fit_, drawn_seed(streaming))
         streaming._take(begun.from_state(state_of_batch(model)))
         return streaming
 
-    def _after(self, batch: Any) -> Callable[[Stream], Stream]:
+    def _after(self, batch: Any) -> Callable[[IncrementalStream], IncrementalStream]:
         return lambda stream: stream.after(batch, self.verbose)
 
     def _check_parameters(self) -> None:
         check_stream(self)
 
-    def _take(self, stream: Stream) -> None:
+    def _take(self, stream: IncrementalStream) -> None:
         self._stream = stream
         for name, value in stream_attributes(self, stream).items():
             setattr(self, name, value)

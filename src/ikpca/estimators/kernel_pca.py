@@ -1,33 +1,151 @@
-"""``KernelPCA``, a drop-in for scikit-learn's."""
+"""Kernel PCA with scikit-learn's interface."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    clone,
-)
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ikpca.estimators.callbacks import CallbackSupport, with_callbacks
-from ikpca.estimators.checkpoints import check_checkpoint
-from ikpca.estimators.converting import ConversionMixin
-from ikpca.estimators.expanding import expansion_of
-from ikpca.estimators.fitting import fit_components, fit_rows
-from ikpca.estimators.inverting import InverseMixin
-from ikpca.estimators.magnitudes import finite_projections
-from ikpca.estimators.parameters import check_kernel_pca
-from ikpca.estimators.saving import SaveMixin
-from ikpca.estimators.solving import Problem
-from ikpca.estimators.training import is_precomputed, needs_dense_rows
+from ikpca.estimators.base import (
+    ConversionMixin,
+    InverseMixin,
+    SaveMixin,
+    check_preimage,
+    expansion_of,
+)
+from ikpca.estimators.checkpoint import (
+    Checkpoint,
+    check_checkpoint,
+    interruptible_fit,
+    open_checkpoint,
+    watch_rows,
+)
+from ikpca.estimators.decomposition import (
+    Components,
+    Problem,
+    View,
+    chosen_solver,
+    decompose,
+    fitted_attributes,
+    identity,
+    n_passes,
+)
+from ikpca.estimators.input_checks import check_overflow, finite_projections, named_memory_errors
+from ikpca.estimators.reporting import (
+    CallbackSupport,
+    fit_context,
+    requested_observers,
+    warn_of_divergence,
+    warn_of_rank,
+    warn_of_recovery,
+    warn_of_tolerance,
+    with_callbacks,
+)
+from ikpca.estimators.validation import (
+    check_kernel_pca,
+    chosen_kernel,
+    is_precomputed,
+    learns_ridge,
+    needs_dense_rows,
+    resolve_gamma,
+    training_rows,
+)
 from ikpca.kernels import Floats
-from ikpca.reduced_sets import Subspace
+from ikpca.preimages import ridge_coefficients
+from ikpca.solvers import Observer, Outcome, interruptible
+from ikpca.subspace import Subspace
 
-__all__ = ["KernelPCA"]
+
+def fit_rows(model: Any, X: Any, start: Floats | None = None, view: View = identity) -> Floats:
+    """Check the rows, settle what depends on them, and fit.
+
+    Parameters
+    ----------
+    model : KernelPCA
+        Its own parameters are checked already.
+    X : array-like, CSR or memory map
+    start, view
+        As in :class:`Problem`.
+    """
+    X = training_rows(model, X)
+    check_overflow(X)
+    seed = int(check_random_state(model.random_state).randint(np.iinfo(np.int32).max))
+    checkpoint, seed = open_checkpoint(model, X, seed, start)
+    model.gamma_ = resolve_gamma(model.gamma, X, model.kernel, seed)
+    kernel = chosen_kernel(model, X)
+    check_preimage(model, kernel)
+    problem = Problem(kernel, X, seed, start, view)
+    if checkpoint is not None:
+        problem = replace(problem, keeper=checkpoint)
+    with interruptible_fit(checkpoint):
+        return fit_components(model, model, problem)
+
+
+def fit_components(model: Any, settings: Any, problem: Problem) -> Floats:
+    """Run the solver that ``settings`` asks for; the model takes what it finds.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_components)
+        Projections of the training rows.
+    """
+    passes = n_passes(settings, problem.n_samples)
+    context = fit_context(model, passes)
+    unchanged = watch_rows(problem.X)
+
+    def attributes(components: Components) -> dict[str, Any]:
+        return fitted_attributes(components, problem.kernel, problem.X, whiten=model.whiten)
+
+    def watch(snapshot: Callable[[], Components]) -> Sequence[Observer[Any, Any]]:
+        requested = requested_observers(
+            settings,
+            chosen_solver(settings, problem.n_samples),
+            passes,
+            problem.X.dtype,
+            context,
+            lambda: attributes(snapshot()),
+        )
+        return [*unchanged, *problem.observers, *requested]
+
+    remedy = "pass max_memory, eigen_solver='krylov', or fewer rows or components"
+    with interruptible(), named_memory_errors(remedy):
+        components = decompose(settings, problem, watch)
+    for observer in unchanged:
+        # A direct solver has no passes after which to look.
+        observer.see(None, None)
+    if isinstance(problem.keeper, Checkpoint):
+        problem.keeper.finish()
+    set_fitted_attributes(model, attributes(components))
+    projections = components.projections.T * model._scale
+    if learns_ridge(model) and problem.kernel is not None:
+        model.X_transformed_fit_ = projections
+        model.dual_coef_ = ridge_coefficients(problem.kernel, projections, problem.X, model.alpha)
+    if context is not None:
+        context.call_on_fit_task_end(estimator=model, reconstruction_attributes=dict)
+    _warn(model, components)
+    return projections
+
+
+def set_fitted_attributes(model: Any, attributes: dict[str, Any]) -> None:
+    """Set the attributes of a fit; those of an earlier one that it lacks go."""
+    for stale in ("dual_coef_", "X_transformed_fit_"):
+        model.__dict__.pop(stale, None)
+    for name, value in attributes.items():
+        setattr(model, name, value)
+
+
+def _warn(model: Any, components: Components) -> None:
+    if components.outcome is Outcome.INTERRUPTED:
+        raise KeyboardInterrupt
+    warn_of_divergence(model.gain, components.records)
+    warn_of_recovery([record.recovery for record in components.records])
+    warn_of_rank(model.n_components, len(components.eigenvalues), components.rank)
+    warn_of_tolerance(model, components.outcome, components.records)
 
 
 class KernelPCA(

@@ -1,4 +1,4 @@
-"""``OnlineKernelPCA``: kernel components of rows that come once."""
+"""Online kernel PCA: each row is seen once."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from ikpca.errors import DivergenceWarning
-from ikpca.estimators.batches import batch_of_stream, check_images
-from ikpca.estimators.handing_over import (
+from ikpca.estimators.checkpoint import drawn_seed, fit_stream, learn_batch, watch_rows
+from ikpca.estimators.conversion import (
     check_batch_model,
     refined_state,
     shared_parameters,
     state_of_batch,
 )
-from ikpca.estimators.online_hand_over import online_from_batch
-from ikpca.estimators.online_settings import check_online
-from ikpca.estimators.online_stream import OnlineStream, online_attributes
-from ikpca.estimators.stream_keeping import drawn_seed, fit_stream, learn_batch
-from ikpca.estimators.streamed import StreamedTransformer
-from ikpca.estimators.threads import one_thread
-from ikpca.estimators.unchanged import watch_rows
-from ikpca.spectra import deterministic_signs
+from ikpca.estimators.input_checks import batch_of_stream, check_images
+from ikpca.estimators.online_stream import (
+    OnlineStream,
+    check_online,
+    online_attributes,
+    online_stream_from_batch,
+)
+from ikpca.estimators.stream_base import StreamTransformer
+from ikpca.estimators.validation import one_thread
+from ikpca.solvers import deterministic_signs
 
-__all__ = ["OnlineKernelPCA"]
 
-
-class OnlineKernelPCA(StreamedTransformer):
+class OnlineKernelPCA(StreamTransformer):
     r"""Kernel PCA of a stream, one row at a time, in bounded memory.
 
     The kernel Hebbian algorithm of Kim 2003, appendix A, in which every new row joins the expansion
@@ -286,7 +286,7 @@ class OnlineKernelPCA(StreamedTransformer):
         batch = refined_state(
             stream.kernel, X, int(self.n_components), self._subspace.project(X), self
         )
-        self._take(online_from_batch(self, batch, stream.gamma, stream.clock))
+        self._take(online_stream_from_batch(self, batch, stream.gamma, stream.clock))
         return self
 
     @classmethod
@@ -310,7 +310,7 @@ class OnlineKernelPCA(StreamedTransformer):
         streaming = cls(**shared | parameters)
         streaming._check_parameters()
         streaming._take_names(model)
-        streaming._take(online_from_batch(streaming, batch, model.gamma_))
+        streaming._take(online_stream_from_batch(streaming, batch, model.gamma_))
         return streaming
 
     def _after(self, X: Any) -> Callable[[OnlineStream], OnlineStream]:

@@ -1,4 +1,4 @@
-"""A stream as ``OnlineKernelPCA`` holds it: state, what decides its start, and what users see."""
+"""Stream state of ``OnlineKernelPCA``."""
 
 from __future__ import annotations
 
@@ -7,18 +7,158 @@ from typing import Any
 
 import numpy as np
 
-from ikpca.errors import InvalidInput, refuse
-from ikpca.estimators.drift import DriftSignal
-from ikpca.estimators.gamma import resolve_gamma
-from ikpca.estimators.inverting import check_preimage
-from ikpca.estimators.magnitudes import check_distances
-from ikpca.estimators.online_settings import memory_of, online_settings, online_start
-from ikpca.estimators.training import kernel_of
+from ikpca.errors import InvalidInput, invalid_parameter
+from ikpca.estimators.base import check_preimage
+from ikpca.estimators.checkpoint import check_checkpoint
+from ikpca.estimators.input_checks import check_distances
+from ikpca.estimators.stream_base import DriftSignal
+from ikpca.estimators.validation import (
+    check_choice,
+    check_gain,
+    check_init,
+    check_kernel_parameters,
+    check_number,
+    check_preimage_name,
+    check_running,
+    is_auto,
+    is_precomputed,
+    kernel_of,
+    resolve_gamma,
+)
+from ikpca.gains import Gain, constant, inverse_time, reciprocal_eigenvalues
 from ikpca.gram import NOT_FINITE
-from ikpca.hebbian import OnlineState, Start, learn_rows, learn_stream
 from ikpca.kernels import Floats, Kernel, Linear
+from ikpca.preimages import PREIMAGE_NAMES
+from ikpca.reduced_sets import (
+    DropLeastImportant,
+    JointPreimages,
+    MergeSimilar,
+    Reduction,
+    SelectedRows,
+)
+from ikpca.solvers import safety_for
+from ikpca.streams import (
+    START_NAMES,
+    IncrementalState,
+    OnlineSettings,
+    OnlineStart,
+    OnlineState,
+    learn_rows,
+    learn_stream,
+    reduce_expansion,
+    start_online,
+)
 
-__all__ = ["OnlineStream", "online_attributes"]
+_REDUCTIONS: dict[str, Reduction] = {
+    "drop": DropLeastImportant(),
+    "merge": MergeSimilar(),
+    "samples": SelectedRows(),
+    "preimages": JointPreimages(),
+}
+#: h_i λ_i/l at t = 0, over 20: from the components of the first rows, and from points.
+_STEP_FROM_ROWS, _STEP_FROM_POINTS = 2.0, 7.0
+#: Patterns over which the gain stays near its first value.
+_HORIZON = 20
+#: Rows of an expansion, at least and per component.
+_BUDGET, _PER_COMPONENT = 512, 8
+#: Share of the budget that an expansion is brought down to, so that it seldom has to be.
+_KEPT = 0.75
+
+
+def check_online(model: Any) -> None:
+    """Every constructor argument that does not depend on the data."""
+    check_number("n_components", model.n_components, "must be a positive integer",
+                 "pass how many components you want", low=1, integer=True)  # fmt: skip
+    if is_precomputed(model):
+        raise invalid_parameter("kernel", model.kernel, "a stream needs kernel values of rows still to come",
+                     "pass rows and a kernel, or use KernelPCA for a kernel matrix")  # fmt: skip
+    check_kernel_parameters(model)
+    check_preimage_name(model.preimage, [name for name in PREIMAGE_NAMES if name != "ridge"])
+    check_gain(model.gain)
+    check_number("forgetting", model.forgetting, "must lie in (0, 1]",
+                 "pass 1.0 to forget nothing", low=0, high=1, open_low=True)  # fmt: skip
+    if isinstance(model.init, str):
+        check_choice("init", model.init, START_NAMES)
+    _check_budget(model)
+    for flag in ("rayleigh_ritz", "whiten"):
+        check_choice(flag, getattr(model, flag), (True, False))
+    check_number("n_passes", model.n_passes, "must be a positive integer", "pass 1",
+                 low=1, integer=True)  # fmt: skip
+    check_running(model)
+    check_checkpoint(model)
+
+
+def _check_budget(model: Any) -> None:
+    least = 4 * (int(model.n_components) + 1)
+    if model.budget is not None and not is_auto(model.budget):
+        check_number(
+            "budget", model.budget, f"must be 'auto', None or an integer of at least {least}, "
+            "four rows for each component and the mean", "pass 'auto'", low=least, integer=True,
+        )  # fmt: skip
+    if not isinstance(model.reduction, Reduction):
+        check_choice("reduction", model.reduction, tuple(_REDUCTIONS))
+
+
+def budget_of(model: Any) -> int | None:
+    """Rows of the expansion, at most."""
+    if is_auto(model.budget):
+        return max(_BUDGET, _PER_COMPONENT * int(model.n_components))
+    return None if model.budget is None else int(model.budget)
+
+
+def room_of(model: Any) -> int:
+    """Rows that an expansion begins with, at most."""
+    budget = budget_of(model)
+    return 10**9 if budget is None else int(_KEPT * budget)
+
+
+def memory_of(model: Any) -> float:
+    """Rows that are remembered: the sum of their weights, f² less with every row."""
+    lost = 1 - float(model.forgetting) ** 2
+    return 1 / lost if lost > 0 else np.inf
+
+
+def online_settings(model: Any, kernel: Kernel) -> OnlineSettings:
+    """Gain, memory and budget."""
+    budget, size = budget_of(model), room_of(model)
+    reduction = _reduction(model.reduction, kernel)
+    return OnlineSettings(
+        kernel=kernel,
+        gain=_gain(model),
+        safety=safety_for(automatic=isinstance(model.gain, str)),
+        horizon=_HORIZON,
+        memory=memory_of(model),
+        budget=budget,
+        shrink=lambda expansion, weights: reduction.reduce(expansion, size, weights),
+    )
+
+
+def _reduction(reduction: Any, kernel: Kernel) -> Reduction:
+    chosen: Reduction = _REDUCTIONS[reduction] if isinstance(reduction, str) else reduction
+    if not chosen.serves(kernel):
+        raise invalid_parameter(
+            "reduction", reduction, f"does not serve {kernel!r}", "pass 'samples'"
+        )
+    return chosen
+
+
+def _gain(model: Any) -> Gain:
+    if isinstance(model.gain, Gain):
+        return model.gain
+    if not isinstance(model.gain, str):
+        return constant(float(model.gain))
+    from_rows = isinstance(model.init, str) and model.init == "rows"
+    step = _STEP_FROM_ROWS if from_rows else _STEP_FROM_POINTS
+    return step * inverse_time() * reciprocal_eigenvalues(with_norm=False)
+
+
+def online_start(model: Any, n_features: int, seed: int) -> OnlineStart:
+    """Where components begin; points are checked now that their width is known."""
+    shape = (int(model.n_components), n_features)
+    init = check_init(model.init, START_NAMES, shape)
+    # At least one step must fit in before the expansion is full.
+    return OnlineStart(init, shape[0], seed, max(room_of(model) - shape[0], 1))
+
 
 #: Rows between two places at which a fit can be gone on with; a power of two, as the times of the
 #: stream at which gains look at λ.
@@ -53,7 +193,7 @@ class OnlineStream:
 
     kernel: Kernel
     gamma: float
-    start: Start
+    start: OnlineStart
     kept: Floats
     row_sum: Floats
     seen: int = 0
@@ -85,7 +225,7 @@ class OnlineStream:
     def after(self, model: Any, rows: Floats) -> OnlineStream:
         """Having learned from a batch, with the parameters of the moment."""
         if self.start.n_components != model.n_components:
-            raise refuse("n_components", model.n_components,
+            raise invalid_parameter("n_components", model.n_components,
                          f"the stream began with {self.start.n_components}",
                          "set it back, or begin anew with fit")  # fmt: skip
         rows = rows.astype(self.kept.dtype, copy=False)
@@ -207,3 +347,49 @@ def _scale(variances: Floats, n: float, *, whiten: bool) -> Floats:
         return np.ones_like(variances)
     spread = np.sqrt(variances * (n / max(n - 1, 1)))
     return np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
+
+
+def online_stream_from_batch(
+    model: Any, batch: IncrementalState, gamma: float, clock: int = 0
+) -> OnlineStream:
+    """A stream that has learned what the batch has; ``clock`` patterns may have gone before."""
+    rows = batch.library
+    settings = online_settings(model, batch.kernel)
+    return OnlineStream(
+        kernel=batch.kernel,
+        gamma=gamma,
+        start=online_start(model, rows.shape[1], 0),
+        kept=rows[:0],
+        row_sum=rows.sum(axis=0, dtype=np.float64),
+        seen=len(rows),
+        state=_state(batch, int(model.n_components), settings, clock),
+    )
+
+
+def _state(
+    batch: IncrementalState, number: int, settings: OnlineSettings, clock: int
+) -> OnlineState:
+    """Components that the batch has no variance for are zero."""
+    n, found = len(batch.library), min(batch.n_components, number)
+    coefficients = np.zeros((number, n))
+    coefficients[:found] = batch.vectors[:found]
+    gram = np.zeros((number + 1, number + 1))
+    chosen = np.append(np.arange(found), -1)
+    gram[np.ix_(chosen, chosen)] = batch.gram[np.ix_(chosen, chosen)]
+    variances = np.zeros(number)
+    variances[:found] = np.square(batch.singular_values[:found]) / n
+    # Inner products are known: no kernel value of the rows has to be computed again.
+    first = start_online(settings, batch.library, coefficients, lengths=gram[:-1, :-1])
+    with_mean = np.zeros(len(first.coefficients))
+    with_mean[:number] = gram[-1, :-1]
+    state = replace(
+        first,
+        mean=batch.vectors[-1],
+        with_mean=with_mean,
+        mean_length=float(gram[-1, -1]),
+        moments=np.diag(variances),
+        total_variance=batch.total_variance / n,
+        seen=max(clock, n),
+    )
+    full = settings.budget is not None and n >= settings.budget
+    return reduce_expansion(state, settings) if full else state

@@ -1,72 +1,79 @@
-"""The kernel matrix as tiles: computed or given, centred, counted. Array kinds end here."""
+"""Kernel matrix in tiles: computed or given, centered, within a memory budget."""
 
-from ikpca.gram.budget import (
+from ikpca.gram.centering import (
+    NOT_FINITE,
+    CenteredGram,
+    CenteredStrip,
+    Centering,
+    GramMeans,
+    center_columns,
+    center_gram,
+    count_entries,
+)
+from ikpca.gram.lazy_rows import LazyRows, open_rows
+from ikpca.gram.memory import (
     COMPILER_BYTES,
     DEFAULT_SHARE,
     LEAST_SIDE,
     TILES_AT_ONCE,
     Budget,
+    PlannedSource,
     TilePlan,
+    plan_source,
     plan_tiles,
     read_budget,
 )
-from ikpca.gram.cached import CachedGram
-from ikpca.gram.centring import (
-    NOT_FINITE,
-    CentredGram,
-    Centring,
-    GramMeans,
-    centre_columns,
-    centred,
-    counted,
+from ikpca.gram.parallel import SERIAL, Workers
+from ikpca.gram.sources import (
+    CachedGram,
+    ComputedGram,
+    CountingGram,
+    DistributedSource,
+    GramSource,
+    LandmarkRows,
+    PrecomputedGram,
+    StoredGram,
+    cross_gram,
+    full_matrix,
+    multiply,
 )
-from ikpca.gram.computed import ComputedGram, cross_gram
-from ikpca.gram.counting import CountingGram
-from ikpca.gram.files import LazyRows, open_rows
-from ikpca.gram.normalised import NormalisedGram
-from ikpca.gram.precomputed import PrecomputedGram
-from ikpca.gram.products import multiply, whole
-from ikpca.gram.source import DistantSource, GramSource, Indices, LandmarkRows
-from ikpca.gram.stored import StoredGram
-from ikpca.gram.strips import CentredStrip
-from ikpca.gram.tiles import TILE, tile_pairs, tiles
-from ikpca.gram.workers import SERIAL, Workers
+from ikpca.gram.tiles import TILE, tile_pairs, tile_slices
 
 __all__ = [
-    "COMPILER_BYTES",
-    "DEFAULT_SHARE",
-    "LEAST_SIDE",
-    "NOT_FINITE",
-    "SERIAL",
-    "TILE",
-    "TILES_AT_ONCE",
     "Budget",
+    "COMPILER_BYTES",
     "CachedGram",
-    "CentredGram",
-    "CentredStrip",
-    "Centring",
+    "CenteredGram",
+    "CenteredStrip",
+    "Centering",
     "ComputedGram",
     "CountingGram",
-    "DistantSource",
+    "DEFAULT_SHARE",
+    "DistributedSource",
     "GramMeans",
     "GramSource",
-    "Indices",
+    "LEAST_SIDE",
     "LandmarkRows",
     "LazyRows",
-    "NormalisedGram",
+    "NOT_FINITE",
+    "PlannedSource",
     "PrecomputedGram",
+    "SERIAL",
     "StoredGram",
+    "TILE",
+    "TILES_AT_ONCE",
     "TilePlan",
     "Workers",
-    "centre_columns",
-    "centred",
-    "counted",
+    "center_columns",
+    "center_gram",
+    "count_entries",
     "cross_gram",
+    "full_matrix",
     "multiply",
     "open_rows",
+    "plan_source",
     "plan_tiles",
     "read_budget",
     "tile_pairs",
-    "tiles",
-    "whole",
+    "tile_slices",
 ]

@@ -1,42 +1,43 @@
-"""Kernels k(x, y). Each fills the tile it is given; none knows what the tile is for."""
+"""Kernels k(x, y)."""
 
-from ikpca.kernels.callables import Pairwise, Vectorised, vectorised
-from ikpca.kernels.choice import KERNEL_NAMES, RADIAL_NAMES, choose_kernel
-from ikpca.kernels.cosine import Cosine
-from ikpca.kernels.folding import FoldingKernel, Frame, Operand
-from ikpca.kernels.inner_products import Linear, Polynomial, Sigmoid, squared_norms
-from ikpca.kernels.kernel import (
+from ikpca.kernels.base import (
     DifferentiableKernel,
+    DistanceKernel,
     Floats,
+    Indices,
     Kernel,
-    MeasuringKernel,
     RadialKernel,
     Rows,
 )
+from ikpca.kernels.callable import Pairwise, Vectorized, vectorized
+from ikpca.kernels.dot_product import Cosine, Linear, Polynomial, Sigmoid, squared_norms
+from ikpca.kernels.factory import KERNEL_NAMES, RADIAL_NAMES, make_kernel
+from ikpca.kernels.operands import FeatureSplit, MatmulKernel, Operand
 from ikpca.kernels.radial import Gaussian, Laplacian, one_norm_distances
 
 __all__ = [
-    "KERNEL_NAMES",
-    "RADIAL_NAMES",
     "Cosine",
     "DifferentiableKernel",
+    "DistanceKernel",
+    "FeatureSplit",
     "Floats",
-    "FoldingKernel",
-    "Frame",
     "Gaussian",
+    "Indices",
+    "KERNEL_NAMES",
     "Kernel",
     "Laplacian",
     "Linear",
-    "MeasuringKernel",
+    "MatmulKernel",
     "Operand",
     "Pairwise",
     "Polynomial",
+    "RADIAL_NAMES",
     "RadialKernel",
     "Rows",
     "Sigmoid",
-    "Vectorised",
-    "choose_kernel",
+    "Vectorized",
+    "make_kernel",
     "one_norm_distances",
     "squared_norms",
-    "vectorised",
+    "vectorized",
 ]

@@ -1,4 +1,4 @@
-"""Kernels that are a function of a distance."""
+"""Kernels that are a function of a distance: Gaussian, Laplacian."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from ikpca.kernels.folding import Frame, Operand
-from ikpca.kernels.inner_products import inner_products, squared_norms
-from ikpca.kernels.kernel import Floats, Rows
-
-__all__ = ["Gaussian", "Laplacian", "one_norm_distances"]
+from ikpca.kernels.base import Floats, Rows
+from ikpca.kernels.dot_product import inner_products, squared_norms
+from ikpca.kernels.operands import FeatureSplit, Operand
 
 #: Share of the largest of some kernel values below which the distance is not to be told.
 _FAR = 1e-6
@@ -50,7 +48,7 @@ class Gaussian:
         if sparse.issparse(X) or sparse.issparse(Y):
             self._fill_unfolded(X, Y, out)
         else:
-            frame = Frame.about(Y.mean(axis=0))
+            frame = FeatureSplit.about(Y.mean(axis=0))
             left, right = self.fold_left(X, frame), self.fold(Y, frame)
             np.matmul(left.dense, right.dense.T, out=out)
             self.finish(out)
@@ -97,7 +95,7 @@ class Gaussian:
         out *= weights
         return out
 
-    def fold(self, X: Floats, frame: Frame) -> Operand:
+    def fold(self, X: Floats, frame: FeatureSplit) -> Operand:
         """[x, 1, −γ‖x‖²], of which the product with the other is the exponent."""
         dense, rare = frame.shifted(X, room=2)
         norms = squared_norms(dense[:, :-2])
@@ -114,7 +112,7 @@ class Gaussian:
         dense[:, -1] = 1
         return Operand(dense, None if rare is None else rare * rare.dtype.type(2 * self.gamma))
 
-    def fold_left(self, Z: Floats, frame: Frame) -> Operand:
+    def fold_left(self, Z: Floats, frame: FeatureSplit) -> Operand:
         """For other rows; features in which those of the frame agree add the same to all."""
         left = self.mirror(self.fold(Z, frame))
         if frame.constant.any():

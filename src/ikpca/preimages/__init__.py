@@ -1,25 +1,21 @@
-"""Back from feature space to input space: one file per method, all points at once."""
+"""Pre-images: from feature space back to input space."""
 
-from ikpca.preimages.choice import METHOD_NAMES, choose_method
-from ikpca.preimages.expansion import Expansion
+from ikpca.preimages.base import PreimageMethod, Preimages, masked_error
+from ikpca.preimages.factory import PREIMAGE_NAMES, make_preimage_method
 from ikpca.preimages.fixed_point import FixedPoint
 from ikpca.preimages.gradient import Gradient
-from ikpca.preimages.masking import masked_error
-from ikpca.preimages.mds import Mds
-from ikpca.preimages.neighbours import NeighbourMean
-from ikpca.preimages.preimage import PreimageMethod, Preimages
-from ikpca.preimages.ridge import predict_rows, ridge_coefficients
+from ikpca.preimages.mds import MDS
+from ikpca.preimages.regression import NeighborMean, predict_rows, ridge_coefficients
 
 __all__ = [
-    "METHOD_NAMES",
-    "Expansion",
     "FixedPoint",
     "Gradient",
-    "Mds",
-    "NeighbourMean",
+    "MDS",
+    "NeighborMean",
+    "PREIMAGE_NAMES",
     "PreimageMethod",
     "Preimages",
-    "choose_method",
+    "make_preimage_method",
     "masked_error",
     "predict_rows",
     "ridge_coefficients",

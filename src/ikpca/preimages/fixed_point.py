@@ -1,4 +1,4 @@
-"""The fixed point of Mika et al. (1999), for kernels of a distance."""
+"""Fixed-point iteration of Mika et al. (1999) for kernels of a distance."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ikpca.errors import refuse
+from ikpca.errors import invalid_parameter
 from ikpca.kernels import Floats, Kernel, RadialKernel
-from ikpca.preimages.curvature import Curvature
-from ikpca.preimages.descent import Evaluate, Rest, Steps, descend
-from ikpca.preimages.expansion import Expansion
-from ikpca.preimages.points import Points
-from ikpca.preimages.preimage import Preimages
-from ikpca.preimages.search import search
-from ikpca.preimages.settings import check_count, check_iteration
-
-__all__ = ["FixedPoint"]
+from ikpca.preimages.base import Points, Preimages, check_count, check_iteration, search
+from ikpca.preimages.batched_lbfgs import (
+    Curvature,
+    DescentResult,
+    DescentSettings,
+    Evaluate,
+    descend,
+)
+from ikpca.subspace import Expansion
 
 #: Longest step, in spreads of the basis: a start may lie far away, an iterate may not run off.
 _LONGEST = 10.0
@@ -46,7 +46,8 @@ class FixedPoint:
     --------
     >>> import numpy as np
     >>> from ikpca.kernels import Gaussian
-    >>> from ikpca.preimages import Expansion, FixedPoint
+    >>> from ikpca.subspace import Expansion
+    >>> from ikpca.preimages import FixedPoint
     >>> X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     >>> midway = Expansion(Gaussian(0.1), X, np.array([[0.5, 0.5, 0.0]]))
     >>> FixedPoint().find(midway, np.eye(1)).rows.round(3)
@@ -71,11 +72,11 @@ class FixedPoint:
         """Find a row for every point."""
         kernel = expansion.kernel
         if not isinstance(kernel, RadialKernel):
-            raise refuse("kernel", kernel, "the fixed point is for kernels of a distance",
+            raise invalid_parameter("kernel", kernel, "the fixed point is for kernels of a distance",
                          "choose Gradient, Mds or NeighbourMean")  # fmt: skip
         memory = self.memory if kernel.steps_are_gradients else 0
 
-        def down(points: Points, starts: Floats) -> Rest:
+        def down(points: Points, starts: Floats) -> DescentResult:
             curvature = Curvature(starts.shape, starts.dtype, memory)
             found = descend(_objective(kernel, points), starts, curvature, self._steps(expansion))
             np.multiply(np.exp(-found.objective), -2, out=found.objective)
@@ -83,9 +84,9 @@ class FixedPoint:
 
         return search(expansion, coordinates, starts, down)
 
-    def _steps(self, expansion: Expansion) -> Steps:
+    def _steps(self, expansion: Expansion) -> DescentSettings:
         spread = expansion.spread
-        return Steps(self.tol * spread, _LONGEST * spread, self.max_iter, scale=1.0)
+        return DescentSettings(self.tol * spread, _LONGEST * spread, self.max_iter, scale=1.0)
 
 
 def _objective(kernel: RadialKernel, points: Points) -> Evaluate:

@@ -1,4 +1,4 @@
-"""Descent on the distance in feature space (Burges 1996), for any kernel with a gradient."""
+"""Gradient descent in input space (Burges 1996) for differentiable kernels."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ikpca.errors import refuse
+from ikpca.errors import invalid_parameter
 from ikpca.kernels import DifferentiableKernel, Floats, Kernel
-from ikpca.preimages.curvature import Curvature
-from ikpca.preimages.descent import Evaluate, Rest, Steps, descend
-from ikpca.preimages.expansion import Expansion
-from ikpca.preimages.points import Points
-from ikpca.preimages.preimage import Preimages
-from ikpca.preimages.search import search
-from ikpca.preimages.settings import check_iteration
-
-__all__ = ["Gradient"]
+from ikpca.preimages.base import Points, Preimages, check_iteration, search
+from ikpca.preimages.batched_lbfgs import (
+    Curvature,
+    DescentResult,
+    DescentSettings,
+    Evaluate,
+    descend,
+)
+from ikpca.subspace import Expansion
 
 #: First and longest step, in spreads of the basis; pairs of steps and gradients remembered.
 _FIRST, _LONGEST, _MEMORY = 0.1, 2.0, 8
@@ -45,7 +45,8 @@ class Gradient:
     --------
     >>> import numpy as np
     >>> from ikpca.kernels import Linear
-    >>> from ikpca.preimages import Expansion, Gradient
+    >>> from ikpca.subspace import Expansion
+    >>> from ikpca.preimages import Gradient
     >>> X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     >>> midway = Expansion(Linear(), X, np.array([[0.0, 0.5, 0.5]]))
     >>> Gradient().find(midway, np.eye(1)).rows.round(6)
@@ -68,10 +69,12 @@ class Gradient:
         """Find a row for every point."""
         kernel, spread = expansion.kernel, expansion.spread
         if not isinstance(kernel, DifferentiableKernel):
-            raise refuse("kernel", kernel, "has no gradient", "choose NeighbourMean")
-        steps = Steps(self.tol * spread, _LONGEST * spread, self.max_iter, decrease=_DECREASE)
+            raise invalid_parameter("kernel", kernel, "has no gradient", "choose NeighbourMean")
+        steps = DescentSettings(
+            self.tol * spread, _LONGEST * spread, self.max_iter, decrease=_DECREASE
+        )
 
-        def down(points: Points, starts: Floats) -> Rest:
+        def down(points: Points, starts: Floats) -> DescentResult:
             curvature = Curvature(starts.shape, starts.dtype, _MEMORY, _FIRST * spread)
             return descend(_objective(kernel, points), starts, curvature, steps)
 

@@ -1,4 +1,4 @@
-"""From distances to neighbours (Kwok, Tsang 2004), for kernels that give distances away."""
+"""Distance-based pre-images (Kwok, Tsang 2004)."""
 
 from __future__ import annotations
 
@@ -6,22 +6,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ikpca.errors import refuse
-from ikpca.gram import tiles
-from ikpca.kernels import Floats, Kernel, MeasuringKernel
-from ikpca.preimages.expansion import Expansion
-from ikpca.preimages.points import Points
-from ikpca.preimages.preimage import Preimages
-from ikpca.preimages.settings import check_count
-
-__all__ = ["Mds"]
+from ikpca.errors import invalid_parameter
+from ikpca.gram import tile_slices
+from ikpca.kernels import DistanceKernel, Floats, Kernel
+from ikpca.preimages.base import Points, Preimages, check_count
+from ikpca.subspace import Expansion
 
 #: Neighbours times features held at a time.
 _BATCH_ENTRIES = 1_000_000
 
 
 @dataclass(frozen=True)
-class Mds:
+class MDS:
     """The place among neighbours that has the right distances to them.
 
     Feature space knows ⟨P, Φ(x)⟩ for the rows x whose images are nearest to P; the kernel turns
@@ -42,7 +38,8 @@ class Mds:
     --------
     >>> import numpy as np
     >>> from ikpca.kernels import Linear
-    >>> from ikpca.preimages import Expansion, Mds
+    >>> from ikpca.subspace import Expansion
+    >>> from ikpca.preimages import MDS
     >>> X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     >>> midway = Expansion(Linear(), X, np.array([[0.0, 0.5, 0.5]]))
     >>> Mds(3).find(midway, np.eye(1)).rows.round(6)
@@ -56,15 +53,15 @@ class Mds:
 
     def serves(self, kernel: Kernel) -> bool:
         """Kernels that give distances away."""
-        return isinstance(kernel, MeasuringKernel)
+        return isinstance(kernel, DistanceKernel)
 
     def find(
         self, expansion: Expansion, coordinates: Floats, starts: Floats | None = None
     ) -> Preimages:
         """Place every point among its neighbours."""
         kernel = expansion.kernel
-        if not isinstance(kernel, MeasuringKernel):
-            raise refuse("kernel", kernel, "does not give away distances in input space",
+        if not isinstance(kernel, DistanceKernel):
+            raise invalid_parameter("kernel", kernel, "does not give away distances in input space",
                          "choose Gradient or NeighbourMean")  # fmt: skip
         parts = [
             self._strip(kernel, Points(expansion, coordinates[strip]))
@@ -72,7 +69,7 @@ class Mds:
         ]
         return Preimages.joined(parts)
 
-    def _strip(self, kernel: MeasuringKernel, points: Points) -> Preimages:
+    def _strip(self, kernel: DistanceKernel, points: Points) -> Preimages:
         expansion, coordinates = points.expansion, points.coordinates
         number = min(self.n_neighbours, len(expansion.basis))
         near = expansion.nearest_rows(coordinates, number)
@@ -80,12 +77,12 @@ class Mds:
         size = max(1, _BATCH_ENTRIES // (number * expansion.basis.shape[1]))
         parts = [
             _placed(kernel, expansion.basis[near[batch]], values[batch])
-            for batch in tiles(len(near), size)
+            for batch in tile_slices(len(near), size)
         ]
         return _guarded(points, np.concatenate(parts))
 
 
-def _placed(kernel: MeasuringKernel, neighbours: Floats, values: Floats) -> Floats:
+def _placed(kernel: DistanceKernel, neighbours: Floats, values: Floats) -> Floats:
     """Least squares in coordinates along the neighbours' singular vectors.
 
     With neighbours UΣVᵀ about their mean, ‖z − x‖² − ‖x‖² = −2⟨z, x⟩ + constant gives

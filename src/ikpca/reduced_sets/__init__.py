@@ -1,28 +1,30 @@
-"""Feature-space expansions on fewer rows."""
+"""Reduced sets: feature-space expansions on fewer rows."""
 
-from ikpca.reduced_sets.choice import REDUCTION_NAMES, choose_reduction
-from ikpca.reduced_sets.compact import CompactSubspace, compact, compact_within
-from ikpca.reduced_sets.dropping import AlikeMerged, LeastDropped
-from ikpca.reduced_sets.iterated import IteratedPreimages
-from ikpca.reduced_sets.joint import JointPreimages
-from ikpca.reduced_sets.orthonormal import reorthonormalise
-from ikpca.reduced_sets.reduction import ReducedSet, Reduction
-from ikpca.reduced_sets.samples import ChosenSamples
-from ikpca.reduced_sets.subspace import Subspace
+from ikpca.reduced_sets.base import ReducedSet, Reduction
+from ikpca.reduced_sets.compact_subspace import (
+    ReducedSubspace,
+    reduce_subspace,
+    reduce_within,
+    reorthonormalize,
+)
+from ikpca.reduced_sets.drop_or_merge import DropLeastImportant, MergeSimilar
+from ikpca.reduced_sets.factory import REDUCTION_NAMES, make_reduction
+from ikpca.reduced_sets.iterated_preimages import IteratedPreimages
+from ikpca.reduced_sets.joint_preimages import JointPreimages
+from ikpca.reduced_sets.select_rows import SelectedRows
 
 __all__ = [
-    "REDUCTION_NAMES",
-    "AlikeMerged",
-    "ChosenSamples",
-    "CompactSubspace",
+    "DropLeastImportant",
     "IteratedPreimages",
     "JointPreimages",
-    "LeastDropped",
+    "MergeSimilar",
+    "REDUCTION_NAMES",
     "ReducedSet",
+    "ReducedSubspace",
     "Reduction",
-    "Subspace",
-    "choose_reduction",
-    "compact",
-    "compact_within",
-    "reorthonormalise",
+    "SelectedRows",
+    "make_reduction",
+    "reduce_subspace",
+    "reduce_within",
+    "reorthonormalize",
 ]

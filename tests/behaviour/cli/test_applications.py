@@ -12,20 +12,14 @@ pytest.importorskip("rich")
 image = pytest.importorskip("PIL.Image")
 
 from ikpca import load  # noqa: E402
-from ikpca.applications import (  # noqa: E402
+from ikpca.applications import (
     Hyperresolution,
     KernelSpectralClustering,
     denoise_image,
     denoise_motion,
 )
-from ikpca.datasets import (  # noqa: E402
-    body_centred,
-    read_motion,
-    read_table,
-    synthetic_walker,
-    with_noise,
-    write_motion,
-)
+from ikpca.tables import read_table
+from ikpca_papers.mocap import body_centred, read_motion, synthetic_walker, with_noise, write_motion
 from tests.behaviour.cli.saying import fails, succeeds  # noqa: E402
 
 

@@ -16,8 +16,7 @@ pytest.importorskip("rich")
 
 import ikpca as library
 from ikpca.cli.models import ESTIMATORS
-from ikpca.estimators import online_stream
-from ikpca.estimators.checkpoints import Checkpoint
+from ikpca.estimators.checkpoint import Checkpoint
 from tests.behaviour.cli.saying import fails, succeeds
 from tests.command_line import ikpca
 from tests.sameness import same

@@ -11,7 +11,8 @@ pytest.importorskip("typer")
 pytest.importorskip("rich")
 
 from ikpca import KernelPCA, load
-from ikpca.datasets import as_rows, body_centred, read_motion, read_table
+from ikpca.tables import read_table
+from ikpca_papers.mocap import as_rows, body_centred, read_motion
 from tests.behaviour.cli.saying import succeeds
 from tests.command_line import ikpca
 

@@ -16,10 +16,10 @@ pytest.importorskip("typer")
 pytest.importorskip("rich")
 
 from ikpca.cli import options
-from ikpca.cli.waiting import bar
-from ikpca.estimators.parameters import SOLVERS
-from ikpca.kernels.choice import KERNEL_NAMES
-from ikpca.preimages import METHOD_NAMES
+from ikpca.cli.output import progress_bar
+from ikpca.estimators.validation import SOLVERS
+from ikpca.kernels import KERNEL_NAMES
+from ikpca.preimages import PREIMAGE_NAMES
 from tests.behaviour.cli.saying import fails, succeeds
 from tests.command_line import ikpca
 
@@ -47,7 +47,7 @@ def test_help_costs_no_numerics():
 
 def test_words_of_the_command_line_are_those_of_the_library():
     assert set(options.SOLVERS) == set(SOLVERS)
-    assert set(options.PREIMAGES) == set(METHOD_NAMES)
+    assert set(options.PREIMAGES) == set(PREIMAGE_NAMES)
     # polynomial is another name of poly.
     assert set(options.KERNELS) == {*KERNEL_NAMES, "precomputed"} - {"polynomial"}
 
@@ -110,17 +110,17 @@ def test_an_error_that_nobody_expected_is_not_hidden(tmp_path, monkeypatch):
 
 
 def test_a_bar_tells_what_is_done_and_what_is_left(monkeypatch, capsys):
-    monkeypatch.setattr("ikpca.cli.waiting._is_terminal", lambda: True)
+    monkeypatch.setattr("ikpca.cli.output._is_terminal", lambda: True)
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
-    with bar("Passes", shown=True) as move:
+    with progress_bar("Passes", shown=True) as move:
         move(3, 10)
     told = capsys.readouterr().err
     assert "Passes" in told
     assert "3/10" in told
     assert "left" in told
-    with bar("Passes", shown=False) as move:
+    with progress_bar("Passes", shown=False) as move:
         move(3, 10)
     assert capsys.readouterr().err == ""
 
@@ -137,7 +137,7 @@ def test_a_fit_moves_the_bar_once_per_pass(tmp_path, monkeypatch):
     def recorded(title, *, shown):
         yield lambda done, total: moves.append((done, total))
 
-    monkeypatch.setattr("ikpca.cli.waiting.bar", recorded)
+    monkeypatch.setattr("ikpca.cli.output.progress_bar", recorded)
     succeeds("fit", "rows.npy", "-o", "m.ikpca", "-n", 2, "-s", "kha/et", "--max-iter", 5, "-q")
     assert moves == [(done, 5) for done in range(6)]
 
@@ -151,7 +151,7 @@ def test_info_of_the_installation():
 
 
 def test_info_names_what_is_missing(monkeypatch):
-    monkeypatch.setattr("ikpca.cli.info._is_installed", lambda name: name != "zarr")
+    monkeypatch.setattr("ikpca.cli.apply._is_installed", lambda name: name != "zarr")
     told = succeeds("info", "--json")["extras"]["zarr"]
     assert told == "missing zarr: pip install 'ikpca[zarr]'"
 
@@ -160,8 +160,8 @@ def test_info_of_a_model_brings_nothing_to_life(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.save("rows.npy", np.random.default_rng(0).normal(size=(20, 3)))
     succeeds("fit", "rows.npy", "-o", "m.ikpca", "-n", 2, "--gamma", 0.5, "-q")
-    monkeypatch.setattr("ikpca.storage.Decoder.decode", None)
-    monkeypatch.setattr("ikpca.loading._find", None)
+    monkeypatch.setattr("ikpca.model_files.Decoder.decode", None)
+    monkeypatch.setattr("ikpca.model_files.loading._find", None)
     document = succeeds("info", "m.ikpca", "--json")
     assert document["class"] == "KernelPCA"
     assert document["parameters"]["gamma"] == "0.5"
@@ -174,12 +174,12 @@ def test_info_of_a_model_brings_nothing_to_life(tmp_path, monkeypatch):
 
 
 def test_bench_tells_of_every_contestant(tmp_path, monkeypatch):
-    from ikpca.experiments import bench, scale
+    from benchmarks import contestants
 
     monkeypatch.chdir(tmp_path)
     held = [
-        scale.Contestant("ours", "_ours", {"tol": 1e-3}, repeats=1),
-        scale.Contestant("slow", "_rule", max_rows=50),
+        contestants.Contestant("ours", "_ours", {"tol": 1e-3}, repeats=1),
+        contestants.Contestant("slow", "_rule", max_rows=50),
     ]
     monkeypatch.setattr(bench, "contestants", lambda full: held)
     monkeypatch.delenv("IKPCA_DATA", raising=False)

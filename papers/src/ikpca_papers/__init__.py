@@ -1,0 +1,1 @@
+"""Experiments of three papers on iterative and incremental kernel PCA."""

@@ -1,0 +1,1 @@
+"""Chin, Suter 2006: incremental kernel PCA."""

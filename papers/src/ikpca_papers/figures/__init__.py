@@ -1,0 +1,19 @@
+"""Drawings of the experiments."""
+
+from ikpca_papers.figures.curves import demo_convergence
+from ikpca_papers.figures.drawing import Picture, draw
+from ikpca_papers.figures.motion import motion_gif, stick_figures
+from ikpca_papers.figures.pictures import picture_grid
+from ikpca_papers.figures.style import png
+from ikpca_papers.figures.tracking import tracking
+
+__all__ = [
+    "Picture",
+    "demo_convergence",
+    "draw",
+    "motion_gif",
+    "picture_grid",
+    "png",
+    "stick_figures",
+    "tracking",
+]

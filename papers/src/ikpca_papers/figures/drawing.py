@@ -1,0 +1,114 @@
+"""Figures of a finished experiment, as its specification lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ikpca.errors import InvalidInput
+from ikpca_papers.claims import Drawing, ExperimentSpec
+from ikpca_papers.figures.curves import (
+    component_contours,
+    growth_lines,
+    learning_curves,
+    projection_pairs,
+    spectra,
+    split_rates,
+)
+from ikpca_papers.figures.motion import motion_gif, stick_figures, takes_of
+from ikpca_papers.figures.pictures import component_images, face_rows, images_with_numbers
+from ikpca_papers.figures.style import png
+from ikpca_papers.runner import Results
+
+_DPI = 110
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture file and what it shows.
+
+    Parameters
+    ----------
+    name : str
+        Of a file, with its ending.
+    kind : {"png", "gif"}
+    content : bytes
+    caption : str
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from ikpca_papers.figures import Picture, png
+    >>> Picture("blank.png", "png", png(Figure(figsize=(1, 1)), dpi=20), "Nothing yet.").kind
+    'png'
+    """
+
+    name: str
+    kind: str
+    content: bytes
+    caption: str
+
+
+def _curves(results: Results, spec: ExperimentSpec, **options: Any) -> bytes:
+    if spec.curves is None:
+        raise InvalidInput(f"{spec.id}.toml: a figure draws curves; add [curves].")
+    return png(learning_curves(results, spec.curves, **options), _DPI)
+
+
+def _walk(results: Results, spec: ExperimentSpec) -> bytes:
+    return motion_gif(takes_of(results), dpi=60)
+
+
+def _sticks(results: Results, spec: ExperimentSpec) -> bytes:
+    return png(stick_figures(takes_of(results)), _DPI)
+
+
+def _plain(function: Callable[..., Any]) -> Callable[..., bytes]:
+    def drawn(results: Results, spec: ExperimentSpec, **options: Any) -> bytes:
+        return png(function(results, **options), _DPI)
+
+    return drawn
+
+
+#: By the name that spec files use.
+DRAWINGS: dict[str, Callable[..., bytes]] = {
+    "curves": _curves,
+    "contours": _plain(component_contours),
+    "pictures": _plain(images_with_numbers),
+    "faces": _plain(face_rows),
+    "components": _plain(component_images),
+    "scaling": _plain(growth_lines),
+    "rates": _plain(split_rates),
+    "scatter": _plain(projection_pairs),
+    "spectra": _plain(spectra),
+    "sticks": _sticks,
+    "walk": _walk,
+}
+
+
+def draw(spec: ExperimentSpec, results: Results) -> Iterator[Picture]:
+    """Draw every figure of the spec.
+
+    Parameters
+    ----------
+    spec : ExperimentSpec
+        Of an experiment that ``ikpca reproduce`` runs.
+    results : Results
+        The folder that it wrote.
+
+    Yields
+    ------
+    Picture
+    """
+    for number, drawing in enumerate(spec.drawings, start=1):
+        kind = "gif" if drawing.draw == "walk" else "png"
+        name = f"{spec.id}-{number}-{drawing.draw}.{kind}"
+        yield Picture(name, kind, _content(drawing, spec, results), drawing.caption)
+
+
+def _content(drawing: Drawing, spec: ExperimentSpec, results: Results) -> bytes:
+    if drawing.draw not in DRAWINGS:
+        known = ", ".join(DRAWINGS)
+        raise InvalidInput(f"{spec.id}.toml: nothing draws {drawing.draw!r}; known: {known}.")
+    return DRAWINGS[drawing.draw](results, spec, **drawing.options)

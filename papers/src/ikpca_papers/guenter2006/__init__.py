@@ -1,0 +1,1 @@
+"""Günter, Schraudolph, Vishwanathan 2006: fast iterative kernel PCA."""

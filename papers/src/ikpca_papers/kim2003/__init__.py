@@ -1,0 +1,1 @@
+"""Kim, Franz, Schölkopf 2003: the Kernel Hebbian Algorithm."""

@@ -1,0 +1,276 @@
+"""Kim 2003, appendix A: online KHA on streams of rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from ikpca import KernelPCA, OnlineKernelPCA
+from ikpca.errors import DivergenceWarning
+from ikpca.gram import cross_gram
+from ikpca.kernels import Floats
+from ikpca.subspace import Expansion, Subspace
+from ikpca_papers.claims import Rows
+from ikpca_papers.data.synthetic import parabola
+from ikpca_papers.experiment import Findings, Part, Request
+from ikpca_papers.measures import surfaces
+
+#: The paper's three kernels, on rows of a size of about one.
+KERNELS: dict[str, dict[str, Any]] = {
+    "Gaussian, σ = 1": {"kernel": "rbf", "gamma": 0.5},
+    "polynomial, degree 2": {"kernel": "poly", "degree": 2, "gamma": 1.0, "coef0": 1.0},
+    "tanh": {"kernel": "sigmoid", "gamma": 1.0, "coef0": 0.0},
+}
+#: Figures 6 and 7: σ = 0.1, a twentieth of the width of the data.
+NARROW: dict[str, Any] = {"kernel": "rbf", "gamma": 50.0}
+#: Rows that a batch takes of a stream, at most, to compare with.
+_BATCH_ROWS = 2000
+#: Gains that never stop, and one that does; f = 0.995 remembers a hundred rows.
+TRACKERS: dict[str, dict[str, Any]] = {
+    "constant gain": {"gain": 0.05, "forgetting": 0.995},
+    "automatic gain, forgetting": {"forgetting": 0.997},
+    "decaying gain": {},
+}
+
+
+def _ellipse(n: int, seed: int) -> Floats:
+    return np.random.default_rng(seed).normal(size=(n, 2)) * [0.5, 0.1]
+
+
+def _thin_parabola(n: int, seed: int) -> Floats:
+    return parabola(n, 0.1, random_state=seed)
+
+
+SHAPES: dict[str, Callable[[int, int], Floats]] = {
+    "ellipse": _ellipse,
+    "parabola": _thin_parabola,
+}
+
+
+@dataclass(frozen=True)
+class Rotation:
+    """Rows of a distribution that turns about the origin at a steady rate.
+
+    Parameters
+    ----------
+    shape : {"ellipse", "parabola"}
+    n : int
+        Rows.
+    period : float
+        Rows per full turn.
+    seed : int
+    """
+
+    shape: str = "ellipse"
+    n: int = 9000
+    period: float = 8000.0
+    seed: int = 0
+
+    def angles(self) -> Floats:
+        """Of the distribution when each row is drawn, in radians."""
+        return 2 * np.pi * np.arange(self.n) / self.period
+
+    def rows(self) -> Floats:
+        """The stream."""
+        still = SHAPES[self.shape](self.n, self.seed)
+        return np.column_stack(_turned(still, self.angles()))
+
+    def truth(self, n_components: int, rows: int = 1000, **settings: Any) -> Subspace:
+        """Components of the distribution at rest, from rows of its own."""
+        still = SHAPES[self.shape](rows, self.seed + 1)
+        return KernelPCA(n_components, eigen_solver="dense", **settings).fit(still)._subspace
+
+
+def turned(subspace: Subspace, angle: float) -> Subspace:
+    """The same components of rows that have turned; exact for kernels of angles and distances."""
+    known = subspace.expansion
+    rows = np.column_stack(_turned(known.basis, np.full(len(known.basis), angle)))
+    return Subspace(
+        Expansion(known.kernel, rows, known.coefficients, known.known_products, known.known_gram)
+    )
+
+
+def _turned(rows: Floats, angles: Floats) -> tuple[Floats, Floats]:
+    c, s = np.cos(angles), np.sin(angles)
+    return c * rows[:, 0] - s * rows[:, 1], s * rows[:, 0] + c * rows[:, 1]
+
+
+def angle_between(first: Subspace, second: Subspace) -> float:
+    """The largest principal angle between two sets of components in feature space, in degrees."""
+    across = first.components @ cross_gram(
+        first.expansion.kernel, first.library, second.library
+    ) @ second.components.T  # fmt: skip
+    cosines = _whitener(first).T @ across @ _whitener(second)
+    return float(np.degrees(np.arccos(np.clip(linalg.svdvals(cosines).min(), 0, 1))))
+
+
+def _whitener(subspace: Subspace) -> Floats:
+    values, vectors = linalg.eigh(subspace.component_gram)
+    return vectors / np.sqrt(np.maximum(values, np.finfo(np.float64).tiny))
+
+
+@dataclass(frozen=True, eq=False)
+class Track:
+    """How far a model is from the truth of the moment.
+
+    Parameters
+    ----------
+    name : str
+    times : ndarray of shape (looks,)
+        Rows seen at each look.
+    angles : ndarray of shape (looks,)
+        Degrees.
+    library : int
+        Rows of the expansion, at most, over the stream.
+    """
+
+    name: str
+    times: Floats
+    angles: Floats
+    library: int
+
+    def worst_after(self, warm_up: int) -> float:
+        """The largest angle after so many rows."""
+        return float(self.angles[self.times > warm_up].max())
+
+
+def follow(
+    rotation: Rotation, name: str, n_components: int = 1, every: int = 50, **settings: Any
+) -> Track:
+    """Stream the rows into a model and look at it from time to time."""
+    kernel = {key: value for key, value in settings.items() if key in _KERNEL_PARAMETERS}
+    model = OnlineKernelPCA(n_components, random_state=0, **{"budget": 128} | settings)
+    truth, rows, angles = rotation.truth(n_components, **kernel), rotation.rows(), rotation.angles()
+    times = np.arange(every, rotation.n + 1, every)
+    found, library = [], 0
+    for end in times:
+        model.partial_fit(rows[end - every : end])
+        found.append(angle_between(turned(truth, float(angles[end - 1])), model._subspace))
+        library = max(library, len(model.library_))
+    return Track(name, times.astype(np.float64), np.array(found), library)
+
+
+_KERNEL_PARAMETERS = ("kernel", "gamma", "degree", "coef0")
+
+
+def track(rotation: Rotation, **kernel: Any) -> list[Track]:
+    """All of ``TRACKERS`` on the same rows."""
+    kernel = kernel or KERNELS["Gaussian, σ = 1"]
+    return [follow(rotation, name, **kernel, **gain) for name, gain in TRACKERS.items()]
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """Online components against those of all rows at once.
+
+    Parameters
+    ----------
+    kernel, start : str
+    n : int
+        Rows.
+    correlations : tuple of float
+        |correlation| of projections, per component.
+    held : float
+        Variance that the components explain, over what those of the batch do. Where eigenvalues
+        are close this tells more than the correlations.
+    """
+
+    kernel: str
+    start: str
+    n: int
+    correlations: tuple[float, ...]
+    held: float
+
+
+def converge(
+    sizes: tuple[int, ...] = (500, 2000, 8000), n_components: int = 2, **online: Any
+) -> Iterator[Convergence]:
+    """A parabola that stands still, once through, with each of the paper's kernels."""
+    for name, kernel in KERNELS.items():
+        rows = parabola(max(sizes))
+        model = OnlineKernelPCA(n_components, random_state=0, **kernel, **online)
+        for begin, end in zip((0, *sizes), sizes, strict=False):
+            model.partial_fit(rows[begin:end])
+            yield compare(name, model, rows[:end], **kernel)
+
+
+def compare(name: str, model: OnlineKernelPCA, rows: Floats, **kernel: Any) -> Convergence:
+    """A streamed model beside the batch's components of the same rows."""
+    number = len(model.eigenvalues_)
+    batch = KernelPCA(number, eigen_solver="krylov", tol=1e-6, random_state=0, **kernel)
+    batch.fit(rows[:_BATCH_ROWS])
+    exact, found = batch.transform(rows), model.transform(rows)
+    correlations = tuple(
+        abs(float(np.corrcoef(exact[:, i], found[:, i])[0, 1])) if found[:, i].any() else 0.0
+        for i in range(number)
+    )
+    held = model.explained_share(rows) / batch.explained_share(rows)
+    start = model.init if isinstance(model.init, str) else "points"
+    return Convergence(name, start, len(rows), correlations, held)
+
+
+def starts_of_figures_6_and_7(rows: Floats) -> Iterator[tuple[OnlineKernelPCA, Convergence]]:
+    """A narrow Gaussian: from a point far from all rows, and from a covering of their ball."""
+    for start, init in (("distant", np.array([[8.0, 8.0]])), ("covering", "covering")):
+        model = OnlineKernelPCA(1, init=init, random_state=0, **NARROW)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DivergenceWarning)
+            model.fit(rows)
+        yield model, replace(compare("Gaussian, σ = 0.1", model, rows, **NARROW), start=start)
+
+
+def plan(request: Request) -> list[Part]:
+    """Convergence, starts, and one part per shape that turns."""
+    settings = request.settings
+    return [
+        Part("convergence", partial(_converge, settings["sizes"], settings["components"])),
+        Part("starts", partial(_starts, settings["start_rows"])),
+        *(
+            Part(
+                f"turning {shape}",
+                partial(_track, shape, settings["turning_rows"], settings["period"], request.seed),
+            )
+            for shape in SHAPES
+        ),
+    ]
+
+
+def _converge(sizes: Sequence[int], n_components: int) -> Findings:
+    rows: Rows = [
+        {"kernel": found.kernel, "rows": found.n, "last": found.n == max(sizes),
+         "held": found.held, "least_correlation": min(found.correlations)}
+        for found in converge(tuple(sizes), n_components)
+    ]  # fmt: skip
+    return Findings({"convergence": rows})
+
+
+def _starts(n_rows: int) -> Findings:
+    X = parabola(n_rows)
+    models: dict[str, Any] = {"batch": KernelPCA(1, random_state=0, **NARROW).fit(X)}
+    rows: Rows = []
+    for model, found in starts_of_figures_6_and_7(X):
+        models[f"{found.start} start"] = model
+        rows.append(
+            {"start": found.start, "held": found.held, "correlation": found.correlations[0]}
+        )
+    return Findings({"starts": rows}, surfaces(X, models, 1))
+
+
+def _track(shape: str, n_rows: int, period: float, seed: int) -> Findings:
+    warm_up = n_rows // 3
+    lags: Rows = []
+    curves: Rows = []
+    for found in track(Rotation(shape, n_rows, period, seed)):
+        lags.append(
+            {"shape": shape, "gain": found.name, "largest_angle": found.worst_after(warm_up)}
+        )
+        points = zip(found.times, found.angles, strict=True)
+        curves += [{"shape": shape, "gain": found.name, "rows": int(time), "angle": float(angle)}
+                   for time, angle in points]  # fmt: skip
+    return Findings({"tracking": lags, "angles": curves})

@@ -1,0 +1,136 @@
+"""Synthetic walk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ikpca.errors import invalid_parameter
+from ikpca.kernels import Floats
+from ikpca_papers.mocap.skeleton import Motion, Skeleton, chain, euler, global_rotations
+
+#: Parent and offset in metres of the joints in the middle of the body.
+_TRUNK = {
+    "pelvis": (None, (0.0, 0.0, 0.0)),
+    "spine": ("pelvis", (0.0, 0.12, -0.01)),
+    "chest": ("spine", (0.0, 0.16, -0.01)),
+    "collar": ("chest", (0.0, 0.22, 0.0)),
+    "neck": ("collar", (0.0, 0.06, 0.0)),
+    "head": ("neck", (0.0, 0.10, 0.02)),
+    "crown": ("head", (0.0, 0.13, 0.01)),
+}
+#: Of the left side; the right is its mirror image.
+_SIDE = {
+    "hip": ("pelvis", (0.09, -0.05, 0.0)),
+    "knee": ("hip", (0.0, -0.43, 0.01)),
+    "ankle": ("knee", (0.0, -0.42, -0.02)),
+    "ball": ("ankle", (0.01, -0.07, 0.14)),
+    "toes": ("ball", (0.0, 0.0, 0.07)),
+    "shoulder": ("collar", (0.17, -0.02, 0.0)),
+    "elbow": ("shoulder", (0.02, -0.30, 0.0)),
+    "wrist": ("elbow", (0.0, -0.26, 0.0)),
+    "knuckles": ("wrist", (0.0, -0.09, 0.01)),
+    "fingertips": ("knuckles", (0.0, -0.09, 0.0)),
+}
+_PELVIS_HEIGHT = 0.965
+
+
+def synthetic_walker(
+    frames: int = 360, *, frame_rate: float = 120.0, stride: float = 1.1, speed: float = 1.3
+) -> Motion:
+    """A person of 1.7 m who walks along z: smooth, periodic, with bones of constant length.
+
+    Parameters
+    ----------
+    frames : int, default=360
+    frame_rate : float, default=120.0
+        Frames per second.
+    stride : float, default=1.1
+        Seconds from one step of the left foot to its next.
+    speed : float, default=1.3
+        Metres per second.
+
+    Returns
+    -------
+    Motion
+        27 joints, in metres.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca_papers.mocap import synthetic_walker
+    >>> walk = synthetic_walker(frames=240)
+    >>> walk.positions.shape, walk.seconds
+    ((240, 27, 3), 2.0)
+    >>> bool(np.ptp(walk.bone_lengths(), axis=0).max() < 1e-12)
+    True
+    """
+    if not frames >= 1:
+        raise invalid_parameter("frames", frames, "must be 1 or more", "pass 360 for three seconds")
+    for name, value in (("frame_rate", frame_rate), ("stride", stride)):
+        if not 0 < value < np.inf:
+            raise invalid_parameter(name, value, "must be positive and finite", "leave it out")
+    seconds = np.arange(frames) / frame_rate
+    phase = 2 * np.pi * seconds / stride
+    skeleton = _skeleton()
+    local = np.stack([euler("xyz", _angles(name, phase)) for name in skeleton.names], axis=1)
+    rotations = global_rotations(skeleton.parents, local)
+    carriers = rotations[:, np.maximum(skeleton.parents, 0)]
+    bones = np.einsum("fjab,jb->fja", carriers, skeleton.offsets)
+    # Highest when one leg stands upright, twice per stride; over the standing foot to the side.
+    place = np.stack(
+        [
+            0.02 * np.sin(phase),
+            _PELVIS_HEIGHT - 0.01 * np.cos(2 * phase),
+            speed * seconds,
+        ],
+        axis=1,
+    )
+    return Motion(skeleton, chain(skeleton.parents, place, bones), frame_rate, 1.0)
+
+
+def _skeleton() -> Skeleton:
+    joints = dict(_TRUNK)
+    for side, mirror in (("left", 1.0), ("right", -1.0)):
+        for name, (parent, (x, y, z)) in _SIDE.items():
+            holder = parent if parent in _TRUNK else f"{side} {parent}"
+            joints[f"{side} {name}"] = (holder, (mirror * x, y, z))
+    names = tuple(joints)
+    parents = [-1 if parent is None else names.index(parent) for parent, _ in joints.values()]
+    return Skeleton(names, np.array(parents), np.array([offset for _, offset in joints.values()]))
+
+
+def _angles(name: str, phase: Floats) -> Floats:
+    """Turns of a joint about x (forward is negative), y and z, in radians."""
+    side, _, joint = name.rpartition(" ")
+    # The legs are half a stride apart; the right side mirrors the left.
+    own = phase + (np.pi if side == "right" else 0.0)
+    outwards = -1.0 if side == "right" else 1.0
+    x, y, z = _TURNS[joint](own) if joint in _TURNS else (0.0, 0.0, 0.0)
+    return np.stack(np.broadcast_arrays(x, outwards * y, outwards * z, phase)[:3], axis=1)
+
+
+def _bump(phase: Floats, at: float, width: float) -> Floats:
+    """A smooth rise to 1 at a share of the stride, and nearly 0 elsewhere."""
+    return np.exp((np.cos(phase - 2 * np.pi * at) - 1) / width**2)
+
+
+#: Turns about x, y and z of each joint; phase 0 is where the heel of its side meets the ground.
+_TURNS: dict[str, Callable[[Floats], tuple[Any, Any, Any]]] = {
+    "pelvis": lambda p: (0.02 * np.sin(2 * p), -0.09 * np.cos(p), 0.05 * np.sin(p)),
+    # Spine and chest turn back what the pelvis turned, and a little more.
+    "spine": lambda p: (0.03 - 0.01 * np.sin(2 * p), 0.08 * np.cos(p), -0.03 * np.sin(p)),
+    "chest": lambda p: (0.03 - 0.01 * np.sin(2 * p), 0.08 * np.cos(p), -0.03 * np.sin(p)),
+    "neck": lambda p: (0.02 * np.cos(2 * p) - 0.03, -0.07 * np.cos(p), 0.01 * np.sin(p)),
+    "hip": lambda p: (-0.15 - 0.37 * np.cos(p), 0.0, 0.0),
+    # Gives way a little under the weight, and bends far while the leg swings.
+    "knee": lambda p: (0.08 + 0.25 * _bump(p, 0.14, 0.5) + 0.95 * _bump(p, 0.72, 0.55), 0.0, 0.0),
+    "ankle": lambda p: (0.35 * _bump(p, 0.64, 0.4) - 0.15 * _bump(p, 0.42, 0.6), 0.0, 0.03),
+    "ball": lambda p: (-0.45 * _bump(p, 0.58, 0.4), 0.0, 0.0),
+    # An arm swings against the leg of its side.
+    "shoulder": lambda p: (0.35 * np.cos(p) - 0.02, 0.05 * np.cos(p), 0.08),
+    "elbow": lambda p: (0.15 * np.cos(p - 0.4) - 0.35, 0.0, 0.0),
+    "wrist": lambda p: (0.06 * np.sin(p) - 0.1, 0.0, 0.0),
+}

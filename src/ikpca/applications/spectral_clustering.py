@@ -1,0 +1,308 @@
+"""Spectral clustering on kernel components (Günter 2006, section 5.3)."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.cluster import KMeans
+from sklearn.utils import check_random_state
+
+from ikpca.errors import InvalidInput, invalid_parameter
+from ikpca.estimators import KernelPCA
+from ikpca.estimators.base import SaveMixin
+from ikpca.estimators.kernel_pca import fit_rows
+from ikpca.estimators.validation import (
+    check_choice,
+    check_kernel_pca,
+    check_number,
+    is_precomputed,
+    one_thread,
+)
+from ikpca.gram import SERIAL, GramSource, Workers, multiply
+from ikpca.gram.sources import WrappedSource
+from ikpca.kernels import Floats, Indices
+
+
+class NormalizedGram(WrappedSource):
+    """P L P with L = D^{-1/2} K D^{-1/2} (Ng, Jordan and Weiss 2002), D the row sums of K.
+
+    The first eigenvector of L is known: u ∝ D^{1/2} 1, eigenvalue 1. The reflection P takes u to
+    the constant vector, which centring removes, so that a solver of centred matrices finds exactly
+    the eigenvectors of L after the first; :meth:`reflect` turns them back. P = I − 2wwᵀ changes a
+    tile by rank two: nothing larger than a tile is ever made.
+
+    Parameters
+    ----------
+    source : GramSource
+        K, symmetric.
+    workers : Workers
+        Share the tiles of the two passes that the degrees and Lw take.
+    """
+
+    def __init__(self, source: GramSource, workers: Workers = SERIAL) -> None:
+        if not source.symmetric:
+            raise InvalidInput(
+                "the kernel matrix is not symmetric: its degrees would depend on the side they are "
+                "summed from; pass (K + K.T)/2."
+            )
+        super().__init__(source)
+        n_samples = source.n_samples
+        degrees = _degrees(source, workers)
+        scale = 1 / np.sqrt(degrees)
+        #: u, the first eigenvector of L, of unit length.
+        self.first = np.sqrt(degrees / degrees.sum())
+        self._w = _direction(self.first - 1 / np.sqrt(n_samples))
+        Lw = scale * multiply(source, (scale * self._w)[:, None], workers)[:, 0]
+        self._scale = scale.astype(self.dtype)
+        # PLP = L − wzᵀ − zwᵀ.
+        z = 2 * Lw - 2 * (self._w @ Lw) * self._w
+        self._left = np.column_stack([self._w, z]).astype(self.dtype)
+
+    def reflect(self, V: Floats) -> Floats:
+        """PV: from eigenvectors of this matrix to those of L, and back."""
+        return (V - 2 * np.outer(self._w, self._w @ V)).astype(V.dtype)
+
+    def fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
+        """Scale K[rows, columns] and reflect it on both sides."""
+        held = self._source.held(rows, columns) if isinstance(rows, slice) else None
+        if held is None:
+            self._source.fill(rows, columns, out)
+            held = out
+        np.multiply(held, self._scale[rows, None], out=out)
+        out *= self._scale[columns]
+        out -= self._left[rows] @ self._left[columns, ::-1].T
+
+    def held(self, rows: slice, columns: slice) -> Floats | None:
+        """Nothing is stored in this form."""
+        return None
+
+    def diagonal(self) -> Floats:
+        """k(x, x) over the degree of x, reflected."""
+        return self._source.diagonal() * self._scale**2 - 2 * np.prod(self._left, axis=1)
+
+
+def _degrees(source: GramSource, workers: Workers) -> Floats:
+    degrees = multiply(source, np.ones((source.n_samples, 1)), workers)[:, 0]
+    if not degrees.min() > 0:
+        raise InvalidInput(
+            f"a row of the kernel matrix sums to {degrees.min():.3g}: degrees must be positive; "
+            "choose a kernel without negative values, such as 'rbf', or normalise=None."
+        )
+    return degrees
+
+
+def _direction(difference: Floats) -> Floats:
+    """Of unit length; zero, and P the identity, where all degrees are equal."""
+    length = float(np.linalg.norm(difference))
+    return difference / length if length > 0 else difference
+
+
+_SHARED = (
+    "kernel", "gamma", "degree", "coef0", "kernel_params", "eigen_solver", "tol", "max_iter",
+    "max_memory", "n_jobs", "verbose",
+)  # fmt: skip
+_KNOWN = frozenset(KernelPCA().get_params())
+
+
+class KernelSpectralClustering(SaveMixin, ClusterMixin, BaseEstimator):
+    """k-means on leading kernel components, without an l×l matrix.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    n_components : int, default=None
+        Components that samples are represented by; None: as many as clusters. The first of "njw"
+        alone tells no samples apart.
+    normalise : {"njw", None}, default="njw"
+        "njw": eigenvectors of D^{-1/2} K D^{-1/2}, D the row sums of K, and rows of unit length
+        (Ng, Jordan and Weiss 2002). None: projections on the kernel principal components.
+    kernel, gamma, degree, coef0, kernel_params : as in :class:`ikpca.KernelPCA`
+        The defaults are the Gaussian kernel and "scale". With "njw" the row sums of the kernel
+        matrix must be positive.
+    eigen_solver, tol, max_iter, max_memory, n_jobs, verbose : as in :class:`ikpca.KernelPCA`
+        Any of its solvers.
+    solver_params : dict, default=None
+        Further arguments of :class:`ikpca.KernelPCA`, such as ``{"gain": 0.05}``.
+    n_init : int, default=10
+        Starts of k-means, of which the best counts.
+    random_state : int, RandomState or None, default=None
+        Of the solver and of k-means.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+    embedding_ : ndarray of shape (n_samples, n_components)
+        What k-means saw.
+    cluster_centers_ : ndarray of shape (n_clusters, n_components)
+        In the embedding.
+    eigenvalues_ : ndarray of shape (n_components,)
+        Of the normalised or of the centred kernel matrix, descending.
+    history_, outcome_, n_iter_ : as in :class:`ikpca.KernelPCA`
+    gamma_ : float
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Where X has string column names.
+
+    See Also
+    --------
+    sklearn.cluster.SpectralClustering : Stores the affinity matrix.
+    ikpca.metrics.variation_of_information : How far two clusterings are apart.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from ikpca.applications import KernelSpectralClustering
+    >>> from ikpca.metrics import variation_of_information
+    >>> X, y = make_blobs(300, centers=3, random_state=0, cluster_std=0.5)
+    >>> labels = KernelSpectralClustering(3, random_state=0).fit_predict(X)
+    >>> round(variation_of_information(labels, y), 2)
+    0.0
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        n_components: int | None = None,
+        normalise: Any = "njw",
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        eigen_solver: str = "auto",
+        tol: float = 0,
+        max_iter: int | None = None,
+        max_memory: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        solver_params: dict[str, Any] | None = None,
+        n_init: int = 10,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.n_components = n_components
+        self.normalise = normalise
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.eigen_solver = eigen_solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_memory = max_memory
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.solver_params = solver_params
+        self.n_init = n_init
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the components and cluster the rows in their space.
+
+        Parameters
+        ----------
+        X : array-like or CSR of shape (n_samples, n_features)
+            Rows, or the kernel matrix with ``kernel="precomputed"``.
+        y : Ignored
+
+        Returns
+        -------
+        self
+        """
+        self._check()
+        rng = check_random_state(self.random_state)
+        pca = self._solver(rng)
+        check_kernel_pca(pca)
+        view = _View(self.n_clusters, self._n_vectors, normalise=self.normalise is not None)
+        self.embedding_ = view.embedding(fit_rows(pca, X, view=view))
+        self.eigenvalues_ = view.eigenvalues(pca.eigenvalues_)
+        for name in ("gamma_", "history_", "outcome_", "n_iter_", "n_features_in_"):
+            setattr(self, name, getattr(pca, name))
+        if hasattr(pca, "feature_names_in_"):
+            self.feature_names_in_ = pca.feature_names_in_
+        self._cluster(rng)
+        return self
+
+    def _check(self) -> None:
+        for name in ("n_clusters", "n_init"):
+            check_number(name, getattr(self, name), "must be a positive integer", "pass 10", low=1,
+                         integer=True)  # fmt: skip
+        check_choice("normalise", self.normalise, ("njw", None))
+        if self.n_components is not None:
+            check_number("n_components", self.n_components, "must be a positive integer or None",
+                         "pass None", low=1, integer=True)  # fmt: skip
+        if self.solver_params is not None and not isinstance(self.solver_params, dict):
+            raise invalid_parameter("solver_params", self.solver_params, "must be a dict or None",
+                         "pass keyword arguments of KernelPCA")  # fmt: skip
+
+    def _solver(self, rng: Any) -> KernelPCA:
+        """The kernel PCA beneath; the first vector of "njw" is known and need not be found."""
+        known = 0 if self.normalise is None else 1
+        arguments = {
+            **{name: getattr(self, name) for name in _SHARED},
+            "n_components": max(1, self._n_vectors - known),
+            "copy_X": False,
+            "random_state": int(rng.randint(np.iinfo(np.int32).max)),
+        }
+        further = self.solver_params or {}
+        unknown = [name for name in further if name in arguments or name not in _KNOWN]
+        if unknown:
+            raise invalid_parameter("solver_params", unknown, "is no further argument of KernelPCA",
+                         "pass one of its others, or set what is shared directly")  # fmt: skip
+        return KernelPCA(**arguments, **further)
+
+    @property
+    def _n_vectors(self) -> int:
+        return int(self.n_clusters if self.n_components is None else self.n_components)
+
+    def _cluster(self, rng: Any) -> None:
+        means = KMeans(self.n_clusters, n_init=self.n_init, random_state=rng)
+        # Sums of several threads would leave other last bits in the centres.
+        with one_thread():
+            self.labels_ = means.fit_predict(self.embedding_)
+        self.cluster_centers_ = means.cluster_centers_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = is_precomputed(self)
+        return tags
+
+
+class _View:
+    """What a solver sees of K, and what its answer means."""
+
+    def __init__(self, n_clusters: int, n_vectors: int, *, normalise: bool) -> None:
+        self._n_clusters = n_clusters
+        self._n_vectors = n_vectors
+        self._normalise = normalise
+
+    def __call__(self, source: GramSource, workers: Workers) -> GramSource:
+        """Called before anything is solved, so that a hopeless request costs nothing."""
+        if self._n_clusters > source.n_samples:
+            rule = f"there are only {source.n_samples} samples"
+            raise invalid_parameter("n_clusters", self._n_clusters, rule, "ask for fewer clusters")
+        if self._normalise:
+            self._gram = source = NormalizedGram(source, workers)
+        return source
+
+    def embedding(self, projections: Floats) -> Floats:
+        """Projections, or rows of unit length over the eigenvectors of D^{-1/2} K D^{-1/2}."""
+        if not self._normalise:
+            return projections
+        lengths = np.linalg.norm(projections, axis=0)
+        units = np.divide(projections, lengths, out=np.zeros_like(projections), where=lengths > 0)
+        first = self._gram.first.astype(units.dtype)
+        vectors = np.column_stack([first, self._gram.reflect(units)])[:, : self._n_vectors]
+        # The first vector has no zeros, so that no row is without direction.
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    def eigenvalues(self, found: Floats) -> Floats:
+        """With that of the vector which is known."""
+        if not self._normalise:
+            return found
+        return np.append(np.ones(1, dtype=found.dtype), found)[: self._n_vectors]

@@ -1,0 +1,318 @@
+"""Kernels that are a function of the inner product: linear, polynomial, sigmoid, cosine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from ikpca.kernels.base import Floats, Rows
+
+
+def inner_products(X: Rows, Y: Rows, out: Floats) -> None:
+    """Write ⟨x_i, y_j⟩ into ``out``, for dense and CSR rows in any mixture."""
+    if not sparse.issparse(X) and not sparse.issparse(Y):
+        np.matmul(X, Y.T, out=out)
+        return
+    product = X @ Y.T
+    out[...] = product.toarray() if sparse.issparse(product) else product
+
+
+def squared_norms(X: Rows) -> Floats:
+    """‖x_i‖² for every row.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, N)
+
+    Returns
+    -------
+    ndarray of shape (n,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import squared_norms
+    >>> squared_norms(np.array([[3.0, 4.0], [1.0, 0.0]]))
+    array([25.,  1.])
+    """
+    if sparse.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    return np.einsum("ij,ij->i", X, X)
+
+
+def _weighted(values: Floats, slopes: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Σ_j G_ij κ(s_ij) and its gradient Σ_j G_ij κ'(s_ij) x_j, for kernels κ(⟨z, x⟩)."""
+    total = np.einsum("ij,ij->i", weights, values)
+    slopes *= weights
+    return total, slopes @ X
+
+
+def _products(Z: Floats, X: Floats) -> Floats:
+    out = np.empty((len(Z), len(X)), dtype=np.result_type(Z, X))
+    np.matmul(Z, X.T, out=out)
+    return out
+
+
+@dataclass(frozen=True)
+class Linear:
+    """k(x, y) = ⟨x, y⟩.
+
+    See Also
+    --------
+    sklearn.metrics.pairwise.linear_kernel : The whole matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import Linear
+    >>> Linear().diagonal(np.array([[3.0, 4.0]]))
+    array([25.])
+    """
+
+    takes_sparse = True
+
+    def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
+        """Write the tile."""
+        inner_products(X, Y, out)
+
+    def diagonal(self, X: Rows) -> Floats:
+        """Return ‖x‖²."""
+        return squared_norms(X)
+
+    def scratch_bytes(self, n_x: int, n_y: int, n_features: int, itemsize: int) -> int:
+        """Nothing beside the tile."""
+        return 0
+
+    def weighted_gradient(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
+        """⟨z, Gx⟩ and Gx: no tile is needed."""
+        gradient = weights @ X
+        return np.einsum("ij,ij->i", Z, gradient), gradient
+
+    def diagonal_gradient(self, Z: Floats) -> Floats:
+        """2z."""
+        return 2 * Z
+
+    def input_distances(self, values: Floats, squared_norms: Floats) -> Floats:
+        """‖x‖² − 2⟨z, x⟩, and ‖z‖² is left out."""
+        return squared_norms - 2 * values
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """k(x, y) = (γ⟨x, y⟩ + c)^d.
+
+    Parameters
+    ----------
+    degree : float, default=3
+        The power d.
+    gamma : float, default=1.0
+        What the inner product is multiplied by.
+    coef0 : float, default=1.0
+        The number c that is added.
+
+    See Also
+    --------
+    sklearn.metrics.pairwise.polynomial_kernel : The whole matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import Polynomial
+    >>> Polynomial(gamma=1.0, coef0=1.0, degree=2).diagonal(np.array([[1.0, 1.0]]))
+    array([9.])
+    """
+
+    degree: float = 3
+    gamma: float = 1.0
+    coef0: float = 1.0
+
+    takes_sparse = True
+
+    def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
+        """Write the tile."""
+        inner_products(X, Y, out)
+        self._finish(out)
+
+    def diagonal(self, X: Rows) -> Floats:
+        """Return (γ‖x‖² + c)^d."""
+        values = squared_norms(X)
+        self._finish(values)
+        return values
+
+    def scratch_bytes(self, n_x: int, n_y: int, n_features: int, itemsize: int) -> int:
+        """One more tile while a power above two is taken."""
+        return 0 if self.degree in (1, 2) else n_x * n_y * itemsize
+
+    def weighted_gradient(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
+        """With κ(s) = (γs + c)^d."""
+        values, slopes = self._with_slopes(_products(Z, X))
+        return _weighted(values, slopes, X, weights)
+
+    def diagonal_gradient(self, Z: Floats) -> Floats:
+        """2κ'(‖z‖²) z."""
+        return 2 * self._with_slopes(squared_norms(Z))[1][:, None] * Z
+
+    def input_distances(self, values: Floats, squared_norms: Floats) -> Floats:
+        """By the d-th root; of an even degree the one with γ⟨z, x⟩ + c ≥ 0."""
+        if self.degree * self.gamma == 0:
+            return np.zeros_like(values)
+        signs = np.sign(values) if self.degree % 2 == 1 else values > 0
+        roots = signs * np.abs(values) ** (1 / self.degree)
+        return squared_norms - 2 * (roots - self.coef0) / self.gamma
+
+    def _with_slopes(self, inner: Floats) -> tuple[Floats, Floats]:
+        """κ and κ' share a power."""
+        base = inner * self.gamma + self.coef0
+        if self.degree == 0:
+            return np.ones_like(base), np.zeros_like(base)
+        slopes = base.copy()
+        _power(slopes, self.degree - 1)
+        base *= slopes
+        slopes *= self.degree * self.gamma
+        return base, slopes
+
+    def _finish(self, values: Floats) -> None:
+        values *= self.gamma
+        values += self.coef0
+        _power(values, self.degree)
+
+
+def _power(values: Floats, degree: float) -> None:
+    if degree == int(degree) and degree >= 0:
+        _integer_power(values, int(degree))
+    else:
+        # Of a negative number that is no number, which whoever asked for it is told.
+        with np.errstate(invalid="ignore"):
+            np.power(values, degree, out=values)
+
+
+def _integer_power(values: Floats, degree: int) -> None:
+    """Raise in place by repeated products: ``np.power`` is some twenty times slower."""
+    if degree == 0:
+        values.fill(1)
+    elif degree == 2:
+        np.multiply(values, values, out=values)
+    elif degree > 2:
+        base = values.copy()
+        for bit in bin(degree)[3:]:
+            np.multiply(values, values, out=values)
+            if bit == "1":
+                values *= base
+
+
+@dataclass(frozen=True)
+class Sigmoid:
+    """k(x, y) = tanh(γ⟨x, y⟩ + c); not positive semi-definite in general.
+
+    Parameters
+    ----------
+    gamma : float, default=1.0
+        What the inner product is multiplied by.
+    coef0 : float, default=1.0
+        The number c that is added.
+
+    See Also
+    --------
+    sklearn.metrics.pairwise.sigmoid_kernel : The whole matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import Sigmoid
+    >>> Sigmoid(gamma=1.0, coef0=0.0).diagonal(np.array([[1.0, 0.0]])).round(4)
+    array([0.7616])
+    """
+
+    gamma: float = 1.0
+    coef0: float = 1.0
+
+    takes_sparse = True
+
+    def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
+        """Write the tile."""
+        inner_products(X, Y, out)
+        self._finish(out)
+
+    def diagonal(self, X: Rows) -> Floats:
+        """Return tanh(γ‖x‖² + c)."""
+        values = squared_norms(X)
+        self._finish(values)
+        return values
+
+    def scratch_bytes(self, n_x: int, n_y: int, n_features: int, itemsize: int) -> int:
+        """Nothing beside the tile."""
+        return 0
+
+    def weighted_gradient(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
+        """With κ(s) = tanh(γs + c)."""
+        values, slopes = self._with_slopes(_products(Z, X))
+        return _weighted(values, slopes, X, weights)
+
+    def diagonal_gradient(self, Z: Floats) -> Floats:
+        """2κ'(‖z‖²) z."""
+        return 2 * self._with_slopes(squared_norms(Z))[1][:, None] * Z
+
+    def _with_slopes(self, inner: Floats) -> tuple[Floats, Floats]:
+        self._finish(inner)
+        return inner, self.gamma * (1 - inner * inner)
+
+    def _finish(self, values: Floats) -> None:
+        values *= self.gamma
+        values += self.coef0
+        np.tanh(values, out=values)
+
+
+@dataclass(frozen=True)
+class Cosine:
+    """k(x, y) = ⟨x, y⟩ / (‖x‖ ‖y‖), zero where a row is zero.
+
+    See Also
+    --------
+    sklearn.metrics.pairwise.cosine_similarity : The whole matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import Cosine
+    >>> tile = np.empty((1, 2))
+    >>> Cosine().fill(np.array([[2.0, 0.0]]), np.array([[3.0, 0.0], [0.0, 1.0]]), tile)
+    >>> tile
+    array([[1., 0.]])
+    """
+
+    takes_sparse = True
+
+    def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
+        """Write the tile."""
+        inner_products(X, Y, out)
+        out /= _norms(X)[:, None]
+        out /= _norms(Y)[None, :]
+
+    def diagonal(self, X: Rows) -> Floats:
+        """Return one, and zero for zero rows."""
+        return (squared_norms(X) > 0).astype(X.dtype)
+
+    def scratch_bytes(self, n_x: int, n_y: int, n_features: int, itemsize: int) -> int:
+        """Norms only."""
+        return (n_x + n_y) * itemsize
+
+    def weighted_gradient(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
+        """With unit vectors ẑ and x̂: ∇⟨ẑ, x̂⟩ = (x̂ − ⟨ẑ, x̂⟩ẑ)/‖z‖, at right angles to z."""
+        norms = _norms(Z)[:, None]
+        units = Z / norms
+        pulls = (weights / _norms(X)) @ X
+        values = np.einsum("ij,ij->i", units, pulls)
+        return values, (pulls - values[:, None] * units) / norms
+
+    def diagonal_gradient(self, Z: Floats) -> Floats:
+        """Zero: k(z, z) = 1."""
+        return np.zeros_like(Z)
+
+
+def _norms(X: Rows) -> Floats:
+    """‖x_i‖, with 1 in place of 0 so that a zero row gives zeros, as in scikit-learn."""
+    norms: Floats = np.sqrt(squared_norms(X))
+    norms[norms == 0] = 1
+    return norms

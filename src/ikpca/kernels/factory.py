@@ -1,0 +1,76 @@
+"""Kernel objects from scikit-learn's names and parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ikpca.errors import InvalidInput, invalid_parameter
+from ikpca.kernels.base import Kernel
+from ikpca.kernels.callable import Pairwise, Vectorized
+from ikpca.kernels.dot_product import Cosine, Linear, Polynomial, Sigmoid
+from ikpca.kernels.radial import Gaussian, Laplacian
+
+_BUILDERS: dict[str, Callable[[float, float, float], Kernel]] = {
+    "linear": lambda gamma, degree, coef0: Linear(),
+    "poly": lambda gamma, degree, coef0: Polynomial(degree, gamma, coef0),
+    "polynomial": lambda gamma, degree, coef0: Polynomial(degree, gamma, coef0),
+    "rbf": lambda gamma, degree, coef0: Gaussian(gamma),
+    "sigmoid": lambda gamma, degree, coef0: Sigmoid(gamma, coef0),
+    "cosine": lambda gamma, degree, coef0: Cosine(),
+    "laplacian": lambda gamma, degree, coef0: Laplacian(gamma),
+}
+KERNEL_NAMES = tuple(_BUILDERS)
+RADIAL_NAMES = ("rbf", "laplacian")
+
+
+def make_kernel(
+    kernel: object,
+    *,
+    gamma: float,
+    degree: float,
+    coef0: float,
+    params: Mapping[str, Any] | None = None,
+) -> Kernel:
+    """Return the kernel object for a name, a callable or a kernel object.
+
+    ``params`` goes to callables only, as in scikit-learn.
+
+    Parameters
+    ----------
+    kernel : str, callable or Kernel
+        One of ``KERNEL_NAMES``, a function of two rows, one marked with :func:`vectorised`, or an
+        object, which is returned as it is.
+    gamma, degree, coef0 : float
+        Settings of a kernel that is named; those that it does not have are ignored.
+    params : mapping of str to object, optional
+        Settings of a callable.
+
+    Returns
+    -------
+    Kernel
+
+    Examples
+    --------
+    >>> from ikpca.kernels import make_kernel
+    >>> choose_kernel("rbf", gamma=0.5, degree=3, coef0=1)
+    Gaussian(gamma=0.5)
+    """
+    if isinstance(kernel, str):
+        if kernel not in _BUILDERS:
+            names = ", ".join([*KERNEL_NAMES, "precomputed"])
+            raise invalid_parameter(
+                "kernel", kernel, "is unknown", f"choose one of {names}, or pass a callable"
+            )
+        return _BUILDERS[kernel](gamma, degree, coef0)
+    if isinstance(kernel, Vectorized):
+        return replace(kernel, params={**kernel.params, **(params or {})})
+    if isinstance(kernel, Kernel):
+        return kernel
+    if callable(kernel):
+        return Pairwise(kernel, params or {})
+    raise InvalidInput(
+        f"kernel={kernel!r}: must be a name, a callable or a kernel object; "
+        f"choose one of {', '.join([*KERNEL_NAMES, 'precomputed'])}."
+    )

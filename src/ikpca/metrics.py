@@ -1,0 +1,272 @@
+"""Measures of solutions: reconstruction error, residuals, subspace angles; clusterings and images."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg
+
+from ikpca.errors import InvalidInput
+
+_Floats = NDArray[np.floating[Any]]
+
+
+class _CenteredGram(Protocol):
+    """What the measures read of K'."""
+
+    def squared_norm(self) -> float: ...
+    def multiply(self, V: _Floats) -> _Floats: ...
+
+
+def reconstruction_error(
+    gram: _CenteredGram, projections: ArrayLike, norm_squared: float | None = None
+) -> float:
+    """E(A) = ‖K' − (AK')ᵀ(AK')‖_F (Günter 2006, eq. 22), without an l×l matrix.
+
+    Parameters
+    ----------
+    gram : object with ``squared_norm()`` and ``multiply(V)``
+        K'; in double precision, or the formula has a floor near 3e-6.
+    projections : array of shape (r, l)
+        Y = AK'.
+    norm_squared : float, optional
+        ‖K'‖², where it is known already.
+
+    Returns
+    -------
+    float
+        From E² = ‖K'‖² − 2 tr(Y K' Yᵀ) + ‖YYᵀ‖².
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.gram import PrecomputedGram, center_gram
+    >>> from ikpca.metrics import reconstruction_error
+    >>> K, _ = centred(PrecomputedGram(np.diag([2.0, 1.0, 0.0])))
+    >>> bool(reconstruction_error(K, np.zeros((1, 3))) == np.sqrt(K.squared_norm()))
+    True
+    """
+    Y = np.asarray(projections, dtype=np.float64)
+    total = gram.squared_norm() if norm_squared is None else norm_squared
+    captured = float(np.einsum("il,li->", Y, gram.multiply(Y.T)))
+    inner = Y @ Y.T
+    return float(np.sqrt(max(total - 2 * captured + float(np.sum(inner * inner)), 0.0)))
+
+
+def excess_error(
+    gram: _CenteredGram,
+    projections: ArrayLike,
+    eigenvalues: ArrayLike,
+    norm_squared: float | None = None,
+) -> float:
+    """E/E_min − 1, with E²_min = ‖K'‖² − Σ λ_i² over the r exact leading eigenvalues.
+
+    Where E_min is no more than 1e-10 ‖K'‖ the excess is undefined; E/‖K'‖ is returned instead.
+
+    Parameters
+    ----------
+    gram : object with ``squared_norm()`` and ``multiply(V)``
+        K'.
+    projections : array of shape (r, l)
+        Y = AK'.
+    eigenvalues : array of shape (r,)
+        The exact leading eigenvalues of K'.
+    norm_squared : float, optional
+        ‖K'‖², where it is known already.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.gram import PrecomputedGram, center_gram
+    >>> from ikpca.metrics import excess_error
+    >>> K, _ = centred(PrecomputedGram(np.diag([2.0, 1.0, 0.0])))
+    >>> excess_error(K, np.zeros((1, 3)), [0.0])
+    0.0
+    """
+    total = gram.squared_norm() if norm_squared is None else norm_squared
+    error = reconstruction_error(gram, projections, total)
+    exact = np.asarray(eigenvalues, dtype=np.float64)
+    minimum = np.sqrt(max(total - float(np.sum(exact * exact)), 0.0))
+    if minimum <= 1e-10 * np.sqrt(total):
+        return float(error / np.sqrt(total)) if total else 0.0
+    return float(error / minimum - 1)
+
+
+def orthonormality_defect(coefficients: ArrayLike, projections: ArrayLike) -> float:
+    """The largest entry of AK'Aᵀ − I: how far components are from orthonormal in feature space.
+
+    Parameters
+    ----------
+    coefficients, projections : arrays of shape (r, l)
+        A and AK'.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.metrics import orthonormality_defect
+    >>> K = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    >>> A = np.array([[0.5, -0.5]])
+    >>> orthonormality_defect(A, A @ K)
+    0.0
+    """
+    A = np.asarray(coefficients, dtype=np.float64)
+    Y = np.asarray(projections, dtype=np.float64)
+    return float(np.abs(A @ Y.T - np.eye(len(A))).max())
+
+
+def relative_residuals(
+    coefficients: ArrayLike, projections: ArrayLike, eigenvalues: ArrayLike
+) -> _Floats:
+    """‖K'v_i − λ_i v_i‖ / λ_1 for the unit vectors v_i along the rows of A.
+
+    Parameters
+    ----------
+    coefficients, projections : arrays of shape (r, l)
+        A and AK'.
+    eigenvalues : array of shape (r,)
+        The estimates λ.
+
+    Returns
+    -------
+    ndarray of shape (r,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.metrics import relative_residuals
+    >>> K = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    >>> A = np.array([[0.5, -0.5]])
+    >>> relative_residuals(A, A @ K, [2.0])
+    array([0.])
+    """
+    A = np.asarray(coefficients, dtype=np.float64)
+    Y = np.asarray(projections, dtype=np.float64)
+    values = np.asarray(eigenvalues, dtype=np.float64)
+    norms = np.linalg.norm(A, axis=1)
+    defects = np.linalg.norm(Y - values[:, None] * A, axis=1)
+    scale = norms * np.abs(values).max(initial=0.0)
+    return np.divide(defects, scale, out=np.zeros_like(defects), where=scale > 0)
+
+
+def principal_angles(first: ArrayLike, second: ArrayLike) -> _Floats:
+    """Angles between the subspaces spanned by the columns of two matrices, largest first.
+
+    Parameters
+    ----------
+    first, second : arrays of shape (n, p) and (n, q)
+        Columns need not be orthonormal.
+
+    Returns
+    -------
+    ndarray of shape (min(p, q),)
+        In radians.
+
+    See Also
+    --------
+    scipy.linalg.subspace_angles : What this calls.
+
+    Examples
+    --------
+    >>> from ikpca.metrics import principal_angles
+    >>> principal_angles([[1.0], [0.0]], [[0.0], [2.0]]).round(4)
+    array([1.5708])
+    """
+    return linalg.subspace_angles(
+        np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    )
+
+
+def variation_of_information(first: ArrayLike, second: ArrayLike) -> float:
+    """H(X|Y) + H(Y|X) of two clusterings of the same samples, in nats (Meilă 2005).
+
+    A metric: zero exactly where both are the same partition, whatever the names of the clusters.
+
+    Parameters
+    ----------
+    first, second : array-like of shape (n_samples,)
+        A label for every sample; numbers or texts.
+
+    Returns
+    -------
+    float
+
+    See Also
+    --------
+    sklearn.metrics.v_measure_score : From the same entropies, as a score from 0 to 1.
+
+    Examples
+    --------
+    >>> from ikpca.metrics import variation_of_information
+    >>> variation_of_information([0, 0, 1, 1], ["b", "b", "a", "a"])
+    0.0
+    >>> round(variation_of_information([0, 0, 1, 1], [0, 1, 0, 1]), 4)
+    1.3863
+    """
+    X, Y = _labels("first", first), _labels("second", second)
+    if len(X) != len(Y):
+        raise InvalidInput(
+            f"first has {len(X)} labels and second {len(Y)}: both must label the same samples; "
+            "pass one label per sample in each."
+        )
+    pairs, together = np.unique(np.stack([X, Y]), axis=1, return_counts=True)
+    # Ratios of counts, so that what is equal contributes a true zero.
+    both = zip((X, Y), pairs, strict=True)
+    ratios = (np.bincount(labels)[names] / together for labels, names in both)
+    return float(sum(together @ np.log(ratio) for ratio in ratios) / len(X))
+
+
+def _labels(name: str, labels: ArrayLike) -> NDArray[np.intp]:
+    """Labels as numbers from zero."""
+    array = np.asarray(labels)
+    if array.ndim != 1 or array.size == 0:
+        raise InvalidInput(
+            f"{name} has shape {array.shape}: labels come as a vector of at least one; pass one "
+            "label per sample."
+        )
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        raise InvalidInput(f"{name} holds NaN: it names no cluster; label every sample.")
+    return np.unique(array, return_inverse=True)[1]
+
+
+def signal_to_noise_ratio(clean: ArrayLike, estimate: ArrayLike) -> float:
+    """10 log10(Σ(x − x̄)² / Σ(x − z)²) in decibels, of a clean signal x and an estimate z.
+
+    Infinite where both are equal. Integers are read as numbers, without any scaling.
+
+    Parameters
+    ----------
+    clean, estimate : array-like of the same shape
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from ikpca.metrics import signal_to_noise_ratio
+    >>> round(signal_to_noise_ratio([-1.0, 1.0], [-0.9, 1.1]), 9)
+    20.0
+    """
+    x, z = np.asarray(clean, dtype=np.float64), np.asarray(estimate, dtype=np.float64)
+    if x.shape != z.shape or x.size == 0:
+        raise InvalidInput(
+            f"clean has shape {x.shape} and estimate {z.shape}: they must agree and hold something;"
+            " pass two images of the same size."
+        )
+    if not (np.isfinite(x).all() and np.isfinite(z).all()):
+        raise InvalidInput("clean or estimate holds NaN or infinite values: replace them.")
+    power = float(np.sum(np.square(x - x.mean())))
+    if power == 0:
+        raise InvalidInput("clean is constant: a signal without variation has no ratio to noise.")
+    noise = float(np.sum(np.square(x - z)))
+    return float("inf") if noise == 0 else float(10 * np.log10(power / noise))

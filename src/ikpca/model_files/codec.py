@@ -1,0 +1,324 @@
+"""Encoding of objects as JSON trees and arrays; decoding executes nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ikpca.errors import InvalidInput, UnreadableFile
+
+Array: TypeAlias = NDArray[Any]
+#: None, bool, int, float, str, a list of trees, or a dict with one key: the tag of what it holds.
+Tree: TypeAlias = Any
+
+#: Boolean, integers, floating-point numbers: what a file keeps as bytes.
+NUMERIC_KINDS = "biuf"
+
+
+def is_ikpca_class(kind: type) -> bool:
+    """Whether a class is defined in this package, and so may be named in a file."""
+    return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
+
+
+def name_of(kind: type) -> str:
+    """Room and name, "kernels.Gaussian": files inside a room may be rearranged."""
+    return f"{kind.__module__.split('.')[1]}.{kind.__name__}"
+
+
+class Encoder:
+    """Collects arrays while it turns objects into trees; the same array is kept once.
+
+    Attributes
+    ----------
+    arrays : dict of str to ndarray
+        C-contiguous, by the name that the tree refers to.
+    """
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, Array] = {}
+        self._names: dict[int, str] = {}
+        self._kept: list[Any] = []
+
+    def encode(self, value: Any, where: str = "value") -> Tree:
+        """The tree of a value; ``where`` names it in an error."""
+        if value is None or isinstance(value, bool | int | str):
+            return value
+        for kind, write in self._writers:
+            if isinstance(value, kind):
+                return write(self, value, where)
+        if is_ikpca_class(type(value)):
+            return self._ours(value, where)
+        raise InvalidInput(
+            f"{where} is a {type(value).__name__}, which a model file cannot keep; replace it by "
+            "a number, a name, an array or an object of ikpca before saving, or use joblib."
+        )
+
+    def _float(self, value: float, where: str) -> Tree:
+        # JSON has no word for them.
+        return float(value) if math.isfinite(value) else {"float": repr(float(value))}
+
+    def _list(self, value: list[Any], where: str) -> Tree:
+        return [self.encode(part, f"{where}[{i}]") for i, part in enumerate(value)]
+
+    def _tuple(self, value: tuple[Any, ...], where: str) -> Tree:
+        return {"tuple": self._list(list(value), where)}
+
+    def _dict(self, value: Mapping[Any, Any], where: str) -> Tree:
+        pairs = [[self.encode(key), self.encode(part, f"{where}[{key!r}]")]
+                 for key, part in value.items()]  # fmt: skip
+        return {"dict": pairs}
+
+    def _path(self, value: Path, where: str) -> Tree:
+        return {"path": str(value)}
+
+    def _choice(self, value: Enum, where: str) -> Tree:
+        return {"choice": [name_of(type(value)), value.name]}
+
+    def _scalar(self, value: np.generic, where: str) -> Tree:
+        return {"scalar": self._array(np.asarray(value), where)}
+
+    def _array(self, value: Array, where: str) -> Tree:
+        if value.dtype.kind in "UO":
+            return self._strings(value, where)
+        if value.dtype.kind not in NUMERIC_KINDS:
+            raise InvalidInput(
+                f"{where} is an array of {value.dtype}: a model file keeps real numbers and text; "
+                "convert it before saving."
+            )
+        # The order in memory decides how BLAS adds, and so the last bits of what is computed.
+        by_columns = value.ndim > 1 and value.flags.f_contiguous and not value.flags.c_contiguous
+        name = self._keep(value, value.T if by_columns else value)
+        return {"columns": name} if by_columns else {"array": name}
+
+    def _keep(self, value: Array, stored: Array) -> str:
+        name = self._names.get(id(value))
+        if name is None:
+            name = self._names[id(value)] = f"array{len(self.arrays)}"
+            # A number is an identity only while its object lives.
+            self._kept.append(value)
+            little = stored.dtype.newbyteorder("<")
+            self.arrays[name] = np.asarray(stored, dtype=little, order="C")
+        return name
+
+    def _strings(self, value: Array, where: str) -> Tree:
+        if not all(isinstance(part, str) for part in value.ravel()):
+            raise InvalidInput(
+                f"{where} is an array of objects: a model file keeps numbers and text; convert it."
+            )
+        text = [str(part) for part in value.ravel()]
+        return {"strings": [text, list(value.shape), value.dtype.kind == "O"]}
+
+    def _csr(self, value: Any, where: str) -> Tree:
+        rows = value.tocsr()
+        parts = [self.encode(getattr(rows, name)) for name in ("data", "indices", "indptr")]
+        return {"csr": [*parts, list(rows.shape), isinstance(value, sparse.sparray)]}
+
+    def _random_state(self, value: np.random.RandomState, where: str) -> Tree:
+        return {"random_state": self.encode(tuple(value.get_state(legacy=True)))}
+
+    def _ours(self, value: Any, where: str) -> Tree:
+        kind = type(value)
+        if dataclasses.is_dataclass(value):
+            fields = {
+                field.name: self.encode(getattr(value, field.name), f"{where}.{field.name}")
+                for field in dataclasses.fields(value)
+            }
+            return {"object": [name_of(kind), fields]}
+        if hasattr(value, "get_params"):
+            return self._model(value, where)
+        raise InvalidInput(f"{where} is a {kind.__name__}, which a model file cannot keep.")
+
+    def _model(self, value: Any, where: str) -> Tree:
+        parameters = value.get_params(deep=False)
+        state = {name: part for name, part in vars(value).items() if name not in parameters}
+        return {
+            "model": [
+                name_of(type(value)),
+                {name: self.encode(part, f"{where}.{name}") for name, part in parameters.items()},
+                {name: self.encode(part, f"{where}.{name}") for name, part in state.items()},
+            ]
+        }
+
+    _writers: tuple[tuple[Any, Callable[..., Tree]], ...] = (
+        # NumPy's double is a Python float too, and must come back as what it was.
+        (np.generic, _scalar),
+        (float, _float),
+        (list, _list),
+        (tuple, _tuple),
+        (np.ndarray, _array),
+        (np.random.RandomState, _random_state),
+        (sparse.sparray, _csr),
+        (sparse.spmatrix, _csr),
+        (Enum, _choice),
+        (Path, _path),
+        (Mapping, _dict),
+    )
+
+
+_FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
+
+
+class Decoder:
+    """Builds what a tree describes, out of classes that it is given.
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+    find : callable
+        From the name of a class to the class; whatever it does not know is refused.
+    """
+
+    def __init__(self, arrays: Mapping[str, Array], find: Callable[[str], type | None]) -> None:
+        self._arrays = arrays
+        self._find = find
+
+    def decode(self, tree: Tree) -> Any:
+        """The value of a tree."""
+        try:
+            return self._decode(tree)
+        except UnreadableFile:
+            raise
+        except RecursionError:
+            raise _unreadable("values are nested too deeply") from None
+        except Exception as error:
+            # Whatever a forged manifest makes the classes complain of, it is the file's fault.
+            raise _unreadable(f"{type(error).__name__}: {error}") from error
+
+    def _decode(self, tree: Tree) -> Any:
+        if tree is None or isinstance(tree, bool | int | float | str):
+            return tree
+        if isinstance(tree, list):
+            return [self._decode(part) for part in tree]
+        if not isinstance(tree, dict) or len(tree) != 1:
+            raise _unreadable("a value has no single tag")
+        ((tag, content),) = tree.items()
+        read = self._readers.get(tag)
+        if read is None:
+            raise _unreadable(f"the tag {tag!r} is unknown")
+        return read(self, content)
+
+    def _float(self, content: Tree) -> float:
+        return _FLOATS[content]
+
+    def _tuple(self, content: Tree) -> tuple[Any, ...]:
+        return tuple(self._decode(part) for part in _list(content))
+
+    def _dict(self, content: Tree) -> dict[Any, Any]:
+        return {self._decode(key): self._decode(part) for key, part in _list(content)}
+
+    def _array(self, content: Tree) -> Array:
+        if content not in self._arrays:
+            raise _unreadable(f"there is no array {content!r}")
+        return self._arrays[content]
+
+    def _columns(self, content: Tree) -> Array:
+        return self._array(content).T
+
+    def _scalar(self, content: Tree) -> Any:
+        value = self._decode(content)
+        if not isinstance(value, np.ndarray) or value.ndim:
+            raise _unreadable("a number is not one")
+        return value[()]
+
+    def _strings(self, content: Tree) -> Array:
+        text, shape, objects = content
+        if not all(isinstance(part, str) for part in _list(text)):
+            raise _unreadable("text is not text")
+        return np.array(text, dtype=object if objects else str).reshape(shape)
+
+    def _csr(self, content: Tree) -> Any:
+        *parts, shape, is_array = content
+        data, indices, indptr = (self._decode(part) for part in parts)
+        kind = sparse.csr_array if is_array else sparse.csr_matrix
+        rows = kind((data, indices, indptr), shape=tuple(shape))
+        rows.check_format(full_check=True)
+        return rows
+
+    def _random_state(self, content: Tree) -> np.random.RandomState:
+        state = np.random.RandomState(0)
+        state.set_state(self._decode(content))
+        return state
+
+    def _path(self, content: Tree) -> Path:
+        return Path(content)
+
+    def _choice(self, content: Tree) -> Enum:
+        name, member = content
+        kind = self._class(name)
+        if not issubclass(kind, Enum):
+            raise _unreadable(f"{name} has no members")
+        return kind[member]
+
+    def _object(self, content: Tree) -> Any:
+        name, fields = content
+        kind = self._class(name)
+        if not dataclasses.is_dataclass(kind):
+            raise _unreadable(f"{name} has no fields")
+        known = {field.name for field in dataclasses.fields(kind)}
+        return kind(**{key: self._decode(part) for key, part in _only(known, fields, name)})
+
+    def _model(self, content: Tree) -> Any:
+        name, parameters, state = content
+        kind: Any = self._class(name)
+        if not hasattr(kind, "get_params"):
+            raise _unreadable(f"{name} is not a model")
+        known = set(kind().get_params(deep=False))
+        model = kind(**{key: self._decode(part) for key, part in _only(known, parameters, name)})
+        for key, part in state.items():
+            if not _is_state(key) or key in known:
+                raise _unreadable(f"{key!r} is not an attribute of {name}")
+            vars(model)[key] = self._decode(part)
+        return model
+
+    def _class(self, name: Tree) -> type:
+        kind = self._find(name) if isinstance(name, str) else None
+        if kind is None:
+            raise _unreadable(f"{name!r} is not a class that files may hold")
+        return kind
+
+    _readers: Mapping[str, Callable[..., Any]] = {
+        "float": _float,
+        "tuple": _tuple,
+        "dict": _dict,
+        "array": _array,
+        "columns": _columns,
+        "scalar": _scalar,
+        "strings": _strings,
+        "csr": _csr,
+        "random_state": _random_state,
+        "choice": _choice,
+        "path": _path,
+        "object": _object,
+        "model": _model,
+    }
+
+
+def _unreadable(what: str) -> UnreadableFile:
+    return UnreadableFile(f"the manifest is not valid ({what})")
+
+
+def _list(content: Tree) -> list[Any]:
+    if not isinstance(content, list):
+        raise _unreadable("a list is missing")
+    return content
+
+
+def _only(known: set[str], given: Tree, name: str) -> Any:
+    """Items of a JSON object, if a class knows them all; what is missing takes its default."""
+    unknown = set(given) - known
+    if unknown:
+        raise _unreadable(f"{name} has no {sorted(unknown)[0]!r}")
+    return given.items()
+
+
+def _is_state(name: str) -> bool:
+    """A fitted attribute or a private one; never a name that Python itself gives a meaning to."""
+    return name.isidentifier() and not name.startswith("__") and "_" in (name[0], name[-1])

@@ -1,0 +1,148 @@
+"""Loading of model files: only classes of a fixed list are instantiated."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from ikpca.errors import UnreadableFile
+from ikpca.model_files.codec import Decoder
+from ikpca.model_files.container import read_container
+
+#: Classes that a file may instantiate, by package; reading a file imports only what it needs.
+_CLASSES = {
+    "applications": ("Hyperresolution", "KernelSpectralClustering"),
+    "estimators": (
+        "DriftSignal",
+        "HebbianPCA",
+        "IncrementalKernelPCA",
+        "IncrementalStream",
+        "KernelPCA",
+        "OnlineKernelPCA",
+        "OnlineStream",
+        "StreamFingerprint",
+        "StreamProgress",
+        "VarianceSearchProgress",
+    ),
+    "gains": ("Constant", "InverseTime", "MetaDescent", "Product", "ReciprocalEigenvalues"),
+    "gram": ("Centering", "GramMeans"),
+    "kernels": ("Cosine", "Gaussian", "Laplacian", "Linear", "Polynomial", "Sigmoid"),
+    "preimages": ("FixedPoint", "Gradient", "MDS", "NeighborMean"),
+    "reduced_sets": (
+        "DropLeastImportant",
+        "IteratedPreimages",
+        "JointPreimages",
+        "MergeSimilar",
+        "SelectedRows",
+    ),
+    "solvers": (
+        "Certificate",
+        "GHAState",
+        "HebbianProgress",
+        "HebbianState",
+        "KrylovProgress",
+        "KrylovState",
+        "Outcome",
+        "PassRecord",
+    ),
+    "streams": (
+        "BasisGram",
+        "Compression",
+        "IncrementalSettings",
+        "IncrementalState",
+        "OnlineStart",
+        "OnlineState",
+        "UpdateReport",
+    ),
+    "subspace": ("Expansion", "Projector", "Subspace"),
+}
+#: Names in files of earlier development versions.
+_RENAMED = {
+    "gram.Centring": "gram.Centering",
+    "hebbian.HebbianProgress": "solvers.HebbianProgress",
+    "hebbian.HebbianState": "solvers.HebbianState",
+    "loop.Outcome": "solvers.Outcome",
+    "loop.PassRecord": "solvers.PassRecord",
+    "spectra.Certificate": "solvers.Certificate",
+    "spectra.Projector": "subspace.Projector",
+}
+
+
+def find_class(name: str) -> type | None:
+    """Return the class of a name in a file, or None for a name that is not in the list."""
+    package, _, own = _RENAMED.get(name, name).partition(".")
+    if own not in _CLASSES.get(package, ()):
+        return None
+    found: type = getattr(import_module(f"ikpca.{package}"), own)
+    return found
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Load a model that ``save`` wrote.
+
+    Nothing in the file is executed: it holds numbers, text and names of classes of this package.
+    A file that is damaged, cut off, or of a newer version is refused.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    model
+        Equal to the one that was saved, to the last bit.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from sklearn.datasets import load_iris
+    >>> import ikpca
+    >>> X = load_iris().data
+    >>> model = ikpca.KernelPCA(2, kernel="rbf").fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "iris.ikpca")
+    ...     model.save(path)
+    ...     again = ikpca.load(path)
+    >>> bool((again.transform(X) == model.transform(X)).all())
+    True
+    """
+    manifest, arrays = read_container(path)
+    if manifest.kind != "model":
+        raise UnreadableFile(f"{path} cannot be read: it is a {manifest.kind}, not a model.")
+    try:
+        model = Decoder(arrays, find_class).decode(manifest.content)
+    except UnreadableFile as error:
+        raise UnreadableFile(f"{path} cannot be read: {error}.") from error
+    if not hasattr(model, "get_params"):
+        raise UnreadableFile(f"{path} cannot be read: it holds no model.")
+    try:
+        _check_usable(model)
+    except Exception as error:
+        raise UnreadableFile(
+            f"{path} cannot be read: its parts do not make a model that can be used."
+        ) from error
+    return model
+
+
+def _check_usable(model: Any) -> None:
+    """Parts of a forged file may each be well formed and not go together; using them tells."""
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        return
+    if hasattr(model, "patch_shape_"):
+        # Of images: the smallest that has a window.
+        probe = np.ones([-(-side // model.factor) for side in model.patch_shape_])
+    else:
+        probe = np.ones((1, model.n_features_in_))
+    with warnings.catch_warnings():
+        # A row made here has no names of columns.
+        warnings.simplefilter("ignore")
+        if hasattr(model, "transform"):
+            model.transform(probe)

@@ -1,0 +1,146 @@
+"""Pre-images by kernel ridge regression (Bakır et al. 2004) and by the mean of the nearest rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from ikpca.errors import invalid_parameter
+from ikpca.gram import cross_gram, tile_slices
+from ikpca.kernels import Floats, Kernel
+from ikpca.preimages.base import Preimages, check_count
+from ikpca.subspace import Expansion
+
+
+def ridge_coefficients(kernel: Kernel, projections: Floats, X: Floats, alpha: float) -> Floats:
+    """Solve (K + αI) c = X, with K the kernel of the projections: scikit-learn's inverse.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Of the regression, between projections.
+    projections : ndarray of shape (n, r)
+    X : ndarray of shape (n, N)
+        The rows that have these projections.
+    alpha : float
+        The ridge.
+
+    Returns
+    -------
+    ndarray of shape (n, N)
+        c, for :func:`predict_rows`.
+
+    See Also
+    --------
+    sklearn.kernel_ridge.KernelRidge : The same regression as an estimator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import Linear
+    >>> from ikpca.preimages import ridge_coefficients
+    >>> Y, X = np.array([[1.0], [-1.0]]), np.array([[2.0], [-2.0]])
+    >>> ridge_coefficients(Linear(), Y, X, 1.0).shape
+    (2, 1)
+    """
+    K = _values(kernel, projections, projections)
+    K.flat[:: len(K) + 1] += alpha
+    try:
+        return linalg.cho_solve(linalg.cho_factor(K), X)
+    except linalg.LinAlgError:
+        # A kernel that is no inner product, or no ridge to speak of: the least of all solutions.
+        return linalg.lstsq(K, X)[0]
+
+
+def predict_rows(kernel: Kernel, new: Floats, projections: Floats, coefficients: Floats) -> Floats:
+    """Rows in input space for new projections, a strip at a time.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        As for :func:`ridge_coefficients`.
+    new : ndarray of shape (m, r)
+        Projections to find rows for.
+    projections : ndarray of shape (n, r)
+        Those that the coefficients were learned from.
+    coefficients : ndarray of shape (n, N)
+
+    Returns
+    -------
+    ndarray of shape (m, N)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import Linear
+    >>> from ikpca.preimages import predict_rows, ridge_coefficients
+    >>> Y, X = np.array([[1.0], [-1.0]]), np.array([[2.0], [-2.0]])
+    >>> learned = ridge_coefficients(Linear(), Y, X, 1e-9)
+    >>> predict_rows(Linear(), np.array([[0.5]]), Y, learned).round(3)
+    array([[1.]])
+    """
+    strips = [
+        _values(kernel, new[strip], projections) @ coefficients for strip in tile_slices(len(new))
+    ]
+    return np.vstack(strips)
+
+
+def _values(kernel: Kernel, X: Floats, Y: Floats) -> Floats:
+    """Kernel values of projections, which may be of another size than the rows it was chosen for.
+
+    As scikit-learn does, the regression takes the kernel of the rows for both.
+    """
+    if X.shape[1] == 0:
+        # Without components every row stands at the origin; a function may insist on a column.
+        X, Y = np.zeros((len(X), 1)), np.zeros((len(Y), 1))
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = cross_gram(kernel, X, Y)
+    if not np.isfinite(values).all():
+        raise invalid_parameter("preimage", "ridge", f"values of {kernel!r} between projections overflow",
+                     "choose another way back, or scale X")  # fmt: skip
+    return values
+
+
+@dataclass(frozen=True)
+class NeighborMean:
+    """The mean of the basis rows whose images are nearest to the point, for any kernel.
+
+    Parameters
+    ----------
+    n_neighbours : int
+        Rows in the mean; all of the basis where it has fewer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import Gaussian
+    >>> from ikpca.subspace import Expansion
+    >>> from ikpca.preimages import NeighborMean
+    >>> X = np.array([[0.0, 0.0], [1.0, 0.0], [9.0, 9.0]])
+    >>> near = Expansion(Gaussian(0.1), X, np.array([[0.5, 0.5, 0.0]]))
+    >>> NeighbourMean(2).find(near, np.eye(1)).rows
+    array([[0.5, 0. ]])
+    """
+
+    n_neighbours: int = 5
+
+    def __post_init__(self) -> None:
+        check_count("n_neighbours", self.n_neighbours, 1)
+
+    def serves(self, kernel: Kernel) -> bool:
+        """Every kernel."""
+        return True
+
+    def find(
+        self, expansion: Expansion, coordinates: Floats, starts: Floats | None = None
+    ) -> Preimages:
+        """Average the nearest rows of every point."""
+        number = min(self.n_neighbours, len(expansion.basis))
+        parts = []
+        for strip in expansion.strips(len(coordinates)):
+            near = expansion.nearest_rows(coordinates[strip], number)
+            parts.append(expansion.basis[near].mean(axis=1))
+        rows = np.concatenate(parts)
+        return Preimages.direct(rows, expansion.squared_distances(coordinates, rows))

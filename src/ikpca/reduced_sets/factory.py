@@ -1,0 +1,78 @@
+"""Reductions by name."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ikpca.errors import invalid_parameter
+from ikpca.kernels import Kernel
+from ikpca.reduced_sets.base import Reduction
+from ikpca.reduced_sets.iterated_preimages import IteratedPreimages
+from ikpca.reduced_sets.joint_preimages import JointPreimages
+from ikpca.reduced_sets.select_rows import SelectedRows
+
+REDUCTION_NAMES = ("auto", "preimages", "samples")
+
+
+def make_reduction(
+    compression: str | Reduction,
+    kernel: Kernel,
+    *,
+    per_vector: int | Literal["auto"] = "auto",
+    tol: float = 1e-4,
+    seed: int = 0,
+) -> Reduction:
+    """The reduction for a kernel, or an error that names one that serves it.
+
+    "preimages" moves rows jointly; with a number of pre-images per vector it is the paper's own
+    way, one after the other. "auto" is pre-images for kernels that have them, else "samples".
+
+    Parameters
+    ----------
+    compression : str or Reduction
+        One of ``REDUCTION_NAMES``, or an object.
+    kernel : Kernel
+    per_vector : int or "auto", default="auto"
+        Pre-images for each vector, one after the other; "auto" moves all of them jointly.
+    tol : float, default=1e-4
+        Where the search for pre-images stops.
+    seed : int, default=0
+
+    Returns
+    -------
+    Reduction
+
+    Examples
+    --------
+    >>> from ikpca.kernels import Cosine
+    >>> from ikpca.reduced_sets import make_reduction
+    >>> type(choose_reduction("samples", Cosine())).__name__
+    'ChosenSamples'
+    """
+    found = _named(compression, kernel, per_vector, tol, seed)
+    if not found.serves(kernel):
+        raise invalid_parameter("compression", compression, f"{kernel!r} has no gradient for pre-images",
+                     "choose 'samples'")  # fmt: skip
+    return found
+
+
+def _named(
+    compression: str | Reduction,
+    kernel: Kernel,
+    per_vector: int | Literal["auto"],
+    tol: float,
+    seed: int,
+) -> Reduction:
+    if isinstance(compression, Reduction):
+        return compression
+    if compression not in REDUCTION_NAMES:
+        names = ", ".join(map(repr, REDUCTION_NAMES))
+        raise invalid_parameter(
+            "compression", compression, "is not known", f"choose one of {names}"
+        )
+    joint = JointPreimages(tol=tol, seed=seed)
+    if compression == "samples" or (compression == "auto" and not joint.serves(kernel)):
+        return SelectedRows(seed=seed)
+    if per_vector == "auto":
+        return joint
+    return IteratedPreimages(per_vector, tol=tol, seed=seed)

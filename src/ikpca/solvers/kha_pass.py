@@ -1,0 +1,388 @@
+"""One pass of a Hebbian solver over all patterns."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from ikpca.gains import Gain, MetaDescent
+from ikpca.gram import tile_slices
+from ikpca.kernels import Floats, Indices
+from ikpca.solvers.base import Clock, Outcome, PassRecord, interruptible
+from ikpca.solvers.coefficient_store import CoefficientStore
+from ikpca.solvers.rayleigh_ritz import certify, rayleigh_ritz
+
+
+@dataclass(frozen=True)
+class Safety:
+    """What to do about steps that are too long.
+
+    Parameters
+    ----------
+    cap : bool
+        Bound every gain by 1/max(k'(p,p), Σ y²) before the step.
+    alarm : bool
+        Give up on a pass as soon as the components leave the unit ball.
+    guard : bool
+        Undo a pass after which the components hold less variance than before.
+    backoff : float
+        What gains are multiplied with after an undone pass.
+    repeat : bool
+        Whether the undone pass is done again; otherwise it counts and the clock runs on.
+    """
+
+    cap: bool
+    alarm: bool
+    guard: bool
+    backoff: float
+    repeat: bool
+
+
+#: Gains chosen by the library.
+AUTOMATIC = Safety(cap=True, alarm=False, guard=True, backoff=0.25, repeat=False)
+#: A user's own gain: the papers' steps, untouched until they fail.
+MANUAL = Safety(cap=False, alarm=True, guard=False, backoff=0.5, repeat=True)
+
+
+def safety_for(*, automatic: bool) -> Safety:
+    """The rules for the library's own gains, or for a user's."""
+    return AUTOMATIC if automatic else MANUAL
+
+
+@dataclass(frozen=True)
+class KHASettings:
+    """Fixed for a run.
+
+    Parameters
+    ----------
+    n_components : int
+    gain : Gain
+    clock : Clock
+    safety : Safety
+    seed : int
+        Of the permutations.
+    mean_diagonal : float
+        κ = mean k'(x, x), the squared length of a typical pattern.
+    block_size : int
+        Patterns per sweep; changes the speed, not the result.
+    rayleigh_ritz : bool
+        Whether a pass ends with a Rayleigh–Ritz step.
+    estimate : {"norms", "quotients"}
+        How λ is estimated for the gains: ‖(AK')_i‖/‖A_i‖ (Günter 2006, eq. 13), or the Rayleigh
+        quotient in feature space.
+    """
+
+    n_components: int
+    gain: Gain
+    clock: Clock
+    safety: Safety
+    seed: int
+    mean_diagonal: float
+    block_size: int
+    rayleigh_ritz: bool
+    estimate: Literal["norms", "quotients"]
+
+    @property
+    def meta(self) -> MetaDescent | None:
+        """The meta-descent part of the gain, if it has one."""
+        return self.gain if isinstance(self.gain, MetaDescent) else None
+
+    def permutation(self, number: int) -> Indices:
+        """The order of the patterns in a pass; the same for a repeated pass and after a resume."""
+        rng = np.random.default_rng([self.seed, 1, number])
+        return rng.permutation(self.clock.n_samples)
+
+
+@dataclass(frozen=True)
+class HebbianState:
+    """What the next pass needs beside the store: small and serialisable.
+
+    Parameters
+    ----------
+    passes, seen : int
+        Passes finished and patterns seen.
+    eigenvalues : ndarray of shape (r,)
+        λ for the gains of the next pass.
+    log_gains : ndarray of shape (r,)
+        ρ of meta-descent, zero without it.
+    gain_scale : float
+        Product of all back-offs so far.
+    captured : float
+        Σ of the Ritz values: the variance that the components hold.
+    length : float
+        Squared length of the longest combination of components, the least so far: components that
+        have come down to unit length may not grow long again, however slowly.
+    """
+
+    passes: int
+    seen: int
+    eigenvalues: Floats
+    log_gains: Floats
+    gain_scale: float
+    captured: float
+    length: float
+
+
+#: After so many halvings no gain of floating-point size is left to try.
+_MAX_RETRIES = 100
+#: max |AK'Aᵀ − I| that a Rayleigh–Ritz step may leave without another one.
+_DEFECT = 1e-3
+
+
+class _Diverged(Exception):
+    """A step left the unit ball or overflowed; the pass must be undone."""
+
+
+@dataclass(frozen=True)
+class HebbianPass:
+    """The step of the loop: state → state, report, and an outcome if nothing works."""
+
+    store: CoefficientStore
+    settings: KHASettings
+
+    def __call__(self, state: HebbianState) -> tuple[HebbianState, PassRecord, Outcome | None]:
+        """Run one pass, undoing and backing off where needed."""
+        begun = time.perf_counter()
+        self.store.mark()
+        try:
+            with interruptible():
+                after, notes = self._with_backoff(state)
+                failed = len(notes) > _MAX_RETRIES
+                # A pass that was undone for good is as the one before left it.
+                undone = bool(notes) and (failed or not self.settings.safety.repeat)
+                recovery = "" if undone else self._mend()
+        except BaseException:
+            self.store.rewind()
+            raise
+        record = self._record(after, time.perf_counter() - begun, _summary(notes, failed))
+        told = [part for part in (recovery, self.store.recovery) if part]
+        record = replace(record, recovery="; ".join(told))
+        return after, record, Outcome.DIVERGED if failed else None
+
+    def _mend(self) -> str:
+        """Orthonormalise again what a single Rayleigh–Ritz step left too far from it."""
+        if not self.settings.rayleigh_ritz:
+            return ""
+        defect = self._defect()
+        if defect <= _DEFECT:
+            return ""
+        orthonormalize(self.store, self.settings)
+        return (
+            f"components had lost their orthonormality (by {defect:.1e}) and were made orthonormal "
+            f"again (to {self._defect():.1e})"
+        )
+
+    def _defect(self) -> float:
+        """max |AK'Aᵀ − I| of the components that are there."""
+        r = self.settings.n_components
+        N = self.store.gram(1)[:r, :r]
+        return float(np.abs(N - np.diag(np.diag(N) > 0).astype(N.dtype)).max(initial=0.0))
+
+    def _with_backoff(self, state: HebbianState) -> tuple[HebbianState, list[str]]:
+        notes: list[str] = []
+        while len(notes) <= _MAX_RETRIES:
+            try:
+                return self._attempt(state), notes
+            except _Diverged as trouble:
+                state = self._undo(state)
+                notes.append(f"{trouble}; gain scaled to {state.gain_scale:.3g}")
+                if not self.settings.safety.repeat:
+                    return self._skip(state), notes
+        return self._skip(state), notes
+
+    def _attempt(self, state: HebbianState) -> HebbianState:
+        log_gains, inner = state.log_gains, self._inner_products()
+        eta = self._gains(state, state.seen, self.settings.clock.n_samples)
+        for steps, patterns, upcoming in self._blocks(state):
+            Y, G = self.store.project(patterns, upcoming)
+            limits = self._limits(np.diag(G), state.length)
+            T, C, log_gains = self._sweep(Y, G, eta[steps], limits, log_gains, inner)
+            self.store.transform(T, patterns, C)
+        return self._finish(replace(state, log_gains=log_gains))
+
+    def _blocks(self, state: HebbianState) -> Iterator[tuple[slice, Indices, list[Indices]]]:
+        """Each block of patterns, and the two after it."""
+        order = self.settings.permutation(state.passes)
+        parts = list(tile_slices(len(order), self.settings.block_size))
+        blocks = [order[steps] for steps in parts]
+        for number, steps in enumerate(parts):
+            yield steps, blocks[number], blocks[number + 1 : number + 3]
+
+    def _inner_products(self) -> tuple[Floats, Floats]:
+        """AK'Aᵀ and AK'Bᵀ, which meta-descent carries through the pass."""
+        if self.settings.meta is None:
+            return np.empty((0, 0)), np.empty((0, 0))
+        r = self.settings.n_components
+        inner = self.store.gram(1)
+        return inner[:r, :r].copy(), inner[:r, r:].copy()
+
+    def _sweep(
+        self,
+        Y: Floats,
+        G: Floats,
+        eta: Floats,
+        limits: Floats,
+        log_gains: Floats,
+        inner: tuple[Floats, Floats],
+    ) -> tuple[Floats, Floats, Floats]:
+        """T and C of one block, and the log-gains after it."""
+        # The compiler is imported with the first block, not with the package.
+        from ikpca.solvers import kha_sweep
+
+        meta, cap = self.settings.meta, self.settings.safety.cap
+        if meta is None:
+            T, C, failed = kha_sweep.plain_sweep(Y, G, eta, cap, limits)
+        else:
+            T, C, failed, log_gains = kha_sweep.meta_sweep(
+                Y, G, eta, cap, limits, *inner, log_gains, meta.rate, meta.memory,
+                meta.max_log_step, meta.max_log_gain,
+            )  # fmt: skip
+        if failed != kha_sweep.OK or not (np.isfinite(T).all() and np.isfinite(C).all()):
+            raise _Diverged("a step left the unit ball")
+        return T, C, log_gains
+
+    def _gains(self, state: HebbianState, seen: int, n_steps: int) -> Floats:
+        clock = self.settings.clock
+        times = clock.times(seen, n_steps)
+        eta = self.settings.gain.gains(times, clock.n_samples, state.eigenvalues)
+        return np.broadcast_to(state.gain_scale * eta, (n_steps, self.settings.n_components)).copy()
+
+    def _limits(self, diagonal: Floats, length: float) -> Floats:
+        """Twice what Cauchy–Schwarz allows ‖y‖² with components of that length.
+
+        A row without length, or an indefinite kernel, is measured by the typical pattern instead.
+        """
+        if not self.settings.safety.alarm:
+            return np.full(len(diagonal), np.finfo(np.float64).max)
+        return 2 * max(1.0, length) * np.maximum(diagonal, self.settings.mean_diagonal)
+
+    def _finish(self, state: HebbianState) -> HebbianState:
+        """Judge the pass, rotate, and make the state of the next one."""
+        r = self.settings.n_components
+        N, S = self.store.gram(1)[:r, :r], self.store.gram(2)[:r, :r]
+        self._judge(state, N, S)
+        ritz_values, T = rayleigh_ritz(N, S, drop=rounding_share(self.store))
+        captured = float(ritz_values.sum())
+        self._guard(state, captured)
+        if self.settings.rayleigh_ritz:
+            rotate(self.store, self.settings, T)
+            eigenvalues = ritz_values
+        else:
+            eigenvalues = estimate_eigenvalues(self.store, self.settings)
+        return replace(
+            state,
+            passes=state.passes + 1,
+            seen=state.seen + self.settings.clock.n_samples,
+            eigenvalues=eigenvalues,
+            captured=captured,
+            length=min(state.length, component_length(self.store, r)),
+        )
+
+    def _judge(self, state: HebbianState, N: Floats, S: Floats) -> None:
+        if not (np.isfinite(N).all() and np.isfinite(S).all()):
+            raise _Diverged("the components overflowed")
+        too_long = np.diag(N).max() > 2 * max(1.0, state.length)
+        if self.settings.safety.alarm and too_long:
+            raise _Diverged("the components left the unit ball")
+
+    def _guard(self, state: HebbianState, captured: float) -> None:
+        slack = 10 * np.finfo(self.store.dtype).eps * abs(state.captured)
+        if self.settings.safety.guard and captured < state.captured - slack:
+            raise _Diverged("the components lost variance")
+
+    def _undo(self, state: HebbianState) -> HebbianState:
+        """Back to the start of the pass, companions forgotten, gains lowered."""
+        self.store.rewind()
+        if self.settings.meta is not None:
+            r = self.settings.n_components
+            left_multiply(self.store, np.diag(np.repeat([1.0, 0.0], r)))
+        log_gains = state.log_gains
+        if self.settings.safety.repeat:
+            log_gains = np.minimum(log_gains, 0.0)
+        scale = state.gain_scale * self.settings.safety.backoff
+        return replace(state, gain_scale=scale, log_gains=log_gains)
+
+    def _skip(self, state: HebbianState) -> HebbianState:
+        """Count the undone pass, so that the clock runs on."""
+        seen = state.seen + self.settings.clock.n_samples
+        return replace(state, passes=state.passes + 1, seen=seen)
+
+    def _record(self, state: HebbianState, seconds: float, note: str) -> PassRecord:
+        r = self.settings.n_components
+        eigenvalues = current_spectrum(self.store, r)
+        residuals = self.store.residuals(eigenvalues)
+        N = self.store.gram(1)[:r, :r]
+        certificate = certify(eigenvalues, residuals, N, self.store.squared_norm)
+        last = self._gains(state, state.seen - 1, 1)[0]
+        return PassRecord(
+            number=state.passes,
+            seconds=seconds,
+            eigenvalues=eigenvalues,
+            residuals=residuals,
+            gains=last * np.exp(state.log_gains),
+            entries=self.store.entries,
+            change=self.store.change(r),
+            note=note,
+            orthonormality_defect=certificate.orthonormality_defect,
+            excess_error=certificate.excess_error,
+        )
+
+
+def component_length(store: CoefficientStore, n_components: int) -> float:
+    """The largest eigenvalue of AK'Aᵀ: 1 for orthonormal components."""
+    N = store.gram(1)[:n_components, :n_components]
+    return float(np.linalg.eigvalsh(N)[-1])
+
+
+def current_spectrum(store: CoefficientStore, n_components: int) -> Floats:
+    """Rayleigh quotients ‖(AK')_i‖²/(A_i K' A_iᵀ) of the components as they are."""
+    S, N = store.gram(2), store.gram(1)
+    return _ratio(np.diag(S), np.diag(N))[:n_components]
+
+
+def _ratio(numerator: Floats, denominator: Floats) -> Floats:
+    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)
+
+
+def estimate_eigenvalues(store: CoefficientStore, settings: KHASettings) -> Floats:
+    """λ as the gains want it."""
+    r = settings.n_components
+    if settings.estimate == "quotients":
+        return current_spectrum(store, r)
+    return np.sqrt(_ratio(np.diag(store.gram(2))[:r], np.diag(store.gram(0))[:r]))
+
+
+def orthonormalize(store: CoefficientStore, settings: KHASettings) -> float:
+    """Rayleigh–Ritz on the leading rows; returns the variance they hold."""
+    r = settings.n_components
+    N, S = store.gram(1)[:r, :r], store.gram(2)[:r, :r]
+    ritz_values, T = rayleigh_ritz(N, S, drop=rounding_share(store))
+    rotate(store, settings, T)
+    return float(ritz_values.sum())
+
+
+def rotate(store: CoefficientStore, settings: KHASettings, T: Floats) -> None:
+    """A ← TA, and the companions B ← TB."""
+    left_multiply(store, T if settings.meta is None else np.kron(np.eye(2), T))
+
+
+def left_multiply(store: CoefficientStore, T: Floats) -> None:
+    """R ← TR, with no pattern added."""
+    store.transform(T, np.empty(0, dtype=np.intp), np.empty((len(T), 0)))
+
+
+def rounding_share(store: CoefficientStore) -> float:
+    """Below this share a direction is rounding noise of the stored columns."""
+    return float(max(1e-12, 10 * np.finfo(store.dtype).eps))
+
+
+def _summary(notes: list[str], failed: bool) -> str:
+    """The last trouble, and how many came before it."""
+    if not notes:
+        return ""
+    often = f" ({len(notes)} times)" if len(notes) > 1 else ""
+    return ("gave up: " if failed else "") + notes[-1] + often

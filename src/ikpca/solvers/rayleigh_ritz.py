@@ -1,0 +1,215 @@
+"""Rayleigh–Ritz step, certificate of accuracy, and signs of components."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from ikpca.errors import InvalidInput
+from ikpca.gram import SERIAL, Workers, tile_slices
+from ikpca.kernels import Floats
+
+_STRIP = 4096
+
+
+def inner_in_double(Q: Floats, Z: Floats, workers: Workers = SERIAL) -> Floats:
+    """QᵀZ for matrices of l rows; single-precision data never stand in double as a whole."""
+
+    def part(strip: slice) -> Floats:
+        return Q[strip].astype(np.float64, copy=False).T @ Z[strip].astype(np.float64, copy=False)
+
+    total = np.zeros((Q.shape[1], Z.shape[1]))
+    for share in workers.map(part, tile_slices(len(Q), _STRIP)):
+        total += share
+    return total
+
+
+def deterministic_signs(projections: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+    """±1 per row, so that its entry of largest magnitude becomes positive, as in scikit-learn.
+
+    Examples
+    --------
+    >>> deterministic_signs(np.array([[1.0, -3.0], [2.0, 1.0]]))
+    array([-1.,  1.])
+    """
+    largest = projections[np.arange(len(projections)), np.abs(projections).argmax(axis=1)]
+    return np.where(largest < 0, -1, 1).astype(projections.dtype)
+
+
+def nonnegative_eigenvalues(eigenvalues: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+    """Set rounding noise to zero and refuse a truly negative eigenvalue.
+
+    The thresholds are those of scikit-learn: a negative value counts above 1e-5 of the largest
+    (5e-3 in single precision), a positive one below 1e-12 of it (2e-7) is noise.
+    """
+    single = eigenvalues.dtype == np.float32
+    largest = eigenvalues.max(initial=0.0)
+    smallest = eigenvalues.min(initial=0.0)
+    significant = max((5e-3 if single else 1e-5) * largest, 1e-6 if single else 1e-10)
+    if smallest < -significant:
+        share = f"{-smallest / largest:g} of the maximum positive" if largest > 0 else "all of them"
+        raise InvalidInput(
+            f"There are significant negative eigenvalues ({share}): the kernel matrix is not "
+            "positive semi-definite; ask for fewer components or choose another kernel."
+        )
+    noise = eigenvalues < (2e-7 if single else 1e-12) * largest
+    return np.where(noise | (eigenvalues < 0), 0, eigenvalues).astype(eigenvalues.dtype)
+
+
+def rayleigh_ritz(N: Floats, S: Floats, drop: float = 1e-12) -> tuple[Floats, Floats]:
+    """Solve S v = λ N v with N = AK'Aᵀ and S = (AK')(AK')ᵀ.
+
+    Parameters
+    ----------
+    N, S : ndarray of shape (r, r)
+        Inner products of the components in feature space, and the same weighted by the covariance.
+    drop : float
+        Directions of N below this share of its largest are numerically not there.
+
+    Returns
+    -------
+    eigenvalues : ndarray of shape (r,)
+        Ritz values, descending; zero where a direction was dropped.
+    T : ndarray of shape (r, r)
+        A ← T A makes the components orthonormal and orders them; zero rows for dropped directions.
+    """
+    diagonal = np.diag(N)
+    # Rows of very different length would hide a good direction behind a long one; rows that are
+    # rounding noise must not be blown up to hide good ones.
+    there = diagonal > drop * max(float(diagonal.max(initial=0.0)), 0.0)
+    scale = np.sqrt(np.divide(1.0, diagonal, out=np.zeros_like(diagonal), where=there))
+    lengths, Q = linalg.eigh(N * np.outer(scale, scale))
+    kept = lengths > drop * max(float(lengths.max(initial=0.0)), 0.0)
+    basis = scale[:, None] * Q[:, kept] / np.sqrt(lengths[kept])
+    values, U = linalg.eigh(basis.T @ S @ basis)
+    T = np.zeros_like(N)
+    T[: kept.sum()] = (basis @ U[:, ::-1]).T
+    eigenvalues = np.zeros(len(N), dtype=N.dtype)
+    eigenvalues[: kept.sum()] = values[::-1]
+    return eigenvalues, T * _continuing_signs(T)
+
+
+def _continuing_signs(T: Floats) -> Floats:
+    """Signs that keep a component that hardly turned from turning round."""
+    return np.where(np.diag(T) < 0, -1.0, 1.0)[:, None]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How far a solution can be from the exact one: bounds and estimates.
+
+    Parameters
+    ----------
+    residuals : ndarray of shape (r,)
+        ‖K'v − λv‖/λ₁ for unit v.
+    orthonormality_defect : float
+        The largest entry of AK'Aᵀ − I, in magnitude.
+    eigenvalue_bounds : ndarray of shape (r,)
+        An eigenvalue of K' lies within this distance of each λ, for certain (K' is symmetric).
+    excess_error : float
+        Estimate of E/E_min − 1 from the residuals and the gaps to the spectrum below.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca import KernelPCA
+    >>> X = np.random.default_rng(0).normal(size=(60, 3))
+    >>> certificate = KernelPCA(2, kernel="rbf", eigen_solver="dense").fit(X).certificate_
+    >>> bool(certificate.residuals.max() < 1e-10)
+    True
+    """
+
+    residuals: Floats
+    orthonormality_defect: float
+    eigenvalue_bounds: Floats
+    excess_error: float
+
+    def __str__(self) -> str:
+        return (
+            f"residual {self.residuals.max(initial=0.0):.1e}, eigenvalues within "
+            f"{self.eigenvalue_bounds.max(initial=0.0):.1e}, orthonormal to "
+            f"{self.orthonormality_defect:.1e}, excess error about {self.excess_error:.1e}"
+        )
+
+
+def certify(
+    eigenvalues: Floats,
+    residuals: Floats,
+    component_gram: Floats,
+    squared_norm: float,
+    next_eigenvalue: float | None = None,
+) -> Certificate:
+    """Make the certificate.
+
+    Parameters
+    ----------
+    eigenvalues, residuals : ndarray of shape (r,)
+        λ and ‖K'v − λv‖/λ₁.
+    component_gram : ndarray of shape (r, r)
+        AK'Aᵀ.
+    squared_norm : float
+        ‖K'‖²_F.
+    next_eigenvalue : float, optional
+        An estimate of λ_{r+1}; without one, the spectrum is taken to go on as it ends.
+    """
+    values = np.asarray(eigenvalues, dtype=np.float64)
+    relative = np.asarray(residuals, dtype=np.float64)
+    bounds = relative * np.abs(values).max(initial=0.0)
+    carrying = values > 0
+    identity = np.diag(carrying.astype(np.float64))
+    return Certificate(
+        residuals=relative,
+        orthonormality_defect=float(np.abs(component_gram - identity).max(initial=0.0)),
+        eigenvalue_bounds=bounds,
+        excess_error=_excess(
+            values[carrying],
+            bounds[carrying],
+            (component_gram - identity)[np.ix_(carrying, carrying)],
+            squared_norm,
+            next_eigenvalue,
+        ),
+    )
+
+
+def _excess(
+    values: Floats,
+    bounds: Floats,
+    defects: Floats,
+    squared_norm: float,
+    next_eigenvalue: float | None,
+) -> float:
+    """E² − E²_min from what the Ritz values miss, and from what is not orthonormal.
+
+    What a component lacks lies in directions j > r. Coefficients hold λ_i/λ_j times as much of them
+    as the component itself, so of the ‖residual‖²/gap by which λ_i would be missed at most the part
+    λ_{r+1}/λ_i is; and never more than the residual, whatever the gap. Each miss counts 2λ_i times,
+    and a defect D of AK'Aᵀ adds ‖Λ^½ D Λ^½‖².
+    """
+    if not len(values):
+        return 0.0
+    below = _continued(values) if next_eigenvalue is None else next_eigenvalue
+    gaps = np.maximum(values - below, bounds)
+    misses = np.divide(bounds * bounds, gaps, out=np.zeros_like(bounds), where=gaps > 0)
+    misses *= np.minimum(max(below, 0.0) / values, 1.0)
+    roots = np.sqrt(values)
+    more = 2 * float(values @ misses)
+    more += float(np.sum(np.square(roots[:, None] * defects * roots)))
+    # Rounding may leave less of ‖K'‖² than the components hold of it.
+    squared_norm = max(squared_norm, float(np.sum(values * values)))
+    left = squared_norm - float(np.sum(values * values))
+    if squared_norm == 0:
+        return 0.0
+    if left <= 1e-20 * squared_norm:
+        return float(np.sqrt(more / squared_norm))
+    return float(np.sqrt(1 + more / left) - 1)
+
+
+def _continued(values: Floats) -> float:
+    """λ_{r+1}, were the last ratio to repeat itself."""
+    if len(values) < 2:
+        return 0.0
+    return float(values[-1] * min(values[-1] / values[-2], 1 - 1e-3))
