@@ -27,7 +27,7 @@ from ikpca.solvers import (
     LocalStore,
     Observer,
     PassRecord,
-    dense,
+    solve_dense,
     solve_kha,
 )
 from ikpca_papers.claims import Rows
@@ -108,7 +108,7 @@ class Problem:
         """Evaluate K once and solve it exactly."""
         K = full_matrix(ComputedGram(kernel, X))
         if len(K) <= _DENSE_ROWS:
-            return cls(name, K, n_components, dense.solve_dense(K, n_components).eigenvalues)
+            return cls(name, K, n_components, solve_dense(K, n_components).eigenvalues)
         model = KernelPCA(
             n_components, kernel="precomputed", eigen_solver="krylov", tol=1e-10, random_state=0
         )

@@ -1,7 +1,7 @@
 """Applications of kernel PCA to images, motion and clustering."""
 
 from ikpca.applications.image_denoising import denoise_image, estimate_noise
-from ikpca.applications.image_patches import PatchGrid
+from ikpca.applications.image_patches import PatchGrid, draw_patches
 from ikpca.applications.motion import MotionSettings, denoise_motion, motion_settings
 from ikpca.applications.spectral_clustering import KernelSpectralClustering
 from ikpca.applications.super_resolution import Hyperresolution, box_mean, enlarge, make_consistent
@@ -14,6 +14,7 @@ __all__ = [
     "box_mean",
     "denoise_image",
     "denoise_motion",
+    "draw_patches",
     "enlarge",
     "estimate_noise",
     "make_consistent",

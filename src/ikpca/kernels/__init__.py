@@ -16,6 +16,8 @@ from ikpca.kernels.operands import FeatureSplit, MatmulKernel, Operand
 from ikpca.kernels.radial import Gaussian, Laplacian, one_norm_distances
 
 __all__ = [
+    "KERNEL_NAMES",
+    "RADIAL_NAMES",
     "Cosine",
     "DifferentiableKernel",
     "DistanceKernel",
@@ -23,7 +25,6 @@ __all__ = [
     "Floats",
     "Gaussian",
     "Indices",
-    "KERNEL_NAMES",
     "Kernel",
     "Laplacian",
     "Linear",
@@ -31,7 +32,6 @@ __all__ = [
     "Operand",
     "Pairwise",
     "Polynomial",
-    "RADIAL_NAMES",
     "RadialKernel",
     "Rows",
     "Sigmoid",

@@ -1,6 +1,6 @@
 """Model files: arrays and a JSON manifest, versioned, with checksums, without pickle."""
 
-from ikpca.model_files.atomic_write import atomic_folder, atomic_write, check_writable
+from ikpca.model_files.atomic import atomic_folder, atomic_write, check_writable
 from ikpca.model_files.codec import Decoder, Encoder
 from ikpca.model_files.container import (
     FORMAT_VERSION,
@@ -16,9 +16,9 @@ from ikpca.model_files.describe import describe_model_file
 from ikpca.model_files.loading import find_class, load
 
 __all__ = [
+    "FORMAT_VERSION",
     "Decoder",
     "Encoder",
-    "FORMAT_VERSION",
     "Manifest",
     "atomic_folder",
     "atomic_write",

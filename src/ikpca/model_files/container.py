@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ikpca.errors import InvalidInput, UnreadableFile
-from ikpca.model_files.atomic_write import atomic_write, writing_error
+from ikpca.model_files.atomic import atomic_write, writing_error
 from ikpca.model_files.codec import Array, Tree
 
 #: Raised whenever a reader of the last version could not read what is written now.

@@ -8,11 +8,11 @@ from ikpca.preimages.mds import MDS
 from ikpca.preimages.regression import NeighborMean, predict_rows, ridge_coefficients
 
 __all__ = [
+    "MDS",
+    "PREIMAGE_NAMES",
     "FixedPoint",
     "Gradient",
-    "MDS",
     "NeighborMean",
-    "PREIMAGE_NAMES",
     "PreimageMethod",
     "Preimages",
     "make_preimage_method",

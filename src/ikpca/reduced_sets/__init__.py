@@ -14,11 +14,11 @@ from ikpca.reduced_sets.joint_preimages import JointPreimages
 from ikpca.reduced_sets.select_rows import SelectedRows
 
 __all__ = [
+    "REDUCTION_NAMES",
     "DropLeastImportant",
     "IteratedPreimages",
     "JointPreimages",
     "MergeSimilar",
-    "REDUCTION_NAMES",
     "ReducedSet",
     "ReducedSubspace",
     "Reduction",

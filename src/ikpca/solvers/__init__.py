@@ -61,11 +61,14 @@ from ikpca.solvers.rayleigh_ritz import (
 )
 
 __all__ = [
+    "DIRECTIONS_PER_COMPONENT",
+    "LANDMARK_KINDS",
+    "METHODS",
+    "NO_CHECKPOINT",
     "Certificate",
     "CheckpointProtocol",
     "Clock",
     "CoefficientStore",
-    "DIRECTIONS_PER_COMPONENT",
     "DenseSolution",
     "FeatureStore",
     "GHAState",
@@ -77,11 +80,8 @@ __all__ = [
     "KrylovProgress",
     "KrylovSolution",
     "KrylovState",
-    "LANDMARK_KINDS",
     "LandmarkStart",
     "LocalStore",
-    "METHODS",
-    "NO_CHECKPOINT",
     "Observer",
     "Outcome",
     "PassRecord",

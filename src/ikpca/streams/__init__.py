@@ -22,6 +22,7 @@ from ikpca.streams.online_kha import (
 )
 
 __all__ = [
+    "START_NAMES",
     "BasisGram",
     "BatchProducts",
     "Compression",
@@ -30,7 +31,6 @@ __all__ = [
     "OnlineSettings",
     "OnlineStart",
     "OnlineState",
-    "START_NAMES",
     "UpdateReport",
     "apply_update",
     "batch_products",

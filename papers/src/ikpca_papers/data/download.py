@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ikpca.errors import DataUnavailable, invalid_parameter
-from ikpca.tables.numeric import check_npz_member
+from ikpca.tables import check_npz_member
 from ikpca_papers.data.registry import Arrays, Entry, Progress, find
 from ikpca_papers.mocap.files import recorded_walk
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ikpca import KernelPCA
-from ikpca.applications.image_patches import draw_patches
+from ikpca.applications import draw_patches
 from ikpca.kernels import Floats
 from ikpca.metrics import principal_angles
 from ikpca_papers.claims import Cell
