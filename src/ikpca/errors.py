@@ -56,19 +56,6 @@ class ClusterLost(ConnectionError):
     """
 
 
-class DataUnavailable(RuntimeError):
-    """A data set cannot be had: absent, damaged, out of reach; says what to do about it.
-
-    Examples
-    --------
-    >>> from ikpca_papers.data import load
-    >>> load("mnist", folder="no/such/folder", source="local")
-    Traceback (most recent call last):
-        ...
-    ikpca.errors.DataUnavailable: ...: is not a folder; name the one that has the .npz files.
-    """
-
-
 class DataChanged(RuntimeError):
     """Rows on disk are not what they were when the fit began; what it found is of no use.
 

@@ -1,4 +1,7 @@
-"""Gains of the Hebbian solvers. Gains multiply: ``0.05 * inverse_time() * reciprocal_eigenvalues()``."""
+"""Gains of the Hebbian solvers.
+
+Gains multiply: ``0.05 * inverse_time() * reciprocal_eigenvalues()``.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ikpca.errors import invalid_parameter
+
+__all__ = [
+    "Constant",
+    "Gain",
+    "InverseTime",
+    "MetaDescent",
+    "Product",
+    "ReciprocalEigenvalues",
+    "constant",
+    "inverse_time",
+    "meta_descent",
+    "reciprocal_eigenvalues",
+]
 
 Floats: TypeAlias = NDArray[np.floating[Any]]
 

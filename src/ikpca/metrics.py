@@ -1,4 +1,4 @@
-"""Measures of solutions: reconstruction error, residuals, subspace angles; clusterings and images."""
+"""Measures of decompositions, clusterings and images."""
 
 from __future__ import annotations
 
@@ -9,6 +9,16 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
 from ikpca.errors import InvalidInput
+
+__all__ = [
+    "excess_error",
+    "orthonormality_defect",
+    "principal_angles",
+    "reconstruction_error",
+    "relative_residuals",
+    "signal_to_noise_ratio",
+    "variation_of_information",
+]
 
 _Floats = NDArray[np.floating[Any]]
 

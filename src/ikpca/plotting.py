@@ -6,15 +6,23 @@ from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ikpca.errors import InvalidInput, invalid_parameter
 from ikpca.kernels import Floats
 from ikpca.solvers import PassRecord
+
+try:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+except ModuleNotFoundError as missing:
+    if (missing.name or "").partition(".")[0] != "matplotlib":
+        raise
+    raise ImportError("ikpca.plotting needs matplotlib; run: pip install 'ikpca[plot]'.") from None
+
+__all__ = ["components", "convergence", "projections", "scree"]
 
 #: A name, or an offset and the lengths of dashes and gaps.
 Dashes: TypeAlias = str | tuple[int, tuple[int, ...]]

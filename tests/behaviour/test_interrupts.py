@@ -30,7 +30,7 @@ def interrupted_by(error, monkeypatch):
         calls.append(None)
         return wrapped(error) if len(calls) == 3 else compiled(*arguments)
 
-    monkeypatch.setattr(sweep, "plain_sweep", third)
+    monkeypatch.setattr(kha_sweep, "plain_sweep", third)
     settings = {"kernel": "rbf", "gamma": 0.5, "eigen_solver": "kha/et", "random_state": 0}
     model = KernelPCA(2, max_iter=10, block_size=60, **settings)
     return model, model.fit
@@ -45,7 +45,9 @@ def test_what_was_finished_is_kept(monkeypatch):
 
 
 def test_before_the_first_pass_too(monkeypatch):
-    monkeypatch.setattr(solving, "_dense", lambda *_: wrapped(KeyboardInterrupt()))
+    monkeypatch.setattr(
+        "ikpca.estimators.decomposition._dense", lambda *_: wrapped(KeyboardInterrupt())
+    )
     with pytest.raises(KeyboardInterrupt):
         KernelPCA(2, kernel="rbf", gamma=0.5, eigen_solver="dense").fit(X)
 

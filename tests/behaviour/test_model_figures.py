@@ -135,19 +135,9 @@ def test_unfitted_models_are_refused(draw):
         draw(KernelPCA(2))
 
 
-@pytest.mark.parametrize(("blocked", "package"), [("matplotlib", "matplotlib"), ("PIL", "pillow")])
-def test_a_missing_extra_is_told_in_one_sentence(blocked, package):
-    name = "scree" if blocked == "matplotlib" else "motion_gif"
-    hide = f"import sys; sys.modules[{blocked!r}] = None\n"
-    if blocked == "PIL":
-        # Matplotlib needs pillow itself, and is not what this is about.
-        hide = "import matplotlib.figure, matplotlib.collections; " + hide
+def test_missing_matplotlib_is_an_error_with_the_install_command():
     done = subprocess.run(
-        [sys.executable, "-c", f"{hide}from ikpca.figures import {name}"],
+        [sys.executable, "-c", "import sys; sys.modules['matplotlib'] = None\nimport ikpca.plotting"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    told = done.stderr.strip().splitlines()[-1]
-    assert (
-        told
-        == f"ImportError: ikpca.figures.{name} needs {package}; run: pip install 'ikpca[plot]'."
-    )
+    assert "pip install 'ikpca[plot]'" in done.stderr.strip().splitlines()[-1]

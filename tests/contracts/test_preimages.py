@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import ikpca.preimages.expansion
+import ikpca.subspace
 import numpy as np
 import pytest
 

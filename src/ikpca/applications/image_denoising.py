@@ -337,8 +337,9 @@ def _check_model(pca: Any) -> None:
             "pca", pca, "must be a KernelPCA or None", "pass KernelPCA(20, kernel='rbf')"
         )
     if pca is not None and pca.n_components is None:
-        raise invalid_parameter("pca", pca, "keeps all components, and with them the noise",
-                     "set its n_components")  # fmt: skip
+        raise invalid_parameter(
+            "pca", pca, "keeps all components, and with them the noise", "set its n_components"
+        )
 
 
 def _as_type(pixels: Floats, dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -158,8 +158,12 @@ def _gamma(rows: Floats, wanted: str) -> float:
         )
     variance = float(rows.var(axis=0, dtype=np.float64).sum())
     if not variance > 0:
-        raise invalid_parameter("gamma", wanted, "all frames are equal, which leaves no scale",
-                     "leave the frames as they are")  # fmt: skip
+        raise invalid_parameter(
+            "gamma",
+            wanted,
+            "all frames are equal, which leaves no scale",
+            "leave the frames as they are",
+        )
     return 1 / variance
 
 
@@ -170,9 +174,12 @@ def _smooth_components(rows: Floats, gamma: float, wanted: str, random_state: An
             "n_components", wanted, "must be a number or 'auto'", "pass 'auto' or 25, say"
         )
     if len(rows) < _FEWEST_FRAMES:
-        raise invalid_parameter("n_components", wanted,
-                     f"needs {_FEWEST_FRAMES} frames to tell noise from motion, not {len(rows)}",
-                     "pass a number")  # fmt: skip
+        raise invalid_parameter(
+            "n_components",
+            wanted,
+            f"needs {_FEWEST_FRAMES} frames to tell noise from motion, not {len(rows)}",
+            "pass a number",
+        )
     most = min(len(rows) - 1, rows.shape[1])
     with warnings.catch_warnings():
         # That there are fewer is no news to someone who asked for all.

@@ -236,8 +236,12 @@ class KernelSpectralClustering(SaveMixin, ClusterMixin, BaseEstimator):
             check_number("n_components", self.n_components, "must be a positive integer or None",
                          "pass None", low=1, integer=True)  # fmt: skip
         if self.solver_params is not None and not isinstance(self.solver_params, dict):
-            raise invalid_parameter("solver_params", self.solver_params, "must be a dict or None",
-                         "pass keyword arguments of KernelPCA")  # fmt: skip
+            raise invalid_parameter(
+                "solver_params",
+                self.solver_params,
+                "must be a dict or None",
+                "pass keyword arguments of KernelPCA",
+            )
 
     def _solver(self, rng: Any) -> KernelPCA:
         """The kernel PCA beneath; the first vector of "njw" is known and need not be found."""
@@ -251,8 +255,12 @@ class KernelSpectralClustering(SaveMixin, ClusterMixin, BaseEstimator):
         further = self.solver_params or {}
         unknown = [name for name in further if name in arguments or name not in _KNOWN]
         if unknown:
-            raise invalid_parameter("solver_params", unknown, "is no further argument of KernelPCA",
-                         "pass one of its others, or set what is shared directly")  # fmt: skip
+            raise invalid_parameter(
+                "solver_params",
+                unknown,
+                "is no further argument of KernelPCA",
+                "pass one of its others, or set what is shared directly",
+            )
         return KernelPCA(**arguments, **further)
 
     @property

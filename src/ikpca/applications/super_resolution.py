@@ -391,8 +391,12 @@ class Hyperresolution(SaveMixin, BaseEstimator):
 
     def _check_components(self, n_patches: int) -> None:
         if self.n_components >= n_patches:
-            raise invalid_parameter("n_components", self.n_components, f"there are only {n_patches} patches",
-                         "ask for fewer components, or pass more or larger images")  # fmt: skip
+            raise invalid_parameter(
+                "n_components",
+                self.n_components,
+                f"there are only {n_patches} patches",
+                "ask for fewer components, or pass more or larger images",
+            )
 
     def _check_size(self, low: Grey) -> None:
         """Refuse images that are too small, or not of the only size there is."""

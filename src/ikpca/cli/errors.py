@@ -16,7 +16,7 @@ import typer
 FAILED, USAGE_ERROR = 1, 2
 _INTERRUPTED = 130
 #: Known by name: asking for help must not import what raises them.
-_OURS = ("ContestantFailed", "DataChanged", "DataUnavailable")
+_OURS = ("DataChanged",)
 _PARAMETER = re.compile(r"(\w+)=")
 
 
@@ -59,7 +59,9 @@ def check_matplotlib() -> None:
         raise CommandError("the figures need matplotlib; run: pip install 'ikpca[plot]'.")
 
 
-def describe_error(error: Exception, flags: Mapping[str, str]) -> Failure | None:
+def describe_error(
+    error: Exception, flags: Mapping[str, str], expected: tuple[type[Exception], ...] = ()
+) -> Failure | None:
     """What to tell of an error; None for one that nobody expected.
 
     Parameters
@@ -68,6 +70,8 @@ def describe_error(error: Exception, flags: Mapping[str, str]) -> Failure | None
     flags : mapping of str to str
         From the names of the verb's parameters to their options: the library says gamma=-1, and a
         user wrote --gamma.
+    expected : tuple of exception classes
+        Further exceptions with a message for users.
     """
     # Typer carries its own copy of click in some versions and not in others, so its errors are
     # known by what they can do.
@@ -82,7 +86,7 @@ def describe_error(error: Exception, flags: Mapping[str, str]) -> Failure | None
         )
     if isinstance(error, OSError):
         return Failure(_describe_os_error(error), FAILED)
-    if isinstance(error, ValueError) or type(error).__name__ in _OURS:
+    if isinstance(error, (ValueError, *expected)) or type(error).__name__ in _OURS:
         return _describe_value_error(error, flags)
     return None
 
@@ -107,7 +111,12 @@ def _describe_os_error(error: OSError) -> str:
     return f"{': '.join([*named, reason])}."
 
 
-def run_app(app: typer.Typer, arguments: list[str], name: str) -> int:
+def run_app(
+    app: typer.Typer,
+    arguments: list[str],
+    name: str,
+    expected: tuple[type[Exception], ...] = (),
+) -> int:
     """Run an application and return its exit code; an expected error becomes one sentence.
 
     Parameters
@@ -116,6 +125,8 @@ def run_app(app: typer.Typer, arguments: list[str], name: str) -> int:
     arguments : list of str
     name : str
         Name of the program in messages.
+    expected : tuple of exception classes
+        Further exceptions that are reported as one sentence.
     """
     try:
         code = app(arguments, prog_name=name, standalone_mode=False) or 0
@@ -127,7 +138,7 @@ def run_app(app: typer.Typer, arguments: list[str], name: str) -> int:
         return 1
     except Exception as error:
         commands = _command_path(app, arguments)
-        failure = describe_error(error, _flags(app, commands))
+        failure = describe_error(error, _flags(app, commands), expected)
         if failure is None:
             raise
         sys.stderr.write(f"{' '.join([name, *commands])}: {failure.sentence}\n")

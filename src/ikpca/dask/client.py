@@ -27,8 +27,12 @@ def get_client(client: Any) -> Any:
 
     if client is not None:
         if not isinstance(client, Client):
-            raise invalid_parameter("client", client, "is no Dask client",
-                         "pass distributed.Client(...), or None for the current one")  # fmt: skip
+            raise invalid_parameter(
+                "client",
+                client,
+                "is no Dask client",
+                "pass distributed.Client(...), or None for the current one",
+            )
         if client.status != "running":
             raise invalid_parameter(
                 "client", client, f"is {client.status}", "connect to the cluster again"
@@ -86,9 +90,12 @@ def connect(address: str) -> Iterator[Any]:
                 stack.enter_context(place)
             client = stack.enter_context(Client(place, timeout=_TIMEOUT))
         except (OSError, RuntimeError, ValueError) as trouble:
-            raise invalid_parameter("dask", address, f"no scheduler answers ({trouble})",
-                         "start one with 'dask scheduler', or pass 'local'") \
-                from trouble  # fmt: skip
+            raise invalid_parameter(
+                "dask",
+                address,
+                f"no scheduler answers ({trouble})",
+                "start one with 'dask scheduler', or pass 'local'",
+            ) from trouble
         yield client
 
 

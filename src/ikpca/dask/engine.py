@@ -115,10 +115,14 @@ class DaskEngine:
 
         room, fixed = min(limits), shard + vectors
         if fixed + tile_bytes(LEAST_SIDE) > room:
-            raise invalid_parameter("client", f"{len(limits)} workers", f"a shard of {shard} bytes, with "
-                         f"{vectors} bytes of vectors, leaves no room for tiles in the {room} "
-                         "bytes that a worker may use",
-                         "start more workers, or workers with more memory")  # fmt: skip
+            raise invalid_parameter(
+                "client",
+                f"{len(limits)} workers",
+                f"a shard of {shard} bytes, with "
+                f"{vectors} bytes of vectors, leaves no room for tiles in the {room} "
+                "bytes that a worker may use",
+                "start more workers, or workers with more memory",
+            )
         fold, operand = fold_within(kernel, shard + 2 * shard // n_features, room - fixed)
         return plan_tiles(Budget(room, explicit=True), fixed + operand, tile_bytes, 1).side, fold
 

@@ -68,8 +68,12 @@ def check_supported(model: Any) -> None:
     check_kernel_pca(model)
     check_checkpoint(model)
     if is_precomputed(model):
-        raise invalid_parameter("kernel", "precomputed", "a cluster computes kernel values from rows",
-                     "pass rows and a kernel, or use ikpca.KernelPCA")  # fmt: skip
+        raise invalid_parameter(
+            "kernel",
+            "precomputed",
+            "a cluster computes kernel values from rows",
+            "pass rows and a kernel, or use ikpca.KernelPCA",
+        )
     if needs_dense_rows(model):
         raise InvalidInput(
             "preimage and fit_inverse_transform need all rows in one process; leave them out, and "

@@ -119,11 +119,16 @@ def as_dask_array(X: Any) -> da.Array:
     if hasattr(X, "to_dask_array"):
         X = X.to_dask_array(lengths=True)
     if not isinstance(X, da.Array):
-        raise invalid_parameter("X", type(X).__name__, "must be a Dask array, a data frame or a path",
-                     "pass dask.array.from_array(X, chunks=(10_000, -1))")  # fmt: skip
+        raise invalid_parameter(
+            "X",
+            type(X).__name__,
+            "must be a Dask array, a data frame or a path",
+            "pass dask.array.from_array(X, chunks=(10_000, -1))",
+        )
     if X.ndim != 2:
-        raise invalid_parameter("X", f"array of shape {X.shape}", "must have two dimensions",
-                     "one row per sample")  # fmt: skip
+        raise invalid_parameter(
+            "X", f"array of shape {X.shape}", "must have two dimensions", "one row per sample"
+        )
     if any(np.isnan(size) for sizes in X.chunks for size in sizes):
         raise InvalidInput(
             "X has chunks of unknown size, and rows must be numbered; call X.compute_chunk_sizes() "

@@ -179,17 +179,20 @@ def check_checkpoint(model: Any) -> None:
     interval(model.checkpoint_every)
     if model.checkpoint is None:
         if model.resume:
-            raise invalid_parameter("resume", True, "there is no checkpoint to go on from",
-                         "pass checkpoint=path")  # fmt: skip
+            raise invalid_parameter(
+                "resume", True, "there is no checkpoint to go on from", "pass checkpoint=path"
+            )
         return
     try:
         folder = Path(model.checkpoint).absolute().parent
     except TypeError:
-        raise invalid_parameter("checkpoint", model.checkpoint, "must be a path or None", "pass a path") \
-            from None  # fmt: skip
+        raise invalid_parameter(
+            "checkpoint", model.checkpoint, "must be a path or None", "pass a path"
+        ) from None
     if not folder.is_dir():
-        raise invalid_parameter("checkpoint", str(model.checkpoint), f"there is no folder {folder}",
-                     "create it first")  # fmt: skip
+        raise invalid_parameter(
+            "checkpoint", str(model.checkpoint), f"there is no folder {folder}", "create it first"
+        )
 
 
 def interval(every: Any) -> tuple[int, float]:
@@ -197,8 +200,12 @@ def interval(every: Any) -> tuple[int, float]:
     if isinstance(every, str):
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|min|h)\s*", every)
         if match is None:
-            raise invalid_parameter("checkpoint_every", every, "must be a count or a time",
-                         "pass 1, '30s', '5min' or '1h'")  # fmt: skip
+            raise invalid_parameter(
+                "checkpoint_every",
+                every,
+                "must be a count or a time",
+                "pass 1, '30s', '5min' or '1h'",
+            )
         return 1, float(match[1]) * _UNITS[match[2]]
     check_number("checkpoint_every", every, "must be a count or a time",
                  "pass 1, '30s', '5min' or '1h'", low=1, integer=True)  # fmt: skip

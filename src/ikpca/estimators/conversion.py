@@ -52,11 +52,16 @@ def from_sklearn(cls: Any, fitted: Any) -> Any:
 def to_sklearn(model: Any) -> Any:
     """scikit-learn's model with our components; both have the same ``transform``."""
     if model.whiten:
-        raise invalid_parameter("whiten", True, "scikit-learn's KernelPCA does not whiten",
-                     "fit with whiten=False")  # fmt: skip
+        raise invalid_parameter(
+            "whiten", True, "scikit-learn's KernelPCA does not whiten", "fit with whiten=False"
+        )
     if not callable(model.kernel) and model.kernel not in _SCIKIT_KERNELS:
-        raise invalid_parameter("kernel", model.kernel, "scikit-learn's KernelPCA does not have it",
-                     f"choose one of {', '.join(_SCIKIT_KERNELS)}, or a callable")  # fmt: skip
+        raise invalid_parameter(
+            "kernel",
+            model.kernel,
+            "scikit-learn's KernelPCA does not have it",
+            f"choose one of {', '.join(_SCIKIT_KERNELS)}, or a callable",
+        )
     parameters = {name: getattr(model, name) for name in _SHARED_PARAMETERS}
     if isinstance(model.gamma, str):
         parameters["gamma"] = model.gamma_

@@ -353,8 +353,9 @@ class HebbianPCA(
                          "pass None for all", low=1, integer=True)  # fmt: skip
         check_gain(self.gain)
         if isinstance(self.gain, MetaDescent):
-            raise invalid_parameter("gain", self.gain, "meta-descent is for kernels",
-                         "pass the gain inside it")  # fmt: skip
+            raise invalid_parameter(
+                "gain", self.gain, "meta-descent is for kernels", "pass the gain inside it"
+            )
         check_choice("clock", self.clock, ("pattern", "pass"))
         check_running(self)
         if not is_auto(self.block_size):
@@ -382,8 +383,12 @@ class HebbianPCA(
         n_features = shape[1]
         number = min(shape) if self.n_components is None else int(self.n_components)
         if number > n_features:
-            raise invalid_parameter("n_components", number, f"X has {n_features} features",
-                         f"ask for at most {n_features}")  # fmt: skip
+            raise invalid_parameter(
+                "n_components",
+                number,
+                f"X has {n_features} features",
+                f"ask for at most {n_features}",
+            )
         init = check_init(self.init, ("random",), (number, n_features))
         if not isinstance(init, str):
             return init

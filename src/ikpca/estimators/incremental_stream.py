@@ -56,8 +56,12 @@ def make_settings(model: Any, kernel: Kernel, seed: int) -> IncrementalSettings:
     name = _name(model)
     if name is not None:
         if number is None:
-            raise invalid_parameter("n_components", None, f"compression={model.compression!r} needs a number",
-                         "pass an integer, or compression=None to keep all rows")  # fmt: skip
+            raise invalid_parameter(
+                "n_components",
+                None,
+                f"compression={model.compression!r} needs a number",
+                "pass an integer, or compression=None to keep all rows",
+            )
         compression = _compression(model, name, kernel, number + oversamples + 1, seed)
     return IncrementalSettings(number, oversamples, float(model.forgetting), compression)
 
@@ -82,9 +86,12 @@ def _oversamples(model: Any, number: int) -> int:
 def _compression(model: Any, name: str, kernel: Kernel, n_vectors: int, seed: int) -> Compression:
     limit = _library_size(model, n_vectors)
     if limit < n_vectors:
-        raise invalid_parameter("library_size", limit, f"components and mean are {n_vectors} vectors, which "
-                     "need as many rows", f"pass {n_vectors} or more, or fewer n_components "
-                     "and n_oversamples")  # fmt: skip
+        raise invalid_parameter(
+            "library_size",
+            limit,
+            f"components and mean are {n_vectors} vectors, which need as many rows",
+            f"pass {n_vectors} or more, or fewer n_components and n_oversamples",
+        )
     reduction = make_reduction(
         name,
         kernel,
@@ -312,8 +319,12 @@ def _scale(eigenvalues: Floats, n_samples: float, view: Subspace, *, whiten: boo
 def check_stream(model: Any) -> None:
     """Every constructor argument, before any work."""
     if is_precomputed(model):
-        raise invalid_parameter("kernel", model.kernel, "a stream needs kernel values of rows still to come",
-                     "pass rows and a kernel, or use KernelPCA for a kernel matrix")  # fmt: skip
+        raise invalid_parameter(
+            "kernel",
+            model.kernel,
+            "a stream needs kernel values of rows still to come",
+            "pass rows and a kernel, or use KernelPCA for a kernel matrix",
+        )
     if model.n_components is not None:
         check_number("n_components", model.n_components, "must be a positive integer or None",
                      "pass how many components you want", low=1, integer=True)  # fmt: skip

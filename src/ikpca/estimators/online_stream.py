@@ -70,8 +70,12 @@ def check_online(model: Any) -> None:
     check_number("n_components", model.n_components, "must be a positive integer",
                  "pass how many components you want", low=1, integer=True)  # fmt: skip
     if is_precomputed(model):
-        raise invalid_parameter("kernel", model.kernel, "a stream needs kernel values of rows still to come",
-                     "pass rows and a kernel, or use KernelPCA for a kernel matrix")  # fmt: skip
+        raise invalid_parameter(
+            "kernel",
+            model.kernel,
+            "a stream needs kernel values of rows still to come",
+            "pass rows and a kernel, or use KernelPCA for a kernel matrix",
+        )
     check_kernel_parameters(model)
     check_preimage_name(model.preimage, [name for name in PREIMAGE_NAMES if name != "ridge"])
     check_gain(model.gain)
@@ -225,9 +229,12 @@ class OnlineStream:
     def after(self, model: Any, rows: Floats) -> OnlineStream:
         """Having learned from a batch, with the parameters of the moment."""
         if self.start.n_components != model.n_components:
-            raise invalid_parameter("n_components", model.n_components,
-                         f"the stream began with {self.start.n_components}",
-                         "set it back, or begin anew with fit")  # fmt: skip
+            raise invalid_parameter(
+                "n_components",
+                model.n_components,
+                f"the stream began with {self.start.n_components}",
+                "set it back, or begin anew with fit",
+            )
         rows = rows.astype(self.kept.dtype, copy=False)
         check_distances(self.kernel, rows, self.row_sum / self.seen if self.seen else None)
         settings = online_settings(model, self.kernel)

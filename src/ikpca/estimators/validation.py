@@ -75,8 +75,12 @@ def check_init(init: Any, names: Collection[str], shape: tuple[int, int]) -> Any
             "init", init, "is no array of numbers", f"choose one of {names}"
         ) from None
     if array.shape != shape:
-        raise invalid_parameter("init", f"array of shape {array.shape}", f"must have shape {shape}",
-                     "one row per component")  # fmt: skip
+        raise invalid_parameter(
+            "init",
+            f"array of shape {array.shape}",
+            f"must have shape {shape}",
+            "one row per component",
+        )
     if not np.isfinite(array).all():
         raise invalid_parameter("init", "array", "holds NaN or infinite values", "replace them")
     return array
@@ -139,14 +143,26 @@ def _check_components(model: Any) -> None:
             "pass how many components you want", low=1, integer=True,
         )  # fmt: skip
     if is_fraction(wanted) and not 0 < wanted < 1:
-        raise invalid_parameter("n_components", wanted, "as a share of the variance must lie in (0, 1)",
-                     "pass an integer for a number of components")  # fmt: skip
+        raise invalid_parameter(
+            "n_components",
+            wanted,
+            "as a share of the variance must lie in (0, 1)",
+            "pass an integer for a number of components",
+        )
     if wanted is None and solver == "krylov":
-        raise invalid_parameter("n_components", wanted, "eigen_solver='krylov' needs a number or a share",
-                     "pass an integer, a fraction in (0, 1), or eigen_solver='dense'")  # fmt: skip
+        raise invalid_parameter(
+            "n_components",
+            wanted,
+            "eigen_solver='krylov' needs a number or a share",
+            "pass an integer, a fraction in (0, 1), or eigen_solver='dense'",
+        )
     if solver in METHODS and (wanted is None or is_fraction(wanted)):
-        raise invalid_parameter("n_components", wanted, f"eigen_solver={solver!r} needs a number",
-                     "pass an integer, or eigen_solver='dense'")  # fmt: skip
+        raise invalid_parameter(
+            "n_components",
+            wanted,
+            f"eigen_solver={solver!r} needs a number",
+            "pass an integer, or eigen_solver='dense'",
+        )
 
 
 def check_kernel_parameters(model: Any) -> None:
@@ -155,8 +171,12 @@ def check_kernel_parameters(model: Any) -> None:
     if isinstance(gamma, str):
         check_choice("gamma", gamma, ("scale", "median"))
         if gamma == "median" and kernel not in RADIAL_NAMES:
-            raise invalid_parameter("gamma", gamma, f"is for kernels of a distance, and kernel={kernel!r}",
-                         "pass a number or 'scale'")  # fmt: skip
+            raise invalid_parameter(
+                "gamma",
+                gamma,
+                f"is for kernels of a distance, and kernel={kernel!r}",
+                "pass a number or 'scale'",
+            )
     elif gamma is not None:
         check_number(
             "gamma", gamma, "must not be negative", "pass None, 'scale' or 'median'", low=0
@@ -175,8 +195,12 @@ def check_preimage_name(preimage: Any, names: Collection[str]) -> None:
     if isinstance(preimage, PreimageMethod) and not isinstance(preimage, type):
         return
     if not isinstance(preimage, str) or preimage not in names:
-        raise invalid_parameter("preimage", preimage, "is no pre-image method",
-                     f"choose one of {', '.join(map(repr, names))}")  # fmt: skip
+        raise invalid_parameter(
+            "preimage",
+            preimage,
+            "is no pre-image method",
+            f"choose one of {', '.join(map(repr, names))}",
+        )
 
 
 def _check_stopping(model: Any) -> None:
@@ -217,8 +241,12 @@ def resolve_gamma(gamma: Any, X: Any, kernel: Any, seed: int) -> float:
         return float(gamma)
     value = _scale(X) if gamma == "scale" else _median(X, kernel, seed)
     if not np.isfinite(value):
-        raise invalid_parameter("gamma", gamma, "all rows are equal, which leaves no scale",
-                     "pass a number, or more rows")  # fmt: skip
+        raise invalid_parameter(
+            "gamma",
+            gamma,
+            "all rows are equal, which leaves no scale",
+            "pass a number, or more rows",
+        )
     return value
 
 
@@ -355,8 +383,12 @@ def chosen_kernel(model: Any, X: Any) -> Kernel | None:
         return None
     kernel = kernel_of(model, model.gamma_)
     if sparse.issparse(X) and not kernel.takes_sparse:
-        raise invalid_parameter("kernel", model.kernel, "a kernel of one pair cannot take sparse rows",
-                     "pass X.toarray(), or a vectorised kernel")  # fmt: skip
+        raise invalid_parameter(
+            "kernel",
+            model.kernel,
+            "a kernel of one pair cannot take sparse rows",
+            "pass X.toarray(), or a vectorised kernel",
+        )
     return kernel
 
 

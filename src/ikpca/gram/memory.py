@@ -126,8 +126,12 @@ def plan_tiles(
         side = fitting[0] if fitting else _SIDES[-1]
     if budget.explicit and tile_bytes(side) > room:
         needed = budget.taken + fixed + tile_bytes(side)
-        raise invalid_parameter("max_memory", budget.n_bytes, f"this fit needs at least {needed} bytes",
-                     "raise it, ask for fewer components, or pass copy_X=False")  # fmt: skip
+        raise invalid_parameter(
+            "max_memory",
+            budget.n_bytes,
+            f"this fit needs at least {needed} bytes",
+            "raise it, ask for fewer components, or pass copy_X=False",
+        )
     usable = max(1, min(threads, room // max(tile_bytes(side), 1)))
     unseen = _OVERHEAD_BYTES + int(_OVERHEAD_SHARE * budget.n_bytes)
     return TilePlan(side, usable, max(0, room - usable * tile_bytes(side) - unseen))

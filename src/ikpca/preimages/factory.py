@@ -50,6 +50,10 @@ def make_preimage_method(preimage: str | PreimageMethod, kernel: Kernel) -> Prei
     method = _METHODS[preimage] if isinstance(preimage, str) else preimage
     if not method.serves(kernel):
         names = [name for name, known in _METHODS.items() if known.serves(kernel)]
-        raise invalid_parameter("preimage", preimage, f"does not serve {kernel!r}",
-                     f"choose one of {', '.join(map(repr, [*names, 'ridge']))}")  # fmt: skip
+        raise invalid_parameter(
+            "preimage",
+            preimage,
+            f"does not serve {kernel!r}",
+            f"choose one of {', '.join(map(repr, [*names, 'ridge']))}",
+        )
     return method

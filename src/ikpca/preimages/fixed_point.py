@@ -72,8 +72,12 @@ class FixedPoint:
         """Find a row for every point."""
         kernel = expansion.kernel
         if not isinstance(kernel, RadialKernel):
-            raise invalid_parameter("kernel", kernel, "the fixed point is for kernels of a distance",
-                         "choose Gradient, Mds or NeighbourMean")  # fmt: skip
+            raise invalid_parameter(
+                "kernel",
+                kernel,
+                "the fixed point is for kernels of a distance",
+                "choose Gradient, Mds or NeighbourMean",
+            )
         memory = self.memory if kernel.steps_are_gradients else 0
 
         def down(points: Points, starts: Floats) -> DescentResult:

@@ -61,8 +61,12 @@ class MDS:
         """Place every point among its neighbours."""
         kernel = expansion.kernel
         if not isinstance(kernel, DistanceKernel):
-            raise invalid_parameter("kernel", kernel, "does not give away distances in input space",
-                         "choose Gradient or NeighbourMean")  # fmt: skip
+            raise invalid_parameter(
+                "kernel",
+                kernel,
+                "does not give away distances in input space",
+                "choose Gradient or NeighbourMean",
+            )
         parts = [
             self._strip(kernel, Points(expansion, coordinates[strip]))
             for strip in expansion.strips(len(coordinates))

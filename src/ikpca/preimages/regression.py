@@ -98,8 +98,12 @@ def _values(kernel: Kernel, X: Floats, Y: Floats) -> Floats:
     with np.errstate(over="ignore", invalid="ignore"):
         values = cross_gram(kernel, X, Y)
     if not np.isfinite(values).all():
-        raise invalid_parameter("preimage", "ridge", f"values of {kernel!r} between projections overflow",
-                     "choose another way back, or scale X")  # fmt: skip
+        raise invalid_parameter(
+            "preimage",
+            "ridge",
+            f"values of {kernel!r} between projections overflow",
+            "choose another way back, or scale X",
+        )
     return values
 
 

@@ -37,8 +37,12 @@ def check_size(expansion: Expansion, size: Any) -> int:
     number = len(expansion.coefficients)
     whole = isinstance(size, Integral) and not isinstance(size, bool | np.bool_)
     if not whole or size < number:
-        raise invalid_parameter("size", size, f"{number} vectors need at least as many rows",
-                     f"pass an integer of {number} or more")  # fmt: skip
+        raise invalid_parameter(
+            "size",
+            size,
+            f"{number} vectors need at least as many rows",
+            f"pass an integer of {number} or more",
+        )
     return int(size)
 
 
@@ -49,8 +53,12 @@ def check_weights(expansion: Expansion, weights: Floats | None) -> Floats:
         return np.ones(number)
     found = np.asarray(weights, dtype=np.float64)
     if found.shape != (number,) or not (np.isfinite(found).all() and (found >= 0).all()):
-        raise invalid_parameter("weights", weights, f"must be {number} numbers that are not negative",
-                     "pass one for every vector")  # fmt: skip
+        raise invalid_parameter(
+            "weights",
+            weights,
+            f"must be {number} numbers that are not negative",
+            "pass one for every vector",
+        )
     return found
 
 
@@ -363,6 +371,10 @@ class ReductionProblem:
 
 def _finite(vectors: Expansion, products: Floats) -> Floats:
     if not np.isfinite(products).all():
-        raise invalid_parameter("kernel", vectors.kernel, "has values on these rows that are not finite",
-                     "scale the rows, or choose another kernel")  # fmt: skip
+        raise invalid_parameter(
+            "kernel",
+            vectors.kernel,
+            "has values on these rows that are not finite",
+            "scale the rows, or choose another kernel",
+        )
     return products

@@ -51,8 +51,12 @@ def make_reduction(
     """
     found = _named(compression, kernel, per_vector, tol, seed)
     if not found.serves(kernel):
-        raise invalid_parameter("compression", compression, f"{kernel!r} has no gradient for pre-images",
-                     "choose 'samples'")  # fmt: skip
+        raise invalid_parameter(
+            "compression",
+            compression,
+            f"{kernel!r} has no gradient for pre-images",
+            "choose 'samples'",
+        )
     return found
 
 

@@ -230,8 +230,12 @@ class IteratedPreimages:
         if self.method != "auto":
             return make_preimage_method(self.method, kernel)
         if not self.serves(kernel):
-            raise invalid_parameter("kernel", kernel, "has no pre-images, for want of a gradient",
-                         "choose ChosenSamples")  # fmt: skip
+            raise invalid_parameter(
+                "kernel",
+                kernel,
+                "has no pre-images, for want of a gradient",
+                "choose ChosenSamples",
+            )
         return _FIXED_POINT if isinstance(kernel, RadialKernel) else _GRADIENT
 
 

@@ -1,4 +1,7 @@
-"""Dense reference solver: eigendecomposition of the whole K'. Shares no code with what it checks."""
+"""Dense reference solver: eigendecomposition of K'.
+
+It shares no code with the solvers that it checks.
+"""
 
 from __future__ import annotations
 

@@ -329,8 +329,12 @@ def iterate(
 ) -> tuple[Outcome, list[PassRecord]]:
     """Run the passes on a store that holds the start; the result stays in the store."""
     if not isinstance(options.init, str) and not np.diag(store.gram(1))[:n_components].max() > 0:
-        raise invalid_parameter("init", "array", "has no length in feature space and could never move",
-                     "pass rows that are not constant, or init='random'")  # fmt: skip
+        raise invalid_parameter(
+            "init",
+            "array",
+            "has no length in feature space and could never move",
+            "pass rows that are not constant, or init='random'",
+        )
     settings = options.settings(store, n_components, seed, estimate)
     kept = keeper.recall()
     state = _first_state(store, settings, options) if kept is None else kept.progress.state

@@ -283,8 +283,12 @@ def _learn_block(
     across = cross_gram(settings.kernel, state.library, rows).astype(np.float64)
     own = cross_gram(settings.kernel, rows, rows).astype(np.float64)
     if not (np.isfinite(across).all() and np.isfinite(own).all()):
-        raise invalid_parameter("kernel", settings.kernel, "returned NaN or infinite values for these rows",
-                     "scale the rows, or mend the kernel; nothing was learned")  # fmt: skip
+        raise invalid_parameter(
+            "kernel",
+            settings.kernel,
+            "returned NaN or infinite values for these rows",
+            "scale the rows, or mend the kernel; nothing was learned",
+        )
     vectors = np.vstack([state.coefficients, state.mean])
     lengths, companions = state.lengths.copy(), state.companions.copy()
     with_mean, moments = state.with_mean.copy(), state.moments.copy()
