@@ -6,7 +6,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 READY := $(VENV)/.ready
 # What runs the experiments, without the tools of those who work on the library.
 RUNS := $(VENV)/.runs
-TARGETS := run demo test lint docs audit package faults bench bench-full gains applications streams clean
+TARGETS := run demo test lint docs audit package faults bench bench-full clean
 
 .PHONY: $(TARGETS) help
 
@@ -20,9 +20,6 @@ help:
 	@echo "make package  wheel and sdist: built, looked into, tried in an empty environment"
 	@echo "make docs   build the site into build/docs/html: no warnings, no network, links checked"
 	@echo "make bench  speed as ratios within one run; make bench-full: the large form, MNIST from IKPCA_DATA"
-	@echo "make applications  denoising, hyperresolution, motion, eigenfaces: tables and pictures"
-	@echo "make streams  incremental kernel PCA against batch: tables, claims and pictures"
-	@echo "make gains  automatic gains against gains tuned by hand"
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ikpca needs Python 3.11 or newer; run make with PYTHON=python3.11")'
@@ -76,19 +73,6 @@ bench-full: $(READY)
 	$(BIN)/python benchmarks/foundation.py --out results/bench-full
 	$(BIN)/python benchmarks/scale.py --rows 20000 --full --out results/bench-full
 	$(BIN)/python benchmarks/growth.py --out results/bench-full
-
-gains: $(READY)
-	$(BIN)/python benchmarks/gains.py --out results/gains
-
-applications: $(READY)
-	$(BIN)/python benchmarks/motion.py --out results/applications
-	$(BIN)/python benchmarks/denoise.py --out results/applications
-	$(BIN)/python benchmarks/hyperresolution.py --out results/applications
-	$(BIN)/python benchmarks/eigenfaces.py --out results/applications
-
-streams: $(READY)
-	$(BIN)/python benchmarks/streams.py --out results/streams
-	$(BIN)/python benchmarks/online.py --out results/streams
 
 clean:
 	rm -rf $(VENV) results build dist docs/gallery docs/reference/generated docs/sg_execution_times.rst .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

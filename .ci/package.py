@@ -1,4 +1,4 @@
-"""Build wheel and sdist, look into both, and try the wheel in an empty environment.
+"""Build wheel and sdist, check their contents, and try the wheel in an empty environment.
 
 Fails where a file is missing or does not belong, where the wheel built from the sdist differs from
 that built from the checkout, where the long description cannot be shown, or where
@@ -26,12 +26,12 @@ TRIAL = ROOT / "tests" / "plain_installation.py"
 #: Seconds for an installation; a network that swallows packets is no answer.
 _PATIENCE = 600
 #: What a wheel of this package may hold, and how large one file may be.
-KINDS = {".py", ".toml", ".typed", ".html", ".css", ".js"}
+KINDS = {".py", ".typed"}
 _LARGEST = 500_000
-NEEDED = ["ikpca/py.typed", "ikpca/__init__.py", "ikpca/cli/app.py", "ikpca/datasets/registry.toml"]
+NEEDED = ["ikpca/py.typed", "ikpca/__init__.py", "ikpca/cli/app.py"]
 WITH_SOURCES = ["README.md", "CHANGELOG.md", "LICENSE", "CITATION.cff", "CONTRIBUTING.md",
                 "SECURITY.md", "Makefile", "pyproject.toml", "conftest.py", "docs/index.md",
-                "tests/conftest.py", "tests/files/model-v1.ikpca",
+                "tests/conftest.py", "tests/files/model-v1.ikpca", "papers/pyproject.toml",
                 "benchmarks/scale.py"]  # fmt: skip
 
 
@@ -119,8 +119,8 @@ def wrong_in_sdist(sdist: Path) -> Iterator[str]:
         # Its own metadata is written by the build.
         extra = {*found} - kept - {"PKG-INFO"}
         yield from (f"sdist: {name} is not in the repository" for name in sorted(extra))
-        rooms = ("src/", "tests/", "benchmarks/", "docs/")
-        missing = {name for name in kept if name.startswith(rooms)} - {*found}
+        folders = ("src/", "papers/", "tests/", "benchmarks/", "docs/")
+        missing = {name for name in kept if name.startswith(folders)} - {*found}
         yield from (f"sdist: {name} is missing" for name in sorted(missing))
 
 
@@ -156,9 +156,9 @@ def ill_described(wheel: Path, sdist: Path) -> Iterator[str]:
 
 
 def tried(folder: Path, wheel: Path) -> list[str] | None:
-    """The wheel in an empty environment, by itself, then with the command line: what is wrong.
+    """Try the wheel in an empty environment: alone, with the command line, with the papers.
 
-    None where nobody could be asked for its dependencies.
+    Return what is wrong, or None where the dependencies could not be downloaded.
     """
     venv.create(folder / "empty", with_pip=True)
     python = folder / "empty" / "bin" / "python"
@@ -178,7 +178,13 @@ def tried(folder: Path, wheel: Path) -> list[str] | None:
         _tell(done.stdout.rstrip())
         if done.returncode:
             return [f"{part}: {done.stderr or 'see above'}"]
-    return []
+    trouble = _installed(python, str(ROOT / "papers"))
+    if trouble:
+        return [f"ikpca-papers cannot be installed: {trouble}"]
+    done = subprocess.run([python.with_name("ikpca-papers"), "reproduce", "--list"], cwd=folder,
+                          check=False, capture_output=True, text=True, env=_bare())  # fmt: skip
+    _tell(f"ikpca-papers reproduce --list: {len(done.stdout.splitlines())} lines")
+    return [f"ikpca-papers: {done.stderr}"] if done.returncode else []
 
 
 def _bare() -> dict[str, str]:

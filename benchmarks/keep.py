@@ -1,9 +1,9 @@
-"""Keep a result for the site: the file that a script wrote, with date, versions and machine.
+"""Store a result with date, versions and machine as a record of the benchmarks page.
 
     python benchmarks/keep.py results/bench-full/scale.json --name scale
 
-The benchmarks page is made from what is kept in docs/benchmarks/records. Run it on the machine and
-in the environment that measured: the date is that of the file, the rest is read off here and now.
+The page is built from the records in docs/benchmarks/records. Run this on the machine and in the
+environment of the measurement: the date is that of the file, all else is read now.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RECORDS = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "records
 
 
 def processor() -> str:
-    """Its name where the system tells one."""
+    """Return the name of the processor, or of its architecture."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -35,9 +35,12 @@ def memory_gb() -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("result", type=Path)
-    parser.add_argument("--name", help="of the record; that of the file by default")
+    parser.add_argument("--name", help="of the record; by default that of the file")
+    parser.add_argument("--records", type=Path, default=RECORDS, help="folder of the records")
     arguments = parser.parse_args()
     result = json.loads(arguments.result.read_text(encoding="utf-8"))
     if isinstance(result, list):
@@ -50,7 +53,7 @@ def main() -> None:
         "processor": processor(),
         "memory_gb": memory_gb(),
     }
-    kept = RECORDS / f"{arguments.name or arguments.result.stem}.json"
+    kept = arguments.records / f"{arguments.name or arguments.result.stem}.json"
     kept.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(kept)
 

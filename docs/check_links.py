@@ -31,7 +31,7 @@ class _Page(HTMLParser):
 
 def main(site: Path) -> int:
     pages: dict[Path, _Page] = {}
-    # The theme keeps a template among its files, which is no page.
+    # The static files of the theme contain a template, which is not a page.
     for path in sorted(set(site.rglob("*.html")) - set((site / "_static").rglob("*"))):
         pages[path] = page = _Page()
         page.feed(path.read_text(encoding="utf-8"))

@@ -46,7 +46,7 @@ root_doc = "index"
 default_role = "any"
 nitpicky = True
 # Types in docstrings are words for readers; only our own names have to lead somewhere.
-nitpick_ignore_regex = [(r"py:.*", r"(?!ikpca\.).*")]
+nitpick_ignore_regex = [(r"py:.*", r"(?!ikpca(?:_papers)?\.).*")]
 
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist", "substitution"]
 myst_heading_anchors = 3
@@ -98,8 +98,8 @@ sphinx_gallery_conf = {
     "matplotlib_animations": False,
     "image_scrapers": ("matplotlib", "loose_figures.loose_figures"),
     "abort_on_example_error": True,
-    "doc_module": ("ikpca",),
-    "reference_url": {"ikpca": None},
+    "doc_module": ("ikpca", "ikpca_papers"),
+    "reference_url": {"ikpca": None, "ikpca_papers": None},
     "write_computation_times": False,
     "capture_repr": (),
     # Sharp where a telephone or a screen of many dots shows them larger.

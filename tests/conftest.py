@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -53,35 +52,6 @@ def data_folder():
     if not folder.is_dir():
         pytest.skip("real data sets absent: set IKPCA_DATA to their folder")
     return folder
-
-
-@pytest.fixture(scope="session")
-def usps_1000(data_folder):
-    """The first hundred of each USPS digit (Günter 2006, section 5.1)."""
-    with np.load(data_folder / "usps.npz") as data:
-        X, y = data["X_train"].astype(np.float64), data["y_train"]
-    return np.vstack([X[y == digit][:100] for digit in range(10)])
-
-
-@pytest.fixture
-def own_folders(tmp_path, monkeypatch):
-    """Data sets: an empty cache, no data folder, and no network."""
-    monkeypatch.setenv("IKPCA_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("IKPCA_OFFLINE", "1")
-    monkeypatch.delenv("IKPCA_DATA", raising=False)
-    return SimpleNamespace(cache=tmp_path / "cache", data=tmp_path / "data")
-
-
-@pytest.fixture
-def known(monkeypatch):
-    """Tell the registry of other entries."""
-    from ikpca_papers.data import registry
-
-    def tell(*entries):
-        changed = {**registry.registry(), **{entry.name: entry for entry in entries}}
-        monkeypatch.setattr(table, "registry", lambda: changed)
-
-    return tell
 
 
 def explicitly_centred(K: np.ndarray) -> np.ndarray:

@@ -24,15 +24,12 @@ PICTURE = b"\x89PNG\r\n\x1a\n"
 _PATIENCE = 300
 #: Features that need an extra: what a user writes, the error's class, the extra.
 LIBRARY = {
-    "figures": ("from ikpca.figures import scree", "ImportError", "plot"),
-    "animations": ("from ikpca.figures import motion_gif", "ImportError", "plot"),
+    "plots": ("import ikpca.plotting", "ImportError", "plot"),
     "pictures, read": ("read_picture(Path('a.png'))", "InvalidInput", "pictures"),
     "pictures, written": ("write_picture(Path('b.png'), ones)", "InvalidInput", "pictures"),
-    "photographs": ("load('flower_256')", "DataUnavailable", "data"),
     "Parquet, read": ("read_table('a.parquet')", "InvalidInput", "parquet"),
     "Parquet, written": ("write_table('b.parquet', ones)", "InvalidInput", "parquet"),
     "Zarr": ("ikpca.open_rows('a.zarr')", "InvalidInput", "zarr"),
-    "downloads": ("fetch('usps', offline=False)", "DataUnavailable", "data"),
     "Dask": ("import ikpca.dask", "ImportError", "dask"),
     "river": ("RiverKernelPCA()", "ImportError", "river"),
 }
@@ -42,7 +39,7 @@ from pathlib import Path
 import numpy as np
 import ikpca
 from ikpca.applications.river import RiverKernelPCA
-from ikpca.datasets import fetch, load, read_picture, read_table, write_picture, write_table
+from ikpca.tables import read_picture, read_table, write_picture, write_table
 ones = np.ones((4, 4))
 """
 #: All in one process, as loading scikit-learn takes longer than all of them.
@@ -63,9 +60,6 @@ VERBS = {
     "fit rows.csv -o m.ikpca --dask local": "dask",
     "transform model.ikpca rows.csv -o b.parquet": "parquet",
     "denoise a.png -o b.png": "pictures",
-    "demo": "plot",
-    "reproduce --quick": "plot",
-    "data fetch usps": "data",
 }
 #: The library at work, on a laptop that has never seen an extra.
 FITS = """
@@ -134,7 +128,7 @@ def verbs() -> Iterator[tuple[str, str, bool]]:
     """The command line with its own extra: it works, and names what each verb needs beside it."""
     seen = _ikpca("fit rows.csv -o model.ikpca -n 2 --quiet")
     yield "ikpca fit", seen.err.strip() or "a model", seen.code == 0 and not seen.err
-    for line in ("--help", "info", "reproduce --list"):
+    for line in ("--help", "info"):
         seen = _ikpca(line)
         yield f"ikpca {line}", f"{len(seen.out.splitlines())} lines", _is_help(seen)
     for line, extra in VERBS.items():

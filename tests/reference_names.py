@@ -1,4 +1,4 @@
-"""What the reference lists, what a docstring describes, and which names an example leaves open."""
+"""Names in the reference, parameters in docstrings, and undefined names in examples."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ def listed_names() -> dict[str, tuple[str, str]]:
     """Full names in the reference's tables, each with the module named above it and its rest."""
     found = {}
     for page in sorted(REFERENCE.glob("*.rst")):
-        room = ""
+        module = ""
         for line in page.read_text(encoding="utf-8").splitlines():
             if named := _MODULE.match(line):
-                room = named[1]
-            elif room and (entry := _ENTRY.fullmatch(line)):
-                found[f"{room}.{entry[1]}"] = (room, entry[1])
+                module = named[1]
+            elif module and (entry := _ENTRY.fullmatch(line)):
+                found[f"{module}.{entry[1]}"] = (module, entry[1])
     return found
 
 
 def listed_values() -> dict[str, Any]:
     """Values that the reference gives of names, by full name."""
-    found, room, name = {}, "", ""
+    found, module, name = {}, "", ""
     for page in sorted(REFERENCE.glob("*.rst")):
         for line in page.read_text(encoding="utf-8").splitlines():
             if named := _MODULE.match(line):
-                room = named[1]
+                module = named[1]
             elif line.startswith(".. py:data:: "):
                 name = line.split()[-1]
             elif line.strip().startswith(":value:"):
-                found[f"{room}.{name}"] = ast.literal_eval(line.split(":value:")[1].strip())
+                found[f"{module}.{name}"] = ast.literal_eval(line.split(":value:")[1].strip())
     return found
 
 
-def resolved(room: str, rest: str) -> Any:
-    """The object of a listed name, which may be of a module beneath the room."""
-    *modules, name = rest.split(".")
-    return getattr(import_module(".".join([room, *modules])), name)
+def resolved(module: str, rest: str) -> Any:
+    """The object of a listed name, which may be in a submodule."""
+    *submodules, name = rest.split(".")
+    return getattr(import_module(".".join([module, *submodules])), name)
 
 
 def sections_of(value: Any) -> dict[str, list[str]]:
@@ -73,7 +73,7 @@ def described(value: Any) -> set[str]:
 
 
 def open_names(value: Any) -> set[str]:
-    """Names that the examples of a docstring use and nobody gave them."""
+    """Names that the examples of a docstring use without defining or importing them."""
     known, left = set(dir(builtins)), set()
     for example in doctest.DocTestParser().get_examples(inspect.getdoc(value) or ""):
         nodes = list(ast.walk(ast.parse(example.source)))

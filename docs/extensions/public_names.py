@@ -41,10 +41,10 @@ def _skip(app: Any, what: str, name: str, member: Any, skip: bool, options: Any)
 def _hide_signature(
     app: Any, what: str, name: str, value: Any, options: Any, signature: str, returned: str
 ) -> tuple[str, str] | None:
-    """Nobody calls a port or an enumeration."""
-    is_port = getattr(value, "_is_protocol", False)
+    """Protocols and enumerations are not called."""
+    is_protocol = getattr(value, "_is_protocol", False)
     is_members = inspect.isclass(value) and issubclass(value, Enum)
-    return ("", "") if is_port or is_members else None
+    return ("", "") if is_protocol or is_members else None
 
 
 def _name_members(

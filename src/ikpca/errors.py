@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class InvalidInput(ValueError):
-    """An argument breaks a rule; raised before any work is done.
+    """Invalid argument or data, raised before any computation.
 
     Examples
     --------
@@ -17,7 +17,7 @@ class InvalidInput(ValueError):
 
 
 class UnreadableFile(InvalidInput):
-    """A file is damaged, of a newer version, or not what it should be; nothing was loaded.
+    """File that is damaged, of a newer version, or of another kind; nothing was loaded.
 
     Examples
     --------
@@ -35,7 +35,7 @@ class UnreadableFile(InvalidInput):
 
 
 class UnwritableFile(OSError):
-    """A file could not be written, for want of space or of permission; the old one is untouched.
+    """File that could not be written, for lack of space or permission; an old one is unchanged.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class UnwritableFile(OSError):
 
 
 class ClusterLost(ConnectionError):
-    """The scheduler of a cluster answers no more; what a checkpoint has can be gone on from.
+    """Lost connection to the scheduler of a cluster; the fit can resume from a checkpoint.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class ClusterLost(ConnectionError):
 
 
 class DataChanged(RuntimeError):
-    """Rows on disk are not what they were when the fit began; what it found is of no use.
+    """Rows on disk changed during the fit; its results are invalid.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class DataChanged(RuntimeError):
 
 
 class OutOfMemory(MemoryError):
-    """There was not enough memory, also not for the smallest pieces; says what takes less.
+    """Insufficient memory even for the smallest tiles; the message suggests what needs less.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class OutOfMemory(MemoryError):
 
 
 class DivergenceWarning(UserWarning):
-    """A gain was too large; the pass was undone and repeated with a smaller one.
+    """Divergence because of a large gain; the pass was repeated with a smaller one.
 
     Examples
     --------
@@ -88,28 +88,28 @@ class DivergenceWarning(UserWarning):
     >>> from ikpca import KernelPCA
     >>> X = np.random.default_rng(0).normal(size=(60, 3))
     >>> model = KernelPCA(2, kernel="rbf", eigen_solver="kha", gain=1e3, max_iter=3)
-    >>> with warnings.catch_warnings(record=True) as told:
+    >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
     ...     _ = model.fit(X)
-    >>> told[0].category.__name__
+    >>> caught[0].category.__name__
     'DivergenceWarning'
     """
 
 
 class RecoveryWarning(UserWarning):
-    """Something gave way during a fit and was mended; what came out is as good as without it.
+    """A numerical problem was detected and corrected; the result is as accurate as without it.
 
     Examples
     --------
     >>> import warnings
     >>> from ikpca.errors import RecoveryWarning
     >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("error", RecoveryWarning)  # to stop instead of going on
+    ...     warnings.simplefilter("error", RecoveryWarning)  # raise instead of warn
     """
 
 
 class RankWarning(UserWarning):
-    """Fewer components carry variance than were asked for.
+    """Fewer components with variance than requested.
 
     Examples
     --------
@@ -117,37 +117,36 @@ class RankWarning(UserWarning):
     >>> import numpy as np
     >>> from ikpca import KernelPCA
     >>> line = np.arange(8.0)[:, None]
-    >>> with warnings.catch_warnings(record=True) as told:
+    >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
     ...     _ = KernelPCA(2, kernel="linear").fit(line)
-    >>> told[0].category.__name__
+    >>> caught[0].category.__name__
     'RankWarning'
     """
 
 
 def invalid_parameter(name: str, value: object, rule: str, remedy: str) -> InvalidInput:
-    """Build the error for a bad argument: value, rule, remedy.
+    """Return the error for an invalid argument: value, rule, remedy.
 
     Parameters
     ----------
     name : str
-        Of the argument.
+        Name of the argument.
     value : object
-        What was passed.
+        Value that was passed.
     rule : str
-        What it breaks.
+        Rule that the value violates.
     remedy : str
-        What to pass instead.
+        Suggested value or action.
 
     Returns
     -------
     InvalidInput
-        To be raised.
 
     Examples
     --------
     >>> from ikpca.errors import invalid_parameter
-    >>> raise refuse("gain", -1.0, "must be positive", "pass gain='auto'")
+    >>> raise invalid_parameter("gain", -1.0, "must be positive", "pass gain='auto'")
     Traceback (most recent call last):
         ...
     ikpca.errors.InvalidInput: gain=-1.0: must be positive; pass gain='auto'.

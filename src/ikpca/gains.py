@@ -1,6 +1,6 @@
-"""Gains of the Hebbian solvers.
+"""Gain schedules of the Hebbian solvers.
 
-Gains multiply: ``0.05 * inverse_time() * reciprocal_eigenvalues()``.
+Gains can be multiplied: ``0.05 * inverse_time() * reciprocal_eigenvalues()``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Floats: TypeAlias = NDArray[np.floating[Any]]
 
 @runtime_checkable
 class Gain(Protocol):
-    """A gain per step and component. Gains hold no state; what adapts lives in the sweep.
+    """Gain per step and component; gains have no state, adaptation takes place in the sweep.
 
     Examples
     --------
@@ -50,16 +50,16 @@ class Gain(Protocol):
         Parameters
         ----------
         times : ndarray of shape (steps,)
-            t as the clock shows it: patterns seen before each step.
+            Times t: patterns seen before each step.
         n_samples : int
-            The number l of rows.
+            Number l of rows.
         eigenvalues : ndarray of shape (components,)
-            λ as estimated at the start of the pass.
+            Estimates λ at the start of the pass.
         """
 
 
-class _Factor:
-    """Products of gains, written ``0.05 * inverse_time() * reciprocal_eigenvalues()``."""
+class _Multipliable:
+    """Mixin for products such as ``0.05 * inverse_time() * reciprocal_eigenvalues()``."""
 
     def __mul__(self, other: object) -> Product:
         return Product((self, _as_gain(other)))  # type: ignore[arg-type]
@@ -73,12 +73,12 @@ def _as_gain(value: object) -> Gain:
         return value
     if isinstance(value, int | float | np.number):
         return constant(float(value))
-    raise TypeError(f"a gain multiplies with a number or a gain, not with {value!r}")
+    raise TypeError(f"a gain can be multiplied by a number or a gain, not by {value!r}")
 
 
 @dataclass(frozen=True)
-class Constant(_Factor):
-    """η0 for every component and step: KHA (Kim 2003).
+class Constant(_Multipliable):
+    """Gain η0 for every component and step, as in KHA (Kim 2003).
 
     Parameters
     ----------
@@ -100,13 +100,13 @@ class Constant(_Factor):
 
 
 @dataclass(frozen=True)
-class InverseTime(_Factor):
-    """τ/(t + τ); the papers take τ = l, which is what ``tau=None`` means.
+class InverseTime(_Multipliable):
+    """Decay τ/(t + τ), with τ = l by default as in the papers.
 
     Parameters
     ----------
     tau : float, optional
-        τ, in patterns seen; the number of samples by default.
+        τ, in patterns; the number of samples by default.
 
     Examples
     --------
@@ -124,13 +124,13 @@ class InverseTime(_Factor):
 
 
 @dataclass(frozen=True)
-class ReciprocalEigenvalues(_Factor):
-    """‖λ‖/λ_i (Günter 2006, eq. 12), or 1/λ_i without the norm.
+class ReciprocalEigenvalues(_Multipliable):
+    """Gains ‖λ‖/λ_i (Günter 2006, eq. 12), or 1/λ_i without the norm.
 
     Parameters
     ----------
     with_norm : bool, default=True
-        Whether to multiply by ‖λ‖.
+        Multiply by ‖λ‖.
 
     Examples
     --------
@@ -144,24 +144,24 @@ class ReciprocalEigenvalues(_Factor):
     def gains(self, times: Floats, n_samples: int, eigenvalues: Floats) -> Floats:
         """Return the reciprocals, the same for every step.
 
-        A component without variance would step infinitely far; its λ is held at the rounding
-        level of the largest.
+        Eigenvalues are clipped below at the rounding error of the largest, as the gain of a
+        component without variance would be infinite.
         """
         largest = float(np.max(eigenvalues, initial=0.0)) or 1.0
         smallest = max(np.finfo(np.float64).eps * largest, np.finfo(np.float64).tiny)
-        floored = np.maximum(eigenvalues, smallest)
-        norm = np.linalg.norm(floored) if self.with_norm else 1.0
-        return (norm / floored)[None, :]
+        clipped = np.maximum(eigenvalues, smallest)
+        norm = np.linalg.norm(clipped) if self.with_norm else 1.0
+        return (norm / clipped)[None, :]
 
 
 @dataclass(frozen=True)
-class Product(_Factor):
-    """Gains multiplied element by element.
+class Product(_Multipliable):
+    """Product of gains, element by element.
 
     Parameters
     ----------
     factors : tuple of Gain
-        Put together by ``*``; a number on the left becomes a constant gain.
+        The gains; the operator ``*`` converts numbers to constant gains.
 
     Examples
     --------
@@ -179,7 +179,7 @@ class Product(_Factor):
 
 
 def constant(value: float) -> Constant:
-    """The same gain throughout: KHA.
+    """Create a constant gain, as in KHA.
 
     Parameters
     ----------
@@ -207,12 +207,12 @@ def constant(value: float) -> Constant:
 
 
 def inverse_time(tau: float | None = None) -> InverseTime:
-    """Search then converge: τ/(t + τ), τ = l unless given.
+    """Create the search-then-converge schedule τ/(t + τ), with τ = l by default.
 
     Parameters
     ----------
     tau : float, optional
-        τ, positive, in patterns seen.
+        τ, positive, in patterns.
 
     Returns
     -------
@@ -231,15 +231,14 @@ def inverse_time(tau: float | None = None) -> InverseTime:
 
 
 def reciprocal_eigenvalues(*, with_norm: bool = True) -> ReciprocalEigenvalues:
-    """A gain for each component, reciprocal to its eigenvalue: the e of KHA/et.
+    """Create gains reciprocal to the eigenvalues, the "e" of KHA/et.
 
-    ``with_norm=False`` leaves ‖λ‖ out, so that the number in front needs no knowledge of the scale
-    of the kernel.
+    Without ‖λ‖, the factor that multiplies them does not depend on the scale of the kernel.
 
     Parameters
     ----------
     with_norm : bool, default=True
-        Whether to multiply by ‖λ‖, as the paper does.
+        Multiply by ‖λ‖, as in the paper.
 
     Returns
     -------
@@ -257,7 +256,7 @@ def reciprocal_eigenvalues(*, with_norm: bool = True) -> ReciprocalEigenvalues:
 
 @dataclass(frozen=True)
 class MetaDescent:
-    """e^ρ times another gain; ρ steps inside the sweep.
+    """Another gain times e^ρ, with log-gains ρ adapted in the sweep (stochastic meta-descent).
 
     Parameters
     ----------
@@ -268,7 +267,7 @@ class MetaDescent:
     memory : float
         ξ of eq. 19.
     log_gain_init : float
-        ρ at the start. The paper has 1.
+        Initial ρ; 1 in the paper.
     max_log_step, max_log_gain : float
         Bounds on the magnitudes of Δρ per step and of ρ; infinite in the paper.
 
@@ -294,18 +293,18 @@ class MetaDescent:
 def meta_descent(
     gain: Gain, rate: float, memory: float = 0.99, log_gain_init: float = 0.0
 ) -> MetaDescent:
-    """KHA-SMD from any gain, with the papers' unbounded log-gains.
+    """Create the gain of KHA-SMD from another gain, with unbounded log-gains as in the papers.
 
     Parameters
     ----------
     gain : Gain
         The gain that e^ρ multiplies, KHA/et in the paper.
     rate : float
-        µ of eq. 16; 0 switches it off.
+        µ of eq. 16; 0 disables the adaptation.
     memory : float, default=0.99
         ξ of eq. 19, from 0 to 1.
     log_gain_init : float, default=0.0
-        ρ at the start.
+        Initial ρ.
 
     Returns
     -------
@@ -320,7 +319,7 @@ def meta_descent(
     """
     if not (np.isfinite(rate) and rate >= 0):
         raise invalid_parameter(
-            "rate", rate, "must be finite and not negative", "0 switches it off"
+            "rate", rate, "must be finite and nonnegative", "pass 0 to disable it"
         )
     if not 0 <= memory <= 1:
         raise invalid_parameter("memory", memory, "must lie in [0, 1]", "the paper uses 0.99")

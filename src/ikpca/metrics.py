@@ -1,4 +1,4 @@
-"""Measures of decompositions, clusterings and images."""
+"""Metrics of decompositions, clusterings and images."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _Floats = NDArray[np.floating[Any]]
 
 
 class _CenteredGram(Protocol):
-    """What the measures read of K'."""
+    """Operations on K' that the metrics use."""
 
     def squared_norm(self) -> float: ...
     def multiply(self, V: _Floats) -> _Floats: ...
@@ -33,16 +33,16 @@ class _CenteredGram(Protocol):
 def reconstruction_error(
     gram: _CenteredGram, projections: ArrayLike, norm_squared: float | None = None
 ) -> float:
-    """E(A) = ‖K' − (AK')ᵀ(AK')‖_F (Günter 2006, eq. 22), without an l×l matrix.
+    """Return E(A) = ‖K' − (AK')ᵀ(AK')‖_F (Günter 2006, eq. 22), without an l×l matrix.
 
     Parameters
     ----------
     gram : object with ``squared_norm()`` and ``multiply(V)``
-        K'; in double precision, or the formula has a floor near 3e-6.
+        K', in double precision; in single precision the formula is limited to about 3e-6.
     projections : array of shape (r, l)
         Y = AK'.
     norm_squared : float, optional
-        ‖K'‖², where it is known already.
+        ‖K'‖², if it is known.
 
     Returns
     -------
@@ -54,7 +54,7 @@ def reconstruction_error(
     >>> import numpy as np
     >>> from ikpca.gram import PrecomputedGram, center_gram
     >>> from ikpca.metrics import reconstruction_error
-    >>> K, _ = centred(PrecomputedGram(np.diag([2.0, 1.0, 0.0])))
+    >>> K, _ = center_gram(PrecomputedGram(np.diag([2.0, 1.0, 0.0])))
     >>> bool(reconstruction_error(K, np.zeros((1, 3))) == np.sqrt(K.squared_norm()))
     True
     """
@@ -71,9 +71,9 @@ def excess_error(
     eigenvalues: ArrayLike,
     norm_squared: float | None = None,
 ) -> float:
-    """E/E_min − 1, with E²_min = ‖K'‖² − Σ λ_i² over the r exact leading eigenvalues.
+    """Return E/E_min − 1, with E²_min = ‖K'‖² − Σ λ_i² over the r exact leading eigenvalues.
 
-    Where E_min is no more than 1e-10 ‖K'‖ the excess is undefined; E/‖K'‖ is returned instead.
+    If E_min is at most 1e-10 ‖K'‖, the excess is undefined, and E/‖K'‖ is returned instead.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def excess_error(
     eigenvalues : array of shape (r,)
         The exact leading eigenvalues of K'.
     norm_squared : float, optional
-        ‖K'‖², where it is known already.
+        ‖K'‖², if it is known.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def excess_error(
     >>> import numpy as np
     >>> from ikpca.gram import PrecomputedGram, center_gram
     >>> from ikpca.metrics import excess_error
-    >>> K, _ = centred(PrecomputedGram(np.diag([2.0, 1.0, 0.0])))
+    >>> K, _ = center_gram(PrecomputedGram(np.diag([2.0, 1.0, 0.0])))
     >>> excess_error(K, np.zeros((1, 3)), [0.0])
     0.0
     """
@@ -109,7 +109,7 @@ def excess_error(
 
 
 def orthonormality_defect(coefficients: ArrayLike, projections: ArrayLike) -> float:
-    """The largest entry of AK'Aᵀ − I: how far components are from orthonormal in feature space.
+    """Return the largest entry of AK'Aᵀ − I, the deviation from orthonormality in feature space.
 
     Parameters
     ----------
@@ -137,14 +137,14 @@ def orthonormality_defect(coefficients: ArrayLike, projections: ArrayLike) -> fl
 def relative_residuals(
     coefficients: ArrayLike, projections: ArrayLike, eigenvalues: ArrayLike
 ) -> _Floats:
-    """‖K'v_i − λ_i v_i‖ / λ_1 for the unit vectors v_i along the rows of A.
+    """Return ‖K'v_i − λ_i v_i‖ / λ_1 for the unit vectors v_i along the rows of A.
 
     Parameters
     ----------
     coefficients, projections : arrays of shape (r, l)
         A and AK'.
     eigenvalues : array of shape (r,)
-        The estimates λ.
+        Estimates λ.
 
     Returns
     -------
@@ -169,21 +169,21 @@ def relative_residuals(
 
 
 def principal_angles(first: ArrayLike, second: ArrayLike) -> _Floats:
-    """Angles between the subspaces spanned by the columns of two matrices, largest first.
+    """Return the angles between the column spaces of two matrices, largest first.
 
     Parameters
     ----------
     first, second : arrays of shape (n, p) and (n, q)
-        Columns need not be orthonormal.
+        Matrices whose columns span the subspaces; they need not be orthonormal.
 
     Returns
     -------
     ndarray of shape (min(p, q),)
-        In radians.
+        Angles in radians.
 
     See Also
     --------
-    scipy.linalg.subspace_angles : What this calls.
+    scipy.linalg.subspace_angles : Used to compute the angles.
 
     Examples
     --------
@@ -197,14 +197,14 @@ def principal_angles(first: ArrayLike, second: ArrayLike) -> _Floats:
 
 
 def variation_of_information(first: ArrayLike, second: ArrayLike) -> float:
-    """H(X|Y) + H(Y|X) of two clusterings of the same samples, in nats (Meilă 2005).
+    """Return H(X|Y) + H(Y|X) of two clusterings of the same samples, in nats (Meilă 2005).
 
-    A metric: zero exactly where both are the same partition, whatever the names of the clusters.
+    It is a metric on partitions: zero if and only if both are equal up to the names of clusters.
 
     Parameters
     ----------
     first, second : array-like of shape (n_samples,)
-        A label for every sample; numbers or texts.
+        Labels of the samples, numbers or strings.
 
     Returns
     -------
@@ -212,7 +212,7 @@ def variation_of_information(first: ArrayLike, second: ArrayLike) -> float:
 
     See Also
     --------
-    sklearn.metrics.v_measure_score : From the same entropies, as a score from 0 to 1.
+    sklearn.metrics.v_measure_score : Score from 0 to 1 based on the same entropies.
 
     Examples
     --------
@@ -222,40 +222,28 @@ def variation_of_information(first: ArrayLike, second: ArrayLike) -> float:
     >>> round(variation_of_information([0, 0, 1, 1], [0, 1, 0, 1]), 4)
     1.3863
     """
-    X, Y = _labels("first", first), _labels("second", second)
+    X, Y = _encode_labels("first", first), _encode_labels("second", second)
     if len(X) != len(Y):
         raise InvalidInput(
             f"first has {len(X)} labels and second {len(Y)}: both must label the same samples; "
             "pass one label per sample in each."
         )
-    pairs, together = np.unique(np.stack([X, Y]), axis=1, return_counts=True)
-    # Ratios of counts, so that what is equal contributes a true zero.
+    pairs, counts = np.unique(np.stack([X, Y]), axis=1, return_counts=True)
+    # Ratios of counts, so that equal clusters contribute exactly zero.
     both = zip((X, Y), pairs, strict=True)
-    ratios = (np.bincount(labels)[names] / together for labels, names in both)
-    return float(sum(together @ np.log(ratio) for ratio in ratios) / len(X))
-
-
-def _labels(name: str, labels: ArrayLike) -> NDArray[np.intp]:
-    """Labels as numbers from zero."""
-    array = np.asarray(labels)
-    if array.ndim != 1 or array.size == 0:
-        raise InvalidInput(
-            f"{name} has shape {array.shape}: labels come as a vector of at least one; pass one "
-            "label per sample."
-        )
-    if array.dtype.kind == "f" and np.isnan(array).any():
-        raise InvalidInput(f"{name} holds NaN: it names no cluster; label every sample.")
-    return np.unique(array, return_inverse=True)[1]
+    ratios = (np.bincount(labels)[names] / counts for labels, names in both)
+    return float(sum(counts @ np.log(ratio) for ratio in ratios) / len(X))
 
 
 def signal_to_noise_ratio(clean: ArrayLike, estimate: ArrayLike) -> float:
-    """10 log10(Σ(x − x̄)² / Σ(x − z)²) in decibels, of a clean signal x and an estimate z.
+    """Return 10 log10(Σ(x − x̄)² / Σ(x − z)²) in decibels, of a clean signal x and an estimate z.
 
-    Infinite where both are equal. Integers are read as numbers, without any scaling.
+    The ratio is infinite if both are equal. Integers are not rescaled.
 
     Parameters
     ----------
     clean, estimate : array-like of the same shape
+        x and z.
 
     Returns
     -------
@@ -270,13 +258,26 @@ def signal_to_noise_ratio(clean: ArrayLike, estimate: ArrayLike) -> float:
     x, z = np.asarray(clean, dtype=np.float64), np.asarray(estimate, dtype=np.float64)
     if x.shape != z.shape or x.size == 0:
         raise InvalidInput(
-            f"clean has shape {x.shape} and estimate {z.shape}: they must agree and hold something;"
-            " pass two images of the same size."
+            f"clean has shape {x.shape} and estimate {z.shape}: shapes must be equal and not "
+            "empty; pass two images of the same size."
         )
     if not (np.isfinite(x).all() and np.isfinite(z).all()):
-        raise InvalidInput("clean or estimate holds NaN or infinite values: replace them.")
+        raise InvalidInput("clean or estimate contains NaN or infinite values: replace them.")
     power = float(np.sum(np.square(x - x.mean())))
     if power == 0:
-        raise InvalidInput("clean is constant: a signal without variation has no ratio to noise.")
+        raise InvalidInput("clean is constant: the ratio is undefined; pass a signal that varies.")
     noise = float(np.sum(np.square(x - z)))
     return float("inf") if noise == 0 else float(10 * np.log10(power / noise))
+
+
+def _encode_labels(name: str, labels: ArrayLike) -> NDArray[np.intp]:
+    """Encode labels as integers from zero."""
+    array = np.asarray(labels)
+    if array.ndim != 1 or array.size == 0:
+        raise InvalidInput(
+            f"{name} has shape {array.shape}: labels must be a non-empty vector; pass one label "
+            "per sample."
+        )
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        raise InvalidInput(f"{name} contains NaN, which is not a label; label every sample.")
+    return np.unique(array, return_inverse=True)[1]

@@ -78,8 +78,8 @@ def test_the_error_says_which_rows(X):
     model = IncrementalKernelPCA(3, **RBF).fit(X)
     many = with_nan(X, 2, 5, 8, 13, 21, 34, 55)
     message = (
-        "X holds NaN or infinity in rows 2, 5, 8, 13, 21 and 2 more (rows 102, 105, 108, 113, 121 "
-        "and 2 more of the stream, both counted from 0)"
+        "X contains NaN or infinity in rows 2, 5, 8, 13, 21 and 2 more (rows 102, 105, 108, 113, "
+        "121 and 2 more of the stream, both counted from 0)"
     )
     with pytest.raises(InvalidInput, match=re.escape(message)):
         model.partial_fit(many)
@@ -117,7 +117,7 @@ def test_rows_on_disk_are_looked_through_before_the_first_batch(X, tmp_path):
     with pytest.raises(InvalidInput, match=r"rows 2500 of the stream"):
         model.fit(mapped)
     assert not hasattr(model, "n_features_in_")
-    with pytest.raises(InvalidInput, match=r"shape \(12000,\): rows come as a table"):
+    with pytest.raises(InvalidInput, match=r"shape \(12000,\): it must be two-dimensional"):
         model.fit(mapped.reshape(-1))
 
 
@@ -139,9 +139,9 @@ PARAMETERS = [
     ({"compression": "rows"}, "choose one of 'auto', 'preimages', 'samples', None"),
     ({"compression": True}, "choose one of"),
     ({"compression": "samples", "n_components": None}, "pass an integer, or compression=None"),
-    ({"library_size": 3}, r"library_size=3: components and mean are 4 vectors.*pass 4 or more"),
+    ({"library_size": 3}, r"library_size=3: must be at least 4.*pass 4 or more"),
     ({"library_size": 0}, "'auto' or a positive integer"),
-    ({"library_size": 10, "n_oversamples": 7}, "are 11 vectors"),
+    ({"library_size": 10, "n_oversamples": 7}, "must be at least 11"),
     ({"preimages_per_component": 0}, "'auto' or a positive integer"),
     ({"compression_tol": -1e-3}, "must not be negative"),
     ({"n_oversamples": -1}, "must be 'auto' or not negative"),

@@ -17,7 +17,7 @@ from sklearn.datasets import load_digits
 import ikpca
 from ikpca import HebbianPCA, KernelPCA
 from ikpca.errors import InvalidInput, UnreadableFile
-from ikpca.estimators.checkpoint import Checkpoint, interval
+from ikpca.estimators.checkpoint import Checkpoint, parse_interval
 from ikpca.kernels import Gaussian
 from ikpca.model_files import previous_generation
 from ikpca.solvers import Outcome, base
@@ -162,9 +162,9 @@ def sent(method, calls):
         ("kha-smd", HebbianPass, "_finish"),
         ("krylov, restarting", krylov_solve, "_change"),
         ("krylov, restarting", krylov_solve, "_orthonormal"),
-        ("kha/et", Checkpoint, "keep"),
+        ("kha/et", Checkpoint, "record"),
         ("krylov", Checkpoint, "write"),
-        ("kha/et", base.StopAtResidual, "see"),
+        ("kha/et", base.StopAtResidual, "on_step_end"),
     ],
 )
 def test_signals_wait_until_nothing_is_half_done(solver, where, name, tmp_path, monkeypatch):
@@ -184,7 +184,7 @@ def test_signals_wait_until_nothing_is_half_done(solver, where, name, tmp_path, 
 @pytest.mark.parametrize("solver", ["kha/et", "krylov, restarting"])
 def test_an_observer_that_interrupts_leaves_a_finished_pass(solver, tmp_path, monkeypatch):
     path, whole = tmp_path / "fit.checkpoint", model(solver).fit(X)
-    count, see = iter(range(2)), base.StopAtResidual.see
+    count, see = iter(range(2)), base.StopAtResidual.on_step_end
 
     def interrupted(self, state, report):
         if next(count, None) is None:
@@ -192,7 +192,7 @@ def test_an_observer_that_interrupts_leaves_a_finished_pass(solver, tmp_path, mo
         return see(self, state, report)
 
     with monkeypatch.context() as patch:
-        patch.setattr(base.StopAtResidual, "see", interrupted)
+        patch.setattr(base.StopAtResidual, "on_step_end", interrupted)
         broken = model(solver, checkpoint=path, checkpoint_every=100)
         with pytest.raises(KeyboardInterrupt):
             broken.fit(X)
@@ -270,9 +270,9 @@ def test_without_resume_an_old_checkpoint_is_left_behind(tmp_path):
         ({"n_components": 4}, X, "n_components was 5 and is 4"),
         ({"eigen_solver": "kha"}, X, "eigen_solver was 'kha/et' and is 'kha'"),
         ({"random_state": 1}, X, "random_state was 0 and is 1"),
-        ({}, X[::-1], "rows are others"),
-        ({}, X.astype(np.float32), "rows are others"),
-        ({"gamma": 0.1}, X[1:], "gamma was .*; the rows are others"),
+        ({}, X[::-1], "training data differ"),
+        ({}, X.astype(np.float32), "training data differ"),
+        ({"gamma": 0.1}, X[1:], "gamma was .*; the training data differ"),
     ],
 )
 def test_a_checkpoint_of_another_fit_is_refused(change, rows, message, tmp_path):
@@ -310,10 +310,10 @@ def test_a_model_is_no_checkpoint_and_the_other_way_round(tmp_path):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"resume": True}, "no checkpoint to go on from"),
+        ({"resume": True}, "resume=True"),
         ({"resume": "yes"}, "resume='yes'"),
         ({"checkpoint": 3}, "must be a path"),
-        ({"checkpoint": "/no/such/folder/fit"}, "no folder"),
+        ({"checkpoint": "/no/such/folder/fit"}, "checkpoint=.*does not exist"),
         ({"checkpoint": "fit", "checkpoint_every": 0}, "checkpoint_every=0"),
         ({"checkpoint": "fit", "checkpoint_every": "soon"}, "checkpoint_every='soon'"),
     ],
@@ -324,10 +324,10 @@ def test_wrong_settings(parameters, message):
 
 
 def test_intervals():
-    assert interval(3) == (3, 0.0)
-    assert interval("30s") == (1, 30.0)
-    assert interval("1.5 min") == (1, 90.0)
-    assert interval("2h") == (1, 7200.0)
+    assert parse_interval(3) == (3, 0.0)
+    assert parse_interval("30s") == (1, 30.0)
+    assert parse_interval("1.5 min") == (1, 90.0)
+    assert parse_interval("2h") == (1, 7200.0)
 
 
 def test_the_callers_signals_come_back(tmp_path):

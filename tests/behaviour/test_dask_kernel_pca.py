@@ -210,9 +210,11 @@ class TestBadInput:
             model.transform(D[:, :4])
 
     def test_workers_of_another_version(self, model, D, monkeypatch):
-        monkeypatch.setattr(clients, "worker_versions", lambda client: {"tcp://far": "0.0.1"})
+        monkeypatch.setattr(
+            "ikpca.dask.client.worker_versions", lambda client: {"tcp://far": "0.0.1"}
+        )
         assert "tcp://far has ikpca 0.0.1" in refused(model, D)
-        monkeypatch.setattr(clients, "worker_versions", lambda client: {"tcp://far": ""})
+        monkeypatch.setattr("ikpca.dask.client.worker_versions", lambda client: {"tcp://far": ""})
         assert "has no ikpca" in refused(model, D)
 
     def test_too_little_memory(self, two, D):

@@ -112,7 +112,7 @@ def test_a_lost_cluster_is_resumed_on_another(tmp_path, monkeypatch, solver):
     # More rows than landmarks, so that krylov has something left to do.
     X = np.random.default_rng(0).normal(size=(600, 5))
     given = settings(solver, checkpoint=tmp_path / "where")
-    monkeypatch.setattr(doors, "_SCHEDULER_PATIENCE", 2.0)
+    monkeypatch.setattr("ikpca.dask.cluster._SCHEDULER_TIMEOUT", 2.0)
     with cluster_elsewhere(tmp_path) as (address, kill), Client(address, timeout=60) as client:
         at_call(monkeypatch, *(("do", 30) if solver == "kha/et" else ("multiply", 1)), kill)
         with pytest.raises(ClusterLost, match="resume=True"):

@@ -65,7 +65,7 @@ def written(kind, X, folder):
 @pytest.mark.parametrize("kind", ["npy", "zarr", "parquet"])
 def test_workers_read_files(client, X, expected, tmp_path, monkeypatch, kind):
     path = written(kind, X, tmp_path)
-    monkeypatch.setattr(files, "_CHUNK_BYTES", 40 * X[:1].nbytes)
+    monkeypatch.setattr("ikpca.dask.rows._CHUNK_BYTES", 40 * X[:1].nbytes)
     model = ikpca.dask.KernelPCA(**GIVEN, client=client).fit(path)
     same(model.transform(str(path)).compute(), expected)
     if kind == "parquet":
@@ -74,7 +74,7 @@ def test_workers_read_files(client, X, expected, tmp_path, monkeypatch, kind):
 
 def test_a_file_is_read_a_chunk_at_a_time(X, tmp_path, monkeypatch):
     """What goes to the cluster is a path and slices, never rows."""
-    monkeypatch.setattr(files, "_CHUNK_BYTES", 40 * X[:1].nbytes)
+    monkeypatch.setattr("ikpca.dask.rows._CHUNK_BYTES", 40 * X[:1].nbytes)
     array = ikpca.dask.open_rows(written("npy", X, tmp_path))
     assert array.chunks == ((40, 40, 40, 30), (5,))
     sent = pickle.dumps(array)
@@ -133,7 +133,7 @@ def test_the_command_line(X, expected, tmp_path):
 
 def test_a_scheduler_that_does_not_answer(monkeypatch):
 
-    monkeypatch.setattr(clients, "_TIMEOUT", 0.2)
+    monkeypatch.setattr("ikpca.dask.client._TIMEOUT", 0.2)
     with (
         pytest.raises(InvalidInput, match="no scheduler answers"),
         ikpca.dask.connect("tcp://127.0.0.1:9"),

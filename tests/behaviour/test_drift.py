@@ -24,7 +24,7 @@ def test_a_stationary_stream_hardly_ever_signals(kind):
         errors = ERRORS[kind](np.random.default_rng(seed), 5000)
         signal = DriftSignal()
         for begin in range(0, 5000, 1000):
-            signal, level = signal.after(errors[begin : begin + 1000])
+            signal, level = signal.update(errors[begin : begin + 1000])
             alarms += level >= 1
     assert alarms <= 1
 
@@ -35,18 +35,18 @@ def test_a_change_is_found_within_so_many_samples(kind, deviations, within):
     for seed in range(5):
         rng = np.random.default_rng(seed)
         usual = ERRORS[kind](rng, 1000)
-        signal = DriftSignal().after(usual)[0]
+        signal = DriftSignal().update(usual)[0]
         shifted = ERRORS[kind](rng, within) + deviations * usual.std()
-        assert signal.after(shifted)[1] >= 1
+        assert signal.update(shifted)[1] >= 1
 
 
 def test_batches_do_not_matter_and_a_signal_begins_anew():
     rng = np.random.default_rng(0)
     errors = np.concatenate([rng.exponential(size=500), 10 + rng.exponential(size=500)])
-    whole, level = DriftSignal().after(errors)
+    whole, level = DriftSignal().update(errors)
     signal, levels = DriftSignal(), []
     for error in errors:
-        signal, found = signal.after([error])
+        signal, found = signal.update([error])
         levels.append(found)
     assert signal == whole
     assert level == max(levels) >= 1
@@ -57,13 +57,13 @@ def test_batches_do_not_matter_and_a_signal_begins_anew():
 
 def test_errors_that_fall_never_signal():
     errors = np.exp(-np.arange(2000) / 300) * np.random.default_rng(0).exponential(size=2000)
-    assert DriftSignal().after(errors)[1] < 1
+    assert DriftSignal().update(errors)[1] < 1
 
 
 def test_one_outlier_is_no_drift():
     errors = np.random.default_rng(0).exponential(size=1000)
     errors[700] = 1e9
-    assert DriftSignal().after(errors)[1] < 1
+    assert DriftSignal().update(errors)[1] < 1
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_pictures_too_bright():
     image = np.random.default_rng(0).normal(size=(20, 20)) * 1e200
     with pytest.raises(InvalidInput, match="pixels as large as"):
         denoise_image(image)
-    with pytest.raises(InvalidInput, match=r"images\[0\] holds pixels as large as"):
+    with pytest.raises(InvalidInput, match=r"images\[0\] has pixels as large as"):
         Hyperresolution(2, 4, n_components=3).fit([image])
 
 
@@ -89,8 +89,8 @@ def test_joints_that_are_too_far_away():
 
 def test_errors_too_large_to_square_are_a_drift_like_any_other():
     usual = np.random.default_rng(0).exponential(size=200)
-    signal, _ = DriftSignal().after(usual)
-    signal, level = signal.after([1e200, 1e300])
+    signal, _ = DriftSignal().update(usual)
+    signal, level = signal.update([1e200, 1e300])
     assert level > 0
     assert np.isfinite(signal.variance)
 

@@ -104,7 +104,7 @@ def test_refine_keeps_rows_of_its_own(X):
 
 
 def test_what_cannot_go_on_is_refused(X):
-    with pytest.raises(InvalidInput, match=r"HebbianPCA cannot be taken over: .*from_sklearn"):
+    with pytest.raises(InvalidInput, match=r"HebbianPCA cannot be converted: .*from_sklearn"):
         IncrementalKernelPCA.from_batch(HebbianPCA(2).fit(X))
     with pytest.raises(InvalidInput, match="a stream needs the rows; fit the model on rows"):
         IncrementalKernelPCA.from_batch(KernelPCA(2, kernel="precomputed").fit(X @ X.T))

@@ -120,10 +120,10 @@ NAN = np.where(np.eye(20) > 0, np.nan, 0.0)
         ([np.zeros((20, 20)), np.zeros((20, 20, 3))], r"images\[1\] has shape .* must be grey"),
         ([np.zeros((20, 20), dtype=complex)], r"images\[0\] is of type complex128"),
         ([np.full((20, 20), "a")], r"images\[0\] is of type <U1"),
-        ([NAN], r"images\[0\] holds NaN"),
-        ([np.full((20, 20), np.inf)], r"images\[0\] holds NaN or infinite"),
+        ([NAN], r"images\[0\] contains NaN"),
+        ([np.full((20, 20), np.inf)], r"images\[0\] contains NaN or infinite"),
         ([np.zeros((20, 20)), np.zeros((5, 20))], "larger than the image of 5×20"),
-        ([np.zeros((20, 20))], "patches are equal: there is nothing to learn"),
+        ([np.zeros((20, 20))], "patches are equal"),
         ([np.arange(42.0).reshape(6, 7)], "n_components=10: there are only 2 patches"),
     ],
 )
@@ -141,9 +141,9 @@ def test_training_images_that_are_refused(images, said):
         ({"patch": (6, 6, 6)}, r"patch=\(6, 6, 6\)"),
         ({"patch": "large"}, "patch='large'"),
         ({"patch": 50}, "patch=50: is larger than the image of 32×40"),
-        ({"stride": 7}, "stride=7: .*leave pixels out"),
+        ({"stride": 7}, "stride=7: is larger than the windows"),
         ({"stride": "half"}, "stride='half'"),
-        ({"patch": None, "stride": 3}, "stride=3: whole images have no windows"),
+        ({"patch": None, "stride": 3}, "stride=3: patch=None"),
         ({"n_components": 0}, "n_components=0"),
         ({"n_components": 0.5}, "n_components=0.5"),
         ({"n_components": 50, "n_patches": 50}, "n_components=50: there are only 50 patches"),
@@ -158,7 +158,7 @@ def test_training_images_that_are_refused(images, said):
         ({"max_memory": "lots"}, "max_memory='lots'"),
         ({"preimage": "mirror"}, "preimage='mirror'"),
         ({"patch": None, "factor": 3}, "factor=3 does not divide"),
-        ({"patch": (32, 40), "factor": 9, "n_components": 1, "gamma": "auto"}, "no image holds"),
+        ({"patch": (32, 40), "factor": 9, "n_components": 1, "gamma": "auto"}, "no image"),
     ],
 )
 def test_parameters_that_are_refused(parameters, said):
@@ -175,12 +175,12 @@ def test_whole_images_of_two_sizes_are_refused():
     ("image", "said"),
     [
         (np.zeros(16), r"image has shape \(16,\)"),
-        (np.zeros((0, 4)), "hold pixels"),
-        (np.zeros((2, 9)), "image of 2×9 pixels: enlarged 2 times it does not hold a patch of 6×6"),
-        (NAN, "image holds NaN"),
+        (np.zeros((0, 4)), "not empty"),
+        (np.zeros((2, 9)), "image of 2×9 pixels: enlarged 2 times, .* patch of 6×6"),
+        (NAN, "image contains NaN"),
         ([[1, 2], [3]], "rows of unequal length"),
         (None, "image is of type object"),
-        ([np.zeros((9, 9)), NAN], r"images\[1\] holds NaN"),
+        ([np.zeros((9, 9)), NAN], r"images\[1\] contains NaN"),
     ],
 )
 def test_images_that_are_refused(fitted, image, said):
@@ -191,5 +191,5 @@ def test_images_that_are_refused(fitted, image, said):
 def test_a_whole_image_must_be_of_the_size_that_was_learned():
     faces = np.random.default_rng(0).uniform(size=(30, 6, 6))
     learned = model(patch=None, n_components=4).fit(faces)
-    with pytest.raises(InvalidInput, match="must be of the training images' 6×6"):
+    with pytest.raises(InvalidInput, match="size 6×6 of the training images"):
         learned.transform(np.zeros((4, 4)))

@@ -76,7 +76,7 @@ def test_the_error_reported_is_that_of_the_last_reduction(X):
     exact, _ = update_step(
         IncrementalState.empty(kernel, X, keep_values=True), X[:100], IncrementalSettings(4)
     )
-    reduced, errors = Compression(SelectedRows(), 50, orthonormal=False).reduced(exact, 50)
+    reduced, errors = Compression(SelectedRows(), 50, orthonormal=False).reduce(exact, 50)
     rows = np.vstack([exact.library, reduced.library])
     both = np.hstack([exact.vectors, -reduced.vectors])
     apart = np.einsum("ij,jk,ik->i", both, cross_gram(kernel, rows, rows), both)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 
-import ikpca.preimages.expansion
+import ikpca.subspace
 import numpy as np
 import pytest
 from scipy import sparse
@@ -283,7 +283,7 @@ def test_a_kernel_matrix_has_no_pre_images(X, method):
     with pytest.raises(InvalidInput, match=r"kernel='precomputed': .*k\(x, x\).*; fit on rows"):
         fitted.reconstruction_error(X @ X.T)
     with pytest.raises(
-        InvalidInput, match="preimage='mds': a precomputed kernel has no pre-images"
+        InvalidInput, match="preimage='mds': pre-images need the training rows"
     ):
         model(kernel="precomputed", preimage="mds").fit(X @ X.T)
     assert not hasattr(fitted, "score")

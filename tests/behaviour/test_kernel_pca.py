@@ -83,7 +83,7 @@ def test_transform_in_strips_is_transform_at_once(X, monkeypatch):
 
     fitted = model("dense").fit(X)
     whole = fitted.transform(X)
-    monkeypatch.setattr(projector, "_STRIP_ENTRIES", 7 * len(X))
+    monkeypatch.setattr("ikpca.subspace._PROJECTOR_STRIP_ENTRIES", 7 * len(X))
     np.testing.assert_allclose(fitted.transform(X), whole, atol=1e-13)
     assert fitted.explained_share(X) == pytest.approx(fitted.explained_variance_ratio_.sum())
 
@@ -463,7 +463,7 @@ def test_stops_when_the_solution_settles(X, method):
 @pytest.mark.parametrize("asked", [{"tol": 1e-12}, {"change_tol": 1e-20}])
 def test_says_when_passes_ran_out(X, asked):
     (name, value), *_ = asked.items()
-    with pytest.warns(ConvergenceWarning, match=rf"max_iter=6 .*{name}={value}.*raise max_iter"):
+    with pytest.warns(ConvergenceWarning, match=rf"max_iter=6 .*{name}={value}.*increase max_iter"):
         fitted = model(max_iter=6, **asked).fit(X)
     assert fitted.outcome_ is Outcome.PASS_LIMIT
 
@@ -564,7 +564,7 @@ def test_refitting_forgets_the_first_fit(X):
     fitted.set_params(fit_inverse_transform=False).fit(other)
     assert same(fitted, model().fit(other))
     assert not hasattr(fitted, "dual_coef_")
-    with pytest.raises(NotFittedError, match=r"not learned .*: fit again"):
+    with pytest.raises(NotFittedError, match=r"not fitted: .* again"):
         fitted.set_params(preimage="ridge").inverse_transform(fitted.transform(other))
 
 
@@ -685,7 +685,7 @@ def test_an_interrupt_by_an_observer_keeps_the_finished_pass(X):
         HebbianOptions("kha/et", max_iter=6),
         seed=0,
         open_store=LocalStore,
-        watch=lambda snapshot: [SimpleNamespace(see=see)],
+        make_observers=lambda snapshot: [SimpleNamespace(on_step_end=see)],
     )
     assert found.outcome is Outcome.INTERRUPTED
     assert [record.number for record in found.records] == [1, 2]

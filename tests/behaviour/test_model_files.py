@@ -273,7 +273,7 @@ FORGED = {
     "more fields": (lambda manifest: manifest.update(extra=1), "other fields"),
     "other class": (set_content({"object": ["Popen", {"args": "true"}]}), "'Popen' is not"),
     "module": (set_content({"model": ["os.system", {}, {}]}), "not a class"),
-    "no model": (set_content([1, 2]), "no model"),
+    "no model": (set_content([1, 2]), "not contain a model"),
     "kernel as model": (set_content({"model": ["kernels.Gaussian", {}, {}]}), "not a model"),
     "parameter": (set_content({"model": ["estimators.KernelPCA", {"x": 1}, {}]}), "has no 'x'"),
     "attribute": (

@@ -9,10 +9,25 @@ from numpy.testing import assert_allclose
 from ikpca import KernelPCA
 from ikpca.applications import denoise_motion, motion_settings
 from ikpca.errors import InvalidInput
-from ikpca_papers.mocap import body_centred, synthetic_walker, with_noise
 
-CLEAN = body_centred(synthetic_walker(200))
-NOISY = with_noise(CLEAN, 0.05, seed=0).positions
+
+def periodic_motion(frames=200, joints=27, period=132):
+    """Smooth positions relative to the first joint, from a few harmonics."""
+    rng = np.random.default_rng(0)
+    harmonics = np.arange(1, 4)
+    phases = rng.uniform(0, 2 * np.pi, size=(joints, 3, 3))
+    scales = rng.uniform(0.05, 0.3, size=(joints, 3, 3)) / harmonics**2
+    time = 2 * np.pi * np.arange(frames)[:, None, None, None] / period
+    positions = np.sum(scales * np.sin(harmonics * time + phases), axis=-1)
+    return positions - positions[:, :1]
+
+
+def with_noise(positions, scale):
+    return positions + scale * np.random.default_rng(1).normal(size=positions.shape)
+
+
+CLEAN = periodic_motion()
+NOISY = with_noise(CLEAN, 0.05)
 GIVEN = {"gamma": 2.0, "n_components": 3}
 
 
@@ -28,7 +43,7 @@ class Recorder(KernelPCA):
 
 @pytest.fixture
 def recorder(monkeypatch):
-    monkeypatch.setattr(motion, "KernelPCA", Recorder)
+    monkeypatch.setattr("ikpca.applications.motion.KernelPCA", Recorder)
     return Recorder
 
 
@@ -75,14 +90,14 @@ def test_settings_do_not_depend_on_unit_or_place():
 
 def test_more_noise_leaves_fewer_components():
     scales = [0.005, 0.02, 0.05, 0.2]
-    noisy = (with_noise(CLEAN, scale, seed=0).positions for scale in scales)
+    noisy = (with_noise(CLEAN, scale) for scale in scales)
     counts = [motion_settings(positions).n_components for positions in noisy]
     assert counts == sorted(counts, reverse=True)
     assert counts[0] > counts[-1] >= 1
 
 
 def test_frames_out_of_order_look_like_noise():
-    shuffled = np.random.default_rng(0).permutation(CLEAN.positions)
+    shuffled = np.random.default_rng(0).permutation(CLEAN)
     assert motion_settings(shuffled).n_components == 1
 
 
@@ -95,11 +110,11 @@ def test_positions_are_not_written_to(recorder):
 BAD_POSITIONS = {
     "rows": (NOISY.reshape(200, -1), r"must be \(frames, joints, 3\)"),
     "in the plane": (NOISY[..., :2], r"must be \(frames, joints, 3\)"),
-    "one frame": (NOISY[:1], "two frames or more"),
+    "one frame": (NOISY[:1], "at least two frames"),
     "no joints": (NOISY[:, :0], r"must be \(frames, joints, 3\)"),
     "NaN": (np.where(NOISY[3, 2, 1] == NOISY, np.nan, NOISY), "positions contains NaN"),
     "standing still": (np.ones((50, 4, 3)), "all frames are equal"),
-    "too short": (NOISY[:11], "needs 12 frames to tell noise from motion, not 11; pass a number"),
+    "too short": (NOISY[:11], "needs at least 12 frames, not 11; pass a number"),
     "complex": (1j * NOISY, "Complex data not supported"),
 }
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from ikpca import IncrementalKernelPCA, OnlineKernelPCA
-from ikpca.applications import river
+from ikpca.applications import river as adapter
 from ikpca.errors import InvalidInput
 
 try:
@@ -60,7 +60,7 @@ def test_without_river_one_sentence_says_what_to_install(monkeypatch):
     "model", [online(), IncrementalKernelPCA(2)], ids=["online", "incremental"]
 )
 def test_one_by_one_is_the_stream(X, model):
-    pca = river.RiverKernelPCA(model)
+    pca = adapter.RiverKernelPCA(model)
     for x in records(X):
         pca.learn_one(x)
     stream = type(model)(**model.get_params())
@@ -73,7 +73,7 @@ def test_one_by_one_is_the_stream(X, model):
 
 @needs_river
 def test_frames_are_the_same_rows(X):
-    one, many = (river.RiverKernelPCA(online()) for _ in range(2))
+    one, many = (adapter.RiverKernelPCA(online()) for _ in range(2))
     for x in records(X):
         one.learn_one(x)
     frame = pd.DataFrame(X, columns=NAMES, index=[f"row {i}" for i in range(len(X))])
@@ -87,7 +87,7 @@ def test_frames_are_the_same_rows(X):
 
 @needs_river
 def test_the_order_of_keys_does_not_matter_and_missing_is_zero(X):
-    pca = river.RiverKernelPCA(online())
+    pca = adapter.RiverKernelPCA(online())
     for x in records(X):
         pca.learn_one(dict(reversed(x.items())))
     x = {"a": 1.0, "b": 0.0, "c": 0.5}
@@ -98,7 +98,7 @@ def test_the_order_of_keys_does_not_matter_and_missing_is_zero(X):
 @needs_river
 def test_a_new_feature_was_zero_before(X):
     """Learning from two features, then from three, is learning from three with zeros."""
-    late, whole = (river.RiverKernelPCA(online()) for _ in range(2))
+    late, whole = (adapter.RiverKernelPCA(online()) for _ in range(2))
     for x in records(X[:, :2], NAMES[:2]):
         late.learn_one(x)
         whole.learn_one({**x, "c": 0.0})
@@ -106,19 +106,21 @@ def test_a_new_feature_was_zero_before(X):
         late.learn_one(x)
         whole.learn_one(x)
     x = {"a": 0.3, "b": -0.2, "c": 0.1}
-    assert np.abs(values(late.transform_one(x)) - values(whole.transform_one(x))).max() < 1e-10
+    # The sign with which a component starts is arbitrary.
+    one, other = (np.abs(values(pca.transform_one(x))) for pca in (late, whole))
+    assert np.abs(one - other).max() < 1e-10
     assert late.features == NAMES
 
 
 @needs_river
 def test_a_bad_row_leaves_everything_as_it_was(X):
-    pca = river.RiverKernelPCA(online())
+    pca = adapter.RiverKernelPCA(online())
     for x in records(X):
         pca.learn_one(x)
     before = pca.transform_one({"a": 1.0})
     with pytest.raises(InvalidInput, match="NaN"):
         pca.learn_one({"a": np.nan, "d": 1.0})
-    with pytest.raises(InvalidInput, match="'d' is no number"):
+    with pytest.raises(InvalidInput, match="feature 'd'"):
         pca.learn_one({"a": 1.0, "d": "red"})
     assert pca.transform_one({"a": 1.0}) == before
     assert pca.features == NAMES
@@ -126,7 +128,7 @@ def test_a_bad_row_leaves_everything_as_it_was(X):
 
 @needs_river
 def test_an_incremental_model_says_that_it_cannot_widen(X):
-    pca = river.RiverKernelPCA(IncrementalKernelPCA(2))
+    pca = adapter.RiverKernelPCA(IncrementalKernelPCA(2))
     pca.learn_many(pd.DataFrame(X, columns=NAMES))
     with pytest.raises(InvalidInput, match="'d' is new"):
         pca.learn_one({"a": 1.0, "d": 1.0})
@@ -134,7 +136,7 @@ def test_an_incremental_model_says_that_it_cannot_widen(X):
 
 @needs_river
 def test_before_the_first_row_components_are_zero():
-    pca = river.RiverKernelPCA(online())
+    pca = adapter.RiverKernelPCA(online())
     assert pca.transform_one({"a": 1.0}) == {0: 0.0, 1: 0.0}
     assert (pca.novelty, pca.drift_detected) == (0.0, False)
 
@@ -145,7 +147,7 @@ def test_in_a_pipeline_with_a_model_behind_it(X):
 
     pipeline = compose.Pipeline(
         compose.Select(*NAMES),
-        river.RiverKernelPCA(online()),
+        adapter.RiverKernelPCA(online()),
         linear_model.LinearRegression(optim.SGD(0.3)),
     )
     target = np.sin(X[:, 0])

@@ -66,10 +66,10 @@ def test_errors_of_files(X, tmp_path):
     with pytest.raises(ValueError, match="no such file"):
         open_rows(tmp_path / "absent.npy")
     (tmp_path / "text.npy").write_text("not numbers")
-    with pytest.raises(ValueError, match=r"no \.npy file"):
+    with pytest.raises(ValueError, match=r"not a \.npy file"):
         open_rows(tmp_path / "text.npy")
     np.savez(tmp_path / "two.npz", a=X, b=X)
-    with pytest.raises(ValueError, match="has a, b; name one"):
+    with pytest.raises(ValueError, match="contains a, b; choose one"):
         open_rows(tmp_path / "two.npz")
 
 
@@ -95,7 +95,7 @@ def test_a_folder_that_is_no_zarr_array_is_refused(tmp_path, inside):
     pytest.importorskip("zarr")
     for name, text in inside.items():
         (tmp_path / name).write_text(text)
-    with pytest.raises(InvalidInput, match=r"is no folder of a Zarr array .*; name one"):
+    with pytest.raises(InvalidInput, match=r"is not the folder of a Zarr array .*; pass one"):
         open_rows(tmp_path)
 
 

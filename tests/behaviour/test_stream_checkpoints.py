@@ -53,7 +53,7 @@ STREAMS = {
 @pytest.fixture(autouse=True)
 def short_parts(monkeypatch):
     """So that a fit of few rows has many parts."""
-    monkeypatch.setattr(online_stream, "_PART", 64)
+    monkeypatch.setattr("ikpca.estimators.online_stream._PART", 64)
 
 
 def model(name, **parameters):
@@ -76,8 +76,8 @@ def stopped_after(steps):
     """An interrupt in the middle of the so many-th step after the first."""
     count = iter(range(steps))
     learned = {
-        (IncrementalKernelPCA, "after"): ikpca.estimators.IncrementalStream.after,
-        (OnlineKernelPCA, "after_part"): ikpca.estimators.OnlineStream.after_part,
+        (IncrementalKernelPCA, "learn"): ikpca.estimators.IncrementalStream.learn,
+        (OnlineKernelPCA, "learn_part"): ikpca.estimators.OnlineStream.learn_part,
     }
 
     def broken(original):
@@ -92,13 +92,13 @@ def stopped_after(steps):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             ikpca.estimators.IncrementalStream,
-            "after",
-            broken(learned[IncrementalKernelPCA, "after"]),
+            "learn",
+            broken(learned[IncrementalKernelPCA, "learn"]),
         )
         patch.setattr(
             ikpca.estimators.OnlineStream,
-            "after_part",
-            broken(learned[OnlineKernelPCA, "after_part"]),
+            "learn_part",
+            broken(learned[OnlineKernelPCA, "learn_part"]),
         )
         yield
 
@@ -170,7 +170,7 @@ def test_other_batches_are_refused(name, tmp_path):
         with pytest.raises(InvalidInput, match="200 rows in 2 batches"):
             other.partial_fit(X[first:second])
     other = model(name, checkpoint=path, resume=True).partial_fit(X[:100])
-    with pytest.raises(InvalidInput, match="are others"):
+    with pytest.raises(InvalidInput, match="differ from the"):
         other.partial_fit(X[100:200] * 1.5)
     # The right ones are still welcome.
     assert other.partial_fit(X[100:200]).partial_fit(X[200:]).n_samples_seen_ == len(X)
@@ -182,9 +182,9 @@ def test_other_batches_are_refused(name, tmp_path):
         ("incremental", {"gamma": 0.5}, X, "gamma was 'median' and is 0.5"),
         ("incremental", {"n_components": 3, "forgetting": 0.5}, X,
          "forgetting was 1.0 and is 0.5; n_components was 4 and is 3"),
-        ("incremental", {}, X[::-1], "rows are others"),
+        ("incremental", {}, X[::-1], "training data differ"),
         ("online", {"budget": 80}, X, "budget was 64 and is 80"),
-        ("online", {}, X[1:], "rows are others"),
+        ("online", {}, X[1:], "training data differ"),
     ],
 )  # fmt: skip
 def test_a_checkpoint_of_another_fit_is_refused(name, change, rows, message, tmp_path):
@@ -215,7 +215,7 @@ def test_nothing_to_load(tmp_path):
         model("online").load_checkpoint()
     with pytest.raises(InvalidInput, match="does not exist"):
         model("online", checkpoint=tmp_path / "nothing").load_checkpoint()
-    with pytest.raises(InvalidInput, match="no checkpoint to go on from"):
+    with pytest.raises(InvalidInput, match="resume=True"):
         model("online", resume=True).fit(X)
 
 

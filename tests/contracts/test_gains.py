@@ -167,7 +167,7 @@ def test_gains_multiply_with_numbers_and_gains_only(bad):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"rate": -0.1}, "rate=-0.1: must be finite and not negative; 0 switches it off"),
+        ({"rate": -0.1}, "rate=-0.1: must be finite and nonnegative; pass 0"),
         ({"rate": np.nan}, "rate=nan: must be finite"),
         ({"rate": np.inf}, "rate=inf: must be finite"),
         ({"rate": 0.1, "memory": 1.1}, "memory=1.1: must lie in .0, 1.; the paper uses 0.99"),

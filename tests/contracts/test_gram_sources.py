@@ -84,7 +84,7 @@ class NothingHeld:
     def __getattr__(self, name):
         return getattr(self._source, name)
 
-    def held(self, rows, columns):
+    def stored_tile(self, rows, columns):
         return None
 
 
@@ -111,7 +111,7 @@ SOURCES = {
     "counting": lambda n, dtype: CountingGram(computed(np.asarray)(n, dtype)),
     "counting asymmetric": lambda n, dtype: CountingGram(unheld(n, dtype)),
     "folded": lambda n, dtype: ComputedGram(
-        KERNEL, rows_of(n, dtype), frame=FeatureSplit.of(rows_of(n, dtype))
+        KERNEL, rows_of(n, dtype), split=FeatureSplit.from_rows(rows_of(n, dtype))
     ),
     "small tiles": lambda n, dtype: ComputedGram(KERNEL, rows_of(n, dtype), side=300),
     "cached in part": lambda n, dtype: CachedGram(
@@ -170,11 +170,11 @@ class TestEverySource:
         assert source.n_samples == n_samples
         assert source.dtype == dtype
         assert source.symmetric is ("asymmetric" not in name)
-        assert source.tile > 0
+        assert source.strip_width > 0
         assert source.side > 0
 
     def test_what_is_held_is_right(self, source, K, close):
-        held = source.held(slice(0, 20), slice(20, 50))
+        held = source.stored_tile(slice(0, 20), slice(20, 50))
         close(K[:20, 20:50] if held is None else held, K[:20, 20:50])
 
     def test_fill_with_slices(self, source, K, close, dtype):
@@ -226,8 +226,8 @@ class TestEverySource:
         close(gram.diagonal(), np.diag(centred_K))
         close(gram.mean_diagonal, np.trace(centred_K) / n_samples)
         close(gram.squared_norm(), np.sum(centred_K**2))
-        close(gram.centring.column_means, K.mean(axis=0))
-        close(gram.centring.grand_mean, K.mean())
+        close(gram.centering.column_means, K.mean(axis=0))
+        close(gram.centering.grand_mean, K.mean())
         assert gram.has_variance
 
     def test_centred_strips(self, source, centred_K, close, n_samples, dtype):
@@ -236,8 +236,8 @@ class TestEverySource:
         patterns, T = np.array([5, 1, 5, n_samples - 1]), rng.normal(size=(3, 3)).astype(dtype)
         C, products = (rng.normal(size=(3, n)).astype(dtype) for n in (4, n_samples))
         close(gram.rows(patterns), centred_K[patterns])
-        strip = gram.strip(patterns, room=3)
-        close(strip.whole(), centred_K[patterns])
+        strip = gram.strip(patterns, extra_rows=3)
+        close(strip.toarray(), centred_K[patterns])
         close(strip.columns(np.array([0, 7, 7])), centred_K[np.ix_(patterns, [0, 7, 7])])
         updated = strip.update(T, read_only(products), C)
         close(updated, T @ products + C @ centred_K[patterns])
@@ -246,7 +246,7 @@ class TestEverySource:
     def test_new_rows_are_centred_with_training_means(
         self, source, K, centred_K, close, n_samples, dtype
     ):
-        centring = center_gram(source)[0].centring
+        centring = center_gram(source)[0].centering
         A = np.random.default_rng(3).normal(size=(2, n_samples)).astype(dtype)
         close(centring.project(K.astype(dtype), A), centred_K @ A.T)
         if source.symmetric:
@@ -258,7 +258,7 @@ class TestEverySource:
         def everything(n_threads):
             with Workers(n_threads) as workers:
                 gram, product = center_gram(source, V, workers)
-                strip = gram.strip(np.array([3, 1, 3]), room=3)
+                strip = gram.strip(np.array([3, 1, 3]), extra_rows=3)
                 updated = strip.update(np.eye(3, dtype=dtype), product.T, V[:3].T.copy())
                 return [product, updated, gram.multiply(V), full_matrix(source, workers)]
 
@@ -281,7 +281,7 @@ def test_threads_share_long_strips_without_changing_a_bit():
     def updated(n_threads):
         with Workers(n_threads) as workers:
             gram, _ = center_gram(ComputedGram(Linear(), X), workers=workers)
-            return gram.strip(np.array([0, 4999, 7]), room=2).update(np.eye(2), products, C)
+            return gram.strip(np.array([0, 4999, 7]), extra_rows=2).update(np.eye(2), products, C)
 
     assert np.array_equal(updated(1), updated(2))
     centred_X = X - X.mean(axis=0)
@@ -328,7 +328,7 @@ class TestCounting:
     def test_strips_and_diagonal(self, n_samples):
         gram, _ = center_gram(SOURCES["computed dense"](n_samples, np.float64))
         before = gram.entries
-        strip = gram.strip(np.arange(6), room=2)
+        strip = gram.strip(np.arange(6), extra_rows=2)
         strip.columns(np.arange(6))
         strip.update(np.eye(2), np.ones((2, n_samples)), np.ones((2, 6)))
         assert gram.entries == before + 6 * n_samples

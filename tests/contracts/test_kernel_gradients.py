@@ -84,7 +84,7 @@ def test_types_are_kept_and_arguments_not_written_to(name, sets, dtype):
         array.flags.writeable = False
     found = [*kernel.weighted_gradient(*arguments), kernel.diagonal_gradient(arguments[0])]
     if name in RADIAL:
-        found += kernel.weighted_centre(*arguments)
+        found += kernel.weighted_center(*arguments)
     assert {array.dtype for array in found} == {np.dtype(dtype)}
 
 
@@ -113,15 +113,15 @@ def test_the_centre_of_positive_weights_is_higher(name, sets):
     """Mean and median shift: a step to the centre never lowers a sum of positive weights."""
     kernel, (Z, X, weights) = RADIAL[name], sets
     weights = np.abs(weights)
-    values, centres = kernel.weighted_centre(Z, X, weights)
-    higher, _ = kernel.weighted_centre(centres, X, weights)
+    values, centres = kernel.weighted_center(Z, X, weights)
+    higher, _ = kernel.weighted_center(centres, X, weights)
     assert (higher > values).all()
 
 
 def test_the_gaussian_step_is_along_the_gradient(sets):
     Z, X, weights = sets
     weights = np.abs(weights)
-    values, centres = Gaussian(0.2).weighted_centre(Z, X, weights)
+    values, centres = Gaussian(0.2).weighted_center(Z, X, weights)
     _, gradients = Gaussian(0.2).weighted_gradient(Z, X, weights)
     np.testing.assert_allclose(centres - Z, gradients / (0.4 * values[:, None]), atol=1e-12)
 
@@ -129,7 +129,7 @@ def test_the_gaussian_step_is_along_the_gradient(sets):
 def test_the_laplacian_centre_has_half_of_the_weight_on_either_side(sets):
     Z, X, weights = sets
     kernel, weights = Laplacian(0.3), np.abs(weights)
-    _, centres = kernel.weighted_centre(Z, X, weights)
+    _, centres = kernel.weighted_center(Z, X, weights)
     pulls = weights * filled(kernel, Z, X)
     for i, d in np.ndindex(*Z.shape):
         below, above = (pulls[i, side].sum() for side in (X[:, d] < centres[i, d],
@@ -140,7 +140,7 @@ def test_the_laplacian_centre_has_half_of_the_weight_on_either_side(sets):
 @pytest.mark.parametrize("name", RADIAL)
 def test_without_a_positive_sum_nothing_moves(name, sets):
     Z, X, weights = sets
-    values, centres = RADIAL[name].weighted_centre(Z, X, -np.abs(weights))
+    values, centres = RADIAL[name].weighted_center(Z, X, -np.abs(weights))
     assert (values < 0).all()
     assert np.array_equal(centres, Z)
 

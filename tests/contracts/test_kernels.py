@@ -159,8 +159,8 @@ def test_folded_operands_give_the_tile(dtype, tolerance, offset):
     X = (np.random.default_rng(3).normal(size=(40, 5)) + offset).astype(dtype)
     kernel = Gaussian(0.2)
     assert isinstance(kernel, MatmulKernel)
-    right = kernel.fold(X, FeatureSplit.of(X))
-    left = kernel.mirror(right.copy())
+    right = kernel.right_operand(X, FeatureSplit.from_rows(X))
+    left = kernel.left_from_right(right.copy())
     out = left.dense @ right.dense.T
     kernel.finish(out)
     assert out.dtype == dtype
@@ -171,15 +171,15 @@ def test_features_that_never_vary_are_not_multiplied():
     X = np.random.default_rng(3).normal(size=(40, 6))
     X[:, [0, 4]] = 7.5, 0.0
     kernel = Gaussian(0.2)
-    right = kernel.fold(X, FeatureSplit.of(X))
-    left = kernel.mirror(right.copy())
+    right = kernel.right_operand(X, FeatureSplit.from_rows(X))
+    left = kernel.left_from_right(right.copy())
     assert left.dense.shape == right.dense.shape == (40, 4 + 2)
     out = left.dense @ right.dense.T
     kernel.finish(out)
     np.testing.assert_allclose(out, filled(kernel, X, X), atol=1e-12)
     X = np.ones((5, 3))
-    right = kernel.fold(X, FeatureSplit.of(X))
-    left = kernel.mirror(right.copy())
+    right = kernel.right_operand(X, FeatureSplit.from_rows(X))
+    left = kernel.left_from_right(right.copy())
     assert np.array_equal(left.dense @ right.dense.T, np.zeros((5, 5)))
 
 
@@ -259,7 +259,7 @@ def test_a_vectorised_kernel_is_also_a_callable_of_one_pair():
 )
 def test_a_vectorised_kernel_of_wrong_shape_is_refused(function):
     X, Y = small_rows(4, 7), small_rows(3, 8)
-    with pytest.raises(InvalidInput, match=r"shape \(4, 3\); drop the decorator"):
+    with pytest.raises(InvalidInput, match=r"shape \(4, 3\); remove the decorator"):
         filled(vectorized(function), X, Y)
 
 

@@ -35,7 +35,7 @@ PAIRS = [
     (method, kernel)
     for method in METHODS
     for kernel in ALL_KERNELS
-    if METHODS[method].serves(ALL_KERNELS[kernel])
+    if METHODS[method].supports(ALL_KERNELS[kernel])
 ]
 
 
@@ -194,9 +194,9 @@ def test_samples_at_rest_leave_the_others_to_go_on():
     rows_asked = []
 
     class Watched(Gaussian):
-        def weighted_centre(self, Z, X, weights):
+        def weighted_center(self, Z, X, weights):
             rows_asked.append(len(Z))
-            return super().weighted_centre(Z, X, weights)
+            return super().weighted_center(Z, X, weights)
 
     expansion, coordinates, _ = problem(Watched(0.5))
     found = FixedPoint(tol=1e-10).find(expansion, coordinates)
@@ -263,9 +263,9 @@ def test_automatic_choice(name):
 def test_a_kernel_without_the_method_is_told_those_that_it_has(name):
     kernel, has = ALL_KERNELS[name], CHOICES[name][1]
     for method in has:
-        assert make_preimage_method(method, kernel).serves(kernel)
+        assert make_preimage_method(method, kernel).supports(kernel)
     for method in NAMES - has:
-        with pytest.raises(InvalidInput, match=f"preimage='{method}': does not serve") as raised:
+        with pytest.raises(InvalidInput, match=f"preimage='{method}': does not support") as raised:
             make_preimage_method(method, kernel)
         offered = str(raised.value).split("choose one of ")[1]
         assert {each.strip("'.") for each in offered.split(", ")} == {*has, "ridge"}
@@ -280,7 +280,7 @@ def test_a_kernel_without_the_method_is_told_those_that_it_has(name):
     ],
 )
 def test_methods_themselves_refuse_too(method, kernel):
-    with pytest.raises(InvalidInput, match=r"choose .*NeighbourMean"):
+    with pytest.raises(InvalidInput, match=r"choose .*NeighborMean"):
         method.find(*problem(kernel)[:2])
 
 
@@ -288,7 +288,7 @@ def test_methods_themselves_refuse_too(method, kernel):
     ("make", "message"),
     [
         (lambda: FixedPoint(max_iter=0), "max_iter=0: must be an integer of at least 1; pass 5"),
-        (lambda: FixedPoint(tol=-1), "tol=-1: must be a number that is not negative; pass"),
+        (lambda: FixedPoint(tol=-1), "tol=-1: must be a nonnegative number; pass"),
         (lambda: FixedPoint(tol=np.nan), "tol=nan"),
         (lambda: FixedPoint(memory=-1), "memory=-1: must be an integer of at least 0"),
         (lambda: Gradient(max_iter=2.5), r"max_iter=2\.5"),

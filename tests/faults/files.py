@@ -117,7 +117,7 @@ def _checkpointed():
 def load_checkpoint(path):
     """What resuming reads before it looks at the data."""
     checkpoint = Checkpoint(path, 1)
-    return checkpoint.open(), checkpoint.recall()
+    return checkpoint.open(), checkpoint.restore()
 
 
 def stored_cases(folder):

@@ -92,7 +92,7 @@ PARTS = {
         Part("kills", "SIGKILL at random moments, resumed", 200, "kills", _kills),
         Part("files", "damaged model files and checkpoints", 100_000, "files",
              _batches(read_batch, stored_cases, size=_FILES)),
-        Part("texts", "damaged motion files, tables and specs", 20_000, "files",
+        Part("texts", "damaged tables", 20_000, "files",
              _batches(read_batch, text_cases, size=_TEXTS)),
         Part("calls", "random calls", 10_000, "calls", _batches(call_batch, size=_CALLS)),
         Part("disk", "a disk that fills", 60, "writes", _disk),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ikpca.datasets
-import ikpca.experiments.specification
-import ikpca.hebbian.online_sweep
-import ikpca.hebbian.sweep
-import ikpca.loading  # noqa: F401
+import ikpca.model_files
+import ikpca.solvers.kha_sweep
+import ikpca.streams.online_sweep
+import ikpca.tables  # noqa: F401
 import numpy as np
 import safetensors.numpy  # noqa: F401
 

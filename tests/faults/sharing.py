@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import subprocess
@@ -12,15 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 from sklearn.datasets import load_digits
 
 import ikpca
 from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA, OnlineKernelPCA
-from ikpca_papers.data import fetch_file
 from tests.faults.jobs import FITS, STREAMS, digest
 from tests.faults.tally import Tally
-from tests.web_server import serving
 
 _THREADS = 8
 #: Seconds that a process may take which compiles everything.
@@ -66,17 +62,13 @@ def _models(X, folder):
 
 
 def check_caches():
-    """Two processes begin with one empty cache of compiled code and of data, and go on with it."""
+    """Two processes begin with one empty cache of compiled code, and go on with it."""
     tally = Tally()
     with tempfile.TemporaryDirectory(prefix="ikpca-cache-") as cache:
         own = {"NUMBA_CACHE_DIR": f"{cache}/code"}
-        content = np.random.default_rng(0).bytes(2**20)
-        with serving({"file": content}) as web:
-            fetch = (web.address("file"), hashlib.sha256(content).hexdigest())
-            alone = _answers([{"NUMBA_CACHE_DIR": f"{cache}/other"}], "fits", *fetch, cache)
-            together = _answers([own, own], "fits", *fetch, f"{cache}/data")
-            later = _answers([own, own], "fits", *fetch, f"{cache}/data")
-            tally.count("downloads for five processes and two folders", len(web.requests))
+        alone = _answers([{"NUMBA_CACHE_DIR": f"{cache}/other"}], "fits")
+        together = _answers([own, own], "fits")
+        later = _answers([own, own], "fits")
     for when, answers in (("an empty", together), ("a filled", later)):
         for answer in answers:
             tally.count("processes that shared a cache")
@@ -115,16 +107,13 @@ def _bits(n_jobs):
     return {name: digest(fit(None, threads)) for name, fit in (FITS | STREAMS).items()}
 
 
-def _with_caches(address, sha256, folder):
-    """In a process of its own: of what is compiled, and of what is fetched."""
-    Path(folder).mkdir(exist_ok=True)
-    fetched = fetch_file(address, Path(folder, "file"), sha256)
+def _compiled():
+    """In a process of its own: of what is compiled."""
     fits = {"kha-smd": FITS["kha-smd"], "hebbian": FITS["hebbian"], "online": STREAMS["online"]}
-    found = {name: digest(fit(None, 1)) for name, fit in fits.items()}
-    return found | {"file": hashlib.sha256(fetched.read_bytes()).hexdigest()}
+    return {name: digest(fit(None, 1)) for name, fit in fits.items()}
 
 
 if __name__ == "__main__":
     task, *others = sys.argv[1:]
-    answer = _with_caches(*others) if task == "fits" else [_bits(n_jobs) for n_jobs in others]
+    answer = _compiled() if task == "fits" else [_bits(n_jobs) for n_jobs in others]
     sys.stdout.write(json.dumps(answer))

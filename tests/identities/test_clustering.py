@@ -153,8 +153,8 @@ def test_further_arguments_reach_the_solver(X):
         ({"normalise": "rows"}, "choose one of 'njw', None"),
         ({"normalise": True}, "choose one of 'njw', None"),
         ({"solver_params": "fast"}, "must be a dict"),
-        ({"solver_params": {"gian": 1}}, r"\['gian'\]: is no further argument"),
-        ({"solver_params": {"kernel": "rbf"}}, r"\['kernel'\]: is no further argument"),
+        ({"solver_params": {"gian": 1}}, r"\['gian'\]: must hold other parameters"),
+        ({"solver_params": {"kernel": "rbf"}}, r"\['kernel'\]: must hold other parameters"),
         ({"eigen_solver": "qr"}, "eigen_solver='qr'"),
         ({"kernel": "spline"}, "kernel='spline'"),
     ],
@@ -165,7 +165,7 @@ def test_arguments_that_are_refused(X, parameters, said):
 
 
 def test_degrees_must_be_positive(X):
-    with pytest.raises(InvalidInput, match="degrees must be positive; choose a kernel"):
+    with pytest.raises(InvalidInput, match="degrees must be positive; pass a kernel"):
         KernelSpectralClustering(3, kernel="linear").fit(X - X.mean(axis=0))
 
 

@@ -119,7 +119,7 @@ def test_block_size_changes_nothing(digits, method):
 def test_resume_is_going_on(digits):
     """Four passes at once equal the state after four single steps, bit for bit."""
     from ikpca.gram import center_gram
-    from ikpca.solvers.kha import _first_state
+    from ikpca.solvers.kha import _initial_state
     from ikpca.solvers.kha_pass import HebbianPass
 
     gram, _ = center_gram(ComputedGram(Polynomial(2, 0.1), digits[:100]))
@@ -131,7 +131,7 @@ def test_resume_is_going_on(digits):
         return store, HebbianOptions("kha-smd").settings(store, R, 5, "norms")
 
     store, settings = fresh(rows, gram.multiply(rows.T).T)
-    state = _first_state(store, settings, HebbianOptions("kha-smd"))
+    state = _initial_state(store, settings, HebbianOptions("kha-smd"))
     for _ in range(2):
         state, _, _ = HebbianPass(store, settings)(state)
     saved = store.read()
@@ -140,7 +140,7 @@ def test_resume_is_going_on(digits):
     expected, seen = store.read()[0], state.seen
 
     store, settings = fresh(rows, gram.multiply(rows.T).T)
-    state = _first_state(store, settings, HebbianOptions("kha-smd"))
+    state = _initial_state(store, settings, HebbianOptions("kha-smd"))
     for _ in range(2):
         state, _, _ = HebbianPass(store, settings)(state)
     store, settings = fresh(*saved)

@@ -86,7 +86,7 @@ def test_extract_copies():
     [
         ((4, 5), 5, 1, r"size=5: is larger than the image of 4×5 pixels"),
         ((4, 5), (2, 6), 1, r"larger than the image"),
-        ((9, 9), 3, 4, r"stride=4: .* leave pixels out"),
+        ((9, 9), 3, 4, r"stride=4: is larger than the windows"),
         ((9, 9), 0, 1, r"size=0: must be a positive integer"),
         ((9, 9), 2.0, 1, r"size=2.0: must be a positive integer"),
         ((9, 9), True, 1, r"size=True: must be a positive integer"),
@@ -105,11 +105,11 @@ def test_grids_that_are_refused(shape, size, stride, said):
 @pytest.mark.parametrize(
     ("image", "said"),
     [
-        (np.zeros((4, 5)), r"image has shape \(4, 5\): the grid is for \(6, 6\)"),
+        (np.zeros((4, 5)), r"image has shape \(4, 5\): the grid has shape \(6, 6\)"),
         (np.zeros(36), r"must be \(height, width\)"),
         (np.zeros((6, 6), dtype=complex), "complex128: pixels are"),
         ([["a"] * 6] * 6, "pixels are"),
-        (np.zeros((0, 6)), "hold pixels"),
+        (np.zeros((0, 6)), "not empty"),
     ],
 )
 def test_images_that_are_refused(image, said):

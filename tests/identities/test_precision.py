@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from ikpca import KernelPCA
-from ikpca.estimators.decomposition import rounding_share
+from ikpca.estimators.decomposition import single_precision_error
 from ikpca.kernels import Gaussian, Laplacian, Polynomial
 from ikpca.metrics import principal_angles
 
@@ -21,17 +21,17 @@ def fitted(tol, rows=X, **parameters):
 
 
 def test_a_loose_tolerance_takes_it_and_a_tight_one_does_not():
-    assert rounding_share(KERNEL, X, 1e-3, 0) < 1e-6
-    assert rounding_share(KERNEL, X, 1e-7, 0) is None
-    assert rounding_share(KERNEL, X, 0, 0) is None
+    assert single_precision_error(KERNEL, X, 1e-3, 0) < 1e-6
+    assert single_precision_error(KERNEL, X, 1e-7, 0) is None
+    assert single_precision_error(KERNEL, X, 0, 0) is None
 
 
 def test_only_for_doubles_in_memory_and_kernels_that_gain(tmp_path):
     np.save(tmp_path / "rows.npy", X)
-    assert rounding_share(KERNEL, X.astype(np.float32), 1e-3, 0) is None
-    assert rounding_share(KERNEL, np.load(tmp_path / "rows.npy", mmap_mode="r"), 1e-3, 0) is None
-    assert rounding_share(Laplacian(0.05), X, 1e-3, 0) is None
-    assert rounding_share(None, X @ X.T, 1e-3, 0) is None
+    assert single_precision_error(KERNEL, X.astype(np.float32), 1e-3, 0) is None
+    assert single_precision_error(KERNEL, np.load(tmp_path / "rows.npy", mmap_mode="r"), 1e-3, 0) is None
+    assert single_precision_error(Laplacian(0.05), X, 1e-3, 0) is None
+    assert single_precision_error(None, X @ X.T, 1e-3, 0) is None
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_only_for_doubles_in_memory_and_kernels_that_gain(tmp_path):
     ids=["far from the origin", "mostly constant", "nearly equal"],
 )
 def test_not_where_rounding_would_take_too_much(kernel, rows):
-    assert rounding_share(kernel, rows, 1e-3, 0) is None
+    assert single_precision_error(kernel, rows, 1e-3, 0) is None
 
 
 @pytest.mark.parametrize("parameters", [{}, {"kernel": "poly", "degree": 2}], ids=["rbf", "poly"])

@@ -119,7 +119,7 @@ def test_the_expansion_of_a_model_in_inner_products(rows, new, name, solver):
     np.testing.assert_allclose(expansion.weights(coordinates), G, atol=1e-7)
     np.testing.assert_allclose(coordinates @ expansion.products, G @ K, atol=1e-7 * scale)
     lengths = np.einsum("ij,jk,ik->i", G, K, G)
-    np.testing.assert_allclose(expansion.squared_lengths(coordinates), lengths, atol=1e-7 * scale)
+    np.testing.assert_allclose(expansion.squared_norms(coordinates), lengths, atol=1e-7 * scale)
 
 
 @pytest.mark.parametrize("name", ["linear", "poly", "rbf", "cosine", "laplacian"])

@@ -44,28 +44,28 @@ def X(dtype):
 
 @pytest.fixture(scope="module")
 def source(X):
-    return ComputedGram(KERNEL, X, frame=FeatureSplit.of(X))
+    return ComputedGram(KERNEL, X, split=FeatureSplit.from_rows(X))
 
 
 def test_only_what_varies_often_is_in_the_dense_product(X, dtype):
-    frame = FeatureSplit.of(X)
-    right = KERNEL.fold(X, frame)
-    left = KERNEL.mirror(right.copy())
-    assert frame.varying.sum() == 4
-    assert frame.rare.sum() == N_RARE
-    assert frame.constant.sum() == 2
+    split = FeatureSplit.from_rows(X)
+    right = KERNEL.right_operand(X, split)
+    left = KERNEL.left_from_right(right.copy())
+    assert split.dense.sum() == 4
+    assert split.sparse.sum() == N_RARE
+    assert split.constant.sum() == 2
     assert left.dense.shape == right.dense.shape == (N_ROWS, 4 + 2)
-    assert left.rare.shape == right.rare.shape == (N_ROWS, N_RARE)
-    assert left.rare.dtype == left.dense.dtype == dtype
-    assert right.rare.nnz == frame.n_rare < 0.03 * N_ROWS * N_RARE
+    assert left.sparse.shape == right.sparse.shape == (N_ROWS, N_RARE)
+    assert left.sparse.dtype == left.dense.dtype == dtype
+    assert right.sparse.nnz == split.nnz < 0.03 * N_ROWS * N_RARE
 
 
-def test_an_operand_takes_what_the_frame_says(X):
-    frame = FeatureSplit.of(X)
-    right = KERNEL.fold(X, frame)
-    kept = (right.rare, right.rare.tocsc())
+def test_an_operand_takes_what_the_split_says(X):
+    split = FeatureSplit.from_rows(X)
+    right = KERNEL.right_operand(X, split)
+    kept = (right.sparse, right.sparse.tocsc())
     taken = sum(part.data.nbytes + part.indices.nbytes for part in kept)
-    assert right.dense.nbytes + taken == frame.operand_bytes(N_ROWS)
+    assert right.dense.nbytes + taken == split.operand_bytes(N_ROWS)
 
 
 @pytest.mark.parametrize(
@@ -74,10 +74,10 @@ def test_an_operand_takes_what_the_frame_says(X):
     ids=["few rows", "few rare features", "rare but not enough"],
 )
 def test_where_it_is_not_worth_it_all_is_dense(X):
-    frame = FeatureSplit.of(X)
-    right = KERNEL.fold(X, frame)
-    assert not frame.rare.any()
-    assert right.rare is None
+    split = FeatureSplit.from_rows(X)
+    right = KERNEL.right_operand(X, split)
+    assert not split.sparse.any()
+    assert right.sparse is None
     assert right.dense.shape[1] == X.shape[1] - 2 + 2
 
 
@@ -86,7 +86,7 @@ def test_a_feature_whose_first_rows_differ_is_no_less_rare():
     differing_first = np.sort(X == 0.25, axis=0)
     X = np.where(differing_first, 0.25, X + 1)
     assert (X[:9] != 0.25).all()
-    assert FeatureSplit.of(X).rare.sum() == N_RARE
+    assert FeatureSplit.from_rows(X).sparse.sum() == N_RARE
 
 
 @pytest.mark.parametrize("columns", [slice(0, N_ROWS), slice(1000, 1500), slice(8299, 8300)])
@@ -100,17 +100,18 @@ def test_tiles(source, X, dtype, rows, columns):
 
 def test_tiles_after_memory_gave_out(X, dtype, monkeypatch):
     """What was begun for other rows must not pass for theirs."""
-    source, mirror = ComputedGram(KERNEL, X, frame=FeatureSplit.of(X)), Gaussian.mirror
+    source = ComputedGram(KERNEL, X, split=FeatureSplit.from_rows(X))
+    left_from_right = Gaussian.left_from_right
     out = np.empty((30, 40), dtype=dtype)
     source.fill(slice(0, 30), slice(0, 40), out)
 
     def failing(self, right):
         raise MemoryError
 
-    monkeypatch.setattr(Gaussian, "mirror", failing)
+    monkeypatch.setattr(Gaussian, "left_from_right", failing)
     with pytest.raises(MemoryError):
         source.fill(slice(50, 80), slice(0, 40), out)
-    monkeypatch.setattr(Gaussian, "mirror", mirror)
+    monkeypatch.setattr(Gaussian, "left_from_right", left_from_right)
     source.fill(slice(50, 80), slice(0, 40), out)
     np.testing.assert_allclose(out, exact(X[50:80], X[:40]), atol=TOLERANCE[dtype])
 
@@ -131,12 +132,12 @@ def test_rows_that_differ_in_many_rare_features_are_rounded_no_worse():
     X = np.hstack([generator.random((N_ROWS, 4)), np.zeros((N_ROWS, 700))])
     X[: N_ROWS // 25, 4:] = 3 + generator.random((N_ROWS // 25, 700))
     X = X.astype(np.float32)
-    frame, few = FeatureSplit.of(X), slice(0, N_ROWS // 25)
-    assert frame.rare.sum() == 700
+    split, few = FeatureSplit.from_rows(X), slice(0, N_ROWS // 25)
+    assert split.sparse.sum() == 700
     errors = []
-    for way in (frame, frame.together()):
+    for way in (split, split.without_sparse()):
         out = np.empty((few.stop, few.stop), dtype=np.float32)
-        ComputedGram(Gaussian(1 / 50), X, frame=way).fill(few, few, out)
+        ComputedGram(Gaussian(1 / 50), X, split=way).fill(few, few, out)
         squares = np.square(X[few].astype(np.float64)[:, None] - X[few]).sum(axis=2)
         errors.append(np.abs(out - np.exp(-squares / 50)).max())
     assert errors[0] <= errors[1]
@@ -153,7 +154,7 @@ def traced():
 def test_one_left_operand_at_a_time(rows, share, traced):
     """The last one of a row of tiles goes first; rows at random are copied once."""
     X = np.random.default_rng(0).normal(size=(2000, 500))
-    source, out = ComputedGram(KERNEL, X, frame=FeatureSplit.of(X)), np.empty((1000, 10))
+    source, out = ComputedGram(KERNEL, X, split=FeatureSplit.from_rows(X)), np.empty((1000, 10))
     source.fill(slice(0, 1000), slice(0, 10), out)
     before = tracemalloc.get_traced_memory()[0]
     tracemalloc.reset_peak()
@@ -188,10 +189,10 @@ def test_rows_from_elsewhere_may_differ_everywhere(source, X, dtype):
     others = np.random.default_rng(1).normal(scale=0.1, size=(30, X.shape[1])).astype(dtype)
     others[:, (X == 3).all(axis=0)] += 3
     out = np.empty((30, N_ROWS), dtype=dtype)
-    source.meet(others)(slice(0, N_ROWS), out)
+    source.cross_filler(others)(slice(0, N_ROWS), out)
     np.testing.assert_allclose(out, exact(others, X), atol=TOLERANCE[dtype])
     assert out.max() > 0.01
-    source.meet(others[:0])(slice(0, 50), out[:0, :50])
+    source.cross_filler(others[:0])(slice(0, 50), out[:0, :50])
 
 
 def test_the_same_bits_for_one_thread_and_two(source, dtype):
@@ -207,7 +208,7 @@ def test_a_fit_finds_what_it_finds_with_all_features_dense(monkeypatch):
     X = rows_with(N_RARE)
     settings = {"kernel": "rbf", "gamma": 0.3, "eigen_solver": "krylov", "tol": 1e-10}
     apart = KernelPCA(3, random_state=0, **settings).fit(X)
-    monkeypatch.setattr("ikpca.kernels.operands._LEAST_RARE", X.shape[1] + 1)
+    monkeypatch.setattr("ikpca.kernels.operands._MIN_SPARSE_FEATURES", X.shape[1] + 1)
     together = KernelPCA(3, random_state=0, **settings).fit(X)
     np.testing.assert_allclose(apart.eigenvalues_, together.eigenvalues_, rtol=1e-12)
     np.testing.assert_allclose(apart.transform(X[:50]), together.transform(X[:50]), atol=1e-9)
@@ -215,5 +216,5 @@ def test_a_fit_finds_what_it_finds_with_all_features_dense(monkeypatch):
 
 def test_rows_are_left_as_they_are(X):
     before = X.copy()
-    ComputedGram(KERNEL, X, frame=FeatureSplit.of(X))
+    ComputedGram(KERNEL, X, split=FeatureSplit.from_rows(X))
     assert np.array_equal(X, before)

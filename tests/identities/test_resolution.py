@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ikpca.applications import Hyperresolution, PatchGrid, box_mean, enlarge, make_consistent
-from ikpca.applications.image_patches import count_places, draw_patches
+from ikpca.applications.image_patches import count_windows, draw_patches
 from ikpca.applications.super_resolution import choose_gamma, hold_out
 from ikpca.errors import InvalidInput
 
@@ -63,7 +63,7 @@ def test_all_patches_are_drawn_once_where_all_are_wanted():
     images = [image_of((6, 5)), image_of((4, 9), seed=1)]
     drawn = draw_patches(images, (3, 4), 10**6, np.random.RandomState(0))
     every = np.vstack([PatchGrid(image.shape, (3, 4)).extract(image) for image in images])
-    assert count_places(images, (3, 4)) == len(every)
+    assert count_windows(images, (3, 4)) == len(every)
     np.testing.assert_array_equal(drawn, every)
     some = draw_patches(images, (3, 4), 7, np.random.RandomState(0))
     places = [int(np.flatnonzero((every == row).all(axis=1))[0]) for row in some]
@@ -108,8 +108,8 @@ def test_with_every_component_known_windows_come_back_and_blocks_lie_side_by_sid
         (lambda: enlarge(np.zeros((4, 4)), True), "factor=True"),
         (lambda: enlarge(np.zeros(4), 2), r"image has shape \(4,\)"),
         (lambda: enlarge(np.zeros((4, 4)), 2, "lanczos"), "method='lanczos': is unknown"),
-        (lambda: make_consistent(np.zeros((4, 6)), np.zeros((2, 2))), "one must be a multiple"),
-        (lambda: make_consistent(np.zeros((2, 2)), np.zeros((4, 4))), "one must be a multiple"),
+        (lambda: make_consistent(np.zeros((4, 6)), np.zeros((2, 2))), "must be an integer"),
+        (lambda: make_consistent(np.zeros((2, 2)), np.zeros((4, 4))), "must be an integer"),
     ],
 )
 def test_what_is_refused(call, said):

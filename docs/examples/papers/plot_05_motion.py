@@ -4,7 +4,8 @@ Cleaning recorded motion
 
 A body moves along few paths: joints that are recorded with errors can be cleaned by projecting
 every frame on the kernel components of all frames (Günter et al. 2006, section 5.4). The walker
-here is made by formulas; ``ikpca denoise walk.bvh`` does the same to a recording in a file.
+here is synthetic; :func:`ikpca_papers.mocap.read_motion` reads recordings, and ``ikpca denoise
+walk.npy`` denoises a table of joint positions.
 """
 
 import numpy as np

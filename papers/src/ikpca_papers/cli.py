@@ -1,110 +1,77 @@
-"""Command line of ikpca-papers: ``reproduce``."""
+"""Command line: ``ikpca-papers``."""
 
 from __future__ import annotations
 
 import json
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.table import Table
-from rich.text import Text
 
-from ikpca.cli.errors import FAILED, CommandError, UsageError, as_usage_errors, check_matplotlib
-from ikpca_papers.claims import Status, specs
-from ikpca_papers.runner import Announce
+from ikpca.cli.errors import FAILED, CommandError, UsageError, as_usage_errors, run_app
+from ikpca_papers.data_commands import data_app
+from ikpca_papers.errors import DataUnavailable, SubprocessFailed
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ikpca_papers.demo import DemoResult
     from ikpca_papers.report import ExperimentResult
     from ikpca_papers.runner import Job
 
-
-@contextmanager
-def bars(names: Sequence[str], *, silent: bool) -> Iterator[Announce]:
-    """Show the bars on standard error; yields the function that moves them."""
-    columns = (
-        TextColumn("{task.description:<24}"),
-        BarColumn(bar_width=30),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), disable=silent) as shown:
-        everything = shown.add_task("all parts", total=None)
-        tasks = {name: shown.add_task(name, total=None) for name in names}
-        counts: dict[str, tuple[int, int]] = {}
-
-        def announce(name: str, done: int, total: int) -> None:
-            counts[name] = (done, total)
-            shown.update(tasks[name], completed=done, total=total)
-            if done == total:
-                shown.stop_task(tasks[name])
-            whole = [sum(column) for column in zip(*counts.values(), strict=True)]
-            shown.update(everything, completed=whole[0], total=whole[1])
-
-        yield announce
-
-
 #: For pipes and logs, which have no width of their own.
 _WIDTH = 120
-_STYLES = {Status.HOLDS: "green", Status.FAILS: "bold red", Status.NOT_RUN: "dim"}
-
-
-def show_claims(told: Sequence[ExperimentResult]) -> None:
-    """A line per claim: the experiment, what the paper has, what was found."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("experiment", "claim", "paper", "ours", "verdict"):
-        table.add_column(heading, overflow="fold")
-    for chapter in told:
-        for verdict in chapter.verdicts:
-            texts = (chapter.spec.id, verdict.claim.id, verdict.claim.paper, verdict.ours)
-            mark = Text(verdict.status.value, style=_STYLES[verdict.status])
-            table.add_row(*(Text(text) for text in texts), mark)
-    _console().print(table)
-
-
-def show_list(as_json: bool) -> None:
-    """The experiments there are, and what each runs on."""
-    known = specs().values()
-    if as_json:
-        rows = [
-            {"id": spec.id, "title": spec.title, "paper": spec.paper, "figure": spec.figure,
-             "data": {size: chosen.data for size, chosen in spec.sizes.items()}}
-            for spec in known
-        ]  # fmt: skip
-        typer.echo(json.dumps(rows, indent=1, ensure_ascii=False))
-        return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("id", "title", "from", "data"):
-        table.add_column(heading, overflow="fold")
-    for spec in known:
-        data = f"{spec.sizes['quick'].data}; real: {spec.sizes['real'].data}"
-        texts = (spec.id, spec.title, f"{spec.paper}, {spec.figure}", data)
-        table.add_row(*(Text(text) for text in texts))
-    _console().print(table)
-
-
-def _console() -> Console:
-    return Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False)
-
-
 _INTERRUPTED = 130
 
+app = typer.Typer(
+    name="ikpca-papers",
+    help="Experiments of three papers on kernel PCA.",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 success, 1 a failure, 2 an error in the command line, 130 Ctrl-C.",
+)
+app.add_typer(data_app, name="data")
 
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"ikpca-papers {version('ikpca-papers')}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    wanted: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Run the experiments of three papers on iterative and incremental kernel PCA."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def run(arguments: list[str]) -> int:
+    """Run the application and return its exit code."""
+    return run_app(app, arguments, "ikpca-papers", (DataUnavailable, SubprocessFailed))
+
+
+def main() -> None:
+    """Run ``ikpca-papers``; an expected error is one sentence on standard error.
+
+    The exit code is 0 for success, 1 for a failure, 2 for an error in the command line, 130 for an
+    interrupt.
+    """
+    sys.exit(run(sys.argv[1:]))
+
+
+@app.command()
 def reproduce(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[IDS]...", help="Experiments; all by default.")
@@ -120,31 +87,30 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="Folder for tables, figures and the page.")] = Path(
         "results/reproduce"
     ),
-    jobs: Annotated[int, typer.Option(help="Parts side by side; 0: one per core.")] = 0,
-    seed: Annotated[int, typer.Option(help="Of starts, noise and splits.")] = 0,
-    listed: Annotated[bool, typer.Option("--list", help="Name the experiments and stop.")] = False,
+    jobs: Annotated[int, typer.Option(help="Parts in parallel; 0: one per core.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of initial values, noise and splits.")] = 0,
+    listed: Annotated[bool, typer.Option("--list", help="List the experiments and stop.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the claims as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the page.")] = False,
 ) -> None:
     """Run the papers' experiments and write one page with every claim.
 
-    Finished parts are kept: the same command goes on where it stopped. The exit code is 0 when
-    everything ran, whether or not the claims hold; 1 when an experiment failed; 2 for a mistake in
+    Finished parts are kept: the same command resumes an interrupted run. The exit code is 0 when
+    everything ran, whether or not the claims hold; 1 when an experiment failed; 2 for an error in
     the command line; 130 after an interrupt.
     """
-    # What it takes is imported when it is needed: asking for help costs no numerics.
+    # Imports are inside functions, so that help does not load numerical packages.
     size = _size(quick=quick, embedded=embedded, real=real)
     if listed:
-        show_list(as_json)
+        _print_experiments(as_json)
         return
-    check_matplotlib()
     with as_usage_errors():
         prepared = _prepare(names or [], size, out, data, seed)
     failures = _run(prepared, jobs, quiet or as_json, size, out)
-    page, told = _write_page(out, size, failures)
-    _print_summary(page, told, as_json, quiet)
+    page, results = _write_page(out, size, failures)
+    _print_summary(page, results, as_json, quiet)
     for reason in failures.values():
-        typer.echo(f"ikpca reproduce: {reason}", err=True)
+        typer.echo(f"ikpca-papers reproduce: {reason}", err=True)
     if failures:
         raise typer.Exit(FAILED)
 
@@ -158,22 +124,51 @@ def _size(*, quick: bool, embedded: bool, real: bool) -> str:
     return chosen[0] if chosen else "quick"
 
 
+def _print_experiments(as_json: bool) -> None:
+    from ikpca_papers.claims import specs
+
+    known = specs().values()
+    if as_json:
+        rows = [
+            {"id": spec.id, "title": spec.title, "paper": spec.paper, "figure": spec.figure,
+             "data": {size: chosen.data for size, chosen in spec.sizes.items()}}
+            for spec in known
+        ]  # fmt: skip
+        typer.echo(json.dumps(rows, indent=1, ensure_ascii=False))
+        return
+    _print_table(
+        ("id", "title", "from", "data"),
+        [
+            (spec.id, spec.title, f"{spec.paper}, {spec.figure}",
+             f"{spec.sizes['quick'].data}; real: {spec.sizes['real'].data}")
+            for spec in known
+        ],
+    )  # fmt: skip
+
+
 def _prepare(names: list[str], size: str, out: Path, data: Path | None, seed: int) -> list[Job]:
-    """Everything that can be refused is refused here, before any work."""
+    """Check all arguments and plan the experiments, before any work."""
     from ikpca_papers.claims import find_spec
-    from ikpca_papers.runner import EXPERIMENTS, prepare, prepare_folder
+    from ikpca_papers.runner import EXPERIMENTS, prepare
 
     for name in names:
         find_spec(name)
     if data is not None and not data.is_dir():
-        raise UsageError(f"--data {data}: is no folder; name the folder of the data.")
+        raise UsageError(f"--data {data}: is not a folder; name the folder of the data.")
+    _prepare_out(out)
+    wanted = dict.fromkeys(names) or EXPERIMENTS
+    return [prepare(name, size, out, data, seed) for name in wanted]
+
+
+def _prepare_out(out: Path) -> None:
+    from ikpca_papers.runner import prepare_folder
+
     try:
         prepare_folder(out)
     except OSError as error:
-        reason = f"{error.strerror}".lower()
+        on_file = any(part.exists() and not part.is_dir() for part in (out, *out.parents))
+        reason = "is not a folder" if on_file else f"{error.strerror}".lower()
         raise UsageError(f"--out {out}: {reason}; name a folder to write to.") from error
-    wanted = dict.fromkeys(names) or EXPERIMENTS
-    return [prepare(name, size, out, data, seed) for name in wanted]
 
 
 def _run(prepared: list[Job], jobs: int, silent: bool, size: str, out: Path) -> dict[str, str]:
@@ -184,44 +179,161 @@ def _run(prepared: list[Job], jobs: int, silent: bool, size: str, out: Path) -> 
     try:
         with (
             warnings.catch_warnings(),
-            bars([job.spec.id for job in prepared], silent=silent) as announce,
+            _progress_bars([job.spec.id for job in prepared], silent=silent) as on_progress,
         ):
-            # After an interrupt joblib wonders why so much was started.
+            # After an interrupt joblib warns about tasks that were started and not finished.
             warnings.filterwarnings("ignore", message=".*still being processed by the workers")
-            return run_jobs(prepared, jobs if jobs > 0 else cpu_count(), announce)
+            return run_jobs(prepared, jobs if jobs > 0 else cpu_count(), on_progress)
     except KeyboardInterrupt:
-        sentence = f"finished parts are kept in {out / size}: run the same command again to go on."
+        sentence = f"finished parts are kept in {out / size}: run the same command again to resume."
         raise CommandError(sentence, _INTERRUPTED) from None
     except OSError as error:
         raise CommandError(f"cannot write to {out}: {error.strerror}.") from error
+
+
+@contextmanager
+def _progress_bars(
+    names: Sequence[str], *, silent: bool
+) -> Iterator[Callable[[str, int, int], None]]:
+    """Show progress bars on standard error; yield the function that updates them."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description:<24}"),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), disable=silent) as bars:
+        total_task = bars.add_task("all parts", total=None)
+        tasks = {name: bars.add_task(name, total=None) for name in names}
+        counts: dict[str, tuple[int, int]] = {}
+
+        def on_progress(name: str, done: int, total: int) -> None:
+            counts[name] = (done, total)
+            bars.update(tasks[name], completed=done, total=total)
+            if done == total:
+                bars.stop_task(tasks[name])
+            all_done, all_parts = (sum(column) for column in zip(*counts.values(), strict=True))
+            bars.update(total_task, completed=all_done, total=all_parts)
+
+        yield on_progress
 
 
 def _write_page(
     out: Path, size: str, failures: dict[str, str]
 ) -> tuple[Path, list[ExperimentResult]]:
     from ikpca_papers import report
-    from ikpca_papers.runner import write_bytes
+    from ikpca_papers.runner import write_file
 
-    told = list(report.experiment_results(out, size, failures))
-    place = out / size
+    results = list(report.experiment_results(out, size, failures))
+    folder = out / size
     try:
-        place.mkdir(parents=True, exist_ok=True)
-        for chapter in told:
-            for picture in chapter.pictures:
-                write_bytes(place / chapter.spec.id / picture.name, picture.content)
-        write_bytes(place / "claims.json", report.as_json(told))
-        write_bytes(place / "index.html", report.page(told))
+        folder.mkdir(parents=True, exist_ok=True)
+        for result in results:
+            for picture in result.pictures:
+                write_file(folder / result.spec.id / picture.name, picture.content)
+        write_file(folder / "claims.json", report.as_json(results))
+        write_file(folder / "index.html", report.page(results))
     except OSError as error:
         raise CommandError(f"cannot write to {out}: {error.strerror}.") from error
-    return place / "index.html", told
+    return folder / "index.html", results
 
 
-def _print_summary(page: Path, told: list[ExperimentResult], as_json: bool, quiet: bool) -> None:
+def _print_summary(
+    page: Path, results: Sequence[ExperimentResult], as_json: bool, quiet: bool
+) -> None:
     from ikpca_papers import report
 
     if as_json:
-        typer.echo(report.as_json(told), nl=False)
+        typer.echo(report.as_json(results), nl=False)
         return
     if not quiet:
-        show_claims(told)
+        _print_claims(results)
     typer.echo(f"Page: {page}")
+
+
+def _print_claims(results: Sequence[ExperimentResult]) -> None:
+    """Print one line per claim: the experiment, the paper's value, ours, the verdict."""
+    from rich.text import Text
+
+    from ikpca_papers.claims import Status
+
+    styles = {Status.HOLDS: "green", Status.FAILS: "bold red", Status.NOT_RUN: "dim"}
+    _print_table(
+        ("experiment", "claim", "paper", "ours", "verdict"),
+        [
+            (result.spec.id, verdict.claim.id, verdict.claim.paper, verdict.ours,
+             Text(verdict.status.value, style=styles[verdict.status]))
+            for result in results
+            for verdict in result.verdicts
+        ],
+    )  # fmt: skip
+
+
+def _print_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
+    _console().print(table)
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the plot and the tables.")] = Path(
+        "results/demo"
+    ),
+    passes: Annotated[int, typer.Option(help="Passes over the data.")] = 50,
+    components: Annotated[int, typer.Option(help="Principal components.")] = 16,
+    sigma: Annotated[float, typer.Option(help="Width of the Gaussian kernel.")] = 2.0,
+    seed: Annotated[int, typer.Option(help="Seed of initial values and row order.")] = 0,
+    threads: Annotated[int, typer.Option(help="Threads of BLAS, in every process.")] = 1,
+    rows: Annotated[int, typer.Option(help="Use only the first so many digits.")] = 1797,
+) -> None:
+    """Compare KHA, KHA/t, KHA/et and KHA-SMD with the exact components of handwritten digits."""
+    from ikpca_papers.demo import DemoSpec, print_result, progress_bars, run_demo
+
+    spec = DemoSpec(components, passes, sigma, seed, threads, rows)
+    _prepare_out(out)
+    with progress_bars(spec) as on_progress:
+        result = run_demo(spec, on_progress)
+    print_result(result, _write_demo(result, out))
+
+
+def _write_demo(result: DemoResult, out: Path) -> list[Path]:
+    from ikpca_papers.demo import as_csv, as_json
+    from ikpca_papers.figures import demo_convergence, png
+    from ikpca_papers.runner import write_file
+
+    contents: dict[Path, str | bytes] = {
+        out / "convergence.png": png(demo_convergence(result)),
+        out / "table.csv": as_csv(result),
+        out / "table.json": as_json(result),
+    }
+    try:
+        for path, content in contents.items():
+            write_file(path, content)
+    except OSError as error:
+        raise CommandError(f"cannot write to {out}: {error.strerror}.") from error
+    return list(contents)

@@ -17,53 +17,56 @@ from ikpca.cli.errors import as_usage_errors
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from ikpca_papers.data.registry import DataSet, Entry, Progress
+    from ikpca_papers.data.entries import DataSet, Entry, Progress
 
 
 def fetch_data(
-    names: Annotated[list[str], typer.Argument(metavar="NAME", help="See: ikpca data list.")],
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME", help="See: ikpca-papers data list.")
+    ],
     data: Annotated[
         Path | None,
         typer.Option(help="Folder of .npz files; what is there is not fetched. [$IKPCA_DATA]"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Tell the result as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
-    """Download data sets into the cache, or go on with a download; then read and check them."""
-    from ikpca_papers.data.registry import find
-    from ikpca_papers.data.sources import load
+    """Download data sets into the cache, or resume a download; then read and check them."""
+    from ikpca_papers.data import find, load
 
     with as_usage_errors():
-        # Every name before the first transfer: a slip of the pen should not cost a download.
+        # All names are checked before the first transfer.
         entries = [find(name) for name in names]
-        found = []
+        data_sets = []
         for entry in entries:
-            with _bars(quiet) as progress:
-                found.append(load(entry.name, data, progress=progress))
+            with _progress_bars(quiet) as progress:
+                data_sets.append(load(entry.name, data, progress=progress))
     if as_json:
-        typer.echo(json.dumps([_fetched_sentence(one) for one in found]))
+        typer.echo(json.dumps([_as_json(data_set) for data_set in data_sets]))
         return
-    for entry, one in zip(entries, found, strict=True):
-        place = "embedded, nothing to fetch" if one.path is None else str(one.path)
-        typer.echo(f"{one.name}: {place}")
+    for entry, data_set in zip(entries, data_sets, strict=True):
+        location = data_set.path or "embedded, nothing to fetch"
+        typer.echo(f"{data_set.name}: {location}")
         typer.echo(f"  terms: {entry.terms}")
-        if one.as_recorded is False:
-            typer.echo("  its arrays differ from those that this library's figures are from")
+        if data_set.as_recorded is False:
+            typer.echo(
+                "  its arrays differ from those that the recorded results were computed from"
+            )
 
 
-def _fetched_sentence(one: DataSet) -> dict[str, object]:
+def _as_json(data_set: DataSet) -> dict[str, object]:
     return {
-        "name": one.name,
-        "origin": one.origin,
-        "path": None if one.path is None else str(one.path),
-        "checksum": one.checksum,
-        "as_recorded": one.as_recorded,
+        "name": data_set.name,
+        "origin": data_set.origin,
+        "path": None if data_set.path is None else str(data_set.path),
+        "checksum": data_set.checksum,
+        "as_recorded": data_set.as_recorded,
     }
 
 
 @contextmanager
-def _bars(quiet: bool) -> Iterator[Progress | None]:
-    """A bar per file on standard error, with bytes, speed and remaining time."""
+def _progress_bars(quiet: bool) -> Iterator[Progress | None]:
+    """Show one bar per file on standard error, with bytes, speed and remaining time."""
     if quiet:
         yield None
         return
@@ -88,15 +91,15 @@ def _bars(quiet: bool) -> Iterator[Progress | None]:
     tasks: dict[str, TaskID] = {}
     bars = Progress(*columns, console=Console(stderr=True))
 
-    def announce(name: str, done: int, total: int | None) -> None:
-        # Not before: what is there already needs no bar.
+    def on_progress(name: str, done: int, total: int | None) -> None:
+        # Only now: files that exist already need no bar.
         bars.start()
         if name not in tasks:
             tasks[name] = bars.add_task(name, total=None)
         bars.update(tasks[name], completed=done, total=total)
 
     try:
-        yield announce
+        yield on_progress
     finally:
         # Stopping bars that never started would print an empty line.
         if tasks:
@@ -111,39 +114,39 @@ def list_data(
     data: Annotated[
         Path | None, typer.Option(help="Folder of .npz files; by default $IKPCA_DATA.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Everything known, as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the registry as JSON.")] = False,
 ) -> None:
-    """Show every data set: shape, size, terms, and how it can be had here."""
-    from ikpca_papers.data.registry import registry
-    from ikpca_papers.data.sources import ways
+    """Show every data set: shape, size, terms, and where it is available."""
+    from ikpca_papers.data import available_sources
+    from ikpca_papers.data.entries import registry
 
     with as_usage_errors():
-        here = {name: ways(name, data) for name in registry()}
+        here = {name: available_sources(name, data) for name in registry()}
     if as_json:
         typer.echo(json.dumps([_availability(entry, here, data) for entry in registry().values()]))
         return
-    _show(here)
+    _print_table(here)
 
 
 def _availability(
     entry: Entry, here: dict[str, tuple[str, ...]], data: Path | None
 ) -> dict[str, object]:
-    from ikpca_papers.data.sources import where
+    from ikpca_papers.data import data_path
 
-    path = where(entry.name, data)
+    path = data_path(entry.name, data)
     fields = {**vars(entry), "shapes": dict(entry.shapes)}
     fields["remotes"] = [asdict(remote) for remote in entry.remotes]
     return {**fields, "here": here[entry.name], "path": None if path is None else str(path)}
 
 
-def _show(here: dict[str, tuple[str, ...]]) -> None:
+def _print_table(here: dict[str, tuple[str, ...]]) -> None:
     from rich.console import Console
 
     console = Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False)
     console.print(_table(here))
     console.print(
         "local: in the data folder ($IKPCA_DATA or --data); cached: fetched before; "
-        "download: ikpca data fetch NAME",
+        "download: ikpca-papers data fetch NAME",
         style="dim",
     )
 
@@ -152,7 +155,7 @@ def _table(here: dict[str, tuple[str, ...]]) -> Table:
     from rich import box
     from rich.table import Table
 
-    from ikpca_papers.data.registry import registry
+    from ikpca_papers.data.entries import registry
 
     table = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
     table.add_column("name", no_wrap=True)
@@ -172,48 +175,44 @@ def _table(here: dict[str, tuple[str, ...]]) -> Table:
 
 
 def _shape(entry: Entry) -> str:
-    """Of the first array, which is the one that matters."""
+    """Format the shape of the first array, the data themselves."""
     return "×".join(map(str, next(iter(entry.shapes.values()))))
 
 
 def where_data(
-    name: Annotated[
-        str | None, typer.Argument(help="Leave it out to see the folders themselves.")
-    ] = None,
+    name: Annotated[str | None, typer.Argument(help="Leave it out to see the folders.")] = None,
     data: Annotated[
         Path | None, typer.Option(help="Folder of .npz files; by default $IKPCA_DATA.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Tell it as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     """Print the path of a data set; without a name, the data folder and the cache."""
     with as_usage_errors():
-        told = _folders(data) if name is None else _file(name, data)
+        found = _folders(data) if name is None else _file(name, data)
     if as_json:
-        typer.echo(json.dumps(told))
+        typer.echo(json.dumps(found))
     elif name is None:
-        typer.echo(f"data folder: {told['data'] or 'none; name one in IKPCA_DATA'}")
-        typer.echo(f"cache: {told['cache']}")
+        typer.echo(f"data folder: {found['data'] or 'none; name one in IKPCA_DATA'}")
+        typer.echo(f"cache: {found['cache']}")
     else:
-        typer.echo(told["path"] or f"{name} is embedded: it has no file.")
+        typer.echo(found["path"] or f"{name} is embedded: it has no file.")
 
 
 def _folders(data: Path | None) -> dict[str, str | None]:
-    from ikpca_papers.data.download import cache_folder, data_folder
+    from ikpca_papers.data import cache_folder, data_folder
 
     folder = data_folder(data)
     return {"data": None if folder is None else str(folder), "cache": str(cache_folder())}
 
 
 def _file(name: str, data: Path | None) -> dict[str, str | None]:
-    from ikpca.errors import DataUnavailable
-    from ikpca_papers.data.registry import find
-    from ikpca_papers.data.sources import where
+    from ikpca_papers.data import DataUnavailable, data_path, find
 
-    path = where(name, data)
+    path = data_path(name, data)
     entry = find(name)
     if path is None and entry.way != "embedded":
         remedy = (
-            f"run: ikpca data fetch {name}"
+            f"run: ikpca-papers data fetch {name}"
             if entry.way == "download"
             else f"put {entry.file} into a folder and name that in IKPCA_DATA or with --data"
         )
@@ -221,16 +220,14 @@ def _file(name: str, data: Path | None) -> dict[str, str | None]:
     return {"name": name, "path": None if path is None else str(path)}
 
 
-data = typer.Typer()
+data_app = typer.Typer()
+data_app.command("list")(list_data)
+data_app.command("fetch")(fetch_data)
+data_app.command("where")(where_data)
 
 
-@data.callback(invoke_without_command=True)
+@data_app.callback(invoke_without_command=True)
 def _data(context: typer.Context) -> None:
-    """Data sets: what there is, getting one, where it lies."""
+    """List, download and locate data sets."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
-
-
-data.command("list")(list_data)
-data.command("fetch")(fetch_data)
-data.command("where")(where_data)

@@ -5,17 +5,22 @@ from __future__ import annotations
 import csv
 import io
 import json
-import platform
+import sys
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
-from importlib.metadata import version
 from math import isfinite
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
 
 from ikpca import KernelPCA
 from ikpca.errors import RankWarning, invalid_parameter
@@ -31,18 +36,21 @@ from ikpca.solvers import (
     PassRecord,
     solve_kha,
 )
+from ikpca_papers.experiment import blas_threads, versions
 from ikpca_papers.memory import PeakMemory
-from ikpca_papers.subprocesses import Tell, run_alone
+from ikpca_papers.subprocesses import Send, run_in_subprocess
 
 #: Rows of scikit-learn's digits.
 _ALL_ROWS = 1797
-#: Passes after which the table quotes the error; the last pass is always quoted.
-_CHECKPOINTS = (1, 5, 10, 20, 50)
+#: Passes after which the table shows the error; the last pass is always shown.
+_TABLE_PASSES = (1, 5, 10, 20, 50)
+#: For pipes and logs, which have no width of their own.
+_WIDTH = 100
 
 
 @dataclass(frozen=True)
 class DemoSpec:
-    """Kernel PCA of handwritten digits; refuses bad values before any work.
+    """Settings of kernel PCA on handwritten digits, checked on construction.
 
     Parameters
     ----------
@@ -50,11 +58,11 @@ class DemoSpec:
     sigma : float
         Width of the Gaussian kernel.
     seed : int
-        Of the start and the order of patterns.
+        Of initial values and the order of rows.
     threads : int
-        Of BLAS, in every process. One, so that seconds compare algorithms and not schedulers.
+        Of BLAS, in every process. With one, times compare algorithms and not thread scheduling.
     rows : int
-        Only so many of the digits.
+        Use only the first so many digits.
     """
 
     components: int = 16
@@ -77,37 +85,37 @@ class DemoSpec:
             raise invalid_parameter(
                 "components", self.components, rule, f"pass at most {self.rows - 1}"
             )
-        # Squared, because that is what the kernel divides by, and what may underflow.
+        # Squared, because the kernel divides by the square, which may underflow.
         if not (self.sigma > 0 and isfinite(self.sigma) and 0 < self.sigma**2 < np.inf):
             raise invalid_parameter("sigma", self.sigma, "must be positive and finite", "pass 2.0")
 
     @property
     def kernel(self) -> Gaussian:
-        """γ = 1/(2σ²)."""
+        """Gaussian kernel with γ = 1/(2σ²)."""
         return Gaussian(1 / (2 * self.sigma**2))
 
     @property
-    def checkpoints(self) -> tuple[int, ...]:
-        """Passes that the table quotes.
+    def table_passes(self) -> tuple[int, ...]:
+        """Passes after which the table shows the error.
 
         Examples
         --------
-        >>> DemoSpec(passes=12).checkpoints
+        >>> DemoSpec(passes=12).table_passes
         (1, 5, 10, 12)
         """
-        return (*(number for number in _CHECKPOINTS if number < self.passes), self.passes)
+        return (*(number for number in _TABLE_PASSES if number < self.passes), self.passes)
 
     def load(self) -> Floats:
-        """Pixels from 0 to 1; every row is a digit."""
+        """Load the digits, one per row, pixels from 0 to 1."""
         from sklearn.datasets import load_digits
 
-        # The quotient is an array of its own, so the rows that are not wanted can go.
+        # The quotient is a copy, so the other rows can be freed.
         return load_digits().data[: self.rows] / 16
 
 
 @dataclass(frozen=True)
 class Reference:
-    """Lives in the parent, so that no contestant's memory holds it."""
+    """Exact solution; kept in the parent, so that it is not part of any measured memory."""
 
     gram: CenteredGram
     squared_norm: float
@@ -115,30 +123,30 @@ class Reference:
 
     @classmethod
     def of(cls, spec: DemoSpec, X: Floats, eigenvalues: Floats) -> Reference:
-        """Evaluate K once."""
+        """Evaluate the kernel matrix once."""
         gram, _ = center_gram(PrecomputedGram(full_matrix(ComputedGram(spec.kernel, X))))
         return cls(gram, gram.squared_norm(), eigenvalues)
 
     def excess_error(self, projections: Floats) -> float:
-        """E/E_min − 1."""
+        """Return E/E_min − 1."""
         return excess_error(self.gram, projections, self.eigenvalues, self.squared_norm)
 
 
 @dataclass(frozen=True)
 class Run:
-    """One method.
+    """Result of one method.
 
     Parameters
     ----------
     method, label : str
-        As ``eigen_solver`` has it, and as the papers write it.
+        The name for ``eigen_solver``, and that of the papers.
     excess_errors : tuple of float
-        After every pass; of a direct method, its one result.
+        After every pass; a direct method has one.
     seconds : float
     entries : int
-        Entries of K evaluated.
+        Number of kernel evaluations.
     peak_bytes : int or None
-        Above the loaded data; None where the system keeps no count.
+        Above the loaded data; None where the system does not report it.
     outcome : str
     """
 
@@ -152,16 +160,16 @@ class Run:
 
     @property
     def direct(self) -> bool:
-        """Whether there are no passes to speak of."""
+        """True for a method without passes."""
         return self.outcome == "EXACT"
 
     @property
     def peak_megabytes(self) -> float | None:
-        """10⁶ bytes."""
+        """Peak memory in units of 10⁶ bytes."""
         return None if self.peak_bytes is None else self.peak_bytes / 1e6
 
     def excess_after(self, number: int, last: int) -> float | None:
-        """Return the error after a pass; of a direct method, its result after the ``last``."""
+        """Return the error after a pass; a direct method has one after the ``last``."""
         if self.direct:
             return self.excess_errors[-1] if number == last else None
         return self.excess_errors[number - 1] if number <= len(self.excess_errors) else None
@@ -169,7 +177,7 @@ class Run:
 
 @dataclass(frozen=True)
 class DemoResult:
-    """All methods, and what they ran on.
+    """Results of all methods.
 
     Parameters
     ----------
@@ -178,7 +186,7 @@ class DemoResult:
         Columns of the data.
     runs : tuple of Run
     threads : int
-        Of BLAS, as found in the processes.
+        Of BLAS, as measured in the processes.
     versions : dict
         Of Python and the libraries.
     """
@@ -191,14 +199,14 @@ class DemoResult:
 
     @property
     def iterative(self) -> tuple[Run, ...]:
-        """The runs that have passes."""
+        """Runs of the iterative methods."""
         return tuple(run for run in self.runs if not run.direct)
 
 
 def as_csv(result: DemoResult) -> str:
-    """One line per method; settings and versions are repeated on each."""
+    """Format as CSV, one line per method; settings and versions are repeated on each."""
     settings = {**asdict(result.spec), "threads": result.threads, **result.versions}
-    lines = [{**_cells(run, result), **settings} for run in result.runs]
+    lines = [{**_table_row(run, result), **settings} for run in result.runs]
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, fieldnames=list(lines[0]), lineterminator="\n")
     writer.writeheader()
@@ -207,25 +215,25 @@ def as_csv(result: DemoResult) -> str:
 
 
 def as_json(result: DemoResult) -> str:
-    """The table, and the error after every pass."""
+    """Format as JSON: the table, and the error after every pass."""
     document = {
         "data": {"name": "digits", "rows": result.spec.rows, "features": result.features},
         "settings": asdict(result.spec),
         "threads": result.threads,
         "versions": result.versions,
-        "table": [_cells(run, result) for run in result.runs],
+        "table": [_table_row(run, result) for run in result.runs],
         "excess_error_per_pass": {run.method: run.excess_errors for run in result.runs},
     }
     return json.dumps(document, indent=2) + "\n"
 
 
-def _cells(run: Run, result: DemoResult) -> dict[str, Any]:
+def _table_row(run: Run, result: DemoResult) -> dict[str, Any]:
     last = result.spec.passes
     return {
         "method": run.method,
         **{
             f"excess_after_{number}": run.excess_after(number, last)
-            for number in result.spec.checkpoints
+            for number in result.spec.table_passes
         },
         "seconds": run.seconds,
         "entries": run.entries,
@@ -236,8 +244,8 @@ def _cells(run: Run, result: DemoResult) -> dict[str, Any]:
 
 
 DENSE = "dense"
-#: As ``eigen_solver`` has them, and as the papers write them.
-CONTESTANTS = {
+#: Names for ``eigen_solver``, and those of the papers.
+METHODS = {
     "kha": "KHA",
     "kha/t": "KHA/t",
     "kha/et": "KHA/et",
@@ -248,7 +256,7 @@ CONTESTANTS = {
 
 @dataclass(frozen=True)
 class PassDone:
-    """A finished pass, for the parent to measure; measuring here would need all of K."""
+    """Finished pass; its error is measured in the parent, which holds the kernel matrix."""
 
     number: int
     seconds: float
@@ -256,19 +264,19 @@ class PassDone:
 
 
 @dataclass(frozen=True)
-class Performance:
-    """What a fit cost.
+class FitCost:
+    """Time and memory of a fit.
 
     Parameters
     ----------
     seconds : float
-        Of the fit from start to end, without what was spent on telling of passes.
+        Of the fit from start to end, without sending messages about passes.
     entries : int
-        Entries of K evaluated.
+        Number of kernel evaluations.
     peak_bytes : int or None
         Memory above the loaded data.
     threads : int
-        Of BLAS, as found and not as asked for.
+        Of BLAS, as measured.
     eigenvalues : ndarray of shape (r,)
     outcome : str
     """
@@ -289,136 +297,125 @@ class _Fit:
     outcome: Outcome
 
 
-def compete(spec: DemoSpec, method: str, tell: Tell) -> Performance:
-    """Load, warm up, take the baseline, fit, and say what it cost."""
+def measure_fit(spec: DemoSpec, method: str, send: Send) -> FitCost:
+    """Load the data, warm up, take the memory baseline, fit, and return the cost."""
     from threadpoolctl import threadpool_limits
 
     fit = _fit_dense if method == DENSE else _fit_hebbian
     with threadpool_limits(spec.threads):
         X = spec.load()
-        # Compiling, or loading what an earlier run compiled, happens once per installation and
-        # process; it is done here on a few rows, so that seconds and memory are the algorithm's.
-        fit(spec, method, X[: 4 * spec.components], _say_nothing)
+        # Compile on a few rows first, so that seconds and memory are those of the algorithm.
+        fit(spec, method, X[: 4 * spec.components], lambda message: None)
         memory = PeakMemory()
-        done = fit(spec, method, X, tell)
+        done = fit(spec, method, X, send)
         peak = memory.above_baseline()
-        threads = _blas_threads()
-    return Performance(
-        done.seconds, done.entries, peak, threads, done.eigenvalues, done.outcome.name
-    )
+        threads = blas_threads()
+    return FitCost(done.seconds, done.entries, peak, threads, done.eigenvalues, done.outcome.name)
 
 
-def _fit_hebbian(spec: DemoSpec, method: str, X: Floats, tell: Tell) -> _Fit:
-    reporter = _Reporter(tell)
-    begun = time.perf_counter()
+def _fit_hebbian(spec: DemoSpec, method: str, X: Floats, send: Send) -> _Fit:
+    reporter = _PassReporter(send)
+    start = time.perf_counter()
     solution = solve_kha(
         ComputedGram(spec.kernel, X),
         spec.components,
         HebbianOptions(method=method, max_iter=spec.passes),
         seed=spec.seed,
         open_store=LocalStore,
-        watch=reporter.watch,
+        make_observers=reporter.make_observers,
     )
-    seconds = time.perf_counter() - begun - reporter.spent
+    seconds = time.perf_counter() - start - reporter.spent
     return _Fit(seconds, solution.gram.entries, solution.eigenvalues, solution.outcome)
 
 
-def _fit_dense(spec: DemoSpec, method: str, X: Floats, tell: Tell) -> _Fit:
+def _fit_dense(spec: DemoSpec, method: str, X: Floats, send: Send) -> _Fit:
     model = KernelPCA(spec.components, kernel=spec.kernel, eigen_solver=method, copy_X=False)
-    begun = time.perf_counter()
+    start = time.perf_counter()
     with warnings.catch_warnings():
-        # The few rows of the warm-up may have fewer directions than asked for.
+        # The few rows of the warm-up may have a smaller rank than n_components.
         warnings.simplefilter("ignore", RankWarning)
         model.fit(X)
-    seconds = time.perf_counter() - begun
+    seconds = time.perf_counter() - start
     projections = model.eigenvectors_.T * np.sqrt(model.eigenvalues_)[:, None]
-    tell(PassDone(1, seconds, projections))
+    send(PassDone(1, seconds, projections))
     return _Fit(seconds, model.history_[-1].entries, model.eigenvalues_, model.outcome_)
 
 
-class _Reporter:
-    """Observer that tells of every pass and keeps count of the time this takes."""
+class _PassReporter:
+    """Observer that sends every pass to the parent, and measures the time this takes."""
 
-    def __init__(self, tell: Tell) -> None:
+    def __init__(self, send: Send) -> None:
         self.spent = 0.0
-        self._tell = tell
+        self._send = send
         self._seconds = 0.0
 
-    def watch(self, snapshot: Callable[[], HebbianSolution]) -> Sequence[Observer[Any, Any]]:
-        """Become the observer of a run."""
+    def make_observers(
+        self, snapshot: Callable[[], HebbianSolution]
+    ) -> Sequence[Observer[Any, Any]]:
+        """Observe a run."""
         self._snapshot = snapshot
         return [self]
 
-    def see(self, state: object, report: PassRecord) -> Outcome | None:
-        """Send the projections; never ends a run."""
-        begun = time.perf_counter()
+    def on_step_end(self, state: object, report: PassRecord) -> Outcome | None:
+        """Send the projections of a pass."""
+        start = time.perf_counter()
         self._seconds += report.seconds
-        self._tell(PassDone(report.number, self._seconds, self._snapshot().projections))
-        self.spent += time.perf_counter() - begun
+        self._send(PassDone(report.number, self._seconds, self._snapshot().projections))
+        self.spent += time.perf_counter() - start
         return None
 
 
-def _say_nothing(message: object) -> None:
-    """A warm-up is nobody's business."""
+#: Called with a method, its finished passes and the seconds they took.
+ProgressCallback: TypeAlias = Callable[[str, int, float], None]
 
 
-def _blas_threads() -> int:
-    from threadpoolctl import threadpool_info
-
-    pools = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
-    return max(pools, default=1)
-
-
-_LIBRARIES = ("ikpca", "numpy", "scipy", "scikit-learn", "numba")
-#: Told of a method, the passes it has done and the seconds they took.
-Announce: TypeAlias = Callable[[str, int, float], None]
-
-
-def run_demo(spec: DemoSpec, announce: Announce = lambda *news: None) -> DemoResult:
-    """Run every contestant, one after the other, each in a process of its own.
+def run_demo(spec: DemoSpec, on_progress: ProgressCallback = lambda *_: None) -> DemoResult:
+    """Run every method, one after the other, each in a process of its own.
 
     Parameters
     ----------
     spec : DemoSpec
-    announce : callable
+    on_progress : callable
         Called after every pass with the method, the passes done and the seconds they took.
     """
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(spec.threads):
         X = spec.load()
-        # The reference goes first: its eigenvalues are what the others are measured against.
-        exact, exact_passes = _attend(spec, DENSE, announce)
+        # The exact solution comes first: the errors of the others are relative to its eigenvalues.
+        exact, exact_passes = _run_method(spec, DENSE, on_progress)
         if not exact.eigenvalues.any():
             rule = "is so wide that the kernel has no variance on these rows"
             raise invalid_parameter("sigma", spec.sigma, rule, "pass a smaller one")
         reference = Reference.of(spec, X, exact.eigenvalues)
         runs, threads = [], exact.threads
-        for method in CONTESTANTS:
+        for method in METHODS:
             if method != DENSE:
-                cost, passes = _attend(spec, method, announce)
+                cost, passes = _run_method(spec, method, on_progress)
                 runs.append(_run(method, cost, passes, reference))
                 threads = max(threads, cost.threads)
         runs.append(_run(DENSE, exact, exact_passes, reference))
     return DemoResult(spec, X.shape[1], tuple(runs), threads, versions())
 
 
-def _attend(spec: DemoSpec, method: str, announce: Announce) -> tuple[Performance, list[PassDone]]:
-    """Collect the passes; measuring them waits, so as not to compete for the machine."""
+def _run_method(
+    spec: DemoSpec, method: str, on_progress: ProgressCallback
+) -> tuple[FitCost, list[PassDone]]:
+    """Collect the passes; their errors are measured afterwards, so as not to disturb the timing."""
     passes: list[PassDone] = []
 
-    def hear(news: PassDone) -> None:
-        passes.append(news)
-        announce(method, news.number, news.seconds)
+    def on_message(message: PassDone) -> None:
+        passes.append(message)
+        on_progress(method, message.number, message.seconds)
 
-    cost = run_alone(CONTESTANTS[method], partial(compete, spec, method), hear)
+    cost = run_in_subprocess(METHODS[method], partial(measure_fit, spec, method), on_message)
     return cost, passes
 
 
-def _run(method: str, cost: Performance, passes: list[PassDone], reference: Reference) -> Run:
+def _run(method: str, cost: FitCost, passes: list[PassDone], reference: Reference) -> Run:
     return Run(
         method=method,
-        label=CONTESTANTS[method],
+        label=METHODS[method],
         excess_errors=tuple(reference.excess_error(done.projections) for done in passes),
         seconds=cost.seconds,
         entries=cost.entries,
@@ -427,9 +424,79 @@ def _run(method: str, cost: Performance, passes: list[PassDone], reference: Refe
     )
 
 
-def versions() -> dict[str, str]:
-    """Of Python and of what the numbers depend on."""
-    return {
-        "python": platform.python_version(),
-        **{library: version(library) for library in _LIBRARIES},
-    }
+@contextmanager
+def progress_bars(spec: DemoSpec) -> Iterator[ProgressCallback]:
+    """Show progress bars on standard error; yield the function that updates them."""
+    columns = (
+        TextColumn("{task.description:<8}"),
+        BarColumn(bar_width=40),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[seconds]:6.2f} s", style="progress.elapsed"),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as bars:
+        # The exact solution is computed first, so its bar comes first.
+        tasks = {
+            method: bars.add_task(
+                METHODS[method], total=1 if method == DENSE else spec.passes, seconds=0.0
+            )
+            for method in sorted(METHODS, key=lambda method: method != DENSE)
+        }
+
+        def on_progress(method: str, done: int, seconds: float) -> None:
+            bars.update(tasks[method], completed=done, seconds=seconds)
+
+        yield on_progress
+
+
+def print_result(result: DemoResult, files: Sequence[Path]) -> None:
+    """Print the table and the paths of the files to standard output."""
+    console = Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False)
+    console.print()
+    console.print(_printed_table(result))
+    console.print(
+        "Each method ran in its own process; compiling and measuring are not counted.\n"
+        "Memory is the peak above the loaded data.",
+        style="dim",
+    )
+    console.print(f"BLAS threads: {result.threads} (pinned); seed: {result.spec.seed}")
+    console.print(
+        f"Versions: {', '.join(f'{name} {number}' for name, number in result.versions.items())}"
+    )
+    # Paths are for copying: neither wrapped nor read as markup.
+    for path in files:
+        console.print(f"Wrote {path}", soft_wrap=True, markup=False)
+
+
+def _printed_table(result: DemoResult) -> Table:
+    spec = result.spec
+    table = Table(
+        title="[bold]Excess error after so many passes, and cost of the fit[/bold]\n"
+        f"Digits, {spec.rows} × {result.features}; Gaussian kernel, σ = {spec.sigma:g}; "
+        f"{spec.components} components",
+        title_style="",
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        # Without further padding the table fits into 80 characters.
+        padding=0,
+        pad_edge=False,
+    )
+    table.add_column("\nmethod")
+    for number in spec.table_passes:
+        table.add_column(f"pass\n{number}", justify="right")
+    for heading in ("fit\nseconds", "entries\nof K", "\n÷ l²", "peak\nMB"):
+        table.add_column(heading, justify="right")
+    for run in result.runs:
+        table.add_row(*_printed_row(run, spec))
+    return table
+
+
+def _printed_row(run: Run, spec: DemoSpec) -> list[str]:
+    errors = [run.excess_after(number, spec.passes) for number in spec.table_passes]
+    return [
+        run.label,
+        *("–" if error is None else f"{error:.1e}" for error in errors),
+        f"{run.seconds:.2f}",
+        f"{run.entries / 1e6:.1f} M",
+        f"{run.entries / spec.rows**2:.2f}",
+        "–" if run.peak_megabytes is None else f"{run.peak_megabytes:.1f}",
+    ]

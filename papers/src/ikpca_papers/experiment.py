@@ -1,4 +1,4 @@
-"""Experiments as lists of parts that run once and are kept."""
+"""Experiments: parts, inputs, results and provenance."""
 
 from __future__ import annotations
 
@@ -15,28 +15,32 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+import ikpca
+import ikpca_papers
 from ikpca_papers.claims import Rows, Tables
 
 _LIBRARIES = ("ikpca", "numpy", "scipy", "scikit-learn", "numba")
-_PACKAGE = Path(__file__).parents[1]
-#: Rooms that show results and do not make them.
-_SHOWING = ("figures", "reports", "cli")
+#: Packages and modules that show results and do not compute them.
+_PRESENTATION = ("cli", "cli.py", "data_commands.py", "figures", "plotting.py", "report.py")
 
 
 def versions() -> dict[str, str]:
-    """Of Python and of the libraries that compute."""
+    """Return the versions of Python and of the numerical libraries."""
     found = {library: version(library) for library in _LIBRARIES}
     return {"python": platform.python_version(), **found}
 
 
 @cache
 def sources_checksum() -> str:
-    """SHA-256 of all code that computes: a result of other code is no result of this one."""
+    """SHA-256 of all code that computes; results of different code are not reused."""
     total = hashlib.sha256()
-    for path in sorted(_PACKAGE.rglob("*.py")):
-        inside = path.relative_to(_PACKAGE)
-        if inside.parts[0] not in _SHOWING:
-            total.update(inside.as_posix().encode() + b"\0" + path.read_bytes())
+    for package in (ikpca, ikpca_papers):
+        folder = Path(str(package.__file__)).parent
+        for path in sorted(folder.rglob("*.py")):
+            relative = path.relative_to(folder)
+            if relative.parts[0] not in _PRESENTATION:
+                name = f"{folder.name}/{relative.as_posix()}"
+                total.update(name.encode() + b"\0" + path.read_bytes())
     return total.hexdigest()
 
 
@@ -47,7 +51,7 @@ def digest(value: Any) -> str:
 
 
 def blas_threads() -> int:
-    """As found, and not as asked for."""
+    """Return the number of threads that BLAS uses."""
     from threadpoolctl import threadpool_info
 
     pools = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
@@ -59,17 +63,17 @@ Arrays = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class Inputs:
-    """Data in memory.
+    """Data of an experiment.
 
     Parameters
     ----------
     name : str
         Of the view.
     origin : str
-        Where its data sets came from: embedded, local or download.
+        Source of the data sets: embedded, local or download.
     arrays : dict of arrays
     checksum : str
-        Over those of the data sets.
+        Of the data sets.
     """
 
     name: str
@@ -80,7 +84,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Findings:
-    """What a part found: rows for tables, and arrays that pictures are drawn from."""
+    """Results of a part: rows of tables, and arrays for figures."""
 
     tables: Mapping[str, Rows] = field(default_factory=dict)
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
@@ -88,12 +92,12 @@ class Findings:
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of work that stands for itself, such as one method with one seed.
+    """Independent piece of an experiment, such as one method with one seed.
 
     Parameters
     ----------
     name : str
-        Unique within the experiment; the settings and the name say all about the work.
+        Unique within the experiment; name and settings identify the work.
     task : callable
         Picklable: a function of a module with its arguments.
     """
@@ -103,14 +107,14 @@ class Part:
 
     @property
     def slug(self) -> str:
-        """A file name; the end keeps apart what looks alike."""
+        """File name; a suffix distinguishes similar names."""
         plain = re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
         return f"{plain}-{digest(self.name)[:6]}"
 
 
 @dataclass(frozen=True)
 class Request:
-    """What an experiment is told."""
+    """Settings, inputs and seed of an experiment."""
 
     settings: Mapping[str, Any]
     inputs: Inputs
@@ -123,14 +127,14 @@ def _no_summary(tables: Tables) -> Mapping[str, Rows]:
 
 @dataclass(frozen=True)
 class Experiment:
-    """The work behind a spec file.
+    """Functions that run the experiment of a spec file.
 
     Parameters
     ----------
     plan : callable
         From a request to the parts.
     summary : callable
-        From the tables of all parts to further tables; cheap, and done anew every time.
+        From the tables of all parts to further tables; cheap, so it is not cached.
     """
 
     plan: Callable[[Request], Sequence[Part]]

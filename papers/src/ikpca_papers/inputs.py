@@ -9,24 +9,24 @@ from pathlib import Path
 import numpy as np
 
 from ikpca.errors import InvalidInput
-from ikpca_papers.chin2006.eigenfaces import shrunk_faces
-from ikpca_papers.data.registry import find
+from ikpca_papers.chin2006.eigenfaces import reduced_faces
+from ikpca_papers.data.entries import find
 from ikpca_papers.data.sources import load
 from ikpca_papers.experiment import Arrays, Inputs, digest
 from ikpca_papers.kim2003.faces import enlarged_faces
-from ikpca_papers.kim2003.natural_super_resolution import every_second, halves
+from ikpca_papers.kim2003.natural_super_resolution import split_alternating, split_halves
 
 
 @dataclass(frozen=True)
 class View:
-    """Data sets by their names in the registry, and what is made of their arrays."""
+    """Names of data sets in the registry, and the function that converts their arrays."""
 
     names: tuple[str, ...]
     make: Callable[..., Arrays]
 
 
 def load_inputs(name: str, folder: Path | None = None) -> Inputs:
-    """Load a view; what is not embedded from ``folder``, from IKPCA_DATA, the cache, or afar."""
+    """Load the inputs of an experiment; ``folder`` is for data that are not embedded."""
     if name not in VIEWS:
         raise InvalidInput(f"there is no data {name!r}; choose from {', '.join(VIEWS)}.")
     view = VIEWS[name]
@@ -37,12 +37,12 @@ def load_inputs(name: str, folder: Path | None = None) -> Inputs:
 
 
 def is_embedded(name: str) -> bool:
-    """Whether a view needs nothing beyond the installation."""
+    """Return True if a view needs no further files."""
     return all(find(one).way == "embedded" for one in VIEWS[name].names)
 
 
-def _nothing() -> Arrays:
-    """For experiments that generate their rows from settings and seed."""
+def _empty() -> Arrays:
+    """Return no arrays, for experiments that generate their rows from settings and seed."""
     return {}
 
 
@@ -59,16 +59,16 @@ def _mnist(data: Arrays) -> Arrays:
 
 
 def _lena(data: Arrays) -> Arrays:
-    """Halved to 256×256 by means of four pixels."""
+    """Reduce to 256×256 by averaging four pixels."""
     return {"image": data["lena"].reshape(256, 2, 256, 2).mean(axis=(1, 3)) / 255}
 
 
 def _photographs(data: Arrays) -> Arrays:
-    return _split(halves(data))
+    return _split(split_halves(data))
 
 
 def _bsds(data: Arrays) -> Arrays:
-    return _split(every_second(data["images"], data["ids"]))
+    return _split(split_alternating(data["images"], data["ids"]))
 
 
 def _split(parts: tuple[Arrays, Arrays]) -> Arrays:
@@ -81,11 +81,11 @@ def _large_faces(data: Arrays) -> Arrays:
 
 
 def _small_faces(data: Arrays) -> Arrays:
-    return {"X": shrunk_faces(data["images"]), "y": data["subject"]}
+    return {"X": reduced_faces(data["images"]), "y": data["subject"]}
 
 
 def _walk(data: Arrays) -> Arrays:
-    """Relative to the root, in metres."""
+    """Return positions relative to the root, in metres."""
     positions = data["positions"].astype(np.float64) * float(data["metres_per_unit"])
     return {
         "positions": positions - positions[:, :1],
@@ -95,14 +95,14 @@ def _walk(data: Arrays) -> Arrays:
 
 
 def _videos(teapot: Arrays, frey: Arrays) -> Arrays:
-    """In the order of their frames, pixels from 0 to 1."""
+    """Return frames in order, pixels from 0 to 1."""
     images = {"Teapot": teapot["images"].astype(np.float64), "Frey faces": frey["images"] / 255}
     return {name: frames.reshape(len(frames), -1) for name, frames in images.items()}
 
 
 #: By the name that spec files use.
 VIEWS: dict[str, View] = {
-    "generated": View((), _nothing),
+    "generated": View((), _empty),
     "digits": View(("digits",), _identity),
     "usps": View(("usps",), _usps),
     "mnist": View(("mnist",), _mnist),

@@ -1,4 +1,4 @@
-"""Kernel PCA of 60,000 rows without an l×l matrix."""
+"""Kernel PCA of up to 60,000 rows without the l×l kernel matrix."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ikpca import KernelPCA
 from ikpca.kernels import Floats
 from ikpca_papers.experiment import Findings, Part, Request, blas_threads
 from ikpca_papers.memory import PeakMemory
-from ikpca_papers.subprocesses import Tell, run_alone
+from ikpca_papers.subprocesses import Send, run_in_subprocess
 
 
 def large_rows(folder: Path | str | None) -> tuple[str, float, Callable[[int], Floats]]:
-    """A name, γ of the Gaussian kernel, and a function from how many rows to the rows.
+    """Return a name, γ of the Gaussian kernel, and a function from a number of rows to the rows.
 
     Parameters
     ----------
     folder : path or None
-        Where mnist.npz may be; without it, scikit-learn's digits are repeated with noise.
+        Folder of mnist.npz; without it, scikit-learn's digits are repeated with noise.
     """
     if folder is not None and (Path(folder) / "mnist.npz").exists():
         return "MNIST", 1 / 72, partial(_mnist, Path(folder))
@@ -31,7 +31,7 @@ def large_rows(folder: Path | str | None) -> tuple[str, float, Callable[[int], F
 
 
 def usps_rows(folder: Path | str | None) -> Floats:
-    """All 7,291 training rows in double precision; FileNotFoundError where they are not."""
+    """Load all 7,291 training rows in double precision."""
     if folder is None:
         raise FileNotFoundError("usps.npz: name its folder in IKPCA_DATA or with --data")
     with np.load(Path(folder) / "usps.npz") as data:
@@ -54,28 +54,27 @@ def _noisy_digits(n_rows: int) -> Floats:
 
 
 def plan(request: Request) -> list[Part]:
-    """One part per number of rows, the largest last."""
+    """Plan one part per number of rows, the largest last."""
     X, settings = np.asarray(request.inputs.arrays["X"]), request.settings
     return [
-        Part(f"{rows} rows", partial(_measured, X, rows, settings, request.seed))
+        Part(f"{rows} rows", partial(_measure, X, rows, settings, request.seed))
         for rows in settings["rows"]
     ]
 
 
-def _measured(X: Floats, n_rows: int, settings: Mapping[str, Any], seed: int) -> Findings:
-    """In a process of its own, so that memory is that of the fit."""
+def _measure(X: Floats, n_rows: int, settings: Mapping[str, Any], seed: int) -> Findings:
+    """Fit in a process of its own, so that the measured memory is that of the fit."""
     with TemporaryDirectory() as folder:
-        # By a file: a process that dies while it starts would leave a large argument unread, and
-        # the writer waiting.
+        # The rows are passed in a file, because a large message can block.
         path = Path(folder) / "rows.npy"
         np.save(path, X)
         task = partial(_fit, path, n_rows, settings, seed, blas_threads())
-        row = run_alone("krylov", task, lambda message: None)
+        row = run_in_subprocess("krylov", task, lambda message: None)
     return Findings({"fits": [row]})
 
 
 def _fit(
-    path: Path, n_rows: int, settings: Mapping[str, Any], seed: int, threads: int, tell: Tell
+    path: Path, n_rows: int, settings: Mapping[str, Any], seed: int, threads: int, send: Send
 ) -> dict[str, Any]:
     rows = _rows(np.load(path), n_rows, seed)
     model = KernelPCA(
@@ -83,7 +82,7 @@ def _fit(
         tol=settings["tol"], max_memory=settings["max_memory"], n_jobs=threads,
         random_state=seed, copy_X=False,
     )  # fmt: skip
-    # Compiling is once per installation, and no part of the fit.
+    # Compile first; that is not part of the fit.
     model.fit(rows[: 8 * settings["components"]])
     memory = PeakMemory()
     model.fit(rows)
@@ -100,7 +99,7 @@ def _fit(
 
 
 def _rows(X: Floats, n_rows: int, seed: int) -> Floats:
-    """The first rows, pixels from 0 to 1; where there are too few, repeated with noise."""
+    """Return the first rows, pixels from 0 to 1; too few are repeated with noise."""
     if X.dtype == np.uint8:
         return X[:n_rows].astype(np.float32) / 255
     rng = np.random.default_rng(seed)

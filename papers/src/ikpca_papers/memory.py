@@ -17,19 +17,19 @@ _RESET_PEAK = "5"
 
 
 def touch_memory(n_bytes: int) -> None:
-    """Have the system find so much memory once, and give it back.
+    """Allocate so much memory once and release it.
 
-    A virtual machine may be given memory that it never had at a small share of its speed; whoever
-    takes it first would pay for everybody after. No more than half of what is free is taken.
+    The first access to memory can be much slower on a virtual machine; without this the method that
+    runs first would pay for all others. At most half of the available memory is allocated.
     """
-    free = _free()
+    free = _available()
     if free is not None:
         np.ones(min(n_bytes, free // 2), dtype=np.uint8)
-        _give_back_free_memory()
+        _release_free_memory()
 
 
-def _free() -> int | None:
-    """Bytes that could be had, where the system says so."""
+def _available() -> int | None:
+    """Return the available bytes; None where the system does not report them."""
     if not _SYSTEM.exists():
         return None
     lines = (line.split() for line in _SYSTEM.read_text().splitlines())
@@ -37,10 +37,10 @@ def _free() -> int | None:
 
 
 class PeakMemory:
-    """Take the baseline when made; :meth:`above_baseline` tells how far memory rose since.
+    """Peak memory above a baseline that is taken on construction.
 
-    On Linux the kernel's peak is reset to the present first. Where that is not permitted, an
-    earlier peak may hide a lower one, and the answer errs towards too much.
+    On Linux the kernel's peak is reset first. Where that is not permitted, an earlier peak may hide
+    a lower one, and the result is too large.
 
     Examples
     --------
@@ -53,30 +53,30 @@ class PeakMemory:
     """
 
     def __init__(self) -> None:
-        _give_back_free_memory()
+        _release_free_memory()
         # Not every system lets a process reset its own peak.
         with suppress(OSError):
             _CLEAR_REFS.write_text(_RESET_PEAK)
         self._baseline = _resident()
 
     def above_baseline(self) -> int | None:
-        """Bytes; None where the system keeps no count."""
+        """Return bytes; None where the system does not report them."""
         peak = _peak()
         if peak is None or self._baseline is None:
             return None
         return max(peak - self._baseline, 0)
 
 
-def _give_back_free_memory() -> None:
-    """Memory that was freed but kept for reuse would hide as much of what follows."""
+def _release_free_memory() -> None:
+    """Return freed memory to the system; kept for reuse, it would hide later allocations."""
     gc.collect()
-    # Only glibc has it; elsewhere there is nothing to ask.
+    # Only glibc has it.
     with suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def _resident() -> int | None:
-    """What is resident now; without a count of it, the peak so far."""
+    """Return the resident bytes; where they are unknown, the peak so far."""
     return _status_bytes("VmRSS") if _STATUS.exists() else _peak()
 
 

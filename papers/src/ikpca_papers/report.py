@@ -12,9 +12,9 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from ikpca_papers.claims import Curves, ExperimentSpec, Status, Verdict, judge, specs
+from ikpca_papers.claims import Curves, ExperimentSpec, Status, Verdict, evaluate_claim, specs
+from ikpca_papers.figures.curves import axis_label, mean_curves, split_panels
 from ikpca_papers.figures.drawing import Picture, draw
-from ikpca_papers.figures.style import averaged, axis_words, panels
 from ikpca_papers.runner import EXPERIMENTS, Results, ResultsFolder
 
 _MARKS = {Status.HOLDS: "✓", Status.FAILS: "✗", Status.NOT_RUN: "–"}
@@ -24,7 +24,7 @@ _SHOWN = 40
 
 
 def claims_table(verdicts: Sequence[Verdict]) -> str:
-    """Every claim with the paper's figure and ours."""
+    """Return the table of claims with the paper's values and ours."""
     body = "".join(_claim(verdict) for verdict in verdicts)
     heads = "".join(
         f'<th scope="col">{name}</th>' for name in ("claim", "paper", "ours", "verdict")
@@ -44,8 +44,8 @@ def _claim(verdict: Verdict) -> str:
     )
 
 
-def figure(picture: Picture, title: str) -> str:
-    """A picture that grows when clicked; its bytes are in the page."""
+def figure_html(picture: Picture, title: str) -> str:
+    """Return a figure that can be enlarged; its bytes are embedded."""
     data = base64.b64encode(picture.content).decode()
     text = escape(picture.caption)
     alt = escape(f"{title}: {picture.caption}")
@@ -56,8 +56,8 @@ def figure(picture: Picture, title: str) -> str:
     )
 
 
-def definitions(pairs: Mapping[str, Any]) -> str:
-    """Names and what they stand for."""
+def definition_list(pairs: Mapping[str, Any]) -> str:
+    """Return a list of names and values."""
     inside = "".join(
         f"<div><dt>{escape(str(name))}</dt><dd>{escape(_text(value))}</dd></div>"
         for name, value in pairs.items()
@@ -66,7 +66,7 @@ def definitions(pairs: Mapping[str, Any]) -> str:
 
 
 def rows_table(name: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    """A written table, folded away; long ones are cut, and say so."""
+    """Return a collapsed table; long ones are truncated."""
     columns = list(dict.fromkeys(column for row in rows for column in row))
     heads = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)
     body = "".join(_row(row, columns) for row in rows[:_SHOWN])
@@ -94,12 +94,12 @@ def _text(value: Any) -> str:
 
 
 def plot_data(results: Results, curves: Curves) -> dict[str, Any]:
-    """Panels of series; the means over repetitions, in passes and in seconds."""
-    parts = panels(results.tables[curves.table], curves.panel)
+    """Return the curves of the interactive plot: means over repetitions, by panel."""
+    parts = split_panels(results.tables[curves.table], curves.panel)
     found = []
     for name, rows in parts.items():
-        values = averaged(rows, curves.x, curves.y, curves.series)
-        times = averaged(rows, curves.x, curves.seconds, curves.series) if curves.seconds else {}
+        values = mean_curves(rows, curves.x, curves.y, curves.series)
+        times = mean_curves(rows, curves.x, curves.seconds, curves.series) if curves.seconds else {}
         series = [
             {
                 "name": method,
@@ -110,12 +110,12 @@ def plot_data(results: Results, curves: Curves) -> dict[str, Any]:
             for method, points in values.items()
         ]
         found.append({"name": name, "series": series})
-    words = {"label": curves.label, "axis": axis_words(curves.x), "unit": curves.x}
+    words = {"label": curves.label, "axis": axis_label(curves.x), "unit": curves.x}
     return {**words, "panels": found}
 
 
 def embedded_json(value: Any) -> str:
-    r"""JSON that cannot end the script element around it.
+    r"""Format as JSON that cannot end the script element around it.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def embedded_json(value: Any) -> str:
 
 @dataclass(frozen=True)
 class ExperimentResult:
-    """A spec with what became of it.
+    """Specification of an experiment with its results and verdicts.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ class ExperimentResult:
     verdicts : tuple of Verdict
     pictures : tuple of Picture
     failure : str
-        Why there are no results, where it was tried.
+        Reason of a failure, or empty.
     """
 
     spec: ExperimentSpec
@@ -156,7 +156,7 @@ def experiment_results(
     failures: Mapping[str, str] | None = None,
     known: Sequence[ExperimentSpec] | None = None,
 ) -> Iterator[ExperimentResult]:
-    """Every experiment in order, from what the results folder holds; claims are judged anew."""
+    """Yield every experiment in order, with the results from the folder; claims are evaluated."""
     for spec in _in_order() if known is None else known:
         results = ResultsFolder.of(out, size, spec.id).read()
         tables = None if results is None else results.tables
@@ -164,32 +164,32 @@ def experiment_results(
             spec,
             size,
             results,
-            tuple(judge(claim, size, tables) for claim in spec.claims),
+            tuple(evaluate_claim(claim, size, tables) for claim in spec.claims),
             () if results is None else tuple(draw(spec, results)),
             (failures or {}).get(spec.id, ""),
         )
 
 
 def _in_order() -> list[ExperimentSpec]:
-    """As the registry has them; what is not registered yet comes last."""
+    """Return the specs in the order of the registry; unregistered ones come last."""
     found = specs()
     first = [name for name in EXPERIMENTS if name in found]
     return [found[name] for name in [*first, *(name for name in found if name not in first)]]
 
 
-def as_json(told: Sequence[ExperimentResult]) -> str:
-    """Every claim of every experiment; nothing in it depends on the clock."""
+def as_json(results: Sequence[ExperimentResult]) -> str:
+    """Format every claim of every experiment as JSON; independent of time."""
     document = [
         {
-            "experiment": chapter.spec.id,
-            "size": chapter.size,
-            "paper": chapter.spec.paper,
-            "figure": chapter.spec.figure,
-            "data": None if chapter.results is None else chapter.results.document["data"],
-            "failure": chapter.failure or None,
-            "claims": [dict(verdict.as_row()) for verdict in chapter.verdicts],
+            "experiment": result.spec.id,
+            "size": result.size,
+            "paper": result.spec.paper,
+            "figure": result.spec.figure,
+            "data": None if result.results is None else result.results.document["data"],
+            "failure": result.failure or None,
+            "claims": [dict(verdict.as_row()) for verdict in result.verdicts],
         }
-        for chapter in told
+        for result in results
     ]
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
@@ -197,48 +197,47 @@ def as_json(told: Sequence[ExperimentResult]) -> str:
 _ASSETS = files("ikpca_papers") / "assets"
 
 
-def page(told: Sequence[ExperimentResult]) -> str:
-    """Build the whole page; it asks nothing of the network and needs no other file."""
+def page(results: Sequence[ExperimentResult]) -> str:
+    """Build the page; it contains everything and needs no network."""
     parts = {name: (_ASSETS / name).read_text(encoding="utf-8") for name in
              ("page.html", "page.css", "page.js")}  # fmt: skip
     return Template(parts["page.html"]).substitute(
         style=parts["page.css"],
         script=parts["page.js"],
-        size=escape(told[0].size if told else ""),
-        counts=_counts(told),
-        contents=_contents(told),
-        run=_run(told),
-        chapters="".join(_chapter(chapter) for chapter in told),
+        size=escape(results[0].size if results else ""),
+        counts=_counts(results),
+        contents=_contents(results),
+        run=_run(results),
+        sections="".join(_section(result) for result in results),
     )
 
 
-def _counts(told: Sequence[ExperimentResult]) -> str:
-    statuses = [verdict.status for chapter in told for verdict in chapter.verdicts]
+def _counts(results: Sequence[ExperimentResult]) -> str:
+    statuses = [verdict.status for result in results for verdict in result.verdicts]
     words = {Status.HOLDS: "hold", Status.FAILS: "do not hold", Status.NOT_RUN: "not run"}
-    classes = {Status.HOLDS: "holds", Status.FAILS: "fails", Status.NOT_RUN: "idle"}
     return "".join(
-        f'<li class="{classes[status]}"><b>{statuses.count(status)}</b> {words[status]}</li>'
+        f'<li class="{_CLASSES[status]}"><b>{statuses.count(status)}</b> {words[status]}</li>'
         for status in Status
     )
 
 
-def _contents(told: Sequence[ExperimentResult]) -> str:
+def _contents(results: Sequence[ExperimentResult]) -> str:
     lines = []
-    for chapter in told:
-        held = sum(verdict.status is Status.HOLDS for verdict in chapter.verdicts)
-        judged = sum(verdict.status is not Status.NOT_RUN for verdict in chapter.verdicts)
+    for result in results:
+        held = sum(verdict.status is Status.HOLDS for verdict in result.verdicts)
+        judged = sum(verdict.status is not Status.NOT_RUN for verdict in result.verdicts)
         note = f"{held} of {judged} claims hold" if judged else "not run"
-        name = escape(chapter.spec.id)
+        name = escape(result.spec.id)
         lines.append(
-            f'<li><a href="#{name}">{escape(chapter.spec.title)}</a> '
+            f'<li><a href="#{name}">{escape(result.spec.title)}</a> '
             f"<small>{name}: {note}</small></li>"
         )
     return "".join(lines)
 
 
-def _run(told: Sequence[ExperimentResult]) -> str:
-    """Versions, threads and seed, once for all experiments that ran with the same."""
-    documents = [chapter.results.document for chapter in told if chapter.results is not None]
+def _run(results: Sequence[ExperimentResult]) -> str:
+    """List versions, threads and seed of all experiments, without duplicates."""
+    documents = [result.results.document for result in results if result.results is not None]
     if not documents:
         return "<p>Nothing was run.</p>"
     gathered: dict[str, list[str]] = {}
@@ -253,28 +252,28 @@ def _run(told: Sequence[ExperimentResult]) -> str:
             gathered.setdefault(name, []).append(str(value))
     facts = {name: list(dict.fromkeys(values)) for name, values in gathered.items()}
     work = sum(part["seconds"] for document in documents for part in document["parts"])
-    return definitions({**facts, "work in all parts": f"{work:.0f} s"})
+    return definition_list({**facts, "work in all parts": f"{work:.0f} s"})
 
 
-def _chapter(chapter: ExperimentResult) -> str:
-    spec = chapter.spec
+def _section(result: ExperimentResult) -> str:
+    spec = result.spec
     head = (
         f'<section id="{escape(spec.id)}"><h2>{escape(spec.title)}</h2>'
         f'<p class="source">{escape(spec.id)} · {escape(spec.paper)}, {escape(spec.figure)}</p>'
         f"<p>{escape(spec.about)}</p>"
     )
-    claims = claims_table(chapter.verdicts)
-    if chapter.results is None:
-        why = chapter.failure or "This experiment was not run at this size."
+    claims = claims_table(result.verdicts)
+    if result.results is None:
+        why = result.failure or "This experiment was not run at this size."
         return f'{head}{claims}<p class="missing">{escape(why)}</p></section>'
-    return f"{head}{claims}{_plots(chapter)}{_figures(chapter)}{_details(chapter)}</section>"
+    return f"{head}{claims}{_plots(result)}{_figures(result)}{_details(result)}</section>"
 
 
-def _plots(chapter: ExperimentResult) -> str:
-    if chapter.results is None or chapter.spec.curves is None:
+def _plots(result: ExperimentResult) -> str:
+    if result.results is None or result.spec.curves is None:
         return ""
-    data = embedded_json(plot_data(chapter.results, chapter.spec.curves))
-    title = escape(chapter.spec.title)
+    data = embedded_json(plot_data(result.results, result.spec.curves))
+    title = escape(result.spec.title)
     return (
         f'<div class="curves" data-title="{title}"><script type="application/json">{data}</script>'
         "<noscript>The interactive plot needs JavaScript; the figure below shows the same."
@@ -282,15 +281,15 @@ def _plots(chapter: ExperimentResult) -> str:
     )
 
 
-def _figures(chapter: ExperimentResult) -> str:
-    inside = "".join(figure(picture, chapter.spec.title) for picture in chapter.pictures)
+def _figures(result: ExperimentResult) -> str:
+    inside = "".join(figure_html(picture, result.spec.title) for picture in result.pictures)
     return f'<div class="figures">{inside}</div>' if inside else ""
 
 
-def _details(chapter: ExperimentResult) -> str:
-    if chapter.results is None:
+def _details(result: ExperimentResult) -> str:
+    if result.results is None:
         return ""
-    document = chapter.results.document
+    document = result.results.document
     data = document["data"]
     facts = {
         "data": f"{data['name']} ({data['origin']})",
@@ -299,4 +298,6 @@ def _details(chapter: ExperimentResult) -> str:
         "seconds": sum(part["seconds"] for part in document["parts"]),
     }
     tables = "".join(rows_table(name, rows) for name, rows in document["tables"].items())
-    return f"<details><summary>data and settings</summary>{definitions(facts)}</details>{tables}"
+    return (
+        f"<details><summary>data and settings</summary>{definition_list(facts)}</details>{tables}"
+    )

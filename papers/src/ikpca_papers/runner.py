@@ -1,4 +1,4 @@
-"""Running of experiments: parts in parallel, finished parts kept, tables written."""
+"""Run experiments: parts in parallel, finished parts are kept, tables are written."""
 
 from __future__ import annotations
 
@@ -49,20 +49,20 @@ from ikpca_papers.kim2003 import (
 
 
 def prepare_folder(folder: Path) -> None:
-    """Make the folder and try to write to it: better refused now than after the work."""
+    """Create the folder and check that it is writable, before any work."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder):
         pass
 
 
-def write_bytes(path: Path, content: str | bytes) -> None:
-    """Write beside ``path`` and rename, so that no reader ever finds half a file."""
+def write_file(path: Path, content: str | bytes) -> None:
+    """Write a file atomically."""
     with atomic_write(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
 def as_csv(rows: Rows) -> str:
-    r"""Columns in the order in which they first appear.
+    r"""Format rows as CSV, columns in the order in which they first appear.
 
     Examples
     --------
@@ -77,8 +77,8 @@ def as_csv(rows: Rows) -> str:
     return text.getvalue()
 
 
-def plain(tables: Mapping[str, Any]) -> Tables:
-    """Numbers of NumPy become Python's; what is not finite becomes None, as JSON has no name."""
+def to_json_types(tables: Mapping[str, Any]) -> Tables:
+    """Convert NumPy numbers to Python's, and NaN and infinity, which JSON lacks, to None."""
     return {
         name: [{column: _cell(value) for column, value in row.items()} for row in rows]
         for name, rows in tables.items()
@@ -96,7 +96,7 @@ def _cell(value: Any) -> Cell:
 
 @dataclass(frozen=True)
 class Results:
-    """All that a finished experiment wrote.
+    """Results of a finished experiment, as written.
 
     Parameters
     ----------
@@ -118,55 +118,59 @@ class Results:
 
 @dataclass(frozen=True)
 class ResultsFolder:
-    """One experiment in one size; every file is whole or not there."""
+    """Folder of one experiment at one size; files are written atomically."""
 
     folder: Path
 
     @classmethod
     def of(cls, out: Path, size: str, experiment: str) -> ResultsFolder:
-        """The folder of an experiment, which need not exist."""
+        """Return the folder of an experiment, which need not exist."""
         return cls(out / size / experiment)
 
-    def keep_part(self, part: Part, mark: str, findings: Findings, cost: Mapping[str, Any]) -> None:
-        """Write a finished part; the JSON comes last, and its being there says that all is."""
+    def save_part(
+        self, part: Part, fingerprint: str, findings: Findings, cost: Mapping[str, Any]
+    ) -> None:
+        """Write a finished part; the JSON file comes last and marks it as complete."""
         folder = self.folder / "parts"
         folder.mkdir(parents=True, exist_ok=True)
         content = io.BytesIO()
         arrays: dict[str, Any] = dict(findings.arrays)
         np.savez_compressed(content, **arrays)
         stored = content.getvalue()
-        write_bytes(folder / f"{part.slug}.npz", stored)
+        write_file(folder / f"{part.slug}.npz", stored)
         arrays_digest = hashlib.sha256(stored).hexdigest()
         record = {
             "part": part.name,
-            "mark": mark,
+            "fingerprint": fingerprint,
             **cost,
             "arrays": arrays_digest,
-            "tables": plain(findings.tables),
+            "tables": to_json_types(findings.tables),
         }
-        write_bytes(folder / f"{part.slug}.json", json.dumps(record, indent=1, allow_nan=False))
+        write_file(folder / f"{part.slug}.json", json.dumps(record, indent=1, allow_nan=False))
 
-    def part(self, part: Part, mark: str) -> Mapping[str, Any] | None:
-        """The record of a finished part with this mark, or None; a damaged one is none."""
+    def load_part(self, part: Part, fingerprint: str) -> Mapping[str, Any] | None:
+        """Return the record of a finished part, or None if absent, outdated or damaged."""
         path = self.folder / "parts" / f"{part.slug}.json"
         try:
             record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
-        if not isinstance(record, dict) or record.get("mark") != mark or "tables" not in record:
+        if not isinstance(record, dict) or "tables" not in record:
             return None
-        return record if record.get("arrays") == _digest_of(path.with_suffix(".npz")) else None
+        if record.get("fingerprint") != fingerprint:
+            return None
+        return record if record.get("arrays") == _file_digest(path.with_suffix(".npz")) else None
 
     def write(self, document: Mapping[str, Any]) -> None:
         """Write tables as CSV, and everything as JSON."""
         self.folder.mkdir(parents=True, exist_ok=True)
         for name, rows in document["tables"].items():
-            write_bytes(self.folder / f"{name}.csv", as_csv(rows))
+            write_file(self.folder / f"{name}.csv", as_csv(rows))
         text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-        write_bytes(self.folder / "results.json", text)
+        write_file(self.folder / "results.json", text)
 
     def read(self) -> Results | None:
-        """What was written, or None where nothing is, or nothing whole."""
+        """Read the results; None if absent or damaged."""
         try:
             document = json.loads((self.folder / "results.json").read_text(encoding="utf-8"))
             arrays = {one["part"]: self._arrays(one["file"]) for one in document["parts"]}
@@ -174,10 +178,10 @@ class ResultsFolder:
             return None
         return Results(document, arrays)
 
-    def forget(self, mark: str) -> None:
-        """Remove a result with another mark: it answers another question."""
+    def remove_outdated(self, fingerprint: str) -> None:
+        """Remove results of other settings, data or code."""
         found = self.read()
-        if found is not None and found.document["mark"] != mark:
+        if found is not None and found.document["fingerprint"] != fingerprint:
             (self.folder / "results.json").unlink()
 
     def _arrays(self, slug: str) -> dict[str, NDArray[Any]]:
@@ -185,22 +189,22 @@ class ResultsFolder:
             return {name: stored[name] for name in stored.files}
 
 
-def _digest_of(path: Path) -> str | None:
-    """SHA-256 of a file; None where there is none."""
+def _file_digest(path: Path) -> str | None:
+    """SHA-256 of a file; None if it does not exist."""
     try:
         status = path.stat()
-        return _digest(path, status.st_mtime_ns, status.st_size)
+        return _cached_digest(path, status.st_mtime_ns, status.st_size)
     except OSError:
         return None
 
 
 @lru_cache(maxsize=4096)
-def _digest(path: Path, changed: int, size: int) -> str:
-    """Read once, as long as the file does not change: parts are asked for over and over."""
+def _cached_digest(path: Path, changed: int, size: int) -> str:
+    """SHA-256 of a file, computed once while the file does not change."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-#: By id, in the order in which a reader meets them.
+#: By id, in the order of the report.
 EXPERIMENTS = {
     "toy-contours": Experiment(toy_contours.plan),
     "usps-kpca": Experiment(usps_kpca.plan),
@@ -218,15 +222,15 @@ EXPERIMENTS = {
 }
 
 
-#: Processor time means something on a machine that has other things to do, too.
+#: Processor time is meaningful on a machine that is busy, too.
 _COSTS = ("seconds", "processor_seconds", "threads")
-#: Told of an experiment, its finished parts and all of its parts.
-Announce: TypeAlias = Callable[[str, int, int], None]
+#: Called with an experiment, the number of its finished parts and of all its parts.
+ProgressCallback: TypeAlias = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
 class Job:
-    """One experiment, ready to run: what is asked, its parts, and where they are kept."""
+    """Experiment that is ready to run: request, parts and results folder."""
 
     spec: ExperimentSpec
     experiment: Experiment
@@ -236,8 +240,8 @@ class Job:
     folder: ResultsFolder
 
     @property
-    def mark(self) -> str:
-        """What a kept part must have been made with."""
+    def fingerprint(self) -> str:
+        """Digest of everything that the results depend on."""
         return digest(
             {
                 "experiment": self.spec.id,
@@ -250,9 +254,9 @@ class Job:
         )
 
     def missing(self) -> list[Part]:
-        """Parts that are still to be run."""
-        mark = self.mark
-        return [part for part in self.parts if self.folder.part(part, mark) is None]
+        """Return the parts that are not finished."""
+        fingerprint = self.fingerprint
+        return [part for part in self.parts if self.folder.load_part(part, fingerprint) is None]
 
 
 def prepare(
@@ -264,10 +268,12 @@ def prepare(
     experiments: Mapping[str, Experiment] = EXPERIMENTS,
     spec: ExperimentSpec | None = None,
 ) -> Job:
-    """Load the data of an experiment and plan its parts; nothing is computed yet."""
+    """Load the data of an experiment and plan its parts."""
     spec = find_spec(name) if spec is None else spec
     if spec.id not in experiments:
-        raise InvalidInput(f"{spec.id}: nothing is registered to run it; add it to the registry.")
+        raise InvalidInput(
+            f"{spec.id}: no experiment of this id is registered; add it to EXPERIMENTS."
+        )
     chosen = spec.sizes[size]
     request = Request(chosen.settings, load_inputs(chosen.data, data_folder), seed)
     experiment = experiments[spec.id]
@@ -283,7 +289,7 @@ def run(
     n_jobs: int = 1,
     seed: int = 0,
 ) -> Results:
-    """Run one experiment, or what is left of it, and read what it wrote.
+    """Run one experiment, or its unfinished parts, and return the results.
 
     Parameters
     ----------
@@ -291,11 +297,11 @@ def run(
         Such as "usps-kpca".
     size : {"quick", "embedded", "real"}
     results_folder : Path
-        Finished parts are kept there and not run again for the same settings, data and code.
+        Finished parts are kept there and reused for the same settings, data and code.
     data_folder : Path, optional
         Of real data.
     n_jobs : int
-        Parts side by side, each in a process of its own.
+        Number of parts in parallel, each in a process of its own.
     seed : int
     """
     job = prepare(name, size, results_folder, data_folder, seed)
@@ -309,83 +315,83 @@ def run(
 
 
 def run_jobs(
-    jobs: Sequence[Job], n_jobs: int = 1, announce: Announce = lambda *news: None
+    jobs: Sequence[Job], n_jobs: int = 1, on_progress: ProgressCallback = lambda *_: None
 ) -> dict[str, str]:
-    """Run what is missing of all jobs; returns the reason by experiment where a part failed.
+    """Run the unfinished parts of all jobs; return the reasons of failures by experiment.
 
-    Parts share the machine, one thread each; jobs that measure the machine come last, alone.
+    Parts run in parallel with one thread each; jobs that measure time or memory run last, alone.
     """
     todo = {job.spec.id: job.missing() for job in jobs}
     failures: dict[str, str] = {}
     for job in jobs:
-        job.folder.forget(job.mark)
-        announce(job.spec.id, len(job.parts) - len(todo[job.spec.id]), len(job.parts))
+        job.folder.remove_outdated(job.fingerprint)
+        on_progress(job.spec.id, len(job.parts) - len(todo[job.spec.id]), len(job.parts))
     for alone in (False, True):
         group = [job for job in jobs if job.spec.alone is alone]
         tasks = [(job, part) for job in group for part in todo[job.spec.id]]
-        for name, reason in _executed(tasks, 1 if alone else n_jobs, n_jobs if alone else 1):
+        for name, reason in _run_tasks(tasks, 1 if alone else n_jobs, n_jobs if alone else 1):
             if reason:
                 failures.setdefault(name, reason)
             else:
                 job = next(job for job in group if job.spec.id == name)
-                announce(name, len(job.parts) - len(job.missing()), len(job.parts))
+                on_progress(name, len(job.parts) - len(job.missing()), len(job.parts))
         for job in group:
             if job.spec.id not in failures:
-                _finish(job)
+                _write_results(job)
     return failures
 
 
-def _executed(
+def _run_tasks(
     tasks: Sequence[tuple[Job, Part]], n_jobs: int, threads: int
 ) -> Iterator[tuple[str, str]]:
-    """The experiment of every part as it is done, and why it failed or nothing."""
+    """Yield the experiment of every finished part, and the reason of a failure or ''."""
     from joblib import Parallel, delayed
     from joblib.externals.loky import get_reusable_executor
 
     calls = (
-        delayed(_execute)(job.spec.id, part, job.folder, job.mark, threads) for job, part in tasks
+        delayed(_run_part)(job.spec.id, part, job.folder, job.fingerprint, threads)
+        for job, part in tasks
     )
     try:
         yield from Parallel(n_jobs, return_as="generator_unordered", batch_size=1)(calls)
     finally:
-        # Idle processes would hold memory, and the machine's attention, while others are measured.
+        # Idle processes would hold memory while others are measured.
         if n_jobs > 1 and tasks:
             get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
-def _execute(
-    name: str, part: Part, folder: ResultsFolder, mark: str, threads: int
+def _run_part(
+    name: str, part: Part, folder: ResultsFolder, fingerprint: str, threads: int
 ) -> tuple[str, str]:
-    """Run one part and keep it; here, so that what is finished survives the parent."""
+    """Run one part and save it in the same process, so that it survives the parent."""
     import multiprocessing
 
     from threadpoolctl import threadpool_limits
 
     if multiprocessing.parent_process() is not None:
-        # An interrupt is for the parent to answer.
+        # The parent handles interrupts.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with threadpool_limits(threads), warnings.catch_warnings():
-            # Searches try gains that are too large, and wide kernels have few directions: what
-            # comes of it stands in the tables.
+            # Gain searches diverge and wide kernels have a small rank; the tables show both.
             warnings.simplefilter("ignore")
-            begun, worked = time.perf_counter(), time.process_time()
+            start, cpu_start = time.perf_counter(), time.process_time()
             findings = part.task()
             cost = {
-                "seconds": time.perf_counter() - begun,
-                "processor_seconds": time.process_time() - worked,
+                "seconds": time.perf_counter() - start,
+                "processor_seconds": time.process_time() - cpu_start,
                 "threads": blas_threads(),
             }
-        folder.keep_part(part, mark, findings, cost)
+        folder.save_part(part, fingerprint, findings, cost)
     except Exception as error:
         return name, f"{name}, {part.name}: {type(error).__name__}: {error}"
     return name, ""
 
 
-def _finish(job: Job) -> None:
-    """Put the tables of all parts together, in the order of the plan."""
-    mark = job.mark
-    records = [job.folder.part(part, mark) for part in job.parts]
+def _write_results(job: Job) -> None:
+    """Concatenate the tables of all parts, in the order of the plan."""
+    fingerprint = job.fingerprint
+    records = [job.folder.load_part(part, fingerprint) for part in job.parts]
     tables: dict[str, Rows] = {}
     parts = []
     for part, record in zip(job.parts, records, strict=True):
@@ -395,12 +401,12 @@ def _finish(job: Job) -> None:
             tables.setdefault(name, []).extend(rows)
         cost = {key: record[key] for key in _COSTS}
         parts.append({"part": part.name, "file": part.slug, **cost})
-    tables.update(plain(job.experiment.summary(tables)))
+    tables.update(to_json_types(job.experiment.summary(tables)))
     inputs = job.request.inputs
     document: dict[str, Any] = {
         "experiment": job.spec.id,
         "size": job.size,
-        "mark": mark,
+        "fingerprint": fingerprint,
         "settings": dict(job.request.settings),
         "seed": job.request.seed,
         "data": {"name": inputs.name, "origin": inputs.origin, "sha256": inputs.checksum},

@@ -1,4 +1,4 @@
-"""Tasks in fresh processes."""
+"""Tasks in new processes."""
 
 from __future__ import annotations
 
@@ -12,18 +12,16 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any, TypeAlias, TypeVar
 
+from ikpca_papers.errors import SubprocessFailed
+
 Result = TypeVar("Result")
 #: Sends one message to the parent.
-Tell: TypeAlias = Callable[[Any], None]
-
-
-class ContestantFailed(RuntimeError):
-    """A contestant's process gave no result."""
+Send: TypeAlias = Callable[[Any], None]
 
 
 @dataclass(frozen=True)
-class _Told:
-    message: Any
+class _Message:
+    content: Any
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,9 @@ class _Raised:
     reason: str
 
 
-def run_alone(name: str, task: Callable[[Tell], Result], hear: Tell) -> Result:
+def run_in_subprocess(
+    name: str, task: Callable[[Send], Result], on_message: Callable[[Any], None]
+) -> Result:
     """Run ``task`` in a new process and return its result; the process never outlives the call.
 
     Parameters
@@ -44,37 +44,37 @@ def run_alone(name: str, task: Callable[[Tell], Result], hear: Tell) -> Result:
     name : str
         For the error message.
     task : callable
-        Takes a function that sends messages here; must be picklable.
-    hear : callable
-        Gets each message.
+        Takes a function that sends messages to this process; must be picklable.
+    on_message : callable
+        Called with each message.
 
     Raises
     ------
-    ContestantFailed
+    SubprocessFailed
         The task raised, or its process died.
     """
-    # A fork would inherit the memory of this process, and measure it; spawning starts from nothing.
+    # A forked process would inherit the memory of this one, and measure it.
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    # A child that dies while it starts would leave us writing for ever, were the task among what
-    # it is started with: that pipe's other end is ours, too.
-    process = context.Process(target=_work, args=(theirs,), name=name, daemon=True)
+    # The task is sent through the pipe: as an argument it would block this process for ever if the
+    # child died while starting, because this process holds the other end of that pipe, too.
+    process = context.Process(target=_child, args=(theirs,), name=name, daemon=True)
     try:
         with theirs, _interrupts_ignored():
             process.start()
         # Only the child holds the other end now, so its death ends the wait.
-        return _listen(name, process, ours, task, hear)
+        return _communicate(name, process, ours, task, on_message)
     finally:
         ours.close()
-        _end(process)
+        _terminate(process)
 
 
-def _work(pipe: Connection[Any, Any]) -> None:
-    """What the child does: a parent that is gone wants nothing more."""
+def _child(pipe: Connection[Any, Any]) -> None:
+    """Run the task in the child; a parent that is gone ends it silently."""
     with suppress(BrokenPipeError):
         try:
             task = pipe.recv()
-            result = task(lambda message: pipe.send(_Told(message)))
+            result = task(lambda content: pipe.send(_Message(content)))
         except BrokenPipeError:
             return
         except Exception as error:
@@ -83,14 +83,14 @@ def _work(pipe: Connection[Any, Any]) -> None:
             pipe.send(_Returned(result))
 
 
-def _listen(
+def _communicate(
     name: str,
     process: BaseProcess,
     pipe: Connection[Any, Any],
-    task: Callable[[Tell], Any],
-    hear: Tell,
+    task: Callable[[Send], Any],
+    on_message: Callable[[Any], None],
 ) -> Any:
-    # One that is gone already has its cause of death told below.
+    # If the child is gone already, its exit code is reported below.
     with suppress(ConnectionError):
         pipe.send(task)
     while True:
@@ -98,25 +98,25 @@ def _listen(
             answer = pipe.recv()
         except (EOFError, OSError):
             process.join()
-            raise ContestantFailed(f"{name}: {_cause_of_death(process.exitcode)}.") from None
+            raise SubprocessFailed(f"{name}: {_exit_reason(process.exitcode)}.") from None
         if isinstance(answer, _Raised):
-            raise ContestantFailed(f"{name}: {answer.reason}")
+            raise SubprocessFailed(f"{name}: {answer.reason}")
         if isinstance(answer, _Returned):
             return answer.result
-        hear(answer.message)
+        on_message(answer.content)
 
 
-def _cause_of_death(code: int | None) -> str:
+def _exit_reason(code: int | None) -> str:
     if code is not None and code < 0:
         with suppress(ValueError):
-            how = signal.Signals(-code).name
-            return f"its process was ended by {how}; free some memory, or ask for fewer rows"
+            name = signal.Signals(-code).name
+            return f"its process was ended by {name}; free some memory, or ask for fewer rows"
     return f"its process ended without a result (exit code {code}); see above, and run it again"
 
 
 @contextmanager
 def _interrupts_ignored() -> Iterator[None]:
-    """A child that starts here ignores Ctrl-C, which is for the parent alone to answer."""
+    """Ignore Ctrl-C in processes that start here; the parent alone handles it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -127,8 +127,7 @@ def _interrupts_ignored() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _end(process: BaseProcess) -> None:
-    """Nothing is wanted of it any more, whether it is done or we were interrupted."""
+def _terminate(process: BaseProcess) -> None:
     if process.pid is not None:
         process.kill()
         process.join()

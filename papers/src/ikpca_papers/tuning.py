@@ -33,12 +33,12 @@ from ikpca.solvers import (
 from ikpca_papers.claims import Rows
 
 _MANTISSAS = (1, 2, 5)
-#: A step must lower the error by a thousandth, or a gain that does nothing is divided for ever.
-_PAYS = 0.999
+#: A step must lower the error by a thousandth, or a gain without effect is divided for ever.
+_MIN_IMPROVEMENT = 0.999
 
 
 def grid_gain(index: int) -> float:
-    """The gains in order: …, 0.5, 1, 2, 5, 10, … with 1 at index 0.
+    """Gain at an index of the grid …, 0.5, 1, 2, 5, 10, … with 1 at index 0.
 
     Examples
     --------
@@ -50,21 +50,22 @@ def grid_gain(index: int) -> float:
 
 
 def search_gain(error: Callable[[float], float], start: int = 0) -> tuple[float, float]:
-    """Walk on the grid from ``start`` while the error falls, up then down.
+    """Search the grid from ``start`` while the error decreases, up then down.
 
-    A second step is tried where the first fails, so that one unlucky seed does not end the walk.
+    Where the next gain is not better, the one after it is tried, so that one unlucky seed does not
+    end the search.
 
     Parameters
     ----------
     error : callable
-        The error that a gain leads to.
+        From a gain to its error.
     start : int
         Index on the grid.
 
     Returns
     -------
     gain, error : float
-        The best found.
+        The best ones.
     """
     known: dict[int, float] = {}
 
@@ -75,28 +76,28 @@ def search_gain(error: Callable[[float], float], start: int = 0) -> tuple[float,
 
     best = start
     for direction in (1, -1):
-        best = _walk(at, best, direction)
+        best = _search_direction(at, best, direction)
     return grid_gain(best), at(best)
 
 
-def _walk(at: Callable[[int], float], best: int, direction: int) -> int:
+def _search_direction(at: Callable[[int], float], best: int, direction: int) -> int:
     while True:
-        goal = _PAYS * at(best)
+        goal = _MIN_IMPROVEMENT * at(best)
         better = [best + direction * step for step in (1, 2) if at(best + direction * step) < goal]
         if not better:
             return best
         best = min(better, key=at)
 
 
-#: Beyond these a whole eigendecomposition takes longer than all that is measured against it.
+#: For more rows a dense eigendecomposition would take longer than the experiments.
 _DENSE_ROWS = 2000
-#: Where the search begins, times 1/κ.
+#: Start of the search, times 1/κ.
 _FIRST_GUESS = {"kha": 0.05, "kha/t": 0.8, "kha/et": 0.2, "kha-smd": 0.2}
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A kernel matrix, its exact leading eigenvalues, and how errors on it are measured."""
+    """Kernel matrix with its exact leading eigenvalues."""
 
     name: str
     K: Floats
@@ -105,7 +106,7 @@ class Problem:
 
     @classmethod
     def of(cls, name: str, kernel: Kernel, X: Floats, n_components: int) -> Problem:
-        """Evaluate K once and solve it exactly."""
+        """Evaluate the kernel matrix once and solve it exactly."""
         K = full_matrix(ComputedGram(kernel, X))
         if len(K) <= _DENSE_ROWS:
             return cls(name, K, n_components, solve_dense(K, n_components).eigenvalues)
@@ -116,7 +117,7 @@ class Problem:
 
     @cached_property
     def gram(self) -> CenteredGram:
-        """K', made where it is wanted: it holds locks, which do not travel between processes."""
+        """Centred kernel matrix; created on demand, because it cannot be pickled."""
         return center_gram(PrecomputedGram(self.K, symmetric=True))[0]
 
     @cached_property
@@ -125,9 +126,9 @@ class Problem:
         return self.gram.squared_norm()
 
     def error(self, options: HebbianOptions, seed: int) -> float:
-        """Excess error after a run."""
+        """Return the excess error after a run."""
         source = PrecomputedGram(self.K, symmetric=True)
-        # One thread: runs are small, and searches run side by side.
+        # One thread: runs are small, and searches run in parallel.
         with Workers(1) as workers:
             solution = solve_kha(
                 source,
@@ -142,7 +143,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class TunedRun:
-    """The best of a search: η0, or µ for KHA-SMD, and the error it led to."""
+    """Result of a search: the best η0, or µ for KHA-SMD, and its error."""
 
     method: str
     seed: int
@@ -152,7 +153,7 @@ class TunedRun:
 
     @property
     def gains(self) -> dict[str, float]:
-        """As the options want them."""
+        """Keyword arguments for the options."""
         if self.eta0 is None:
             return {"gain": self.gain}
         return {"gain": self.eta0, "meta_gain": self.gain}
@@ -162,7 +163,7 @@ def paper_options(
     method: str, n_components: int, n_samples: int, seed: int, *, passes: int, gain: float,
     meta_gain: float = 0.0,
 ) -> HebbianOptions:  # fmt: skip
-    """Günter 2006 as printed: A ~ N(0, 1/(rl)), gains once per pass, no Rayleigh–Ritz."""
+    """Options as in Günter 2006: A ~ N(0, 1/(rl)), gains once per pass, no Rayleigh–Ritz."""
     shape = (n_components, n_samples)
     start = np.random.default_rng(seed).normal(size=shape) / np.sqrt(n_components * n_samples)
     return HebbianOptions(
@@ -174,7 +175,7 @@ def paper_options(
 def tune(
     problem: Problem, method: str, seed: int, passes: int = 50, eta0: float | None = None
 ) -> TunedRun:
-    """Tune one run as the papers did, the step in {1, 2, 5}·10^b: η0, or µ for a given η0."""
+    """Tune one run as the papers did, over {1, 2, 5}·10^b: η0, or µ for a given η0."""
 
     def error(step: float) -> float:
         gains: dict[str, Any] = TunedRun(method, seed, step, 0.0, eta0).gains
@@ -200,40 +201,42 @@ def tuned_runs(
 
 
 def automatic_error(problem: Problem, method: str, seed: int, passes: int = 50) -> float:
-    """The same with no parameter set."""
+    """Return the excess error of a run with default parameters."""
     return problem.error(HebbianOptions(method, max_iter=passes), seed)
 
 
 LABELS = {"kha": "KHA", "kha/t": "KHA/t", "kha/et": "KHA/et", "kha-smd": "KHA-SMD"}
-#: What has to be tuned together: KHA-SMD takes the η0 of KHA/et.
-CHAINS = (("kha",), ("kha/t",), ("kha/et", "kha-smd"))
-#: Looks at the solution after a pass, and returns further columns of the table.
-Look = Callable[[HebbianSolution], dict[str, Any]]
+#: Methods that are tuned together: KHA-SMD uses the η0 of KHA/et.
+METHOD_GROUPS = (("kha",), ("kha/t",), ("kha/et", "kha-smd"))
+#: From the solution after a pass to further columns of the table.
+Measure = Callable[[HebbianSolution], dict[str, Any]]
 
 
-def _nothing(solution: HebbianSolution) -> dict[str, Any]:
+def _no_columns(solution: HebbianSolution) -> dict[str, Any]:
     return {}
 
 
 @dataclass
-class Watched:
-    """Observer that writes a row per pass."""
+class PassRecorder:
+    """Observer that records a row per pass."""
 
     problem: Problem
-    look: Look = _nothing
+    measure: Measure = _no_columns
     every: int = 1
 
     def __post_init__(self) -> None:
         self.rows: Rows = []
         self._seconds = 0.0
 
-    def watch(self, snapshot: Callable[[], HebbianSolution]) -> Sequence[Observer[Any, Any]]:
-        """Become the observer of a run."""
+    def make_observers(
+        self, snapshot: Callable[[], HebbianSolution]
+    ) -> Sequence[Observer[Any, Any]]:
+        """Observe a run."""
         self._snapshot = snapshot
         return [self]
 
-    def see(self, state: object, report: PassRecord) -> None:
-        """Measure; seconds are those of the passes alone."""
+    def on_step_end(self, state: object, report: PassRecord) -> None:
+        """Record a row; seconds are those of the passes alone."""
         self._seconds += report.seconds
         if report.number % self.every:
             return
@@ -242,14 +245,18 @@ class Watched:
             problem.gram, solution.projections, problem.eigenvalues, problem.squared_norm
         )
         row = {"pass": report.number, "seconds": self._seconds, "excess_error": error}
-        self.rows.append({**row, **self.look(solution)})
+        self.rows.append({**row, **self.measure(solution)})
 
 
-def follow(
-    problem: Problem, options: HebbianOptions, seed: int, look: Look = _nothing, every: int = 1
+def learning_curve(
+    problem: Problem,
+    options: HebbianOptions,
+    seed: int,
+    measure: Measure = _no_columns,
+    every: int = 1,
 ) -> tuple[Rows, HebbianSolution]:
-    """Run once and measure after every so many passes."""
-    watched = Watched(problem, look, every)
+    """Run once and record a row after every so many passes."""
+    recorder = PassRecorder(problem, measure, every)
     with Workers(1) as workers:
         solution = solve_kha(
             PrecomputedGram(problem.K, symmetric=True),
@@ -258,23 +265,27 @@ def follow(
             seed=seed,
             open_store=LocalStore,
             workers=workers,
-            watch=watched.watch,
+            make_observers=recorder.make_observers,
         )
-    return watched.rows, solution
+    return recorder.rows, solution
 
 
 def tuned_curves(
-    problem: Problem, chain: Sequence[str], seed: int, passes: int, look: Look = _nothing
+    problem: Problem,
+    methods: Sequence[str],
+    seed: int,
+    passes: int,
+    measure: Measure = _no_columns,
 ) -> tuple[Rows, Rows, dict[str, HebbianSolution]]:
-    """Tune every method of a chain, and follow it: rows per pass, rows of gains, solutions."""
+    """Tune the methods and record their learning curves: curves, gains, solutions."""
     curves: Rows = []
     gains: Rows = []
     solutions = {}
-    for method, tuned in tuned_runs(problem, tuple(chain), seed, passes).items():
+    for method, tuned in tuned_runs(problem, tuple(methods), seed, passes).items():
         options = paper_options(
             method, problem.n_components, len(problem.K), seed, passes=passes, **tuned.gains
         )
-        rows, solutions[method] = follow(problem, options, seed, look)
+        rows, solutions[method] = learning_curve(problem, options, seed, measure)
         name: dict[str, Any] = {"method": LABELS[method], "seed": seed}
         curves.extend({**name, **row} for row in rows)
         gains.append({**name, **tuned.gains, "excess_error": rows[-1]["excess_error"]})

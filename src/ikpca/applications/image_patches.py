@@ -13,49 +13,27 @@ from sklearn.utils.random import sample_without_replacement
 
 from ikpca.errors import InvalidInput, invalid_parameter
 
-#: How much the pixels of a window count where windows overlap.
+#: Weights of the pixels of a window where windows overlap.
 Window = Literal["uniform", "smooth"]
-#: No unit makes pixels as large.
-_BRIGHTEST = 1e12
-
-
-def image_array(image: ArrayLike) -> NDArray[Any]:
-    """A grey image (height, width) or a colour image (height, width, channels) of numbers."""
-    array = np.asarray(image)
-    if array.dtype.kind not in "buif":
-        raise InvalidInput(
-            f"image is of type {array.dtype}: pixels are integers or floating-point numbers; "
-            "convert it."
-        )
-    if array.ndim not in (2, 3) or array.size == 0:
-        raise InvalidInput(
-            f"image has shape {array.shape}: it must be (height, width) or (height, width, "
-            "channels), and hold pixels; pass one image at a time."
-        )
-    largest = float(np.abs(array).max()) if array.dtype.kind == "f" else 0.0
-    if _BRIGHTEST < largest < math.inf:
-        raise InvalidInput(
-            f"image holds pixels as large as {largest:.3g}: sums of their squares must not "
-            f"overflow, and none may be above {_BRIGHTEST:g}; scale it."
-        )
-    return array
+GrayImage = NDArray[np.float64]
+#: Largest pixel value; sums of squares must not overflow.
+_MAX_PIXEL = 1e12
 
 
 class PatchGrid:
-    """Windows at regular places of an image, the last of each row and column at its border.
+    """Regular grid of windows of an image; the last of each row and column lie at its border.
 
-    Every pixel lies in some window, whatever the size of the image. The grid knows no pixels: the
-    same one cuts a noisy image and puts the denoised windows together.
+    Every pixel lies in at least one window. The grid holds no pixels: it extracts windows from one
+    image and assembles another image from processed windows.
 
     Parameters
     ----------
     shape : tuple of int
-        Of the image: (height, width) or (height, width, channels).
+        Shape of the image: (height, width) or (height, width, channels).
     size : int or (int, int)
         Height and width of a window.
     stride : int or (int, int), default=1
-        Rows and columns from a window to the next; no more than the size, or pixels would be left
-        out.
+        Rows and columns between neighbouring windows; at most the size.
 
     Examples
     --------
@@ -86,29 +64,29 @@ class PatchGrid:
         self.size, self.stride = _pair("size", size), _pair("stride", stride)
         if any(part > length for part, length in zip(self.size, shape, strict=False)):
             rule = f"is larger than the image of {shape[0]}×{shape[1]} pixels"
-            raise invalid_parameter("size", size, rule, "choose smaller windows")
+            raise invalid_parameter("size", size, rule, "pass a smaller size")
         if any(step > part for step, part in zip(self.stride, self.size, strict=True)):
-            rule = f"windows of {self.size[0]}×{self.size[1]} pixels would leave pixels out"
-            raise invalid_parameter("stride", stride, rule, "choose a stride within the size")
+            rule = f"is larger than the windows of {self.size[0]}×{self.size[1]} pixels"
+            raise invalid_parameter("stride", stride, rule, "pass a stride within the size")
         self._tops, self._lefts = map(_starts, self.shape, self.size, self.stride)
 
     @property
-    def places(self) -> tuple[int, int]:
-        """How many windows there are down, and across."""
+    def grid_shape(self) -> tuple[int, int]:
+        """Number of windows in the vertical and the horizontal direction."""
         return len(self._tops), len(self._lefts)
 
     @property
     def n_patches(self) -> int:
-        """How many windows there are."""
+        """Number of windows."""
         return len(self._tops) * len(self._lefts)
 
     @property
     def patch_shape(self) -> tuple[int, ...]:
-        """Height, width and, for colour, channels of a window."""
+        """Height, width and, for colour images, channels of a window."""
         return (*self.size, *self.shape[2:])
 
     def extract(self, image: ArrayLike) -> NDArray[Any]:
-        """Copy the windows out of an image.
+        """Extract the windows of an image.
 
         Parameters
         ----------
@@ -117,13 +95,13 @@ class PatchGrid:
         Returns
         -------
         ndarray of shape (n_patches, pixels of a window)
-            One window per row, in the type of the image; ``reshape(patch_shape)`` shows one.
+            One window per row, in the type of the image; ``reshape(patch_shape)`` restores one.
         """
         array = image_array(image)
         if array.shape != self.shape:
             raise InvalidInput(
-                f"image has shape {array.shape}: the grid is for {self.shape}; make one for this "
-                "image."
+                f"image has shape {array.shape}: the grid has shape {self.shape}; create a grid "
+                "for this image."
             )
         windows = np.lib.stride_tricks.sliding_window_view(array, self.size, axis=(0, 1))
         chosen = windows[np.ix_(self._tops, self._lefts)]
@@ -134,16 +112,16 @@ class PatchGrid:
     def assemble(
         self, patches: ArrayLike, *, window: Window = "uniform", weights: ArrayLike | None = None
     ) -> NDArray[Any]:
-        """Put windows back where they came from; where they overlap, average.
+        """Assemble an image from windows, averaged where they overlap.
 
         Parameters
         ----------
         patches : array-like of shape (n_patches, pixels of a window)
         window : {"uniform", "smooth"}, default="uniform"
-            Whether all pixels of a window count alike, or those at its centre more, which hides its
-            border.
+            "uniform": equal weights within a window. "smooth": larger weights at its centre, which
+            hides its border.
         weights : array-like of shape (n_patches,), optional
-            How much each window counts; positive.
+            Positive weight of each window.
 
         Returns
         -------
@@ -151,15 +129,15 @@ class PatchGrid:
             In the type of the patches; averages of integers are rounded.
         """
         rows = self._checked_rows(patches)
-        trust = self._checked_weights(weights)
-        within = _window(window, self.size)
-        # Grey is a single channel here, so that both kinds take one road.
-        blocks = rows.reshape(*trust.shape, *self.size, -1)
+        patch_weights = self._checked_weights(weights)
+        window_weights = _window(window, self.size)
+        # A grey image is treated as one with a single channel.
+        blocks = rows.reshape(*patch_weights.shape, *self.size, -1)
         total, weight = np.zeros((*self.shape[:2], blocks.shape[-1])), np.zeros(self.shape[:2])
         for i, j in np.ndindex(*self.size):
-            # For one pixel of the window, no two windows meet: adding in place is safe.
+            # Targets of one pixel of all windows are distinct, so in-place addition is safe.
             here = np.ix_(self._tops + i, self._lefts + j)
-            share = within[i, j] * trust
+            share = window_weights[i, j] * patch_weights
             weight[here] += share
             total[here] += share[..., None] * blocks[:, :, i, j]
         image = (total / weight[..., None]).reshape(self.shape)
@@ -170,25 +148,25 @@ class PatchGrid:
         expected = (self.n_patches, math.prod(self.patch_shape))
         if rows.shape != expected or rows.dtype.kind not in "buif":
             raise InvalidInput(
-                f"patches have shape {rows.shape} and type {rows.dtype}: the grid has windows of "
-                f"shape {expected}, of numbers; pass as many rows as extract returned."
+                f"patches have shape {rows.shape} and type {rows.dtype}: they must be numbers of "
+                f"shape {expected}; pass as many rows as extract returned."
             )
         return rows
 
     def _checked_weights(self, weights: ArrayLike | None) -> NDArray[np.float64]:
         if weights is None:
-            return np.ones(self.places)
+            return np.ones(self.grid_shape)
         array = np.asarray(weights, dtype=np.float64)
         if array.shape != (self.n_patches,) or not (np.isfinite(array) & (array > 0)).all():
             raise InvalidInput(
                 f"weights have shape {array.shape}: there must be {self.n_patches} positive finite "
                 "numbers; pass one per window, or None."
             )
-        return array.reshape(self.places)
+        return array.reshape(self.grid_shape)
 
 
 def _pair(name: str, value: object) -> tuple[int, int]:
-    """One positive integer for both directions, or two of them."""
+    """Return height and width from one positive integer or two."""
     pair: Any = value if isinstance(value, tuple | list) else (value, value)
     integers = all(isinstance(part, Integral) and not isinstance(part, bool) for part in pair)
     if len(pair) != 2 or not integers or min(pair) < 1:
@@ -199,14 +177,14 @@ def _pair(name: str, value: object) -> tuple[int, int]:
 
 
 def _starts(length: int, size: int, stride: int) -> NDArray[np.intp]:
-    """Regular places, and one more at the border where they do not reach it."""
+    """Return regular positions, and one more at the border if they do not reach it."""
     starts = np.arange(0, length - size + 1, stride)
     border = length - size
     return starts if starts[-1] == border else np.append(starts, border)
 
 
 def _window(name: str, size: tuple[int, int]) -> NDArray[np.float64]:
-    """Weights within a window, positive everywhere; smooth: a raised cosine in each direction."""
+    """Return positive weights within a window; smooth: a raised cosine in each direction."""
     if name == "uniform":
         return np.ones(size)
     if name != "smooth":
@@ -215,72 +193,92 @@ def _window(name: str, size: tuple[int, int]) -> NDArray[np.float64]:
     return np.outer(height, width)
 
 
-Grey = NDArray[np.float64]
+def image_array(image: ArrayLike) -> NDArray[Any]:
+    """Return a grey image (height, width) or a colour image (height, width, channels)."""
+    array = np.asarray(image)
+    if array.dtype.kind not in "buif":
+        raise InvalidInput(
+            f"image is of type {array.dtype}: pixels are integers or floating-point numbers; "
+            "convert it."
+        )
+    if array.ndim not in (2, 3) or array.size == 0:
+        raise InvalidInput(
+            f"image has shape {array.shape}: it must be (height, width) or (height, width, "
+            "channels) and not empty; pass one image at a time."
+        )
+    largest = float(np.abs(array).max()) if array.dtype.kind == "f" else 0.0
+    if _MAX_PIXEL < largest < math.inf:
+        raise InvalidInput(
+            f"image has pixels as large as {largest:.3g}: they must not exceed {_MAX_PIXEL:g}, as "
+            "sums of squares would overflow; scale it."
+        )
+    return array
 
 
-def grey_image(image: Any, name: str = "image") -> Grey:
-    """A grey image of finite numbers, as a new array or the one given."""
+def as_gray_image(image: Any, name: str = "image") -> GrayImage:
+    """Validate a grey image of finite numbers; copy it only if its type changes."""
     try:
         array = image_array(image)
-    except InvalidInput as refused:
-        raise InvalidInput(str(refused).replace("image", name, 1)) from None
+    except InvalidInput as error:
+        raise InvalidInput(str(error).replace("image", name, 1)) from None
     except ValueError:
         raise InvalidInput(
-            f"{name} has rows of unequal length: pixels form a rectangle; pad or crop them."
+            f"{name} has rows of unequal length: they must have equal length; pad or crop them."
         ) from None
     if array.ndim != 2:
         raise InvalidInput(
             f"{name} has shape {array.shape}: it must be grey, (height, width); pass its "
             "brightness, or each channel by itself."
         )
-    grey = array.astype(np.float64, copy=False)
-    if not np.isfinite(grey).all():
-        raise InvalidInput(f"{name} holds NaN or infinite pixels: fill them in first.")
-    return grey
+    pixels = array.astype(np.float64, copy=False)
+    if not np.isfinite(pixels).all():
+        raise InvalidInput(f"{name} contains NaN or infinite pixels: replace them.")
+    return pixels
+
+
+def as_gray_images(images: Any) -> list[GrayImage]:
+    """Validate a list of grey images or a three-dimensional stack of them."""
+    if not isinstance(images, list | tuple | np.ndarray) or is_one_image(images):
+        shape = np.shape(images) if isinstance(images, np.ndarray) else type(images).__name__
+        raise InvalidInput(
+            f"images are {shape}: they must be a list of grey images or a stack (number, height, "
+            "width); pass [image] for a single one."
+        )
+    if len(images) == 0:
+        raise InvalidInput("images are empty: at least one is needed; pass more images.")
+    return [as_gray_image(image, f"images[{number}]") for number, image in enumerate(images)]
 
 
 def is_one_image(images: Any) -> bool:
-    """Whether this is a single image: an array of two axes, or rows of numbers."""
+    """Return True for a single image: an array of two axes, or a list of rows."""
     if isinstance(images, list | tuple):
         return len(images) > 0 and all(np.ndim(row) < 2 for row in images)
     return np.ndim(images) < 3
 
 
-def grey_images(images: Any) -> list[Grey]:
-    """A list of grey images; one array of three axes is a stack of them."""
-    if not isinstance(images, list | tuple | np.ndarray) or is_one_image(images):
-        shape = np.shape(images) if isinstance(images, np.ndarray) else type(images).__name__
-        raise InvalidInput(
-            f"images are {shape}: a list of grey images or a stack (number, height, width) is "
-            "needed; pass [image] for a single one."
-        )
-    if len(images) == 0:
-        raise InvalidInput("images are empty: there is nothing to learn from; pass at least one.")
-    return [grey_image(image, f"images[{number}]") for number, image in enumerate(images)]
-
-
-def count_places(images: Sequence[Grey], size: tuple[int, int]) -> int:
-    """How many different windows there are."""
+def count_windows(images: Sequence[GrayImage], size: tuple[int, int]) -> int:
+    """Return the number of different windows."""
     height, width = size
     return sum((len(image) - height + 1) * (image.shape[1] - width + 1) for image in images)
 
 
 def draw_patches(
-    images: Sequence[Grey], size: tuple[int, int], number: int, rng: np.random.RandomState
-) -> Grey:
-    """Windows at different random places, every place of every image as likely; one per row.
+    images: Sequence[GrayImage], size: tuple[int, int], number: int, rng: np.random.RandomState
+) -> GrayImage:
+    """Draw distinct windows uniformly from all positions of all images, one per row.
 
     Parameters
     ----------
     images : sequence of grey images
         At least as large as a window.
     size : (int, int)
+        Height and width of a window.
     number : int
-        Where there are no more places than this, all are taken.
+        Number of windows; all windows if there are no more.
     rng : RandomState
     """
     views = [np.lib.stride_tricks.sliding_window_view(image, size) for image in images]
-    ends = np.cumsum([count_places([image], size) for image in images])
+    ends = np.cumsum([count_windows([image], size) for image in images])
     total = int(ends[-1])
     chosen = np.sort(sample_without_replacement(total, min(number, total), random_state=rng))
     owners = np.searchsorted(ends, chosen, side="right")

@@ -1,4 +1,4 @@
-"""Denoising of joint positions (Günter 2006, section 5.4), one pre-image per frame."""
+"""Denoising of joint positions by one pre-image per frame (Günter 2006, section 5.4)."""
 
 from __future__ import annotations
 
@@ -13,32 +13,36 @@ from sklearn.utils.validation import check_array
 from ikpca.errors import InvalidInput, RankWarning, invalid_parameter
 from ikpca.estimators import KernelPCA
 from ikpca.estimators.input_checks import check_overflow
+from ikpca.estimators.validation import FLOAT_DTYPES
 from ikpca.kernels import Floats
 
-#: Differences in time of this order leave noise, and next to nothing of a body's motion.
-_ORDER = 3
-#: A component with a larger share of noise would bring back more noise than motion.
-_LARGEST_NOISE_SHARE = 0.4
-#: Fewer frames have too few third differences to tell noise from motion.
-_FEWEST_FRAMES = 12
+#: Differences in time of this order contain noise and almost no motion.
+_DIFFERENCE_ORDER = 3
+#: Largest fraction of noise in the variance of a component that is kept.
+_MAX_NOISE_SHARE = 0.4
+#: Minimum number of frames to estimate noise from third differences.
+_MIN_FRAMES = 12
 
 
 class MotionSettings(NamedTuple):
-    """γ of the Gaussian kernel and the number of components.
+    """Parameters of :func:`denoise_motion` chosen from the data.
 
     Parameters
     ----------
     gamma : float
-        Of the Gaussian kernel, 1/(2σ²).
+        Coefficient 1/(2σ²) of the Gaussian kernel.
     n_components : int
 
     Examples
     --------
+    >>> import numpy as np
     >>> from ikpca.applications import motion_settings
-    >>> from ikpca_papers.mocap import body_centred, synthetic_walker, with_noise
-    >>> noisy = with_noise(body_centred(synthetic_walker()), 0.05, seed=0)
-    >>> gamma, n_components = motion_settings(noisy.positions, random_state=0)
-    >>> gamma > 0, 1 <= n_components <= 81
+    >>> rng = np.random.default_rng(0)
+    >>> phases = rng.uniform(0, 6, size=(1, 9, 3))
+    >>> clean = np.sin(np.arange(200)[:, None, None] / 20 + phases)
+    >>> noisy = clean + rng.normal(scale=0.2, size=clean.shape)
+    >>> gamma, n_components = motion_settings(noisy, random_state=0)
+    >>> gamma > 0, 1 <= n_components <= 27
     (True, True)
     """
 
@@ -59,16 +63,16 @@ def denoise_motion(
     Parameters
     ----------
     positions : array of shape (frames, joints, 3)
-        Noisy, in the order of time, best relative to the root: a body that crosses the room has
-        the room in its components. Any unit of length.
+        Noisy positions in the order of time, in any unit; relative to the root, so that components
+        do not describe the path of the body.
     gamma : float or "auto", default="auto"
-        Of the Gaussian kernel, 1/(2σ²). "auto": see :func:`motion_settings`.
+        Coefficient 1/(2σ²) of the Gaussian kernel. "auto": see :func:`motion_settings`.
     n_components : int or "auto", default="auto"
         "auto": see :func:`motion_settings`.
     eigen_solver : str, default="auto"
         As for :class:`ikpca.KernelPCA`.
     random_state : int, RandomState or None, default=None
-        For the iterative solvers.
+        Seed of the iterative solvers.
 
     Returns
     -------
@@ -76,20 +80,21 @@ def denoise_motion(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from ikpca.applications import denoise_motion
-    >>> from ikpca_papers.mocap import body_centred, synthetic_walker, with_noise
-    >>> clean = body_centred(synthetic_walker())
-    >>> noisy = with_noise(clean, 0.05, seed=0)
-    >>> denoised = denoise_motion(noisy.positions)
-    >>> error = ((denoised - clean.positions) ** 2).mean() / 0.05**2
+    >>> rng = np.random.default_rng(0)
+    >>> phases = rng.uniform(0, 6, size=(1, 9, 3))
+    >>> clean = np.sin(np.arange(200)[:, None, None] / 20 + phases)
+    >>> noisy = clean + rng.normal(scale=0.2, size=clean.shape)
+    >>> error = np.mean((denoise_motion(noisy) - clean) ** 2) / 0.2**2
     >>> bool(error < 0.1)
     True
     """
-    rows = _rows(positions)
+    rows = _validate_positions(positions)
     if isinstance(gamma, str):
-        gamma = _gamma(rows, gamma)
+        gamma = _resolve_gamma(rows, gamma)
     if isinstance(n_components, str):
-        n_components = _smooth_components(rows, gamma, n_components, random_state)
+        n_components = _resolve_n_components(rows, gamma, n_components, random_state)
     model: Any = KernelPCA(
         n_components,
         kernel="rbf",
@@ -101,19 +106,19 @@ def denoise_motion(
 
 
 def motion_settings(positions: ArrayLike, *, random_state: Any = None) -> MotionSettings:
-    """Find settings in the noisy frames alone.
+    """Choose γ and the number of components from noisy frames.
 
-    Frames follow each other fast against what a body can do, so noise is what differs from frame to
-    frame: third differences in time hold 20 times the variance of white noise and next to nothing
-    of the motion. A component stays when noise is at most 0.4 of the variance of its projections.
-    γ is 1 over the summed variance of all coordinates, noise included.
+    Motion is smooth on the scale of the frame rate, so third differences in time contain 20 times
+    the variance of white noise and almost no motion. Components are kept if noise is at most 0.4
+    of the variance of their projections. γ is 1 divided by the summed variance of all coordinates,
+    including noise.
 
     Parameters
     ----------
     positions : array of shape (frames, joints, 3)
-        In the order of time; 12 frames or more.
+        In the order of time; at least 12 frames.
     random_state : int, RandomState or None, default=None
-        Beyond some thousands of frames, where components are found by iteration.
+        Seed of the iterative solver, used for more than some thousands of frames.
 
     Returns
     -------
@@ -121,78 +126,83 @@ def motion_settings(positions: ArrayLike, *, random_state: Any = None) -> Motion
 
     Examples
     --------
+    >>> import numpy as np
     >>> from ikpca.applications import motion_settings
-    >>> from ikpca_papers.mocap import body_centred, synthetic_walker, with_noise
-    >>> clean = body_centred(synthetic_walker())
-    >>> little, much = (with_noise(clean, scale, seed=0).positions for scale in (0.01, 0.1))
-    >>> motion_settings(little).n_components > motion_settings(much).n_components
+    >>> rng = np.random.default_rng(0)
+    >>> phases = rng.uniform(0, 6, size=(1, 9, 3))
+    >>> clean = np.sin(np.arange(200)[:, None, None] / 20 + phases)
+    >>> noise = rng.normal(size=clean.shape)
+    >>> little, much = (motion_settings(clean + scale * noise) for scale in (0.02, 0.5))
+    >>> little.n_components > much.n_components
     True
     """
-    rows = _rows(positions)
-    gamma = _gamma(rows, "auto")
-    return MotionSettings(gamma, _smooth_components(rows, gamma, "auto", random_state))
+    rows = _validate_positions(positions)
+    gamma = _resolve_gamma(rows, "auto")
+    return MotionSettings(gamma, _resolve_n_components(rows, gamma, "auto", random_state))
 
 
-def _rows(positions: ArrayLike) -> Floats:
+def _validate_positions(positions: ArrayLike) -> Floats:
     frames = check_array(
         positions,
-        dtype=[np.float64, np.float32],
+        dtype=FLOAT_DTYPES,
         ensure_2d=False,
         allow_nd=True,
         input_name="positions",
     )
     if frames.ndim != 3 or frames.shape[2] != 3 or frames.shape[0] < 2 or not frames.shape[1]:
         raise InvalidInput(
-            f"positions of shape {frames.shape}: must be (frames, joints, 3) with two frames or "
-            "more; pass Motion.positions, or rows.reshape(len(rows), -1, 3)."
+            f"positions of shape {frames.shape}: must be (frames, joints, 3) with at least two "
+            "frames; pass rows.reshape(len(rows), -1, 3)."
         )
     rows = frames.reshape(len(frames), -1)
     check_overflow(rows)
     return rows
 
 
-def _gamma(rows: Floats, wanted: str) -> float:
-    if wanted != "auto":
+def _resolve_gamma(rows: Floats, value: str) -> float:
+    if value != "auto":
         raise invalid_parameter(
-            "gamma", wanted, "must be a number or 'auto'", "pass 'auto' or 1 / (2σ²)"
+            "gamma", value, "must be a number or 'auto'", "pass 'auto' or 1 / (2σ²)"
         )
     variance = float(rows.var(axis=0, dtype=np.float64).sum())
     if not variance > 0:
         raise invalid_parameter(
             "gamma",
-            wanted,
-            "all frames are equal, which leaves no scale",
-            "leave the frames as they are",
+            value,
+            "needs frames that differ, and all frames are equal",
+            "pass a number",
         )
     return 1 / variance
 
 
-def _smooth_components(rows: Floats, gamma: float, wanted: str, random_state: Any) -> int:
-    """How many components move like a body and not like noise; one at least."""
-    if wanted != "auto":
+def _resolve_n_components(rows: Floats, gamma: float, value: str, random_state: Any) -> int:
+    """Return the number of components with little noise, at least one."""
+    if value != "auto":
         raise invalid_parameter(
-            "n_components", wanted, "must be a number or 'auto'", "pass 'auto' or 25, say"
+            "n_components", value, "must be a number or 'auto'", "pass 'auto' or 25"
         )
-    if len(rows) < _FEWEST_FRAMES:
+    if len(rows) < _MIN_FRAMES:
         raise invalid_parameter(
             "n_components",
-            wanted,
-            f"needs {_FEWEST_FRAMES} frames to tell noise from motion, not {len(rows)}",
+            value,
+            f"needs at least {_MIN_FRAMES} frames, not {len(rows)}",
             "pass a number",
         )
     most = min(len(rows) - 1, rows.shape[1])
     with warnings.catch_warnings():
-        # That there are fewer is no news to someone who asked for all.
+        # All components are requested, so a smaller rank is expected.
         warnings.simplefilter("ignore", RankWarning)
         projections = KernelPCA(
             most, kernel="rbf", gamma=gamma, random_state=random_state
         ).fit_transform(rows)
-    return max(1, int(np.count_nonzero(_noise_shares(projections) <= _LARGEST_NOISE_SHARE)))
+    return max(1, int(np.count_nonzero(_noise_shares(projections) <= _MAX_NOISE_SHARE)))
 
 
 def _noise_shares(projections: Floats) -> Floats:
-    """Variance of white noise in each column, over its whole variance."""
-    differences = np.diff(projections, n=_ORDER, axis=0)
-    noise = np.mean(differences * differences, axis=0) / math.comb(2 * _ORDER, _ORDER)
+    """Return the fraction of white noise in the variance of each column."""
+    differences = np.diff(projections, n=_DIFFERENCE_ORDER, axis=0)
+    noise = np.mean(differences * differences, axis=0) / math.comb(
+        2 * _DIFFERENCE_ORDER, _DIFFERENCE_ORDER
+    )
     variance = projections.var(axis=0)
     return np.divide(noise, variance, out=np.ones_like(noise), where=variance > 0)

@@ -23,22 +23,22 @@ with suppress(ImportError):
 
 
 class RiverKernelPCA(_Transformer):
-    """Kernel components of feature dictionaries, one at a time or a frame at a time.
+    """Kernel PCA of feature dictionaries or data frames as a transformer of river.
 
-    A feature that is missing or None counts as zero, as elsewhere in river. One that comes up for
-    the first time widens the model: it was zero before, and with that no kernel value of earlier
-    rows changes. Before the first row is learned every component is zero.
+    Missing features and None count as zero, as elsewhere in river. A new feature is added to the
+    model with zeros for earlier rows, whose kernel values do not change. Before the first row is
+    learned, all projections are zero.
 
     Parameters
     ----------
     model : OnlineKernelPCA or IncrementalKernelPCA, optional
-        Its parameters are taken, not what it has learned. By default an ``OnlineKernelPCA`` of two
-        components with a Gaussian kernel. Only an ``OnlineKernelPCA`` takes new features later.
+        Its parameters are copied, not its fitted attributes. By default an ``OnlineKernelPCA`` of
+        two components with a Gaussian kernel. Only ``OnlineKernelPCA`` supports new features.
 
     Attributes
     ----------
     features : list of str
-        Names in the order in which they came.
+        Names in the order of their first occurrence.
 
     Examples
     --------
@@ -57,16 +57,16 @@ class RiverKernelPCA(_Transformer):
             )
         self.model = model
         self.features: list[Any] = []
-        self._fitted = _unfitted(model)
+        self._fitted = _make_model(model)
 
     @property
     def novelty(self) -> float:
-        """Of the last row learned: what the components left of it before."""
+        """Squared reconstruction error of the last row before it was learned."""
         return float(self._fitted.novelty_[-1]) if self.features else 0.0
 
     @property
     def drift_detected(self) -> bool:
-        """Whether the last row, or the last frame, brought a drift to light."""
+        """True if a drift was detected in the last row or data frame."""
         return bool(self.features) and bool(self._fitted.drift_detected_)
 
     def learn_one(self, x: Mapping[Any, Any]) -> None:
@@ -102,7 +102,7 @@ class RiverKernelPCA(_Transformer):
         X : pandas.DataFrame
         """
         if len(X):
-            self._learn(_records(X))
+            self._learn(_to_records(X))
 
     def transform_many(self, X: Any) -> Any:
         """Project the rows of a data frame.
@@ -119,34 +119,34 @@ class RiverKernelPCA(_Transformer):
         number = int(self._fitted.n_components)
         found = np.zeros((len(X), number))
         if self.features and len(X):
-            found = self._fitted.transform(self._rows(_records(X)))
+            found = self._fitted.transform(self._rows(_to_records(X)))
         return type(X)(found, index=X.index, columns=range(number))
 
     def _learn(self, records: list[Mapping[Any, Any]]) -> None:
-        """Names that are new are kept only if the rows are good."""
+        """Learn rows; new features are kept only if the rows are valid."""
         known = dict.fromkeys(self.features)
         names = [*known, *(name for name in _names(records) if name not in known)]
         rows = _matrix(records, names)
-        widened = self._fitted
+        extended = self._fitted
         if self.features and len(names) > len(self.features):
-            if not hasattr(widened, "_widened"):
+            if not hasattr(extended, "_add_features"):
                 raise InvalidInput(
-                    f"feature {names[len(self.features)]!r} is new: {type(widened).__name__} keeps "
-                    "the features of its first row; select them, or use OnlineKernelPCA."
+                    f"feature {names[len(self.features)]!r} is new: {type(extended).__name__} does "
+                    "not support new features; select the known ones, or use OnlineKernelPCA."
                 )
-            widened = copy.copy(widened)._widened(len(names))
-        self._fitted, self.features = widened.partial_fit(rows), names
+            extended = copy.copy(extended)._add_features(len(names))
+        self._fitted, self.features = extended.partial_fit(rows), names
 
     def _rows(self, records: list[Mapping[Any, Any]]) -> Floats:
-        """Features that were never learned are left out: all that is known of them is zero."""
+        """Return an array of the known features; unknown ones are ignored."""
         return _matrix(records, self.features)
 
 
-def _unfitted(model: Any) -> Any:
+def _make_model(model: Any) -> Any:
     return OnlineKernelPCA(2, kernel="rbf") if model is None else clone(model)
 
 
-def _records(X: Any) -> list[Mapping[Any, Any]]:
+def _to_records(X: Any) -> list[Mapping[Any, Any]]:
     return X.to_dict(orient="records")
 
 
@@ -160,7 +160,7 @@ def _matrix(records: list[Mapping[Any, Any]], names: list[Any]) -> Floats:
     except (TypeError, ValueError):
         bad = [name for record in records for name in names if not _is_number(record.get(name))]
         raise InvalidInput(
-            f"feature {bad[0]!r} is no number: kernels take numbers; encode it first, for example "
+            f"feature {bad[0]!r} is not a number: kernels need numbers; encode it, for example "
             "with river.preprocessing.OneHotEncoder."
         ) from None
 

@@ -18,137 +18,64 @@ from ikpca.estimators.validation import (
     check_kernel_pca,
     check_number,
     is_precomputed,
-    one_thread,
+    single_thread,
 )
 from ikpca.gram import SERIAL, GramSource, Workers, multiply
 from ikpca.gram.sources import WrappedSource
 from ikpca.kernels import Floats, Indices
 
-
-class NormalizedGram(WrappedSource):
-    """P L P with L = D^{-1/2} K D^{-1/2} (Ng, Jordan and Weiss 2002), D the row sums of K.
-
-    The first eigenvector of L is known: u ∝ D^{1/2} 1, eigenvalue 1. The reflection P takes u to
-    the constant vector, which centring removes, so that a solver of centred matrices finds exactly
-    the eigenvectors of L after the first; :meth:`reflect` turns them back. P = I − 2wwᵀ changes a
-    tile by rank two: nothing larger than a tile is ever made.
-
-    Parameters
-    ----------
-    source : GramSource
-        K, symmetric.
-    workers : Workers
-        Share the tiles of the two passes that the degrees and Lw take.
-    """
-
-    def __init__(self, source: GramSource, workers: Workers = SERIAL) -> None:
-        if not source.symmetric:
-            raise InvalidInput(
-                "the kernel matrix is not symmetric: its degrees would depend on the side they are "
-                "summed from; pass (K + K.T)/2."
-            )
-        super().__init__(source)
-        n_samples = source.n_samples
-        degrees = _degrees(source, workers)
-        scale = 1 / np.sqrt(degrees)
-        #: u, the first eigenvector of L, of unit length.
-        self.first = np.sqrt(degrees / degrees.sum())
-        self._w = _direction(self.first - 1 / np.sqrt(n_samples))
-        Lw = scale * multiply(source, (scale * self._w)[:, None], workers)[:, 0]
-        self._scale = scale.astype(self.dtype)
-        # PLP = L − wzᵀ − zwᵀ.
-        z = 2 * Lw - 2 * (self._w @ Lw) * self._w
-        self._left = np.column_stack([self._w, z]).astype(self.dtype)
-
-    def reflect(self, V: Floats) -> Floats:
-        """PV: from eigenvectors of this matrix to those of L, and back."""
-        return (V - 2 * np.outer(self._w, self._w @ V)).astype(V.dtype)
-
-    def fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
-        """Scale K[rows, columns] and reflect it on both sides."""
-        held = self._source.held(rows, columns) if isinstance(rows, slice) else None
-        if held is None:
-            self._source.fill(rows, columns, out)
-            held = out
-        np.multiply(held, self._scale[rows, None], out=out)
-        out *= self._scale[columns]
-        out -= self._left[rows] @ self._left[columns, ::-1].T
-
-    def held(self, rows: slice, columns: slice) -> Floats | None:
-        """Nothing is stored in this form."""
-        return None
-
-    def diagonal(self) -> Floats:
-        """k(x, x) over the degree of x, reflected."""
-        return self._source.diagonal() * self._scale**2 - 2 * np.prod(self._left, axis=1)
-
-
-def _degrees(source: GramSource, workers: Workers) -> Floats:
-    degrees = multiply(source, np.ones((source.n_samples, 1)), workers)[:, 0]
-    if not degrees.min() > 0:
-        raise InvalidInput(
-            f"a row of the kernel matrix sums to {degrees.min():.3g}: degrees must be positive; "
-            "choose a kernel without negative values, such as 'rbf', or normalise=None."
-        )
-    return degrees
-
-
-def _direction(difference: Floats) -> Floats:
-    """Of unit length; zero, and P the identity, where all degrees are equal."""
-    length = float(np.linalg.norm(difference))
-    return difference / length if length > 0 else difference
-
-
-_SHARED = (
+_SHARED_PARAMETERS = (
     "kernel", "gamma", "degree", "coef0", "kernel_params", "eigen_solver", "tol", "max_iter",
     "max_memory", "n_jobs", "verbose",
 )  # fmt: skip
-_KNOWN = frozenset(KernelPCA().get_params())
+_KERNEL_PCA_PARAMETERS = frozenset(KernelPCA().get_params())
 
 
 class KernelSpectralClustering(SaveMixin, ClusterMixin, BaseEstimator):
-    """k-means on leading kernel components, without an l×l matrix.
+    """Spectral clustering by k-means on leading kernel components, without an l×l matrix.
 
     Parameters
     ----------
     n_clusters : int, default=8
+        Number of clusters.
     n_components : int, default=None
-        Components that samples are represented by; None: as many as clusters. The first of "njw"
-        alone tells no samples apart.
+        Dimension of the embedding; None: the number of clusters. The first component of "njw"
+        alone does not separate any samples.
     normalise : {"njw", None}, default="njw"
-        "njw": eigenvectors of D^{-1/2} K D^{-1/2}, D the row sums of K, and rows of unit length
+        "njw": eigenvectors of D^{-1/2} K D^{-1/2}, with the row sums D of K and rows of unit length
         (Ng, Jordan and Weiss 2002). None: projections on the kernel principal components.
     kernel, gamma, degree, coef0, kernel_params : as in :class:`ikpca.KernelPCA`
         The defaults are the Gaussian kernel and "scale". With "njw" the row sums of the kernel
         matrix must be positive.
     eigen_solver, tol, max_iter, max_memory, n_jobs, verbose : as in :class:`ikpca.KernelPCA`
-        Any of its solvers.
+        Parameters of the solver.
     solver_params : dict, default=None
-        Further arguments of :class:`ikpca.KernelPCA`, such as ``{"gain": 0.05}``.
+        Other parameters of :class:`ikpca.KernelPCA`, such as ``{"gain": 0.05}``.
     n_init : int, default=10
-        Starts of k-means, of which the best counts.
+        Number of runs of k-means; the best result is used.
     random_state : int, RandomState or None, default=None
-        Of the solver and of k-means.
+        Seed of the solver and of k-means.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
+        Label of each sample.
     embedding_ : ndarray of shape (n_samples, n_components)
-        What k-means saw.
+        Input of k-means.
     cluster_centers_ : ndarray of shape (n_clusters, n_components)
-        In the embedding.
+        Cluster centres in the embedding.
     eigenvalues_ : ndarray of shape (n_components,)
-        Of the normalised or of the centred kernel matrix, descending.
+        Eigenvalues of the normalised or of the centred kernel matrix, descending.
     history_, outcome_, n_iter_ : as in :class:`ikpca.KernelPCA`
     gamma_ : float
     n_features_in_ : int
     feature_names_in_ : ndarray of str
-        Where X has string column names.
+        Defined only if X has string column names.
 
     See Also
     --------
     sklearn.cluster.SpectralClustering : Stores the affinity matrix.
-    ikpca.metrics.variation_of_information : How far two clusterings are apart.
+    ikpca.metrics.variation_of_information : Distance between two clusterings.
 
     Examples
     --------
@@ -201,7 +128,7 @@ class KernelSpectralClustering(SaveMixin, ClusterMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the components and cluster the rows in their space.
+        """Compute the components and cluster the projected rows.
 
         Parameters
         ----------
@@ -217,9 +144,11 @@ class KernelSpectralClustering(SaveMixin, ClusterMixin, BaseEstimator):
         rng = check_random_state(self.random_state)
         pca = self._solver(rng)
         check_kernel_pca(pca)
-        view = _View(self.n_clusters, self._n_vectors, normalise=self.normalise is not None)
-        self.embedding_ = view.embedding(fit_rows(pca, X, view=view))
-        self.eigenvalues_ = view.eigenvalues(pca.eigenvalues_)
+        transform = _GramTransform(
+            self.n_clusters, self._n_vectors, normalise=self.normalise is not None
+        )
+        self.embedding_ = transform.embedding(fit_rows(pca, X, gram_transform=transform))
+        self.eigenvalues_ = transform.eigenvalues(pca.eigenvalues_)
         for name in ("gamma_", "history_", "outcome_", "n_iter_", "n_features_in_"):
             setattr(self, name, getattr(pca, name))
         if hasattr(pca, "feature_names_in_"):
@@ -244,22 +173,24 @@ class KernelSpectralClustering(SaveMixin, ClusterMixin, BaseEstimator):
             )
 
     def _solver(self, rng: Any) -> KernelPCA:
-        """The kernel PCA beneath; the first vector of "njw" is known and need not be found."""
+        """Return the kernel PCA; the first vector of "njw" is known and is not computed."""
         known = 0 if self.normalise is None else 1
         arguments = {
-            **{name: getattr(self, name) for name in _SHARED},
+            **{name: getattr(self, name) for name in _SHARED_PARAMETERS},
             "n_components": max(1, self._n_vectors - known),
             "copy_X": False,
             "random_state": int(rng.randint(np.iinfo(np.int32).max)),
         }
         further = self.solver_params or {}
-        unknown = [name for name in further if name in arguments or name not in _KNOWN]
+        unknown = [
+            name for name in further if name in arguments or name not in _KERNEL_PCA_PARAMETERS
+        ]
         if unknown:
             raise invalid_parameter(
                 "solver_params",
                 unknown,
-                "is no further argument of KernelPCA",
-                "pass one of its others, or set what is shared directly",
+                "must hold other parameters of KernelPCA",
+                "pass shared parameters directly",
             )
         return KernelPCA(**arguments, **further)
 
@@ -269,8 +200,8 @@ class KernelSpectralClustering(SaveMixin, ClusterMixin, BaseEstimator):
 
     def _cluster(self, rng: Any) -> None:
         means = KMeans(self.n_clusters, n_init=self.n_init, random_state=rng)
-        # Sums of several threads would leave other last bits in the centres.
-        with one_thread():
+        # The last bits of the centres depend on the number of threads.
+        with single_thread():
             self.labels_ = means.fit_predict(self.embedding_)
         self.cluster_centers_ = means.cluster_centers_
 
@@ -281,8 +212,8 @@ class KernelSpectralClustering(SaveMixin, ClusterMixin, BaseEstimator):
         return tags
 
 
-class _View:
-    """What a solver sees of K, and what its answer means."""
+class _GramTransform:
+    """Transform of K for the solver, and of its result to an embedding."""
 
     def __init__(self, n_clusters: int, n_vectors: int, *, normalise: bool) -> None:
         self._n_clusters = n_clusters
@@ -290,27 +221,101 @@ class _View:
         self._normalise = normalise
 
     def __call__(self, source: GramSource, workers: Workers) -> GramSource:
-        """Called before anything is solved, so that a hopeless request costs nothing."""
+        """Return the source to decompose; check ``n_clusters`` before the solver runs."""
         if self._n_clusters > source.n_samples:
             rule = f"there are only {source.n_samples} samples"
-            raise invalid_parameter("n_clusters", self._n_clusters, rule, "ask for fewer clusters")
+            raise invalid_parameter("n_clusters", self._n_clusters, rule, "pass a smaller number")
         if self._normalise:
             self._gram = source = NormalizedGram(source, workers)
         return source
 
     def embedding(self, projections: Floats) -> Floats:
-        """Projections, or rows of unit length over the eigenvectors of D^{-1/2} K D^{-1/2}."""
+        """Return projections, or unit rows of the eigenvectors of D^{-1/2} K D^{-1/2}."""
         if not self._normalise:
             return projections
         lengths = np.linalg.norm(projections, axis=0)
         units = np.divide(projections, lengths, out=np.zeros_like(projections), where=lengths > 0)
         first = self._gram.first.astype(units.dtype)
         vectors = np.column_stack([first, self._gram.reflect(units)])[:, : self._n_vectors]
-        # The first vector has no zeros, so that no row is without direction.
+        # The first vector has no zeros, so no row is zero.
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
     def eigenvalues(self, found: Floats) -> Floats:
-        """With that of the vector which is known."""
+        """Return the eigenvalues, including that of the known vector."""
         if not self._normalise:
             return found
         return np.append(np.ones(1, dtype=found.dtype), found)[: self._n_vectors]
+
+
+class NormalizedGram(WrappedSource):
+    """Source of P L P with L = D^{-1/2} K D^{-1/2} (Ng, Jordan and Weiss 2002), D the degrees.
+
+    The first eigenvector of L is known: u ∝ D^{1/2} 1, with eigenvalue 1. The reflection P maps u
+    to the constant vector, which centring removes, so that a solver of centred matrices finds the
+    other eigenvectors of L; :meth:`reflect` maps them back. P = I − 2wwᵀ is a rank-two change of a
+    tile, so no array larger than a tile is allocated.
+
+    Parameters
+    ----------
+    source : GramSource
+        Symmetric kernel matrix K.
+    workers : Workers
+        Threads for the two passes that compute the degrees and Lw.
+    """
+
+    def __init__(self, source: GramSource, workers: Workers = SERIAL) -> None:
+        if not source.symmetric:
+            raise InvalidInput(
+                "the kernel matrix is not symmetric: spectral clustering needs a symmetric one; "
+                "pass (K + K.T)/2."
+            )
+        super().__init__(source)
+        n_samples = source.n_samples
+        degrees = _degrees(source, workers)
+        scale = 1 / np.sqrt(degrees)
+        #: The unit eigenvector u of L.
+        self.first = np.sqrt(degrees / degrees.sum())
+        self._w = _direction(self.first - 1 / np.sqrt(n_samples))
+        Lw = scale * multiply(source, (scale * self._w)[:, None], workers)[:, 0]
+        self._scale = scale.astype(self.dtype)
+        # PLP = L − wzᵀ − zwᵀ.
+        z = 2 * Lw - 2 * (self._w @ Lw) * self._w
+        self._left = np.column_stack([self._w, z]).astype(self.dtype)
+
+    def reflect(self, V: Floats) -> Floats:
+        """Return PV, which maps eigenvectors of this matrix to those of L and back."""
+        return (V - 2 * np.outer(self._w, self._w @ V)).astype(V.dtype)
+
+    def fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
+        """Compute K[rows, columns], scaled and reflected on both sides."""
+        held = self._source.stored_tile(rows, columns) if isinstance(rows, slice) else None
+        if held is None:
+            self._source.fill(rows, columns, out)
+            held = out
+        np.multiply(held, self._scale[rows, None], out=out)
+        out *= self._scale[columns]
+        out -= self._left[rows] @ self._left[columns, ::-1].T
+
+    def stored_tile(self, rows: slice, columns: slice) -> Floats | None:
+        """Nothing is stored in this form."""
+        return None
+
+    def diagonal(self) -> Floats:
+        """Return k(x, x) divided by the degree of x, reflected."""
+        return self._source.diagonal() * self._scale**2 - 2 * np.prod(self._left, axis=1)
+
+
+def _degrees(source: GramSource, workers: Workers) -> Floats:
+    degrees = multiply(source, np.ones((source.n_samples, 1)), workers)[:, 0]
+    if not degrees.min() > 0:
+        raise InvalidInput(
+            f"a row of the kernel matrix sums to {degrees.min():.3g}: degrees must be positive; "
+            "pass a kernel without negative values, such as 'rbf', or normalise=None."
+        )
+    return degrees
+
+
+def _direction(difference: Floats) -> Floats:
+    """Return a unit vector; zero, so that P is the identity, if all degrees are equal."""
+    length = float(np.linalg.norm(difference))
+    return difference / length if length > 0 else difference

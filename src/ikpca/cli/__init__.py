@@ -1,4 +1,4 @@
-"""The command line; one file per verb."""
+"""Command line of ikpca."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ _NEEDED = ("typer", "rich")
 
 
 def main() -> None:
-    """Run ``ikpca``; every mistake is one sentence, and the exit code says whose it was.
+    """Run ``ikpca`` and exit: 0 success, 1 failure, 2 usage error, 130 interrupt.
 
-    0 is success, 1 a failure, 2 a mistake in the command line, 130 an interrupt.
+    Expected errors are reported in one sentence.
     """
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
-        from ikpca.cli.plain import answer_without_extras
+        from ikpca.cli.plain import run_without_extras
 
-        sys.exit(answer_without_extras(sys.argv[1:], missing))
+        sys.exit(run_without_extras(sys.argv[1:], missing))
     try:
         from ikpca.cli.app import run
 
         sys.exit(run(sys.argv[1:]))
     except KeyboardInterrupt:
-        # Before the application could answer.
+        # The application was not imported yet.
         sys.stderr.write("ikpca: interrupted\n")
         sys.exit(130)

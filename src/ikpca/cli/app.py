@@ -18,9 +18,8 @@ app = typer.Typer(
     help="Iterative kernel PCA.",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 success, 1 a file or its content is at fault, 2 a mistake in the "
-    "command line, 130 Ctrl-C. In place of a file any of .npy, .npz:member, .csv, .parquet, .png, "
-    ".jpg, .tif or a folder of pictures.",
+    epilog="Exit codes: 0 success, 1 invalid file, 2 invalid arguments, 130 Ctrl-C. Tables are "
+    "read from .npy, .npz:member, .csv, .parquet, .png, .jpg, .tif or a folder of pictures.",
 )
 app.command()(fit)
 app.command()(transform)

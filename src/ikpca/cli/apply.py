@@ -13,6 +13,10 @@ import typer
 
 from ikpca.cli.options import Grey, Json, Quiet, Rows
 
+_CORE = ("numpy", "scipy", "scikit-learn", "numba", "threadpoolctl", "joblib", "safetensors")
+#: Optional dependencies for users, without those for developers.
+_EXTRAS = ("cli", "plot", "images", "pictures", "parquet", "zarr", "data", "river", "dask")
+
 
 def transform(
     model: Annotated[Path, typer.Argument(help="A model file that 'ikpca fit' wrote.")],
@@ -43,7 +47,7 @@ def transform(
         if isinstance(form, PictureFormat) and form.scaled:
             table = table.scaled()
         with progress_bar("Projecting", shown=report.shows_progress), warnings.catch_warnings():
-            # That rows come without names is our doing; they were compared above.
+            # Names were compared above and are not part of the array.
             warnings.filterwarnings("ignore", message="X does not have valid feature names")
             projections = fitted.transform(table.rows)
         write_table(out, projections, _names(fitted, projections.shape[1]))
@@ -60,32 +64,33 @@ def transform(
 
 
 def _names(fitted: object, n_components: int) -> list[str]:
-    """As scikit-learn names them: kernelpca0, kernelpca1 and so on."""
-    ask = getattr(fitted, "get_feature_names_out", None)
-    if ask is None:
+    """Return names as in scikit-learn: kernelpca0, kernelpca1 and so on."""
+    feature_names = getattr(fitted, "get_feature_names_out", None)
+    if feature_names is None:
         return [f"component{number}" for number in range(n_components)]
-    return [str(name) for name in ask()]
+    return [str(name) for name in feature_names()]
 
 
 def inverse(
     model: Annotated[Path, typer.Argument(help="A model file that 'ikpca fit' wrote.")],
     projections: Annotated[
         str,
-        typer.Argument(help="What 'ikpca transform' wrote: .npy, .npz:member, .csv or .parquet."),
+        typer.Argument(
+            help="Projections from 'ikpca transform': .npy, .npz:member, .csv or .parquet."
+        ),
     ],
     out: Annotated[
         str,
         typer.Option(
             "--out",
             "-o",
-            help="Rows: .npy, .npz, .csv, .parquet; for a model of pictures also a new folder of "
-            "them; for one of motion also .amc.",
+            help="Rows: .npy, .npz, .csv, .parquet; for a model of pictures also a new folder.",
         ),
     ],
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Find the rows, pictures or frames that projections stand for.
+    """Transform projections back to rows or pictures.
 
     Example: ikpca inverse faces.ikpca projections.csv --out faces_again/
     """
@@ -97,7 +102,7 @@ def inverse(
     with Report(quiet, as_json) as report:
         fitted = open_model(model, "inverse_transform")
         form = stored_input_form(fitted)
-        # The slash that shells add to a folder is part of no file name.
+        # Shells complete folders with a slash.
         out = out.rstrip("/") if len(out) > 1 else out
         table = read_table(projections)
         check_target(out, form, len(table.rows))
@@ -105,7 +110,7 @@ def inverse(
         if table.rows.shape[1] != expected:
             raise InvalidInput(
                 f"{projections}: has {table.rows.shape[1]} columns, and {model} has {expected} "
-                "components; pass what 'ikpca transform' wrote."
+                "components; pass projections from 'ikpca transform'."
             )
         with progress_bar("Finding rows", shown=report.shows_progress):
             rows = fitted.inverse_transform(table.rows)
@@ -123,11 +128,6 @@ def inverse(
         )
 
 
-_CORE = ("numpy", "scipy", "scikit-learn", "numba", "threadpoolctl", "joblib", "safetensors")
-#: Extras that users choose; those of developers are theirs to know.
-_EXTRAS = ("cli", "plot", "images", "pictures", "parquet", "zarr", "data", "river", "dask")
-
-
 def info(
     model: Annotated[
         Path | None, typer.Argument(help="A model file; without it, the installation.")
@@ -137,24 +137,24 @@ def info(
 ) -> None:
     """Show versions, threads, memory and extras; or describe a model file.
 
-    A model file is checked and described, but nothing in it is brought to life.
+    A model file is checked and described without creating the model.
 
     Example: ikpca info faces.ikpca
     """
     from ikpca.cli.output import Report
 
     with Report(quiet, as_json) as report:
-        document = _installation() if model is None else _described(model)
+        document = _installation() if model is None else _describe_model(model)
         report.show(document, _table(document))
 
 
 def _installation() -> dict[str, Any]:
-    # Threads are those of libraries that are loaded.
+    # Loaded, so that threadpoolctl finds their threads.
     import numpy  # noqa: F401
     import scipy.linalg  # noqa: F401
     from threadpoolctl import threadpool_info
 
-    from ikpca.gram import DEFAULT_SHARE
+    from ikpca.gram import DEFAULT_MEMORY_FRACTION
     from ikpca.gram.memory import machine_memory
 
     memory = machine_memory()
@@ -170,7 +170,7 @@ def _installation() -> dict[str, Any]:
             "processors": os.cpu_count(),
             "threads of BLAS and OpenMP": pools,
             "memory in GB": round(memory / 1e9, 1),
-            "memory of a fit in GB": round(DEFAULT_SHARE * memory / 1e9, 1),
+            "memory of a fit in GB": round(DEFAULT_MEMORY_FRACTION * memory / 1e9, 1),
         },
         "folders": {
             "IKPCA_CACHE": os.environ.get("IKPCA_CACHE", "not set"),
@@ -182,7 +182,7 @@ def _installation() -> dict[str, Any]:
 
 
 def _extras() -> dict[str, str]:
-    """Present, or how to get it."""
+    """Return the status of every extra, with the install command of missing ones."""
     found = {}
     declared = [line for line in requires("ikpca") or [] if "extra ==" in line]
     for extra in _EXTRAS:
@@ -212,7 +212,7 @@ def _is_installed(name: str) -> bool:
     return True
 
 
-def _described(path: Path) -> dict[str, Any]:
+def _describe_model(path: Path) -> dict[str, Any]:
     from ikpca.model_files import describe_model_file
 
     return {

@@ -26,7 +26,7 @@ from ikpca.cli.options import (
     one_of,
 )
 
-_NORMALISE = ("njw", "none")
+_NORMALIZATIONS = ("njw", "none")
 _OPTIONS = (
     "gamma", "degree", "coef0", "kernel", "eigen_solver", "tol", "max_iter", "max_memory", "n_jobs",
 )  # fmt: skip
@@ -34,13 +34,13 @@ _OPTIONS = (
 
 def cluster(
     rows: Rows,
-    n_clusters: Annotated[int, typer.Option("--clusters", "-c", min=1, help="How many.")],
+    n_clusters: Annotated[int, typer.Option("--clusters", "-c", min=1, help="Number of clusters.")],
     out: Annotated[
         str,
         typer.Option(
             "--out",
             "-o",
-            help="Labels from 0: .npy, .npz, .parquet, or .csv, with the names of files.",
+            help="Labels from 0: .npy, .npz, .parquet, or .csv (with file names for pictures).",
         ),
     ],
     n_components: Annotated[
@@ -48,16 +48,16 @@ def cluster(
         typer.Option(
             "--n-components",
             "-n",
-            help="Components that rows are told apart by.",
-            show_default="as many as clusters",
+            help="Number of kernel components.",
+            show_default="number of clusters",
         ),
     ] = None,
     normalise: Annotated[
         str,
         typer.Option(
             "--normalise",
-            help="njw: of Ng, Jordan and Weiss; none: kernel PCA.",
-            **one_of(_NORMALISE),
+            help="njw: Ng, Jordan and Weiss; none: kernel PCA.",
+            **one_of(_NORMALIZATIONS),
         ),
     ] = "njw",
     kernel: Kernel = "rbf",
@@ -78,7 +78,7 @@ def cluster(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Put rows into clusters by their kernel components.
+    """Cluster rows by their kernel components.
 
     Example: ikpca cluster digits.npy --clusters 10 --gamma median --out labels.csv
     """
@@ -111,7 +111,7 @@ def cluster(
             labels = model.fit_predict(table.rows)
         columns, names = labels[:, None], ["cluster"]
         if table.labels is not None and out.lower().endswith(".csv"):
-            # Whoever clusters pictures wants to know which ones are where.
+            # Labels of pictures are written with their file names.
             columns = np.column_stack([np.array(table.labels, dtype=object), labels])
             names = ["file", "cluster"]
         write_table(out, columns, names)

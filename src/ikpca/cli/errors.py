@@ -1,4 +1,4 @@
-"""Errors of commands as one sentence and an exit code."""
+"""Error messages and exit codes of the commands."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from typing import Any, NamedTuple
 
 import typer
 
-#: The files are at fault, or the command line is.
+#: Exit codes for invalid files and for invalid arguments.
 FAILED, USAGE_ERROR = 1, 2
 _INTERRUPTED = 130
-#: Known by name: asking for help must not import what raises them.
-_OURS = ("DataChanged",)
+#: Compared by name, as importing the classes would make the help slow.
+_LIBRARY_ERRORS = ("DataChanged",)
 _PARAMETER = re.compile(r"(\w+)=")
 
 
 class Failure(NamedTuple):
-    """One sentence, and whose fault it was."""
+    """Message and exit code of an error."""
 
     sentence: str
     code: int
 
 
 class CommandError(Exception):
-    """A verb ends with a sentence and an exit code."""
+    """Error of a command, reported as one sentence with an exit code."""
 
     def __init__(self, sentence: str, code: int = FAILED) -> None:
         super().__init__(sentence)
@@ -36,7 +36,7 @@ class CommandError(Exception):
 
 
 class UsageError(CommandError):
-    """Options that do not go together, or a name that nobody has."""
+    """Invalid combination of options or unknown name."""
 
     def __init__(self, sentence: str) -> None:
         super().__init__(sentence, USAGE_ERROR)
@@ -44,7 +44,7 @@ class UsageError(CommandError):
 
 @contextmanager
 def as_usage_errors() -> Iterator[None]:
-    """For verbs that open no files of the user: what they refuse stands in the command line."""
+    """Report InvalidInput as a usage error, for commands that read no files of the user."""
     from ikpca.errors import InvalidInput
 
     try:
@@ -54,7 +54,7 @@ def as_usage_errors() -> Iterator[None]:
 
 
 def check_matplotlib() -> None:
-    """For verbs that draw: what is missing is told before any work, not after it."""
+    """Raise an error before the work of a command that draws if matplotlib is missing."""
     if find_spec("matplotlib") is None:
         raise CommandError("the figures need matplotlib; run: pip install 'ikpca[plot]'.")
 
@@ -62,19 +62,19 @@ def check_matplotlib() -> None:
 def describe_error(
     error: Exception, flags: Mapping[str, str], expected: tuple[type[Exception], ...] = ()
 ) -> Failure | None:
-    """What to tell of an error; None for one that nobody expected.
+    """Return the message and exit code of an error; None for an unexpected error.
 
     Parameters
     ----------
     error : Exception
     flags : mapping of str to str
-        From the names of the verb's parameters to their options: the library says gamma=-1, and a
-        user wrote --gamma.
+        Options of the command by parameter, which replace parameters in messages: gamma=-1 of the
+        library becomes --gamma=-1.
     expected : tuple of exception classes
         Further exceptions with a message for users.
     """
-    # Typer carries its own copy of click in some versions and not in others, so its errors are
-    # known by what they can do.
+    # Some versions of typer include their own copy of click, so its errors are recognized by
+    # their methods.
     if hasattr(error, "format_message"):
         sentence = " ".join(str(error.format_message()).split())
         return Failure(_with_period(sentence), int(getattr(error, "exit_code", FAILED)))
@@ -82,17 +82,17 @@ def describe_error(
         return Failure(str(error), error.code)
     if isinstance(error, MemoryError):
         return Failure(
-            "there is not enough memory; pass --max-memory, fewer rows or fewer components.", FAILED
+            "not enough memory; pass --max-memory, fewer rows or fewer components.", FAILED
         )
     if isinstance(error, OSError):
         return Failure(_describe_os_error(error), FAILED)
-    if isinstance(error, (ValueError, *expected)) or type(error).__name__ in _OURS:
+    if isinstance(error, (ValueError, *expected)) or type(error).__name__ in _LIBRARY_ERRORS:
         return _describe_value_error(error, flags)
     return None
 
 
 def _describe_value_error(error: Exception, flags: Mapping[str, str]) -> Failure:
-    """Ours and scikit-learn's; the latter go on for several lines after the first."""
+    """Return the first line of a message; those of scikit-learn have several."""
     sentence = (str(error) or type(error).__name__).split("\n", maxsplit=1)[0]
     sentence = _with_period(sentence)
     found = _PARAMETER.match(sentence)
@@ -133,7 +133,7 @@ def run_app(
     except (KeyboardInterrupt, typer.Abort):
         code = _INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output has closed it; nothing may be written on the way out.
+        # The output was closed; the interpreter must not flush to it on exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:
@@ -159,7 +159,7 @@ def _flags(app: typer.Typer, commands: list[str]) -> dict[str, str]:
 
 
 def _command_path(app: typer.Typer, arguments: list[str]) -> list[str]:
-    """Return the command, and the subcommand where it has some."""
+    """Return the command and its subcommand, if any."""
     found: list[str] = []
     commands: dict[str, Any] = getattr(typer.main.get_command(app), "commands", {})
     for word in (word for word in arguments if not word.startswith("-")):

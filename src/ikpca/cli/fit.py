@@ -34,31 +34,12 @@ from ikpca.cli.options import (
     Tol,
     one_of,
 )
-from ikpca.cli.output import with_progress
+from ikpca.cli.output import pass_progress
 
 if TYPE_CHECKING:
     from ikpca.tables import Table
 
-
-def fit_with_progress(model: Any, rows: Any, dask: str | None, *, shown: bool) -> Any:
-    """The model, fitted; ``dask`` is where: an address, "local", or None for this process."""
-    if dask is None:
-        with with_progress(model, "Passes", shown=shown):
-            return model.fit(rows)
-    try:
-        from ikpca.dask import as_blocks, connect, to_dask
-    except ImportError:
-        raise UsageError("--dask needs the package dask; run: pip install 'ikpca[dask]'.") from None
-    distant = to_dask(model)
-    with connect(dask) as client:
-        distant.set_params(client=client)
-        with with_progress(distant, "Passes", shown=shown):
-            distant.fit(as_blocks(rows))
-        return distant.to_local()
-
-
-#: By parameter of the estimators, the option that sets it. A parameter that an estimator lacks is
-#: refused, so that another one needs no more than a line here.
+#: Options by parameter of the estimators; options that an estimator does not have are rejected.
 _FLAGS = {
     "n_components": "--n-components",
     "kernel": "--kernel",
@@ -97,7 +78,7 @@ def fit(
         str | None,
         typer.Option(
             "--preimage",
-            help=f"How 'ikpca inverse' finds rows: {', '.join(PREIMAGES)}.",
+            help=f"Method of 'ikpca inverse': {', '.join(PREIMAGES)}.",
             show_default="auto",
             **one_of(PREIMAGES),
         ),
@@ -114,16 +95,16 @@ def fit(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Find the kernel principal components of rows, and write them to a model file.
+    """Compute the kernel principal components of rows and write a model file.
 
-    Without further options: 16 components, a Gaussian kernel (rbf), γ from the spread of the rows.
+    Defaults: 16 components, a Gaussian kernel (rbf), γ from the variance of the rows.
 
     Example: ikpca fit faces/ --out faces.ikpca -n 32 --gamma median
     """
     given = locals()
-    # Imported here, so that asking for help costs no numerics.
+    # Imported here to keep the help fast.
     from ikpca.cli.models import build, store_input_form
-    from ikpca.cli.output import Report, checkpoint_hint
+    from ikpca.cli.output import Report, resume_hint
     from ikpca.model_files import check_writable
     from ikpca.tables import read_table
 
@@ -133,12 +114,12 @@ def fit(
         check_writable(out)
         table = read_table(rows, grey=grey)
         table = table.scaled() if scale else table
-        begun = time.perf_counter()
-        with checkpoint_hint(checkpoint, resume=resume):
-            model = fit_with_progress(model, table.rows, dask, shown=report.shows_progress)
-        seconds = time.perf_counter() - begun
+        start = time.perf_counter()
+        with resume_hint(checkpoint, resume=resume):
+            model = fit_model(model, table.rows, dask, shown=report.shows_progress)
+        seconds = time.perf_counter() - start
         store_input_form(model, table)
-        # A checkpoint is of this fit, and no business of whoever loads the model.
+        # The checkpoint belongs to this fit, not to the model.
         model.set_params(checkpoint=None, resume=False)
         model.save(out)
         document = _document(model, table, seconds)
@@ -148,6 +129,23 @@ def fit(
             _costs(document),
             wrote=[out],
         )
+
+
+def fit_model(model: Any, rows: Any, dask: str | None, *, shown: bool) -> Any:
+    """Fit a model; ``dask`` is an address, "local", or None for this process."""
+    if dask is None:
+        with pass_progress(model, "Passes", shown=shown):
+            return model.fit(rows)
+    try:
+        from ikpca.dask import as_blocks, connect, to_dask
+    except ImportError:
+        raise UsageError("--dask needs the package dask; run: pip install 'ikpca[dask]'.") from None
+    remote = to_dask(model)
+    with connect(dask) as client:
+        remote.set_params(client=client)
+        with pass_progress(remote, "Passes", shown=shown):
+            remote.fit(as_blocks(rows))
+        return remote.to_local()
 
 
 def _document(model: Any, table: Table, seconds: float) -> dict[str, Any]:
@@ -193,7 +191,7 @@ def _components_table(document: dict[str, Any]) -> Any:
 
 
 def _costs(document: dict[str, Any]) -> str:
-    """What the fit took, and how it ended."""
+    """Return a summary of the cost and the outcome of the fit."""
     parts = [f"{document['rows']} rows × {document['columns']} columns"]
     if document["gamma"] is not None:
         parts.append(f"γ = {document['gamma']:.4g}")

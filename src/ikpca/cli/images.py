@@ -13,8 +13,10 @@ from ikpca.cli.options import Json, MaxMemory, Quiet, Seed, one_of
 if TYPE_CHECKING:
     from ikpca.cli.output import Report
 
-
 _SCHEMES = ("groups", "sub-images", "single")
+_ENLARGEMENTS = ("nearest", "bilinear", "bicubic")
+#: Help panel of the options that a saved model determines.
+_PANEL = "With --train"
 
 
 def denoise(
@@ -36,27 +38,27 @@ def denoise(
         float | None,
         typer.Option(
             "--noise",
-            help="Standard deviation of a picture's noise, of 255 grey levels for bytes; without "
-            "it, it is estimated. For motion it always is.",
+            help="Standard deviation of the noise of a picture, in grey levels (0 to 255 for "
+            "bytes). Estimated by default, and always for motion.",
         ),
     ] = None,
     scheme: Annotated[
         str,
         typer.Option(
             "--scheme",
-            help="Which windows of a picture share components: groups of similar ones, those of "
-            "sub-images, or all (single).",
+            help="Windows of a picture with common components: groups of similar windows, "
+            "sub-images, or all windows (single).",
             **one_of(_SCHEMES),
         ),
     ] = "groups",
     size: Annotated[int, typer.Option("--size", help="Pixels per side of a window.")] = 9,
     stride: Annotated[
-        int, typer.Option("--stride", help="Pixels from a window to the next; less is slower.")
+        int, typer.Option("--stride", help="Pixels between windows; smaller is slower.")
     ] = 2,
     n_components: Annotated[
         int | None,
         typer.Option(
-            "--n-components", "-n", help="Components of motion; without it, chosen by its noise."
+            "--n-components", "-n", help="Number of components for motion; estimated by default."
         ),
     ] = None,
     random_state: Seed = 0,
@@ -66,7 +68,7 @@ def denoise(
     """Remove Gaussian noise from a picture or from recorded motion.
 
     Motion is a table with one row per frame in the order of time and three columns (x, y, z) per
-    joint. Every frame is denoised relative to its first joint.
+    joint. Positions are denoised relative to the first joint.
 
     Example: ikpca denoise noisy.png --out clean.png
     """
@@ -76,11 +78,11 @@ def denoise(
     with Report(quiet, as_json) as report:
         if source.suffix.lower() not in PICTURE_SUFFIXES:
             if noise is not None:
-                raise UsageError("--noise is for pictures; that of motion is estimated.")
+                raise UsageError("--noise is for pictures; the noise of motion is estimated.")
             _motion(report, source, out, n_components, random_state)
         else:
             if n_components is not None:
-                raise UsageError("--n-components is for motion; pictures choose theirs.")
+                raise UsageError("--n-components is for motion; for pictures it is automatic.")
             settings = {"noise": noise, "scheme": scheme, "size": size, "stride": stride}
             _picture(report, source, out, {**settings, "random_state": random_state})
 
@@ -95,14 +97,14 @@ def _picture(report: Report, source: Path, out: Path, settings: dict[str, Any]) 
 
     pixels = read_picture(source)
     check_picture_target(out, pixels.shape, pixels.dtype)
-    # Of two or four channels the last is alpha, which has no noise.
+    # The last of two or four channels is alpha, which has no noise.
     channels = pixels.shape[2] if pixels.ndim == 3 else 1
-    colours = pixels[..., : channels - 1] if channels in (2, 4) else pixels
+    colors = pixels[..., : channels - 1] if channels in (2, 4) else pixels
     level = settings["noise"]
     if level is None:
-        level = settings["noise"] = float(estimate_noise(colours.astype(np.float64)))
-    with progress_bar("Windows", shown=report.shows_progress) as move:
-        clean = denoise_image(colours, **settings, progress=move)
+        level = settings["noise"] = float(estimate_noise(colors.astype(np.float64)))
+    with progress_bar("Windows", shown=report.shows_progress) as advance:
+        clean = denoise_image(colors, **settings, progress=advance)
     if channels in (2, 4):
         clean = np.concatenate([clean, pixels[..., channels - 1 :]], axis=2)
     write_picture(out, clean)
@@ -125,7 +127,7 @@ def _motion(report: Report, source: Path, out: Path, number: int | None, seed: i
     frames, columns = table.rows.shape
     if columns % 3:
         raise InvalidInput(
-            f"{source}: has {columns} columns; motion needs three per joint, x, y and z."
+            f"{source}: has {columns} columns: motion needs three per joint; pass x, y and z."
         )
     check_target(out)
     positions = np.asarray(table.rows, dtype=np.float64).reshape(frames, -1, 3)
@@ -152,11 +154,6 @@ def _motion(report: Report, source: Path, out: Path, number: int | None, seed: i
     )
 
 
-_ENLARGEMENTS = ("nearest", "bilinear", "bicubic")
-#: What a model has settled for good.
-_PANEL = "With --train"
-
-
 def upscale(
     picture: Annotated[Path, typer.Argument(help="The picture to enlarge: .png, .jpg, .tif.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The picture to write.")],
@@ -172,7 +169,7 @@ def upscale(
         typer.Option(
             "--factor",
             "-f",
-            help="How many times larger per side.",
+            help="Magnification per side.",
             show_default="4",
             rich_help_panel=_PANEL,
         ),
@@ -181,23 +178,25 @@ def upscale(
         int,
         typer.Option(
             "--patch",
-            help="Pixels per side of a window; 0: whole pictures.",
+            help="Pixels per side of a window; 0: complete pictures.",
             rich_help_panel=_PANEL,
         ),
     ] = 14,
     n_components: Annotated[
         int,
-        typer.Option("--n-components", "-n", help="Components of windows.", rich_help_panel=_PANEL),
+        typer.Option("--n-components", "-n", help="Number of components.", rich_help_panel=_PANEL),
     ] = 300,
     n_patches: Annotated[
         int,
-        typer.Option("--n-patches", help="Windows to learn from, at most.", rich_help_panel=_PANEL),
+        typer.Option(
+            "--n-patches", help="Maximum number of training windows.", rich_help_panel=_PANEL
+        ),
     ] = 7000,
     enlargement: Annotated[
         str,
         typer.Option(
             "--enlargement",
-            help=f"What windows are before the projection: {', '.join(_ENLARGEMENTS)}.",
+            help=f"Interpolation before the projection: {', '.join(_ENLARGEMENTS)}.",
             rich_help_panel=_PANEL,
             **one_of(_ENLARGEMENTS),
         ),
@@ -206,14 +205,14 @@ def upscale(
         bool,
         typer.Option(
             "--consistent/--no-consistent",
-            help="Whether the result, shrunk again, is exactly the picture given.",
+            help="Correct the result so that shrinking it restores the picture.",
             rich_help_panel=_PANEL,
         ),
     ] = True,
     save_model: Annotated[
         Path | None,
         typer.Option(
-            "--save-model", help="Also write what was learned to a file.", rich_help_panel=_PANEL
+            "--save-model", help="Also write the model to a file.", rich_help_panel=_PANEL
         ),
     ] = None,
     random_state: Seed = 0,
@@ -221,7 +220,7 @@ def upscale(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Enlarge a picture by what windows of sharp pictures are like.
+    """Enlarge a picture by super-resolution learned from sharp pictures.
 
     Example: ikpca upscale small.png --train sharp/ --factor 4 --out large.png
     """
@@ -247,10 +246,10 @@ def upscale(
                 "random_state": random_state,
                 "max_memory": max_memory,
             }
-            fitted = _trained(report, train, settings, save_model)
+            fitted = _train_model(report, train, settings, save_model)
         else:
-            fitted = _opened(model)
-        large = _enlarged(report, fitted, pixels, out)
+            fitted = _load_model(model)
+        large = _enlarge_picture(report, fitted, pixels, out)
         report.show(
             {
                 "input": str(picture),
@@ -265,7 +264,7 @@ def upscale(
         )
 
 
-def _trained(
+def _train_model(
     report: Report, folder: Path | None, settings: dict[str, Any], save_model: Path | None
 ) -> Any:
     from ikpca.applications import Hyperresolution
@@ -273,14 +272,14 @@ def _trained(
     from ikpca.errors import InvalidInput
     from ikpca.model_files import check_writable
     from ikpca.tables import picture_files, read_picture
-    from ikpca.tables.pictures import in_units_of_white
+    from ikpca.tables.pictures import to_unit_range
 
     if folder is None or not folder.is_dir():
-        raise InvalidInput(f"{folder}: there is no such folder; name one of sharp pictures.")
+        raise InvalidInput(f"{folder}: no such folder; pass a folder of sharp pictures.")
     if save_model is not None:
         check_writable(save_model)
     fitted = Hyperresolution(**settings)
-    sharp = [in_units_of_white(read_picture(file, grey=True)) for file in picture_files(folder)]
+    sharp = [to_unit_range(read_picture(file, grey=True)) for file in picture_files(folder)]
     with progress_bar("Learning", shown=report.shows_progress):
         fitted.fit(sharp)
     if save_model is not None:
@@ -288,34 +287,34 @@ def _trained(
     return fitted
 
 
-def _opened(path: Path) -> Any:
+def _load_model(path: Path) -> Any:
     import ikpca
     from ikpca.errors import InvalidInput
 
     fitted = ikpca.load(path)
     if type(fitted).__name__ != "Hyperresolution":
         raise InvalidInput(
-            f"{path}: is a {type(fitted).__name__}, which enlarges nothing; pass a model that "
+            f"{path}: is a {type(fitted).__name__}, not a Hyperresolution; pass a model that "
             "'ikpca upscale --save-model' wrote."
         )
     return fitted
 
 
-def _enlarged(report: Report, fitted: Any, pixels: Any, out: Path) -> tuple[int, ...]:
-    """Every channel by itself, as what is learned is grey."""
+def _enlarge_picture(report: Report, fitted: Any, pixels: Any, out: Path) -> tuple[int, ...]:
+    """Enlarge every channel separately, as the model is grey, and write the picture."""
     import numpy as np
 
     from ikpca.cli.output import progress_bar
     from ikpca.tables import PictureFormat, write_picture
-    from ikpca.tables.numeric import white_of
-    from ikpca.tables.pictures import in_units_of_white
+    from ikpca.tables.numeric import white_value
+    from ikpca.tables.pictures import to_unit_range
 
-    scaled = in_units_of_white(pixels)
+    scaled = to_unit_range(pixels)
     with progress_bar("Enlarging", shown=report.shows_progress):
         if scaled.ndim == 2:
             large = fitted.transform(scaled)
         else:
             large = np.stack(fitted.transform(list(np.moveaxis(scaled, 2, 0))), axis=2)
-    form = PictureFormat(large.shape, white_of(pixels.dtype), scaled=True)
+    form = PictureFormat(large.shape, white_value(pixels.dtype), scaled=True)
     write_picture(out, form.pixels(large))
     return tuple(large.shape)

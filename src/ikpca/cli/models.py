@@ -22,40 +22,40 @@ _CLASSES = {
 }
 #: Classes in ikpca by their names on the command line.
 ESTIMATORS = {name: kind for name, kind in _CLASSES.items() if kind in ikpca.__all__}
-#: What a command line without further options asks for, where the class knows it.
+#: Defaults of the command line for parameters that the estimator has.
 _DEFAULTS = {"n_components": 16, "kernel": "rbf", "gamma": "scale"}
-#: Words of the command line for what is None in the library.
-_NOTHING = {"n_components": "all", "gamma": "columns"}
+#: Words on the command line for None in the library.
+_NONE_WORDS = {"n_components": "all", "gamma": "columns"}
 
 
 def build(name: str, options: Mapping[str, Any], flags: Mapping[str, str]) -> Any:
-    """An unfitted estimator; an option that its class has no parameter for is refused.
+    """Return an unfitted estimator; raise an error for options that it does not have.
 
     Parameters
     ----------
     name : str
         A key of ``ESTIMATORS``.
     options : mapping of str to value
-        By parameter; None where a user said nothing.
+        Values by parameter; None if not given.
     flags : mapping of str to str
-        By parameter, how a user writes it.
+        Options of the command line by parameter.
     """
     kind = getattr(ikpca, ESTIMATORS[name])
     known = inspect.signature(kind).parameters
     given = {key: value for key, value in options.items() if value is not None}
     for key in given:
         if key not in known:
-            raise UsageError(f"{flags[key]} has no meaning for --estimator {name}.")
+            raise UsageError(f"{flags[key]} has no effect for --estimator {name}; leave it out.")
     settings = {key: value for key, value in _DEFAULTS.items() if key in known} | given
-    nothing = {key for key, word in _NOTHING.items() if settings.get(key) == word}
+    nothing = {key for key, word in _NONE_WORDS.items() if settings.get(key) == word}
     return kind(**{key: None if key in nothing else value for key, value in settings.items()})
 
 
 def store_input_form(model: Any, table: Table) -> None:
-    """Let the model know what its rows were, so that rows can be written as that again.
+    """Store the format of the input in the model, so that rows can be written in it again.
 
-    Names become ``feature_names_in_``, as if rows had come in a data frame. The shape
-    and scale of pictures become ``input_``, which model files keep as they keep every attribute.
+    Names become ``feature_names_in_``, as for a data frame. Shape and scale of pictures become
+    ``input_``, which model files store like every attribute.
     """
     import numpy as np
 
@@ -66,7 +66,7 @@ def store_input_form(model: Any, table: Table) -> None:
 
 
 def stored_input_form(model: Any) -> PictureFormat | None:
-    """Return the shape and scale of pictures that :func:`remember` stored."""
+    """Return the picture format that :func:`store_input_form` stored."""
     from ikpca.tables import PictureFormat
 
     stored = getattr(model, "input_", None)
@@ -76,7 +76,7 @@ def stored_input_form(model: Any) -> PictureFormat | None:
 
 
 def open_model(path: Path, method: str) -> Any:
-    """Load a model that can do what the verb is about."""
+    """Load a model that has the method of a command."""
     from ikpca.errors import InvalidInput
 
     model = ikpca.load(path)
@@ -88,20 +88,20 @@ def open_model(path: Path, method: str) -> Any:
     return model
 
 
-def check_columns(model: Any, table: Table, told: str, path: Path) -> None:
-    """Refuse rows that are not of the kind that the model was fitted on."""
+def check_columns(model: Any, table: Table, source: str, path: Path) -> None:
+    """Raise an error if rows have other columns or pictures than the training rows."""
     from ikpca.errors import InvalidInput
 
     form, wanted = table.form, stored_input_form(model)
     if form is not None and wanted is not None and form.shape != wanted.shape:
         raise InvalidInput(
-            f"{told}: pictures are {form.words}, and {path} was fitted on {wanted.words} "
-            "ones; make them alike."
+            f"{source}: pictures are {form.description}, and {path} was fitted on "
+            f"{wanted.description}; convert them."
         )
     columns, expected = table.rows.shape[1], model.n_features_in_
     if columns != expected:
         raise InvalidInput(
-            f"{told}: has {columns} columns, and {path} was fitted on {expected}; pass rows with "
+            f"{source}: has {columns} columns, and {path} was fitted on {expected}; pass rows with "
             "the same columns."
         )
     names = getattr(model, "feature_names_in_", None)
@@ -110,6 +110,6 @@ def check_columns(model: Any, table: Table, told: str, path: Path) -> None:
     for number, (name, fitted) in enumerate(zip(table.names, names, strict=True), start=1):
         if name != fitted:
             raise InvalidInput(
-                f"{told}: column {number} is {name!r}, and {path} was fitted on {fitted!r} there; "
+                f"{source}: column {number} is {name!r}, and {path} was fitted on {fitted!r}; "
                 "put the columns in the same order."
             )

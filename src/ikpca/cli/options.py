@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-# Written out, since importing the library to list them would make the help slow; a test compares.
+# Repeated here, as importing the library would make the help slow; a test compares them.
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "cosine", "laplacian", "precomputed")
 SOLVERS = (
     "auto", "dense", "krylov", "arpack", "randomized", "kha", "kha/t", "kha/et", "kha-smd",
@@ -18,7 +18,7 @@ PREIMAGES = ("auto", "fixed-point", "gradient", "mds", "neighbours", "ridge")
 
 
 def one_of(choices: Sequence[str]) -> dict[str, Any]:
-    """Settings of an option that takes one of some words: checked, suggested, completed."""
+    """Return settings of an option with choices: validation, suggestions, completion."""
 
     def check(value: str | None) -> str | None:
         if value is None or value in choices:
@@ -35,15 +35,15 @@ def one_of(choices: Sequence[str]) -> dict[str, Any]:
     return {"callback": check, "autocompletion": complete}
 
 
-def _number_or(words: dict[str, Any], number: Callable[[str], Any], rule: str) -> dict[str, Any]:
-    """Settings of an option that takes a number or a word that stands for something."""
+def _number_or(names: dict[str, Any], number: Callable[[str], Any], rule: str) -> dict[str, Any]:
+    """Return settings of an option that takes a number or one of some names."""
 
     def parse(text: str) -> Any:
-        # A default comes as it is.
+        # Defaults are not parsed.
         if not isinstance(text, str):
             return text
-        if text in words:
-            return words[text]
+        if text in names:
+            return names[text]
         try:
             return number(text)
         except ValueError:
@@ -52,7 +52,7 @@ def _number_or(words: dict[str, Any], number: Callable[[str], Any], rule: str) -
     return {"parser": parse, "metavar": "NUMBER|WORD"}
 
 
-def _count_or_share(text: str) -> int | float:
+def _count_or_fraction(text: str) -> int | float:
     return int(text) if text.lstrip("+-").isdecimal() else float(text)
 
 
@@ -60,8 +60,7 @@ Rows: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="INPUT",
-        help="Rows: .npy, .npz:member, .csv, .parquet, .png, .jpg, .tif, a folder of pictures, "
-        ".amc or .bvh.",
+        help="Rows: .npy, .npz:member, .csv, .parquet, .png, .jpg, .tif or a folder of pictures.",
     ),
 ]
 Json: TypeAlias = Annotated[
@@ -77,13 +76,14 @@ Seed: TypeAlias = Annotated[
         min=0,
         max=2**32 - 1,
         metavar="<int>",
-        help="Of everything that is drawn at random.",
+        help="Seed of the random numbers.",
     ),
 ]
 MaxMemory: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--max-memory", help="Such as 500MB or 2GB; without it, a quarter of the machine's memory."
+        "--max-memory",
+        help="Memory budget such as 500MB or 2GB; by default a quarter of the machine's memory.",
     ),
 ]
 Dask: TypeAlias = Annotated[
@@ -91,52 +91,47 @@ Dask: TypeAlias = Annotated[
     typer.Option(
         "--dask",
         metavar="ADDRESS|local",
-        help="Fit on a Dask cluster: the address of its scheduler, or local for a worker process "
-        "on each processor here.",
+        help="Fit on a Dask cluster: the address of its scheduler, or local for one worker process "
+        "per processor of this machine.",
     ),
 ]
 Threads: TypeAlias = Annotated[
     int | None,
-    typer.Option("--threads", help="Threads; without it, as many as the machine has processors."),
+    typer.Option("--threads", help="Number of threads; by default the number of processors."),
 ]
 Checkpoint: TypeAlias = Annotated[
     Path | None,
     typer.Option(
         "--checkpoint",
-        help="File that says, now and then, where the fit is. Ctrl-C and a kill lose no more than "
-        "what came after.",
+        help="Checkpoint file, from which an interrupted fit can be resumed.",
     ),
 ]
 CheckpointEvery: TypeAlias = Annotated[
     Any,
     typer.Option(
         "--checkpoint-every",
-        help="Passes (batches of a stream), or a time such as 30s, 5min or 1h.",
+        help="Interval in passes (batches of a stream), or a time such as 30s, 5min or 1h.",
         show_default="by the estimator",
-        **_number_or({}, lambda text: int(text) if text.isdecimal() else text, "is no interval"),
+        **_number_or({}, lambda text: int(text) if text.isdecimal() else text, "not an interval"),
     ),
 ]
 Resume: TypeAlias = Annotated[
     bool,
-    typer.Option("--resume", help="Go on from the checkpoint, if there is one, to the same bits."),
+    typer.Option("--resume", help="Resume from the checkpoint if it exists; bit-exact."),
 ]
-Grey: TypeAlias = Annotated[
-    bool, typer.Option("--grey", help="Turn pictures in colour into grey ones.")
-]
+Grey: TypeAlias = Annotated[bool, typer.Option("--grey", help="Convert colour pictures to grey.")]
 Scale: TypeAlias = Annotated[
     bool,
-    typer.Option(
-        "--scale/--no-scale", help="Whether pixels of pictures are divided by the value of white."
-    ),
+    typer.Option("--scale/--no-scale", help="Divide the pixels of pictures by the value of white."),
 ]
 Components: TypeAlias = Annotated[
     Any,
     typer.Option(
         "--n-components",
         "-n",
-        help="How many components; 0.95 asks for that share of the variance; all for all.",
+        help="Number of components, a fraction of the variance such as 0.95, or all.",
         show_default="16",
-        **_number_or({"all": "all"}, _count_or_share, "is no number, no share and not 'all'"),
+        **_number_or({"all": "all"}, _count_or_fraction, "must be a number, a fraction or 'all'"),
     ),
 ]
 Kernel: TypeAlias = Annotated[
@@ -159,15 +154,15 @@ Gamma: TypeAlias = Annotated[
         **_number_or(
             {"scale": "scale", "median": "median", "columns": "columns"},
             float,
-            "is no number, and neither scale, median nor columns",
+            "must be a number, scale, median or columns",
         ),
     ),
 ]
 Degree: TypeAlias = Annotated[
-    float | None, typer.Option("--degree", help="Of poly.", show_default="3")
+    float | None, typer.Option("--degree", help="Degree of poly.", show_default="3")
 ]
 Coef0: TypeAlias = Annotated[
-    float | None, typer.Option("--coef0", help="Added in poly and sigmoid.", show_default="1")
+    float | None, typer.Option("--coef0", help="Constant of poly and sigmoid.", show_default="1")
 ]
 Solver: TypeAlias = Annotated[
     str | None,
@@ -181,8 +176,8 @@ Solver: TypeAlias = Annotated[
 ]
 Tol: TypeAlias = Annotated[
     float | None,
-    typer.Option("--tol", help="Residual to stop at, ‖K'v − λv‖/λ₁; 0 is machine precision."),
+    typer.Option("--tol", help="Tolerance of ‖K'v − λv‖/λ₁; 0 is machine precision."),
 ]
 MaxIter: TypeAlias = Annotated[
-    int | None, typer.Option("--max-iter", help="Passes over the kernel matrix, at most.")
+    int | None, typer.Option("--max-iter", help="Maximum number of passes over the kernel matrix.")
 ]

@@ -15,20 +15,21 @@ from typing import TYPE_CHECKING, Any, Self
 if TYPE_CHECKING:
     from rich.table import Table
 
-
-#: For pipes and logs, which have no width of their own.
+#: Width of tables in pipes and logs.
 _WIDTH = 100
+#: Called with the number of finished steps and the total.
+Advance = Callable[[int, int | None], None]
 
 
 class Report:
-    """Open while a verb works; a warning becomes a sentence, and part of the JSON.
+    """Output of a command, which also collects its warnings.
 
     Parameters
     ----------
     quiet : bool
-        Whether to leave out everything but errors and JSON.
+        If True, print only errors and JSON.
     as_json : bool
-        Whether one JSON document takes the place of tables.
+        If True, print one JSON document instead of tables.
     """
 
     def __init__(self, quiet: bool, as_json: bool) -> None:
@@ -39,17 +40,17 @@ class Report:
 
     @property
     def shows_progress(self) -> bool:
-        """Whether bars may be drawn."""
+        """True if progress bars are shown."""
         return not self.quiet
 
     def __enter__(self) -> Self:
         self._catch.__enter__()
-        # A user is told, whatever Python was told to do with warnings.
+        # Warnings are shown regardless of Python's own filters.
         warnings.simplefilter("default")
-        # Of others' future only their programmers want to hear.
+        # Deprecations concern developers, not users of the command line.
         for category in (DeprecationWarning, FutureWarning, PendingDeprecationWarning):
             warnings.simplefilter("ignore", category)
-        warnings.showwarning = self._warned  # type: ignore[assignment]
+        warnings.showwarning = self._show_warning  # type: ignore[assignment]
         return self
 
     def __exit__(
@@ -67,7 +68,7 @@ class Report:
         if self.as_json:
             files = {"wrote": [str(path) for path in wrote]} if wrote else {}
             whole = {**document, **files, "warnings": self._warnings}
-            sys.stdout.write(json.dumps(_plain(whole), indent=2, allow_nan=False) + "\n")
+            sys.stdout.write(json.dumps(_to_json(whole), indent=2, allow_nan=False) + "\n")
         elif not self.quiet:
             self._print(tables, wrote)
 
@@ -77,38 +78,34 @@ class Report:
         console = Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False)
         for table in tables:
             console.print(table, markup=False)
-        # Paths are for copying: neither wrapped nor read as markup.
+        # Paths are printed for copying: not wrapped, no markup.
         for path in wrote:
             console.print(f"Wrote {path}", soft_wrap=True, markup=False)
 
-    def _warned(self, message: Warning | str, category: type[Warning], *_: Any) -> None:
-        """Without the file and the line of code that Python adds."""
+    def _show_warning(self, message: Warning | str, category: type[Warning], *_: Any) -> None:
+        """Print a warning without file and line number."""
         sentence = str(message).split("\n", maxsplit=1)[0]
         self._warnings.append(sentence)
         if not self.quiet:
             sys.stderr.write(f"ikpca: warning: {sentence}\n")
 
 
-def _plain(value: Any) -> Any:
-    """Lists and numbers of Python; what is no number is null."""
+def _to_json(value: Any) -> Any:
+    """Convert a value to types of JSON; NaN and infinity become null."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(part) for key, part in value.items()}
+        return {str(key): _to_json(part) for key, part in value.items()}
     if hasattr(value, "tolist"):
-        return _plain(value.tolist())
+        return _to_json(value.tolist())
     if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
+        return [_to_json(part) for part in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
-#: Tells how much is done, and of how much.
-Advance = Callable[[int, int | None], None]
-
-
 @contextmanager
 def progress_bar(title: str, *, shown: bool) -> Iterator[Advance]:
-    """A bar that runs to and fro until it is told how much there is to do."""
+    """Show a progress bar; it is indeterminate until the total is known."""
     if not shown:
         yield lambda done, total: None
         return
@@ -131,7 +128,7 @@ def progress_bar(title: str, *, shown: bool) -> Iterator[Advance]:
         TimeRemainingColumn(),
     )
     console = Console(stderr=True)
-    # A bar in a log file helps nobody.
+    # No bar in log files.
     with Progress(*columns, console=console, transient=True, disable=not _is_terminal()) as bars:
         task = bars.add_task(title, total=None)
         yield lambda done, total: bars.update(task, completed=done, total=total)
@@ -142,57 +139,57 @@ def _is_terminal() -> bool:
 
 
 @contextmanager
-def with_progress(model: Any, title: str, *, shown: bool) -> Iterator[None]:
-    """A bar of the passes of a fit, where scikit-learn is recent enough to tell of them."""
-    with progress_bar(title, shown=shown) as move:
-        told = hasattr(model, "set_callbacks")
-        if told:
-            model.set_callbacks(_Passes(move))
+def pass_progress(model: Any, title: str, *, shown: bool) -> Iterator[None]:
+    """Show a progress bar of the passes of a fit if scikit-learn supports callbacks."""
+    with progress_bar(title, shown=shown) as advance:
+        supported = hasattr(model, "set_callbacks")
+        if supported:
+            model.set_callbacks(_PassCallback(advance))
         try:
             yield
         finally:
-            if told:
+            if supported:
                 model.set_callbacks()
 
 
-class _Passes:
-    """A callback as scikit-learn 1.9 has them."""
+class _PassCallback:
+    """Callback of scikit-learn 1.9 that advances a progress bar."""
 
-    def __init__(self, move: Advance) -> None:
-        self._move = move
+    def __init__(self, advance: Advance) -> None:
+        self._advance = advance
         self._done = 0
 
     def setup(self, estimator: Any, context: Any) -> None:
-        """Begin."""
-        self._move(0, context.max_subtasks)
+        """Initialize the bar."""
+        self._advance(0, context.max_subtasks)
 
     def teardown(self, estimator: Any, context: Any) -> None:
-        """Nothing is left over."""
+        """Do nothing."""
 
     def on_fit_task_begin(self, estimator: Any, context: Any, **_: Any) -> None:
-        """A pass begins."""
+        """Do nothing."""
 
     def on_fit_task_end(self, estimator: Any, context: Any, **_: Any) -> bool:
-        """A pass is done; never stops the fit."""
+        """Advance the bar after a pass; never stop the fit."""
         if context.parent is not None:
             self._done += 1
-            self._move(self._done, context.parent.max_subtasks)
+            self._advance(self._done, context.parent.max_subtasks)
         return False
 
 
 @contextmanager
-def checkpoint_hint(path: Path | None, *, resume: bool) -> Iterator[None]:
-    """Say how to go on, if an interrupt left something to go on from."""
-    before = _age(path)
+def resume_hint(path: Path | None, *, resume: bool) -> Iterator[None]:
+    """Print how to resume after an interrupt if a checkpoint was written."""
+    before = _modified_time(path)
     try:
         yield
     except KeyboardInterrupt:
-        now = _age(path)
+        now = _modified_time(path)
         if now is not None and (resume or now != before):
             again = "the same command" if resume else "the same command and --resume"
-            sys.stderr.write(f"ikpca fit: {path} says how far it came; go on with {again}.\n")
+            sys.stderr.write(f"ikpca fit: the checkpoint is {path}; resume with {again}.\n")
         raise
 
 
-def _age(path: Path | None) -> int | None:
+def _modified_time(path: Path | None) -> int | None:
     return path.stat().st_mtime_ns if path is not None and path.exists() else None

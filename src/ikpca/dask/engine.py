@@ -12,7 +12,7 @@ from ikpca.dask.messages import Traffic
 from ikpca.dask.store import DaskStore
 from ikpca.dask.worker import Fold
 from ikpca.errors import invalid_parameter
-from ikpca.gram import COMPILER_BYTES, LEAST_SIDE, Budget, CenteredGram, plan_tiles
+from ikpca.gram import COMPILER_BYTES, MIN_TILE_SIDE, Budget, CenteredGram, plan_tiles
 from ikpca.kernels import Floats, Kernel, MatmulKernel
 
 #: Of a worker's memory, what rows, columns and tiles may take; the rest is Python's and Dask's.
@@ -31,7 +31,7 @@ def even_shards(X: Any, number: int) -> Any:
     return X.rechunk((sizes, (X.shape[1],)))
 
 
-def fold_within(kernel: Kernel, operand: int, room: int) -> tuple[Fold | None, int]:
+def fold_within(kernel: Kernel, operand: int, available: int) -> tuple[Fold | None, int]:
     """How shards fold, and what it takes: an operand, but not the last of the memory.
 
     Only a shard knows whether there are features to multiply apart, by compiled code.
@@ -40,7 +40,7 @@ def fold_within(kernel: Kernel, operand: int, room: int) -> tuple[Fold | None, i
         return None, 0
     ways: list[tuple[Fold, int]] = [("apart", operand + COMPILER_BYTES), ("together", operand)]
     for way, taken in ways:
-        if taken <= _FOLDED_SHARE * room:
+        if taken <= _FOLDED_SHARE * available:
             return way, taken
     return None, 0
 
@@ -67,7 +67,7 @@ class DaskEngine:
         return _LONG_BLOCK if self._X.shape[0] >= _MANY_ROWS else _SHORT_BLOCK
 
     @contextmanager
-    def opened(
+    def open_gram(
         self, kernel: Kernel, budget: Budget, *, own: int = 0, whole: int = 0
     ) -> Iterator[DaskGram]:
         """Load the shards.
@@ -113,22 +113,24 @@ class DaskEngine:
             tile = side * side * item + kernel.scratch_bytes(side, side, n_features, item)
             return tile + side * n_features * item
 
-        room, fixed = min(limits), shard + vectors
-        if fixed + tile_bytes(LEAST_SIDE) > room:
+        available, fixed = min(limits), shard + vectors
+        if fixed + tile_bytes(MIN_TILE_SIDE) > available:
             raise invalid_parameter(
                 "client",
                 f"{len(limits)} workers",
                 f"a shard of {shard} bytes, with "
-                f"{vectors} bytes of vectors, leaves no room for tiles in the {room} "
+                f"{vectors} bytes of vectors, leaves no memory for tiles in the {available} "
                 "bytes that a worker may use",
                 "start more workers, or workers with more memory",
             )
-        fold, operand = fold_within(kernel, shard + 2 * shard // n_features, room - fixed)
-        return plan_tiles(Budget(room, explicit=True), fixed + operand, tile_bytes, 1).side, fold
+        fold, operand = fold_within(kernel, shard + 2 * shard // n_features, available - fixed)
+        return plan_tiles(
+            Budget(available, explicit=True), fixed + operand, tile_bytes, 1
+        ).side, fold
 
     def _limits(self, budget: Budget) -> list[int]:
         """Bytes that workers may use, as far as anybody said so."""
         workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
         limits = [int(_SHARE * worker["memory_limit"]) for worker in workers
                   if worker["memory_limit"]]  # fmt: skip
-        return [*limits, budget.left] if budget.explicit else limits
+        return [*limits, budget.available] if budget.explicit else limits

@@ -23,10 +23,10 @@ from ikpca.estimators.kernel_pca import fit_components
 from ikpca.estimators.reporting import with_callbacks
 from ikpca.estimators.validation import (
     check_kernel_pca,
-    chosen_kernel,
     is_precomputed,
     needs_dense_rows,
     resolve_gamma,
+    resolve_kernel,
 )
 from ikpca.gram import cross_gram
 from ikpca.kernels import Floats, Kernel
@@ -83,7 +83,7 @@ def check_supported(model: Any) -> None:
 
 def fit_array(model: Any, client: Any, X: Any) -> Floats:
     """Fit a model of which the parameters are checked already; projections of the rows."""
-    start = _earlier_projections(model, client, X)
+    start = _previous_projections(model, client, X)
     array = checked_array(model, X)
     if array.shape[0] < 2:
         raise invalid_parameter(
@@ -95,10 +95,10 @@ def fit_array(model: Any, client: Any, X: Any) -> Floats:
     model.gamma_ = resolve_gamma(model.gamma, rows, model.kernel, seed)
     engine = DaskEngine(client, even_shards(array, max(1, len(client.nthreads()))))
     problem = Problem(
-        chosen_kernel(model, rows), rows, seed, start, engine=engine, observers=[_Events(client)]
+        resolve_kernel(model, rows), rows, seed, start, engine=engine, observers=[_Events(client)]
     )
     if checkpoint is not None:
-        problem = replace(problem, keeper=checkpoint)
+        problem = replace(problem, checkpoint=checkpoint)
     try:
         with interruptible_fit(checkpoint):
             return fit_components(model, model, problem)
@@ -111,7 +111,7 @@ def fit_array(model: Any, client: Any, X: Any) -> Floats:
             model._projector = replace(model._projector, X_fit=None)
 
 
-def _earlier_projections(model: Any, client: Any, X: Any) -> Floats | None:
+def _previous_projections(model: Any, client: Any, X: Any) -> Floats | None:
     if not (model.warm_start and hasattr(model, "_projector")):
         return None
     found: Floats = client.compute(model.transform(X), sync=True)
@@ -124,7 +124,7 @@ class _Events:
 
     client: Any
 
-    def see(self, state: object, report: PassRecord) -> None:
+    def on_step_end(self, state: object, report: PassRecord) -> None:
         self.client.log_event("ikpca", {"pass": report.number})
 
 
@@ -397,7 +397,7 @@ def to_dask(model: Any, client: Any = None) -> Any:
     --------
     >>> import ikpca
     >>> from ikpca.dask import to_dask
-    >>> twin(ikpca.KernelPCA(3, kernel="rbf")).get_params()["kernel"]
+    >>> to_dask(ikpca.KernelPCA(3, kernel="rbf")).get_params()["kernel"]
     'rbf'
     """
     kind: Any = _DASK_CLASSES.get(type(model))

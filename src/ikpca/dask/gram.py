@@ -91,7 +91,7 @@ class DaskGram:
         return self.cluster.side
 
     @property
-    def tile(self) -> int:
+    def strip_width(self) -> int:
         """All of a row: every shard cuts its own part."""
         return self.n_samples
 
@@ -112,7 +112,7 @@ class DaskGram:
             out[:, part] = values
         self.entries += out.size
 
-    def held(self, rows: slice, columns: slice) -> Floats | None:
+    def stored_tile(self, rows: slice, columns: slice) -> Floats | None:
         """Nothing is stored."""
         return None
 
@@ -165,7 +165,7 @@ class _DistributedLandmarkRows:
         self._basis = np.empty((0, len(indices)), dtype=gram.dtype)
         self._whole = False
 
-    def among(self) -> Floats:
+    def landmark_gram(self) -> Floats:
         """Made here, of rows that are here."""
         return cross_gram(self._gram.kernel, self._rows, self._rows).astype(np.float64)
 
@@ -174,14 +174,14 @@ class _DistributedLandmarkRows:
         self._basis = basis
         return _retry_lost_workers(self._reduce)
 
-    def turned(self, T: Floats) -> Floats:
+    def rotate(self, T: Floats) -> Floats:
         """Fetched from every shard."""
 
         def turn() -> Floats:
             if not self._whole:
                 self._reduce()
             self._whole = False
-            return np.hstack(self._ask("turned", T))
+            return np.hstack(self._ask("rotate", T))
 
         return _retry_lost_workers(turn)
 

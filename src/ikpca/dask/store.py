@@ -26,7 +26,7 @@ class DaskStore:
     Parameters
     ----------
     source : DaskGram
-    gram : CentredGram
+    gram : CenteredGram
         Of the source.
     rows, products : ndarray of shape (r or 2r, l)
         R and RK' to begin with.
@@ -37,7 +37,7 @@ class DaskStore:
     ) -> None:
         self._source, self._cluster = source, source.cluster
         self._gram = gram
-        self._offsets = gram.means.row_means - gram.dtype.type(gram.centring.grand_mean)
+        self._offsets = gram.means.row_means - gram.dtype.type(gram.centering.grand_mean)
         self._mark = (np.array(rows, dtype=gram.dtype), np.array(products, dtype=gram.dtype))
         #: Since the mark: what all shards have done, and what they are yet to hear of.
         self._done: list[tuple[Floats, Indices, Floats]] = []
@@ -91,7 +91,7 @@ class DaskStore:
         self._fetch([part for part in (block, following) if part is not None])
         wanted = self._cluster.split(patterns[:0] if later is None or self._alone else later)
         now, ahead = self._blocks(block), self._blocks(following)
-        answers = self._tell(
+        answers = self._send(
             "project", [(now[i], ahead[i], rows) for i, (_, rows) in enumerate(wanted)]
         )
         self._projected, self._announced = patterns, following
@@ -121,21 +121,21 @@ class DaskStore:
     def gram(self, power: int) -> Floats:
         """R Rᵀ, R K'Rᵀ or RK'(RK')ᵀ; asked for more than once between transforms."""
         if power not in self._grams:
-            product = np.sum(self._tell("gram", [(power,)]), axis=0)
+            product = np.sum(self._send("gram", [(power,)]), axis=0)
             self._grams[power] = (product + product.T) / 2
         return self._grams[power]
 
     def residuals(self, eigenvalues: Floats) -> Floats:
         """Of the leading rows, from sums of squares over the shards."""
         values = np.asarray(eigenvalues, dtype=np.float64)
-        parts = self._tell("defects", [(values,)])
+        parts = self._send("defects", [(values,)])
         defects, lengths = (np.sqrt(np.sum(part, axis=0)) for part in zip(*parts, strict=True))
         scale = lengths * np.abs(values).max(initial=0.0)
         return np.divide(defects, scale, out=np.zeros_like(defects), where=scale > 0)
 
     def mark(self) -> None:
         """Remember R and RK', there and here."""
-        rows, products = zip(*self._tell("mark", [()]), strict=True)
+        rows, products = zip(*self._send("mark", [()]), strict=True)
         self._mark = (np.hstack(rows), np.hstack(products))
         self._done = []
 
@@ -143,18 +143,18 @@ class DaskStore:
         """Back to the mark."""
         self._unsaid, self._done, self._grams = [], [], {}
         self._projected = self._announced = None
-        self._tell("rewind", [()])
+        self._send("rewind", [()])
 
     def change(self, n_rows: int) -> float:
         """tr((A − A₀)K'(A − A₀)ᵀ)."""
-        return max(float(np.sum(self._tell("change", [(n_rows,)]))), 0.0)
+        return max(float(np.sum(self._send("change", [(n_rows,)]))), 0.0)
 
     def read(self) -> tuple[Floats, Floats]:
         """R and RK', fetched."""
-        rows, products = zip(*self._tell("read", [()]), strict=True)
+        rows, products = zip(*self._send("read", [()]), strict=True)
         return np.hstack(rows), np.hstack(products)
 
-    def _tell(self, verb: str, arguments: list[tuple[Any, ...]]) -> list[Any]:
+    def _send(self, verb: str, arguments: list[tuple[Any, ...]]) -> list[Any]:
         """What the shards have not heard yet, and a question, in one message."""
         if len(arguments) == 1:
             arguments = arguments * len(self._cluster.sizes)
@@ -210,7 +210,7 @@ class DaskStore:
     def _beginning(self, i: int) -> tuple[Floats, Floats, Floats]:
         here = self._cluster.columns(i)
         rows, products = self._mark
-        return rows[:, here], products[:, here], self._gram.centring.column_means[here]
+        return rows[:, here], products[:, here], self._gram.centering.column_means[here]
 
     def _restore(self, i: int) -> None:
         """From the mark through all that was done since, for one shard.

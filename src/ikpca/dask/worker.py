@@ -84,8 +84,8 @@ class ShardColumns:
         if len(self._buffers[0]) < wanted:
             self._buffers[0] = np.empty((wanted, len(self._X)), dtype=self._source.dtype)
         stacked = self._buffers[0][:wanted]
-        fill = self._source.meet(self._rows(block))
-        for part in tile_slices(len(self._X), self._source.tile):
+        fill = self._source.cross_filler(self._rows(block))
+        for part in tile_slices(len(self._X), self._source.strip_width):
             fill(part, stacked[:n_rows, part])
         stacked[n_rows], stacked[n_rows + 1] = self._means, 1
         self.visitor_bytes = max(self.visitor_bytes, block.visitors.nbytes)
@@ -165,13 +165,15 @@ class Shard:
 
     def __init__(self, X: Floats, kernel: Kernel, start: int, side: int, fold: Fold | None) -> None:
         self._X = np.ascontiguousarray(X)
-        frame = None
+        split = None
         if fold is not None and isinstance(kernel, MatmulKernel):
-            frame = (
-                FeatureSplit.of(self._X) if fold == "apart" else FeatureSplit.of(self._X).together()
+            split = (
+                FeatureSplit.from_rows(self._X)
+                if fold == "apart"
+                else FeatureSplit.from_rows(self._X).without_sparse()
             )
-        self._source = ComputedGram(kernel, self._X, side, frame=frame)
-        self._operands = 0 if frame is None else frame.operand_bytes(len(X))
+        self._source = ComputedGram(kernel, self._X, side, split=split)
+        self._operands = 0 if split is None else split.operand_bytes(len(X))
         self._start = start
         self._reduced = self._partial = np.empty((0, 0), dtype=X.dtype)
         self._columns: ShardColumns | None = None
@@ -203,7 +205,7 @@ class Shard:
     def fill(self, rows: Floats, columns: slice) -> Floats:
         """K[rows, columns] for columns here."""
         out = np.empty((len(rows), columns.stop - columns.start), dtype=self._X.dtype)
-        fill = self._source.meet(rows)
+        fill = self._source.cross_filler(rows)
         for part in tile_slices(out.shape[1], self._source.side):
             fill(_shifted(part, columns.start), out[:, part])
         return out
@@ -225,7 +227,7 @@ class Shard:
         self._reduced -= means[:, None]
         return (self._reduced @ self._reduced.T).astype(np.float64)
 
-    def turned(self, T: Floats) -> Floats:
+    def rotate(self, T: Floats) -> Floats:
         """T times what was kept, which is then forgotten."""
         reduced, self._reduced = self._reduced, self._reduced[:0]
         return T @ reduced
@@ -265,7 +267,7 @@ class Shard:
     ) -> float:
         """Tiles of some visitors with columns here, for both sides; ‖·‖² of the tiles."""
         there, squared = slice(first, first + len(visitors)), 0.0
-        fill = self._source.meet(visitors)
+        fill = self._source.cross_filler(visitors)
         for part in tile_slices(columns.stop - columns.start, self._source.side):
             own = _shifted(part, columns.start)
             among_all = _shifted(own, self._start)

@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.decomposition import KernelPCA as ScikitKernelPCA
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ikpca.errors import InvalidInput
 from ikpca.estimators.incremental_kernel_pca import IncrementalKernelPCA
 from ikpca.estimators.incremental_stream import IncrementalStream
 from ikpca.estimators.kernel_pca import KernelPCA
-from ikpca.estimators.validation import check_number, is_auto, is_precomputed
+from ikpca.estimators.validation import check_number, draw_seed, is_auto, is_precomputed
 from ikpca.kernels import Floats
 from ikpca.reduced_sets import (
     ReducedSubspace,
@@ -23,12 +22,21 @@ from ikpca.reduced_sets import (
     SelectedRows,
     make_reduction,
     reduce_subspace,
-    reduce_within,
+    reduce_to_tolerance,
 )
 from ikpca.streams import BasisGram, IncrementalSettings, IncrementalState, UpdateReport
 from ikpca.subspace import Subspace
 
-_SHARED = ("kernel", "degree", "coef0", "kernel_params", "preimage", "whiten", "n_jobs", "verbose")
+_SHARED_PARAMETERS = (
+    "kernel",
+    "degree",
+    "coef0",
+    "kernel_params",
+    "preimage",
+    "whiten",
+    "n_jobs",
+    "verbose",
+)
 
 
 def compress(
@@ -40,36 +48,37 @@ def compress(
     tol: float = 0.05,
     random_state: Any = None,
 ) -> IncrementalKernelPCA:
-    """Put a fitted model on fewer rows: it transforms faster, and can go on with ``partial_fit``.
+    """Compress a fitted model to fewer rows: it transforms faster and supports ``partial_fit``.
 
-    Components and mean become combinations of the images of a small library of rows, as near to
-    the originals as these allow (Chin & Suter 2006, section 5); components are then made
-    orthonormal again. How near is told: with ε_i the ``compression_error_`` of a component and ε
-    the ``mean_compression_error_``, a projection changes by no more than ε_i ‖Φ(x) − µ‖ + ε ‖µ‖.
+    Components and mean are approximated by combinations of the images of a small library of rows
+    (Chin & Suter 2006, section 5), and the components are orthonormalized. With ε_i the
+    ``compression_error_`` of a component and ε the ``mean_compression_error_``, a projection
+    changes by at most ε_i ‖Φ(x) − µ‖ + ε ‖µ‖.
 
     Parameters
     ----------
     model : KernelPCA, IncrementalKernelPCA, OnlineKernelPCA or sklearn.decomposition.KernelPCA
-        Fitted on dense rows with a kernel. It is left as it is.
+        Fitted on dense rows with a kernel. It is not modified.
     library_size : int or "auto", default="auto"
-        Rows of the library, at most; also later, in ``partial_fit``. "auto" doubles it from ten per
-        component until no error is above ``tol``, or half of the rows are used.
+        Maximum number of library rows, also in later calls of ``partial_fit``. "auto" starts with
+        ten per component and doubles it until no error exceeds ``tol``, or half of the rows are
+        used.
     compression : {"auto", "preimages", "samples"} or reduction object, default="auto"
-        "samples" are rows that the model has; "preimages" are these, moved to where the errors are
-        smallest, for kernels with a gradient. "auto" takes pre-images where the kernel has them.
-        An object from :mod:`ikpca.reduced_sets` has settings of its own.
+        "samples" selects rows of the model. "preimages" moves these to minimize the errors, for
+        kernels with a gradient. "auto" uses pre-images if the kernel supports them. Pass an object
+        from :mod:`ikpca.reduced_sets` for other settings.
     preimages_per_component : int or "auto", default="auto"
-        With a number, pre-images are sought one after the other, as in the paper.
+        With a number, pre-images are computed one after the other, as in the paper.
     tol : float, default=0.05
-        Relative error in feature space that is small enough, with ``library_size="auto"``. A
-        library of given size is made as good as it gets.
+        Largest relative error in feature space with ``library_size="auto"``. With a given size,
+        the errors are minimized.
     random_state : int, RandomState or None, default=None
-        Of the draw of rows to choose from, where there are more than 4,000.
+        Seed of the draw of candidate rows if there are more than 4,000.
 
     Returns
     -------
     IncrementalKernelPCA
-        Fitted. Its ``eigenvalues_`` are those of the same samples, as far as the library sees them.
+        Fitted. Its ``eigenvalues_`` are those of the same samples in the compressed subspace.
 
     Examples
     --------
@@ -85,8 +94,8 @@ def compress(
     if not is_auto(library_size):
         check_number("library_size", library_size, "must be 'auto' or a positive integer",
                      "pass 'auto'", low=1, integer=True)  # fmt: skip
-    source = _Source.of(model)
-    seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    source = _FittedModel.of(model)
+    seed = draw_seed(random_state)
     reduction = make_reduction(
         compression,
         source.subspace.expansion.kernel,
@@ -94,15 +103,15 @@ def compress(
         tol=float(tol) if is_auto(library_size) else 0.0,
         seed=seed,
     )
-    small = source.compacted(reduction, library_size, float(tol))
-    twin = source.stream_model(reduction, small, random_state)
-    twin._take(source.stream(twin, small, seed))
-    return twin
+    small = source.reduce(reduction, library_size, float(tol))
+    compressed = source.stream_model(reduction, small, random_state)
+    compressed._set_stream(source.stream(compressed, small, seed))
+    return compressed
 
 
 @dataclass(frozen=True, eq=False)
-class _Source:
-    """What a fitted model knows, whatever its kind."""
+class _FittedModel:
+    """Subspace and statistics of a fitted model of any class."""
 
     model: Any
     subspace: Subspace
@@ -111,8 +120,8 @@ class _Source:
     total_variance: float
 
     @classmethod
-    def of(cls, model: Any) -> _Source:
-        """Or an error that says what a model lacks."""
+    def of(cls, model: Any) -> _FittedModel:
+        """Read a fitted model; raise an error if it cannot be compressed."""
         if isinstance(model, ScikitKernelPCA) and not isinstance(model, KernelPCA):
             model = KernelPCA.from_sklearn(model)
         if not hasattr(type(model), "_subspace"):
@@ -124,42 +133,42 @@ class _Source:
         _check_rows(model)
         if not (model.eigenvalues_ > 0).any():
             raise InvalidInput(
-                "The model has no component with variance, and so nothing to compress: fit it on "
+                "The model has no component with variance: there is nothing to compress; fit it on "
                 "rows that differ."
             )
         if isinstance(model, IncrementalKernelPCA):
             return cls._of_state(model)
-        there = np.flatnonzero(model.eigenvalues_ > 0)
+        nonzero = np.flatnonzero(model.eigenvalues_ > 0)
         subspace = model._subspace
         n_samples = getattr(model, "n_samples_seen_", None) or len(model._basis)
         return cls(
             model,
-            subspace.part(there),
-            np.sqrt(model.eigenvalues_[there].astype(np.float64)),
+            subspace.select(nonzero),
+            np.sqrt(model.eigenvalues_[nonzero].astype(np.float64)),
             float(n_samples),
             _total_variance(model, subspace),
         )
 
     @classmethod
-    def _of_state(cls, model: IncrementalKernelPCA) -> _Source:
+    def _of_state(cls, model: IncrementalKernelPCA) -> _FittedModel:
         state = model._stream.state.truncate(len(model.eigenvalues_))
         return cls(
             model, state.subspace(), state.singular_values, state.n_samples, state.total_variance
         )
 
-    def compacted(self, reduction: Reduction, library_size: Any, tol: float) -> ReducedSubspace:
-        """On so many rows, or on as many as the error takes."""
+    def reduce(self, reduction: Reduction, library_size: Any, tol: float) -> ReducedSubspace:
+        """Reduce the subspace to a number of rows, or to an error."""
         weight = float(np.sqrt(self.n_samples))
         if is_auto(library_size):
-            return reduce_within(self.subspace, self.singular_values, weight, reduction, tol)
+            return reduce_to_tolerance(self.subspace, self.singular_values, weight, reduction, tol)
         size = int(library_size)
         return reduce_subspace(self.subspace, self.singular_values, weight, reduction, size)
 
     def stream_model(
         self, reduction: Reduction, small: ReducedSubspace, random_state: Any
     ) -> IncrementalKernelPCA:
-        """A stream with the parameters of the model, not yet fitted."""
-        shared = {name: getattr(self.model, name) for name in _SHARED}
+        """Return an unfitted streaming model with the parameters of the model."""
+        shared = {name: getattr(self.model, name) for name in _SHARED_PARAMETERS}
         if isinstance(shared["preimage"], str) and shared["preimage"] == "ridge":
             shared["preimage"] = "auto"
         samples = isinstance(reduction, SelectedRows)
@@ -167,33 +176,31 @@ class _Source:
             len(self.model.eigenvalues_),
             gamma=self.model.gamma_,
             compression="samples" if samples else "preimages",
-            library_size=small.subspace.library.shape[0],
+            library_size=small.subspace.basis.shape[0],
             random_state=random_state,
             **shared,
         )
 
     def stream(
-        self, twin: IncrementalKernelPCA, small: ReducedSubspace, seed: int
+        self, compressed: IncrementalKernelPCA, small: ReducedSubspace, seed: int
     ) -> IncrementalStream:
-        """As if it had learned from the same samples."""
-        model, after = self.model, small.subspace.expansion
+        """Return a stream as if it had learned from the same samples."""
+        model, expansion = self.model, small.subspace.expansion
         state = IncrementalState(
-            after.kernel,
-            after.basis,
-            after.coefficients,
-            after.products,
+            expansion.kernel,
+            expansion.basis,
+            expansion.coefficients,
+            expansion.products,
             small.singular_values,
             self.n_samples,
             self.total_variance,
             BasisGram((small.values,)),
         )
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(model, name):
-                setattr(twin, name, getattr(model, name))
+        compressed._copy_feature_names(model)
         seen = getattr(model, "n_samples_seen_", None) or len(model._basis)
         report = UpdateReport(np.zeros(0), small.relative_errors)
         mean_row = np.asarray(model._mean_row, dtype=np.float64)
-        begun = IncrementalStream(
+        stream = IncrementalStream(
             state,
             IncrementalSettings(),
             float(model.gamma_),
@@ -204,29 +211,30 @@ class _Source:
             mean_row,
             report,
         )
-        return begun.told(twin)
+        return stream.with_settings(compressed)
 
 
 def _check_rows(model: Any) -> None:
     if is_precomputed(model):
         raise InvalidInput(
-            "kernel='precomputed': a model cannot be compressed without its rows, which are not "
-            "known; fit it on rows and with a kernel."
+            "kernel='precomputed': compression needs the training rows, which a kernel matrix does "
+            "not hold; fit the model on rows with a kernel."
         )
     rows = model._basis
     if sparse.issparse(rows):
         raise InvalidInput(
-            "The model was fitted on sparse rows, and a library is dense: fit it on X.toarray()."
+            "The model was fitted on sparse rows: compression needs dense rows; fit it on "
+            "X.toarray()."
         )
     if not isinstance(rows, np.ndarray):
         raise InvalidInput(
-            "The model was fitted on rows that are read in tiles, and compression needs them in "
-            "memory: fit it on X[:]."
+            "The model was fitted on rows that are read in tiles: compression needs them in "
+            "memory; fit it on X[:]."
         )
 
 
 def _total_variance(model: Any, subspace: Subspace) -> float:
-    """Σ‖Φ(x) − µ‖² from what share the components have of it; scikit-learn's does not know."""
+    """Return Σ‖Φ(x) − µ‖²; computed from the rows if the explained variance is not known."""
     share = float(np.sum(model.explained_variance_ratio_))
     if np.isfinite(share) and share > 0:
         return float(np.sum(model.eigenvalues_, dtype=np.float64)) / share

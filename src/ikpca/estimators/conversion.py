@@ -13,9 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from ikpca.errors import InvalidInput, RankWarning, invalid_parameter
 from ikpca.estimators.base import expansion_of
-from ikpca.estimators.decomposition import Components, Problem, fitted_attributes
-from ikpca.estimators.kernel_pca import KernelPCA, fit_components, set_fitted_attributes
-from ikpca.estimators.validation import chosen_kernel, is_precomputed, learns_ridge
+from ikpca.estimators.decomposition import Components, Problem
+from ikpca.estimators.kernel_pca import (
+    KernelPCA,
+    fit_components,
+    fitted_attributes,
+    set_fitted_attributes,
+)
+from ikpca.estimators.validation import is_precomputed, learns_ridge, resolve_kernel
 from ikpca.gram import Centering
 from ikpca.kernels import Floats, Kernel, Rows
 from ikpca.solvers import Outcome
@@ -27,22 +32,26 @@ _SHARED_PARAMETERS = (
     "fit_inverse_transform", "tol", "max_iter", "iterated_power", "remove_zero_eig",
     "random_state", "copy_X", "n_jobs",
 )  # fmt: skip
+_STREAM_PARAMETERS = (
+    "n_components", "kernel", "gamma", "degree", "coef0", "kernel_params", "preimage", "whiten",
+    "random_state", "n_jobs", "verbose",
+)  # fmt: skip
 _INPUT_ATTRIBUTES = ("X_fit_", "gamma_", "n_features_in_", "feature_names_in_")
 _INVERSE_ATTRIBUTES = ("dual_coef_", "X_transformed_fit_")
 _SCIKIT_KERNELS = ("linear", "poly", "rbf", "sigmoid", "cosine", "precomputed")
 
 
 def from_sklearn(cls: Any, fitted: Any) -> Any:
-    """Our model with the components of a fitted one of scikit-learn."""
+    """Return an ikpca model with the components of a fitted scikit-learn model."""
     if not isinstance(fitted, ScikitKernelPCA):
         raise InvalidInput(
-            f"{type(fitted).__name__} cannot be taken over: pass a fitted "
+            f"{type(fitted).__name__} cannot be converted: pass a fitted "
             "sklearn.decomposition.KernelPCA."
         )
     check_is_fitted(fitted)
     model = cls(**{name: getattr(fitted, name) for name in _SHARED_PARAMETERS})
     model.gamma_ = fitted.gamma_
-    kernel = chosen_kernel(model, fitted.X_fit_)
+    kernel = resolve_kernel(model, fitted.X_fit_)
     components = _components(fitted)
     set_fitted_attributes(model, fitted_attributes(components, kernel, fitted.X_fit_, whiten=False))
     _copy_attributes(fitted, model)
@@ -50,7 +59,7 @@ def from_sklearn(cls: Any, fitted: Any) -> Any:
 
 
 def to_sklearn(model: Any) -> Any:
-    """scikit-learn's model with our components; both have the same ``transform``."""
+    """Return a scikit-learn model with the components of an ikpca model."""
     if model.whiten:
         raise invalid_parameter(
             "whiten", True, "scikit-learn's KernelPCA does not whiten", "fit with whiten=False"
@@ -59,20 +68,20 @@ def to_sklearn(model: Any) -> Any:
         raise invalid_parameter(
             "kernel",
             model.kernel,
-            "scikit-learn's KernelPCA does not have it",
+            "is not supported by scikit-learn's KernelPCA",
             f"choose one of {', '.join(_SCIKIT_KERNELS)}, or a callable",
         )
     parameters = {name: getattr(model, name) for name in _SHARED_PARAMETERS}
     if isinstance(model.gamma, str):
         parameters["gamma"] = model.gamma_
-    # Learned under either name; scikit-learn knows one.
+    # preimage="ridge" has no counterpart in scikit-learn.
     parameters["fit_inverse_transform"] = learns_ridge(model)
-    twin = ScikitKernelPCA(**parameters)
-    _copy_attributes(model, twin)
-    twin.eigenvalues_ = model.eigenvalues_
-    twin.eigenvectors_ = model.eigenvectors_
-    twin._centerer = _centerer(model._projector.centring)
-    return twin
+    converted = ScikitKernelPCA(**parameters)
+    _copy_attributes(model, converted)
+    converted.eigenvalues_ = model.eigenvalues_
+    converted.eigenvectors_ = model.eigenvectors_
+    converted._centerer = _centerer(model._projector.centring)
+    return converted
 
 
 def _copy_attributes(source: Any, target: Any) -> None:
@@ -86,14 +95,14 @@ def _components(fitted: Any) -> Components:
     roots = np.sqrt(eigenvalues)[:, None]
     vectors = eigenvectors.T
     centerer = fitted._centerer
-    centring = Centering(centerer.K_fit_rows_, float(centerer.K_fit_all_))
+    centering = Centering(centerer.K_fit_rows_, float(centerer.K_fit_all_))
     return Components(
         coefficients=np.divide(vectors, roots, out=np.zeros_like(vectors), where=roots > 0),
         projections=vectors * roots,
         eigenvalues=eigenvalues,
         eigenvectors=eigenvectors,
-        centring=centring,
-        # The trace of K' is not among what scikit-learn keeps.
+        centering=centering,
+        # scikit-learn does not store the trace of K'.
         trace=float("nan"),
         certificate=None,
         outcome=Outcome.EXACT,
@@ -101,26 +110,20 @@ def _components(fitted: Any) -> Components:
     )
 
 
-def _centerer(centring: Centering) -> KernelCenterer:
+def _centerer(centering: Centering) -> KernelCenterer:
     centerer = KernelCenterer().set_output(transform="default")
-    centerer.K_fit_rows_ = centring.column_means
-    centerer.K_fit_all_ = centring.grand_mean
-    centerer.n_features_in_ = len(centring.column_means)
+    centerer.K_fit_rows_ = centering.column_means
+    centerer.K_fit_all_ = centering.grand_mean
+    centerer.n_features_in_ = len(centering.column_means)
     return centerer
 
 
-_STREAM_PARAMETERS = (
-    "n_components", "kernel", "gamma", "degree", "coef0", "kernel_params", "preimage", "whiten",
-    "random_state", "n_jobs", "verbose",
-)  # fmt: skip
-
-
 def check_batch_model(model: Any) -> None:
-    """Refuse what a stream cannot go on from."""
+    """Raise an error if a stream cannot be initialized from the model."""
     if not isinstance(model, KernelPCA):
         raise InvalidInput(
-            f"{type(model).__name__} cannot be taken over: pass a fitted ikpca.KernelPCA, for "
-            "scikit-learn's through KernelPCA.from_sklearn."
+            f"{type(model).__name__} cannot be converted: pass a fitted ikpca.KernelPCA; convert "
+            "scikit-learn's with KernelPCA.from_sklearn."
         )
     check_is_fitted(model)
     if is_precomputed(model):
@@ -129,15 +132,15 @@ def check_batch_model(model: Any) -> None:
         )
     if sparse.issparse(model.X_fit_) or not isinstance(model.X_fit_, np.ndarray):
         raise InvalidInput(
-            "The model was fitted on rows that are sparse or elsewhere: a stream needs them dense "
-            "and in memory; fit it on X.toarray() or X[:]."
+            "The model was fitted on sparse rows or rows on disk: a stream needs them dense and in "
+            "memory; fit it on X.toarray() or X[:]."
         )
 
 
 def shared_parameters(model: KernelPCA) -> dict[str, Any]:
-    """What both models call by the same name and mean the same by."""
+    """Return the parameters that batch and streaming models share."""
     shared = {name: getattr(model, name) for name in _STREAM_PARAMETERS}
-    # Of a share, the number that it took; γ as the batch has settled it.
+    # Fractions and names are replaced by the fitted values.
     if model.n_components is not None:
         shared["n_components"] = len(model.eigenvalues_)
     if isinstance(model.gamma, str):
@@ -147,14 +150,14 @@ def shared_parameters(model: KernelPCA) -> dict[str, Any]:
     return shared
 
 
-def state_of_batch(model: KernelPCA) -> IncrementalState:
-    """Components, mean, singular values and total variance of a fitted batch, in double."""
-    projector, there = model._projector, model.eigenvalues_ > 0
-    A = projector.coefficients[there].astype(np.float64)
+def state_from_batch(model: KernelPCA) -> IncrementalState:
+    """Return components, mean, singular values and total variance of a batch in float64."""
+    projector, nonzero = model._projector, model.eigenvalues_ > 0
+    A = projector.coefficients[nonzero].astype(np.float64)
     number = A.shape[1]
     mean = np.full((1, number), 1 / number)
     vectors = np.vstack([A - A.mean(axis=1, keepdims=True), mean])
-    products = _products(projector, vectors, np.append(there, True))
+    products = _products(projector, vectors, np.append(nonzero, True))
     T = linalg.block_diag(_inverse_root(vectors[:-1] @ products[:-1].T), np.ones((1, 1)))
     rows = np.asarray(projector.X_fit)
     lengths = projector.kernel.diagonal(rows).sum(dtype=np.float64)
@@ -163,7 +166,7 @@ def state_of_batch(model: KernelPCA) -> IncrementalState:
         rows,
         T @ vectors,
         T @ products,
-        np.sqrt(model.eigenvalues_[there].astype(np.float64)),
+        np.sqrt(model.eigenvalues_[nonzero].astype(np.float64)),
         float(number),
         float(lengths - number * (vectors[-1] @ products[-1])),
         None,
@@ -173,27 +176,27 @@ def state_of_batch(model: KernelPCA) -> IncrementalState:
 def refined_state(
     kernel: Kernel, X: Rows, number: int | None, start: Floats, model: Any
 ) -> IncrementalState:
-    """The exact components of a batch, from where streamed ones see its rows."""
+    """Compute the exact components of a batch, starting from projections on streamed ones."""
     batch = KernelPCA(
         number, kernel=kernel, random_state=0, n_jobs=model.n_jobs, verbose=model.verbose
     )
     with warnings.catch_warnings():
-        # Components beyond those asked for may well be more than the rank.
+        # Oversampled components may exceed the rank.
         warnings.simplefilter("ignore", RankWarning)
         fit_components(batch, batch, Problem(kernel, X, 0, start))
-    return state_of_batch(batch)
+    return state_from_batch(batch)
 
 
-def _products(projector: Any, vectors: Floats, there: Floats) -> Floats:
-    """Inner products with the images of the rows; those of a fit in single are worked out again."""
+def _products(projector: Any, vectors: Floats, nonzero: Floats) -> Floats:
+    """Return inner products with the images of the rows; float32 products are recomputed."""
     known = expansion_of(projector, projector.kernel)
     if known.known_products is not None and known.known_products.dtype == np.float64:
-        return known.products[there]
+        return known.products[nonzero]
     rows = np.asarray(projector.X_fit).astype(np.float64)
     return Expansion(projector.kernel, rows, vectors).products
 
 
 def _inverse_root(gram: Floats) -> Floats:
-    """M^{-1/2}: a solver's components are orthonormal up to its own rounding."""
+    """Return M^{-1/2}, which corrects the rounding errors in a solver's orthonormality."""
     values, vectors = linalg.eigh((gram + gram.T) / 2)
     return (vectors / np.sqrt(values)) @ vectors.T

@@ -53,14 +53,26 @@ from ikpca.solvers import (
     ProgressLines,
     block_size,
     certify,
-    continued_coefficients,
     dense,
     deterministic_signs,
     kha,
     krylov,
     nonnegative_eigenvalues,
+    warm_start_coefficients,
 )
-from ikpca.subspace import Projector
+
+_HEBBIAN_PASSES, _KRYLOV_PASSES = 50, 100
+#: The dense solver is faster up to this order plus rows per component (benchmarks/crossover.py).
+_DENSE_ORDER, _DENSE_ROWS_PER_COMPONENT = 1200, 30
+#: Number of landmarks, and of blocks before a restart; the largest that the budget allows.
+_MIN_LANDMARKS, _LANDMARKS, _MAX_LANDMARKS = 256, 512, 1024
+_BLOCKS = (8, 6, 4, 3, 2)
+#: For a fraction of the variance: order up to which dense is used; first guess of krylov.
+_DENSE_VARIANCE_ORDER, _FIRST_VARIANCE_COMPONENTS = 4000, 32
+#: Number of rows on which the error of single precision is measured.
+_ROUNDING_SAMPLE = 256
+#: Largest error of single precision as a fraction of the tolerance.
+_ROUNDING_FRACTION = 0.05
 
 
 @dataclass(frozen=True)
@@ -73,10 +85,10 @@ class Components:
         A and AK'.
     eigenvalues : ndarray of shape (r,)
     eigenvectors : ndarray of shape (l, r)
-        scikit-learn's: A_i√λ_i as columns, which is the unit eigenvector at convergence.
-    centring : Centring
+        A_i√λ_i as columns, as in scikit-learn; unit eigenvectors at convergence.
+    centering : Centering
     trace : float
-        Of K'.
+        Trace of K'.
     certificate : Certificate
     outcome : Outcome
     records : list of PassRecord
@@ -86,14 +98,14 @@ class Components:
     projections: Floats
     eigenvalues: Floats
     eigenvectors: Floats
-    centring: Centering
+    centering: Centering
     trace: float
     certificate: Certificate | None
     outcome: Outcome
     records: list[PassRecord]
 
-    def keep(self, chosen: NDArray[np.bool_] | slice) -> Components:
-        """Only some of the components."""
+    def select(self, chosen: NDArray[np.bool_] | slice) -> Components:
+        """Select some of the components."""
         return replace(
             self,
             coefficients=self.coefficients[chosen],
@@ -103,30 +115,152 @@ class Components:
         )
 
     @property
-    def held(self) -> float:
-        """Variance of all the components."""
+    def explained_variance(self) -> float:
+        """Sum of the eigenvalues."""
         return float(self.eigenvalues.sum(dtype=np.float64))
 
-    def count(self, share: float) -> int:
-        """The fewest components that hold more than ``share`` of the variance."""
-        held = np.cumsum(self.eigenvalues)
-        return int(np.searchsorted(held, share * self.trace, side="right")) + 1
+    def count_for(self, fraction: float) -> int:
+        """Return the smallest number of components with more than ``fraction`` of the variance."""
+        cumulative = np.cumsum(self.eigenvalues)
+        return int(np.searchsorted(cumulative, fraction * self.trace, side="right")) + 1
 
     @property
     def rank(self) -> int:
-        """Components that carry variance."""
+        """Number of non-zero eigenvalues."""
         return int(np.count_nonzero(self.eigenvalues))
 
 
-#: Makes observers, given a function that returns the components of the moment.
+#: Makes observers, given a function that returns the current components.
 ObserverFactory: TypeAlias = Callable[[Callable[[], Components]], Sequence[Observer[Any, Any]]]
+#: Maps the source of K to the source of the matrix to decompose.
+GramTransform: TypeAlias = Callable[[GramSource, Workers], GramSource]
+
+
+class Engine(Protocol):
+    """Engine that computes kernel values and holds coefficients outside of this process."""
+
+    @property
+    def block_size(self) -> int:
+        """Fastest number of patterns per block of a Hebbian pass."""
+
+    def open_gram(
+        self, kernel: Kernel, budget: Budget, *, own: int, whole: int
+    ) -> AbstractContextManager[GramSource]:
+        """Open the source of K.
+
+        Workers need memory for ``own`` vectors over their own rows and ``whole`` over all rows.
+        """
+
+    def open_store(self, gram: CenteredGram, rows: Floats, products: Floats) -> CoefficientStore:
+        """Open the coefficient store of that source."""
+
+
+def identity(source: GramSource, workers: Workers) -> GramSource:
+    """Return K itself."""
+    return source
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Matrix to decompose and the environment of the solver.
+
+    Parameters
+    ----------
+    kernel : Kernel or None
+        None for a precomputed matrix.
+    X : rows
+        Training rows, or the matrix.
+    seed : int
+    start : ndarray of shape (l, columns), optional
+        Projections of the training rows by an earlier model.
+    gram_transform : callable
+        Maps K to the matrix to decompose; K itself by default.
+    checkpoint : CheckpointProtocol
+    engine : Engine or None
+        None computes in this process.
+    observers : sequence of Observer
+        Called after every pass, before those that the model requests.
+    """
+
+    kernel: Kernel | None
+    X: Rows
+    seed: int
+    start: Floats | None = None
+    gram_transform: GramTransform = identity
+    checkpoint: CheckpointProtocol = NO_CHECKPOINT
+    engine: Engine | None = None
+    observers: Sequence[Observer[Any, Any]] = ()
+
+    @property
+    def n_samples(self) -> int:
+        """Number of training rows."""
+        return int(self.X.shape[0])
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one vector over the training rows."""
+        return self.n_samples * int(self.X.dtype.itemsize)
+
+
+def resolve_solver(model: Any, n_samples: int) -> str:
+    """Return the solver for a name; "auto" is dense for small problems, otherwise krylov."""
+    name = str(model.eigen_solver)
+    if name not in ("auto", *KRYLOV_NAMES):
+        return name
+    if model.n_components is None:
+        return "dense"
+    if is_fraction(model.n_components):
+        return "dense" if name == "auto" and n_samples <= _DENSE_VARIANCE_ORDER else "krylov"
+    # If a block has a quarter of the columns, the dense solver is cheaper.
+    number = int(model.n_components)
+    too_wide = 4 * block_size(number) >= n_samples
+    small = n_samples <= _DENSE_ORDER + _DENSE_ROWS_PER_COMPONENT * number
+    return "dense" if too_wide or (name == "auto" and small) else "krylov"
+
+
+def n_passes(model: Any, n_samples: int) -> int:
+    """Return the maximum number of passes."""
+    solver = resolve_solver(model, n_samples)
+    if solver == "dense":
+        return 1
+    default = _HEBBIAN_PASSES if solver in METHODS else _KRYLOV_PASSES
+    return default if model.max_iter is None else int(model.max_iter)
+
+
+def decompose(model: Any, problem: Problem, make_observers: ObserverFactory) -> Components:
+    """Run the solver of a model within its memory budget."""
+    solver = resolve_solver(model, problem.n_samples)
+    solve = {"dense": _dense, "krylov": _krylov}.get(solver, _hebbian)
+    components = solve(model, problem, read_budget(model.max_memory), make_observers)
+    if model.remove_zero_eig or model.n_components is None:
+        return components.select(components.eigenvalues > 0)
+    return components
+
+
+def _n_components(model: Any, problem: Problem) -> int:
+    return min(int(model.n_components), problem.n_samples)
+
+
+def _dense(
+    model: Any, problem: Problem, budget: Budget, make_observers: ObserverFactory
+) -> Components:
+    # K, its centred copy, and the copy that LAPACK overwrites.
+    fixed = 3 * problem.n_samples * problem.row_bytes
+    with _open_source(model, problem, budget, fixed) as (source, workers):
+        if model.n_components is None or is_fraction(model.n_components):
+            found = dense_components(source, None, workers, fraction=model.n_components)
+        else:
+            found = dense_components(source, _n_components(model, problem), workers)
+    if model.verbose:
+        ProgressLines("dense", 1).on_step_end(None, found.records[-1])
+    return found
 
 
 def dense_components(
-    source: GramSource, n_components: int | None, workers: Workers, share: float | None = None
+    source: GramSource, n_components: int | None, workers: Workers, fraction: float | None = None
 ) -> Components:
-    """All of K, decomposed: ``n_components`` leading ones, or as many as hold ``share``."""
-    begun = time.perf_counter()
+    """Decompose the full matrix; keep ``n_components`` or ``fraction`` of the variance."""
+    start = time.perf_counter()
     counted = CountingGram(source)
     K = full_matrix(counted, workers)
     if not np.isfinite(K).all():
@@ -147,7 +281,7 @@ def dense_components(
     )
     record = PassRecord(
         number=1,
-        seconds=time.perf_counter() - begun,
+        seconds=time.perf_counter() - start,
         eigenvalues=eigenvalues,
         residuals=solution.residuals,
         gains=np.full(len(eigenvalues), np.nan),
@@ -155,297 +289,56 @@ def dense_components(
         change=0.0,
         orthonormality_defect=certificate.orthonormality_defect,
         excess_error=certificate.excess_error,
-        recovery=workers.shortage.note,
+        recovery=workers.memory_retry.message,
     )
     components = Components(
         coefficients=coefficients,
         projections=projections,
         eigenvalues=eigenvalues,
         eigenvectors=vectors.T,
-        centring=Centering(solution.column_means, solution.grand_mean),
+        centering=Centering(solution.column_means, solution.grand_mean),
         trace=solution.trace,
         certificate=certificate,
         outcome=Outcome.EXACT,
         records=[record],
     )
-    return components if share is None else components.keep(slice(components.count(share)))
+    return (
+        components if fraction is None else components.select(slice(components.count_for(fraction)))
+    )
 
 
-def iterated_components(
-    solve: Callable[..., HebbianSolution | KrylovSolution],
-    source: GramSource,
-    n_components: int,
-    options: HebbianOptions | KrylovOptions,
-    *,
-    seed: int,
-    workers: Workers,
-    watch: ObserverFactory = lambda snapshot: (),
-    keeper: CheckpointProtocol = NO_CHECKPOINT,
+def _krylov(
+    model: Any, problem: Problem, budget: Budget, make_observers: ObserverFactory
 ) -> Components:
-    """An iterative solver in this process; ``watch`` makes the observers."""
-    solution = solve(
-        source,
-        n_components,
-        options,
-        seed=seed,
-        workers=workers,
-        watch=lambda snapshot: watch(lambda: _from_iterations(snapshot())),
-        keeper=keeper,
-    )
-    return _from_iterations(solution)
-
-
-def _from_iterations(solution: HebbianSolution | KrylovSolution) -> Components:
-    gram = solution.gram
-    signs = deterministic_signs(solution.projections)[:, None]
-    coefficients, projections = solution.coefficients * signs, solution.projections * signs
-    eigenvalues = nonnegative_eigenvalues(solution.eigenvalues)
-    return Components(
-        coefficients=coefficients,
-        projections=projections,
-        eigenvalues=eigenvalues,
-        eigenvectors=(coefficients * np.sqrt(eigenvalues)[:, None]).T,
-        centring=gram.centring,
-        trace=gram.mean_diagonal * gram.n_samples,
-        certificate=certify(
-            eigenvalues,
-            relative_residuals(coefficients, projections, eigenvalues),
-            coefficients.astype(np.float64) @ projections.astype(np.float64).T,
-            gram.squared_norm_estimate,
-            solution.next_eigenvalue if isinstance(solution, KrylovSolution) else None,
-        ),
-        outcome=solution.outcome,
-        records=solution.records,
-    )
-
-
-#: Rows of the sample on which single precision is tried out.
-_SAMPLE = 256
-#: Of the tolerance, what rounding may take.
-_ROOM = 0.05
-
-
-def rounding_share(kernel: Kernel | None, X: Rows, tol: float, seed: int) -> float | None:
-    """‖K − K in single precision‖/λ₁ as a sample shows it; None where that is too much for ``tol``.
-
-    Halving the width halves the time of products and exponentials alike. Rows far from the origin,
-    or a kernel of which centring takes most away, lose too much, and keep their precision.
-    """
-    doubles = isinstance(X, np.ndarray) and not isinstance(X, np.memmap) and X.dtype == np.float64
-    if not doubles or not isinstance(kernel, MatmulKernel) or tol <= 0:
-        return None
-    check_kernel_values(kernel, X)
-    if not _holds(kernel, X.astype(np.float32)):
-        return None
-    n_sample = min(_SAMPLE, len(X))
-    chosen = np.random.default_rng([seed, 3]).choice(len(X), n_sample, replace=False)
-    rows = X[np.sort(chosen)]
-    K = _gram(kernel, rows)
-    lost = np.linalg.norm(K - _gram(kernel, rows.astype(np.float32)), 2)
-    centred = K - K.mean(axis=0) - K.mean(axis=1, keepdims=True) + K.mean()
-    held = np.linalg.norm(centred, 2)
-    return float(lost / held) if lost <= _ROOM * tol * held else None
-
-
-def _holds(kernel: Kernel, X: Rows) -> bool:
-    """Whether single precision has room for these rows; a sample may miss the one that is far."""
-    try:
-        check_kernel_values(kernel, X)
-    except InvalidInput:
-        return False
-    return True
-
-
-def _gram(kernel: Kernel, rows: Floats) -> Floats:
-    """K of a few rows, from operands as they are made for all of them."""
-    return full_matrix(ComputedGram(kernel, rows, frame=FeatureSplit.of(rows))).astype(np.float64)
-
-
-def widened(found: Components, share: float) -> Components:
-    """In double precision again; what single precision may have cost goes into the certificate."""
-    certificate = found.certificate
-    if certificate is not None:
-        certificate = replace(
-            certificate,
-            residuals=certificate.residuals + share,
-            eigenvalue_bounds=certificate.eigenvalue_bounds + share * found.eigenvalues.max(),
-        )
-    centring = found.centring
-    return replace(
-        found,
-        coefficients=found.coefficients.astype(np.float64),
-        projections=found.projections.astype(np.float64),
-        eigenvalues=found.eigenvalues.astype(np.float64),
-        eigenvectors=found.eigenvectors.astype(np.float64),
-        centring=Centering(centring.column_means.astype(np.float64), centring.grand_mean),
-        certificate=certificate,
-    )
-
-
-_HEBBIAN_PASSES, _KRYLOV_PASSES = 50, 100
-#: Up to this order, and so many rows more per component, the dense solver is the faster one
-#: (benchmarks/crossover.py).
-_DENSE_ORDER, _DENSE_ROWS_PER_COMPONENT = 1200, 30
-#: Rows of the landmark start, blocks before a restart: as many as the budget allows.
-_LEAST_LANDMARKS, _LANDMARKS, _MOST_LANDMARKS = 256, 512, 1024
-_BLOCKS = (8, 6, 4, 3, 2)
-#: For a share of the variance: dense up to this order, then krylov with so many components first.
-_DENSE_SHARE_ORDER, _FIRST_SHARE_NUMBER = 4000, 32
-
-#: Makes of the source of K, and of the threads for it, the source that is decomposed.
-View: TypeAlias = Callable[[GramSource, Workers], GramSource]
-
-
-class Engine(Protocol):
-    """Somewhere else than in this process."""
-
-    @property
-    def block_size(self) -> int:
-        """Patterns per block of a Hebbian pass that suit it best."""
-
-    def opened(
-        self, kernel: Kernel, budget: Budget, *, own: int, whole: int
-    ) -> AbstractContextManager[GramSource]:
-        """The source of K, for as long as it is needed.
-
-        ``own`` vectors over a worker's own rows, and ``whole`` over all rows, need room there.
-        """
-
-    def open_store(self, gram: CenteredGram, rows: Floats, products: Floats) -> CoefficientStore:
-        """The coefficient store over that source."""
-
-
-def identity(source: GramSource, workers: Workers) -> GramSource:
-    """K itself."""
-    return source
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What is to be decomposed.
-
-    Parameters
-    ----------
-    kernel : Kernel or None
-        None for a precomputed matrix.
-    X : rows
-        Training rows, or the matrix.
-    seed : int
-    start : ndarray of shape (l, columns), optional
-        Projections of the training rows by an earlier model.
-    view : callable
-        What of K is decomposed; K itself by default.
-    keeper : Keeper
-        May know where an earlier run was, and is told where this one is.
-    engine : Engine or None
-        Where tiles are computed and coefficients live; None: in this process.
-    observers : sequence of Observer
-        See every pass, before those that the model asks for.
-    """
-
-    kernel: Kernel | None
-    X: Rows
-    seed: int
-    start: Floats | None = None
-    view: View = identity
-    keeper: CheckpointProtocol = NO_CHECKPOINT
-    engine: Engine | None = None
-    observers: Sequence[Observer[Any, Any]] = ()
-
-    @property
-    def n_samples(self) -> int:
-        """Training rows."""
-        return int(self.X.shape[0])
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of one vector over the training rows."""
-        return self.n_samples * int(self.X.dtype.itemsize)
-
-
-def chosen_solver(model: Any, n_samples: int) -> str:
-    """The solver behind a name; "auto" is dense for small problems and krylov beyond."""
-    name = str(model.eigen_solver)
-    if name not in ("auto", *KRYLOV_NAMES):
-        return name
-    if model.n_components is None:
-        return "dense"
     if is_fraction(model.n_components):
-        return "dense" if name == "auto" and n_samples <= _DENSE_SHARE_ORDER else "krylov"
-    # A block of a quarter of the matrix: the whole of it is cheaper.
-    number = int(model.n_components)
-    too_wide = 4 * block_size(number) >= n_samples
-    small = n_samples <= _DENSE_ORDER + _DENSE_ROWS_PER_COMPONENT * number
-    return "dense" if too_wide or (name == "auto" and small) else "krylov"
+        return _krylov_for_variance(model, problem, budget, make_observers)
+    return _krylov_for_count(model, problem, budget, make_observers, _n_components(model, problem))
 
 
-def n_passes(model: Any, n_samples: int) -> int:
-    """How many passes the fit may take."""
-    solver = chosen_solver(model, n_samples)
-    if solver == "dense":
-        return 1
-    default = _HEBBIAN_PASSES if solver in METHODS else _KRYLOV_PASSES
-    return default if model.max_iter is None else int(model.max_iter)
-
-
-def decompose(model: Any, problem: Problem, watch: ObserverFactory) -> Components:
-    """Run the solver that the model asks for, within its memory."""
-    solver = chosen_solver(model, problem.n_samples)
-    solve = {"dense": _dense, "krylov": _krylov}.get(solver, _hebbian)
-    components = solve(model, problem, read_budget(model.max_memory), watch)
-    if model.remove_zero_eig or model.n_components is None:
-        return components.keep(components.eigenvalues > 0)
-    return components
-
-
-def _number(model: Any, problem: Problem) -> int:
-    return min(int(model.n_components), problem.n_samples)
-
-
-def _dense(model: Any, problem: Problem, budget: Budget, watch: ObserverFactory) -> Components:
-    # K, its centred copy, and the copy that LAPACK overwrites.
-    fixed = 3 * problem.n_samples * problem.row_bytes
-    with _open_source(model, problem, budget, fixed) as (source, workers):
-        if model.n_components is None or is_fraction(model.n_components):
-            found = dense_components(source, None, workers, share=model.n_components)
-        else:
-            found = dense_components(source, _number(model, problem), workers)
-    if model.verbose:
-        ProgressLines("dense", 1).see(None, found.records[-1])
-    return found
-
-
-def _krylov(model: Any, problem: Problem, budget: Budget, watch: ObserverFactory) -> Components:
-    if is_fraction(model.n_components):
-        return _krylov_share(model, problem, budget, watch)
-    return _krylov_number(model, problem, budget, watch, _number(model, problem))
-
-
-def _landmarks(n_samples: int) -> int:
-    """A twentieth of few rows, a sixtieth of many: fewer cost a pass more, more cost too much."""
-    few = min(max(_LEAST_LANDMARKS, n_samples // 20), _LANDMARKS)
-    return max(few, min(n_samples // 60, _MOST_LANDMARKS))
-
-
-def _krylov_share(
-    model: Any, problem: Problem, budget: Budget, watch: ObserverFactory
+def _krylov_for_variance(
+    model: Any, problem: Problem, budget: Budget, make_observers: ObserverFactory
 ) -> Components:
-    """Twice as many components each time, from where the last ones are, until they hold enough."""
-    number, records = resume_variance_search(problem.keeper, _FIRST_SHARE_NUMBER)
+    """Double the number of components, starting from the last ones, until they explain enough."""
+    number, records = resume_variance_search(problem.checkpoint, _FIRST_VARIANCE_COMPONENTS)
     while 4 * block_size(number) < problem.n_samples:
-        this = replace(problem, keeper=NestedCheckpoint(problem.keeper, number, records))
-        found = _krylov_number(model, this, budget, watch, number)
-        found, records = _continued(found, records)
-        if found.outcome is Outcome.INTERRUPTED or found.held > model.n_components * found.trace:
-            return found.keep(slice(found.count(model.n_components)))
+        run = replace(problem, checkpoint=NestedCheckpoint(problem.checkpoint, number, records))
+        found = _krylov_for_count(model, run, budget, make_observers, number)
+        found, records = _append_records(found, records)
+        if (
+            found.outcome is Outcome.INTERRUPTED
+            or found.explained_variance > model.n_components * found.trace
+        ):
+            return found.select(slice(found.count_for(model.n_components)))
         problem = replace(problem, start=found.projections.T)
         number *= 2
-    found, _ = _continued(_dense(model, problem, budget, watch), records)
+    found, _ = _append_records(_dense(model, problem, budget, make_observers), records)
     return found
 
 
-def _continued(found: Components, records: list[PassRecord]) -> tuple[Components, list[PassRecord]]:
-    """The records of all rounds as one history."""
+def _append_records(
+    found: Components, records: list[PassRecord]
+) -> tuple[Components, list[PassRecord]]:
+    """Append the records of a run to those of the earlier runs."""
     entries = records[-1].entries if records else 0
     later = [
         replace(record, number=record.number + len(records), entries=record.entries + entries)
@@ -454,29 +347,31 @@ def _continued(found: Components, records: list[PassRecord]) -> tuple[Components
     return replace(found, records=records + later), records + later
 
 
-def _krylov_number(
-    model: Any, problem: Problem, budget: Budget, watch: ObserverFactory, number: int
+def _krylov_for_count(
+    model: Any, problem: Problem, budget: Budget, make_observers: ObserverFactory, number: int
 ) -> Components:
-    """In single precision, where ``tol`` is loose enough for it."""
-    share = rounding_share(problem.kernel, problem.X, float(model.tol), problem.seed)
-    if share is None:
-        return _krylov_in_dtype(model, problem, budget, watch, number)
-    narrow = replace(problem, X=problem.X.astype(np.float32))
+    """Run krylov, in single precision if ``tol`` allows it."""
+    error = single_precision_error(problem.kernel, problem.X, float(model.tol), problem.seed)
+    if error is None:
+        return _krylov_in_dtype(model, problem, budget, make_observers, number)
+    single = replace(problem, X=problem.X.astype(np.float32))
 
-    def wide(snapshot: Callable[[], Components]) -> Sequence[Observer[Any, Any]]:
-        return watch(lambda: widened(snapshot(), share))
+    def double_observers(snapshot: Callable[[], Components]) -> Sequence[Observer[Any, Any]]:
+        return make_observers(lambda: to_double_precision(snapshot(), error))
 
-    copied = replace(budget, taken=budget.taken + narrow.X.nbytes)
-    return widened(_krylov_in_dtype(model, narrow, copied, wide, number), share)
+    reduced = replace(budget, used=budget.used + single.X.nbytes)
+    return to_double_precision(
+        _krylov_in_dtype(model, single, reduced, double_observers, number), error
+    )
 
 
 def _krylov_in_dtype(
-    model: Any, problem: Problem, budget: Budget, watch: ObserverFactory, number: int
+    model: Any, problem: Problem, budget: Budget, make_observers: ObserverFactory, number: int
 ) -> Components:
     width = block_size(number) * problem.row_bytes
-    half = budget.left // 2
+    half = budget.available // 2
     blocks = next((count for count in _BLOCKS if (2 * count + 6) * width <= half), _BLOCKS[-1])
-    wanted = _landmarks(problem.n_samples)
+    wanted = _default_landmarks(problem.n_samples)
     landmarks = max(2 * block_size(number), min(wanted, half // problem.row_bytes))
     kind = model.init if isinstance(model.init, str) and model.init in LANDMARK_KINDS else "auto"
     strips = 2 if kind == "pivoted" else 1
@@ -488,9 +383,9 @@ def _krylov_in_dtype(
         max_blocks=blocks,
         start=problem.start,
     )
-    # The factor, the product and another shard's; the landmarks' basis.
-    distant = (DIRECTIONS_PER_COMPONENT * number, 3 * (block_size(number) + 1))
-    with _open_source(model, problem, budget, fixed, "tiles", distant) as (source, workers):
+    # The factor, the product and that of another shard; the basis of the landmarks.
+    engine_vectors = (DIRECTIONS_PER_COMPONENT * number, 3 * (block_size(number) + 1))
+    with _open_source(model, problem, budget, fixed, "tiles", engine_vectors) as (source, workers):
         return iterated_components(
             krylov.solve_krylov,
             source,
@@ -498,20 +393,86 @@ def _krylov_in_dtype(
             options,
             seed=problem.seed,
             workers=workers,
-            watch=watch,
-            keeper=problem.keeper,
+            make_observers=make_observers,
+            checkpoint=problem.checkpoint,
         )
 
 
-def _hebbian(model: Any, problem: Problem, budget: Budget, watch: ObserverFactory) -> Components:
-    number = _number(model, problem)
+def _default_landmarks(n_samples: int) -> int:
+    """Return a twentieth of few rows or a sixtieth of many, which minimized the total time."""
+    few = min(max(_MIN_LANDMARKS, n_samples // 20), _LANDMARKS)
+    return max(few, min(n_samples // 60, _MAX_LANDMARKS))
+
+
+def single_precision_error(kernel: Kernel | None, X: Rows, tol: float, seed: int) -> float | None:
+    """Estimate ‖K − K in single precision‖/λ₁ on a sample; None if too large for ``tol``.
+
+    Single precision halves the time of products and exponentials. The error is too large for rows
+    far from the origin and for kernels whose values centring cancels almost completely.
+    """
+    is_double = isinstance(X, np.ndarray) and not isinstance(X, np.memmap) and X.dtype == np.float64
+    if not is_double or not isinstance(kernel, MatmulKernel) or tol <= 0:
+        return None
+    check_kernel_values(kernel, X)
+    if not _fits_in_float32(kernel, X.astype(np.float32)):
+        return None
+    n_sample = min(_ROUNDING_SAMPLE, len(X))
+    chosen = np.random.default_rng([seed, 3]).choice(len(X), n_sample, replace=False)
+    rows = X[np.sort(chosen)]
+    K = _sample_gram(kernel, rows)
+    error = np.linalg.norm(K - _sample_gram(kernel, rows.astype(np.float32)), 2)
+    centered = K - K.mean(axis=0) - K.mean(axis=1, keepdims=True) + K.mean()
+    largest = np.linalg.norm(centered, 2)
+    return float(error / largest) if error <= _ROUNDING_FRACTION * tol * largest else None
+
+
+def _fits_in_float32(kernel: Kernel, X: Rows) -> bool:
+    """Return True if kernel values of all rows, also those not in the sample, fit in float32."""
+    try:
+        check_kernel_values(kernel, X)
+    except InvalidInput:
+        return False
+    return True
+
+
+def _sample_gram(kernel: Kernel, rows: Floats) -> Floats:
+    """Compute K of the sample with the same operands as for all rows."""
+    source = ComputedGram(kernel, rows, split=FeatureSplit.from_rows(rows))
+    return full_matrix(source).astype(np.float64)
+
+
+def to_double_precision(components: Components, error: float) -> Components:
+    """Convert to double precision; add the error of single precision to the certificate."""
+    certificate = components.certificate
+    if certificate is not None:
+        certificate = replace(
+            certificate,
+            residuals=certificate.residuals + error,
+            eigenvalue_bounds=certificate.eigenvalue_bounds + error * components.eigenvalues.max(),
+        )
+    centering = components.centering
+    return replace(
+        components,
+        coefficients=components.coefficients.astype(np.float64),
+        projections=components.projections.astype(np.float64),
+        eigenvalues=components.eigenvalues.astype(np.float64),
+        eigenvectors=components.eigenvectors.astype(np.float64),
+        centering=Centering(centering.column_means.astype(np.float64), centering.grand_mean),
+        certificate=certificate,
+    )
+
+
+def _hebbian(
+    model: Any, problem: Problem, budget: Budget, make_observers: ObserverFactory
+) -> Components:
+    number = _n_components(model, problem)
     options = _hebbian_options(model, problem, number)
-    # A, AK', companions, marks and scratch; a strip of kernel rows per block; landmarks.
+    # A, AK', companions, marks and work space; a strip of kernel rows per block; landmarks.
     width = 256 if isinstance(options.block_size, str) else options.block_size
     columns = 16 * number + 2 * width
-    distant = (columns, 3 * (number + 1))
+    engine_vectors = (columns, 3 * (number + 1))
     fixed = columns * problem.row_bytes
-    with _open_source(model, problem, budget, fixed, "matrix", distant) as (source, workers):
+    with _open_source(model, problem, budget, fixed, "matrix", engine_vectors) as (source, workers):
         open_store = LocalStore if problem.engine is None else problem.engine.open_store
         solve = partial(kha.solve_kha, open_store=open_store)
         return iterated_components(
@@ -521,48 +482,9 @@ def _hebbian(model: Any, problem: Problem, budget: Budget, watch: ObserverFactor
             options,
             seed=problem.seed,
             workers=workers,
-            watch=watch,
-            keeper=problem.keeper,
+            make_observers=make_observers,
+            checkpoint=problem.checkpoint,
         )
-
-
-@contextmanager
-def _open_source(
-    model: Any,
-    problem: Problem,
-    budget: Budget,
-    fixed: int,
-    keep: Any = None,
-    distant: tuple[int, int] = (0, 0),
-) -> Iterator[tuple[GramSource, Workers]]:
-    """The source of K and the threads for it, within the budget.
-
-    ``keep`` is as in PlannedSource; ``distant`` are the vectors that an engine needs room for.
-    """
-    if problem.engine is not None and problem.kernel is not None:
-        own, whole = distant
-        with problem.engine.opened(problem.kernel, budget, own=own, whole=whole) as source:
-            yield problem.view(source, SERIAL), SERIAL
-        return
-    check_kernel_values(problem.kernel, problem.X)
-    threads = n_threads(model.n_jobs)
-    if problem.kernel is None:
-        with Workers(threads) as workers:
-            yield problem.view(PrecomputedGram(problem.X), workers), workers
-        return
-    if model.copy_X:
-        fixed += _copied_bytes(problem.X)
-    planned = plan_source(problem.kernel, problem.X, budget, fixed, threads)
-    with Workers(planned.threads) as workers:
-        source = planned.source if keep is None else planned.keeping(keep, workers)
-        yield problem.view(source, workers), workers
-
-
-def _copied_bytes(X: Rows) -> int:
-    """What copy_X=True takes; rows on disk are not copied."""
-    if sparse.issparse(X):
-        return int(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes)
-    return int(X.nbytes) if isinstance(X, np.ndarray) and X.flags.owndata else 0
 
 
 def _hebbian_options(model: Any, problem: Problem, number: int) -> HebbianOptions:
@@ -581,54 +503,105 @@ def _hebbian_options(model: Any, problem: Problem, number: int) -> HebbianOption
 
 
 def _block_size(model: Any, problem: Problem) -> Any:
-    """A block gives the same result whatever its size, so an engine may choose."""
+    """Return the block size; it does not change the result, so an engine may choose it."""
     if problem.engine is not None and model.block_size == "auto":
         return problem.engine.block_size
     return model.block_size
 
 
 def _init(model: Any, problem: Problem, number: int) -> Any:
-    """Landmarks go with automatic gains; a user's own gain is for the papers' start."""
+    """Return the initialization: "auto" is landmarks for automatic gains, otherwise random."""
     names = ("auto", *LANDMARK_KINDS, "random", "sparse")
     init = check_init(model.init, names, (number, problem.n_samples))
     if problem.start is not None:
-        return continued_coefficients(problem.start, number, problem.seed)
+        return warm_start_coefficients(problem.start, number, problem.seed)
     if isinstance(init, str) and init == "auto":
         return "landmarks" if isinstance(model.gain, str) else "random"
     return init
 
 
-def fitted_attributes(
-    components: Components, kernel: Kernel | None, X_fit: Rows, *, whiten: bool
-) -> dict[str, Any]:
-    """What ``KernelPCA`` has after a fit, by name."""
-    eigenvalues = components.eigenvalues
-    projector = Projector(
-        kernel,
-        X_fit,
-        components.centring,
-        components.coefficients,
-        components.coefficients @ components.projections.T,
-        components.projections,
+def iterated_components(
+    solve: Callable[..., HebbianSolution | KrylovSolution],
+    source: GramSource,
+    n_components: int,
+    options: HebbianOptions | KrylovOptions,
+    *,
+    seed: int,
+    workers: Workers,
+    make_observers: ObserverFactory = lambda snapshot: (),
+    checkpoint: CheckpointProtocol = NO_CHECKPOINT,
+) -> Components:
+    """Run an iterative solver and return its components."""
+    solution = solve(
+        source,
+        n_components,
+        options,
+        seed=seed,
+        workers=workers,
+        make_observers=lambda snapshot: make_observers(lambda: _from_iterations(snapshot())),
+        checkpoint=checkpoint,
     )
-    return {
-        "X_fit_": X_fit,
-        "coefficients_": components.coefficients,
-        "eigenvalues_": eigenvalues,
-        "eigenvectors_": components.eigenvectors,
-        "explained_variance_ratio_": eigenvalues / (components.trace or 1.0),
-        "certificate_": components.certificate,
-        "history_": components.records,
-        "n_iter_": len(components.records),
-        "outcome_": components.outcome,
-        "_projector": projector,
-        "_scale": _whitening(components) if whiten else np.ones_like(eigenvalues),
-    }
+    return _from_iterations(solution)
 
 
-def _whitening(components: Components) -> Floats:
-    """1/standard deviation of each projection; zero for a component without variance."""
-    freedom = components.projections.shape[1] - 1
-    spread = np.linalg.norm(components.projections, axis=1) / np.sqrt(freedom)
-    spread = np.where(components.eigenvalues > 0, spread, 0).astype(components.projections.dtype)
-    return np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
+def _from_iterations(solution: HebbianSolution | KrylovSolution) -> Components:
+    gram = solution.gram
+    signs = deterministic_signs(solution.projections)[:, None]
+    coefficients, projections = solution.coefficients * signs, solution.projections * signs
+    eigenvalues = nonnegative_eigenvalues(solution.eigenvalues)
+    return Components(
+        coefficients=coefficients,
+        projections=projections,
+        eigenvalues=eigenvalues,
+        eigenvectors=(coefficients * np.sqrt(eigenvalues)[:, None]).T,
+        centering=gram.centering,
+        trace=gram.mean_diagonal * gram.n_samples,
+        certificate=certify(
+            eigenvalues,
+            relative_residuals(coefficients, projections, eigenvalues),
+            coefficients.astype(np.float64) @ projections.astype(np.float64).T,
+            gram.squared_norm_estimate,
+            solution.next_eigenvalue if isinstance(solution, KrylovSolution) else None,
+        ),
+        outcome=solution.outcome,
+        records=solution.records,
+    )
+
+
+@contextmanager
+def _open_source(
+    model: Any,
+    problem: Problem,
+    budget: Budget,
+    fixed: int,
+    keep: Any = None,
+    engine_vectors: tuple[int, int] = (0, 0),
+) -> Iterator[tuple[GramSource, Workers]]:
+    """Open the source of K and its threads within the budget.
+
+    ``keep`` is as in PlannedSource; ``engine_vectors`` are ``own`` and ``whole`` of an engine.
+    """
+    if problem.engine is not None and problem.kernel is not None:
+        own, whole = engine_vectors
+        with problem.engine.open_gram(problem.kernel, budget, own=own, whole=whole) as source:
+            yield problem.gram_transform(source, SERIAL), SERIAL
+        return
+    check_kernel_values(problem.kernel, problem.X)
+    threads = n_threads(model.n_jobs)
+    if problem.kernel is None:
+        with Workers(threads) as workers:
+            yield problem.gram_transform(PrecomputedGram(problem.X), workers), workers
+        return
+    if model.copy_X:
+        fixed += _copied_bytes(problem.X)
+    planned = plan_source(problem.kernel, problem.X, budget, fixed, threads)
+    with Workers(planned.threads) as workers:
+        source = planned.source if keep is None else planned.with_cache(keep, workers)
+        yield problem.gram_transform(source, workers), workers
+
+
+def _copied_bytes(X: Rows) -> int:
+    """Return the bytes that copy_X=True takes; rows on disk are not copied."""
+    if sparse.issparse(X):
+        return int(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes)
+    return int(X.nbytes) if isinstance(X, np.ndarray) and X.flags.owndata else 0

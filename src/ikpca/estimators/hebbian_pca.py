@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ikpca.errors import DivergenceWarning, InvalidInput, invalid_parameter
@@ -31,13 +30,15 @@ from ikpca.estimators.reporting import (
     with_callbacks,
 )
 from ikpca.estimators.validation import (
+    FLOAT_DTYPES,
     check_choice,
     check_gain,
     check_init,
     check_number,
-    check_running,
+    check_runtime_parameters,
+    draw_seed,
     is_auto,
-    limited_threads,
+    limit_threads,
 )
 from ikpca.gains import Gain, MetaDescent, constant, inverse_time, reciprocal_eigenvalues
 from ikpca.kernels import Floats
@@ -56,95 +57,7 @@ from ikpca.solvers import (
     safety_for,
 )
 
-
-@dataclass(frozen=True)
-class FeaturePasses:
-    """How a fit ended, and the arguments of ``described`` for what it found."""
-
-    outcome: Outcome
-    records: list[PassRecord]
-    found: dict[str, Any]
-
-
-def run_feature_passes(
-    model: Any, X: Floats, W: Floats, seed: int, checkpoint: Checkpoint | None
-) -> FeaturePasses:
-    """Sanger's rule over all rows, in passes of random order."""
-    mean = X.mean(axis=0)
-    keeper: CheckpointProtocol = NO_CHECKPOINT if checkpoint is None else checkpoint
-    kept = keeper.recall()
-    store = FeatureStore(X - mean, W if kept is None else kept.progress.rows)
-    keeper.describe_with(lambda state: HebbianProgress(state, *store.read(), None))
-    max_iter = int(model.max_iter)
-    context = fit_context(model, max_iter)
-    observers = requested_observers(
-        model,
-        "gha",
-        max_iter,
-        store.dtype,
-        context,
-        lambda: pass_attributes(model, **_found(store, mean)),
-    )
-    outcome, records = iterate(
-        store,
-        len(W),
-        _options(model),
-        seed=seed,
-        observers=observers,
-        estimate="quotients",
-        keeper=keeper,
-    )
-    if checkpoint is not None:
-        checkpoint.finish()
-    if context is not None:
-        context.call_on_fit_task_end(estimator=model, reconstruction_attributes=dict)
-    return FeaturePasses(outcome, records, _found(store, mean))
-
-
-def _options(model: Any) -> HebbianOptions:
-    return HebbianOptions(
-        method="kha/et" if isinstance(model.gain, str) else "kha",
-        gain=model.gain,
-        clock=model.clock,
-        # The store holds the start already; an array is taken as it is.
-        init=np.empty((0, 0)),
-        rayleigh_ritz=model.rayleigh_ritz,
-        block_size=model.block_size,
-        max_iter=int(model.max_iter),
-    )
-
-
-def _found(store: FeatureStore, mean: Floats) -> dict[str, Any]:
-    W, projections = store.read()
-    freedom = store.n_samples - 1
-    return {
-        "W": W * deterministic_signs(W)[:, None],
-        "mean": mean,
-        "variances": np.square(projections).sum(axis=1, dtype=np.float64) / freedom,
-        "total": store.mean_diagonal * store.n_samples / freedom,
-        "seen": store.n_samples,
-    }
-
-
-def pass_attributes(
-    model: Any, W: Floats, mean: Floats, variances: Floats, total: float, seen: int
-) -> dict[str, Any]:
-    """Fitted attributes of components, of a fit or of a stream."""
-    spread = np.sqrt(variances)
-    whitening = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
-    variances = variances.astype(W.dtype)
-    return {
-        "components_": W,
-        "mean_": mean,
-        "explained_variance_": variances,
-        "explained_variance_ratio_": variances / total if total > 0 else 0 * variances,
-        "n_components_": len(W),
-        "n_samples_seen_": seen,
-        "_scale": whitening.astype(W.dtype) if model.whiten else np.ones_like(variances),
-    }
-
-
-#: Rows over which the gain of a stream stays near its first value, at least.
+#: Minimum number of rows over which the gain of a stream stays near its initial value.
 _HORIZON = 100
 
 
@@ -153,39 +66,39 @@ class HebbianPCA(
 ):
     """Linear PCA by Sanger's rule, on a data set in passes or on a stream in batches.
 
-    W ← W + η[y xᵀ − lt(yyᵀ)W] for centred rows x and y = Wx (Kim 2003, eq. 1): what the kernel
-    Hebbian algorithm is with a linear kernel, at a cost of N per row in place of l.
+    W ← W + η[y xᵀ − lt(yyᵀ)W] for centred rows x and y = Wx (Kim 2003, eq. 1). This is the kernel
+    Hebbian algorithm with a linear kernel, at a cost of N per row instead of l.
 
     Parameters
     ----------
     n_components : int or None, default=None
-        None: as many as rows or features allow.
+        Number of components; None: the smaller of the numbers of rows and features.
     gain : "auto", float or gain object, default="auto"
-        "auto" steps reciprocally to eigenvalue and time; a number is Sanger's constant η.
+        "auto" is proportional to 1/(eigenvalue · time); a number is Sanger's constant η.
     clock : {"pattern", "pass"}, default="pattern"
-        Whether 1/t gains decay at every row or once per pass.
+        1/t gains decay at every row or once per pass.
     init : "random" or ndarray of shape (n_components, n_features), default="random"
-        Where W starts.
+        Initialization of W.
     rayleigh_ritz : bool, default=True
-        End every pass of ``fit`` with a Rayleigh–Ritz step; Sanger's rule has none.
+        If True, end every pass of ``fit`` with a Rayleigh–Ritz step, unlike Sanger's rule.
     block_size : int or "auto", default="auto"
-        Rows per block; changes the speed, not the result.
+        Rows per block; affects the speed, not the result.
     tol : float, default=0
-        Stop when ‖Cw − λw‖/λ₁ is no larger for any component; 0 is machine precision.
+        Stop when ‖Cw − λw‖/λ₁ ≤ ``tol`` for all components; 0 means machine precision.
     change_tol : float, default=None
-        Stop when a pass moved the components by a squared distance of no more than this.
+        Stop when a pass changes the components by at most this squared distance.
     max_iter : int, default=50
-        Passes of ``fit``.
+        Maximum number of passes of ``fit``.
     whiten : bool, default=False
-        Scale projections to unit variance.
+        If True, scale projections to unit variance.
     checkpoint, checkpoint_every, resume : as in :class:`KernelPCA`
-        For ``fit``; after a batch of ``partial_fit`` the model itself can be saved.
+        For ``fit`` only; after ``partial_fit``, save the model instead.
     random_state : int, RandomState or None, default=None
-        Of the start and the order of rows.
+        Seed of the initialization and of the order of the rows.
     n_jobs : int, default=None
-        Threads of the matrix products; None leaves the library's own number.
+        Number of threads of the matrix products; None does not limit them.
     verbose : int, default=0
-        1 writes a line per pass to standard error.
+        If positive, write a line per pass to standard error.
 
     Attributes
     ----------
@@ -195,7 +108,7 @@ class HebbianPCA(
     n_samples_seen_ : int
     n_components_, n_iter_ : int
     history_ : list of PassRecord
-        One per pass of ``fit``.
+        One record per pass of ``fit``.
     outcome_ : Outcome
     n_features_in_ : int
     feature_names_in_ : ndarray of str
@@ -203,7 +116,7 @@ class HebbianPCA(
     See Also
     --------
     sklearn.decomposition.IncrementalPCA : Exact up to truncation, in batches.
-    KernelPCA : The same rule in feature space.
+    KernelPCA : The same learning rule in feature space.
 
     References
     ----------
@@ -272,16 +185,16 @@ class HebbianPCA(
         self._check_parameters()
         X = self._validated(X, reset=True, ensure_min_samples=2)
         check_overflow(X)
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        seed = draw_seed(self.random_state)
         checkpoint, seed = open_checkpoint(self, X, seed)
         W = self._first_components(X.shape, seed).astype(X.dtype)
-        with limited_threads(self.n_jobs), interruptible_fit(checkpoint):
-            self._take(run_feature_passes(self, X, W, seed, checkpoint))
-        self._tell(X)
+        with limit_threads(self.n_jobs), interruptible_fit(checkpoint):
+            self._set_result(run_gha_passes(self, X, W, seed, checkpoint))
+        self._warn(X)
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from one batch of rows, once, in their order.
+        """Learn from one batch of rows in their order.
 
         Parameters
         ----------
@@ -297,15 +210,15 @@ class HebbianPCA(
         X = self._validated(X, reset=first)
         check_overflow(X, first=first)
         if first:
-            self._stream = self._first_stream(X)
+            self._stream = self._initial_stream(X)
         safety = safety_for(automatic=isinstance(self.gain, str))
-        with limited_threads(self.n_jobs):
+        with limit_threads(self.n_jobs):
             self._stream, undone = gha_batch(self._stream, X, self._stream_gain(), safety)
-        self._take_stream()
+        self._set_stream_attributes()
         if undone and not isinstance(self.gain, str):
             warnings.warn(
-                f"gain={self.gain!r} was too large: {undone} times the batch was undone and "
-                "repeated with half of it; pass gain='auto' or a smaller number.",
+                f"gain={self.gain!r} was too large: the batch was undone {undone} times and "
+                "repeated with half the gain; pass gain='auto' or a smaller number.",
                 DivergenceWarning,
                 stacklevel=2,
             )
@@ -327,7 +240,7 @@ class HebbianPCA(
         return finite_projections(lambda: ((X - self.mean_) @ self.components_.T) * self._scale)
 
     def inverse_transform(self, X: Any) -> Floats:
-        """Rows for projections: the mean plus a sum of components.
+        """Transform projections back to input space: the mean plus a sum of components.
 
         Parameters
         ----------
@@ -338,11 +251,11 @@ class HebbianPCA(
         ndarray of shape (n_rows, n_features)
         """
         check_is_fitted(self, "components_")
-        X = check_array(X, dtype=[np.float64, np.float32])
+        X = check_array(X, dtype=FLOAT_DTYPES)
         if X.shape[1] != len(self.components_):
             raise InvalidInput(
                 f"X has {X.shape[1]} columns: the model has {len(self.components_)} components; "
-                "pass what transform returned."
+                "pass projections returned by transform."
             )
         unscaled = np.divide(X, self._scale, out=np.zeros_like(X), where=self._scale > 0)
         return unscaled @ self.components_ + self.mean_
@@ -354,10 +267,10 @@ class HebbianPCA(
         check_gain(self.gain)
         if isinstance(self.gain, MetaDescent):
             raise invalid_parameter(
-                "gain", self.gain, "meta-descent is for kernels", "pass the gain inside it"
+                "gain", self.gain, "needs a kernel", "pass the gain that it multiplies"
             )
         check_choice("clock", self.clock, ("pattern", "pass"))
-        check_running(self)
+        check_runtime_parameters(self)
         if not is_auto(self.block_size):
             check_number("block_size", self.block_size, "must be 'auto' or a positive integer",
                          "pass 'auto'", low=1, integer=True)  # fmt: skip
@@ -374,7 +287,7 @@ class HebbianPCA(
         return validate_data(
             self,
             X,
-            dtype=[np.float64, np.float32],
+            dtype=FLOAT_DTYPES,
             reset=reset,
             ensure_min_samples=ensure_min_samples,
         )
@@ -387,7 +300,7 @@ class HebbianPCA(
                 "n_components",
                 number,
                 f"X has {n_features} features",
-                f"ask for at most {n_features}",
+                f"pass at most {n_features}",
             )
         init = check_init(self.init, ("random",), (number, n_features))
         if not isinstance(init, str):
@@ -395,12 +308,12 @@ class HebbianPCA(
         rng = np.random.default_rng([seed, 0])
         return rng.normal(scale=np.sqrt(1 / (number * n_features)), size=(number, n_features))
 
-    def _take(self, passes: FeaturePasses) -> None:
-        for name, value in pass_attributes(self, **passes.found).items():
+    def _set_result(self, passes: GHAResult) -> None:
+        for name, value in gha_attributes(self, **passes.found).items():
             setattr(self, name, value)
         self.outcome_, self.history_ = passes.outcome, passes.records
         self.n_iter_ = len(passes.records)
-        # A fit starts afresh; a stream that follows it goes on from its components.
+        # A later partial_fit continues from the components of the fit.
         seen = self.n_samples_seen_
         self._stream = GHAState(
             components=self.components_,
@@ -411,8 +324,8 @@ class HebbianPCA(
             horizon=max(seen, _HORIZON),
         )
 
-    def _first_stream(self, X: Floats) -> GHAState:
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+    def _initial_stream(self, X: Floats) -> GHAState:
+        seed = draw_seed(self.random_state)
         W = self._first_components(X.shape, seed)
         if isinstance(self.init, str):
             W = np.linalg.qr(W.T)[0].T
@@ -425,10 +338,10 @@ class HebbianPCA(
             return 2.0 * inverse_time() * reciprocal_eigenvalues(with_norm=False)
         return self.gain if isinstance(self.gain, Gain) else constant(self.gain)
 
-    def _take_stream(self) -> None:
+    def _set_stream_attributes(self) -> None:
         stream = self._stream
         unbiased = stream.seen / max(stream.seen - 1, 1)
-        attributes = pass_attributes(
+        attributes = gha_attributes(
             self,
             stream.components,
             stream.mean,
@@ -439,7 +352,7 @@ class HebbianPCA(
         for name, value in attributes.items():
             setattr(self, name, value)
 
-    def _tell(self, X: Floats) -> None:
+    def _warn(self, X: Floats) -> None:
         if self.outcome_ is Outcome.INTERRUPTED:
             raise KeyboardInterrupt
         rounding = 100 * float(np.finfo(X.dtype).eps) ** 2 * float(np.square(X).mean())
@@ -457,3 +370,90 @@ class HebbianPCA(
     @property
     def _n_features_out(self) -> int:
         return len(self.components_)
+
+
+@dataclass(frozen=True)
+class GHAResult:
+    """Outcome and records of a fit, and the arguments of ``gha_attributes``."""
+
+    outcome: Outcome
+    records: list[PassRecord]
+    found: dict[str, Any]
+
+
+def run_gha_passes(
+    model: Any, X: Floats, W: Floats, seed: int, checkpoint: Checkpoint | None
+) -> GHAResult:
+    """Apply Sanger's rule to all rows, in passes of random order."""
+    mean = X.mean(axis=0)
+    run_checkpoint: CheckpointProtocol = NO_CHECKPOINT if checkpoint is None else checkpoint
+    kept = run_checkpoint.restore()
+    store = FeatureStore(X - mean, W if kept is None else kept.progress.rows)
+    run_checkpoint.set_snapshot(lambda state: HebbianProgress(state, *store.read(), None))
+    max_iter = int(model.max_iter)
+    context = fit_context(model, max_iter)
+    observers = requested_observers(
+        model,
+        "gha",
+        max_iter,
+        store.dtype,
+        context,
+        lambda: gha_attributes(model, **_solution(store, mean)),
+    )
+    outcome, records = iterate(
+        store,
+        len(W),
+        _options(model),
+        seed=seed,
+        observers=observers,
+        estimate="quotients",
+        checkpoint=run_checkpoint,
+    )
+    if checkpoint is not None:
+        checkpoint.finish()
+    if context is not None:
+        context.call_on_fit_task_end(estimator=model, reconstruction_attributes=dict)
+    return GHAResult(outcome, records, _solution(store, mean))
+
+
+def _options(model: Any) -> HebbianOptions:
+    return HebbianOptions(
+        method="kha/et" if isinstance(model.gain, str) else "kha",
+        gain=model.gain,
+        clock=model.clock,
+        # The store holds the initial components already.
+        init=np.empty((0, 0)),
+        rayleigh_ritz=model.rayleigh_ritz,
+        block_size=model.block_size,
+        max_iter=int(model.max_iter),
+    )
+
+
+def _solution(store: FeatureStore, mean: Floats) -> dict[str, Any]:
+    W, projections = store.read()
+    freedom = store.n_samples - 1
+    return {
+        "W": W * deterministic_signs(W)[:, None],
+        "mean": mean,
+        "variances": np.square(projections).sum(axis=1, dtype=np.float64) / freedom,
+        "total": store.mean_diagonal * store.n_samples / freedom,
+        "seen": store.n_samples,
+    }
+
+
+def gha_attributes(
+    model: Any, W: Floats, mean: Floats, variances: Floats, total: float, seen: int
+) -> dict[str, Any]:
+    """Return the fitted attributes of a fit or of a stream."""
+    spread = np.sqrt(variances)
+    whitening = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
+    variances = variances.astype(W.dtype)
+    return {
+        "components_": W,
+        "mean_": mean,
+        "explained_variance_": variances,
+        "explained_variance_ratio_": variances / total if total > 0 else 0 * variances,
+        "n_components_": len(W),
+        "n_samples_seen_": seen,
+        "_scale": whitening.astype(W.dtype) if model.whiten else np.ones_like(variances),
+    }

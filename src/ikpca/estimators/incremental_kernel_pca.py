@@ -7,44 +7,44 @@ from typing import Any, Self
 
 import numpy as np
 
-from ikpca.estimators.checkpoint import drawn_seed, fit_stream, learn_batch, watch_rows
+from ikpca.estimators.checkpoint import data_change_observers, fit_stream, learn_batch
 from ikpca.estimators.conversion import (
     check_batch_model,
     refined_state,
     shared_parameters,
-    state_of_batch,
+    state_from_batch,
 )
 from ikpca.estimators.incremental_stream import (
     IncrementalStream,
-    check_stream,
-    first_batch_size,
-    stream_attributes,
+    check_incremental,
+    fit_batch_size,
+    incremental_attributes,
 )
-from ikpca.estimators.input_checks import batch_of_stream, rows_of_data
+from ikpca.estimators.input_checks import validate_batch, validate_rows
 from ikpca.estimators.reporting import warn_of_rank
 from ikpca.estimators.stream_base import StreamTransformer
-from ikpca.estimators.validation import one_thread
+from ikpca.estimators.validation import draw_seed, single_thread
 from ikpca.kernels import Floats
 
 
 class IncrementalKernelPCA(StreamTransformer):
-    r"""Kernel PCA of a stream, in one pass and, if wanted, in bounded memory.
+    r"""Kernel PCA of a stream in one pass, optionally in bounded memory.
 
     Each batch updates mean and components exactly (Chin & Suter 2006). Both are combinations of
-    the images of a library of rows, which compression keeps small: it replaces the rows by fewer
-    ones on which components and mean are nearly the same.
+    the images of a library of rows. Compression replaces the library by fewer rows that
+    approximate components and mean.
 
     Parameters
     ----------
     n_components : int or None, default=None
-        Components to keep. None keeps all that carry variance, and with them the whole library:
-        it goes with ``compression=None`` or "auto" only.
+        Number of components. None keeps all components with variance and the complete library; it
+        requires ``compression=None`` or "auto".
     kernel : str, callable or kernel object, default="linear"
         "linear", "poly", "rbf", "sigmoid", "cosine" or "laplacian". A callable takes one pair of
-        rows; for one that takes two blocks of rows see :func:`ikpca.vectorised`.
+        rows; for one that takes two blocks of rows see :func:`ikpca.vectorized`.
     gamma : float, "scale", "median" or None, default=None
         Coefficient of rbf, poly, sigmoid and laplacian. None: 1/n_features. "scale" and "median"
-        are taken from the first batch, and stay.
+        are computed from the first batch.
     degree : float, default=3
         Degree of poly.
     coef0 : float, default=1
@@ -52,94 +52,94 @@ class IncrementalKernelPCA(StreamTransformer):
     kernel_params : dict, default=None
         Keyword arguments of a callable kernel.
     preimage : str or method object, default="auto"
-        How ``inverse_transform`` goes back, as for :class:`KernelPCA`, without "ridge".
+        Method of ``inverse_transform``, as for :class:`KernelPCA`, except "ridge".
     compression : {"auto", "preimages", "samples", None}, default="auto"
-        What the library is reduced to: "samples" are rows that were seen, for any kernel;
-        "preimages" are rows made for it, for kernels with a gradient, which lose less on as many
-        rows and take several times as long; None keeps all rows: exact. "auto" is "samples", and
-        None without ``n_components``.
+        Rows of the compressed library. "samples": rows of the stream, for any kernel.
+        "preimages": optimized rows, for kernels with a gradient; more accurate for the same number
+        of rows, but several times slower. None: all rows, exact. "auto": "samples", or None if
+        ``n_components`` is None.
     library_size : int or "auto", default="auto"
-        Rows that the library has at most after a batch. "auto": 20 for
-        every component (those beyond ``n_components`` too) and the mean, and 200 at least.
+        Maximum number of library rows after a batch. "auto": 20 per component, including
+        ``n_oversamples``, and for the mean; at least 200.
     preimages_per_component : int or "auto", default="auto"
-        The paper's n': "preimages" are then found one after the other, so many for each component
-        and the mean, and ``library_size="auto"`` has room for them. "auto" moves all of them
-        together, which is more accurate.
+        n' of the paper: "preimages" are computed one after the other, this many for each component
+        and the mean, which ``library_size="auto"`` takes into account. "auto" optimizes all
+        pre-images together, which is more accurate.
     compression_tol : float, default=1e-4
         Relative error of a component at which "preimages" stop before the library is full.
     n_oversamples : int or "auto", default="auto"
-        Components that are kept beyond those asked for, as what one batch truncates cannot come
-        back with the next. 0 truncates as the paper and scikit-learn's IncrementalPCA do; "auto"
-        is half of ``n_components``, and 8 at least, unless the library is too small for them.
+        Number of additional components, as later batches cannot restore what an update truncates.
+        0 truncates like the paper and scikit-learn's IncrementalPCA; "auto" is half of
+        ``n_components``, at least 8, or fewer if the library is small.
     batch_size : int or None, default=None
-        Rows per update, in ``fit`` and where ``partial_fit`` gets more of them. None: in ``fit``
-        200, or two per component, or a quarter of ``library_size``, whichever is most; in
-        ``partial_fit`` what is passed; and never more than 1,000.
+        Rows per update, in ``fit`` and for larger batches of ``partial_fit``. None: in ``fit`` the
+        largest of 200, two per component and a quarter of ``library_size``; in ``partial_fit`` the
+        size of the batch; at most 1,000.
     forgetting : float, default=1.0
-        f in (0, 1]: with every update, samples seen before weigh f² of what they did.
+        f in (0, 1]: every update multiplies the weights of earlier samples by f².
     whiten : bool, default=False
-        Scale projections to unit variance.
+        If True, scale projections to unit variance.
     checkpoint : str or path, default=None
-        File that says, after every so many batches, where the stream is; the one before is
-        kept beside it.
+        Checkpoint file of the stream; the previous checkpoint is kept next to it.
     checkpoint_every : int or str, default=10
-        Batches, or a time such as "30s", "5min" or "1h".
+        Interval in batches, or a time such as "30s", "5min" or "1h".
     resume : bool, default=False
-        Go on from the checkpoint, if there is one, to the same bits that a stream without
-        interruption gives; a checkpoint of other rows or parameters is refused. ``fit`` takes the
-        same X again. For ``partial_fit`` the same batches come again from the first one on, and
-        those that the checkpoint has seen are compared and passed over; for a source that cannot
-        be played again see :meth:`load_checkpoint`.
+        If True, resume from the checkpoint if it exists; the result is bit-identical to that of an
+        uninterrupted stream. A checkpoint of other rows or parameters raises an error. Pass the
+        same X to ``fit``, or the same batches to ``partial_fit``, from the first one on: batches
+        in the checkpoint are compared and skipped. For a stream that cannot be replayed see
+        :meth:`load_checkpoint`.
     random_state : int, RandomState or None, default=None
-        Of what is drawn: rows for ``gamma="median"``, rows to choose from.
+        Seed of the draw of rows for ``gamma="median"`` and for compression.
     n_jobs : int, default=None
-        Threads of ``refine`` and of pre-images; None takes as many as BLAS would. Learning takes
-        one, as the last bits would depend on more.
+        Number of threads of ``refine`` and of pre-images; None uses as many as BLAS. Learning uses
+        one thread, as its last bits would depend on the number.
     verbose : int, default=0
-        1 writes a line per batch to standard error.
+        If positive, write a line per batch to standard error.
 
     Attributes
     ----------
     eigenvalues_ : ndarray of shape (n_components,)
-        Of the centred kernel matrix of all samples seen, as :class:`KernelPCA` has them. Zero for
-        components that no variance has been seen for yet.
+        Eigenvalues of the centred kernel matrix of all samples seen, as in :class:`KernelPCA`;
+        zero for components without variance so far.
     explained_variance_ratio_ : ndarray of shape (n_components,)
-        λ over the trace of K', which is counted as samples come.
+        Eigenvalues divided by the trace of K', which is accumulated.
     n_samples_seen_, n_batches_ : int
     library_ : ndarray of shape (n_rows, n_features)
-        The rows that components and mean are combinations of.
+        Rows whose images components and mean are combinations of.
     coefficients_ : ndarray of shape (n_components, n_rows)
         α: component i is Σ_j α_ij Φ(x_j).
     mean_coefficients_ : ndarray of shape (n_rows,)
         ν: the mean is Σ_j ν_j Φ(x_j).
     mean_ : ndarray of shape (n_features,)
-        Mean of the rows themselves.
+        Mean of the rows in input space.
     novelty_ : ndarray of shape (rows of the last batch,)
-        What the components left of each row before they learned from it, squared; NaN for the
-        first batch.
+        Squared reconstruction error of each row before the update; NaN for the first batch.
     drift_ : float
-        How near the last batch came to a drift: the Page–Hinkley sum of novelties over its
-        threshold. It compares with the usual novelty of the last 1,000 rows, and needs 100.
+        Largest Page–Hinkley test statistic of the last batch divided by its threshold; values ≥ 1
+        signal a drift. The test compares with the novelty of the last 1,000 rows and needs 100.
     drift_detected_ : bool
-        Whether ``drift_`` reached 1.
+        True if ``drift_`` ≥ 1.
     compression_error_ : ndarray of shape (n_components,) or None
-        Relative error, in feature space, of each component in the last reduction of the library;
-        None before the first.
+        Relative error of each component in feature space in the last compression; None before the
+        first.
     mean_compression_error_ : float or None
-        That of the mean.
+        Relative error of the mean.
     recovery_ : str
-        Empty, or what gave way in the last batch without harm, such as orthonormality.
+        Problem that was corrected in the last batch, such as a loss of orthonormality; empty if
+        there was none.
     memory_usage_ : int
-        Bytes of the model.
+        Size of the model in bytes.
     gamma_ : float
+        Value of ``gamma`` used by the kernel.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
-        Where X has string column names.
+        Defined only if X has string column names.
 
     See Also
     --------
-    KernelPCA : All rows at once.
-    sklearn.decomposition.IncrementalPCA : What this is with a linear kernel, at a lower cost.
+    KernelPCA : Batch kernel PCA.
+    sklearn.decomposition.IncrementalPCA : Equivalent for a linear kernel, at a lower cost.
 
     References
     ----------
@@ -206,13 +206,12 @@ class IncrementalKernelPCA(StreamTransformer):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from all rows, a batch at a time; what was learned before is forgotten.
+        """Learn from all rows in batches, after resetting the model.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Memory maps and arrays that are read in slices, such as those of h5py or zarr, are
-            never loaded whole.
+            Memory maps, and arrays of h5py or zarr, are read in slices.
         y : Ignored
 
         Returns
@@ -220,36 +219,36 @@ class IncrementalKernelPCA(StreamTransformer):
         self
         """
         self._check_parameters()
-        X = rows_of_data(self, X)
-        self._forget_batches()
-        size = first_batch_size(self)
+        X = validate_rows(self, X)
+        self._reset_fingerprint()
+        size = fit_batch_size(self)
 
-        def after(stream: IncrementalStream) -> IncrementalStream:
-            return stream.after(X[stream.seen : stream.seen + size], self.verbose)
+        def step(stream: IncrementalStream) -> IncrementalStream:
+            return stream.learn(X[stream.seen : stream.seen + size], self.verbose)
 
-        with one_thread():
+        with single_thread():
             stream, interrupted = fit_stream(
                 self,
                 X,
-                begun=lambda seed: IncrementalStream.begun(self, X[:size], seed),
-                step=after,
-                left=lambda stream: -(-(X.shape[0] - stream.seen) // size),
-                observers=watch_rows(X),
+                initial=lambda seed: IncrementalStream.from_first_batch(self, X[:size], seed),
+                step=step,
+                n_steps_left=lambda stream: -(-(X.shape[0] - stream.seen) // size),
+                observers=data_change_observers(X),
             )
-        self._take_unless_empty(stream, interrupted)
+        self._set_stream_or_interrupt(stream, interrupted)
         rank = int(np.count_nonzero(self.eigenvalues_))
-        warn_of_rank(self.n_components, len(self.eigenvalues_), rank, "ask for fewer")
+        warn_of_rank(self.n_components, len(self.eigenvalues_), rank, "reduce it")
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from one batch of rows.
 
-        A batch that is refused, for NaN or another width, leaves the model as it was.
+        An invalid batch, for example with NaN, leaves the model unchanged.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
-            One row is enough.
+            At least one row.
         y : Ignored
 
         Returns
@@ -257,23 +256,25 @@ class IncrementalKernelPCA(StreamTransformer):
         self
         """
         self._check_parameters()
-        self._take_checkpoint()
+        self._restore_checkpoint()
         earlier: IncrementalStream | None = getattr(self, "_stream", None)
         seen = 0 if earlier is None else earlier.seen
-        batch = batch_of_stream(self, X, first=earlier is None, seen=seen)
-        if self._knows(batch):
+        batch = validate_batch(self, X, first=earlier is None, seen=seen)
+        if self._skip_if_learned(batch):
             return self
-        with one_thread():
+        with single_thread():
             if earlier is None:
-                stream = IncrementalStream.begun(self, batch, drawn_seed(self))
+                stream = IncrementalStream.from_first_batch(
+                    self, batch, draw_seed(self.random_state)
+                )
             else:
-                stream = earlier.told(self)
-            stream, interrupted = learn_batch(self, stream, batch, self._after(batch))
-        self._take_unless_empty(stream, interrupted)
+                stream = earlier.with_settings(self)
+            stream, interrupted = learn_batch(self, stream, batch, self._step(batch))
+        self._set_stream_or_interrupt(stream, interrupted)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Floats:
-        """Learn from all rows, then project them on the components.
+        """Learn from all rows and project them on the components.
 
         Parameters
         ----------
@@ -287,9 +288,9 @@ class IncrementalKernelPCA(StreamTransformer):
         return self.fit(X).transform(X)
 
     def refine(self, X: Any) -> Self:
-        """The exact components of a batch of rows, by block Krylov from the streamed ones.
+        """Compute the exact components of a batch by block Krylov from the streamed ones.
 
-        The stream then goes on from this batch: what was seen before counts no more.
+        The stream continues from this batch; earlier samples are dropped.
 
         Parameters
         ----------
@@ -301,26 +302,25 @@ class IncrementalKernelPCA(StreamTransformer):
         """
         self._check_parameters()
         X = self._validated_rows(X).copy()
-        stream = self._stream.told(self)
+        stream = self._stream.with_settings(self)
         start = stream.state.subspace().project(X)
         number = stream.settings.n_kept
         state = refined_state(stream.state.kernel, X, number, start, self)
-        self._take(stream.from_state(state))
+        self._set_stream(stream.from_state(state))
         return self
 
     @classmethod
     def from_batch(cls, model: Any, **parameters: Any) -> Self:
-        """Take over a fitted :class:`KernelPCA`, so that it can go on with ``partial_fit``.
+        """Convert a fitted :class:`KernelPCA` to continue with ``partial_fit``.
 
-        What the batch left out, the stream does not have: with components for all of its variance
-        the two together are exact.
+        The stream is exact if the batch model has components for all of its variance.
 
         Parameters
         ----------
         model : KernelPCA
-            A model of scikit-learn's through :meth:`KernelPCA.from_sklearn`.
+            Convert a model of scikit-learn with :meth:`KernelPCA.from_sklearn` first.
         **parameters
-            Of the new model, beside those that both have.
+            Parameters of the new model that override those of the batch model.
 
         Returns
         -------
@@ -329,18 +329,20 @@ class IncrementalKernelPCA(StreamTransformer):
         check_batch_model(model)
         streaming = cls(**shared_parameters(model) | parameters)
         streaming._check_parameters()
-        streaming._take_names(model)
-        begun = IncrementalStream.begun(streaming, model.X_fit_, drawn_seed(streaming))
-        streaming._take(begun.from_state(state_of_batch(model)))
+        streaming._copy_feature_names(model)
+        initial = IncrementalStream.from_first_batch(
+            streaming, model.X_fit_, draw_seed(streaming.random_state)
+        )
+        streaming._set_stream(initial.from_state(state_from_batch(model)))
         return streaming
 
-    def _after(self, batch: Any) -> Callable[[IncrementalStream], IncrementalStream]:
-        return lambda stream: stream.after(batch, self.verbose)
+    def _step(self, batch: Any) -> Callable[[IncrementalStream], IncrementalStream]:
+        return lambda stream: stream.learn(batch, self.verbose)
 
     def _check_parameters(self) -> None:
-        check_stream(self)
+        check_incremental(self)
 
-    def _take(self, stream: IncrementalStream) -> None:
+    def _set_stream(self, stream: IncrementalStream) -> None:
         self._stream = stream
-        for name, value in stream_attributes(self, stream).items():
+        for name, value in incremental_attributes(self, stream).items():
             setattr(self, name, value)

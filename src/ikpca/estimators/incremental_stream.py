@@ -11,7 +11,7 @@ import numpy as np
 from ikpca.errors import invalid_parameter
 from ikpca.estimators.base import check_preimage
 from ikpca.estimators.checkpoint import check_checkpoint
-from ikpca.estimators.input_checks import check_distances, in_dtype_of
+from ikpca.estimators.input_checks import cast_arrays, check_distances
 from ikpca.estimators.reporting import warn_of_recovery
 from ikpca.estimators.stream_base import DriftSignal
 from ikpca.estimators.validation import (
@@ -19,10 +19,10 @@ from ikpca.estimators.validation import (
     check_kernel_parameters,
     check_number,
     check_preimage_name,
-    check_running,
+    check_runtime_parameters,
     is_auto,
     is_precomputed,
-    kernel_of,
+    kernel_from_parameters,
     resolve_gamma,
 )
 from ikpca.gram import tile_slices
@@ -39,103 +39,38 @@ from ikpca.streams import (
 )
 from ikpca.subspace import Expansion, Subspace
 
-#: Rows of a library: per vector that it carries, and at least.
-_ROWS_PER_VECTOR, _LEAST_ROWS = 20, 200
-#: Share of the library that comes between two reductions, at least.
-_ROOM = 1 / 8
-#: Components beyond those asked for, at least; with fewer, truncation costs over 0.1 % of variance.
-_LEAST_OVERSAMPLES = 8
-
-
-def make_settings(model: Any, kernel: Kernel, seed: int) -> IncrementalSettings:
-    """Settings of the stream, or an error where they do not go together."""
-    number = None if model.n_components is None else int(model.n_components)
-    compression, oversamples = None, 0
-    if number is not None:
-        oversamples = _oversamples(model, number)
-    name = _name(model)
-    if name is not None:
-        if number is None:
-            raise invalid_parameter(
-                "n_components",
-                None,
-                f"compression={model.compression!r} needs a number",
-                "pass an integer, or compression=None to keep all rows",
-            )
-        compression = _compression(model, name, kernel, number + oversamples + 1, seed)
-    return IncrementalSettings(number, oversamples, float(model.forgetting), compression)
-
-
-def _name(model: Any) -> str | None:
-    """What a library is reduced to; None: it is not."""
-    if not is_auto(model.compression):
-        return model.compression
-    return None if model.n_components is None else "samples"
-
-
-def _oversamples(model: Any, number: int) -> int:
-    if not is_auto(model.n_oversamples):
-        return int(model.n_oversamples)
-    wanted = max(number // 2, _LEAST_OVERSAMPLES)
-    if is_auto(model.library_size) or _name(model) is None:
-        return wanted
-    # A small library carries fewer of them.
-    return max(0, min(wanted, int(model.library_size) // 4 - number - 1))
-
-
-def _compression(model: Any, name: str, kernel: Kernel, n_vectors: int, seed: int) -> Compression:
-    limit = _library_size(model, n_vectors)
-    if limit < n_vectors:
-        raise invalid_parameter(
-            "library_size",
-            limit,
-            f"components and mean are {n_vectors} vectors, which need as many rows",
-            f"pass {n_vectors} or more, or fewer n_components and n_oversamples",
-        )
-    reduction = make_reduction(
-        name,
-        kernel,
-        per_vector=model.preimages_per_component,
-        tol=float(model.compression_tol),
-        seed=seed,
-    )
-    return Compression(reduction, limit, max(1, int(_ROOM * limit)))
-
-
-def _library_size(model: Any, n_vectors: int) -> int:
-    if not is_auto(model.library_size):
-        return int(model.library_size)
-    if not is_auto(model.preimages_per_component):
-        return int(model.preimages_per_component) * n_vectors
-    return max(_ROWS_PER_VECTOR * n_vectors, _LEAST_ROWS)
-
-
-#: Rows per update in ``fit``, and at most: an update solves a problem of as many rows and columns.
-_BATCH, _LARGEST_BATCH = 200, 1000
+#: Number of library rows per component and mean, and the minimum.
+_ROWS_PER_VECTOR, _MIN_ROWS = 20, 200
+#: Minimum fraction of the library that is added between two reductions.
+_REDUCTION_INTERVAL = 1 / 8
+#: Minimum number of additional components; with fewer, truncation loses over 0.1 % of variance.
+_MIN_OVERSAMPLES = 8
+#: Default and maximum rows per update; the order of its eigenproblem grows with them.
+_BATCH, _MAX_BATCH = 200, 1000
 
 
 @dataclass(frozen=True, eq=False)
 class IncrementalStream:
-    """All that goes on from one batch to the next.
+    """State of ``IncrementalKernelPCA`` between batches.
 
     Parameters
     ----------
-    state : State
-    settings : Settings
+    state : IncrementalState
+    settings : IncrementalSettings
     gamma : float
-        As the first batch settled it.
+        Computed from the first batch.
     seed : int
     batch_size : int
         Rows per update.
     seen, n_batches : int
-        Rows and batches so far, whatever was forgotten.
+        Number of rows and batches, including forgotten ones.
     mean_row : ndarray of shape (N,)
-        Of the rows, weighted as the samples are.
-    report : Report or None
-        Of the last batch.
+        Weighted mean of the rows.
+    report : UpdateReport or None
+        Report of the last batch.
     signal : DriftSignal
     drift : float
-        Of the last batch.
+        Drift of the last batch.
     """
 
     state: IncrementalState
@@ -151,37 +86,37 @@ class IncrementalStream:
     drift: float = 0.0
 
     @classmethod
-    def begun(cls, model: Any, rows: Rows, seed: int) -> IncrementalStream:
-        """Before the first batch, with all that depends on it settled."""
+    def from_first_batch(cls, model: Any, rows: Rows, seed: int) -> IncrementalStream:
+        """Return the stream before the first batch, with the parameters that depend on it."""
         gamma = resolve_gamma(model.gamma, rows, model.kernel, seed)
-        kernel = kernel_of(model, gamma)
+        kernel = kernel_from_parameters(model, gamma)
         check_preimage(model, kernel)
-        settings = make_settings(model, kernel, seed)
+        settings = incremental_settings(model, kernel, seed)
         state = IncrementalState.empty(kernel, rows, keep_values=settings.compression is not None)
         mean_row = np.zeros(rows.shape[1])
-        return cls(state, settings, gamma, seed, _largest_batch(model), 0, 0, mean_row)
+        return cls(state, settings, gamma, seed, _max_batch_size(model), 0, 0, mean_row)
 
-    def bare(self) -> IncrementalStream:
-        """What a file can keep: numbers, and a kernel that stands for any."""
+    def unwrap(self) -> IncrementalStream:
+        """Return the stream without its kernel and settings, for a file."""
         return replace(
             self, state=replace(self.state, kernel=Linear()), settings=IncrementalSettings()
         )
 
-    def dressed(self, model: Any) -> IncrementalStream:
-        """The bare stream of a file with the kernel and the settings of its model."""
-        kernel = kernel_of(model, self.gamma)
+    def wrap(self, model: Any) -> IncrementalStream:
+        """Return an unwrapped stream with the kernel and the settings of its model."""
+        kernel = kernel_from_parameters(model, self.gamma)
         check_preimage(model, kernel)
-        return replace(self, state=replace(self.state, kernel=kernel)).told(model)
+        return replace(self, state=replace(self.state, kernel=kernel)).with_settings(model)
 
-    def told(self, model: Any) -> IncrementalStream:
-        """With the parameters of the moment: all but the kernel may change on the way."""
-        settings, state = make_settings(model, self.state.kernel, self.seed), self.state
+    def with_settings(self, model: Any) -> IncrementalStream:
+        """Return the stream with the current parameters; all but the kernel may change."""
+        settings, state = incremental_settings(model, self.state.kernel, self.seed), self.state
         if settings.compression is None:
             state = replace(state, values=None)
-        return replace(self, state=state, settings=settings, batch_size=_largest_batch(model))
+        return replace(self, state=state, settings=settings, batch_size=_max_batch_size(model))
 
-    def after(self, rows: Rows, verbose: int = 0) -> IncrementalStream:
-        """Having learned from a batch."""
+    def learn(self, rows: Rows, verbose: int = 0) -> IncrementalStream:
+        """Return the stream after learning from a batch."""
         check_distances(self.state.kernel, rows, self.mean_row if self.seen else None)
         state, mean_row, reports = self.state, self.mean_row, list[UpdateReport]()
         for part in tile_slices(rows.shape[0], self.batch_size):
@@ -191,9 +126,9 @@ class IncrementalStream:
             reports.append(report)
         whole = self._with_last_errors(join_reports(reports))
         warn_of_recovery([whole.recovery])
-        # Nothing is known before the first batch, and nothing can drift from it.
-        signal, drift = self.signal.after(whole.novelty[np.isfinite(whole.novelty)])
-        grown = replace(
+        # The novelty of the first batch is NaN.
+        signal, drift = self.signal.update(whole.novelty[np.isfinite(whole.novelty)])
+        updated = replace(
             self,
             state=state,
             seen=self.seen + rows.shape[0],
@@ -204,18 +139,15 @@ class IncrementalStream:
             drift=drift,
         )
         if verbose:
-            sys.stderr.write(grown.line() + "\n")
-        return grown
+            sys.stderr.write(updated.progress_line() + "\n")
+        return updated
 
     def from_state(self, state: IncrementalState) -> IncrementalStream:
-        """Going on from a batch of which the library has all rows; compressed if it is too large.
-
-        Nothing is novel about it, and nothing is left of what was before.
-        """
+        """Return a stream that starts from a batch, compressed if its library is too large."""
         rows, errors = state.library, None
         mean_row = rows.mean(axis=0, dtype=np.float64)
         if self.settings.compression is not None:
-            state, errors = self.settings.compression.after_batch(state, rows.shape[0])
+            state, errors = self.settings.compression.enforce_limit(state, rows.shape[0])
         seen, report = rows.shape[0], UpdateReport(np.zeros(0), errors)
         return replace(
             self,
@@ -228,8 +160,8 @@ class IncrementalStream:
             drift=0.0,
         )
 
-    def line(self) -> str:
-        """A batch for readers."""
+    def progress_line(self) -> str:
+        """Return the progress line of a batch."""
         share = float(np.square(self.state.singular_values[: self.settings.n_components]).sum())
         share /= self.state.total_variance or 1.0
         novelty = 0.0 if self.report is None else float(self.report.novelty.mean())
@@ -244,26 +176,89 @@ class IncrementalStream:
         return report
 
 
-def first_batch_size(model: Any) -> int:
-    """Rows per batch of ``fit``."""
+def incremental_settings(model: Any, kernel: Kernel, seed: int) -> IncrementalSettings:
+    """Return the settings of the stream; raise an error if parameters are inconsistent."""
+    number = None if model.n_components is None else int(model.n_components)
+    compression, oversamples = None, 0
+    if number is not None:
+        oversamples = _oversamples(model, number)
+    name = _reduction_name(model)
+    if name is not None:
+        if number is None:
+            raise invalid_parameter(
+                "n_components",
+                None,
+                f"compression={model.compression!r} needs an integer",
+                "pass an integer, or compression=None to keep all rows",
+            )
+        compression = _compression(model, name, kernel, number + oversamples + 1, seed)
+    return IncrementalSettings(number, oversamples, float(model.forgetting), compression)
+
+
+def _reduction_name(model: Any) -> str | None:
+    """Return the name of the reduction; None if the library is not compressed."""
+    if not is_auto(model.compression):
+        return model.compression
+    return None if model.n_components is None else "samples"
+
+
+def _oversamples(model: Any, number: int) -> int:
+    if not is_auto(model.n_oversamples):
+        return int(model.n_oversamples)
+    wanted = max(number // 2, _MIN_OVERSAMPLES)
+    if is_auto(model.library_size) or _reduction_name(model) is None:
+        return wanted
+    # A small library supports fewer components.
+    return max(0, min(wanted, int(model.library_size) // 4 - number - 1))
+
+
+def _compression(model: Any, name: str, kernel: Kernel, n_vectors: int, seed: int) -> Compression:
+    limit = _library_size(model, n_vectors)
+    if limit < n_vectors:
+        raise invalid_parameter(
+            "library_size",
+            limit,
+            f"must be at least {n_vectors}, the number of components plus the mean",
+            f"pass {n_vectors} or more, or reduce n_components or n_oversamples",
+        )
+    reduction = make_reduction(
+        name,
+        kernel,
+        per_vector=model.preimages_per_component,
+        tol=float(model.compression_tol),
+        seed=seed,
+    )
+    return Compression(reduction, limit, max(1, int(_REDUCTION_INTERVAL * limit)))
+
+
+def _library_size(model: Any, n_vectors: int) -> int:
+    if not is_auto(model.library_size):
+        return int(model.library_size)
+    if not is_auto(model.preimages_per_component):
+        return int(model.preimages_per_component) * n_vectors
+    return max(_ROWS_PER_VECTOR * n_vectors, _MIN_ROWS)
+
+
+def fit_batch_size(model: Any) -> int:
+    """Return the rows per batch of ``fit``."""
     if model.batch_size is not None:
         return int(model.batch_size)
     wanted = max(_BATCH, 2 * (model.n_components or 0))
     if not is_auto(model.library_size):
-        # A reduction costs the cube of a large library: let it serve more rows.
+        # A reduction is cubic in the size of the library: reduce less often.
         wanted = max(wanted, int(model.library_size) // 4)
-    return min(wanted, _LARGEST_BATCH)
+    return min(wanted, _MAX_BATCH)
 
 
-def _largest_batch(model: Any) -> int:
-    return _LARGEST_BATCH if model.batch_size is None else int(model.batch_size)
+def _max_batch_size(model: Any) -> int:
+    return _MAX_BATCH if model.batch_size is None else int(model.batch_size)
 
 
-def stream_attributes(model: Any, stream: IncrementalStream) -> dict[str, Any]:
-    """What the model has after a batch, by name."""
+def incremental_attributes(model: Any, stream: IncrementalStream) -> dict[str, Any]:
+    """Return the fitted attributes of the model by name."""
     state, report = stream.state, stream.report
     number = state.n_components if model.n_components is None else int(model.n_components)
-    eigenvalues = _padded(np.square(state.singular_values), number)
+    eigenvalues = _pad(np.square(state.singular_values), number)
     view = _view(state, number)
     errors = None if report is None else report.compression_errors
     return {
@@ -271,14 +266,14 @@ def stream_attributes(model: Any, stream: IncrementalStream) -> dict[str, Any]:
         "explained_variance_ratio_": eigenvalues / (state.total_variance or 1.0),
         "n_samples_seen_": stream.seen,
         "n_batches_": stream.n_batches,
-        "library_": view.library,
+        "library_": view.basis,
         "coefficients_": view.components,
         "mean_coefficients_": view.mean,
-        "mean_": stream.mean_row.astype(view.library.dtype),
+        "mean_": stream.mean_row.astype(view.basis.dtype),
         "novelty_": np.zeros(0) if report is None else report.novelty,
         "drift_": stream.drift,
         "drift_detected_": stream.drift >= 1,
-        "compression_error_": None if errors is None else _padded(errors[:-1], number),
+        "compression_error_": None if errors is None else _pad(errors[:-1], number),
         "mean_compression_error_": None if errors is None else float(errors[-1]),
         "recovery_": "" if report is None else report.recovery,
         "memory_usage_": state.n_bytes,
@@ -288,41 +283,40 @@ def stream_attributes(model: Any, stream: IncrementalStream) -> dict[str, Any]:
     }
 
 
-def _padded(values: Floats, number: int) -> Floats:
-    """The first ones, and zeros where there are fewer."""
+def _pad(values: Floats, number: int) -> Floats:
+    """Return the first ``number`` values, padded with zeros."""
     padded = np.zeros((number, *values.shape[1:]))
     padded[: len(values)] = values[:number]
     return padded
 
 
 def _view(state: IncrementalState, number: int) -> Subspace:
-    """Components that are asked for, in the precision of the rows; zero where there are none."""
+    """Return the requested components in the dtype of the rows; missing ones are zero."""
     dtype = state.library.dtype
     vectors, products = (
-        np.vstack([_padded(each[:-1], number), each[-1:]])
-        for each in (state.vectors, state.products)
+        np.vstack([_pad(each[:-1], number), each[-1:]]) for each in (state.vectors, state.products)
     )
     gram = vectors @ products.T
-    arrays = in_dtype_of((vectors, products, (gram + gram.T) / 2), dtype)
+    arrays = cast_arrays((vectors, products, (gram + gram.T) / 2), dtype)
     return Subspace(Expansion(state.kernel, state.library, *arrays))
 
 
 def _scale(eigenvalues: Floats, n_samples: float, view: Subspace, *, whiten: bool) -> Floats:
-    """1, or 1/standard deviation of each projection; zero for a component without variance."""
+    """Return 1, or 1/standard deviation of each projection; zero without variance."""
     scale = np.ones_like(eigenvalues)
     if whiten:
         spread = np.sqrt(eigenvalues / max(n_samples - 1, 1))
         scale = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
-    return scale.astype(view.library.dtype)
+    return scale.astype(view.basis.dtype)
 
 
-def check_stream(model: Any) -> None:
-    """Every constructor argument, before any work."""
+def check_incremental(model: Any) -> None:
+    """Validate the parameters of ``IncrementalKernelPCA``."""
     if is_precomputed(model):
         raise invalid_parameter(
             "kernel",
             model.kernel,
-            "a stream needs kernel values of rows still to come",
+            "a stream needs kernel values of future rows",
             "pass rows and a kernel, or use KernelPCA for a kernel matrix",
         )
     if model.n_components is not None:
@@ -346,5 +340,5 @@ def check_stream(model: Any) -> None:
     check_number("forgetting", model.forgetting, "must lie in (0, 1]",
                  "pass 1.0 to forget nothing", low=0, high=1, open_low=True)  # fmt: skip
     check_choice("whiten", model.whiten, (True, False))
-    check_running(model)
+    check_runtime_parameters(model)
     check_checkpoint(model)

@@ -11,49 +11,53 @@ from scipy import sparse
 from sklearn.utils.validation import check_array, validate_data
 
 from ikpca.errors import InvalidInput, OutOfMemory
+from ikpca.estimators.validation import FLOAT_DTYPES
 from ikpca.gram import tile_slices
 from ikpca.kernels import Floats, Gaussian, Kernel, squared_norms
 
+#: Number of invalid rows listed in an error message.
+_MAX_LISTED_ROWS = 5
+
 
 @contextmanager
-def named_memory_errors(remedy: str) -> Iterator[None]:
-    """Within it, NumPy's complaint about an array becomes a sentence with a remedy."""
+def explain_memory_errors(remedy: str) -> Iterator[None]:
+    """Replace MemoryError by an error with a remedy."""
     try:
         yield
     except OutOfMemory:
         raise
     except MemoryError as error:
         reason = str(error).rstrip(".") or "an array did not fit"
-        raise OutOfMemory(f"There is not enough memory ({reason}): {remedy}.") from error
+        raise OutOfMemory(f"Not enough memory ({reason}): {remedy}.") from error
 
 
 def check_overflow(X: Any, *, first: bool = True) -> None:
-    """Refuse rows of which the squares of inner products, summed over all rows, overflow.
+    """Reject rows whose squared inner products, summed over all rows, overflow.
 
-    And all rows of a fit, or the first of a stream, if their squares have no digits to spare.
+    Also reject all rows of a fit, or the first batch of a stream, if their squares underflow.
     """
     limit = float(np.sqrt(np.finfo(X.dtype).max))
     overall = 0.0
     for strip in tile_slices(X.shape[0]):
-        largest = _largest(X[strip])
+        largest = _max_magnitude(X[strip])
         overall = max(overall, largest)
         # Compared by division, as the product itself may overflow.
         if largest > 0 and largest > limit / (X.shape[0] * X.shape[1] * largest):
-            row = strip.start + int(_largest_of_rows(X[strip]).argmax())
+            row = strip.start + int(_row_magnitudes(X[strip]).argmax())
             raise InvalidInput(
-                f"X holds numbers as large as {largest:.3g}, in row {row} (counted from 0): sums "
-                f"of their products overflow {X.dtype}; scale X, for example with "
+                f"X has values as large as {largest:.3g}, in row {row} (counted from 0): sums of "
+                f"their products overflow {X.dtype}; scale X, for example with "
                 "sklearn.preprocessing.StandardScaler."
             )
-    if first and 0 < overall < _smallest(X.dtype):
+    if first and 0 < overall < _min_magnitude(X.dtype):
         raise InvalidInput(
-            f"X holds no number larger than {overall:.3g}: squares of such numbers vanish in "
+            f"X has no value larger than {overall:.3g}: squares of such values underflow in "
             f"{X.dtype}; scale X, for example with sklearn.preprocessing.StandardScaler."
         )
 
 
 def check_kernel_values(kernel: Kernel | None, X: Any) -> None:
-    """Refuse rows whose k(x, x) is not finite, or too large to be summed and squared."""
+    """Reject rows whose k(x, x) is not finite or overflows when summed and squared."""
     if kernel is None:
         return
     check_distances(kernel, X)
@@ -69,10 +73,10 @@ def check_kernel_values(kernel: Kernel | None, X: Any) -> None:
 
 
 def check_distances(kernel: Kernel, X: Any, origin: Any = None) -> None:
-    """Refuse rows so far apart, in widths of a Gaussian, that rounding alone spans a width.
+    """Reject rows so far apart that rounding errors exceed the width of a Gaussian kernel.
 
-    Exponents are differences of squared norms: beyond this not even k(x, x) = 1 comes out. Dense
-    rows are compared with ``origin``, the first of them by default; CSR rows are never shifted.
+    Exponents are differences of squared norms; beyond this limit even k(x, x) differs from 1.
+    Dense rows are compared with ``origin``, the first row by default; CSR rows are never shifted.
     """
     if not isinstance(kernel, Gaussian):
         return
@@ -90,9 +94,9 @@ def check_distances(kernel: Kernel, X: Any, origin: Any = None) -> None:
 
 
 def finite_projections(project: Callable[[], Floats]) -> Floats:
-    """Projections, if all are numbers; rows may be sound and their kernel values not."""
+    """Compute projections; raise an error if kernel values of finite rows are not finite."""
     remedy = "pass fewer rows at a time, or compress the model"
-    with np.errstate(over="ignore", invalid="ignore"), named_memory_errors(remedy):
+    with np.errstate(over="ignore", invalid="ignore"), explain_memory_errors(remedy):
         projections = project()
     if not np.isfinite(projections).all():
         bad = np.flatnonzero(~np.isfinite(projections).all(axis=1))
@@ -103,70 +107,65 @@ def finite_projections(project: Callable[[], Floats]) -> Floats:
     return projections
 
 
-def in_dtype_of(arrays: Sequence[Floats], dtype: np.dtype[Any]) -> list[Floats]:
-    """Arrays in the precision of the rows; what that has no numbers for is refused."""
+def cast_arrays(arrays: Sequence[Floats], dtype: np.dtype[Any]) -> list[Floats]:
+    """Cast arrays to the dtype of the rows; raise an error if values overflow."""
     with np.errstate(over="ignore"):
         narrow = [array.astype(dtype, copy=False) for array in arrays]
     if not all(np.isfinite(array).all() for array in narrow):
         raise InvalidInput(
-            f"X: its kernel values vary so little that components have no place in {dtype}; pass "
-            "rows in double precision, or scale X."
+            f"X: the kernel values vary so little that the components overflow {dtype}; pass rows "
+            "in double precision, or scale X."
         )
     return narrow
 
 
-def _smallest(dtype: np.dtype[Any]) -> float:
-    """Whose square, and the rounding of it, can still be told from zero."""
+def _min_magnitude(dtype: np.dtype[Any]) -> float:
+    """Return the smallest magnitude whose square has full precision."""
     limits = np.finfo(dtype)
     return float(np.sqrt(limits.tiny / limits.eps))
 
 
-def _largest(part: Any) -> float:
+def _max_magnitude(part: Any) -> float:
     values = part.data if sparse.issparse(part) else part
     return float(np.abs(values).max(initial=0.0))
 
 
-def _largest_of_rows(part: Any) -> Floats:
+def _row_magnitudes(part: Any) -> Floats:
     largest = abs(part).max(axis=1)
     return largest.toarray().ravel() if sparse.issparse(largest) else largest
 
 
-_DTYPES = (np.float64, np.float32)
-#: Bad rows that an error names one by one.
-_NAMED_ROWS = 5
-
-
-def batch_of_stream(model: Any, X: Any, *, first: bool, seen: int) -> Any:
-    """Rows as float32 or float64, as wide as the stream; NaN is refused by its place."""
-    settings = {"dtype": list(_DTYPES), "ensure_all_finite": False}
+def validate_batch(model: Any, X: Any, *, first: bool, seen: int) -> Any:
+    """Validate a batch of a stream and return it as float32 or float64."""
+    settings = {"dtype": FLOAT_DTYPES, "ensure_all_finite": False}
     if first:
-        # The model learns its width only from a batch that is good.
-        _check(check_array(X, input_name="X", **settings), seen)
+        # n_features_in_ is set only by a valid batch.
+        _check_values(check_array(X, input_name="X", **settings), seen)
         return validate_data(model, X, reset=True, **settings)
     X = validate_data(model, X, reset=False, **settings)
-    _check(X, seen)
+    _check_values(X, seen)
     return X
 
 
-def rows_of_data(model: Any, X: Any) -> Any:
-    """A data set to be read in slices, all of it checked before the first of them is."""
+def validate_rows(model: Any, X: Any) -> Any:
+    """Validate all rows of a data set, which may be read in slices."""
     if not reads_in_slices(X):
-        X = validate_data(model, X, dtype=list(_DTYPES), ensure_all_finite=False)
-        _check(X, 0)
+        X = validate_data(model, X, dtype=FLOAT_DTYPES, ensure_all_finite=False)
+        _check_values(X, 0)
         return X
     if len(X.shape) != 2 or not all(X.shape):
         raise InvalidInput(
-            f"X is a {type(X).__name__} of shape {X.shape}: rows come as a table that is not empty;"
-            " pass a two-dimensional array."
+            f"X is a {type(X).__name__} of shape {X.shape}: it must be two-dimensional and not "
+            "empty; pass a two-dimensional array."
         )
     for rows in tile_slices(X.shape[0]):
-        _check(_loaded(X[rows]), rows.start)
-    validate_data(model, _loaded(X[:1]), dtype=list(_DTYPES))
-    return _RemoteRows(X)
+        _check_values(_load(X[rows]), rows.start)
+    validate_data(model, _load(X[:1]), dtype=FLOAT_DTYPES)
+    return _SlicedRows(X)
 
 
-class _RemoteRows:
-    """Rows that are loaded as they are asked for."""
+class _SlicedRows:
+    """Rows that are loaded by slices."""
 
     def __init__(self, X: Any) -> None:
         self.base = X
@@ -174,11 +173,11 @@ class _RemoteRows:
         self.dtype = np.dtype(X.dtype)
 
     def __getitem__(self, rows: Any) -> Any:
-        return _loaded(self.base[rows])
+        return _load(self.base[rows])
 
 
 def reads_in_slices(X: Any) -> bool:
-    """Whether X lives elsewhere, on disk mostly, and is never loaded whole."""
+    """Return True for memory maps and array-likes on disk, which are never loaded completely."""
     if isinstance(X, np.memmap):
         return True
     table = all(hasattr(X, name) for name in ("shape", "dtype", "__getitem__"))
@@ -186,41 +185,41 @@ def reads_in_slices(X: Any) -> bool:
 
 
 def check_finite(X: Any, seen: int) -> None:
-    """Refuse rows with NaN or infinity, and say which, in the batch and in the stream."""
-    # A sum is finite where all of its terms are, unless it overflows: one cheap look first.
+    """Reject NaN and infinity; report the rows by their index in the batch and in the stream."""
+    # Cheap test first: unless it overflows, a sum is finite if all of its terms are.
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(X.sum(dtype=np.float64)):
             return
     bad = np.flatnonzero(~np.isfinite(X).all(axis=1))
     if not len(bad):
         return
-    more = f" and {len(bad) - _NAMED_ROWS} more" if len(bad) > _NAMED_ROWS else ""
-    listed = ", ".join(map(str, bad[:_NAMED_ROWS]))
-    in_stream = ", ".join(map(str, bad[:_NAMED_ROWS] + seen))
+    more = f" and {len(bad) - _MAX_LISTED_ROWS} more" if len(bad) > _MAX_LISTED_ROWS else ""
+    listed = ", ".join(map(str, bad[:_MAX_LISTED_ROWS]))
+    in_stream = ", ".join(map(str, bad[:_MAX_LISTED_ROWS] + seen))
     raise InvalidInput(
-        f"X holds NaN or infinity in rows {listed}{more} (rows {in_stream}{more} of the stream, "
+        f"X contains NaN or infinity in rows {listed}{more} (rows {in_stream}{more} of the stream, "
         "both counted from 0): every value must be a finite number; leave these rows out or "
-        "impute them. Nothing was learned from this X."
+        "impute them. The model is unchanged."
     )
 
 
-def check_images(kernel: Kernel, X: Any) -> None:
-    """Refuse rows whose kernel values overflow, and say which."""
+def check_diagonal(kernel: Kernel, X: Any) -> None:
+    """Reject rows whose k(x, x) is not finite; report their indices."""
     with np.errstate(over="ignore", invalid="ignore"):
         bad = np.flatnonzero(~np.isfinite(kernel.diagonal(X)))
     if len(bad):
-        listed = ", ".join(map(str, bad[:_NAMED_ROWS]))
+        listed = ", ".join(map(str, bad[:_MAX_LISTED_ROWS]))
         raise InvalidInput(
             f"k(x, x) is NaN or infinite for {len(bad)} rows, the first of them {listed} (counted "
-            "from 0): every kernel value must be a finite number; scale the rows. Nothing was "
-            "learned from this X."
+            "from 0): every kernel value must be a finite number; scale the rows. The model is "
+            "unchanged."
         )
 
 
-def _check(X: Any, seen: int) -> None:
+def _check_values(X: Any, seen: int) -> None:
     check_finite(X, seen)
     check_overflow(X, first=not seen)
 
 
-def _loaded(rows: Any) -> Any:
-    return check_array(np.asarray(rows), dtype=list(_DTYPES), ensure_all_finite=False)
+def _load(rows: Any) -> Any:
+    return check_array(np.asarray(rows), dtype=FLOAT_DTYPES, ensure_all_finite=False)

@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ikpca.estimators.base import (
@@ -21,21 +20,20 @@ from ikpca.estimators.base import (
 from ikpca.estimators.checkpoint import (
     Checkpoint,
     check_checkpoint,
+    data_change_observers,
     interruptible_fit,
     open_checkpoint,
-    watch_rows,
 )
 from ikpca.estimators.decomposition import (
     Components,
+    GramTransform,
     Problem,
-    View,
-    chosen_solver,
     decompose,
-    fitted_attributes,
     identity,
     n_passes,
+    resolve_solver,
 )
-from ikpca.estimators.input_checks import check_overflow, finite_projections, named_memory_errors
+from ikpca.estimators.input_checks import check_overflow, explain_memory_errors, finite_projections
 from ikpca.estimators.reporting import (
     CallbackSupport,
     fit_context,
@@ -47,105 +45,20 @@ from ikpca.estimators.reporting import (
     with_callbacks,
 )
 from ikpca.estimators.validation import (
+    FLOAT_DTYPES,
     check_kernel_pca,
-    chosen_kernel,
+    draw_seed,
     is_precomputed,
     learns_ridge,
     needs_dense_rows,
     resolve_gamma,
-    training_rows,
+    resolve_kernel,
+    validate_training_rows,
 )
-from ikpca.kernels import Floats
+from ikpca.kernels import Floats, Kernel, Rows
 from ikpca.preimages import ridge_coefficients
 from ikpca.solvers import Observer, Outcome, interruptible
-from ikpca.subspace import Subspace
-
-
-def fit_rows(model: Any, X: Any, start: Floats | None = None, view: View = identity) -> Floats:
-    """Check the rows, settle what depends on them, and fit.
-
-    Parameters
-    ----------
-    model : KernelPCA
-        Its own parameters are checked already.
-    X : array-like, CSR or memory map
-    start, view
-        As in :class:`Problem`.
-    """
-    X = training_rows(model, X)
-    check_overflow(X)
-    seed = int(check_random_state(model.random_state).randint(np.iinfo(np.int32).max))
-    checkpoint, seed = open_checkpoint(model, X, seed, start)
-    model.gamma_ = resolve_gamma(model.gamma, X, model.kernel, seed)
-    kernel = chosen_kernel(model, X)
-    check_preimage(model, kernel)
-    problem = Problem(kernel, X, seed, start, view)
-    if checkpoint is not None:
-        problem = replace(problem, keeper=checkpoint)
-    with interruptible_fit(checkpoint):
-        return fit_components(model, model, problem)
-
-
-def fit_components(model: Any, settings: Any, problem: Problem) -> Floats:
-    """Run the solver that ``settings`` asks for; the model takes what it finds.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_components)
-        Projections of the training rows.
-    """
-    passes = n_passes(settings, problem.n_samples)
-    context = fit_context(model, passes)
-    unchanged = watch_rows(problem.X)
-
-    def attributes(components: Components) -> dict[str, Any]:
-        return fitted_attributes(components, problem.kernel, problem.X, whiten=model.whiten)
-
-    def watch(snapshot: Callable[[], Components]) -> Sequence[Observer[Any, Any]]:
-        requested = requested_observers(
-            settings,
-            chosen_solver(settings, problem.n_samples),
-            passes,
-            problem.X.dtype,
-            context,
-            lambda: attributes(snapshot()),
-        )
-        return [*unchanged, *problem.observers, *requested]
-
-    remedy = "pass max_memory, eigen_solver='krylov', or fewer rows or components"
-    with interruptible(), named_memory_errors(remedy):
-        components = decompose(settings, problem, watch)
-    for observer in unchanged:
-        # A direct solver has no passes after which to look.
-        observer.see(None, None)
-    if isinstance(problem.keeper, Checkpoint):
-        problem.keeper.finish()
-    set_fitted_attributes(model, attributes(components))
-    projections = components.projections.T * model._scale
-    if learns_ridge(model) and problem.kernel is not None:
-        model.X_transformed_fit_ = projections
-        model.dual_coef_ = ridge_coefficients(problem.kernel, projections, problem.X, model.alpha)
-    if context is not None:
-        context.call_on_fit_task_end(estimator=model, reconstruction_attributes=dict)
-    _warn(model, components)
-    return projections
-
-
-def set_fitted_attributes(model: Any, attributes: dict[str, Any]) -> None:
-    """Set the attributes of a fit; those of an earlier one that it lacks go."""
-    for stale in ("dual_coef_", "X_transformed_fit_"):
-        model.__dict__.pop(stale, None)
-    for name, value in attributes.items():
-        setattr(model, name, value)
-
-
-def _warn(model: Any, components: Components) -> None:
-    if components.outcome is Outcome.INTERRUPTED:
-        raise KeyboardInterrupt
-    warn_of_divergence(model.gain, components.records)
-    warn_of_recovery([record.recovery for record in components.records])
-    warn_of_rank(model.n_components, len(components.eigenvalues), components.rank)
-    warn_of_tolerance(model, components.outcome, components.records)
+from ikpca.subspace import Projector, Subspace
 
 
 class KernelPCA(
@@ -159,18 +72,19 @@ class KernelPCA(
 ):
     r"""Kernel principal component analysis, exact or iterative.
 
-    A drop-in for :class:`sklearn.decomposition.KernelPCA`: what means the same has the same name
-    and default. The Hebbian solvers (Kim 2003; Günter 2006) never store the l×l kernel matrix.
+    A drop-in replacement for :class:`sklearn.decomposition.KernelPCA` with the same names and
+    defaults. The Hebbian solvers (Kim 2003; Günter 2006) never store the l×l kernel matrix.
 
     Parameters
     ----------
     n_components : int, float or None, default=None
-        Number of components; a fraction in (0, 1) asks for that share of the variance; None keeps
-        all with a non-zero eigenvalue. The Hebbian solvers need a number; krylov takes a number
-        or a share, for which it doubles the number until the share is held.
+        Number of components. A fraction in (0, 1) selects the number that explains this fraction
+        of the variance; None keeps all components with a non-zero eigenvalue. The Hebbian solvers
+        need an integer; krylov needs an integer or a fraction, for which it doubles the number of
+        components until they explain enough.
     kernel : str, callable or kernel object, default="linear"
         "linear", "poly", "rbf", "sigmoid", "cosine", "laplacian" or "precomputed". A callable takes
-        one pair of rows; for one that takes two blocks of rows see :func:`ikpca.vectorised`.
+        one pair of rows; for one that takes two blocks of rows see :func:`ikpca.vectorized`.
     gamma : float, "scale", "median" or None, default=None
         Coefficient of rbf, poly, sigmoid and laplacian. None: 1/n_features. "scale":
         1/(n_features · X.var()). "median": σ is the median distance between rows.
@@ -181,110 +95,115 @@ class KernelPCA(
     kernel_params : dict, default=None
         Keyword arguments of a callable kernel.
     alpha : float, default=1.0
-        Ridge of ``fit_inverse_transform``.
+        Ridge penalty of ``fit_inverse_transform``.
     fit_inverse_transform : bool, default=False
         Learn ``inverse_transform`` by kernel ridge regression, as scikit-learn does.
     preimage : str or pre-image object, default="auto"
-        How ``inverse_transform`` finds rows. "fixed-point": kernels of a distance. "gradient":
-        kernels with a gradient. "mds": linear, poly, rbf, from distances to neighbours. "ridge":
-        any kernel, learned in the fit with ``alpha``. "neighbours": any kernel, the mean of the
-        nearest training rows. "auto": ridge with ``fit_inverse_transform=True``, else the first
-        of fixed-point, gradient and neighbours that the kernel has. An object from
-        :mod:`ikpca.preimages` has settings of its own.
+        Method of ``inverse_transform``. "fixed-point": for kernels of a distance. "gradient": for
+        kernels with a gradient. "mds": for linear, poly and rbf, from distances to neighbours.
+        "ridge": for any kernel, learned in the fit with ``alpha``. "neighbours": for any kernel,
+        the mean of the nearest training rows. "auto": ridge with ``fit_inverse_transform=True``,
+        otherwise the first of fixed-point, gradient and neighbours that the kernel supports. Pass
+        an object from :mod:`ikpca.preimages` for other settings.
     eigen_solver : str, default="auto"
-        "dense": eigendecomposition of the whole matrix. "krylov" (also under scikit-learn's names
-        "arpack" and "randomized"): landmarks, then block Krylov, on tiles. "kha", "kha/t",
-        "kha/et", "kha-smd": the Hebbian family. "auto": dense up to 1,200 rows and 30 more per
-        component, where it was measured to be faster, then krylov.
+        "dense": eigendecomposition of the full kernel matrix. "krylov" (also "arpack" and
+        "randomized", scikit-learn's names): landmarks, then block Krylov, on tiles. "kha",
+        "kha/t", "kha/et", "kha-smd": Hebbian solvers. "auto": dense up to 1,200 rows plus 30 per
+        component, where it is faster in benchmarks, then krylov.
     tol : float, default=0
-        Stop when ‖K'v − λv‖/λ₁ is no larger for any component; 0 is machine precision. With a
-        loose one, krylov computes kernel values in single precision where a sample of them shows
-        that no more than a twentieth of the tolerance is lost by it.
+        Stop when ‖K'v − λv‖/λ₁ ≤ ``tol`` for all components; 0 means machine precision. With a
+        loose tolerance, krylov computes kernel values in single precision if a sample shows that
+        this costs at most a twentieth of the tolerance.
     max_iter : int, default=None
-        Passes over the kernel matrix; None: 50 for the Hebbian solvers, 100 for krylov.
+        Maximum number of passes over the kernel matrix; None: 50 for the Hebbian solvers, 100 for
+        krylov.
     iterated_power : int or "auto", default="auto"
-        Accepted for compatibility; no solver here uses it.
+        Accepted for compatibility with scikit-learn; not used.
     remove_zero_eig : bool, default=False
-        Drop components without variance.
+        If True, remove components with zero eigenvalues.
     random_state : int, RandomState or None, default=None
-        Of the start and the order of patterns.
+        Seed of the initialization and of the order of the patterns.
     copy_X : bool, default=True
-        Whether ``X_fit_`` is a copy. X is never written to, either way.
+        If True, ``X_fit_`` is a copy of X. X is never modified.
     n_jobs : int, default=None
-        Threads; None takes as many as BLAS would. The result does not depend on it.
+        Number of threads; None uses as many as BLAS. The result does not depend on it.
     gain : "auto", float or gain object, default="auto"
-        "auto" needs no tuning. A number is η0 of the papers. An object from :mod:`ikpca.gains`
-        replaces the gain of the solver altogether.
+        Gain of the Hebbian solvers. "auto" needs no tuning. A number is η0 of the papers. An
+        object from :mod:`ikpca.gains` replaces the gain of the solver.
     meta_gain : "auto" or float, default="auto"
-        µ of KHA-SMD.
+        Meta-gain µ of KHA-SMD.
     meta_decay : float, default=0.99
-        ξ of KHA-SMD.
+        Decay ξ of KHA-SMD.
     log_gain_init : float, default=0.0
-        ρ0 of KHA-SMD; the paper has 1.
+        Initial log-gain ρ0 of KHA-SMD; 1 in the paper.
     clock : {"pattern", "pass"}, default="pattern"
-        Whether 1/t gains decay at every pattern, or once per pass as in Günter 2006.
+        1/t gains decay at every pattern, or once per pass as in Günter 2006.
     init : {"auto", "landmarks", "pivoted", "random", "sparse"} or ndarray, default="auto"
-        Where A starts. "auto": landmarks with automatic gains, random otherwise. "landmarks":
-        rows drawn uniformly; "pivoted": by randomly pivoted Cholesky, for data with a few unlike
-        rows; krylov takes either. An array of shape (n_components, n_samples) is the way to the
-        papers' own start.
+        Initialization of A. "auto": landmarks with automatic gains, random otherwise. "landmarks":
+        rows drawn uniformly. "pivoted": rows drawn by randomly pivoted Cholesky, for data with a
+        few outlying rows. krylov supports both. An array of shape (n_components, n_samples) sets A,
+        for example to the initialization of the papers.
     rayleigh_ritz : bool, default=True
-        End every pass with a Rayleigh–Ritz step. The papers have none.
+        If True, end every pass with a Rayleigh–Ritz step, unlike the papers.
     block_size : int or "auto", default="auto"
-        Patterns per block; changes the speed, not the result.
+        Patterns per block; affects the speed, not the result.
     change_tol : float, default=None
-        The papers' criterion: stop when a pass moved the components by a squared distance of no
-        more than this.
+        Stopping criterion of the papers: stop when a pass changes the components by at most this
+        squared distance.
     max_memory : int, str or None, default=None
-        Budget such as "500MB" or "2GB" for all that the fit holds beside X; None: a quarter of
-        the machine's memory. Tiles follow from an explicit budget; K is kept as far as it fits.
+        Memory budget of the fit, excluding X, such as "500MB" or "2GB"; None: a quarter of the
+        machine's memory. An explicit budget determines the size of the tiles; K is stored as far
+        as it fits.
     warm_start : bool, default=False
-        Start from the components of the earlier fit, also for other rows or more components.
+        If True, start from the components of the previous fit, also for other rows or more
+        components.
     whiten : bool, default=False
-        Scale projections to unit variance.
+        If True, scale projections to unit variance.
     checkpoint : str or path, default=None
-        File that says, after every so many passes, where an iterative fit is; the one before is
-        kept beside it. The dense solver has no passes, and needs none.
+        Checkpoint file of an iterative fit; the previous checkpoint is kept next to it. The dense
+        solver has no passes and writes no checkpoint.
     checkpoint_every : int or str, default=1
-        Passes, or a time such as "30s", "5min" or "1h".
+        Interval in passes, or a time such as "30s", "5min" or "1h".
     resume : bool, default=False
-        Go on from the checkpoint, if there is one, to the same bits that a fit without interruption
-        gives. One of other rows or parameters is refused; only ``max_iter`` may differ.
+        If True, resume from the checkpoint if it exists; the result is bit-identical to that of an
+        uninterrupted fit. A checkpoint of other rows or parameters raises an error; only
+        ``max_iter`` may differ.
     verbose : int, default=0
-        1 writes a line per pass to standard error.
+        If positive, write a line per pass to standard error.
 
     Attributes
     ----------
     eigenvalues_ : ndarray of shape (n_components,)
-        Of the centred kernel matrix, descending.
+        Eigenvalues of the centred kernel matrix, descending.
     eigenvectors_ : ndarray of shape (n_samples, n_components)
-        Of the centred kernel matrix; ``coefficients_.T * sqrt(eigenvalues_)``.
+        Eigenvectors of the centred kernel matrix; ``coefficients_.T * sqrt(eigenvalues_)``.
     coefficients_ : ndarray of shape (n_components, n_samples)
         A of the papers: components are W = AΦ'.
     explained_variance_ratio_ : ndarray of shape (n_components,)
-        λ over the trace of K', right without knowing the other eigenvalues.
+        Eigenvalues divided by the trace of K', which includes the components not computed.
     history_ : list of PassRecord
-        One per pass: seconds, eigenvalues, residuals, gains, entries evaluated, change, note,
-        recovery.
+        One record per pass: seconds, eigenvalues, residuals, gains, entries evaluated, change,
+        note, recovery.
     certificate_ : Certificate
         Residuals, orthonormality, bounds on eigenvalues, an estimate of the excess error.
     n_iter_ : int
-        Passes done.
+        Number of passes.
     outcome_ : Outcome
-        How the fit ended; its value is a sentence.
+        Reason why the fit ended; its value is a sentence.
     X_fit_ : array of shape (n_samples, n_features)
-        The training rows.
+        Training rows.
     gamma_ : float
+        Value of ``gamma`` used by the kernel.
     dual_coef_, X_transformed_fit_ : ndarray
-        Of the ridge regression, with ``fit_inverse_transform=True`` or ``preimage="ridge"``.
+        Ridge regression, with ``fit_inverse_transform=True`` or ``preimage="ridge"``.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
-        Where X has string column names.
+        Defined only if X has string column names.
 
     See Also
     --------
     sklearn.decomposition.KernelPCA : Stores the kernel matrix.
-    HebbianPCA : The same rule on explicit features.
+    HebbianPCA : The same learning rule on explicit features.
 
     References
     ----------
@@ -377,7 +296,7 @@ class KernelPCA(
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the components.
+        """Compute the components.
 
         Parameters
         ----------
@@ -394,7 +313,7 @@ class KernelPCA(
 
     @with_callbacks
     def fit_transform(self, X: Any, y: Any = None) -> Floats:
-        """Find the components and project the training rows on them.
+        """Compute the components and project the training rows on them.
 
         Parameters
         ----------
@@ -409,12 +328,12 @@ class KernelPCA(
         return self._fit(X)
 
     def transform(self, X: Any) -> Floats:
-        """Project rows on the components, a strip of rows at a time.
+        """Project rows on the components, one strip of rows at a time.
 
         Parameters
         ----------
         X : array-like or CSR of shape (n_rows, n_features)
-            With ``kernel="precomputed"``: their kernel values with the training rows.
+            With ``kernel="precomputed"``: kernel values with the training rows.
 
         Returns
         -------
@@ -425,7 +344,7 @@ class KernelPCA(
 
     @with_callbacks
     def refine(self, X: Any = None) -> Self:
-        """Take the fitted components to machine precision, by block Krylov from where they are.
+        """Improve the fitted components to machine precision by block Krylov iterations.
 
         Parameters
         ----------
@@ -439,7 +358,7 @@ class KernelPCA(
         check_is_fitted(self)
         X = self.X_fit_ if X is None else self._validated_rows(X)
         if not len(self.eigenvalues_):
-            # Rows without variance have left no component to go on from.
+            # Rows without variance have no components to start from.
             return self
         kernel = self._projector.kernel
         start = self._projector.project(X)
@@ -456,11 +375,11 @@ class KernelPCA(
     def _fit(self, X: Any) -> Floats:
         check_kernel_pca(self)
         check_checkpoint(self)
-        start = self._earlier_projections(X) if self.warm_start else None
+        start = self._previous_projections(X) if self.warm_start else None
         return fit_rows(self, X, start)
 
-    def _earlier_projections(self, X: Any) -> Floats | None:
-        """Where the model of an earlier fit sees the rows: the start of a warm one."""
+    def _previous_projections(self, X: Any) -> Floats | None:
+        """Return the projections of the rows by an earlier fit, to start from."""
         if not hasattr(self, "_projector") or self._projector.kernel is None:
             return None
         return self._projector.project(self._validated_rows(X))
@@ -471,7 +390,7 @@ class KernelPCA(
 
     @property
     def _basis(self) -> Any:
-        """The training rows, of any kind; not all kinds have a subspace to work with."""
+        """Training rows, also of kernels and types that have no subspace."""
         return self.X_fit_
 
     @property
@@ -481,14 +400,12 @@ class KernelPCA(
     def _residuals(self, X: Any) -> Floats:
         return self._projector.residuals(X, self._projector.kernel)
 
-    def _share(self, X: Any) -> float:
+    def _explained_variance(self, X: Any) -> float:
         return self._projector.explained_share(X, self._projector.kernel)
 
     def _validated_rows(self, X: Any) -> Any:
         check_is_fitted(self)
-        return validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
-        )
+        return validate_data(self, X, accept_sparse="csr", dtype=FLOAT_DTYPES, reset=False)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -500,3 +417,128 @@ class KernelPCA(
     @property
     def _n_features_out(self) -> int:
         return len(self.eigenvalues_)
+
+
+def fit_rows(
+    model: Any, X: Any, start: Floats | None = None, gram_transform: GramTransform = identity
+) -> Floats:
+    """Validate the rows, resolve the parameters that depend on them, and fit.
+
+    Parameters
+    ----------
+    model : KernelPCA
+        With validated parameters.
+    X : array-like, CSR or memory map
+    start, gram_transform
+        As in :class:`Problem`.
+    """
+    X = validate_training_rows(model, X)
+    check_overflow(X)
+    seed = draw_seed(model.random_state)
+    checkpoint, seed = open_checkpoint(model, X, seed, start)
+    model.gamma_ = resolve_gamma(model.gamma, X, model.kernel, seed)
+    kernel = resolve_kernel(model, X)
+    check_preimage(model, kernel)
+    problem = Problem(kernel, X, seed, start, gram_transform)
+    if checkpoint is not None:
+        problem = replace(problem, checkpoint=checkpoint)
+    with interruptible_fit(checkpoint):
+        return fit_components(model, model, problem)
+
+
+def fit_components(model: Any, settings: Any, problem: Problem) -> Floats:
+    """Run the solver of ``settings`` and set the fitted attributes of the model.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_components)
+        Projections of the training rows.
+    """
+    passes = n_passes(settings, problem.n_samples)
+    context = fit_context(model, passes)
+    change_observers = data_change_observers(problem.X)
+
+    def attributes(components: Components) -> dict[str, Any]:
+        return fitted_attributes(components, problem.kernel, problem.X, whiten=model.whiten)
+
+    def make_observers(snapshot: Callable[[], Components]) -> Sequence[Observer[Any, Any]]:
+        requested = requested_observers(
+            settings,
+            resolve_solver(settings, problem.n_samples),
+            passes,
+            problem.X.dtype,
+            context,
+            lambda: attributes(snapshot()),
+        )
+        return [*change_observers, *problem.observers, *requested]
+
+    remedy = "pass max_memory, eigen_solver='krylov', or fewer rows or components"
+    with interruptible(), explain_memory_errors(remedy):
+        components = decompose(settings, problem, make_observers)
+    for observer in change_observers:
+        # The dense solver has no passes that would call the observers.
+        observer.on_step_end(None, None)
+    if isinstance(problem.checkpoint, Checkpoint):
+        problem.checkpoint.finish()
+    set_fitted_attributes(model, attributes(components))
+    projections = components.projections.T * model._scale
+    if learns_ridge(model) and problem.kernel is not None:
+        model.X_transformed_fit_ = projections
+        model.dual_coef_ = ridge_coefficients(problem.kernel, projections, problem.X, model.alpha)
+    if context is not None:
+        context.call_on_fit_task_end(estimator=model, reconstruction_attributes=dict)
+    _warn(model, components)
+    return projections
+
+
+def fitted_attributes(
+    components: Components, kernel: Kernel | None, X_fit: Rows, *, whiten: bool
+) -> dict[str, Any]:
+    """Return the fitted attributes of ``KernelPCA`` by name."""
+    eigenvalues = components.eigenvalues
+    projector = Projector(
+        kernel,
+        X_fit,
+        components.centering,
+        components.coefficients,
+        components.coefficients @ components.projections.T,
+        components.projections,
+    )
+    return {
+        "X_fit_": X_fit,
+        "coefficients_": components.coefficients,
+        "eigenvalues_": eigenvalues,
+        "eigenvectors_": components.eigenvectors,
+        "explained_variance_ratio_": eigenvalues / (components.trace or 1.0),
+        "certificate_": components.certificate,
+        "history_": components.records,
+        "n_iter_": len(components.records),
+        "outcome_": components.outcome,
+        "_projector": projector,
+        "_scale": _whitening(components) if whiten else np.ones_like(eigenvalues),
+    }
+
+
+def _whitening(components: Components) -> Floats:
+    """Return 1/standard deviation of each projection; zero for a component without variance."""
+    freedom = components.projections.shape[1] - 1
+    spread = np.linalg.norm(components.projections, axis=1) / np.sqrt(freedom)
+    spread = np.where(components.eigenvalues > 0, spread, 0).astype(components.projections.dtype)
+    return np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
+
+
+def set_fitted_attributes(model: Any, attributes: dict[str, Any]) -> None:
+    """Set fitted attributes and remove optional ones of an earlier fit."""
+    for stale in ("dual_coef_", "X_transformed_fit_"):
+        model.__dict__.pop(stale, None)
+    for name, value in attributes.items():
+        setattr(model, name, value)
+
+
+def _warn(model: Any, components: Components) -> None:
+    if components.outcome is Outcome.INTERRUPTED:
+        raise KeyboardInterrupt
+    warn_of_divergence(model.gain, components.records)
+    warn_of_recovery([record.recovery for record in components.records])
+    warn_of_rank(model.n_components, len(components.eigenvalues), components.rank)
+    warn_of_tolerance(model, components.outcome, components.records)

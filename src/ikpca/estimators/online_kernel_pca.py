@@ -1,4 +1,4 @@
-"""Online kernel PCA: each row is seen once."""
+"""Online kernel PCA, which uses each row of a stream once."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from ikpca.errors import DivergenceWarning
-from ikpca.estimators.checkpoint import drawn_seed, fit_stream, learn_batch, watch_rows
+from ikpca.estimators.checkpoint import data_change_observers, fit_stream, learn_batch
 from ikpca.estimators.conversion import (
     check_batch_model,
     refined_state,
     shared_parameters,
-    state_of_batch,
+    state_from_batch,
 )
-from ikpca.estimators.input_checks import batch_of_stream, check_images
+from ikpca.estimators.input_checks import check_diagonal, validate_batch
 from ikpca.estimators.online_stream import (
     OnlineStream,
     check_online,
@@ -23,25 +23,25 @@ from ikpca.estimators.online_stream import (
     online_stream_from_batch,
 )
 from ikpca.estimators.stream_base import StreamTransformer
-from ikpca.estimators.validation import one_thread
+from ikpca.estimators.validation import draw_seed, single_thread
 from ikpca.solvers import deterministic_signs
 
 
 class OnlineKernelPCA(StreamTransformer):
     r"""Kernel PCA of a stream, one row at a time, in bounded memory.
 
-    The kernel Hebbian algorithm of Kim 2003, appendix A, in which every new row joins the expansion
-    of the components and the mean moves with each. How rows are cut into batches does not matter,
-    their order does. A row costs O(m(r + N)), m the rows of the expansion.
+    The kernel Hebbian algorithm of Kim 2003, appendix A: every new row is added to the expansion of
+    the components and updates the mean. The result depends on the order of the rows, not on the
+    batches. A row costs O(m(r + N)), where m is the number of rows of the expansion.
 
     Parameters
     ----------
     n_components : int, default=2
-        How many components to learn.
+        Number of components.
     kernel : str, callable or kernel object, default="linear"
-        As for :class:`KernelPCA`, but "precomputed": a stream has no kernel matrix.
+        As for :class:`KernelPCA`, except "precomputed".
     gamma : float, "scale", "median" or None, default=None
-        As for :class:`KernelPCA`; "scale" and "median" are read off the first batch.
+        As for :class:`KernelPCA`; "scale" and "median" are computed from the first batch.
     degree : float, default=3
         Degree of poly.
     coef0 : float, default=1
@@ -49,60 +49,60 @@ class OnlineKernelPCA(StreamTransformer):
     kernel_params : dict, default=None
         Keyword arguments of a callable kernel.
     gain : "auto", float or gain object, default="auto"
-        How far to step. "auto" needs no tuning: reciprocal to eigenvalue and time, or to the memory
-        where ``forgetting`` is below 1. A number is Kim's constant η: it never stops
-        tracking, nor ever settles. An object from :mod:`ikpca.gains` is the papers' other gains,
-        with λ as running means and τ = 20 where ``inverse_time`` has none of its own.
+        "auto" needs no tuning: proportional to 1/(eigenvalue · time), with the time bounded by the
+        memory if ``forgetting`` < 1. A number is Kim's constant η, which keeps tracking and does
+        not converge. Objects from :mod:`ikpca.gains` are the other gains of the papers, with
+        running means of λ and τ = 20 unless ``inverse_time`` sets it.
     forgetting : float, default=1.0
-        f in (0, 1]: with every row, those seen before weigh f² of what they did in the mean and in
-        λ, and the gain's clock stops at the 1/(1 − f²) rows that are remembered. For drifting data
-        0.995 remembers a hundred.
+        f in (0, 1]: every row multiplies the weights of earlier rows in the mean and in λ by f²,
+        and the time of the gain is bounded by the memory of 1/(1 − f²) rows. For drifting data,
+        0.995 gives a memory of a hundred rows.
     init : {"rows", "random", "covering"} or ndarray, default="rows"
-        Where components begin. "rows": kernel PCA of the first rows. "random": a point for each,
-        drawn with the mean and spread of the first rows, as in the paper. "covering": combinations
-        of points that cover the ball of the first rows, for narrow kernels (figures 6 and 7). An
-        array of shape (n_components, n_features) holds the points.
+        Initialization of the components. "rows": kernel PCA of the first rows. "random": one point
+        per component, drawn with the mean and spread of the first rows, as in the paper.
+        "covering": combinations of points that cover the ball of the first rows, for narrow kernels
+        (figures 6 and 7). An array of shape (n_components, n_features) holds the points.
     budget : int, "auto" or None, default="auto"
-        Rows of the expansion, at most. "auto": 512, or 8 per component. None: it grows for ever.
+        Maximum number of rows of the expansion. "auto": the larger of 512 and 8 per component.
+        None: no limit.
     reduction : str or reduction object, default="samples"
-        How a full expansion is brought down to three quarters: "drop" the least important rows,
-        "merge" the rows that are most alike, keep the best "samples", or find "preimages".
+        Method that reduces a full expansion to three quarters: "drop" the least important rows,
+        "merge" the most similar rows, keep the best "samples", or compute "preimages".
     preimage : str or pre-image object, default="auto"
-        As for :class:`KernelPCA`, but "ridge".
+        As for :class:`KernelPCA`, except "ridge".
     rayleigh_ritz : bool, default=True
-        Report components that are orthonormal and in order, by a Rayleigh–Ritz step among them;
-        what is learned is the same. The paper has none.
+        If True, the fitted attributes hold orthonormal, ordered components of a Rayleigh–Ritz
+        step, unlike in the paper; learning is not affected.
     whiten : bool, default=False
-        Scale projections to unit variance.
+        If True, scale projections to unit variance.
     n_passes : int, default=1
-        Passes of ``fit`` over its rows, in their order.
+        Number of passes of ``fit`` over the rows, in their order.
     checkpoint : str or path, default=None
-        File that says, after every so many parts, where the stream is; the one before is
-        kept beside it.
+        Checkpoint file of the stream; the previous checkpoint is kept next to it.
     checkpoint_every : int or str, default=1
-        Parts of 1,024 rows in ``fit``, batches in ``partial_fit``; or a time such as "30s",
-        "5min" or "1h".
+        Interval in parts of 1,024 rows for ``fit`` and in batches for ``partial_fit``, or a time
+        such as "30s", "5min" or "1h".
     resume : bool, default=False
-        Go on from the checkpoint, if there is one, to the same bits that a stream without
-        interruption gives; a checkpoint of other rows or parameters is refused. ``fit`` takes the
-        same X again. For ``partial_fit`` the same batches come again from the first one on, and
-        those that the checkpoint has seen are compared and passed over; for a source that cannot
-        be played again see :meth:`load_checkpoint`.
+        If True, resume from the checkpoint if it exists; the result is bit-identical to that of an
+        uninterrupted stream. A checkpoint of other rows or parameters raises an error. Pass the
+        same X to ``fit``, or the same batches to ``partial_fit``, from the first one on: batches
+        in the checkpoint are compared and skipped. For a stream that cannot be replayed see
+        :meth:`load_checkpoint`.
     random_state : int, RandomState or None, default=None
-        Of the points that components begin with.
+        Seed of the initial points of the components.
     n_jobs : int, default=None
-        Threads of ``refine`` and of pre-images; None takes as many as BLAS would. Learning takes
-        one, as the last bits would depend on more.
+        Number of threads of ``refine`` and of pre-images; None uses as many as BLAS. Learning uses
+        one thread, as its last bits would depend on the number.
     verbose : int, default=0
-        1 writes a line per batch to standard error.
+        If positive, write a line per batch to standard error.
 
     Attributes
     ----------
     eigenvalues_ : ndarray of shape (n_components,)
-        Running variance of each projection times the rows that it remembers: comparable with those
-        of :class:`KernelPCA` on the same rows.
+        Running variance of each projection times the number of rows in memory; comparable with
+        those of :class:`KernelPCA` on the same rows.
     explained_variance_ratio_ : ndarray of shape (n_components,)
-        Running variances over that of all components.
+        Running variances divided by the running total variance.
     library_ : ndarray of shape (m, n_features)
         Rows of the expansion.
     coefficients_ : ndarray of shape (n_components, m)
@@ -110,33 +110,36 @@ class OnlineKernelPCA(StreamTransformer):
     mean_coefficients_ : ndarray of shape (m,)
         ν: the mean is Σ_j ν_j Φ(x_j).
     mean_ : ndarray of shape (n_features,)
-        Mean of the rows themselves, weighted alike.
+        Unweighted mean of the rows in input space.
     novelty_ : ndarray of shape (n_rows,)
-        For every row of the last batch, what the components left of it before they learned from it:
-        ``reconstruction_error`` of that moment. Of the first row of a stream, k(x, x).
+        ``reconstruction_error`` of every row of the last batch before the update; k(x, x) for the
+        first row of a stream.
     drift_ : float
-        How near the last batch came to a drift: the Page–Hinkley sum of novelties over its
-        threshold. It compares with the usual novelty of the last 1,000 rows, and needs 100.
+        Largest Page–Hinkley test statistic of the last batch divided by its threshold; values ≥ 1
+        signal a drift. The test compares with the novelty of the last 1,000 rows and needs 100.
     drift_detected_ : bool
-        Whether ``drift_`` reached 1.
+        True if ``drift_`` ≥ 1.
     compression_error_ : ndarray of shape (n_components,) or None
-        Relative error, in feature space, of each component the last time the expansion was brought
-        down; None before the first.
+        Relative error of each component in feature space in the last reduction of the expansion;
+        None before the first.
     n_samples_seen_ : int
     memory_usage_ : int
-        Bytes that the model holds.
+        Size of the model in bytes.
     gamma_ : float
+        Value of ``gamma`` used by the kernel.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
+        Defined only if X has string column names.
 
     See Also
     --------
-    KernelPCA : All rows at once; ``refine`` and ``from_batch`` lead there and back.
-    HebbianPCA : The same rule on explicit features.
+    KernelPCA : Batch kernel PCA; see also ``refine`` and ``from_batch``.
+    HebbianPCA : The same learning rule on explicit features.
 
     Notes
     -----
-    Signs are kept throughout a stream; ``fit`` makes the largest projection positive.
+    The signs of components do not change in a stream; ``fit`` makes the largest projection
+    positive.
 
     References
     ----------
@@ -203,7 +206,7 @@ class OnlineKernelPCA(StreamTransformer):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Forget what was learned, and learn from all rows, once or in passes.
+        """Learn from all rows in one or more passes, after resetting the model.
 
         Parameters
         ----------
@@ -215,33 +218,33 @@ class OnlineKernelPCA(StreamTransformer):
         self
         """
         self._check_parameters()
-        X = batch_of_stream(self, X, first=True, seen=0)
-        self._forget_batches()
+        X = validate_batch(self, X, first=True, seen=0)
+        self._reset_fingerprint()
 
-        def begun(seed: int) -> OnlineStream:
-            stream = OnlineStream.begun(self, X, seed)
-            check_images(stream.kernel, X)
+        def initial(seed: int) -> OnlineStream:
+            stream = OnlineStream.from_first_batch(self, X, seed)
+            check_diagonal(stream.kernel, X)
             return stream
 
-        with one_thread():
+        with single_thread():
             stream, interrupted = fit_stream(
                 self,
                 X,
-                begun=begun,
-                step=lambda stream: stream.after_part(self, X),
-                left=lambda stream: stream.parts_left(len(X), int(self.n_passes)),
-                observers=watch_rows(X),
+                initial=initial,
+                step=lambda stream: stream.learn_part(self, X),
+                n_steps_left=lambda stream: stream.n_parts_left(len(X), int(self.n_passes)),
+                observers=data_change_observers(X),
             )
             if stream.seen:
-                self._take(stream)
+                self._set_stream(stream)
                 signs = deterministic_signs(self._view.project(X).T)
-                stream = stream.turned(signs)
-        self._take_unless_empty(stream, interrupted)
-        self._tell()
+                stream = stream.flip_signs(signs)
+        self._set_stream_or_interrupt(stream, interrupted)
+        self._report()
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from a batch of rows, or from a single one, in their order.
+        """Learn from a batch of one or more rows in their order.
 
         Parameters
         ----------
@@ -253,25 +256,25 @@ class OnlineKernelPCA(StreamTransformer):
         self
         """
         self._check_parameters()
-        self._take_checkpoint()
+        self._restore_checkpoint()
         earlier: OnlineStream | None = getattr(self, "_stream", None)
         seen = 0 if earlier is None else earlier.seen
-        X = batch_of_stream(self, X, first=earlier is None, seen=seen)
-        if self._knows(X):
+        X = validate_batch(self, X, first=earlier is None, seen=seen)
+        if self._skip_if_learned(X):
             return self
-        with one_thread():
-            stream = earlier or OnlineStream.begun(self, X, drawn_seed(self))
-            check_images(stream.kernel, X)
-            stream, interrupted = learn_batch(self, stream, X, self._after(X))
-        self._take_unless_empty(stream, interrupted)
-        self._tell()
+        with single_thread():
+            stream = earlier or OnlineStream.from_first_batch(self, X, draw_seed(self.random_state))
+            check_diagonal(stream.kernel, X)
+            stream, interrupted = learn_batch(self, stream, X, self._step(X))
+        self._set_stream_or_interrupt(stream, interrupted)
+        self._report()
         return self
 
     def refine(self, X: Any) -> Self:
-        """The exact components of a batch of rows, by block Krylov from the streamed ones.
+        """Compute the exact components of a batch by block Krylov from the streamed ones.
 
-        The stream then goes on from this batch: what was seen before counts no more, but the clock
-        of the gains runs on.
+        The stream continues from this batch; earlier samples are dropped, but the time of the
+        gains continues.
 
         Parameters
         ----------
@@ -286,57 +289,57 @@ class OnlineKernelPCA(StreamTransformer):
         batch = refined_state(
             stream.kernel, X, int(self.n_components), self._subspace.project(X), self
         )
-        self._take(online_stream_from_batch(self, batch, stream.gamma, stream.clock))
+        self._set_stream(online_stream_from_batch(self, batch, stream.gamma, stream.clock))
         return self
 
     @classmethod
     def from_batch(cls, model: Any, **parameters: Any) -> Self:
-        """Take over a fitted :class:`KernelPCA`, so that it can go on with ``partial_fit``.
+        """Convert a fitted :class:`KernelPCA` to continue with ``partial_fit``.
 
         Parameters
         ----------
         model : KernelPCA
-            A model of scikit-learn's through :meth:`KernelPCA.from_sklearn`.
+            Convert a model of scikit-learn with :meth:`KernelPCA.from_sklearn` first.
         **parameters
-            Of the new model, beside those that both have.
+            Parameters of the new model that override those of the batch model.
 
         Returns
         -------
         OnlineKernelPCA
         """
         check_batch_model(model)
-        batch = state_of_batch(model)
+        batch = state_from_batch(model)
         shared = shared_parameters(model) | {"n_components": batch.n_components}
         streaming = cls(**shared | parameters)
         streaming._check_parameters()
-        streaming._take_names(model)
-        streaming._take(online_stream_from_batch(streaming, batch, model.gamma_))
+        streaming._copy_feature_names(model)
+        streaming._set_stream(online_stream_from_batch(streaming, batch, model.gamma_))
         return streaming
 
-    def _after(self, X: Any) -> Callable[[OnlineStream], OnlineStream]:
-        return lambda stream: stream.after(self, X)
+    def _step(self, X: Any) -> Callable[[OnlineStream], OnlineStream]:
+        return lambda stream: stream.learn(self, X)
 
     def _check_parameters(self) -> None:
         check_online(self)
 
-    def _take(self, stream: OnlineStream) -> None:
+    def _set_stream(self, stream: OnlineStream) -> None:
         self._stream = stream
         for name, value in online_attributes(self, stream).items():
             setattr(self, name, value)
 
-    def _widened(self, n_features: int) -> Self:
-        """Take features that were zero so far, for streams of dictionaries."""
-        self._take(self._stream.widened(n_features))
+    def _add_features(self, n_features: int) -> Self:
+        """Add features that were zero so far, for streams of dictionaries."""
+        self._set_stream(self._stream.pad_features(n_features))
         self.n_features_in_ = n_features
         return self
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         if self.verbose:
-            sys.stderr.write(f"online KPCA: {self._stream.line()}\n")
+            sys.stderr.write(f"online KPCA: {self._stream.progress_line()}\n")
         if self._stream.halvings and not isinstance(self.gain, str):
             warnings.warn(
                 f"gain={self.gain!r} was too large: it was halved {self._stream.halvings} times "
-                "so that no component overshoots; pass gain='auto' or a smaller number.",
+                "to prevent divergence; pass gain='auto' or a smaller number.",
                 DivergenceWarning,
                 stacklevel=3,
             )

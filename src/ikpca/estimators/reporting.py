@@ -41,15 +41,15 @@ try:
 except ImportError:
 
     class CallbackSupport:  # type: ignore[no-redef]
-        """Nothing to support."""
+        """Placeholder for versions of scikit-learn without callbacks."""
 
     def with_callbacks(method: Method) -> Method:
-        """Leave the method as it is."""
+        """Return the method unchanged."""
         return method
 
 
 def fit_context(estimator: Any, max_passes: int) -> Any | None:
-    """Open the root task of a fit, or None where there is no callback interface."""
+    """Open the root task of a fit; None if scikit-learn has no callbacks."""
     if not hasattr(estimator, "_init_callback_context"):
         return None
     context = estimator._init_callback_context(max_subtasks=max_passes)
@@ -58,15 +58,15 @@ def fit_context(estimator: Any, max_passes: int) -> Any | None:
 
 
 class CallbackObserver:
-    """Tells scikit-learn's callbacks of every finished pass; a callback may stop the fit.
+    """Observer that calls scikit-learn's callbacks after every pass; they may stop the fit.
 
     Parameters
     ----------
     estimator : estimator
     context : CallbackContext
-        The root task.
+        Root task.
     attributes : callable
-        Returns the fitted attributes as of this pass; called only if a callback asks for them.
+        Returns the current fitted attributes; called only if a callback needs them.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class CallbackObserver:
         self._context = context
         self._attributes = attributes
 
-    def see(self, state: object, report: PassRecord) -> Outcome | None:
+    def on_step_end(self, state: object, report: PassRecord) -> Outcome | None:
         """Report one pass as one task."""
         task = self._context.subcontext(task_name="pass")
         task.call_on_fit_task_begin(estimator=self._estimator)
@@ -94,19 +94,19 @@ def requested_observers(
     context: Any,
     attributes: Callable[[], dict[str, Any]],
 ) -> Sequence[Observer[Any, Any]]:
-    """Progress, scikit-learn's callbacks, and the two ways to stop.
+    """Return observers for progress lines, callbacks and the stopping criteria.
 
     Parameters
     ----------
     model : estimator
         With ``verbose``, ``tol`` and ``change_tol``.
     name, passes
-        For the progress lines.
+        Solver and maximum number of passes for the progress lines.
     dtype : dtype
-        Whose machine precision ``tol=0`` means.
+        Its machine precision is the tolerance for ``tol=0``.
     context : CallbackContext or None
     attributes : callable
-        Returns the fitted attributes of the moment.
+        Returns the current fitted attributes.
     """
     observers: list[Observer[Any, Any]] = []
     if model.verbose:
@@ -119,8 +119,8 @@ def requested_observers(
     return [*observers, StopAtResidual(tol), StopAtRounding()]
 
 
-def _caller() -> int:
-    """Frames from the helper up to the first line that is neither ours nor scikit-learn's."""
+def _stacklevel() -> int:
+    """Return the stack level of the first caller outside of ikpca and scikit-learn."""
     level, frame = 2, sys._getframe(2)
     while frame.f_back and frame.f_globals["__name__"].split(".")[0] in ("ikpca", "sklearn"):
         level, frame = level + 1, frame.f_back
@@ -128,7 +128,7 @@ def _caller() -> int:
 
 
 def warn_of_divergence(gain: Any, records: list[PassRecord]) -> None:
-    """Tell of undone passes, unless the gain was the library's own choice."""
+    """Warn about undone passes unless the gain is automatic."""
     troubled = [record for record in records if record.note]
     if troubled and not isinstance(gain, str):
         last = troubled[-1]
@@ -137,26 +137,26 @@ def warn_of_divergence(gain: Any, records: list[PassRecord]) -> None:
             f"time in pass {last.number}: {last.note}; pass gain='auto' or a smaller number. "
             "history_ has the details.",
             DivergenceWarning,
-            stacklevel=_caller(),
+            stacklevel=_stacklevel(),
         )
 
 
 def warn_of_recovery(recoveries: Sequence[str]) -> None:
-    """Tell of what gave way and was mended."""
-    told = [text for text in recoveries if text]
-    if told:
+    """Warn about problems that were detected and corrected."""
+    notes = [text for text in recoveries if text]
+    if notes:
         warnings.warn(
-            f"{told[-1]}; the result stands. Free some memory, ask for fewer components or pass "
-            "rows in double precision to be spared this.",
+            f"{notes[-1]}; the result is valid. To avoid this, free some memory, reduce "
+            "n_components or pass rows in double precision.",
             RecoveryWarning,
-            stacklevel=_caller(),
+            stacklevel=_stacklevel(),
         )
 
 
 def warn_of_rank(
-    wanted: Any, found: int, rank: int, remedy: str = "ask for fewer, or set remove_zero_eig=True"
+    wanted: Any, found: int, rank: int, remedy: str = "reduce it, or set remove_zero_eig=True"
 ) -> None:
-    """Tell of components that are zero."""
+    """Warn about components that are zero."""
     if rank == 0:
         text = (
             "the kernel has no variance on these rows: all components are zero; check that rows "
@@ -169,18 +169,18 @@ def warn_of_rank(
         )
     else:
         return
-    warnings.warn(text, RankWarning, stacklevel=_caller())
+    warnings.warn(text, RankWarning, stacklevel=_stacklevel())
 
 
 def warn_of_tolerance(model: Any, outcome: Outcome, records: list[PassRecord]) -> None:
-    """Tell that passes ran out before an accuracy that was asked for."""
-    asked = model.tol > 0 or model.change_tol is not None
-    if asked and outcome is Outcome.PASS_LIMIT:
+    """Warn if the fit ended before it reached the tolerance."""
+    has_tolerance = model.tol > 0 or model.change_tol is not None
+    if has_tolerance and outcome is Outcome.PASS_LIMIT:
         residual = float(records[-1].residuals.max())
         warnings.warn(
             f"max_iter={len(records)} passes did not reach tol={model.tol!r}, "
             f"change_tol={model.change_tol!r} (the largest relative residual is {residual:.2g}); "
-            "raise max_iter, or ask for less.",
+            "increase max_iter or the tolerance.",
             ConvergenceWarning,
-            stacklevel=_caller(),
+            stacklevel=_stacklevel(),
         )

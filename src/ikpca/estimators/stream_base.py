@@ -11,39 +11,40 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ikpca.estimators.base import InverseMixin, SaveMixin
-from ikpca.estimators.checkpoint import StreamFingerprint, StreamProgress, recall_stream
+from ikpca.estimators.checkpoint import StreamFingerprint, StreamProgress, load_stream_progress
 from ikpca.estimators.input_checks import finite_projections
+from ikpca.estimators.validation import FLOAT_DTYPES
 from ikpca.kernels import Floats
 from ikpca.subspace import Subspace
 
-#: Errors before the first signal; how many of them the usual error is a mean of, at most.
+#: Number of errors before the first signal, and the window of the running mean.
 _WARM_UP, _MEMORY = 100, 1000
-#: Standard deviations that an error may lie above the usual one without counting, and the largest
-#: number that a single error counts for: one outlier is no drift.
-_TOLERANCE, _LARGEST = 0.5, 3.0
-#: What the excesses have to add up to.
+#: Tolerated deviation in standard deviations, and the largest one that counts: a single outlier
+#: is not a drift.
+_TOLERANCE, _MAX_DEVIATION = 0.5, 3.0
+#: Sum of excesses that signals a drift.
 _THRESHOLD = 25.0
-#: Deviations below this share of the usual error are rounding.
+#: Standard deviations below this fraction of the mean are rounding errors.
 _ROUNDING = 1e-3
-#: Errors beyond the root of it have no variance that could be written down.
-_MOST = float(np.finfo(np.float64).max)
+#: Upper limit of the variance, which would overflow otherwise.
+_MAX_VARIANCE = float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True)
 class DriftSignal:
-    """The Page–Hinkley test on errors in units of their own standard deviation.
+    """Page–Hinkley drift detection on standardized errors.
 
-    g ← max(0, g + min(z, 3) − ½), z the error less the usual error over the usual deviation; a
-    drift is signalled at g ≥ 25, and the usual error is then learned anew. An abrupt change takes
-    ten samples or more, one by a standard deviation about fifty; errors that fall while a model
-    learns never signal.
+    g ← max(0, g + min(z, 3) − ½), where z is the deviation of the error from its running mean in
+    running standard deviations. g ≥ 25 signals a drift and resets the statistics. An abrupt change
+    is detected after ten samples or more, a change by one standard deviation after about fifty;
+    errors that decrease while a model learns never signal.
 
     Parameters
     ----------
     seen : int
-        Errors since the start or the last signal.
+        Number of errors since the start or the last signal.
     mean, variance : float
-        The usual error.
+        Running mean and variance of the errors.
     excess : float
         The sum g.
 
@@ -52,7 +53,7 @@ class DriftSignal:
     >>> import numpy as np
     >>> from ikpca.estimators import DriftSignal
     >>> errors = np.random.default_rng(0).exponential(size=1000)
-    >>> signal, level = DriftSignal().after(errors)
+    >>> signal, level = DriftSignal().update(errors)
     >>> level < 1, signal.seen
     (True, 1000)
     """
@@ -62,8 +63,8 @@ class DriftSignal:
     variance: float = 0.0
     excess: float = 0.0
 
-    def after(self, errors: Iterable[float]) -> tuple[DriftSignal, float]:
-        """Take errors in their order.
+    def update(self, errors: Iterable[float]) -> tuple[DriftSignal, float]:
+        """Update the test with errors in their order.
 
         Parameters
         ----------
@@ -73,17 +74,17 @@ class DriftSignal:
         -------
         signal : DriftSignal
         level : float
-            The largest g/25 among them: a drift, if it is 1 or more.
+            Largest g/25; values ≥ 1 signal a drift.
 
         Examples
         --------
         >>> import numpy as np
         >>> from ikpca.estimators import DriftSignal
         >>> errors = np.random.default_rng(0).exponential(size=1000)
-        >>> signal, level = DriftSignal().after(errors)
+        >>> signal, level = DriftSignal().update(errors)
         >>> level < 1
         True
-        >>> signal.after(3 * errors[:50])[1] >= 1
+        >>> signal.update(3 * errors[:50])[1] >= 1
         True
         """
         signal, level = self, 0.0
@@ -100,14 +101,16 @@ class DriftSignal:
         deviation = max(float(np.sqrt(self.variance)), _ROUNDING * self.mean)
         excess = 0.0
         if self.seen >= _WARM_UP and deviation > 0:
-            counted = min(difference / deviation, _LARGEST) - _TOLERANCE
-            excess = max(0.0, self.excess + counted)
+            deviation_excess = min(difference / deviation, _MAX_DEVIATION) - _TOLERANCE
+            excess = max(0.0, self.excess + deviation_excess)
         return replace(
             self,
             seen=self.seen + 1,
             mean=self.mean + weight * difference,
-            # A product, as a power of what is too large is an error of its own.
-            variance=min((1 - weight) * (self.variance + weight * difference * difference), _MOST),
+            # A product becomes infinite where a power would raise OverflowError.
+            variance=min(
+                (1 - weight) * (self.variance + weight * difference * difference), _MAX_VARIANCE
+            ),
             excess=excess,
         )
 
@@ -115,17 +118,17 @@ class DriftSignal:
 class StreamTransformer(
     InverseMixin, SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
-    """Projections on components that a library of rows carries; how they are learned is elsewhere.
+    """Base class of streaming estimators, whose components are combinations of library rows.
 
-    A class has ``_view`` (the subspace), ``_scale``, ``mean_`` and ``eigenvalues_`` once it is
-    fitted, and takes them from a stream.
+    Subclasses implement ``_set_stream``, which sets ``_view`` (the subspace), ``_scale``, ``mean_``
+    and ``eigenvalues_``.
     """
 
     checkpoint: Any
     resume: bool
 
     def transform(self, X: Any) -> Floats:
-        """Project rows on the components, a strip of rows at a time.
+        """Project rows on the components, one strip of rows at a time.
 
         Parameters
         ----------
@@ -139,63 +142,63 @@ class StreamTransformer(
         return finite_projections(lambda: self._subspace.project(X) * self._scale)
 
     def load_checkpoint(self) -> Self:
-        """Take over the stream that ``partial_fit`` left in the checkpoint, to go on after it.
+        """Load the stream that ``partial_fit`` stored in the checkpoint, to continue after it.
 
-        For streams that cannot be played again. ``n_samples_seen_`` then says how many rows are
-        learned already; those after them come next.
+        For streams that cannot be replayed. ``n_samples_seen_`` is the number of rows learned;
+        continue with the rows after them.
 
         Returns
         -------
         self
         """
         self._check_parameters()
-        progress = recall_stream(self, needed=True)
+        progress = load_stream_progress(self, needed=True)
         assert progress is not None
-        self._take_progress(progress)
+        self._restore_progress(progress)
         self._trail = progress.trail
         return self
 
-    def _take_checkpoint(self) -> None:
-        """At the first batch with ``resume``: the batches of the checkpoint will come again."""
+    def _restore_checkpoint(self) -> None:
+        """Load the checkpoint before the first batch with ``resume``; its batches are replayed."""
         if hasattr(self, "_stream") or not self.resume:
             return
-        progress = recall_stream(self, needed=False)
+        progress = load_stream_progress(self, needed=False)
         if progress is not None:
-            self._take_progress(progress)
+            self._restore_progress(progress)
             self._trail, self._goal = StreamFingerprint(), progress.trail
 
-    def _knows(self, batch: Any) -> bool:
-        """Whether a batch was learned before the checkpoint was written, and is passed over."""
+    def _skip_if_learned(self, batch: Any) -> bool:
+        """Return True, and advance, if the batch was learned before the checkpoint was written."""
         if not hasattr(self, "_goal"):
             return False
-        trail = self._trail.after(batch)
-        trail.check_leads_to(self._goal)
+        trail = self._trail.add_batch(batch)
+        trail.check_prefix_of(self._goal)
         self._trail = trail
         if trail == self._goal:
             del self._goal
         return True
 
-    def _forget_batches(self) -> None:
-        """Before a fit, which is no part of a stream."""
+    def _reset_fingerprint(self) -> None:
+        """Remove the fingerprint of ``partial_fit`` before a fit."""
         for name in ("_trail", "_goal"):
             self.__dict__.pop(name, None)
 
-    def _take_progress(self, progress: StreamProgress) -> None:
+    def _restore_progress(self, progress: StreamProgress) -> None:
         for name, value in progress.names.items():
             setattr(self, name, value)
-        self._take(progress.stream.dressed(self))
+        self._set_stream(progress.stream.wrap(self))
 
-    def _take_unless_empty(self, stream: Any, interrupted: bool) -> None:
-        """What was learned, also where an interrupt ended it; that goes on then."""
+    def _set_stream_or_interrupt(self, stream: Any, interrupted: bool) -> None:
+        """Set what was learned; re-raise an interrupt."""
         if stream.seen:
-            self._take(stream)
+            self._set_stream(stream)
         if interrupted:
             raise KeyboardInterrupt
 
     def _check_parameters(self) -> None:
         raise NotImplementedError
 
-    def _take(self, stream: Any) -> None:
+    def _set_stream(self, stream: Any) -> None:
         raise NotImplementedError
 
     @property
@@ -209,10 +212,10 @@ class StreamTransformer(
 
     def _validated_rows(self, X: Any) -> Any:
         check_is_fitted(self)
-        return validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        return validate_data(self, X, dtype=FLOAT_DTYPES, reset=False)
 
-    def _take_names(self, model: Any) -> None:
-        """Width and names of the features of another model."""
+    def _copy_feature_names(self, model: Any) -> None:
+        """Copy the number and names of the features of another model."""
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(model, name):
                 setattr(self, name, getattr(model, name))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils import assert_all_finite
+from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.validation import validate_data
 
 from ikpca.errors import InvalidInput, invalid_parameter
@@ -21,9 +21,12 @@ from ikpca.kernels import RADIAL_NAMES, Kernel, make_kernel, one_norm_distances
 from ikpca.preimages import PREIMAGE_NAMES, PreimageMethod
 from ikpca.solvers import METHODS
 
-#: scikit-learn's names for iterative solvers mean ours.
+#: scikit-learn's names of iterative solvers are accepted for krylov.
 KRYLOV_NAMES = ("krylov", "arpack", "randomized")
 SOLVERS = ("auto", "dense", *KRYLOV_NAMES, *METHODS)
+FLOAT_DTYPES = (np.float64, np.float32)
+#: Number of rows drawn for the median of distances.
+_MEDIAN_ROWS = 1000
 
 
 def check_number(
@@ -37,7 +40,7 @@ def check_number(
     open_low: bool = False,
     integer: bool = False,
 ) -> None:
-    """Refuse what is not a number of the right kind in its interval."""
+    """Raise an error unless the value is a number of the right type in its interval."""
     kind = Integral if integer else Real
     if isinstance(value, bool | np.bool_) or not isinstance(value, kind):
         raise invalid_parameter(name, value, rule, remedy)
@@ -47,14 +50,14 @@ def check_number(
 
 
 def check_choice(name: str, value: Any, choices: Collection[Any]) -> None:
-    """Refuse what is not one of the choices."""
+    """Raise an error unless the value is one of the choices."""
     if not isinstance(value, str | bool | np.bool_ | None) or value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
         raise invalid_parameter(name, value, "is unknown", f"choose one of {listed}")
 
 
 def check_gain(gain: Any) -> None:
-    """A gain is "auto", a positive number or a gain object."""
+    """Raise an error unless the gain is "auto", a positive number or a gain object."""
     if isinstance(gain, Gain) or (isinstance(gain, str) and gain == "auto"):
         return
     check_number(
@@ -64,7 +67,7 @@ def check_gain(gain: Any) -> None:
 
 
 def check_init(init: Any, names: Collection[str], shape: tuple[int, int]) -> Any:
-    """Return a name as it is, and an array checked and copied."""
+    """Validate an initialization; return a name unchanged, or a copy of an array."""
     if isinstance(init, str):
         check_choice("init", init, names)
         return init
@@ -72,7 +75,7 @@ def check_init(init: Any, names: Collection[str], shape: tuple[int, int]) -> Any
         array = np.array(init, dtype=np.float64)
     except (TypeError, ValueError):
         raise invalid_parameter(
-            "init", init, "is no array of numbers", f"choose one of {names}"
+            "init", init, "is not an array of numbers", f"choose one of {names}"
         ) from None
     if array.shape != shape:
         raise invalid_parameter(
@@ -87,19 +90,19 @@ def check_init(init: Any, names: Collection[str], shape: tuple[int, int]) -> Any
 
 
 def is_auto(value: Any) -> bool:
-    """Whether the library is to choose; an array is no text."""
+    """Return True for "auto"; an array must not be compared with a string."""
     return isinstance(value, str) and value == "auto"
 
 
-def check_running(model: Any) -> None:
-    """How a fit runs, whatever it computes."""
+def check_runtime_parameters(model: Any) -> None:
+    """Validate ``n_jobs`` and ``verbose``."""
     if model.n_jobs is not None:
         check_number(
             "n_jobs", model.n_jobs, "must be an integer or None", "pass None", integer=True
         )
         if model.n_jobs == 0:
             raise invalid_parameter(
-                "n_jobs", 0, "has no meaning", "pass None, a count of threads, or -1"
+                "n_jobs", 0, "must not be zero", "pass None, a number of threads, or -1"
             )
     if not isinstance(model.verbose, bool):
         check_number(
@@ -107,13 +110,18 @@ def check_running(model: Any) -> None:
         )
 
 
+def draw_seed(random_state: Any) -> int:
+    """Draw an integer seed from ``random_state``."""
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
 def is_fraction(n_components: Any) -> bool:
-    """Whether ``n_components`` is a share of the variance."""
+    """Return True if ``n_components`` is a fraction of the variance."""
     return isinstance(n_components, Real) and not isinstance(n_components, Integral)
 
 
 def check_kernel_pca(model: Any) -> None:
-    """Every constructor argument of ``KernelPCA`` that does not depend on the data."""
+    """Validate the parameters of ``KernelPCA`` that do not depend on the data."""
     _check_components(model)
     check_kernel_parameters(model)
     check_number("alpha", model.alpha, "must not be negative", "pass 1.0", low=0)
@@ -131,7 +139,7 @@ def check_kernel_pca(model: Any) -> None:
     )
     for flag in flags:
         check_choice(flag, getattr(model, flag), (True, False))
-    check_running(model)
+    check_runtime_parameters(model)
 
 
 def _check_components(model: Any) -> None:
@@ -146,27 +154,27 @@ def _check_components(model: Any) -> None:
         raise invalid_parameter(
             "n_components",
             wanted,
-            "as a share of the variance must lie in (0, 1)",
+            "as a fraction of the variance must lie in (0, 1)",
             "pass an integer for a number of components",
         )
     if wanted is None and solver == "krylov":
         raise invalid_parameter(
             "n_components",
             wanted,
-            "eigen_solver='krylov' needs a number or a share",
+            "eigen_solver='krylov' needs an integer or a fraction",
             "pass an integer, a fraction in (0, 1), or eigen_solver='dense'",
         )
     if solver in METHODS and (wanted is None or is_fraction(wanted)):
         raise invalid_parameter(
             "n_components",
             wanted,
-            f"eigen_solver={solver!r} needs a number",
+            f"eigen_solver={solver!r} needs an integer",
             "pass an integer, or eigen_solver='dense'",
         )
 
 
 def check_kernel_parameters(model: Any) -> None:
-    """What kernels are made with."""
+    """Validate the parameters of kernels."""
     gamma, kernel = model.gamma, model.kernel
     if isinstance(gamma, str):
         check_choice("gamma", gamma, ("scale", "median"))
@@ -174,7 +182,7 @@ def check_kernel_parameters(model: Any) -> None:
             raise invalid_parameter(
                 "gamma",
                 gamma,
-                f"is for kernels of a distance, and kernel={kernel!r}",
+                f"needs a kernel of a distance, not kernel={kernel!r}",
                 "pass a number or 'scale'",
             )
     elif gamma is not None:
@@ -191,14 +199,14 @@ def check_kernel_parameters(model: Any) -> None:
 
 
 def check_preimage_name(preimage: Any, names: Collection[str]) -> None:
-    """A method object, or one of the names."""
+    """Raise an error unless ``preimage`` is a method object or one of the names."""
     if isinstance(preimage, PreimageMethod) and not isinstance(preimage, type):
         return
     if not isinstance(preimage, str) or preimage not in names:
         raise invalid_parameter(
             "preimage",
             preimage,
-            "is no pre-image method",
+            "is not a pre-image method",
             f"choose one of {', '.join(map(repr, names))}",
         )
 
@@ -229,35 +237,31 @@ def _check_hebbian(model: Any) -> None:
                      "pass 'auto'", low=1, integer=True)  # fmt: skip
 
 
-#: Rows drawn for the median of distances.
-_MEDIAN_ROWS = 1000
-
-
 def resolve_gamma(gamma: Any, X: Any, kernel: Any, seed: int) -> float:
-    """None: 1/N. "scale": 1/(N·variance), as for SVC. "median": from the median distance."""
+    """Return γ: None is 1/N, "scale" 1/(N·variance), "median" from the median distance."""
     if gamma is None:
         return 1.0 / X.shape[1]
     if not isinstance(gamma, str):
         return float(gamma)
-    value = _scale(X) if gamma == "scale" else _median(X, kernel, seed)
+    value = _gamma_scale(X) if gamma == "scale" else _gamma_median(X, kernel, seed)
     if not np.isfinite(value):
         raise invalid_parameter(
             "gamma",
             gamma,
-            "all rows are equal, which leaves no scale",
+            "needs rows that differ, and all rows are equal",
             "pass a number, or more rows",
         )
     return value
 
 
-def _scale(X: Any) -> float:
+def _gamma_scale(X: Any) -> float:
     mean, squares = _moments(X)
     variance = squares - mean * mean
     return 1.0 / (X.shape[1] * variance) if variance > 0 else np.inf
 
 
 def _moments(X: Any) -> tuple[float, float]:
-    """Means of all entries and of their squares; a tile of rows at a time, as X may be on disk."""
+    """Return the means of all entries and of their squares, by tiles as X may be on disk."""
     if sparse.issparse(X):
         return float(X.mean()), float(X.multiply(X).mean())
     parts = [(len(rows) / len(X), rows.mean(), np.mean(np.square(rows)))
@@ -268,8 +272,8 @@ def _moments(X: Any) -> tuple[float, float]:
     )
 
 
-def _median(X: Any, kernel: Any, seed: int) -> float:
-    """Gaussian with σ = median distance; for the Laplacian its scale is the median 1-norm."""
+def _gamma_median(X: Any, kernel: Any, seed: int) -> float:
+    """Return γ of a Gaussian with σ = median distance, or of a Laplacian with the 1-norm's."""
     n_samples = X.shape[0]
     if n_samples < 2:
         return np.inf
@@ -278,45 +282,42 @@ def _median(X: Any, kernel: Any, seed: int) -> float:
         chosen = np.random.default_rng([seed, 2]).choice(n_samples, _MEDIAN_ROWS, replace=False)
     rows = X[chosen]
     distances = (one_norm_distances if kernel == "laplacian" else euclidean_distances)(rows, rows)
-    middle = float(np.median(distances[np.triu_indices_from(distances, k=1)]))
-    if middle == 0:
+    median = float(np.median(distances[np.triu_indices_from(distances, k=1)]))
+    if median == 0:
         return np.inf
-    return 1 / middle if kernel == "laplacian" else 1 / (2 * middle * middle)
-
-
-_DTYPES = (np.float64, np.float32)
+    return 1 / median if kernel == "laplacian" else 1 / (2 * median * median)
 
 
 def is_precomputed(model: Any) -> bool:
-    """Whether rows come as kernel values."""
+    """Return True if X holds kernel values."""
     return is_named(model.kernel, "precomputed")
 
 
 def is_named(value: Any, *names: str) -> bool:
-    """Whether a parameter that may also be an object is one of the names."""
+    """Return True if a parameter, which may be an object, is one of the names."""
     return isinstance(value, str) and value in names
 
 
 def learns_ridge(model: Any) -> bool:
-    """Whether the fit ends with a kernel ridge regression back to the rows."""
+    """Return True if the fit learns a kernel ridge regression to the rows."""
     return bool(model.fit_inverse_transform or is_named(model.preimage, "ridge"))
 
 
 def needs_dense_rows(model: Any) -> bool:
-    """Whether a way back to input space was asked for, where rows are dense and in memory."""
+    """Return True if pre-images are requested, which need dense rows in memory."""
     return learns_ridge(model) or not is_named(model.preimage, "auto")
 
 
-def training_rows(model: Any, X: Any) -> Any:
-    """X as float32 or float64, dense or CSR, at least two rows, square if precomputed."""
+def validate_training_rows(model: Any, X: Any) -> Any:
+    """Return X as float32 or float64, dense or CSR; check its shape and values."""
     if learns_ridge(model) and is_precomputed(model):
         raise InvalidInput(
-            "Cannot fit_inverse_transform with a precomputed kernel: the rows are not known; "
-            "pass rows and a kernel."
+            "Cannot fit_inverse_transform with a precomputed kernel: the regression needs the "
+            "training rows; pass rows and a kernel."
         )
     if is_lazy(X):
-        return _lazy_rows(model, X)
-    if isinstance(X, np.memmap) and X.dtype not in _DTYPES:
+        return _validate_lazy_rows(model, X)
+    if isinstance(X, np.memmap) and X.dtype not in FLOAT_DTYPES:
         raise InvalidInput(
             f"X is a memory map of {X.dtype}: only float32 and float64 are read in place; convert "
             "the file, or pass X[:] to load it."
@@ -325,8 +326,8 @@ def training_rows(model: Any, X: Any) -> Any:
         model,
         X,
         accept_sparse=False if needs_dense_rows(model) else "csr",
-        dtype=list(_DTYPES),
-        # A memory map is never copied whole.
+        dtype=FLOAT_DTYPES,
+        # A memory map may be larger than the memory.
         copy=model.copy_X and not isinstance(X, np.memmap),
         ensure_min_samples=2,
     )
@@ -339,18 +340,18 @@ def training_rows(model: Any, X: Any) -> Any:
 
 
 def is_lazy(X: Any) -> bool:
-    """Whether X is a chunked array that lives elsewhere, such as a Zarr array."""
+    """Return True for a chunked array on disk, such as a Zarr array."""
     return not isinstance(X, np.ndarray) and all(hasattr(X, name) for name in ("chunks", "oindex"))
 
 
-def _lazy_rows(model: Any, X: Any) -> LazyRows:
-    """The checks of ``validate_data``, a tile of rows at a time."""
+def _validate_lazy_rows(model: Any, X: Any) -> LazyRows:
+    """Apply the checks of ``validate_data``, one tile of rows at a time."""
     if is_precomputed(model) or needs_dense_rows(model) or model.gamma == "scale":
         raise InvalidInput(
-            f"X is a {type(X).__name__}, which is read in tiles: a precomputed kernel, preimage, "
+            f"X is a {type(X).__name__} and is read in tiles: a precomputed kernel, preimage, "
             "fit_inverse_transform and gamma='scale' need rows in memory; pass X[:]."
         )
-    if len(X.shape) != 2 or np.dtype(X.dtype) not in _DTYPES:
+    if len(X.shape) != 2 or np.dtype(X.dtype) not in FLOAT_DTYPES:
         raise InvalidInput(
             f"X is a {type(X).__name__} of shape {X.shape} and type {X.dtype}: only two-dimensional"
             " float32 and float64 are read in place; convert it."
@@ -366,8 +367,8 @@ def _lazy_rows(model: Any, X: Any) -> LazyRows:
     return rows
 
 
-def kernel_of(model: Any, gamma: float) -> Kernel:
-    """The kernel object that the parameters describe."""
+def kernel_from_parameters(model: Any, gamma: float) -> Kernel:
+    """Return the kernel object of the parameters."""
     return make_kernel(
         model.kernel,
         gamma=gamma,
@@ -377,52 +378,52 @@ def kernel_of(model: Any, gamma: float) -> Kernel:
     )
 
 
-def chosen_kernel(model: Any, X: Any) -> Kernel | None:
-    """The kernel object, or None for a precomputed matrix."""
+def resolve_kernel(model: Any, X: Any) -> Kernel | None:
+    """Return the kernel object, or None for a precomputed matrix."""
     if is_precomputed(model):
         return None
-    kernel = kernel_of(model, model.gamma_)
+    kernel = kernel_from_parameters(model, model.gamma_)
     if sparse.issparse(X) and not kernel.takes_sparse:
         raise invalid_parameter(
             "kernel",
             model.kernel,
-            "a kernel of one pair cannot take sparse rows",
-            "pass X.toarray(), or a vectorised kernel",
+            "a kernel of one pair does not support sparse rows",
+            "pass X.toarray(), or a vectorized kernel",
         )
     return kernel
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """``n_jobs`` threads that share tiles; None takes as many as BLAS would."""
-    return _blas_threads() if n_jobs is None else _effective(n_jobs)
+    """Return the number of threads for tiles; None uses as many as BLAS."""
+    return _blas_threads() if n_jobs is None else _effective_n_jobs(n_jobs)
 
 
-def limited_threads(n_jobs: int | None) -> AbstractContextManager[object]:
-    """Limit BLAS to ``n_jobs`` threads; None leaves it as it is, −1 takes every core."""
+def limit_threads(n_jobs: int | None) -> AbstractContextManager[object]:
+    """Limit BLAS to ``n_jobs`` threads; None does not limit it, −1 uses every core."""
     if n_jobs is None:
         return nullcontext()
     from threadpoolctl import threadpool_limits
 
-    return threadpool_limits(_effective(n_jobs), user_api="blas")
+    return threadpool_limits(_effective_n_jobs(n_jobs), user_api="blas")
 
 
-def one_thread() -> AbstractContextManager[object]:
-    """A single thread for BLAS and OpenMP: factorisations and sums in several end in other bits."""
+def single_thread() -> AbstractContextManager[object]:
+    """Limit BLAS and OpenMP to one thread, as the last bits depend on the number of threads."""
     limited: AbstractContextManager[object] = _controller().limit(limits=1)
     return limited
 
 
 @cache
 def _controller() -> Any:
-    """Found once: to look for libraries takes longer than to learn from a row."""
+    """Return the cached controller; searching the libraries takes longer than learning a row."""
     import scipy.linalg  # noqa: F401
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
 
 
-def _effective(n_jobs: int) -> int:
-    """A count, or for −1, −2, … all cores, all but one, …; threads need no leave of joblib."""
+def _effective_n_jobs(n_jobs: int) -> int:
+    """Return the number of threads; −1 means all cores, −2 all but one, and so on."""
     from joblib import cpu_count
 
     return n_jobs if n_jobs > 0 else max(1, cpu_count() + 1 + n_jobs)

@@ -1,4 +1,4 @@
-"""Kernel matrix in tiles: computed or given, centered, within a memory budget."""
+"""Kernel matrix in tiles: computed or precomputed, centered, within a memory budget."""
 
 from ikpca.gram.centering import (
     NOT_FINITE,
@@ -13,9 +13,9 @@ from ikpca.gram.centering import (
 from ikpca.gram.lazy_rows import LazyRows, open_rows
 from ikpca.gram.memory import (
     COMPILER_BYTES,
-    DEFAULT_SHARE,
-    LEAST_SIDE,
-    TILES_AT_ONCE,
+    CONCURRENT_TILES,
+    DEFAULT_MEMORY_FRACTION,
+    MIN_TILE_SIDE,
     Budget,
     PlannedSource,
     TilePlan,
@@ -41,12 +41,12 @@ from ikpca.gram.tiles import TILE, tile_pairs, tile_slices
 
 __all__ = [
     "COMPILER_BYTES",
-    "DEFAULT_SHARE",
-    "LEAST_SIDE",
+    "CONCURRENT_TILES",
+    "DEFAULT_MEMORY_FRACTION",
+    "MIN_TILE_SIDE",
     "NOT_FINITE",
     "SERIAL",
     "TILE",
-    "TILES_AT_ONCE",
     "Budget",
     "CachedGram",
     "CenteredGram",

@@ -21,72 +21,18 @@ from ikpca.gram.sources import (
 from ikpca.gram.tiles import tile_pairs, tile_slices
 from ikpca.kernels import Floats, Indices
 
-#: Columns per thread; below it, waking a thread costs more than it saves.
-_SHARED_COLUMNS = 4096
-
-
-class CenteredStrip:
-    """K'[P, :], kept as K[P, :] above its column means, a row of ones, and room for RK'.
-
-    Centring and the update of RK' are then part of one product, and cost no passes of their own.
-
-    Parameters
-    ----------
-    stacked : ndarray of shape (m + 2 + room, l)
-    row_offsets : ndarray of shape (m,)
-        Row means less the grand mean.
-    workers : Workers
-        Share the product by column tiles.
-    """
-
-    def __init__(self, stacked: Floats, row_offsets: Floats, workers: Workers) -> None:
-        self._stacked = stacked
-        self._row_offsets = row_offsets
-        self._workers = workers
-        self._known: tuple[Indices, Floats] | None = None
-
-    def look_up(self, indices: Indices) -> Self:
-        """Remember K'[P, indices], which will be asked for; another thread may do it ahead."""
-        self._known = (indices, self.columns(indices))
-        return self
-
-    def columns(self, indices: Indices) -> Floats:
-        """K'[P, indices]."""
-        if self._known is not None and self._known[0] is indices:
-            return self._known[1]
-        chosen = np.take(self._stacked[: len(self._row_offsets) + 1], indices, axis=1)
-        chosen[:-1] -= chosen[-1] + self._row_offsets[:, None]
-        return chosen[:-1]
-
-    def whole(self) -> Floats:
-        """K'[P, :] itself."""
-        n_rows = len(self._row_offsets)
-        return self._stacked[:n_rows] - self._stacked[n_rows] - self._row_offsets[:, None]
-
-    def update(self, T: Floats, products: Floats, C: Floats) -> Floats:
-        """T RK' + C K'[P, :] as one matrix product per column tile."""
-        n_above = len(self._row_offsets) + 2
-        left = np.hstack([C, -C.sum(axis=1)[:, None], -(C @ self._row_offsets)[:, None], T])
-        updated = np.empty_like(products)
-
-        def part(columns: slice) -> None:
-            self._stacked[n_above:, columns] = products[:, columns]
-            np.matmul(left, self._stacked[:, columns], out=updated[:, columns])
-
-        self._workers.each(part, tile_slices(products.shape[1], _SHARED_COLUMNS))
-        return updated
-
-
-#: Rows are checked when they come in; what a kernel makes of them is known only now.
+#: Columns per thread; for fewer, starting a thread takes longer than it saves.
+_COLUMNS_PER_THREAD = 4096
+#: Rows of the input are validated before the fit; kernel values are known only when computed.
 NOT_FINITE = (
-    "the kernel matrix holds values that are not finite: a fraction as degree of a polynomial, or "
-    "a function of your own, may give none for some pairs of rows; choose another kernel."
+    "the kernel matrix contains values that are not finite: a polynomial of fractional degree, or "
+    "a kernel function of your own, may be undefined for some pairs of rows; choose another kernel."
 )
 
 
 @dataclass(frozen=True)
 class Centering:
-    """What new rows need to be centred like the training rows.
+    """Means of the training kernel matrix, which center the kernel values of new rows.
 
     Parameters
     ----------
@@ -100,30 +46,30 @@ class Centering:
     grand_mean: float
 
     def project(self, K_new: Floats, coefficients: Floats) -> Floats:
-        """Projections y = A k' of new rows, from their uncentred kernel values (n_new, l).
+        """Return projections y = A k' of new rows, from their uncentered kernel values (n_new, l).
 
-        A k' = (A − row mean)(k − column means): centring the small A spares centring the tile.
+        A k' = (A − row mean)(k − column means): centering the small A replaces centering the tile.
         """
         zero_sum = coefficients - coefficients.mean(axis=1, keepdims=True)
         return K_new @ zero_sum.T - zero_sum @ self.column_means
 
     def diagonal(self, K_new: Floats, diagonal: Floats) -> Floats:
-        """k'(x, x) = k(x, x) − 2 mean_j k(x, x_j) + grand mean, for new rows."""
+        """Return k'(x, x) = k(x, x) − 2 mean_j k(x, x_j) + grand mean for new rows."""
         return diagonal - 2 * K_new.mean(axis=1) + self.grand_mean
 
 
 @dataclass(frozen=True, eq=False)
 class GramMeans:
-    """What one pass over K found, so that none is needed to centre it again.
+    """Result of the centering pass over K, stored so that a resumed fit needs no second one.
 
     Parameters
     ----------
     row_means : ndarray of shape (l,)
-    centring : Centring
+    centring : Centering
     squared_norm : float
         Estimate of ‖K'‖².
     entries : int
-        Evaluated until then.
+        Entries of K evaluated so far.
     """
 
     row_means: Floats
@@ -133,27 +79,37 @@ class GramMeans:
 
 
 class CenteredGram:
-    """K', read in the same pieces as K."""
+    """Centered kernel matrix K', read in the same tiles as K.
+
+    Parameters
+    ----------
+    source : CountedSource
+        K.
+    row_means : ndarray of shape (l,)
+    centering : Centering
+    workers : Workers
+        Threads that share the tiles.
+    """
 
     def __init__(
         self,
         source: CountedSource,
         row_means: Floats,
-        centring: Centering,
+        centering: Centering,
         workers: Workers,
     ) -> None:
         self._source = source
         self._row_means = row_means
         self._workers = workers
-        self.centring = centring
-        #: ‖K'‖² as the centring pass found it: free, and good to the rounding of ‖K‖².
+        self.centering = centering
+        #: ‖K'‖² from the centering pass, at no cost; its error is the rounding error of ‖K‖².
         self.squared_norm_estimate = float("nan")
         self._earlier_entries = 0
-        self._buffer = self._spare = np.empty((0, source.n_samples), dtype=source.dtype)
+        self._buffer = self._other_buffer = np.empty((0, source.n_samples), dtype=source.dtype)
 
     @classmethod
-    def restored(cls, source: GramSource, means: GramMeans, workers: Workers) -> CenteredGram:
-        """Centred by what an earlier pass over the same K found."""
+    def from_means(cls, source: GramSource, means: GramMeans, workers: Workers) -> CenteredGram:
+        """Center K with the means of an earlier pass over it."""
         gram = cls(count_entries(source), means.row_means, means.centring, workers)
         gram.squared_norm_estimate = means.squared_norm
         gram._earlier_entries = means.entries
@@ -161,163 +117,226 @@ class CenteredGram:
 
     @property
     def means(self) -> GramMeans:
-        """What ``restored`` needs."""
-        return GramMeans(self._row_means, self.centring, self.squared_norm_estimate, self.entries)
+        """Means and counts from which ``from_means`` restores the matrix."""
+        return GramMeans(self._row_means, self.centering, self.squared_norm_estimate, self.entries)
 
     @property
     def n_samples(self) -> int:
-        """The order of K'."""
+        """Order l of K'."""
         return self._source.n_samples
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """That of the source."""
+        """Data type of the source."""
         return self._source.dtype
 
     @property
     def entries(self) -> int:
-        """Entries of K evaluated so far, those of the centring pass included."""
+        """Entries of K evaluated so far, including the centering pass."""
         return self._earlier_entries + self._source.entries
 
     @property
     def recovery(self) -> str:
-        """Empty, or what was done about memory that gave out."""
-        return self._workers.shortage.note
+        """Description of how memory errors were handled; empty if there were none."""
+        return self._workers.memory_retry.message
 
     @cached_property
     def mean_diagonal(self) -> float:
-        """κ = mean k'(x, x)."""
+        """Mean κ of k'(x, x)."""
         return float(self.diagonal().mean(dtype=np.float64))
 
     @cached_property
     def has_variance(self) -> bool:
-        """Whether κ is more than the rounding of the kernel values it is a difference of."""
+        """True if κ exceeds the rounding error of the kernel values it is computed from."""
         scale = float(np.abs(self._source.diagonal()).mean(dtype=np.float64))
         return self.mean_diagonal > 100 * float(np.finfo(self.dtype).eps) * scale
 
-    def strip(self, indices: Indices, room: int = 0) -> CenteredStrip:
-        """K'[indices, :] to update ``room`` rows with; it lives until the next but one."""
-        n_rows = len(indices)
-        stacked = self._scratch(n_rows + 2 + room)
+    def strip(self, indices: Indices, extra_rows: int = 0) -> CenteredStrip:
+        """Return K'[indices, :] with workspace for ``extra_rows`` rows to update.
 
-        def part(columns: slice) -> None:
+        Its memory is reused by the second call after this one.
+        """
+        n_rows = len(indices)
+        stacked = self._next_buffer(n_rows + 2 + extra_rows)
+
+        def fill(columns: slice) -> None:
             self._source.fill(indices, columns, stacked[:n_rows, columns])
 
         self._workers.each(
-            partial(self._workers.shortage.in_strips, part),
-            tile_slices(self.n_samples, self._source.tile),
+            partial(self._workers.memory_retry.run_columns, fill),
+            tile_slices(self.n_samples, self._source.strip_width),
         )
-        return self._centred_strip(stacked, indices)
+        return self._centered_strip(stacked, indices)
 
-    def strip_ahead(self, indices: Indices, room: int = 0) -> Callable[[], CenteredStrip]:
-        """The same, begun in another thread where K is stored.
+    def prefetch_strip(self, indices: Indices, extra_rows: int = 0) -> Callable[[], CenteredStrip]:
+        """Start reading a strip in another thread if K is stored; return a function for the result.
 
-        Where it is computed, all threads have enough to do when the time comes.
+        If K is computed, the strip is computed by all threads when the function is called.
         """
         everything = slice(0, self.n_samples)
-        if self._source.tile < self.n_samples or self._workers.n_threads == 1:
-            return partial(self.strip, indices, room)
-        stacked = self._scratch(len(indices) + 2 + room)
+        if self._source.strip_width < self.n_samples or self._workers.n_threads == 1:
+            return partial(self.strip, indices, extra_rows)
+        stacked = self._next_buffer(len(indices) + 2 + extra_rows)
 
         def read() -> CenteredStrip:
             self._source.fill(indices, everything, stacked[: len(indices)])
-            return self._centred_strip(stacked, indices).look_up(indices)
+            return self._centered_strip(stacked, indices).cache_columns(indices)
 
-        return self._workers.ahead(read)
+        return self._workers.submit(read)
 
-    def _centred_strip(self, stacked: Floats, indices: Indices) -> CenteredStrip:
+    def _centered_strip(self, stacked: Floats, indices: Indices) -> CenteredStrip:
         n_rows = len(indices)
-        stacked[n_rows] = self.centring.column_means
+        stacked[n_rows] = self.centering.column_means
         stacked[n_rows + 1] = 1
-        offsets = self._row_means[indices] - self.dtype.type(self.centring.grand_mean)
+        offsets = self._row_means[indices] - self.dtype.type(self.centering.grand_mean)
         return CenteredStrip(stacked, offsets, self._workers)
 
-    def rows(self, indices: Indices) -> Floats:
-        """K'[indices, :], to be read."""
-        return self.strip(indices).whole()
-
-    def diagonal(self) -> Floats:
-        """k'(x, x) for every sample."""
-        means = self._row_means + self.centring.column_means
-        return self._source.diagonal() - means + self.centring.grand_mean
-
-    def _scratch(self, n_rows: int) -> Floats:
-        """Two pieces of memory in turn: fresh pages would cost as much as filling them."""
-        spare, self._buffer = self._buffer, self._spare
-        self._spare = spare
+    def _next_buffer(self, n_rows: int) -> Floats:
+        """Return one of two buffers in turn: allocating pages takes as long as filling them."""
+        self._buffer, self._other_buffer = self._other_buffer, self._buffer
         if len(self._buffer) < n_rows:
             self._buffer = np.empty((n_rows, self.n_samples), dtype=self.dtype)
         return self._buffer[:n_rows]
 
+    def rows(self, indices: Indices) -> Floats:
+        """Return K'[indices, :]."""
+        return self.strip(indices).toarray()
+
+    def diagonal(self) -> Floats:
+        """Return k'(x, x) for every sample."""
+        means = self._row_means + self.centering.column_means
+        return self._source.diagonal() - means + self.centering.grand_mean
+
     def squared_norm(self) -> float:
-        """‖K'‖²_F, a strip of rows at a time."""
+        """Return ‖K'‖²_F, computed by strips of rows."""
         strips = (
             self.rows(np.arange(self.n_samples)[part]) for part in tile_slices(self.n_samples, 256)
         )
         return sum(float(np.einsum("ij,ij->", rows, rows, dtype=np.float64)) for rows in strips)
 
     def multiply(self, V: Floats) -> Floats:
-        """K'V needs no means: centre V, multiply by K, centre the product."""
+        """Return K'V: center V, multiply by K, and center the product."""
         return center_columns(multiply(self._source, center_columns(V), self._workers))
 
 
-def count_entries(source: GramSource) -> CountedSource:
-    """The source, with its entries counted."""
-    return source if isinstance(source, CountedSource) else CountingGram(source)
+class CenteredStrip:
+    """Rows K'[P, :] of the centered matrix, with workspace to update RK'.
+
+    The rows are stored as K[P, :] stacked on the column means, a row of ones, and free rows for
+    RK', so that centering and the update of RK' take a single matrix product.
+
+    Parameters
+    ----------
+    stacked : ndarray of shape (m + 2 + extra_rows, l)
+    row_offsets : ndarray of shape (m,)
+        Row means less the grand mean.
+    workers : Workers
+        Threads that share the product by column tiles.
+    """
+
+    def __init__(self, stacked: Floats, row_offsets: Floats, workers: Workers) -> None:
+        self._stacked = stacked
+        self._row_offsets = row_offsets
+        self._workers = workers
+        self._cached_columns: tuple[Indices, Floats] | None = None
+
+    def cache_columns(self, indices: Indices) -> Self:
+        """Cache K'[P, indices] for the next call of ``columns``."""
+        self._cached_columns = (indices, self.columns(indices))
+        return self
+
+    def columns(self, indices: Indices) -> Floats:
+        """Return K'[P, indices]."""
+        if self._cached_columns is not None and self._cached_columns[0] is indices:
+            return self._cached_columns[1]
+        columns = np.take(self._stacked[: len(self._row_offsets) + 1], indices, axis=1)
+        columns[:-1] -= columns[-1] + self._row_offsets[:, None]
+        return columns[:-1]
+
+    def toarray(self) -> Floats:
+        """Return K'[P, :]."""
+        n_rows = len(self._row_offsets)
+        return self._stacked[:n_rows] - self._stacked[n_rows] - self._row_offsets[:, None]
+
+    def update(self, T: Floats, products: Floats, C: Floats) -> Floats:
+        """Return T RK' + C K'[P, :], computed as one matrix product per column tile.
+
+        Parameters
+        ----------
+        T : ndarray of shape (extra_rows, extra_rows)
+        products : ndarray of shape (extra_rows, l)
+            RK'.
+        C : ndarray of shape (extra_rows, m)
+        """
+        n_above = len(self._row_offsets) + 2
+        left = np.hstack([C, -C.sum(axis=1)[:, None], -(C @ self._row_offsets)[:, None], T])
+        updated = np.empty_like(products)
+
+        def update_tile(columns: slice) -> None:
+            self._stacked[n_above:, columns] = products[:, columns]
+            np.matmul(left, self._stacked[:, columns], out=updated[:, columns])
+
+        self._workers.each(update_tile, tile_slices(products.shape[1], _COLUMNS_PER_THREAD))
+        return updated
 
 
 def center_gram(
     source: GramSource, V: Floats | None = None, workers: Workers = SERIAL
 ) -> tuple[CenteredGram, Floats]:
-    """Centre K, and in the same pass over it form K'V.
+    """Center K, and compute K'V in the same pass over it.
 
-    One column of ones beside V gives the row sums, so a start that needs K'V pays nothing for them.
+    A column of ones beside V gives the row sums, so that they need no pass of their own.
 
     Parameters
     ----------
     source : GramSource
-        The uncentred kernel matrix.
+        The uncentered kernel matrix.
     V : ndarray of shape (l, columns), optional
-        Vectors to multiply on the way.
+        Vectors to multiply in the same pass.
     workers : Workers
-        Share the tiles, here and later.
+        Threads that share the tiles, here and in later products.
 
     Returns
     -------
-    gram : CentredGram
+    gram : CenteredGram
     product : ndarray of shape (l, columns)
         K'V.
     """
-    known = count_entries(source)
+    counted = count_entries(source)
     n_samples = source.n_samples
     V = np.empty((n_samples, 0), dtype=source.dtype) if V is None else center_columns(V)
     ones = np.ones((n_samples, 1), dtype=V.dtype)
-    product, squared = multiply_and_square(known, np.hstack([V, ones]), workers)
+    product, squared = multiply_and_square(counted, np.hstack([V, ones]), workers)
     row_means = product[:, -1] / n_samples
     if not np.isfinite(row_means).all():
         raise InvalidInput(NOT_FINITE)
-    column_means = row_means if source.symmetric else _column_means(known)
-    centring = Centering(column_means, float(row_means.mean(dtype=np.float64)))
-    gram = CenteredGram(known, row_means, centring, workers)
-    gram.squared_norm_estimate = _centered_norm(squared, row_means, centring)
+    column_means = row_means if source.symmetric else _column_means(counted)
+    centering = Centering(column_means, float(row_means.mean(dtype=np.float64)))
+    gram = CenteredGram(counted, row_means, centering, workers)
+    gram.squared_norm_estimate = _centered_squared_norm(squared, row_means, centering)
     return gram, center_columns(product[:, :-1])
 
 
-def _centered_norm(squared: float, row_means: Floats, centring: Centering) -> float:
-    """‖K'‖² = ‖K‖² − l Σ(row means²) − l Σ(column means²) + l² (grand mean)²."""
-    n_samples = len(row_means)
-    rows = float(np.sum(np.square(row_means, dtype=np.float64)))
-    columns = float(np.sum(np.square(centring.column_means, dtype=np.float64)))
-    return squared - n_samples * (rows + columns) + (n_samples * centring.grand_mean) ** 2
-
-
 def center_columns(V: Floats) -> Floats:
-    """V less the mean of each column; the mean in double precision."""
+    """Subtract the mean of each column, computed in double precision."""
     return V - V.mean(axis=0, dtype=np.float64).astype(V.dtype)
 
 
+def count_entries(source: GramSource) -> CountedSource:
+    """Return the source itself if it counts its entries, otherwise wrapped so that it does."""
+    return source if isinstance(source, CountedSource) else CountingGram(source)
+
+
+def _centered_squared_norm(squared: float, row_means: Floats, centering: Centering) -> float:
+    """Return ‖K'‖² = ‖K‖² − l Σ(row means²) − l Σ(column means²) + l² (grand mean)²."""
+    n_samples = len(row_means)
+    rows = float(np.sum(np.square(row_means, dtype=np.float64)))
+    columns = float(np.sum(np.square(centering.column_means, dtype=np.float64)))
+    return squared - n_samples * (rows + columns) + (n_samples * centering.grand_mean) ** 2
+
+
 def _column_means(source: GramSource) -> Floats:
-    """Means over the rows of an asymmetric K, which the product does not give."""
+    """Return the column means of an asymmetric K, which the product does not give."""
     n_samples = source.n_samples
     sums = np.zeros(n_samples, dtype=np.float64)
     for rows, columns in tile_pairs(n_samples, source.side, symmetric=False):

@@ -12,7 +12,8 @@ from numpy.lib import format as npy_format
 from ikpca.errors import InvalidInput
 from ikpca.kernels import Floats, Indices
 
-_LOCAL_HEADER = 30
+#: Bytes of the fixed part of a local file header in the zip format.
+_ZIP_HEADER_BYTES = 30
 
 
 def open_rows(path: str | Path, member: str | None = None) -> Any:
@@ -23,12 +24,12 @@ def open_rows(path: str | Path, member: str | None = None) -> Any:
     path : str or Path
         A ``.npy`` file, an ``.npz`` file written by ``numpy.savez``, or the folder of a Zarr array.
     member : str, optional
-        The array inside an ``.npz`` file; needed where it has more than one.
+        Name of the array in an ``.npz`` file; required if it has more than one.
 
     Returns
     -------
     memory map, or Zarr array
-        For ``KernelPCA.fit``, which reads it in tiles.
+        Input for ``KernelPCA.fit``, which reads it in tiles.
 
     Examples
     --------
@@ -50,10 +51,32 @@ def open_rows(path: str | Path, member: str | None = None) -> Any:
         return _open_member(path, member)
     try:
         return np.load(path, mmap_mode="r", allow_pickle=False)
-    except ValueError as trouble:
+    except ValueError as error:
         raise InvalidInput(
-            f"{path}: is no .npy file ({trouble}); save it with numpy.save."
+            f"{path}: is not a .npy file ({error}); save it with numpy.save."
         ) from None
+
+
+class LazyRows:
+    """Rows of an array on disk, read when indexed.
+
+    Parameters
+    ----------
+    array : object with ``shape``, ``dtype`` and slicing, such as a Zarr array
+    """
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+        self.shape: tuple[int, int] = tuple(array.shape)
+        self.dtype = np.dtype(array.dtype)
+
+    def __getitem__(self, rows: slice | Indices) -> Floats:
+        """Read rows into memory."""
+        if isinstance(rows, slice):
+            return np.asarray(self._array[rows])
+        # Zarr indexes with arrays through oindex.
+        indexer = getattr(self._array, "oindex", self._array)
+        return np.asarray(indexer[np.asarray(rows)])
 
 
 def _open_zarr(path: Path) -> Any:
@@ -65,41 +88,41 @@ def _open_zarr(path: Path) -> Any:
         ) from None
     try:
         return zarr.open_array(str(path), mode="r")
-    except (ValueError, TypeError, KeyError, OSError) as trouble:
+    except (ValueError, TypeError, KeyError, OSError) as error:
         raise InvalidInput(
-            f"{path}: is no folder of a Zarr array ({str(trouble).strip()}); name one, or a file "
-            "that numpy.save wrote."
+            f"{path}: is not the folder of a Zarr array ({str(error).strip()}); pass one, or a "
+            "file written by numpy.save."
         ) from None
 
 
 def _open_member(path: Path, member: str | None) -> Any:
-    """Map the bytes of a stored (not compressed) member where they lie in the archive."""
+    """Memory-map a member that is stored without compression."""
     with zipfile.ZipFile(path) as archive:
         names = [name.removesuffix(".npy") for name in archive.namelist()]
-        wanted = names[0] if member is None and len(names) == 1 else member
-        if wanted not in names:
+        name = names[0] if member is None and len(names) == 1 else member
+        if name not in names:
             raise InvalidInput(
-                f"member={member!r}: {path} has {', '.join(names)}; name one of them."
+                f"member={member!r}: {path} contains {', '.join(names)}; choose one of them."
             )
-        info = archive.infolist()[names.index(wanted)]
+        info = archive.infolist()[names.index(name)]
     if info.compress_type != zipfile.ZIP_STORED:
         raise InvalidInput(
-            f"{path}: {wanted} is compressed and cannot be read in pieces; save it with "
+            f"{path}: {name} is compressed and cannot be memory-mapped; save it with "
             "numpy.savez instead of numpy.savez_compressed, or load it into memory."
         )
     with path.open("rb") as file:
         _skip_local_header(file, info.header_offset)
         shape, fortran, dtype = _read_npy_header(file)
         if dtype.hasobject:
-            raise InvalidInput(f"{path}: {wanted} holds Python objects; save numbers.")
+            raise InvalidInput(f"{path}: {name} contains Python objects; save an array of numbers.")
         order: Any = "F" if fortran else "C"
         return np.memmap(path, dtype=dtype, mode="r", offset=file.tell(), shape=shape, order=order)
 
 
 def _skip_local_header(file: Any, offset: int) -> None:
-    """Past the zip format's fixed header, the name and the extra field, to the data."""
+    """Move past the fixed header, the name and the extra field of a zip member to its data."""
     file.seek(offset)
-    header = file.read(_LOCAL_HEADER)
+    header = file.read(_ZIP_HEADER_BYTES)
     lengths = int.from_bytes(header[26:28], "little"), int.from_bytes(header[28:30], "little")
     file.seek(sum(lengths), 1)
 
@@ -108,24 +131,3 @@ def _read_npy_header(file: Any) -> Any:
     if npy_format.read_magic(file) == (1, 0):
         return npy_format.read_array_header_1_0(file)
     return npy_format.read_array_header_2_0(file)
-
-
-class LazyRows:
-    """Rows of an array that is not in memory, read when they are asked for.
-
-    Parameters
-    ----------
-    array : array with ``shape``, ``dtype`` and slices, such as a Zarr array
-    """
-
-    def __init__(self, array: Any) -> None:
-        self._array = array
-        self.shape: tuple[int, int] = tuple(array.shape)
-        self.dtype = np.dtype(array.dtype)
-
-    def __getitem__(self, rows: slice | Indices) -> Floats:
-        """Rows as an array in memory."""
-        if isinstance(rows, slice):
-            return np.asarray(self._array[rows])
-        pick = getattr(self._array, "oindex", self._array)
-        return np.asarray(pick[np.asarray(rows)])

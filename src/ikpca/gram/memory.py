@@ -1,4 +1,4 @@
-"""Memory budgets, and the tiles, threads and cache that fit them."""
+"""Memory budgets, and tiles, threads and caches that fit into them."""
 
 from __future__ import annotations
 
@@ -18,48 +18,59 @@ from ikpca.gram.sources import CachedGram, ComputedGram, GramSource, StoredGram
 from ikpca.gram.tiles import TILE
 from ikpca.kernels import FeatureSplit, Kernel, MatmulKernel, Rows
 
-#: Share of the machine's memory that a fit may take unless told otherwise.
-DEFAULT_SHARE = 0.25
+#: Share of the machine's memory that a fit may use by default.
+DEFAULT_MEMORY_FRACTION = 0.25
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
           "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}  # fmt: skip
-#: No plan has smaller tiles.
-LEAST_SIDE = TILE // 8
-_SIDES = (TILE, TILE // 2, TILE // 4, LEAST_SIDE)
-#: Tiles that a plan makes room for; more threads than fit take turns.
-TILES_AT_ONCE = 4
-
-#: What starting the compiler takes, for features that are multiplied apart.
+#: Smallest side of a tile in any plan.
+MIN_TILE_SIDE = TILE // 8
+_TILE_SIDES = (TILE, TILE // 2, TILE // 4, MIN_TILE_SIDE)
+#: Tiles that the side of a plan leaves memory for; the number of threads is limited accordingly.
+CONCURRENT_TILES = 4
+#: Memory of the compiler, which products of sparse features need.
 COMPILER_BYTES = 130 * 10**6
-
-#: What no plan sees (BLAS buffers, temporaries, the allocator's rounding) is left out of what may
-#: be kept.
+#: Memory that no plan accounts for (BLAS buffers, temporaries, the allocator's rounding); it is
+#: not available for caches.
 _OVERHEAD_BYTES, _OVERHEAD_SHARE = 32 * 10**6, 0.1
+#: Columns of the narrow matrices that tiles are multiplied with, counted as part of a tile.
+_NARROW_COLUMNS = 64
+#: Largest share of the memory left by the solver that a right operand may use.
+_MAX_OPERAND_SHARE = 0.6
 
 
 @dataclass(frozen=True)
 class Budget:
-    """Bytes, and whether a user named them: only then may they shape the tiles.
+    """Memory limit in bytes.
 
     Parameters
     ----------
     n_bytes : int
     explicit : bool
-    taken : int
-        Of the bytes, those that are in use before a plan is made.
+        True if the user set the limit; only then does the size of the tiles depend on it.
+    used : int
+        Bytes that are in use before a plan is made.
     """
 
     n_bytes: int
     explicit: bool
-    taken: int = 0
+    used: int = 0
 
     @property
-    def left(self) -> int:
-        """Bytes that a plan may give away; below zero where more is taken than there is."""
-        return self.n_bytes - self.taken
+    def available(self) -> int:
+        """Bytes that a plan may use; negative if more is used than the limit allows."""
+        return self.n_bytes - self.used
 
 
 def read_budget(max_memory: Any) -> Budget:
-    """Bytes from "500MB", "2GiB", a number, or None for a quarter of the machine.
+    """Parse a memory limit: "500MB", "2GiB", a number, or None for a quarter of the machine.
+
+    Parameters
+    ----------
+    max_memory : str, int or None
+
+    Returns
+    -------
+    Budget
 
     Examples
     --------
@@ -67,24 +78,24 @@ def read_budget(max_memory: Any) -> Budget:
     (500000000, 2000000)
     """
     if max_memory is None:
-        return Budget(int(DEFAULT_SHARE * machine_memory()), explicit=False)
-    remedy = "pass bytes, or a text such as '500MB' or '2GB'"
+        return Budget(int(DEFAULT_MEMORY_FRACTION * machine_memory()), explicit=False)
+    remedy = "pass bytes, or a string such as '500MB' or '2GB'"
     if isinstance(max_memory, str):
         found = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]?i?b?)\s*", max_memory.lower())
         if found is None or found[2] not in _UNITS or found[1].count(".") > 1 or found[1] == ".":
-            raise invalid_parameter("max_memory", max_memory, "is no amount of memory", remedy)
+            raise invalid_parameter("max_memory", max_memory, "is not an amount of memory", remedy)
         n_bytes = int(float(found[1]) * _UNITS[found[2]])
     elif isinstance(max_memory, int | np.integer) and not isinstance(max_memory, bool):
         n_bytes = int(max_memory)
     else:
-        raise invalid_parameter("max_memory", max_memory, "is no amount of memory", remedy)
+        raise invalid_parameter("max_memory", max_memory, "is not an amount of memory", remedy)
     if n_bytes <= 0:
         raise invalid_parameter("max_memory", max_memory, "must be positive", remedy)
     return Budget(n_bytes, explicit=True)
 
 
 def machine_memory() -> int:
-    """Bytes of this machine, or of the container that limits it."""
+    """Return the memory of the machine, or of the container if it has a lower limit, in bytes."""
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     limit = Path("/sys/fs/cgroup/memory.max")
     text = limit.read_text().strip() if limit.exists() else "max"
@@ -93,76 +104,80 @@ def machine_memory() -> int:
 
 @dataclass(frozen=True)
 class TilePlan:
-    """Sides of tiles, threads that may hold one each, and bytes left for keeping tiles."""
+    """Side of the tiles, number of threads, and bytes left for caching tiles."""
 
     side: int
     threads: int
-    spare: int
+    cache_bytes: int
 
 
 def plan_tiles(
     budget: Budget, fixed: int, tile_bytes: Callable[[int], int], threads: int
 ) -> TilePlan:
-    """Fit tiles into a budget.
+    """Choose the side of the tiles and the number of threads for a budget.
 
-    The side depends on the explicit budget alone, never on the machine or the threads, so that
-    results do not either.
+    The side depends only on an explicit budget, not on the machine or the number of threads, and
+    so do the results.
 
     Parameters
     ----------
     budget : Budget
     fixed : int
-        Bytes that the fit takes whatever the tiles are: vectors, a copy of X.
+        Bytes that do not depend on the tiles: vectors, a copy of X.
     tile_bytes : callable
-        Bytes that a tile of a given side takes, scratch included.
+        Returns the bytes of a tile of a given side, including scratch.
     threads : int
-        How many would like to work.
+        Largest number of threads.
+
+    Returns
+    -------
+    TilePlan
     """
-    room = budget.left - fixed
+    available = budget.available - fixed
     if not budget.explicit:
         side = TILE
     else:
-        fitting = [side for side in _SIDES if TILES_AT_ONCE * tile_bytes(side) <= room]
-        side = fitting[0] if fitting else _SIDES[-1]
-    if budget.explicit and tile_bytes(side) > room:
-        needed = budget.taken + fixed + tile_bytes(side)
+        fitting = [side for side in _TILE_SIDES if CONCURRENT_TILES * tile_bytes(side) <= available]
+        side = fitting[0] if fitting else _TILE_SIDES[-1]
+    if budget.explicit and tile_bytes(side) > available:
+        needed = budget.used + fixed + tile_bytes(side)
         raise invalid_parameter(
             "max_memory",
             budget.n_bytes,
             f"this fit needs at least {needed} bytes",
             "raise it, ask for fewer components, or pass copy_X=False",
         )
-    usable = max(1, min(threads, room // max(tile_bytes(side), 1)))
-    unseen = _OVERHEAD_BYTES + int(_OVERHEAD_SHARE * budget.n_bytes)
-    return TilePlan(side, usable, max(0, room - usable * tile_bytes(side) - unseen))
-
-
-#: Columns of the narrow matrices that tiles are multiplied with; their share of a tile's bytes.
-_NARROW = 64
-
-
-#: Of the memory that the solver leaves, at most so much for a folded operand.
-_FOLDED_SHARE = 0.6
+    usable = max(1, min(threads, available // max(tile_bytes(side), 1)))
+    overhead = _OVERHEAD_BYTES + int(_OVERHEAD_SHARE * budget.n_bytes)
+    return TilePlan(side, usable, max(0, available - usable * tile_bytes(side) - overhead))
 
 
 @dataclass(frozen=True)
 class PlannedSource:
-    """The computed source, how many threads may work on it, and bytes left for keeping tiles."""
+    """Computed source, number of threads for it, and bytes left for caching."""
 
     source: ComputedGram
     threads: int
-    spare: int
+    cache_bytes: int
 
-    def keeping(self, form: Literal["tiles", "matrix"], workers: Workers) -> GramSource:
-        """Keep what memory allows: tiles for products, the whole matrix for rows at random."""
-        whole = self.source.n_samples**2 * self.source.dtype.itemsize
+    def with_cache(self, form: Literal["tiles", "matrix"], workers: Workers) -> GramSource:
+        """Cache as much as memory allows.
+
+        Parameters
+        ----------
+        form : {"tiles", "matrix"}
+            Tiles, for products; or the whole matrix if it fits, for rows in random order.
+        workers : Workers
+            Threads that compute the whole matrix.
+        """
+        matrix_bytes = self.source.n_samples**2 * self.source.dtype.itemsize
         if form == "tiles":
-            return CachedGram(self.source, self.spare)
-        return StoredGram(self.source, workers) if whole <= self.spare else self.source
+            return CachedGram(self.source, self.cache_bytes)
+        return StoredGram(self.source, workers) if matrix_bytes <= self.cache_bytes else self.source
 
 
 def plan_source(kernel: Kernel, X: Rows, budget: Budget, fixed: int, threads: int) -> PlannedSource:
-    """Plan tiles for rows that are in memory already.
+    """Plan the tiles of the kernel matrix of rows that are in memory.
 
     Parameters
     ----------
@@ -170,44 +185,51 @@ def plan_source(kernel: Kernel, X: Rows, budget: Budget, fixed: int, threads: in
     X : rows
     budget : Budget
     fixed : int
-        Bytes that the solver takes whatever the tiles are, a copy of X included.
+        Bytes of the solver that do not depend on the tiles, including a copy of X.
     threads : int
-        How many would like to work.
+        Largest number of threads.
+
+    Returns
+    -------
+    PlannedSource
     """
-    room = budget.left - fixed
-    for frame in _frames(kernel, X):
-        operand, tile_bytes = _operand_bytes(frame, X), partial(_tile_bytes, kernel, X, frame)
-        if frame is None or _fits(frame, operand, tile_bytes, room):
+    available = budget.available - fixed
+    for split in _feature_splits(kernel, X):
+        operand, tile_bytes = _operand_bytes(split, X), partial(_tile_bytes, kernel, X, split)
+        if split is None or _fits(split, operand, tile_bytes, available):
             break
     plan = plan_tiles(budget, fixed + operand, tile_bytes, threads)
-    source = ComputedGram(kernel, X, plan.side, frame=frame)
-    return PlannedSource(source, plan.threads, plan.spare)
+    source = ComputedGram(kernel, X, plan.side, split=split)
+    return PlannedSource(source, plan.threads, plan.cache_bytes)
 
 
-def _frames(kernel: Kernel, X: Rows) -> Iterator[FeatureSplit | None]:
-    """Ways to fold, the quickest first."""
+def _feature_splits(kernel: Kernel, X: Rows) -> Iterator[FeatureSplit | None]:
+    """Yield the possible splits, the fastest first."""
     if isinstance(kernel, MatmulKernel) and isinstance(X, np.ndarray):
-        apart = FeatureSplit.of(X)
-        yield apart
-        yield apart.together()
+        split = FeatureSplit.from_rows(X)
+        yield split
+        yield split.without_sparse()
     yield None
 
 
-def _operand_bytes(frame: FeatureSplit | None, X: Rows) -> int:
-    """Of the operand, and of the compiler where some features are multiplied apart."""
-    if frame is None:
+def _operand_bytes(split: FeatureSplit | None, X: Rows) -> int:
+    """Return the bytes of the operand, and of the compiler if there are sparse features."""
+    if split is None:
         return 0
-    return frame.operand_bytes(X.shape[0]) + (COMPILER_BYTES if frame.n_rare else 0)
+    return split.operand_bytes(X.shape[0]) + (COMPILER_BYTES if split.nnz else 0)
 
 
-def _tile_bytes(kernel: Kernel, X: Rows, frame: FeatureSplit | None, side: int) -> int:
-    item, width = X.dtype.itemsize, int(X.shape[1] if frame is None else frame.varying.sum())
-    narrow = 4 * side * _NARROW * item
+def _tile_bytes(kernel: Kernel, X: Rows, split: FeatureSplit | None, side: int) -> int:
+    item, width = X.dtype.itemsize, int(X.shape[1] if split is None else split.dense.sum())
+    narrow = 4 * side * _NARROW_COLUMNS * item
     return side * side * item + kernel.scratch_bytes(side, side, width, item) + narrow
 
 
-def _fits(frame: FeatureSplit, operand: int, tile_bytes: Callable[[int], int], room: int) -> bool:
-    """An operand is worth a copy of X and smaller tiles; the compiler is not worth those."""
-    if frame.n_rare:
-        return operand + TILES_AT_ONCE * tile_bytes(TILE) <= room
-    return operand <= _FOLDED_SHARE * room and operand + tile_bytes(LEAST_SIDE) <= room
+def _fits(
+    split: FeatureSplit, operand: int, tile_bytes: Callable[[int], int], available: int
+) -> bool:
+    """Return True if the operand fits: with full tiles if it needs the compiler, else with any."""
+    if split.nnz:
+        return operand + CONCURRENT_TILES * tile_bytes(TILE) <= available
+    small_enough = operand <= _MAX_OPERAND_SHARE * available
+    return small_enough and operand + tile_bytes(MIN_TILE_SIDE) <= available

@@ -1,4 +1,4 @@
-"""Threads that share tiles; BLAS uses a single thread while they run."""
+"""Threads that share tiles; BLAS is limited to one thread while they run."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Result = TypeVar("Result")
 
 
 class Workers:
-    """Apply functions to tiles, in this thread or in several; results come in order.
+    """Thread pool that applies functions to tiles and returns the results in order.
 
-    As a context it starts the threads and takes BLAS down to one; outside of one it runs in the
-    calling thread and leaves BLAS alone. What is computed never depends on the number of threads.
+    As a context manager it starts the threads and limits BLAS to one; otherwise it runs in the
+    calling thread and leaves BLAS unchanged. Results do not depend on the number of threads.
 
     Parameters
     ----------
@@ -30,13 +30,13 @@ class Workers:
 
     Attributes
     ----------
-    shortage : Shortage
-        Cuts tiles that there is no memory for.
+    memory_retry : MemoryErrorRetry
+        Repeats tiles that run out of memory in smaller ones.
     """
 
     def __init__(self, n_threads: int = 1) -> None:
         self.n_threads = n_threads
-        self.shortage = MemoryErrorRetry()
+        self.memory_retry = MemoryErrorRetry()
         self._pool: ThreadPoolExecutor | None = None
         self._exit = ExitStack()
         self._local = threading.local()
@@ -46,7 +46,7 @@ class Workers:
 
         self._exit.enter_context(threadpool_limits(1, user_api="blas"))
         if self.n_threads > 1:
-            # The calling thread works too, so it needs one helper less.
+            # The calling thread works too.
             self._pool = self._exit.enter_context(ThreadPoolExecutor(self.n_threads - 1))
         return self
 
@@ -55,34 +55,37 @@ class Workers:
         self._exit.close()
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """Results of ``function`` in the order of ``items``, few at a time in memory."""
+        """Yield results of ``function`` in the order of ``items``, few of them in memory."""
         items = iter(items)
         first = list(islice(items, 2))
         items = chain(first, items)
         if self._pool is None or len(first) < 2:
             yield from map(function, items)
             return
-        work = _Shared(function, items, ahead=4 * self.n_threads)
-        helpers = [self._pool.submit(work.help) for _ in range(self.n_threads - 1)]
+        tasks = _OrderedTasks(function, items, max_pending=4 * self.n_threads)
+        helpers = [self._pool.submit(tasks.run) for _ in range(self.n_threads - 1)]
         try:
-            yield from work.results()
+            yield from tasks.results()
         finally:
-            # Also where the caller wants no more, or something failed: helpers come home first.
-            work.close()
+            # Wait for the helpers even if the caller stops early or a task failed.
+            tasks.close()
             for helper in helpers:
                 helper.result()
 
     def each(self, function: Callable[[Item], Any], items: Iterable[Item]) -> None:
-        """Apply ``function`` for its effect."""
+        """Apply ``function`` to all items and discard the results."""
         for _ in self.map(function, items):
             pass
 
-    def ahead(self, function: Callable[[], Result]) -> Callable[[], Result]:
-        """Begin something in another thread, or leave it for later; the answer fetches it."""
+    def submit(self, function: Callable[[], Result]) -> Callable[[], Result]:
+        """Start a function in another thread, if there is one; return a callable for its result."""
         return function if self._pool is None else self._pool.submit(function).result
 
     def scratch(self, shape: tuple[int, int], dtype: np.dtype[Any]) -> Floats:
-        """Memory that this thread may use until it asks again: fresh pages cost as much as work."""
+        """Return an uninitialized array, which the next call in the same thread reuses.
+
+        Allocating new pages would take as long as the work on them.
+        """
         n_bytes = shape[0] * shape[1] * dtype.itemsize
         if getattr(self._local, "memory", np.empty(0, np.uint8)).nbytes < n_bytes:
             self._local.memory = np.empty(n_bytes, dtype=np.uint8)
@@ -90,56 +93,66 @@ class Workers:
         return memory.view(dtype).reshape(shape)
 
 
-class _Shared(Generic[Item, Result]):
-    """Items that threads take as they become free; results wait for their turn.
+class _OrderedTasks(Generic[Item, Result]):
+    """Queue of items that threads take when they are free; results are yielded in order.
 
-    Threads never wait for each other's tiles, only for a result that is too far ahead to keep.
+    A thread waits only if too many results are pending.
+
+    Parameters
+    ----------
+    function : callable
+        Applied to every item.
+    items : iterable
+    max_pending : int
+        Results that may be pending before helper threads wait.
     """
 
     def __init__(
-        self, function: Callable[[Item], Result], items: Iterable[Item], ahead: int
+        self, function: Callable[[Item], Result], items: Iterable[Item], max_pending: int
     ) -> None:
         self._function = function
         self._items = iter(items)
         self._done: dict[int, Future[Result]] = {}
         self._changed = threading.Condition()
-        self._taken, self._next = 0, 0
-        self._ahead, self._open = ahead, True
+        self._n_taken, self._next = 0, 0
+        self._max_pending, self._open = max_pending, True
 
-    def help(self) -> None:
-        """Work until nothing is left."""
-        while self._work():
+    def run(self) -> None:
+        """Work in a helper thread until no item is left."""
+        while self._run_one():
             with self._changed:
-                self._changed.wait_for(lambda: not self._open or len(self._done) < self._ahead)
+                self._changed.wait_for(
+                    lambda: not self._open or len(self._done) < self._max_pending
+                )
 
     def results(self) -> Iterator[Result]:
-        """Work, and hand out what is ready in order."""
-        while self._work():
+        """Work in the calling thread, and yield results in order as they become ready."""
+        while self._run_one():
             yield from self._ready()
-        while self._next < self._taken:
+        while self._next < self._n_taken:
             with self._changed:
                 self._changed.wait_for(lambda: self._next in self._done)
             yield from self._ready()
 
     def close(self) -> None:
-        """Let no more be taken."""
+        """Stop handing out items."""
         with self._changed:
             self._open = False
             self._changed.notify_all()
 
-    def _work(self) -> bool:
-        """Take one item, if there is one, and leave its result or its trouble."""
+    def _run_one(self) -> bool:
+        """Process one item and store its result or exception; return False if none is left."""
         with self._changed:
             taken = list(islice(self._items, 1)) if self._open else []
-            number = self._taken
-            self._taken += len(taken)
+            number = self._n_taken
+            self._n_taken += len(taken)
         if not taken:
             return False
         outcome: Future[Result] = Future()
         try:
             outcome.set_result(self._function(taken[0]))
-        except BaseException as trouble:
-            outcome.set_exception(trouble)
+        except BaseException as error:
+            outcome.set_exception(error)
         with self._changed:
             self._done[number] = outcome
             self._changed.notify_all()
@@ -154,5 +167,5 @@ class _Shared(Generic[Item, Result]):
             yield outcome.result()
 
 
-#: The calling thread, with BLAS as it is.
+#: The calling thread, with the number of BLAS threads unchanged.
 SERIAL = Workers()

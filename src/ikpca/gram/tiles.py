@@ -1,4 +1,4 @@
-"""Tiles of a matrix, and smaller tiles after a MemoryError."""
+"""Tiles of a matrix, and retries with smaller tiles after a MemoryError."""
 
 from __future__ import annotations
 
@@ -9,16 +9,20 @@ from ikpca.errors import OutOfMemory
 
 #: Side of a square tile: large enough for full matrix-product speed, 8 MB in float64.
 TILE = 1024
-#: Below this, what a smaller tile saves is lost in calls.
-_LEAST_SIDE = 256
+#: Smallest side of the tiles that diagonal tiles are divided into; smaller ones cost more calls
+#: than they save.
+_MIN_DIAGONAL_SIDE = 256
+#: Tiles of this side are not divided after a MemoryError: they are not what takes the memory.
+_MIN_RETRY_SIDE = 16
+Result = TypeVar("Result")
 
 
 def tile_slices(length: int, size: int = TILE) -> Iterator[slice]:
-    """Cut 0..length into consecutive slices of at most ``size``.
+    """Divide 0..length into consecutive slices of at most ``size``.
 
     Examples
     --------
-    >>> list(tiles(5, 2))
+    >>> list(tile_slices(5, 2))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
     """
     for start in range(0, length, size):
@@ -26,10 +30,9 @@ def tile_slices(length: int, size: int = TILE) -> Iterator[slice]:
 
 
 def tile_pairs(length: int, size: int = TILE, *, symmetric: bool) -> Iterator[tuple[slice, slice]]:
-    """Pairs of slices that cover an l×l matrix, or its upper triangle.
+    """Yield pairs of slices that cover an l×l matrix, or its upper triangle.
 
-    Tiles on the diagonal of a symmetric matrix are cut further, as half of each would be for
-    nothing.
+    Tiles on the diagonal of a symmetric matrix are divided further, as half of each is redundant.
 
     Examples
     --------
@@ -46,8 +49,69 @@ def tile_pairs(length: int, size: int = TILE, *, symmetric: bool) -> Iterator[tu
                 yield from _diagonal_pairs(rows)
 
 
+class MemoryErrorRetry:
+    """Retry of work on tiles in smaller tiles after a MemoryError.
+
+    Later tiles are divided at once.
+
+    Attributes
+    ----------
+    side : int or None
+        Largest side of tiles that are still tried; None if there was no MemoryError.
+    """
+
+    def __init__(self) -> None:
+        self.side: int | None = None
+
+    @property
+    def message(self) -> str:
+        """Description of the retries; empty if there were none."""
+        if self.side is None:
+            return ""
+        return f"memory ran out; continued with tiles of at most {self.side} rows"
+
+    def run_tile(
+        self,
+        work: Callable[[tuple[slice, slice]], Result],
+        pair: tuple[slice, slice],
+        *,
+        symmetric: bool,
+    ) -> list[Result]:
+        """Return the results of ``work`` on a tile, or on all tiles that it is divided into.
+
+        Parameters
+        ----------
+        work : callable
+            Takes a pair of slices. For a tile on the diagonal of a symmetric matrix it has to
+            process both halves.
+        pair : tuple of slice
+            Rows and columns of the tile.
+        symmetric : bool
+            True if the matrix is symmetric.
+        """
+        side = max(part.stop - part.start for part in pair)
+        if self.side is None or side <= self.side:
+            try:
+                return [work(pair)]
+            except MemoryError as error:
+                if side <= _MIN_RETRY_SIDE:
+                    raise OutOfMemory(
+                        f"There is no memory left for a tile of {side} rows: close other programs, "
+                        "pass max_memory, or use fewer rows or components."
+                    ) from error
+                self.side = min(side // 2, self.side or side)
+        parts = quarters(*pair, symmetric=symmetric)
+        return [
+            result for part in parts for result in self.run_tile(work, part, symmetric=symmetric)
+        ]
+
+    def run_columns(self, work: Callable[[slice], Result], columns: slice) -> list[Result]:
+        """Return the results of ``work`` on columns, or on all parts they are divided into."""
+        return self.run_tile(lambda pair: work(pair[1]), (slice(0, 1), columns), symmetric=False)
+
+
 def quarters(rows: slice, columns: slice, *, symmetric: bool) -> Iterator[tuple[slice, slice]]:
-    """The pieces of a tile that is cut in the middle, both ways.
+    """Yield the quarters of a tile; of a symmetric tile on the diagonal, only the upper ones.
 
     Examples
     --------
@@ -56,10 +120,10 @@ def quarters(rows: slice, columns: slice, *, symmetric: bool) -> Iterator[tuple[
     >>> len(list(quarters(slice(0, 8), slice(0, 8), symmetric=True)))
     3
     """
-    for above in _halves(rows):
-        for beside in _halves(columns):
-            if not symmetric or rows != columns or beside.start >= above.start:
-                yield above, beside
+    for row_half in _halves(rows):
+        for column_half in _halves(columns):
+            if not symmetric or rows != columns or column_half.start >= row_half.start:
+                yield row_half, column_half
 
 
 def _halves(part: slice) -> Iterator[slice]:
@@ -70,9 +134,9 @@ def _halves(part: slice) -> Iterator[slice]:
 
 
 def _diagonal_pairs(part: slice) -> Iterator[tuple[slice, slice]]:
-    """The upper triangle of a square on the diagonal, halved as long as it pays."""
+    """Yield tiles that cover the upper triangle of a square tile on the diagonal."""
     length = part.stop - part.start
-    if length < 2 * _LEAST_SIDE:
+    if length < 2 * _MIN_DIAGONAL_SIDE:
         yield part, part
         return
     middle = part.start + length // 2
@@ -80,60 +144,3 @@ def _diagonal_pairs(part: slice) -> Iterator[tuple[slice, slice]]:
     yield from _diagonal_pairs(first)
     yield first, second
     yield from _diagonal_pairs(second)
-
-
-Result = TypeVar("Result")
-
-#: Tiles of this side are not cut further: what does not fit then is not the tile.
-_SMALLEST_RETRY = 16
-
-
-class MemoryErrorRetry:
-    """Works on tiles, on quarters of them where memory gives out, and from then on on those.
-
-    Attributes
-    ----------
-    side : int or None
-        Of the largest tiles that are still tried; None as long as there is memory for all.
-    """
-
-    def __init__(self) -> None:
-        self.side: int | None = None
-
-    @property
-    def note(self) -> str:
-        """Empty, or what was done about it."""
-        if self.side is None:
-            return ""
-        return f"memory gave out, and went on in tiles of {self.side} rows or fewer"
-
-    def in_tiles(
-        self,
-        work: Callable[[tuple[slice, slice]], Result],
-        pair: tuple[slice, slice],
-        *,
-        symmetric: bool,
-    ) -> list[Result]:
-        """Results of ``work`` on a tile, or on all pieces of it.
-
-        Of a tile on the diagonal of a symmetric matrix, ``work`` makes the lower half by itself.
-        """
-        side = max(part.stop - part.start for part in pair)
-        if self.side is None or side <= self.side:
-            try:
-                return [work(pair)]
-            except MemoryError as error:
-                if side <= _SMALLEST_RETRY:
-                    raise OutOfMemory(
-                        f"There is no memory left, not even for a tile of {side} rows: close other "
-                        "programs, pass max_memory, or ask for fewer rows or components."
-                    ) from error
-                self.side = min(side // 2, self.side or side)
-        pieces = quarters(*pair, symmetric=symmetric)
-        return [
-            result for piece in pieces for result in self.in_tiles(work, piece, symmetric=symmetric)
-        ]
-
-    def in_strips(self, work: Callable[[slice], Result], part: slice) -> list[Result]:
-        """Results of ``work`` on columns, or on halves of them."""
-        return self.in_tiles(lambda pair: work(pair[1]), (slice(0, 1), part), symmetric=False)

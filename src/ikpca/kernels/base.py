@@ -1,4 +1,4 @@
-"""Kernel protocol and array types."""
+"""Kernel protocols and array types."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 Floats: TypeAlias = NDArray[np.floating[Any]]
 Indices: TypeAlias = NDArray[np.intp]
-#: Dense rows, or a scipy CSR matrix or array of rows (its type is Any to the checker).
+#: Dense rows, or a scipy CSR matrix or array of rows (Any for the type checker).
 Rows: TypeAlias = Any
 
 
 @runtime_checkable
 class Kernel(Protocol):
-    """A kernel fills the tile it is given and never keeps it.
+    """Kernel function evaluated in tiles; it writes into the given array and keeps no reference.
 
     Examples
     --------
@@ -26,7 +26,7 @@ class Kernel(Protocol):
 
     @property
     def takes_sparse(self) -> bool:
-        """Whether rows may come as CSR."""
+        """True if rows may be CSR matrices."""
 
     def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
         """Write k(x_i, y_j) into ``out[i, j]``."""
@@ -35,30 +35,30 @@ class Kernel(Protocol):
         """Return k(x_i, x_i) for every row."""
 
     def scratch_bytes(self, n_x: int, n_y: int, n_features: int, itemsize: int) -> int:
-        """Bytes that ``fill`` allocates beside ``out``, at most, for dense rows."""
+        """Return an upper bound on the bytes that ``fill`` allocates for dense rows."""
 
 
 @runtime_checkable
 class DifferentiableKernel(Kernel, Protocol):
-    """A kernel with a gradient, in the sums that pre-images need; rows are dense.
+    """Kernel with a gradient, in the form of the sums that pre-images need; rows are dense.
 
     Examples
     --------
     >>> from ikpca.kernels import DifferentiableKernel, Laplacian, vectorized
-    >>> [isinstance(kernel, DifferentiableKernel) for kernel in (Laplacian(), vectorised(min))]
+    >>> [isinstance(kernel, DifferentiableKernel) for kernel in (Laplacian(), vectorized(min))]
     [True, False]
     """
 
     def weighted_gradient(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
-        """Σ_j G_ij k(z_i, x_j) for every row of Z, and its gradient with respect to z_i."""
+        """Return Σ_j G_ij k(z_i, x_j) for every row of Z, and its gradient with respect to z_i."""
 
     def diagonal_gradient(self, Z: Floats) -> Floats:
-        """The gradient of k(z, z) for every row of Z."""
+        """Return the gradient of k(z, z) for every row of Z."""
 
 
 @runtime_checkable
 class RadialKernel(Kernel, Protocol):
-    """A kernel that falls with a distance from k(z, z) = 1; rows are dense.
+    """Decreasing function of a distance with k(z, z) = 1; rows are dense.
 
     Examples
     --------
@@ -69,33 +69,33 @@ class RadialKernel(Kernel, Protocol):
 
     @property
     def steps_are_gradients(self) -> bool:
-        """Whether z − centre is the gradient of −ln Σ_j G_ij k(z, x_j), up to a constant factor."""
+        """True if z − center is proportional to the gradient of −ln Σ_j G_ij k(z, x_j)."""
 
-    def weighted_centre(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
-        """Σ_j G_ij k(z_i, x_j), and the point that the rows x_j pull z_i to.
+    def weighted_center(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
+        """Return Σ_j G_ij k(z_i, x_j), and the center of the rows x_j for every z_i.
 
-        That point is the centre of the rows under the weights G_ij k(z_i, x_j), in the sense of
-        the kernel's distance. Where the sum is not positive there is none, and z_i stays.
+        The center minimizes the distances of the kernel to the rows x_j under the weights
+        G_ij k(z_i, x_j). If their sum is not positive, z_i itself is returned.
         """
 
 
 @runtime_checkable
 class DistanceKernel(Kernel, Protocol):
-    """A kernel that gives away Euclidean distances in input space.
+    """Kernel whose values determine Euclidean distances in input space.
 
     Examples
     --------
     >>> import numpy as np
     >>> from ikpca.kernels import Gaussian, DistanceKernel
-    >>> isinstance(Gaussian(), MeasuringKernel)
+    >>> isinstance(Gaussian(), DistanceKernel)
     True
     >>> Gaussian(2.0).input_distances(np.exp([[-2.0, -8.0]]), np.zeros((1, 2)))
     array([[1., 4.]])
     """
 
     def input_distances(self, values: Floats, squared_norms: Floats) -> Floats:
-        """‖z_i − x_ij‖² from k(z_i, x_ij) and ‖x_ij‖², up to a number that z_i alone decides.
+        """Return ‖z_i − x_ij‖² from k(z_i, x_ij) and ‖x_ij‖², up to a constant per row.
 
-        Both come as (n, k), for k rows that may differ from one z to the next. Values need not be
-        possible ones: they are what is left of them in a projection.
+        Both arguments have shape (n, k), for k rows that may differ from one z to the next. Values
+        come from projections and may lie outside the range of the kernel.
         """

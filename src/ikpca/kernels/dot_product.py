@@ -1,4 +1,4 @@
-"""Kernels that are a function of the inner product: linear, polynomial, sigmoid, cosine."""
+"""Kernels of the inner product: linear, polynomial, sigmoid, cosine."""
 
 from __future__ import annotations
 
@@ -10,54 +10,9 @@ from scipy import sparse
 from ikpca.kernels.base import Floats, Rows
 
 
-def inner_products(X: Rows, Y: Rows, out: Floats) -> None:
-    """Write ⟨x_i, y_j⟩ into ``out``, for dense and CSR rows in any mixture."""
-    if not sparse.issparse(X) and not sparse.issparse(Y):
-        np.matmul(X, Y.T, out=out)
-        return
-    product = X @ Y.T
-    out[...] = product.toarray() if sparse.issparse(product) else product
-
-
-def squared_norms(X: Rows) -> Floats:
-    """‖x_i‖² for every row.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n, N)
-
-    Returns
-    -------
-    ndarray of shape (n,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ikpca.kernels import squared_norms
-    >>> squared_norms(np.array([[3.0, 4.0], [1.0, 0.0]]))
-    array([25.,  1.])
-    """
-    if sparse.issparse(X):
-        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
-    return np.einsum("ij,ij->i", X, X)
-
-
-def _weighted(values: Floats, slopes: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Σ_j G_ij κ(s_ij) and its gradient Σ_j G_ij κ'(s_ij) x_j, for kernels κ(⟨z, x⟩)."""
-    total = np.einsum("ij,ij->i", weights, values)
-    slopes *= weights
-    return total, slopes @ X
-
-
-def _products(Z: Floats, X: Floats) -> Floats:
-    out = np.empty((len(Z), len(X)), dtype=np.result_type(Z, X))
-    np.matmul(Z, X.T, out=out)
-    return out
-
-
 @dataclass(frozen=True)
 class Linear:
-    """k(x, y) = ⟨x, y⟩.
+    """Linear kernel k(x, y) = ⟨x, y⟩.
 
     See Also
     --------
@@ -82,35 +37,35 @@ class Linear:
         return squared_norms(X)
 
     def scratch_bytes(self, n_x: int, n_y: int, n_features: int, itemsize: int) -> int:
-        """Nothing beside the tile."""
+        """Return zero: nothing is allocated."""
         return 0
 
     def weighted_gradient(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
-        """⟨z, Gx⟩ and Gx: no tile is needed."""
+        """Return ⟨z, Gx⟩ and Gx, without a tile of kernel values."""
         gradient = weights @ X
         return np.einsum("ij,ij->i", Z, gradient), gradient
 
     def diagonal_gradient(self, Z: Floats) -> Floats:
-        """2z."""
+        """Return 2z."""
         return 2 * Z
 
     def input_distances(self, values: Floats, squared_norms: Floats) -> Floats:
-        """‖x‖² − 2⟨z, x⟩, and ‖z‖² is left out."""
+        """Return ‖x‖² − 2⟨z, x⟩; ‖z‖² is the constant that is left out."""
         return squared_norms - 2 * values
 
 
 @dataclass(frozen=True)
 class Polynomial:
-    """k(x, y) = (γ⟨x, y⟩ + c)^d.
+    """Polynomial kernel k(x, y) = (γ⟨x, y⟩ + c)^d.
 
     Parameters
     ----------
     degree : float, default=3
-        The power d.
+        Exponent d.
     gamma : float, default=1.0
-        What the inner product is multiplied by.
+        Factor of the inner product.
     coef0 : float, default=1.0
-        The number c that is added.
+        Additive constant c.
 
     See Also
     --------
@@ -142,20 +97,20 @@ class Polynomial:
         return values
 
     def scratch_bytes(self, n_x: int, n_y: int, n_features: int, itemsize: int) -> int:
-        """One more tile while a power above two is taken."""
+        """Return the size of a second tile, which powers above two need."""
         return 0 if self.degree in (1, 2) else n_x * n_y * itemsize
 
     def weighted_gradient(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
-        """With κ(s) = (γs + c)^d."""
+        """Return the weighted sums of κ(s) = (γs + c)^d and their gradients."""
         values, slopes = self._with_slopes(_products(Z, X))
-        return _weighted(values, slopes, X, weights)
+        return _weighted_sums(values, slopes, X, weights)
 
     def diagonal_gradient(self, Z: Floats) -> Floats:
-        """2κ'(‖z‖²) z."""
+        """Return 2κ'(‖z‖²) z."""
         return 2 * self._with_slopes(squared_norms(Z))[1][:, None] * Z
 
     def input_distances(self, values: Floats, squared_norms: Floats) -> Floats:
-        """By the d-th root; of an even degree the one with γ⟨z, x⟩ + c ≥ 0."""
+        """Invert the power by the d-th root; for even d, the root with γ⟨z, x⟩ + c ≥ 0."""
         if self.degree * self.gamma == 0:
             return np.zeros_like(values)
         signs = np.sign(values) if self.degree % 2 == 1 else values > 0
@@ -163,7 +118,7 @@ class Polynomial:
         return squared_norms - 2 * (roots - self.coef0) / self.gamma
 
     def _with_slopes(self, inner: Floats) -> tuple[Floats, Floats]:
-        """κ and κ' share a power."""
+        """Return κ and κ', which share a power."""
         base = inner * self.gamma + self.coef0
         if self.degree == 0:
             return np.ones_like(base), np.zeros_like(base)
@@ -179,39 +134,16 @@ class Polynomial:
         _power(values, self.degree)
 
 
-def _power(values: Floats, degree: float) -> None:
-    if degree == int(degree) and degree >= 0:
-        _integer_power(values, int(degree))
-    else:
-        # Of a negative number that is no number, which whoever asked for it is told.
-        with np.errstate(invalid="ignore"):
-            np.power(values, degree, out=values)
-
-
-def _integer_power(values: Floats, degree: int) -> None:
-    """Raise in place by repeated products: ``np.power`` is some twenty times slower."""
-    if degree == 0:
-        values.fill(1)
-    elif degree == 2:
-        np.multiply(values, values, out=values)
-    elif degree > 2:
-        base = values.copy()
-        for bit in bin(degree)[3:]:
-            np.multiply(values, values, out=values)
-            if bit == "1":
-                values *= base
-
-
 @dataclass(frozen=True)
 class Sigmoid:
-    """k(x, y) = tanh(γ⟨x, y⟩ + c); not positive semi-definite in general.
+    """Sigmoid kernel k(x, y) = tanh(γ⟨x, y⟩ + c); not positive semi-definite in general.
 
     Parameters
     ----------
     gamma : float, default=1.0
-        What the inner product is multiplied by.
+        Factor of the inner product.
     coef0 : float, default=1.0
-        The number c that is added.
+        Additive constant c.
 
     See Also
     --------
@@ -242,16 +174,16 @@ class Sigmoid:
         return values
 
     def scratch_bytes(self, n_x: int, n_y: int, n_features: int, itemsize: int) -> int:
-        """Nothing beside the tile."""
+        """Return zero: nothing is allocated."""
         return 0
 
     def weighted_gradient(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
-        """With κ(s) = tanh(γs + c)."""
+        """Return the weighted sums of κ(s) = tanh(γs + c) and their gradients."""
         values, slopes = self._with_slopes(_products(Z, X))
-        return _weighted(values, slopes, X, weights)
+        return _weighted_sums(values, slopes, X, weights)
 
     def diagonal_gradient(self, Z: Floats) -> Floats:
-        """2κ'(‖z‖²) z."""
+        """Return 2κ'(‖z‖²) z."""
         return 2 * self._with_slopes(squared_norms(Z))[1][:, None] * Z
 
     def _with_slopes(self, inner: Floats) -> tuple[Floats, Floats]:
@@ -266,7 +198,7 @@ class Sigmoid:
 
 @dataclass(frozen=True)
 class Cosine:
-    """k(x, y) = ⟨x, y⟩ / (‖x‖ ‖y‖), zero where a row is zero.
+    """Cosine kernel k(x, y) = ⟨x, y⟩ / (‖x‖ ‖y‖), zero if a row is zero.
 
     See Also
     --------
@@ -291,28 +223,98 @@ class Cosine:
         out /= _norms(Y)[None, :]
 
     def diagonal(self, X: Rows) -> Floats:
-        """Return one, and zero for zero rows."""
+        """Return ones, and zero for zero rows."""
         return (squared_norms(X) > 0).astype(X.dtype)
 
     def scratch_bytes(self, n_x: int, n_y: int, n_features: int, itemsize: int) -> int:
-        """Norms only."""
+        """Return the size of the norms."""
         return (n_x + n_y) * itemsize
 
     def weighted_gradient(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
-        """With unit vectors ẑ and x̂: ∇⟨ẑ, x̂⟩ = (x̂ − ⟨ẑ, x̂⟩ẑ)/‖z‖, at right angles to z."""
+        """Return the sums and gradients, from ∇⟨ẑ, x̂⟩ = (x̂ − ⟨ẑ, x̂⟩ẑ)/‖z‖ for unit ẑ and x̂."""
         norms = _norms(Z)[:, None]
         units = Z / norms
-        pulls = (weights / _norms(X)) @ X
-        values = np.einsum("ij,ij->i", units, pulls)
-        return values, (pulls - values[:, None] * units) / norms
+        combined = (weights / _norms(X)) @ X
+        values = np.einsum("ij,ij->i", units, combined)
+        return values, (combined - values[:, None] * units) / norms
 
     def diagonal_gradient(self, Z: Floats) -> Floats:
-        """Zero: k(z, z) = 1."""
+        """Return zeros: k(z, z) = 1."""
         return np.zeros_like(Z)
 
 
+def squared_norms(X: Rows) -> Floats:
+    """Return ‖x_i‖² for every row.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, N)
+
+    Returns
+    -------
+    ndarray of shape (n,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import squared_norms
+    >>> squared_norms(np.array([[3.0, 4.0], [1.0, 0.0]]))
+    array([25.,  1.])
+    """
+    if sparse.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    return np.einsum("ij,ij->i", X, X)
+
+
+def inner_products(X: Rows, Y: Rows, out: Floats) -> None:
+    """Write ⟨x_i, y_j⟩ into ``out``, for any combination of dense and CSR rows."""
+    if not sparse.issparse(X) and not sparse.issparse(Y):
+        np.matmul(X, Y.T, out=out)
+        return
+    product = X @ Y.T
+    out[...] = product.toarray() if sparse.issparse(product) else product
+
+
+def _weighted_sums(
+    values: Floats, slopes: Floats, X: Floats, weights: Floats
+) -> tuple[Floats, Floats]:
+    """Return Σ_j G_ij κ(s_ij) and its gradient Σ_j G_ij κ'(s_ij) x_j, for kernels κ(⟨z, x⟩)."""
+    total = np.einsum("ij,ij->i", weights, values)
+    slopes *= weights
+    return total, slopes @ X
+
+
+def _products(Z: Floats, X: Floats) -> Floats:
+    out = np.empty((len(Z), len(X)), dtype=np.result_type(Z, X))
+    np.matmul(Z, X.T, out=out)
+    return out
+
+
+def _power(values: Floats, degree: float) -> None:
+    if degree == int(degree) and degree >= 0:
+        _integer_power(values, int(degree))
+    else:
+        # NaN for negative bases; the caller reports values that are not finite.
+        with np.errstate(invalid="ignore"):
+            np.power(values, degree, out=values)
+
+
+def _integer_power(values: Floats, degree: int) -> None:
+    """Raise to a power in place by repeated squaring: ``np.power`` is about 20 times slower."""
+    if degree == 0:
+        values.fill(1)
+    elif degree == 2:
+        np.multiply(values, values, out=values)
+    elif degree > 2:
+        base = values.copy()
+        for bit in bin(degree)[3:]:
+            np.multiply(values, values, out=values)
+            if bit == "1":
+                values *= base
+
+
 def _norms(X: Rows) -> Floats:
-    """‖x_i‖, with 1 in place of 0 so that a zero row gives zeros, as in scikit-learn."""
+    """Return ‖x_i‖, with 1 in place of 0 so that zero rows give zeros, as in scikit-learn."""
     norms: Floats = np.sqrt(squared_norms(X))
     norms[norms == 0] = 1
     return norms

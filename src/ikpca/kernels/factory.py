@@ -35,17 +35,17 @@ def make_kernel(
 ) -> Kernel:
     """Return the kernel object for a name, a callable or a kernel object.
 
-    ``params`` goes to callables only, as in scikit-learn.
+    As in scikit-learn, ``params`` is passed to callables only.
 
     Parameters
     ----------
     kernel : str, callable or Kernel
-        One of ``KERNEL_NAMES``, a function of two rows, one marked with :func:`vectorised`, or an
-        object, which is returned as it is.
+        One of ``KERNEL_NAMES``, a function of two rows, a function decorated with
+        :func:`vectorized`, or a kernel object, which is returned unchanged.
     gamma, degree, coef0 : float
-        Settings of a kernel that is named; those that it does not have are ignored.
+        Parameters of a kernel given by name; those that it does not have are ignored.
     params : mapping of str to object, optional
-        Settings of a callable.
+        Keyword arguments of a callable.
 
     Returns
     -------
@@ -54,7 +54,7 @@ def make_kernel(
     Examples
     --------
     >>> from ikpca.kernels import make_kernel
-    >>> choose_kernel("rbf", gamma=0.5, degree=3, coef0=1)
+    >>> make_kernel("rbf", gamma=0.5, degree=3, coef0=1)
     Gaussian(gamma=0.5)
     """
     if isinstance(kernel, str):

@@ -1,4 +1,4 @@
-"""Operands of kernels whose tiles are one matrix product."""
+"""Operands of kernels that are evaluated by one matrix product per tile."""
 
 from __future__ import annotations
 
@@ -14,108 +14,122 @@ from ikpca.kernels.base import Floats, Indices, Kernel, Rows
 
 _Mask: TypeAlias = NDArray[np.bool_]
 
-#: Rows at a time: strips stay near the processor.
+#: Rows per strip, so that a strip fits into the processor's cache.
 _STRIP = 256
-#: Rows of which the middle value is taken for the most common one of a feature.
-_SAMPLE = 9
-#: A feature is rare where at most this share of the rows differs from its common value. From some
-#: 7 % on, the dense product is the quicker one.
-_RARE_SHARE = 0.05
-#: Fewer rare features are not worth a second product, and fewer rows not the start of the compiler.
-_LEAST_RARE, _LEAST_ROWS = 64, 8192
+#: Sampled rows; the median of a feature over them is taken as its most common value.
+_SAMPLE_SIZE = 9
+#: A feature is sparse if at most this share of the rows differs from its common value; above about
+#: 7 % the dense product is faster.
+_MAX_SPARSE_DENSITY = 0.05
+#: With fewer sparse features a second product, and with fewer rows starting the compiler, takes
+#: longer than it saves.
+_MIN_SPARSE_FEATURES, _MIN_ROWS = 64, 8192
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureSplit:
-    """What the features of rows are measured from, and how each of them is multiplied.
+    """Split of the features into dense, sparse and constant ones, and the origin they refer to.
 
     Parameters
     ----------
     origin : ndarray of shape (n_features,)
-        The mean of features that vary, the common value of others. A shift of the origin changes no
-        distance; it keeps norms small, and with them the rounding of their differences.
-    varying : ndarray of bool of shape (n_features,)
+        The mean of dense features, the common value of others. A shift of the origin changes no
+        distance; it keeps norms, and thus the rounding errors of their differences, small.
+    dense : ndarray of bool of shape (n_features,)
         Features of the dense product.
-    rare : ndarray of bool of shape (n_features,)
-        Features that few rows differ in, such as pixels near the border of images: the product of
-        their differences is sparse.
-    n_rare : int
-        How many of those differences there are.
+    sparse : ndarray of bool of shape (n_features,)
+        Features in which few rows differ from the origin, such as pixels near the border of images;
+        their differences are multiplied as sparse matrices.
+    nnz : int
+        Number of nonzero differences of the sparse features.
 
     Examples
     --------
     >>> import numpy as np
     >>> from ikpca.kernels import FeatureSplit
-    >>> Frame.of(np.array([[1.0, 5.0], [3.0, 5.0]])).varying
+    >>> FeatureSplit.from_rows(np.array([[1.0, 5.0], [3.0, 5.0]])).dense
     array([ True, False])
     """
 
     origin: Floats
-    varying: _Mask
-    rare: _Mask
-    n_rare: int = 0
+    dense: _Mask
+    sparse: _Mask
+    nnz: int = 0
 
     @classmethod
-    def of(cls, X: Floats) -> FeatureSplit:
-        """That of some dense rows; features in which none differs are in no product."""
-        sample = X[np.linspace(0, len(X) - 1, _SAMPLE).astype(np.intp)]
-        common = np.partition(sample, _SAMPLE // 2, axis=0)[_SAMPLE // 2]
-        differing = sum(np.count_nonzero(X[strip] != common, axis=0) for strip in _strips(X))
-        varying, rare = differing > 0, (differing > 0) & (differing <= _RARE_SHARE * len(X))
-        if len(X) < _LEAST_ROWS or rare.sum() < _LEAST_RARE:
-            rare = np.zeros_like(varying)
-        varying &= ~rare
-        origin = np.where(varying, X.mean(axis=0), common)
-        return cls(origin, varying, rare, int(differing[rare].sum()))
+    def from_rows(cls, X: Floats) -> FeatureSplit:
+        """Split the features of dense rows; features in which all rows agree are constant."""
+        sample = X[np.linspace(0, len(X) - 1, _SAMPLE_SIZE).astype(np.intp)]
+        common = np.partition(sample, _SAMPLE_SIZE // 2, axis=0)[_SAMPLE_SIZE // 2]
+        counts = sum(np.count_nonzero(X[strip] != common, axis=0) for strip in _strips(X))
+        is_dense, is_sparse = counts > 0, (counts > 0) & (counts <= _MAX_SPARSE_DENSITY * len(X))
+        if len(X) < _MIN_ROWS or is_sparse.sum() < _MIN_SPARSE_FEATURES:
+            is_sparse = np.zeros_like(is_dense)
+        is_dense &= ~is_sparse
+        origin = np.where(is_dense, X.mean(axis=0), common)
+        return cls(origin, is_dense, is_sparse, int(counts[is_sparse].sum()))
 
     @classmethod
-    def about(cls, origin: Floats) -> FeatureSplit:
-        """One in which all features vary."""
+    def all_dense(cls, origin: Floats) -> FeatureSplit:
+        """Return the split about an origin in which all features are dense."""
         every = np.ones(len(origin), dtype=bool)
         return cls(origin, every, ~every)
 
-    def together(self) -> FeatureSplit:
-        """The same with rare features in the dense product."""
-        return FeatureSplit(self.origin, self.varying | self.rare, np.zeros_like(self.rare))
+    def without_sparse(self) -> FeatureSplit:
+        """Return the split with the sparse features in the dense product."""
+        return FeatureSplit(self.origin, self.dense | self.sparse, np.zeros_like(self.sparse))
 
     @property
     def constant(self) -> _Mask:
         """Features that are in no product."""
-        return ~(self.varying | self.rare)
+        return ~(self.dense | self.sparse)
 
     def operand_bytes(self, n_rows: int) -> int:
-        """Of the operand of the rows that the frame is made for, two columns wider."""
+        """Return the size of the operand of the rows of the split, with its two extra columns."""
         item = self.origin.itemsize
-        # What is sparse is kept by rows and by columns, with 32-bit indices.
-        sparse_bytes = 2 * self.n_rare * (item + 4)
-        return n_rows * (int(self.varying.sum()) + 2) * item + sparse_bytes
+        # The sparse part is stored as CSR and as CSC, with 32-bit indices.
+        sparse_bytes = 2 * self.nnz * (item + 4)
+        return n_rows * (int(self.dense.sum()) + 2) * item + sparse_bytes
 
-    def shifted(self, X: Floats, room: int) -> tuple[Floats, Rows | None]:
-        """Differences from the origin: dense with more columns, of ones, and sparse."""
-        out = np.empty((len(X), int(self.varying.sum()) + room), np.result_type(X, self.origin))
-        dense = out[:, : out.shape[1] - room]
-        out[:, dense.shape[1] :] = 1
-        if self.varying.all():
+    def shifted(self, X: Floats, extra_columns: int) -> tuple[Floats, Rows | None]:
+        """Return X less the origin: the dense features with extra columns of ones, and the sparse.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, n_features)
+        extra_columns : int
+            Columns of ones to append to the dense part.
+
+        Returns
+        -------
+        dense : ndarray of shape (n, dense features + extra_columns)
+        sparse : CSR array of shape (n, sparse features) or None
+        """
+        width = int(self.dense.sum())
+        out = np.empty((len(X), width + extra_columns), np.result_type(X, self.origin))
+        dense = out[:, :width]
+        out[:, width:] = 1
+        if self.dense.all():
             np.subtract(X, self.origin, out=dense)
             return out, None
-        rare = [sparse.csr_array((0, int(self.rare.sum())), dtype=out.dtype)]
+        parts = [sparse.csr_array((0, int(self.sparse.sum())), dtype=out.dtype)]
         for strip in _strips(X):
-            # Picking columns out of all of X at once takes three times as long.
-            moved = X[strip] - self.origin
-            dense[strip] = np.compress(self.varying, moved, axis=1)
-            if self.rare.any():
-                rare.append(sparse.csr_array(np.compress(self.rare, moved, axis=1)))
-        return out, sparse.vstack(rare, format="csr") if self.rare.any() else None
+            # Selecting columns of all of X at once takes three times as long.
+            difference = X[strip] - self.origin
+            dense[strip] = np.compress(self.dense, difference, axis=1)
+            if self.sparse.any():
+                parts.append(sparse.csr_array(np.compress(self.sparse, difference, axis=1)))
+        return out, sparse.vstack(parts, format="csr") if self.sparse.any() else None
 
 
 @dataclass(frozen=True, eq=False)
 class Operand:
-    """One side of a product: rows that are dense, and beside them rows that are sparse.
+    """One factor of a matrix product, with dense and sparse columns.
 
     Parameters
     ----------
-    dense : ndarray of shape (n, columns)
-    rare : CSR array of shape (n, other columns) or None
+    dense : ndarray of shape (n, dense columns)
+    sparse : CSR array of shape (n, sparse columns) or None
 
     Examples
     --------
@@ -126,46 +140,46 @@ class Operand:
     """
 
     dense: Floats
-    rare: Rows | None = None
+    sparse: Rows | None = None
 
     def copy(self, rows: slice | Indices = slice(None)) -> Operand:
-        """Some of the rows, to write to."""
+        """Return a copy of some rows, whose dense part may be written to."""
         dense = self.dense[rows]
         if isinstance(rows, slice):
             dense = dense.copy()
-        return Operand(dense, None if self.rare is None else self.rare[rows])
+        return Operand(dense, None if self.sparse is None else self.sparse[rows])
 
 
 @runtime_checkable
 class MatmulKernel(Kernel, Protocol):
-    """A kernel of which a tile is one product of prepared operands, finished in place.
+    """Kernel whose tiles are elementwise functions of one product of prepared operands.
 
     Examples
     --------
     >>> import numpy as np
     >>> from ikpca.kernels import MatmulKernel, FeatureSplit, Gaussian
-    >>> isinstance(Gaussian(), FoldingKernel)
+    >>> isinstance(Gaussian(), MatmulKernel)
     True
     >>> X = np.array([[0.0], [1.0]])
-    >>> right = Gaussian(0.5).fold(X, Frame.of(X))
-    >>> tile = Gaussian(0.5).mirror(right.copy()).dense @ right.dense.T
+    >>> right = Gaussian(0.5).right_operand(X, FeatureSplit.from_rows(X))
+    >>> tile = Gaussian(0.5).left_from_right(right.copy()).dense @ right.dense.T
     >>> Gaussian(0.5).finish(tile)
     >>> tile.round(4)
     array([[1.    , 0.6065],
            [0.6065, 1.    ]])
     """
 
-    def fold(self, X: Floats, frame: FeatureSplit) -> Operand:
-        """The right operand of dense rows, in their frame: made once, used often."""
+    def right_operand(self, X: Floats, split: FeatureSplit) -> Operand:
+        """Return the right operand of dense rows and their split; it serves all tiles."""
 
-    def mirror(self, right: Operand) -> Operand:
-        """The left operand of the same rows, written over the right one: at next to no cost."""
+    def left_from_right(self, right: Operand) -> Operand:
+        """Convert a right operand in place into the left operand of the same rows."""
 
-    def fold_left(self, Z: Floats, frame: FeatureSplit) -> Operand:
-        """The left operand of other rows, in the frame of those on the right."""
+    def left_operand(self, Z: Floats, split: FeatureSplit) -> Operand:
+        """Return the left operand of other rows, for the split of those on the right."""
 
     def finish(self, out: Floats) -> None:
-        """Turn a product of operands into kernel values."""
+        """Convert a product of operands to kernel values, in place."""
 
 
 def _strips(X: Floats) -> Iterator[slice]:

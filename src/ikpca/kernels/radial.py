@@ -1,4 +1,4 @@
-"""Kernels that are a function of a distance: Gaussian, Laplacian."""
+"""Kernels of a distance: Gaussian, Laplacian."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from ikpca.kernels.base import Floats, Rows
+from ikpca.kernels.base import Floats, Kernel, Rows
 from ikpca.kernels.dot_product import inner_products, squared_norms
 from ikpca.kernels.operands import FeatureSplit, Operand
 
-#: Share of the largest of some kernel values below which the distance is not to be told.
-_FAR = 1e-6
+#: Kernel values below this share of the largest are rounding errors and give no distance.
+_MIN_RELATIVE_VALUE = 1e-6
 
 
 @dataclass(frozen=True)
 class Gaussian:
-    """k(x, y) = exp(−γ‖x − y‖²); the papers write γ = 1/(2σ²).
+    """Gaussian kernel k(x, y) = exp(−γ‖x − y‖²); the papers write γ = 1/(2σ²).
 
     Parameters
     ----------
     gamma : float, default=1.0
-        How fast the kernel falls with the squared distance.
+        Factor γ of the squared distance.
 
     See Also
     --------
@@ -44,12 +44,12 @@ class Gaussian:
     steps_are_gradients = True
 
     def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
-        """Write the tile: one product of folded operands, then one exp in place."""
+        """Write the tile: one product of operands, then one exp in place."""
         if sparse.issparse(X) or sparse.issparse(Y):
-            self._fill_unfolded(X, Y, out)
+            self._fill_sparse(X, Y, out)
         else:
-            frame = FeatureSplit.about(Y.mean(axis=0))
-            left, right = self.fold_left(X, frame), self.fold(Y, frame)
+            split = FeatureSplit.all_dense(Y.mean(axis=0))
+            left, right = self.left_operand(X, split), self.right_operand(Y, split)
             np.matmul(left.dense, right.dense.T, out=out)
             self.finish(out)
 
@@ -58,74 +58,71 @@ class Gaussian:
         return np.ones(X.shape[0], dtype=X.dtype)
 
     def scratch_bytes(self, n_x: int, n_y: int, n_features: int, itemsize: int) -> int:
-        """Both operands, two columns wider."""
+        """Return the size of both operands, with their two extra columns."""
         return (n_x + n_y) * (n_features + 2) * itemsize
 
-    def weighted_centre(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
-        """The weighted mean (Mika 1999): the distance is Euclidean."""
-        pulls = self._pulls(Z, X, weights)
-        values = pulls.sum(axis=1)
-        centres = pulls @ X
-        there = values[:, None] > 0
-        np.divide(centres, values[:, None], out=centres, where=there)
-        return values, np.where(there, centres, Z)
+    def weighted_center(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
+        """Return the sums and the weighted means (Mika 1999): the distance is Euclidean."""
+        products = _weighted_values(self, Z, X, weights)
+        values = products.sum(axis=1)
+        centers = products @ X
+        positive = values[:, None] > 0
+        np.divide(centers, values[:, None], out=centers, where=positive)
+        return values, np.where(positive, centers, Z)
 
     def weighted_gradient(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
-        """With ∇k = 2γ(x − z)k; about the mean of X, where the difference rounds least."""
-        pulls = self._pulls(Z, X, weights)
-        values, origin = pulls.sum(axis=1), X.mean(axis=0)
-        gradient = pulls @ (X - origin) - values[:, None] * (Z - origin)
+        """Return the sums and gradients, from ∇k = 2γ(x − z)k."""
+        products = _weighted_values(self, Z, X, weights)
+        # Relative to the mean of X, the difference has the smallest rounding error.
+        values, origin = products.sum(axis=1), X.mean(axis=0)
+        gradient = products @ (X - origin) - values[:, None] * (Z - origin)
         return values, 2 * self.gamma * gradient
 
     def diagonal_gradient(self, Z: Floats) -> Floats:
-        """Zero: k(z, z) = 1."""
+        """Return zeros: k(z, z) = 1."""
         return np.zeros_like(Z)
 
     def input_distances(self, values: Floats, squared_norms: Floats) -> Floats:
-        """−ln(k)/γ; a value that is tiny beside the largest says no more than "far"."""
+        """Return −ln(k)/γ, with values clipped below at a small share of the largest."""
         if self.gamma == 0:
             return np.zeros_like(values)
-        least = np.maximum(_FAR * values.max(axis=1, keepdims=True), np.finfo(values.dtype).tiny)
-        return np.log(np.maximum(values, least)) / -self.gamma
+        lowest = _MIN_RELATIVE_VALUE * values.max(axis=1, keepdims=True)
+        lowest = np.maximum(lowest, np.finfo(values.dtype).tiny)
+        return np.log(np.maximum(values, lowest)) / -self.gamma
 
-    def _pulls(self, Z: Floats, X: Floats, weights: Floats) -> Floats:
-        """G_ij k(z_i, x_j)."""
-        out = np.empty(weights.shape, dtype=np.result_type(Z, X))
-        self.fill(Z, X, out)
-        out *= weights
-        return out
-
-    def fold(self, X: Floats, frame: FeatureSplit) -> Operand:
-        """[x, 1, −γ‖x‖²], of which the product with the other is the exponent."""
-        dense, rare = frame.shifted(X, room=2)
+    def right_operand(self, X: Floats, split: FeatureSplit) -> Operand:
+        """Return [x, 1, −γ‖x‖²]; its product with a left operand is the exponent."""
+        dense, sparse_part = split.shifted(X, extra_columns=2)
         norms = squared_norms(dense[:, :-2])
-        if rare is not None:
-            norms += squared_norms(rare)
+        if sparse_part is not None:
+            norms += squared_norms(sparse_part)
         dense[:, -1] = norms * -self.gamma
-        return Operand(dense, rare)
+        return Operand(dense, sparse_part)
 
-    def mirror(self, right: Operand) -> Operand:
-        """[2γx, −γ‖x‖², 1], in place."""
-        dense, rare = right.dense, right.rare
+    def left_from_right(self, right: Operand) -> Operand:
+        """Convert to [2γx, −γ‖x‖², 1], in place."""
+        dense, sparse_part = right.dense, right.sparse
         dense[:, -2] = dense[:, -1]
         dense[:, :-2] *= 2 * self.gamma
         dense[:, -1] = 1
-        return Operand(dense, None if rare is None else rare * rare.dtype.type(2 * self.gamma))
+        if sparse_part is not None:
+            sparse_part = sparse_part * sparse_part.dtype.type(2 * self.gamma)
+        return Operand(dense, sparse_part)
 
-    def fold_left(self, Z: Floats, frame: FeatureSplit) -> Operand:
-        """For other rows; features in which those of the frame agree add the same to all."""
-        left = self.mirror(self.fold(Z, frame))
-        if frame.constant.any():
-            beside = Z[:, frame.constant] - frame.origin[frame.constant]
-            left.dense[:, -2] -= self.gamma * squared_norms(beside)
+    def left_operand(self, Z: Floats, split: FeatureSplit) -> Operand:
+        """Return the left operand of other rows; constant features add the same to all values."""
+        left = self.left_from_right(self.right_operand(Z, split))
+        if split.constant.any():
+            difference = Z[:, split.constant] - split.origin[split.constant]
+            left.dense[:, -2] -= self.gamma * squared_norms(difference)
         return left
 
     def finish(self, out: Floats) -> None:
-        """One exp, in place."""
+        """Exponentiate in place."""
         np.exp(out, out=out)
 
-    def _fill_unfolded(self, X: Rows, Y: Rows, out: Floats) -> None:
-        """CSR rows: subtracting an origin or adding columns would cost their sparsity."""
+    def _fill_sparse(self, X: Rows, Y: Rows, out: Floats) -> None:
+        """Write the tile of CSR rows, which a shift or extra columns would make dense."""
         inner_products(X, Y, out)
         out *= -2
         out += squared_norms(X)[:, None]
@@ -137,12 +134,12 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class Laplacian:
-    """k(x, y) = exp(−γ‖x − y‖₁).
+    """Laplacian kernel k(x, y) = exp(−γ‖x − y‖₁).
 
     Parameters
     ----------
     gamma : float, default=1.0
-        How fast the kernel falls with the distance.
+        Factor γ of the distance.
 
     See Also
     --------
@@ -173,52 +170,39 @@ class Laplacian:
         return np.ones(X.shape[0], dtype=X.dtype)
 
     def scratch_bytes(self, n_x: int, n_y: int, n_features: int, itemsize: int) -> int:
-        """Distances come in double precision, from double-precision operands."""
+        """Return the size of the distances and of copies of both operands in double precision."""
         return n_x * n_y * 8 + (n_x + n_y) * n_features * 8
 
-    def weighted_centre(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
-        """The weighted median of every feature: the distance is a sum of absolute values.
+    def weighted_center(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
+        """Return the sums and the weighted medians of every feature.
 
-        As −γ‖z − x‖₁ is linear in the distance, the sum of exponentials is at least its tangent,
-        and what the tangent is greatest at, the median, cannot lower it (for positive weights).
+        The distance is a sum of absolute values. As −γ‖z − x‖₁ is linear in the distance, the sum
+        of exponentials is bounded below by its tangent; the median maximizes the tangent and
+        therefore cannot decrease the sum (for positive weights).
         """
-        pulls = self._pulls(Z, X, weights)
-        values = pulls.sum(axis=1)
-        centres = np.empty_like(Z)
+        products = _weighted_values(self, Z, X, weights)
+        values = products.sum(axis=1)
+        centers = np.empty_like(Z)
         for column in range(X.shape[1]):
-            centres[:, column] = _weighted_medians(X[:, column], pulls)
-        return values, np.where(values[:, None] > 0, centres, Z)
+            centers[:, column] = _weighted_medians(X[:, column], products)
+        return values, np.where(values[:, None] > 0, centers, Z)
 
     def weighted_gradient(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
-        """With ∇k = γ sign(x − z)k, a feature at a time; zero of both sides where they meet."""
-        pulls = self._pulls(Z, X, weights)
+        """Return the sums and gradients, from ∇k = γ sign(x − z)k with sign(0) = 0."""
+        products = _weighted_values(self, Z, X, weights)
         gradient = np.empty_like(Z)
         for column in range(X.shape[1]):
-            sides = np.sign(X[:, column] - Z[:, column, None])
-            gradient[:, column] = np.einsum("ij,ij->i", pulls, sides)
-        return pulls.sum(axis=1), self.gamma * gradient
+            signs = np.sign(X[:, column] - Z[:, column, None])
+            gradient[:, column] = np.einsum("ij,ij->i", products, signs)
+        return products.sum(axis=1), self.gamma * gradient
 
     def diagonal_gradient(self, Z: Floats) -> Floats:
-        """Zero: k(z, z) = 1."""
+        """Return zeros: k(z, z) = 1."""
         return np.zeros_like(Z)
-
-    def _pulls(self, Z: Floats, X: Floats, weights: Floats) -> Floats:
-        """G_ij k(z_i, x_j)."""
-        out = np.empty(weights.shape, dtype=np.result_type(Z, X))
-        self.fill(Z, X, out)
-        out *= weights
-        return out
-
-
-def _weighted_medians(values: Floats, weights: Floats) -> Floats:
-    """For every row of weights the value that leaves half of them, at least, on either side."""
-    order = np.argsort(values, kind="stable")
-    below = np.cumsum(weights[:, order], axis=1)
-    return values[order][np.argmax(below >= below[:, -1:] / 2, axis=1)]
 
 
 def one_norm_distances(X: Rows, Y: Rows) -> Floats:
-    """‖x_i − y_j‖₁, for dense and CSR rows in any mixture.
+    """Return ‖x_i − y_j‖₁, for any combination of dense and CSR rows.
 
     Parameters
     ----------
@@ -230,7 +214,7 @@ def one_norm_distances(X: Rows, Y: Rows) -> Floats:
 
     See Also
     --------
-    sklearn.metrics.pairwise.manhattan_distances : The same, for checked input.
+    sklearn.metrics.pairwise.manhattan_distances : The same distances, with input validation.
 
     Examples
     --------
@@ -239,16 +223,31 @@ def one_norm_distances(X: Rows, Y: Rows) -> Floats:
     >>> one_norm_distances(np.array([[0.0, 0.0]]), np.array([[1.0, -2.0]]))
     array([[3.]])
     """
-    # Imported here: scikit-learn's distances know CSR, and only this kernel needs them.
+    # Imported here because only this kernel needs scikit-learn's distances.
     from sklearn.metrics.pairwise import manhattan_distances
 
     if sparse.issparse(X) or sparse.issparse(Y):
-        X, Y = _short_indices(X), _short_indices(Y)
+        X, Y = _with_int32_indices(X), _with_int32_indices(Y)
     return manhattan_distances(X, Y)
 
 
-def _short_indices(X: Rows) -> Rows:
-    """A CSR array with 32-bit indices, the only kind that scikit-learn's distances take."""
+def _weighted_values(kernel: Kernel, Z: Floats, X: Floats, weights: Floats) -> Floats:
+    """Return G_ij k(z_i, x_j)."""
+    out = np.empty(weights.shape, dtype=np.result_type(Z, X))
+    kernel.fill(Z, X, out)
+    out *= weights
+    return out
+
+
+def _weighted_medians(values: Floats, weights: Floats) -> Floats:
+    """Return the weighted median of the values for every row of weights."""
+    order = np.argsort(values, kind="stable")
+    below = np.cumsum(weights[:, order], axis=1)
+    return values[order][np.argmax(below >= below[:, -1:] / 2, axis=1)]
+
+
+def _with_int32_indices(X: Rows) -> Rows:
+    """Return a CSR array with 32-bit indices, which scikit-learn's distances require."""
     X = sparse.csr_array(X)
     indices, starts = X.indices.astype(np.int32), X.indptr.astype(np.int32)
     return sparse.csr_array((X.data, indices, starts), shape=X.shape)

@@ -15,86 +15,86 @@ from ikpca.errors import InvalidInput, UnwritableFile
 
 
 def check_writable(path: Path) -> None:
-    """Refuse, before any work, a path that cannot be written to.
+    """Raise an error if a path cannot be written to.
 
     Examples
     --------
-    >>> check_place(Path("no such folder", "rows.npy"))
+    >>> check_writable(Path("no such folder", "rows.npy"))
     Traceback (most recent call last):
         ...
     ikpca.errors.InvalidInput: no such folder/rows.npy: there is no folder 'no such folder'; ...
     """
     folder = path.parent
     if not folder.is_dir():
-        what = "is not a folder" if folder.exists() else "there is no folder"
+        problem = "is not a folder" if folder.exists() else "there is no folder"
         raise InvalidInput(
-            f"{path}: {what} {str(folder)!r}; make it first, or choose another place."
+            f"{path}: {problem} {str(folder)!r}; create it first, or choose another folder."
         )
-    with writing_error(path), tempfile.TemporaryFile(dir=folder):
+    with unwritable_file_errors(path), tempfile.TemporaryFile(dir=folder):
         pass
 
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[BinaryIO]:
-    """Open a temporary file beside ``path``; in the end it is forced to disk and renamed.
+    """Open a temporary file in the folder of ``path``; at the end, sync it to disk and rename it.
 
-    Whatever happens, ``path`` holds the old file or the new one.
+    ``path`` is at all times either the old file or the new one.
     """
     if path.is_dir():
         raise InvalidInput(f"{path} is a folder: pass the path of a file.")
-    beside = _beside(path)
-    with writing_error(path):
+    temporary = _temporary_path(path)
+    with unwritable_file_errors(path):
         try:
-            with beside.open("xb") as file:
+            with temporary.open("xb") as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(beside, path)
+            os.replace(temporary, path)
         except BaseException:
-            beside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
         _sync_folder(path.parent)
 
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """A temporary folder beside ``path``, renamed in the end; ``path`` must be new or empty."""
+    """Create a temporary folder and rename it to ``path``, which must be new or empty."""
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise InvalidInput(f"{path} is there already, and not empty: name a new folder.")
-    beside = _beside(path)
-    with writing_error(path):
+        raise InvalidInput(f"{path} already exists and is not empty: pass a new folder.")
+    temporary = _temporary_path(path)
+    with unwritable_file_errors(path):
         try:
-            beside.mkdir()
-            yield beside
-            os.replace(beside, path)
+            temporary.mkdir()
+            yield temporary
+            os.replace(temporary, path)
         except BaseException:
-            shutil.rmtree(beside, ignore_errors=True)
+            shutil.rmtree(temporary, ignore_errors=True)
             raise
         _sync_folder(path.parent)
 
 
-def _beside(path: Path) -> Path:
+def _temporary_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
 
 
 @contextmanager
-def writing_error(path: Path) -> Iterator[None]:
-    """Within it, what the system has against writing becomes an error of ours."""
+def unwritable_file_errors(path: Path) -> Iterator[None]:
+    """Convert OSError to UnwritableFile."""
     try:
         yield
     except OSError as error:
-        # Of a file inside a folder that is not there yet, only the reason is worth telling.
+        # For a file in a temporary folder, only the reason is of interest.
         cause = error.__cause__ if isinstance(error, UnwritableFile) else error
         reason = getattr(cause, "strerror", None) or cause
         raise UnwritableFile(
             error.errno,
-            f"{path} could not be written ({reason}); what was there before is "
-            "untouched: free some space or choose another folder",
+            f"{path} could not be written ({reason}); an existing file is untouched: free some "
+            "space or choose another folder",
         ) from cause
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the rename last too, where the system lets folders be opened."""
+    """Sync the rename to disk, on systems that allow folders to be opened."""
     if os.name == "nt":
         return
     handle = os.open(folder, os.O_RDONLY)

@@ -16,53 +16,55 @@ from scipy import sparse
 from ikpca.errors import InvalidInput, UnreadableFile
 
 Array: TypeAlias = NDArray[Any]
-#: None, bool, int, float, str, a list of trees, or a dict with one key: the tag of what it holds.
+#: None, bool, int, float, str, a list of trees, or a dict with one key: the tag of its content.
 Tree: TypeAlias = Any
 
-#: Boolean, integers, floating-point numbers: what a file keeps as bytes.
+#: Kinds of arrays that a file stores as bytes: booleans, integers, floating-point numbers.
 NUMERIC_KINDS = "biuf"
+#: Numbers that JSON does not have.
+_FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 
 
 def is_ikpca_class(kind: type) -> bool:
-    """Whether a class is defined in this package, and so may be named in a file."""
+    """Return True if a class is defined in this package."""
     return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
-def name_of(kind: type) -> str:
-    """Room and name, "kernels.Gaussian": files inside a room may be rearranged."""
+def class_name(kind: type) -> str:
+    """Return sub-package and name, as in "kernels.Gaussian"; independent of the module."""
     return f"{kind.__module__.split('.')[1]}.{kind.__name__}"
 
 
 class Encoder:
-    """Collects arrays while it turns objects into trees; the same array is kept once.
+    """Converter of objects to trees that collects their arrays; each array is stored once.
 
     Attributes
     ----------
     arrays : dict of str to ndarray
-        C-contiguous, by the name that the tree refers to.
+        C-contiguous arrays by the names that the tree refers to.
     """
 
     def __init__(self) -> None:
         self.arrays: dict[str, Array] = {}
         self._names: dict[int, str] = {}
-        self._kept: list[Any] = []
+        self._references: list[Any] = []
 
     def encode(self, value: Any, where: str = "value") -> Tree:
-        """The tree of a value; ``where`` names it in an error."""
+        """Return the tree of a value; ``where`` names the value in an error."""
         if value is None or isinstance(value, bool | int | str):
             return value
         for kind, write in self._writers:
             if isinstance(value, kind):
                 return write(self, value, where)
         if is_ikpca_class(type(value)):
-            return self._ours(value, where)
+            return self._ikpca_object(value, where)
         raise InvalidInput(
-            f"{where} is a {type(value).__name__}, which a model file cannot keep; replace it by "
+            f"{where} is a {type(value).__name__}, which a model file cannot store; replace it by "
             "a number, a name, an array or an object of ikpca before saving, or use joblib."
         )
 
     def _float(self, value: float, where: str) -> Tree:
-        # JSON has no word for them.
+        # JSON has no NaN and no infinities.
         return float(value) if math.isfinite(value) else {"float": repr(float(value))}
 
     def _list(self, value: list[Any], where: str) -> Tree:
@@ -80,7 +82,7 @@ class Encoder:
         return {"path": str(value)}
 
     def _choice(self, value: Enum, where: str) -> Tree:
-        return {"choice": [name_of(type(value)), value.name]}
+        return {"choice": [class_name(type(value)), value.name]}
 
     def _scalar(self, value: np.generic, where: str) -> Tree:
         return {"scalar": self._array(np.asarray(value), where)}
@@ -90,20 +92,20 @@ class Encoder:
             return self._strings(value, where)
         if value.dtype.kind not in NUMERIC_KINDS:
             raise InvalidInput(
-                f"{where} is an array of {value.dtype}: a model file keeps real numbers and text; "
+                f"{where} is an array of {value.dtype}: a model file stores real numbers and text; "
                 "convert it before saving."
             )
-        # The order in memory decides how BLAS adds, and so the last bits of what is computed.
+        # The memory order affects the order of summation in BLAS, and so the last bits.
         by_columns = value.ndim > 1 and value.flags.f_contiguous and not value.flags.c_contiguous
-        name = self._keep(value, value.T if by_columns else value)
+        name = self._add_array(value, value.T if by_columns else value)
         return {"columns": name} if by_columns else {"array": name}
 
-    def _keep(self, value: Array, stored: Array) -> str:
+    def _add_array(self, value: Array, stored: Array) -> str:
         name = self._names.get(id(value))
         if name is None:
             name = self._names[id(value)] = f"array{len(self.arrays)}"
-            # A number is an identity only while its object lives.
-            self._kept.append(value)
+            # An id is unique only while its object exists.
+            self._references.append(value)
             little = stored.dtype.newbyteorder("<")
             self.arrays[name] = np.asarray(stored, dtype=little, order="C")
         return name
@@ -111,7 +113,7 @@ class Encoder:
     def _strings(self, value: Array, where: str) -> Tree:
         if not all(isinstance(part, str) for part in value.ravel()):
             raise InvalidInput(
-                f"{where} is an array of objects: a model file keeps numbers and text; convert it."
+                f"{where} is an array of objects: a model file stores numbers and text; convert it."
             )
         text = [str(part) for part in value.ravel()]
         return {"strings": [text, list(value.shape), value.dtype.kind == "O"]}
@@ -124,31 +126,31 @@ class Encoder:
     def _random_state(self, value: np.random.RandomState, where: str) -> Tree:
         return {"random_state": self.encode(tuple(value.get_state(legacy=True)))}
 
-    def _ours(self, value: Any, where: str) -> Tree:
+    def _ikpca_object(self, value: Any, where: str) -> Tree:
         kind = type(value)
         if dataclasses.is_dataclass(value):
             fields = {
                 field.name: self.encode(getattr(value, field.name), f"{where}.{field.name}")
                 for field in dataclasses.fields(value)
             }
-            return {"object": [name_of(kind), fields]}
+            return {"object": [class_name(kind), fields]}
         if hasattr(value, "get_params"):
             return self._model(value, where)
-        raise InvalidInput(f"{where} is a {kind.__name__}, which a model file cannot keep.")
+        raise InvalidInput(f"{where} is a {kind.__name__}, which a model file cannot store.")
 
     def _model(self, value: Any, where: str) -> Tree:
         parameters = value.get_params(deep=False)
         state = {name: part for name, part in vars(value).items() if name not in parameters}
         return {
             "model": [
-                name_of(type(value)),
+                class_name(type(value)),
                 {name: self.encode(part, f"{where}.{name}") for name, part in parameters.items()},
                 {name: self.encode(part, f"{where}.{name}") for name, part in state.items()},
             ]
         }
 
     _writers: tuple[tuple[Any, Callable[..., Tree]], ...] = (
-        # NumPy's double is a Python float too, and must come back as what it was.
+        # Before float, because np.float64 is also a Python float and must keep its type.
         (np.generic, _scalar),
         (float, _float),
         (list, _list),
@@ -163,25 +165,24 @@ class Encoder:
     )
 
 
-_FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
-
-
 class Decoder:
-    """Builds what a tree describes, out of classes that it is given.
+    """Converter of trees to objects of permitted classes.
 
     Parameters
     ----------
     arrays : mapping of str to ndarray
-    find : callable
-        From the name of a class to the class; whatever it does not know is refused.
+    find_class : callable
+        Returns the class of a name, or None if the class is not permitted.
     """
 
-    def __init__(self, arrays: Mapping[str, Array], find: Callable[[str], type | None]) -> None:
+    def __init__(
+        self, arrays: Mapping[str, Array], find_class: Callable[[str], type | None]
+    ) -> None:
         self._arrays = arrays
-        self._find = find
+        self._find_class = find_class
 
     def decode(self, tree: Tree) -> Any:
-        """The value of a tree."""
+        """Return the value of a tree."""
         try:
             return self._decode(tree)
         except UnreadableFile:
@@ -189,7 +190,7 @@ class Decoder:
         except RecursionError:
             raise _unreadable("values are nested too deeply") from None
         except Exception as error:
-            # Whatever a forged manifest makes the classes complain of, it is the file's fault.
+            # Errors of the classes are caused by an invalid manifest.
             raise _unreadable(f"{type(error).__name__}: {error}") from error
 
     def _decode(self, tree: Tree) -> Any:
@@ -225,13 +226,13 @@ class Decoder:
     def _scalar(self, content: Tree) -> Any:
         value = self._decode(content)
         if not isinstance(value, np.ndarray) or value.ndim:
-            raise _unreadable("a number is not one")
+            raise _unreadable("a scalar is not a number")
         return value[()]
 
     def _strings(self, content: Tree) -> Array:
         text, shape, objects = content
         if not all(isinstance(part, str) for part in _list(text)):
-            raise _unreadable("text is not text")
+            raise _unreadable("an array of text has other values")
         return np.array(text, dtype=object if objects else str).reshape(shape)
 
     def _csr(self, content: Tree) -> Any:
@@ -263,7 +264,7 @@ class Decoder:
         if not dataclasses.is_dataclass(kind):
             raise _unreadable(f"{name} has no fields")
         known = {field.name for field in dataclasses.fields(kind)}
-        return kind(**{key: self._decode(part) for key, part in _only(known, fields, name)})
+        return kind(**{key: self._decode(part) for key, part in _check_names(known, fields, name)})
 
     def _model(self, content: Tree) -> Any:
         name, parameters, state = content
@@ -271,7 +272,9 @@ class Decoder:
         if not hasattr(kind, "get_params"):
             raise _unreadable(f"{name} is not a model")
         known = set(kind().get_params(deep=False))
-        model = kind(**{key: self._decode(part) for key, part in _only(known, parameters, name)})
+        model = kind(
+            **{key: self._decode(part) for key, part in _check_names(known, parameters, name)}
+        )
         for key, part in state.items():
             if not _is_state(key) or key in known:
                 raise _unreadable(f"{key!r} is not an attribute of {name}")
@@ -279,9 +282,9 @@ class Decoder:
         return model
 
     def _class(self, name: Tree) -> type:
-        kind = self._find(name) if isinstance(name, str) else None
+        kind = self._find_class(name) if isinstance(name, str) else None
         if kind is None:
-            raise _unreadable(f"{name!r} is not a class that files may hold")
+            raise _unreadable(f"{name!r} is not a class that files may contain")
         return kind
 
     _readers: Mapping[str, Callable[..., Any]] = {
@@ -301,8 +304,8 @@ class Decoder:
     }
 
 
-def _unreadable(what: str) -> UnreadableFile:
-    return UnreadableFile(f"the manifest is not valid ({what})")
+def _unreadable(problem: str) -> UnreadableFile:
+    return UnreadableFile(f"the manifest is not valid ({problem})")
 
 
 def _list(content: Tree) -> list[Any]:
@@ -311,8 +314,8 @@ def _list(content: Tree) -> list[Any]:
     return content
 
 
-def _only(known: set[str], given: Tree, name: str) -> Any:
-    """Items of a JSON object, if a class knows them all; what is missing takes its default."""
+def _check_names(known: set[str], given: Tree, name: str) -> Any:
+    """Return the items of a JSON object; raise an error for names that the class does not have."""
     unknown = set(given) - known
     if unknown:
         raise _unreadable(f"{name} has no {sorted(unknown)[0]!r}")
@@ -320,5 +323,5 @@ def _only(known: set[str], given: Tree, name: str) -> Any:
 
 
 def _is_state(name: str) -> bool:
-    """A fitted attribute or a private one; never a name that Python itself gives a meaning to."""
+    """Return True for names of fitted or private attributes, but not for dunder names."""
     return name.isidentifier() and not name.startswith("__") and "_" in (name[0], name[-1])

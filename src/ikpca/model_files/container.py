@@ -1,4 +1,4 @@
-"""Container of a model file: tensors, manifest, checksums, previous generation."""
+"""Container of a model file: arrays, manifest, checksums, previous generation."""
 
 from __future__ import annotations
 
@@ -12,12 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from ikpca.errors import InvalidInput, UnreadableFile
-from ikpca.model_files.atomic import atomic_write, writing_error
+from ikpca.model_files.atomic import atomic_write, unwritable_file_errors
 from ikpca.model_files.codec import Array, Tree
 
-#: Raised whenever a reader of the last version could not read what is written now.
+#: Increased with every change that earlier versions cannot read.
 FORMAT_VERSION = 1
+#: Fields of the manifest.
 _FIELDS = {"format_version", "library_version", "kind", "content", "digests"}
+#: Limit of the header, which contains the manifest: far above any model, far below memory.
+_HEADER_LIMIT = 64 * 2**20
+#: safetensors starts with the length of its header.
+_LENGTH_BYTES = 8
+#: Keys of the metadata.
+_MANIFEST, _DIGEST = "ikpca", "sha256"
 
 
 @dataclass(frozen=True)
@@ -27,13 +34,13 @@ class Manifest:
     Parameters
     ----------
     kind : str
-        "model" or "checkpoint": what the file is for.
+        "model" or "checkpoint".
     content : tree
-        The object, as :class:`Encoder` describes it.
+        The object, encoded by :class:`Encoder`.
     digests : dict of str to str
-        Of every array, type and shape included.
+        Digests of the arrays, including type and shape.
     library_version : str
-        Who wrote it; for a reader's eyes only.
+        Version of ikpca that wrote the file; for information only.
     format_version : int
     """
 
@@ -44,27 +51,27 @@ class Manifest:
     format_version: int = FORMAT_VERSION
 
     def to_json(self) -> str:
-        """One line of text."""
+        """Return the manifest as one line of JSON."""
         return json.dumps(vars(self), allow_nan=False, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Manifest:
-        """Read what ``to_json`` wrote; a version from the future is refused."""
+        """Read a manifest; raise an error for a newer format version."""
         try:
             fields: Any = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise UnreadableFile(f"the manifest is not JSON ({error})") from None
         if not isinstance(fields, dict) or set(fields) != _FIELDS:
-            _refuse_newer(fields)
-            raise UnreadableFile("the manifest has other fields than it must have")
-        _refuse_newer(fields)
+            _check_version(fields)
+            raise UnreadableFile("the manifest has other fields than expected")
+        _check_version(fields)
         manifest = cls(**fields)
         if not isinstance(manifest.digests, dict) or not isinstance(manifest.kind, str):
             raise UnreadableFile("the manifest has fields of a wrong type")
         return manifest
 
     def check(self, arrays: Mapping[str, Array]) -> None:
-        """Refuse arrays that are not those which were written."""
+        """Raise an error if the arrays differ from those that were written."""
         if set(arrays) != set(self.digests):
             raise UnreadableFile("arrays are missing, or there are more than the manifest lists")
         for name, array in arrays.items():
@@ -72,20 +79,7 @@ class Manifest:
                 raise UnreadableFile(f"the checksum of {name} is wrong")
 
 
-def digest(array: Array) -> str:
-    """SHA-256 over type, shape and bytes."""
-    sha = hashlib.sha256(f"{array.dtype.str}{array.shape}".encode())
-    # A view of the bytes, as hashing needs neither a copy nor a type.
-    sha.update(array.reshape(-1).view("u1").data)
-    return sha.hexdigest()
-
-
-def digests_of(arrays: Mapping[str, Array]) -> dict[str, str]:
-    """Of every array, by name."""
-    return {name: digest(array) for name, array in arrays.items()}
-
-
-def _refuse_newer(fields: Any) -> None:
+def _check_version(fields: Any) -> None:
     version = fields.get("format_version") if isinstance(fields, dict) else None
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise UnreadableFile("the manifest names no format version")
@@ -96,20 +90,23 @@ def _refuse_newer(fields: Any) -> None:
         )
 
 
-#: Of the header, which lists arrays and holds the manifest: far above any model, far below memory.
-_HEADER_LIMIT = 64 * 2**20
-#: safetensors begins with the length of its header.
-_LENGTH_BYTES = 8
-_MANIFEST, _DIGEST = "ikpca", "sha256"
+def digest(array: Array) -> str:
+    """Return the SHA-256 of type, shape and bytes."""
+    sha = hashlib.sha256(f"{array.dtype.str}{array.shape}".encode())
+    # A view of the bytes, without a copy.
+    sha.update(array.reshape(-1).view("u1").data)
+    return sha.hexdigest()
+
+
+def digests_of(arrays: Mapping[str, Array]) -> dict[str, str]:
+    """Return the digest of every array, by name."""
+    return {name: digest(array) for name, array in arrays.items()}
 
 
 def write_container(
     path: str | os.PathLike[str], manifest: Manifest, arrays: Mapping[str, Array]
 ) -> None:
-    """Write to a temporary file beside ``path``, force it to disk, and rename it.
-
-    Whatever happens, ``path`` holds the old file or the new one.
-    """
+    """Write a file atomically: ``path`` is at all times either the old file or the new one."""
     from safetensors.numpy import save
 
     target = Path(path)
@@ -124,7 +121,7 @@ def write_container(
 
 
 def read_container(path: str | os.PathLike[str]) -> tuple[Manifest, dict[str, Array]]:
-    """Manifest and arrays of a file, after every check that needs no class."""
+    """Read and check the manifest and the arrays of a file; no class is needed."""
     source = Path(path)
     try:
         _check_header(source)
@@ -138,9 +135,9 @@ def read_container(path: str | os.PathLike[str]) -> tuple[Manifest, dict[str, Ar
 
 
 def is_complete(path: Path) -> bool:
-    """Whether a file is of the length that it should be, under a manifest that is; arrays unread.
+    """Return True if a file has a valid manifest and the right length, without reading arrays.
 
-    Enough to tell a file that was cut off, at no cost.
+    This detects truncated files.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -154,7 +151,7 @@ def is_complete(path: Path) -> bool:
 
 
 def _check_header(source: Path) -> None:
-    """Before anything is allocated: the header must fit into the file, and be modest."""
+    """Check the length of the header before memory is allocated for it."""
     if source.is_dir():
         raise UnreadableFile("it is a folder")
     size = source.stat().st_size
@@ -162,7 +159,7 @@ def _check_header(source: Path) -> None:
         start = file.read(_LENGTH_BYTES)
     length = int.from_bytes(start, "little")
     if len(start) < _LENGTH_BYTES or length > size - _LENGTH_BYTES:
-        raise UnreadableFile("it is cut off, or not a model file")
+        raise UnreadableFile("it is truncated, or not a model file")
     if length > _HEADER_LIMIT:
         raise UnreadableFile(f"its header claims {length} bytes, more than {_HEADER_LIMIT}")
 
@@ -184,7 +181,7 @@ def _manifest(metadata: Any) -> Manifest:
     text = (metadata or {}).get(_MANIFEST)
     if text is None:
         raise UnreadableFile("it has no manifest of ikpca")
-    # A version from the future may do its checksums otherwise, so that question comes first.
+    # The version is checked first, because newer versions may use other checksums.
     manifest = Manifest.from_json(text)
     if _sha256(text) != metadata.get(_DIGEST):
         raise UnreadableFile("the checksum of the manifest is wrong")
@@ -196,39 +193,39 @@ def _sha256(text: str) -> str:
 
 
 def previous_generation(path: Path) -> Path:
-    """Where the generation before the newest one is."""
+    """Return the path of the generation before the newest one."""
     return path.with_name(f"{path.name}.previous")
 
 
 def write_generation(path: Path, manifest: Manifest, arrays: Mapping[str, Array]) -> None:
-    """Write the newest generation; the one that was newest becomes the previous one.
+    """Write a new generation and keep the last one as the previous one.
 
-    One that is damaged does not: the previous one may be all that there is.
+    A damaged file does not replace the previous generation, which may be the only valid one.
     """
     if path.exists() and is_complete(path):
-        with writing_error(path):
-            _also_as(path, previous_generation(path))
+        with unwritable_file_errors(path):
+            _link(path, previous_generation(path))
     write_container(path, manifest, arrays)
 
 
-def _also_as(path: Path, name: Path) -> None:
-    """A second name for the same file, put in place at once; ``path`` is never missing."""
-    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.link")
+def _link(path: Path, name: Path) -> None:
+    """Give the file a second name atomically; ``path`` always exists."""
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.link")
     try:
-        os.link(path, beside)
+        os.link(path, temporary)
     except OSError:
-        # A file system without links: the newest one is then missing for a moment.
+        # Without hard links, ``path`` does not exist until the new file is written.
         os.replace(path, name)
         return
     try:
-        os.replace(beside, name)
+        os.replace(temporary, name)
     finally:
-        # Where a write failed, both names are of one file already, and renaming does nothing.
-        beside.unlink(missing_ok=True)
+        # After a failed write both names already refer to one file, and renaming does nothing.
+        temporary.unlink(missing_ok=True)
 
 
 def read_newest(path: Path) -> tuple[Manifest, dict[str, Array], Path] | None:
-    """The newest generation that can be read and where it was; None where there is no file."""
+    """Read the newest valid generation; return it and its path, or None if there is no file."""
     existing = [each for each in (path, previous_generation(path)) if each.exists()]
     for each in existing:
         try:

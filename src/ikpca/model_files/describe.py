@@ -10,14 +10,14 @@ from ikpca.errors import UnreadableFile
 from ikpca.model_files.codec import Array, Tree
 from ikpca.model_files.container import read_container
 
-#: As much of a text as is shown; a file may hold any amount.
-_SHOWN = 60
+#: Maximum length of a text in the description.
+_MAX_LENGTH = 60
 
 
 def describe_model_file(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The class, its parameters and the shapes of its attributes, as text.
+    """Return the class, its parameters and the shapes of its attributes, as text.
 
-    Checksums are compared, as in loading; no class is looked up and no object built.
+    Checksums are verified, but no object is created.
 
     Parameters
     ----------
@@ -26,25 +26,27 @@ def describe_model_file(path: str | os.PathLike[str]) -> dict[str, Any]:
     Returns
     -------
     dict
-        "kind", "class", "written_by", "format_version", "parameters" and "attributes".
+        "kind", "class", "written_by", "format_version", "checksums", "parameters" and "attributes".
     """
     manifest, arrays = read_container(path)
     if manifest.kind != "model":
         raise UnreadableFile(
-            f"{path} cannot be described: it is a {_cut(manifest.kind)}, not a model."
+            f"{path} cannot be described: it is a {_truncate(manifest.kind)}, not a model."
         )
     name, parameters, attributes = _model(path, manifest.content)
     return {
-        "kind": _cut(manifest.kind),
-        "class": _cut(_own(name)),
-        "written_by": f"ikpca {_cut(manifest.library_version)}",
+        "kind": _truncate(manifest.kind),
+        "class": _truncate(_short_name(name)),
+        "written_by": f"ikpca {_truncate(manifest.library_version)}",
         "format_version": manifest.format_version,
-        "checksums": "right",
-        "parameters": {_cut(key): _words(part, arrays) for key, part in parameters.items()},
+        "checksums": "valid",
+        "parameters": {
+            _truncate(key): _describe_value(part, arrays) for key, part in parameters.items()
+        },
         "attributes": {
-            _cut(key): _words(part, arrays)
+            _truncate(key): _describe_value(part, arrays)
             for key, part in attributes.items()
-            # What the model needs for itself tells a reader nothing.
+            # Private attributes are of no interest to users.
             if not key.startswith("_")
         },
     }
@@ -57,22 +59,22 @@ def _model(path: str | os.PathLike[str], content: Tree) -> tuple[str, Tree, Tree
             return name, parameters, attributes
     except (TypeError, KeyError, ValueError):
         pass
-    raise UnreadableFile(f"{path} cannot be read: it holds no model.")
+    raise UnreadableFile(f"{path} cannot be read: it does not contain a model.")
 
 
-def _words(tree: Tree, arrays: Mapping[str, Array]) -> str:
-    """A number or a text as it is; of everything else its kind and size."""
+def _describe_value(tree: Tree, arrays: Mapping[str, Array]) -> str:
+    """Return numbers and text as text, and the kind and size of everything else."""
     if tree is None or isinstance(tree, bool | int | float | str):
-        return _cut(str(tree))
+        return _truncate(str(tree))
     if isinstance(tree, list):
         return f"list of {len(tree)}"
     if not isinstance(tree, dict) or len(tree) != 1:
         return "unknown"
     ((tag, content),) = tree.items()
-    return _tagged(tag, content, arrays)
+    return _describe_tagged(tag, content, arrays)
 
 
-def _tagged(tag: str, content: Tree, arrays: Mapping[str, Array]) -> str:
+def _describe_tagged(tag: str, content: Tree, arrays: Mapping[str, Array]) -> str:
     match tag, content:
         case "array" | "columns", str() if content in arrays:
             array = arrays[content] if tag == "array" else arrays[content].T
@@ -80,20 +82,21 @@ def _tagged(tag: str, content: Tree, arrays: Mapping[str, Array]) -> str:
         case "scalar", {"array": str(name)} if name in arrays and not arrays[name].ndim:
             return str(arrays[name][()])
         case "choice", [str(kind), str(member)]:
-            return f"{_cut(_own(kind))} {_cut(member)}"
+            return f"{_truncate(_short_name(kind))} {_truncate(member)}"
         case "model" | "object", [str(kind), *_]:
-            return _cut(_own(kind))
+            return _truncate(_short_name(kind))
         case "float", str(number):
-            return _cut(number)
-    return _cut(tag)
+            return _truncate(number)
+    return _truncate(tag)
 
 
-def _cut(text: object) -> str:
-    """One line of printable text, however long the file has it."""
-    whole = "".join(sign if sign.isprintable() else "?" for sign in str(text)[: _SHOWN + 1])
-    return whole if len(whole) <= _SHOWN else f"{whole[:_SHOWN]}…"
+def _truncate(text: object) -> str:
+    """Return printable text of limited length."""
+    start = str(text)[: _MAX_LENGTH + 1]
+    printable = "".join(each if each.isprintable() else "?" for each in start)
+    return printable if len(printable) <= _MAX_LENGTH else f"{printable[:_MAX_LENGTH]}…"
 
 
-def _own(name: str) -> str:
-    """A class without its room: readers know it by that."""
+def _short_name(name: str) -> str:
+    """Return the name of a class without its package."""
     return name.rpartition(".")[2]

@@ -1,4 +1,4 @@
-"""Loading of model files: only classes of a fixed list are instantiated."""
+"""Loading of model files; only classes of a fixed list are instantiated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ikpca.errors import UnreadableFile
 from ikpca.model_files.codec import Decoder
 from ikpca.model_files.container import read_container
 
-#: Classes that a file may instantiate, by package; reading a file imports only what it needs.
+#: Classes that a file may instantiate, by sub-package; only the packages needed are imported.
 _CLASSES = {
     "applications": ("Hyperresolution", "KernelSpectralClustering"),
     "estimators": (
@@ -75,19 +75,19 @@ _RENAMED = {
 
 
 def find_class(name: str) -> type | None:
-    """Return the class of a name in a file, or None for a name that is not in the list."""
-    package, _, own = _RENAMED.get(name, name).partition(".")
-    if own not in _CLASSES.get(package, ()):
+    """Return the class of a name in a file, or None if the name is not in the list."""
+    package, _, class_name = _RENAMED.get(name, name).partition(".")
+    if class_name not in _CLASSES.get(package, ()):
         return None
-    found: type = getattr(import_module(f"ikpca.{package}"), own)
+    found: type = getattr(import_module(f"ikpca.{package}"), class_name)
     return found
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Load a model that ``save`` wrote.
+    """Load a model saved with ``save``.
 
-    Nothing in the file is executed: it holds numbers, text and names of classes of this package.
-    A file that is damaged, cut off, or of a newer version is refused.
+    Loading never executes code: a file contains numbers, text and names of classes of this package.
+    A file that is damaged, truncated, or of a newer version raises an error.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     model
-        Equal to the one that was saved, to the last bit.
+        The saved model, bit for bit.
 
     Examples
     --------
@@ -120,29 +120,27 @@ def load(path: str | os.PathLike[str]) -> Any:
     except UnreadableFile as error:
         raise UnreadableFile(f"{path} cannot be read: {error}.") from error
     if not hasattr(model, "get_params"):
-        raise UnreadableFile(f"{path} cannot be read: it holds no model.")
+        raise UnreadableFile(f"{path} cannot be read: it does not contain a model.")
     try:
         _check_usable(model)
     except Exception as error:
-        raise UnreadableFile(
-            f"{path} cannot be read: its parts do not make a model that can be used."
-        ) from error
+        raise UnreadableFile(f"{path} cannot be read: its parts are not consistent.") from error
     return model
 
 
 def _check_usable(model: Any) -> None:
-    """Parts of a forged file may each be well formed and not go together; using them tells."""
+    """Apply the model to one row, which fails if the parts of a file are not consistent."""
     try:
         check_is_fitted(model)
     except NotFittedError:
         return
     if hasattr(model, "patch_shape_"):
-        # Of images: the smallest that has a window.
+        # The smallest image with a window.
         probe = np.ones([-(-side // model.factor) for side in model.patch_shape_])
     else:
         probe = np.ones((1, model.n_features_in_))
     with warnings.catch_warnings():
-        # A row made here has no names of columns.
+        # The row has no feature names.
         warnings.simplefilter("ignore")
         if hasattr(model, "transform"):
             model.transform(probe)

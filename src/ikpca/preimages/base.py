@@ -1,4 +1,4 @@
-"""Pre-image protocol, search and validation shared by the methods."""
+"""Pre-image protocol, and the search and validation that methods share."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from ikpca.kernels import Floats, Kernel, RadialKernel
 from ikpca.preimages.batched_lbfgs import DescentResult
 from ikpca.subspace import Expansion
 
+#: Random parts of the features, each of which is masked in turn.
+_N_PARTS = 8
+
 
 @dataclass(frozen=True, eq=False)
 class Preimages:
@@ -27,9 +30,9 @@ class Preimages:
     squared_distances : ndarray of shape (n,)
         ‖P − Φ(z)‖² for every point P and its row z.
     iterations : ndarray of shape (n,)
-        Evaluations that each row took; 0 for methods without iterations.
+        Evaluations per row; 0 for methods without iterations.
     converged : ndarray of bool of shape (n,)
-        Whether the iteration came to rest before its limit.
+        True if the iteration converged before its limit.
 
     Examples
     --------
@@ -46,23 +49,23 @@ class Preimages:
 
     @classmethod
     def direct(cls, rows: Floats, squared_distances: Floats) -> Preimages:
-        """From a method that does not iterate."""
-        number = len(rows)
-        return cls(rows, squared_distances, np.zeros(number, np.intp), np.ones(number, bool))
+        """Return the result of a method that does not iterate."""
+        n_rows = len(rows)
+        return cls(rows, squared_distances, np.zeros(n_rows, np.intp), np.ones(n_rows, bool))
 
     @classmethod
-    def joined(cls, parts: Sequence[Preimages]) -> Preimages:
-        """Strips of points, one after the other."""
+    def concatenate(cls, parts: Sequence[Preimages]) -> Preimages:
+        """Join the results of consecutive strips of points."""
 
-        def together(name: str) -> NDArray[Any]:
+        def concatenated(name: str) -> NDArray[Any]:
             return np.concatenate([getattr(part, name) for part in parts])
 
-        return cls(*map(together, ("rows", "squared_distances", "iterations", "converged")))
+        return cls(*map(concatenated, ("rows", "squared_distances", "iterations", "converged")))
 
 
 @runtime_checkable
 class PreimageMethod(Protocol):
-    """Finds rows z with Φ(z) near given points of feature space, all points at once.
+    """Method that finds rows z with Φ(z) near given points of feature space, all points at once.
 
     Examples
     --------
@@ -70,12 +73,12 @@ class PreimageMethod(Protocol):
     >>> from ikpca.preimages import FixedPoint, PreimageMethod
     >>> isinstance(FixedPoint(), PreimageMethod)
     True
-    >>> FixedPoint().serves(Gaussian()), FixedPoint().serves(Polynomial())
+    >>> FixedPoint().supports(Gaussian()), FixedPoint().supports(Polynomial())
     (True, False)
     """
 
-    def serves(self, kernel: Kernel) -> bool:
-        """Whether the kernel has what the method needs."""
+    def supports(self, kernel: Kernel) -> bool:
+        """Return True if the method works with the kernel."""
 
     def find(
         self, expansion: Expansion, coordinates: Floats, starts: Floats | None = None
@@ -85,35 +88,30 @@ class PreimageMethod(Protocol):
         Parameters
         ----------
         expansion : Expansion
-            The vectors u that points are combinations of.
+            The vectors u_r.
         coordinates : ndarray of shape (n, q)
-            P_i = Σ_r c_ir u_r.
+            Coefficients c of the points P_i = Σ_r c_ir u_r.
         starts : ndarray of shape (n, N), optional
-            Where to begin; methods that do not iterate ignore it.
+            Initial rows; methods that do not iterate ignore them.
+
+        Returns
+        -------
+        Preimages
         """
-
-
-def check_count(name: str, value: Any, low: int) -> None:
-    """Refuse what is no integer from ``low`` up."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or value < low:
-        raise invalid_parameter(
-            name, value, f"must be an integer of at least {low}", f"pass {max(low, 5)}"
-        )
-
-
-def check_iteration(max_iter: Any, tol: Any) -> None:
-    """Refuse a limit or a tolerance with which no iteration could run."""
-    check_count("max_iter", max_iter, 1)
-    number = isinstance(tol, Real) and not isinstance(tol, bool | np.bool_)
-    if not number or not 0 <= float(tol) < np.inf:
-        raise invalid_parameter("tol", tol, "must be a number that is not negative", "pass 1e-5")
 
 
 class Points:
     """Points P_i = Σ_j G_ij Φ(x_j), and the basis row whose image is nearest to each.
 
-    Heights are ‖P − Φ(z)‖² less ‖P‖², and less k(z, z) where that is the same for all z: beside
-    it, small inner products would drown in rounding.
+    The objective is ‖P − Φ(z)‖² less ‖P‖², and less k(z, z) if that is the same for all z: small
+    inner products would be lost in its rounding error.
+
+    Parameters
+    ----------
+    expansion : Expansion
+        The vectors u_r.
+    coordinates : ndarray of shape (n, q)
+        Coefficients c of the points P_i = Σ_r c_ir u_r.
     """
 
     def __init__(self, expansion: Expansion, coordinates: Floats) -> None:
@@ -123,13 +121,13 @@ class Points:
 
     @cached_property
     def weights(self) -> Floats:
-        """G."""
+        """Weights G."""
         return self.expansion.weights(self.coordinates)
 
     @cached_property
-    def floor(self) -> Floats:
-        """The height of an exact pre-image."""
-        return -self.expansion.squared_lengths(self.coordinates) - self.constant
+    def min_objective(self) -> Floats:
+        """Objective of an exact pre-image."""
+        return -self.expansion.squared_norms(self.coordinates) - self.constant
 
     @cached_property
     def nearest(self) -> NDArray[np.intp]:
@@ -138,93 +136,94 @@ class Points:
 
     @property
     def nearest_rows(self) -> Floats:
-        """The rows themselves."""
+        """Nearest basis rows."""
         return self.expansion.basis[self.nearest]
 
     @cached_property
-    def nearest_heights(self) -> Floats:
-        """How high the nearest rows are."""
-        across = self.expansion.products[:, self.nearest]
-        products = np.einsum("iq,qi->i", self.coordinates, across)
+    def nearest_objective(self) -> Floats:
+        """Objective of the nearest basis rows."""
+        row_products = self.expansion.products[:, self.nearest]
+        products = np.einsum("iq,qi->i", self.coordinates, row_products)
         return self.expansion.diagonal[self.nearest] - self.constant - 2 * products
 
-    def squared_distances(self, heights: Floats) -> Floats:
-        """‖P − Φ(z)‖²; rounding, or a kernel that is no inner product, may not make it negative."""
-        return np.maximum(heights - self.floor, 0)
+    def squared_distances(self, objective: Floats) -> Floats:
+        """Return ‖P − Φ(z)‖², clipped at 0 against rounding errors and indefinite kernels."""
+        return np.maximum(objective - self.min_objective, 0)
 
-    def part(self, who: NDArray[np.intp]) -> Points:
-        """Some of the points."""
-        return Points(self.expansion, self.coordinates[who])
+    def select(self, indices: NDArray[np.intp]) -> Points:
+        """Return some of the points."""
+        return Points(self.expansion, self.coordinates[indices])
 
-    def moving_weights(self) -> Callable[[NDArray[np.intp]], Floats]:
-        """Rows of G by index, copied only when there are fewer than the last time."""
+    def active_weights(self) -> Callable[[NDArray[np.intp]], Floats]:
+        """Return a function that selects rows of G, for index sets that only shrink.
+
+        Rows are copied only when their number has changed.
+        """
         last = self.weights
 
-        def of(who: NDArray[np.intp]) -> Floats:
+        def select(indices: NDArray[np.intp]) -> Floats:
             nonlocal last
-            if len(who) < len(last):
-                last = self.weights[who]
+            if len(indices) < len(last):
+                last = self.weights[indices]
             return last
 
-        return of
+        return select
 
 
-#: Descends from starts (n, N); the objective it returns is the height.
+#: Descends from initial rows (n, N); returns the objective of :class:`Points`.
 Descend: TypeAlias = Callable[[Points, Floats], DescentResult]
 
 
 def search(
     expansion: Expansion, coordinates: Floats, starts: Floats | None, descend: Descend
 ) -> Preimages:
-    """Descend from the starts, a strip of points at a time.
+    """Descend from the starts, one strip of points at a time.
 
-    Where that ends higher than the nearest basis row, or nowhere, it is repeated from that row,
-    which is also where points without a start begin. A point with no way on even from there (such
-    as one at right angles to all basis rows) gets the row itself.
+    If the result is worse than the nearest basis row, or not finite, the descent is repeated from
+    that row, which is also the default start. A point for which that fails as well (such as one
+    orthogonal to the images of all basis rows) gets the row itself.
     """
     parts = []
     for strip in expansion.strips(len(coordinates)):
         points = Points(expansion, coordinates[strip])
-        parts.append(_search(points, None if starts is None else starts[strip], descend))
-    return Preimages.joined(parts)
+        parts.append(_search_strip(points, None if starts is None else starts[strip], descend))
+    return Preimages.concatenate(parts)
 
 
-def _search(points: Points, starts: Floats | None, descend: Descend) -> Preimages:
-    rows, heights = points.nearest_rows, points.nearest_heights
+def _search_strip(points: Points, starts: Floats | None, descend: Descend) -> Preimages:
+    rows, objective = points.nearest_rows, points.nearest_objective
     found = descend(points, rows if starts is None else starts)
     if starts is not None:
-        worse = np.flatnonzero(~(found.objective <= heights))
+        worse = np.flatnonzero(~(found.objective <= objective))
         if len(worse):
-            _replace(found, worse, descend(points.part(worse), rows[worse]))
-    stuck = np.flatnonzero(~np.isfinite(found.objective))
-    found.rows[stuck], found.objective[stuck] = rows[stuck], heights[stuck]
+            _replace_if_lower(found, worse, descend(points.select(worse), rows[worse]))
+    failed = np.flatnonzero(~np.isfinite(found.objective))
+    found.rows[failed], found.objective[failed] = rows[failed], objective[failed]
     distances = points.squared_distances(found.objective)
     return Preimages(found.rows, distances, found.iterations, found.converged)
 
 
-def _replace(found: DescentResult, who: NDArray[np.intp], other: DescentResult) -> None:
-    """Take the other results where they are lower; the work of both counts."""
-    found.iterations[who] += other.iterations
-    lower = ~(found.objective[who] <= other.objective)
-    who = who[lower]
-    found.rows[who], found.objective[who] = other.rows[lower], other.objective[lower]
-    found.converged[who] = other.converged[lower]
-
-
-#: Parts that features are drawn into, each hidden in turn.
-_PARTS = 8
+def _replace_if_lower(
+    found: DescentResult, indices: NDArray[np.intp], other: DescentResult
+) -> None:
+    """Replace results by those with a lower objective; the iterations of both are counted."""
+    found.iterations[indices] += other.iterations
+    lower = ~(found.objective[indices] <= other.objective)
+    indices = indices[lower]
+    found.rows[indices], found.objective[indices] = other.rows[lower], other.objective[lower]
+    found.converged[indices] = other.converged[lower]
 
 
 def masked_error(reconstruct: Callable[[Floats], Floats], X: Floats, means: Floats) -> float:
-    """Mean squared error of features that the reconstruction did not see.
+    """Return the mean squared error of features that were masked for the reconstruction.
 
-    Each eighth of the features in turn is hidden. Its training mean stands in for it, then what a
-    first reconstruction puts there; what the second puts there is compared with the truth.
+    Each eighth of the features is masked in turn. The masked values are replaced by their training
+    means, then by a first reconstruction; a second reconstruction is compared with the true values.
 
-    Noise that is independent between features cannot be foreseen from the others; it adds the same
-    to the error of every model, and so the least error belongs to the model that knows most of
-    what is beneath the noise (Batson, Royer 2019). Reconstructing a row that was seen whole proves
-    nothing: the model that copies it, noise and all, would win.
+    Noise that is independent between features cannot be predicted from the other features and adds
+    the same to the error of every model, so that the smallest error belongs to the model with the
+    best estimate of the signal (Batson, Royer 2019). The error of unmasked features would be
+    smallest for a model that copies its input, including the noise.
 
     Parameters
     ----------
@@ -232,7 +231,7 @@ def masked_error(reconstruct: Callable[[Floats], Floats], X: Floats, means: Floa
         Takes and returns rows of shape (n, N).
     X : ndarray of shape (n, N)
     means : ndarray of shape (N,)
-        What stands in for hidden features at first.
+        Training means, which replace masked features at first.
 
     Returns
     -------
@@ -246,13 +245,29 @@ def masked_error(reconstruct: Callable[[Floats], Floats], X: Floats, means: Floa
     >>> masked_error(lambda rows: np.repeat(np.median(rows, axis=1), 8).reshape(4, 8), X, X.mean(0))
     0.0
     """
-    parts = np.random.default_rng(0).permutation(X.shape[1]) % _PARTS
+    parts = np.random.default_rng(0).permutation(X.shape[1]) % _N_PARTS
     total = 0.0
     for part in np.unique(parts):
-        hidden = parts == part
-        seen = X.copy()
-        seen[:, hidden] = means[hidden]
-        seen[:, hidden] = reconstruct(seen)[:, hidden]
-        error = reconstruct(seen)[:, hidden] - X[:, hidden]
+        masked = parts == part
+        filled = X.copy()
+        filled[:, masked] = means[masked]
+        filled[:, masked] = reconstruct(filled)[:, masked]
+        error = reconstruct(filled)[:, masked] - X[:, masked]
         total += float(np.sum(np.square(error, dtype=np.float64)))
     return total / X.size
+
+
+def check_count(name: str, value: Any, low: int) -> None:
+    """Raise an error unless the value is an integer of at least ``low``."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or value < low:
+        raise invalid_parameter(
+            name, value, f"must be an integer of at least {low}", f"pass {max(low, 5)}"
+        )
+
+
+def check_iteration(max_iter: Any, tol: Any) -> None:
+    """Raise an error unless the limit of iterations and the tolerance are valid."""
+    check_count("max_iter", max_iter, 1)
+    number = isinstance(tol, Real) and not isinstance(tol, bool | np.bool_)
+    if not number or not 0 <= float(tol) < np.inf:
+        raise invalid_parameter("tol", tol, "must be a nonnegative number", "pass 1e-5")

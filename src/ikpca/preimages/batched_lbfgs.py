@@ -1,4 +1,4 @@
-"""Limited-memory BFGS (Liu, Nocedal 1989) for many problems at once."""
+"""Limited-memory BFGS (Liu, Nocedal 1989) for a batch of independent problems."""
 
 from __future__ import annotations
 
@@ -11,23 +11,30 @@ from numpy.typing import NDArray
 
 from ikpca.kernels import Floats
 
-#: A pair with less curvature than this share of ‖s‖‖y‖ would spoil the estimate.
-_LEAST_CURVATURE = 1e-8
+#: Pairs with ⟨s, y⟩ below this share of ‖s‖‖y‖ are discarded.
+_MIN_CURVATURE = 1e-8
+#: Factor by which a rejected step is shortened.
+_SHRINK = 0.5
+#: Rounding error of an objective, in units of the machine precision.
+_ROUNDING_UNITS = 8
+
+#: Objective and gradient at rows Z of the samples with the given indices. The objective is
+#: infinite at rows that are not admissible.
+Evaluate: TypeAlias = Callable[[Floats, NDArray[np.intp]], tuple[Floats, Floats]]
 
 
 class Curvature:
-    """The last few pairs of step and change of gradient, for every sample its own.
+    """Curvature pairs of every sample: the last steps s and changes y of the gradient.
 
     Parameters
     ----------
     shape : tuple of int
         Samples and features.
-    memory : int
-        Pairs kept; without any the steps are the gradients, turned round.
-    first_step : float, optional
-        Length of the steps before anything is known of the curvature; by default that of the
-        gradient.
     dtype : dtype
+    memory : int
+        Number of pairs; with 0, directions are negative gradients.
+    first_step : float, optional
+        Length of the first step, before there is a pair; by default that of the gradient.
     """
 
     def __init__(
@@ -38,95 +45,91 @@ class Curvature:
         first_step: float | None = None,
     ) -> None:
         n_samples = shape[0]
-        self._moves = np.zeros((memory, *shape), dtype=dtype)
-        self._changes = np.zeros_like(self._moves)
-        #: 1/⟨s, y⟩, zero for pairs that are not there: they then change nothing.
+        self._steps = np.zeros((memory, *shape), dtype=dtype)
+        self._changes = np.zeros_like(self._steps)
+        #: 1/⟨s, y⟩; zero for missing pairs, which then have no effect.
         self._inverses = np.zeros((memory, n_samples), dtype=dtype)
-        self._lengths = None
+        self._first_steps = None
         if first_step is not None:
-            self._lengths = np.full(n_samples, first_step, dtype=dtype)
+            self._first_steps = np.full(n_samples, first_step, dtype=dtype)
         self._scales = np.zeros(n_samples, dtype=dtype)
 
-    def learn(self, who: NDArray[np.intp], moves: Floats, changes: Floats) -> None:
-        """Take in a pair; one without positive curvature lets plain steps grow instead."""
-        if not len(self._moves):
+    def update(self, indices: NDArray[np.intp], steps: Floats, changes: Floats) -> None:
+        """Add pairs; without positive curvature, double the length of the first step instead."""
+        if not len(self._steps):
             return
-        bends = np.einsum("ij,ij->i", moves, changes)
-        floor = np.linalg.norm(moves, axis=1) * np.linalg.norm(changes, axis=1)
+        products = np.einsum("ij,ij->i", steps, changes)
+        norms = np.linalg.norm(steps, axis=1) * np.linalg.norm(changes, axis=1)
         squares = np.einsum("ij,ij->i", changes, changes)
-        # What is too small to be squared or inverted has no curvature to speak of.
-        tiny = np.finfo(bends.dtype).tiny
-        fit = (bends > _LEAST_CURVATURE * floor) & (bends >= tiny) & (squares >= tiny)
-        if self._lengths is not None:
-            longest = np.finfo(self._lengths.dtype).max / 4
-            self._lengths[who[~fit]] = 2 * np.minimum(self._lengths[who[~fit]], longest)
-        who, moves, changes, bends = who[fit], moves[fit], changes[fit], bends[fit]
-        for kept in (self._moves, self._changes, self._inverses):
-            kept[:-1, who] = kept[1:, who]
-        self._moves[-1, who], self._changes[-1, who] = moves, changes
-        self._inverses[-1, who] = 1 / bends
-        self._scales[who] = bends / squares[fit]
+        # Values that underflow when squared or inverted count as no curvature.
+        tiny = np.finfo(products.dtype).tiny
+        valid = (products > _MIN_CURVATURE * norms) & (products >= tiny) & (squares >= tiny)
+        if self._first_steps is not None:
+            limit, invalid = np.finfo(self._first_steps.dtype).max / 4, indices[~valid]
+            self._first_steps[invalid] = 2 * np.minimum(self._first_steps[invalid], limit)
+        indices, steps, changes = indices[valid], steps[valid], changes[valid]
+        products = products[valid]
+        for history in (self._steps, self._changes, self._inverses):
+            history[:-1, indices] = history[1:, indices]
+        self._steps[-1, indices], self._changes[-1, indices] = steps, changes
+        self._inverses[-1, indices] = 1 / products
+        self._scales[indices] = products / squares[valid]
 
-    def directions(self, who: NDArray[np.intp], gradients: Floats) -> Floats:
-        """−Hg by the two-loop recursion; of ``first_step`` length where nothing is known."""
-        moves, changes = self._moves[:, who], self._changes[:, who]
-        inverses = self._inverses[:, who]
-        shares = np.zeros_like(inverses)
+    def directions(self, indices: NDArray[np.intp], gradients: Floats) -> Floats:
+        """Return −Hg by the two-loop recursion; without pairs, steps of ``first_step`` length."""
+        steps, changes = self._steps[:, indices], self._changes[:, indices]
+        inverses = self._inverses[:, indices]
+        alphas = np.zeros_like(inverses)
         directions = -gradients
-        for k in reversed(range(len(moves))):
-            shares[k] = inverses[k] * np.einsum("ij,ij->i", moves[k], directions)
-            directions -= shares[k, :, None] * changes[k]
-        directions *= self._first_scales(who, gradients)[:, None]
-        for k in range(len(moves)):
-            back = inverses[k] * np.einsum("ij,ij->i", changes[k], directions)
-            directions += (shares[k] - back)[:, None] * moves[k]
+        for k in reversed(range(len(steps))):
+            alphas[k] = inverses[k] * np.einsum("ij,ij->i", steps[k], directions)
+            directions -= alphas[k, :, None] * changes[k]
+        directions *= self._initial_scales(indices, gradients)[:, None]
+        for k in range(len(steps)):
+            betas = inverses[k] * np.einsum("ij,ij->i", changes[k], directions)
+            directions += (alphas[k] - betas)[:, None] * steps[k]
         return directions
 
-    def _first_scales(self, who: NDArray[np.intp], gradients: Floats) -> Floats:
-        plain = np.ones(len(who), dtype=gradients.dtype)
-        if self._lengths is not None:
-            lengths = np.linalg.norm(gradients, axis=1)
-            limits = np.finfo(lengths.dtype)
-            steps = np.minimum(self._lengths[who], limits.max * np.minimum(lengths, 1))
-            np.divide(steps, lengths, out=plain, where=lengths >= limits.tiny)
-        return np.where(self._scales[who] > 0, self._scales[who], plain)
-
-
-#: Objective and gradient at rows Z of the samples with the given indices. The objective is
-#: infinite where a sample may not stand.
-Evaluate: TypeAlias = Callable[[Floats, NDArray[np.intp]], tuple[Floats, Floats]]
-
-#: What a step that fails shrinks by, and how many roundings an objective may carry.
-_SHRINK, _ROUNDINGS = 0.5, 8
+    def _initial_scales(self, indices: NDArray[np.intp], gradients: Floats) -> Floats:
+        """Return the factors of the identity that start the recursion."""
+        first = np.ones(len(indices), dtype=gradients.dtype)
+        if self._first_steps is not None:
+            norms = np.linalg.norm(gradients, axis=1)
+            limits = np.finfo(norms.dtype)
+            steps = np.minimum(self._first_steps[indices], limits.max * np.minimum(norms, 1))
+            np.divide(steps, norms, out=first, where=norms >= limits.tiny)
+        return np.where(self._scales[indices] > 0, self._scales[indices], first)
 
 
 @dataclass(frozen=True)
 class DescentSettings:
-    """How samples move.
+    """Settings of a batched descent.
 
     Parameters
     ----------
-    shortest, longest : float
-        A sample rests when its next step is shorter than the one; none is longer than the other.
-    number : int
-        Evaluations per sample, that of the start not counted.
-    decrease : float
-        Share of the promised decrease that a step must bring (Armijo); 0 where gradients are known
+    min_step : float
+        A sample has converged when its next step is shorter than this.
+    max_step : float
+        Longer steps are shortened to this length.
+    max_iter : int
+        Evaluations per sample, not counting that of the start.
+    sufficient_decrease : float
+        Share of the predicted decrease that a step must achieve (Armijo); 0 if gradients are known
         only up to a factor.
     scale : float
-        Objectives below this size still carry its roundings.
+        Added to the magnitude of the objective to estimate its rounding error.
     """
 
-    shortest: float
-    longest: float
-    number: int
-    decrease: float = 0.0
+    min_step: float
+    max_step: float
+    max_iter: int
+    sufficient_decrease: float = 0.0
     scale: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class DescentResult:
-    """Where samples came to rest, or were when the time was up."""
+    """Rows at which samples converged or reached the limit of iterations, and their objective."""
 
     rows: Floats
     objective: Floats
@@ -135,54 +138,72 @@ class DescentResult:
 
 
 def descend(
-    evaluate: Evaluate, starts: Floats, curvature: Curvature, steps: DescentSettings
+    evaluate: Evaluate, starts: Floats, curvature: Curvature, settings: DescentSettings
 ) -> DescentResult:
-    """Go down from every start until the next step is too short to matter."""
+    """Minimize from every start, with backtracking, until the next step is too short.
+
+    Parameters
+    ----------
+    evaluate : callable
+        Returns objective and gradient.
+    starts : ndarray of shape (n, N)
+    curvature : Curvature
+        Its pairs are updated by the descent.
+    settings : DescentSettings
+
+    Returns
+    -------
+    DescentResult
+    """
     rows = starts.copy()
-    moving = np.arange(len(rows))
-    objective, gradients = evaluate(rows, moving)
-    directions = _directions(curvature, moving, gradients, steps.longest)
-    shares = np.ones(len(rows), dtype=rows.dtype)
+    active = np.arange(len(rows))
+    objective, gradients = evaluate(rows, active)
+    directions = _limited_directions(curvature, active, gradients, settings.max_step)
+    step_sizes = np.ones(len(rows), dtype=rows.dtype)
     iterations = np.zeros(len(rows), dtype=np.intp)
     converged = np.zeros(len(rows), dtype=bool)
-    moving = np.flatnonzero(np.isfinite(objective))
-    for _ in range(steps.number):
-        moves = shares[moving, None] * directions[moving]
-        resting = np.linalg.norm(moves, axis=1) <= steps.shortest
-        converged[moving[resting]] = True
-        moving, moves = moving[~resting], moves[~resting]
-        if not len(moving):
+    active = np.flatnonzero(np.isfinite(objective))
+    for _ in range(settings.max_iter):
+        steps = step_sizes[active, None] * directions[active]
+        short = np.linalg.norm(steps, axis=1) <= settings.min_step
+        converged[active[short]] = True
+        active, steps = active[~short], steps[~short]
+        if not len(active):
             break
-        iterations[moving] += 1
-        values, slopes = evaluate(rows[moving] + moves, moving)
-        better = _better(values, slopes, objective[moving], gradients[moving], moves, steps)
-        shares[moving[~better]] *= _SHRINK
-        gone = moving[better]
-        curvature.learn(gone, moves[better], slopes[better] - gradients[gone])
-        rows[gone] += moves[better]
-        objective[gone], gradients[gone], shares[gone] = values[better], slopes[better], 1
-        directions[gone] = _directions(curvature, gone, gradients[gone], steps.longest)
+        iterations[active] += 1
+        values, slopes = evaluate(rows[active] + steps, active)
+        accept = _acceptable(values, slopes, objective[active], gradients[active], steps, settings)
+        step_sizes[active[~accept]] *= _SHRINK
+        accepted = active[accept]
+        curvature.update(accepted, steps[accept], slopes[accept] - gradients[accepted])
+        rows[accepted] += steps[accept]
+        objective[accepted], gradients[accepted] = values[accept], slopes[accept]
+        step_sizes[accepted] = 1
+        directions[accepted] = _limited_directions(
+            curvature, accepted, gradients[accepted], settings.max_step
+        )
     return DescentResult(rows, objective, iterations, converged)
 
 
-def _better(
+def _acceptable(
     values: Floats,
     slopes: Floats,
-    known: Floats,
+    old_values: Floats,
     gradients: Floats,
-    moves: Floats,
-    steps: DescentSettings,
+    steps: Floats,
+    settings: DescentSettings,
 ) -> NDArray[np.bool_]:
-    """Lower as promised; or, where rounding hides the difference, flatter (Hager, Zhang 2005)."""
-    promised = steps.decrease * np.einsum("ij,ij->i", gradients, moves)
-    rounding = _ROUNDINGS * np.finfo(values.dtype).eps * (steps.scale + np.abs(known))
+    """Test for sufficient decrease, or a smaller gradient within rounding (Hager, Zhang 2005)."""
+    predicted = settings.sufficient_decrease * np.einsum("ij,ij->i", gradients, steps)
+    eps = np.finfo(values.dtype).eps
+    rounding = _ROUNDING_UNITS * eps * (settings.scale + np.abs(old_values))
     flatter = np.linalg.norm(slopes, axis=1) < np.linalg.norm(gradients, axis=1)
-    return (values <= known + promised) | ((values <= known + rounding) & flatter)
+    return (values <= old_values + predicted) | ((values <= old_values + rounding) & flatter)
 
 
-def _directions(
-    curvature: Curvature, who: NDArray[np.intp], gradients: Floats, longest: float
+def _limited_directions(
+    curvature: Curvature, indices: NDArray[np.intp], gradients: Floats, max_step: float
 ) -> Floats:
-    directions = curvature.directions(who, gradients)
+    directions = curvature.directions(indices, gradients)
     lengths = np.linalg.norm(directions, axis=1, keepdims=True)
-    return directions * (longest / np.maximum(lengths, longest))
+    return directions * (max_step / np.maximum(lengths, max_step))

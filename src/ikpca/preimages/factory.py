@@ -1,4 +1,4 @@
-"""Pre-image methods by name, and the default method of a kernel."""
+"""Pre-image methods by name, and default methods of kernels."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _METHODS: dict[str, PreimageMethod] = {
     "mds": MDS(),
     "neighbours": NeighborMean(),
 }
-#: "ridge" is learned in the fit; the others need nothing but the fitted model.
+#: "ridge" is fitted with the model; the others need only the fitted model.
 PREIMAGE_NAMES = ("auto", *_METHODS, "ridge")
 
 
 def make_preimage_method(preimage: str | PreimageMethod, kernel: Kernel) -> PreimageMethod:
-    """The method for a kernel, or an error that names those it has.
+    """Return the method for a kernel; raise an error if the method does not support it.
 
-    "auto" is the fixed point for kernels of a distance, the gradient for others that have one, and
-    the mean of the nearest rows for those without.
+    "auto" is the fixed point for radial kernels, the gradient method for other differentiable
+    kernels, and the mean of the nearest rows otherwise.
 
     Parameters
     ----------
     preimage : str or PreimageMethod
-        One of ``METHOD_NAMES`` but "ridge", which is learned in the fit; or an object.
+        One of ``PREIMAGE_NAMES`` except "ridge", which is fitted with the model; or an object.
     kernel : Kernel
 
     Returns
@@ -40,7 +40,7 @@ def make_preimage_method(preimage: str | PreimageMethod, kernel: Kernel) -> Prei
     --------
     >>> from ikpca.kernels import Gaussian
     >>> from ikpca.preimages import make_preimage_method
-    >>> type(choose_method("auto", Gaussian(1.0))).__name__
+    >>> type(make_preimage_method("auto", Gaussian(1.0))).__name__
     'FixedPoint'
     """
     if preimage == "auto":
@@ -48,12 +48,12 @@ def make_preimage_method(preimage: str | PreimageMethod, kernel: Kernel) -> Prei
             return _METHODS["fixed-point"]
         return _METHODS["gradient" if isinstance(kernel, DifferentiableKernel) else "neighbours"]
     method = _METHODS[preimage] if isinstance(preimage, str) else preimage
-    if not method.serves(kernel):
-        names = [name for name, known in _METHODS.items() if known.serves(kernel)]
+    if not method.supports(kernel):
+        names = [name for name, known in _METHODS.items() if known.supports(kernel)]
         raise invalid_parameter(
             "preimage",
             preimage,
-            f"does not serve {kernel!r}",
+            f"does not support {kernel!r}",
             f"choose one of {', '.join(map(repr, [*names, 'ridge']))}",
         )
     return method

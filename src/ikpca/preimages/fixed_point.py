@@ -1,4 +1,4 @@
-"""Fixed-point iteration of Mika et al. (1999) for kernels of a distance."""
+"""Fixed-point iteration of Mika et al. (1999) for radial kernels."""
 
 from __future__ import annotations
 
@@ -19,28 +19,30 @@ from ikpca.preimages.batched_lbfgs import (
 )
 from ikpca.subspace import Expansion
 
-#: Longest step, in spreads of the basis: a start may lie far away, an iterate may not run off.
-_LONGEST = 10.0
+#: Longest step, relative to the standard deviation of the basis: starts may be distant, but
+#: iterates must not diverge.
+_MAX_STEP = 10.0
 
 
 @dataclass(frozen=True)
 class FixedPoint:
-    """z ← Σ_j G_ij k(z, x_j) x_j / Σ_j G_ij k(z, x_j), safeguarded and accelerated.
+    """Fixed-point iteration z ← Σ_j G_ij k(z, x_j) x_j / Σ_j G_ij k(z, x_j), with safeguards.
 
-    The step is down the gradient of −ln ⟨P, Φ(z)⟩ and so, k(z, z) being constant, of the distance.
-    Negative weights can make it too long; it is then halved. For the Laplacian kernel the weighted
-    mean becomes a weighted median. Where ⟨P, Φ(z)⟩ is not positive the step makes no sense, and the
-    iteration begins again from the basis row nearest to P in feature space.
+    The step follows the negative gradient of −ln ⟨P, Φ(z)⟩ and thus, as k(z, z) is constant, of the
+    distance. Negative weights can make it too long; it is then halved. For the Laplacian kernel the
+    weighted mean becomes a weighted median. If ⟨P, Φ(z)⟩ is not positive, the step is undefined,
+    and the iteration restarts from the basis row nearest to P in feature space.
 
     Parameters
     ----------
     max_iter : int
         Evaluations per sample.
     tol : float
-        A sample rests when its next step is shorter than this share of the spread of the rows.
+        A sample has converged when its next step is shorter than ``tol`` times the standard
+        deviation of the basis rows.
     memory : int
-        Earlier steps from which the curvature is learned, which leads to the same fixed points
-        several times sooner; 0 is the papers' own iteration.
+        Earlier steps used by limited-memory BFGS, which finds the same fixed points several times
+        faster; 0 is the iteration of the papers.
 
     Examples
     --------
@@ -62,8 +64,8 @@ class FixedPoint:
         check_iteration(self.max_iter, self.tol)
         check_count("memory", self.memory, 0)
 
-    def serves(self, kernel: Kernel) -> bool:
-        """Kernels of a distance."""
+    def supports(self, kernel: Kernel) -> bool:
+        """Return True for radial kernels."""
         return isinstance(kernel, RadialKernel)
 
     def find(
@@ -75,33 +77,34 @@ class FixedPoint:
             raise invalid_parameter(
                 "kernel",
                 kernel,
-                "the fixed point is for kernels of a distance",
-                "choose Gradient, Mds or NeighbourMean",
+                "the fixed-point method requires a radial kernel",
+                "choose Gradient, MDS or NeighborMean",
             )
         memory = self.memory if kernel.steps_are_gradients else 0
 
-        def down(points: Points, starts: Floats) -> DescentResult:
+        def descend_points(points: Points, starts: Floats) -> DescentResult:
             curvature = Curvature(starts.shape, starts.dtype, memory)
-            found = descend(_objective(kernel, points), starts, curvature, self._steps(expansion))
+            settings = self._settings(expansion)
+            found = descend(_objective(kernel, points), starts, curvature, settings)
             np.multiply(np.exp(-found.objective), -2, out=found.objective)
             return found
 
-        return search(expansion, coordinates, starts, down)
+        return search(expansion, coordinates, starts, descend_points)
 
-    def _steps(self, expansion: Expansion) -> DescentSettings:
-        spread = expansion.spread
-        return DescentSettings(self.tol * spread, _LONGEST * spread, self.max_iter, scale=1.0)
+    def _settings(self, expansion: Expansion) -> DescentSettings:
+        std = expansion.basis_std
+        return DescentSettings(self.tol * std, _MAX_STEP * std, self.max_iter, scale=1.0)
 
 
 def _objective(kernel: RadialKernel, points: Points) -> Evaluate:
-    """−ln ⟨P, Φ(z)⟩, and the step away from the centre that the basis pulls to."""
-    basis, weights = points.expansion.basis, points.moving_weights()
+    """Return a function for −ln ⟨P, Φ(z)⟩ and z less its weighted center."""
+    basis, weights = points.expansion.basis, points.active_weights()
 
-    def evaluate(Z: Floats, who: NDArray[np.intp]) -> tuple[Floats, Floats]:
-        values, centres = kernel.weighted_centre(Z, basis, weights(who))
+    def evaluate(Z: Floats, indices: NDArray[np.intp]) -> tuple[Floats, Floats]:
+        values, centers = kernel.weighted_center(Z, basis, weights(indices))
         objective = np.full_like(values, np.inf)
         np.log(values, out=objective, where=values > 0)
         np.negative(objective, out=objective, where=values > 0)
-        return objective, Z - centres
+        return objective, Z - centers
 
     return evaluate

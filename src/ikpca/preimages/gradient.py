@@ -19,27 +19,32 @@ from ikpca.preimages.batched_lbfgs import (
 )
 from ikpca.subspace import Expansion
 
-#: First and longest step, in spreads of the basis; pairs of steps and gradients remembered.
-_FIRST, _LONGEST, _MEMORY = 0.1, 2.0, 8
-#: Share of the promised decrease that a step must bring.
-_DECREASE = 1e-4
-#: How far rounding may take a distance below zero, and how many roundings a slope may carry.
-_BELOW, _ROUNDINGS = 1e-6, 8
+#: First and longest step, relative to the standard deviation of the basis.
+_FIRST_STEP, _MAX_STEP = 0.1, 2.0
+#: Pairs of steps and changes of gradients for limited-memory BFGS.
+_MEMORY = 8
+#: Share of the predicted decrease that a step must achieve.
+_SUFFICIENT_DECREASE = 1e-4
+#: Largest negative distance that is attributed to rounding, relative to the smallest objective.
+_NEGATIVE_TOLERANCE = 1e-6
+#: Rounding error of an objective, in units of the machine precision.
+_ROUNDING_UNITS = 8
 
 
 @dataclass(frozen=True)
 class Gradient:
-    """Minimise k(z, z) − 2 Σ_j G_ij k(z, x_j) over z by limited-memory BFGS.
+    """Minimization of k(z, z) − 2 Σ_j G_ij k(z, x_j) over z by limited-memory BFGS.
 
-    Every sample has its own line search, so that its objective never rises. The cosine kernel
-    knows no lengths: there the length of a pre-image is about that of its start.
+    Every sample has its own line search, so that its objective never increases. The cosine kernel
+    does not depend on norms; its pre-images have about the norm of their starts.
 
     Parameters
     ----------
     max_iter : int
         Evaluations per sample.
     tol : float
-        A sample rests when its next step is shorter than this share of the spread of the rows.
+        A sample has converged when its next step is shorter than ``tol`` times the standard
+        deviation of the basis rows.
 
     Examples
     --------
@@ -59,44 +64,48 @@ class Gradient:
     def __post_init__(self) -> None:
         check_iteration(self.max_iter, self.tol)
 
-    def serves(self, kernel: Kernel) -> bool:
-        """Kernels with a gradient."""
+    def supports(self, kernel: Kernel) -> bool:
+        """Return True for differentiable kernels."""
         return isinstance(kernel, DifferentiableKernel)
 
     def find(
         self, expansion: Expansion, coordinates: Floats, starts: Floats | None = None
     ) -> Preimages:
         """Find a row for every point."""
-        kernel, spread = expansion.kernel, expansion.spread
+        kernel, std = expansion.kernel, expansion.basis_std
         if not isinstance(kernel, DifferentiableKernel):
-            raise invalid_parameter("kernel", kernel, "has no gradient", "choose NeighbourMean")
-        steps = DescentSettings(
-            self.tol * spread, _LONGEST * spread, self.max_iter, decrease=_DECREASE
+            raise invalid_parameter("kernel", kernel, "has no gradient", "choose NeighborMean")
+        settings = DescentSettings(
+            self.tol * std,
+            _MAX_STEP * std,
+            self.max_iter,
+            sufficient_decrease=_SUFFICIENT_DECREASE,
         )
 
-        def down(points: Points, starts: Floats) -> DescentResult:
-            curvature = Curvature(starts.shape, starts.dtype, _MEMORY, _FIRST * spread)
-            return descend(_objective(kernel, points), starts, curvature, steps)
+        def descend_points(points: Points, starts: Floats) -> DescentResult:
+            curvature = Curvature(starts.shape, starts.dtype, _MEMORY, _FIRST_STEP * std)
+            return descend(_objective(kernel, points), starts, curvature, settings)
 
-        return search(expansion, coordinates, starts, down)
+        return search(expansion, coordinates, starts, descend_points)
 
 
 def _objective(kernel: DifferentiableKernel, points: Points) -> Evaluate:
-    """The height, and its gradient."""
-    basis, weights = points.expansion.basis, points.moving_weights()
-    # Only a kernel that is no inner product can get below zero distance, and there it has no end.
+    """Return a function for the objective of the points and its gradient."""
+    basis, weights = points.expansion.basis, points.active_weights()
+    # Only an indefinite kernel has negative squared distances, which may be unbounded.
     eps = float(np.finfo(basis.dtype).eps)
-    lowest = points.floor - max(_BELOW, eps**0.5) * np.abs(points.floor)
-    # A slope that over the whole spread changes the height by no more than rounding is none.
-    rounding = _ROUNDINGS * eps / points.expansion.spread
+    tolerance = max(_NEGATIVE_TOLERANCE, eps**0.5)
+    lowest = points.min_objective - tolerance * np.abs(points.min_objective)
+    # A gradient that changes the objective by no more than rounding over the basis counts as zero.
+    rounding = _ROUNDING_UNITS * eps / points.expansion.basis_std
 
-    def evaluate(Z: Floats, who: NDArray[np.intp]) -> tuple[Floats, Floats]:
-        values, gradients = kernel.weighted_gradient(Z, basis, weights(who))
-        own = 0 if points.constant else kernel.diagonal(Z)
-        heights = own - 2 * values
-        slopes = kernel.diagonal_gradient(Z) - 2 * gradients
-        slopes[np.linalg.norm(slopes, axis=1) <= rounding * np.abs(heights)] = 0
-        heights[heights < lowest[who]] = np.inf
-        return heights, slopes
+    def evaluate(Z: Floats, indices: NDArray[np.intp]) -> tuple[Floats, Floats]:
+        values, value_gradients = kernel.weighted_gradient(Z, basis, weights(indices))
+        diagonal = 0 if points.constant else kernel.diagonal(Z)
+        objective = diagonal - 2 * values
+        gradients = kernel.diagonal_gradient(Z) - 2 * value_gradients
+        gradients[np.linalg.norm(gradients, axis=1) <= rounding * np.abs(objective)] = 0
+        objective[objective < lowest[indices]] = np.inf
+        return objective, gradients
 
     return evaluate

@@ -12,27 +12,27 @@ from ikpca.kernels import DistanceKernel, Floats, Kernel
 from ikpca.preimages.base import Points, Preimages, check_count
 from ikpca.subspace import Expansion
 
-#: Neighbours times features held at a time.
+#: Entries (neighbors times features) in memory at a time.
 _BATCH_ENTRIES = 1_000_000
 
 
 @dataclass(frozen=True)
 class MDS:
-    """The place among neighbours that has the right distances to them.
+    """Multidimensional scaling: the row with given distances to its nearest neighbors.
 
-    Feature space knows ⟨P, Φ(x)⟩ for the rows x whose images are nearest to P; the kernel turns
-    these into distances in input space, and the pre-image is the point of the neighbours' affine
-    hull that has them (in the least-squares sense). A distance that all neighbours share drops
-    out, and with it the length that P lost in the projection.
+    For the rows x whose images are nearest to P, the kernel converts ⟨P, Φ(x)⟩ to distances in
+    input space, and the pre-image is the point of the neighbors' affine hull that has these
+    distances (in the least-squares sense). A constant added to all squared distances has no
+    effect, and neither has the norm that P lost in the projection.
 
-    Distances that contradict each other can throw a pre-image far off where the neighbours lie
-    nearly in a plane. One whose image is farther from P than that of the nearest basis row is
-    therefore replaced by this row.
+    Inconsistent distances can give a distant pre-image if the neighbors lie nearly in a plane. A
+    pre-image whose image is farther from P than that of the nearest basis row is therefore
+    replaced by that row.
 
     Parameters
     ----------
     n_neighbours : int
-        All of the basis where it has fewer.
+        Number of neighbors; at most all rows of the basis.
 
     Examples
     --------
@@ -42,7 +42,7 @@ class MDS:
     >>> from ikpca.preimages import MDS
     >>> X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     >>> midway = Expansion(Linear(), X, np.array([[0.0, 0.5, 0.5]]))
-    >>> Mds(3).find(midway, np.eye(1)).rows.round(6)
+    >>> MDS(3).find(midway, np.eye(1)).rows.round(6)
     array([[0.5, 0.5]])
     """
 
@@ -51,66 +51,67 @@ class MDS:
     def __post_init__(self) -> None:
         check_count("n_neighbours", self.n_neighbours, 1)
 
-    def serves(self, kernel: Kernel) -> bool:
-        """Kernels that give distances away."""
+    def supports(self, kernel: Kernel) -> bool:
+        """Return True for kernels whose values determine distances in input space."""
         return isinstance(kernel, DistanceKernel)
 
     def find(
         self, expansion: Expansion, coordinates: Floats, starts: Floats | None = None
     ) -> Preimages:
-        """Place every point among its neighbours."""
+        """Find a row for every point from its distances to neighbors."""
         kernel = expansion.kernel
         if not isinstance(kernel, DistanceKernel):
             raise invalid_parameter(
                 "kernel",
                 kernel,
-                "does not give away distances in input space",
-                "choose Gradient or NeighbourMean",
+                "does not determine distances in input space",
+                "choose Gradient or NeighborMean",
             )
         parts = [
-            self._strip(kernel, Points(expansion, coordinates[strip]))
+            self._find_strip(kernel, Points(expansion, coordinates[strip]))
             for strip in expansion.strips(len(coordinates))
         ]
-        return Preimages.joined(parts)
+        return Preimages.concatenate(parts)
 
-    def _strip(self, kernel: DistanceKernel, points: Points) -> Preimages:
+    def _find_strip(self, kernel: DistanceKernel, points: Points) -> Preimages:
         expansion, coordinates = points.expansion, points.coordinates
-        number = min(self.n_neighbours, len(expansion.basis))
-        near = expansion.nearest_rows(coordinates, number)
-        values = np.take_along_axis(coordinates @ expansion.products, near, axis=1)
-        size = max(1, _BATCH_ENTRIES // (number * expansion.basis.shape[1]))
+        n_neighbors = min(self.n_neighbours, len(expansion.basis))
+        nearest = expansion.nearest_rows(coordinates, n_neighbors)
+        values = np.take_along_axis(coordinates @ expansion.products, nearest, axis=1)
+        size = max(1, _BATCH_ENTRIES // (n_neighbors * expansion.basis.shape[1]))
         parts = [
-            _placed(kernel, expansion.basis[near[batch]], values[batch])
-            for batch in tile_slices(len(near), size)
+            _rows_from_distances(kernel, expansion.basis[nearest[batch]], values[batch])
+            for batch in tile_slices(len(nearest), size)
         ]
-        return _guarded(points, np.concatenate(parts))
+        return _replace_worse(points, np.concatenate(parts))
 
 
-def _placed(kernel: DistanceKernel, neighbours: Floats, values: Floats) -> Floats:
-    """Least squares in coordinates along the neighbours' singular vectors.
+def _rows_from_distances(kernel: DistanceKernel, neighbors: Floats, values: Floats) -> Floats:
+    """Solve the least-squares problem in coordinates along the neighbors' singular vectors.
 
-    With neighbours UΣVᵀ about their mean, ‖z − x‖² − ‖x‖² = −2⟨z, x⟩ + constant gives
-    z = mean − ½ V Σ⁻¹ Uᵀ (d² − d0²): U has zero column sums, so that constants drop out.
+    With neighbors UΣVᵀ about their mean, ‖z − x‖² − ‖x‖² = −2⟨z, x⟩ + constant gives
+    z = mean − ½ V Σ⁻¹ Uᵀ (d² − d0²): U has zero column sums, so that constants have no effect.
     """
-    means = neighbours.mean(axis=1)
-    about = neighbours - means[:, None, :]
-    U, S, V = np.linalg.svd(about, full_matrices=False)
-    own = np.einsum("nkd,nkd->nk", about, about)
-    norms = np.einsum("nkd,nkd->nk", neighbours, neighbours)
-    excess = kernel.input_distances(values, norms) - own
-    # Distances are squares: of a direction whose square is no number, they know nothing.
+    means = neighbors.mean(axis=1)
+    centered = neighbors - means[:, None, :]
+    U, S, V = np.linalg.svd(centered, full_matrices=False)
+    mean_distances = np.einsum("nkd,nkd->nk", centered, centered)
+    norms = np.einsum("nkd,nkd->nk", neighbors, neighbors)
+    excess = kernel.input_distances(values, norms) - mean_distances
+    # Distances are squares: they do not determine directions whose squares underflow.
     limits = np.finfo(S.dtype)
-    there = (100 * limits.eps * S[:, :1] < S) & (np.sqrt(limits.tiny) <= S)
-    inverses = np.divide(1, S, out=np.zeros_like(S), where=there)
+    determined = (100 * limits.eps * S[:, :1] < S) & (np.sqrt(limits.tiny) <= S)
+    inverses = np.divide(1, S, out=np.zeros_like(S), where=determined)
     along = -0.5 * np.einsum("nkq,nk->nq", U, excess) * inverses
     return means + np.einsum("nq,nqd->nd", along, V)
 
 
-def _guarded(points: Points, rows: Floats) -> Preimages:
+def _replace_worse(points: Points, rows: Floats) -> Preimages:
+    """Replace rows that are worse than the nearest basis row by that row."""
     expansion, coordinates = points.expansion, points.coordinates
     distances = expansion.squared_distances(coordinates, rows)
-    limits = points.squared_distances(points.nearest_heights)
-    # Not "greater": what overflowed is no number, and worse than any.
+    limits = points.squared_distances(points.nearest_objective)
+    # The negation also selects NaN, the result of an overflow.
     worse = np.flatnonzero(~(distances <= limits))
     rows[worse], distances[worse] = points.nearest_rows[worse], limits[worse]
     return Preimages.direct(rows, distances)

@@ -1,4 +1,4 @@
-"""Pre-images by kernel ridge regression (Bakır et al. 2004) and by the mean of the nearest rows."""
+"""Pre-images by the mean of nearest rows, and by kernel ridge regression (Bakır et al. 2004)."""
 
 from __future__ import annotations
 
@@ -14,23 +14,66 @@ from ikpca.preimages.base import Preimages, check_count
 from ikpca.subspace import Expansion
 
 
+@dataclass(frozen=True)
+class NeighborMean:
+    """Mean of the basis rows whose images are nearest to the point, for any kernel.
+
+    Parameters
+    ----------
+    n_neighbours : int
+        Number of rows in the mean; at most all rows of the basis.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import Gaussian
+    >>> from ikpca.subspace import Expansion
+    >>> from ikpca.preimages import NeighborMean
+    >>> X = np.array([[0.0, 0.0], [1.0, 0.0], [9.0, 9.0]])
+    >>> near = Expansion(Gaussian(0.1), X, np.array([[0.5, 0.5, 0.0]]))
+    >>> NeighborMean(2).find(near, np.eye(1)).rows
+    array([[0.5, 0. ]])
+    """
+
+    n_neighbours: int = 5
+
+    def __post_init__(self) -> None:
+        check_count("n_neighbours", self.n_neighbours, 1)
+
+    def supports(self, kernel: Kernel) -> bool:
+        """Return True for every kernel."""
+        return True
+
+    def find(
+        self, expansion: Expansion, coordinates: Floats, starts: Floats | None = None
+    ) -> Preimages:
+        """Average the nearest rows of every point."""
+        n_neighbors = min(self.n_neighbours, len(expansion.basis))
+        parts = []
+        for strip in expansion.strips(len(coordinates)):
+            nearest = expansion.nearest_rows(coordinates[strip], n_neighbors)
+            parts.append(expansion.basis[nearest].mean(axis=1))
+        rows = np.concatenate(parts)
+        return Preimages.direct(rows, expansion.squared_distances(coordinates, rows))
+
+
 def ridge_coefficients(kernel: Kernel, projections: Floats, X: Floats, alpha: float) -> Floats:
-    """Solve (K + αI) c = X, with K the kernel of the projections: scikit-learn's inverse.
+    """Solve (K + αI) c = X with the kernel matrix K of the projections, as scikit-learn does.
 
     Parameters
     ----------
     kernel : Kernel
-        Of the regression, between projections.
+        Kernel between projections.
     projections : ndarray of shape (n, r)
     X : ndarray of shape (n, N)
         The rows that have these projections.
     alpha : float
-        The ridge.
+        Ridge parameter α.
 
     Returns
     -------
     ndarray of shape (n, N)
-        c, for :func:`predict_rows`.
+        Coefficients c for :func:`predict_rows`.
 
     See Also
     --------
@@ -45,26 +88,26 @@ def ridge_coefficients(kernel: Kernel, projections: Floats, X: Floats, alpha: fl
     >>> ridge_coefficients(Linear(), Y, X, 1.0).shape
     (2, 1)
     """
-    K = _values(kernel, projections, projections)
+    K = _kernel_values(kernel, projections, projections)
     K.flat[:: len(K) + 1] += alpha
     try:
         return linalg.cho_solve(linalg.cho_factor(K), X)
     except linalg.LinAlgError:
-        # A kernel that is no inner product, or no ridge to speak of: the least of all solutions.
+        # The kernel is indefinite or the ridge is too small: the solution of minimum norm.
         return linalg.lstsq(K, X)[0]
 
 
 def predict_rows(kernel: Kernel, new: Floats, projections: Floats, coefficients: Floats) -> Floats:
-    """Rows in input space for new projections, a strip at a time.
+    """Return rows in input space for new projections, computed by strips.
 
     Parameters
     ----------
     kernel : Kernel
-        As for :func:`ridge_coefficients`.
+        Kernel of :func:`ridge_coefficients`.
     new : ndarray of shape (m, r)
-        Projections to find rows for.
+        Projections to predict rows for.
     projections : ndarray of shape (n, r)
-        Those that the coefficients were learned from.
+        Projections that the coefficients were fitted on.
     coefficients : ndarray of shape (n, N)
 
     Returns
@@ -82,18 +125,19 @@ def predict_rows(kernel: Kernel, new: Floats, projections: Floats, coefficients:
     array([[1.]])
     """
     strips = [
-        _values(kernel, new[strip], projections) @ coefficients for strip in tile_slices(len(new))
+        _kernel_values(kernel, new[strip], projections) @ coefficients
+        for strip in tile_slices(len(new))
     ]
     return np.vstack(strips)
 
 
-def _values(kernel: Kernel, X: Floats, Y: Floats) -> Floats:
-    """Kernel values of projections, which may be of another size than the rows it was chosen for.
+def _kernel_values(kernel: Kernel, X: Floats, Y: Floats) -> Floats:
+    """Return kernel values of projections, which may overflow.
 
-    As scikit-learn does, the regression takes the kernel of the rows for both.
+    As in scikit-learn, the kernel is that of the rows, though projections may be much larger.
     """
     if X.shape[1] == 0:
-        # Without components every row stands at the origin; a function may insist on a column.
+        # Without components all projections are equal; a callable may require a column.
         X, Y = np.zeros((len(X), 1)), np.zeros((len(Y), 1))
     with np.errstate(over="ignore", invalid="ignore"):
         values = cross_gram(kernel, X, Y)
@@ -102,49 +146,6 @@ def _values(kernel: Kernel, X: Floats, Y: Floats) -> Floats:
             "preimage",
             "ridge",
             f"values of {kernel!r} between projections overflow",
-            "choose another way back, or scale X",
+            "choose another pre-image method, or scale X",
         )
     return values
-
-
-@dataclass(frozen=True)
-class NeighborMean:
-    """The mean of the basis rows whose images are nearest to the point, for any kernel.
-
-    Parameters
-    ----------
-    n_neighbours : int
-        Rows in the mean; all of the basis where it has fewer.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ikpca.kernels import Gaussian
-    >>> from ikpca.subspace import Expansion
-    >>> from ikpca.preimages import NeighborMean
-    >>> X = np.array([[0.0, 0.0], [1.0, 0.0], [9.0, 9.0]])
-    >>> near = Expansion(Gaussian(0.1), X, np.array([[0.5, 0.5, 0.0]]))
-    >>> NeighbourMean(2).find(near, np.eye(1)).rows
-    array([[0.5, 0. ]])
-    """
-
-    n_neighbours: int = 5
-
-    def __post_init__(self) -> None:
-        check_count("n_neighbours", self.n_neighbours, 1)
-
-    def serves(self, kernel: Kernel) -> bool:
-        """Every kernel."""
-        return True
-
-    def find(
-        self, expansion: Expansion, coordinates: Floats, starts: Floats | None = None
-    ) -> Preimages:
-        """Average the nearest rows of every point."""
-        number = min(self.n_neighbours, len(expansion.basis))
-        parts = []
-        for strip in expansion.strips(len(coordinates)):
-            near = expansion.nearest_rows(coordinates[strip], number)
-            parts.append(expansion.basis[near].mean(axis=1))
-        rows = np.concatenate(parts)
-        return Preimages.direct(rows, expansion.squared_distances(coordinates, rows))

@@ -4,7 +4,7 @@ from ikpca.reduced_sets.base import ReducedSet, Reduction
 from ikpca.reduced_sets.compact_subspace import (
     ReducedSubspace,
     reduce_subspace,
-    reduce_within,
+    reduce_to_tolerance,
     reorthonormalize,
 )
 from ikpca.reduced_sets.drop_or_merge import DropLeastImportant, MergeSimilar
@@ -25,6 +25,6 @@ __all__ = [
     "SelectedRows",
     "make_reduction",
     "reduce_subspace",
-    "reduce_within",
+    "reduce_to_tolerance",
     "reorthonormalize",
 ]

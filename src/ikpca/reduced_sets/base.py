@@ -1,4 +1,4 @@
-"""Reduced-set protocol, the reduction problem and its least-squares coefficients."""
+"""Reduced-set protocol, reduction problem, and least-squares coefficients."""
 
 from __future__ import annotations
 
@@ -15,71 +15,250 @@ from ikpca.kernels import Floats, Indices, Kernel, Rows
 from ikpca.solvers import uniform_landmarks
 from ikpca.subspace import Expansion
 
-
-def check_row_count(name: str, value: Any, low: int) -> int:
-    """Refuse what is no integer from ``low`` up."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or value < low:
-        raise invalid_parameter(
-            name, value, f"must be an integer of at least {low}", f"pass {max(low, 5)}"
-        )
-    return int(value)
-
-
-def check_tol(tol: Any) -> None:
-    """Refuse a relative error that is none."""
-    number = isinstance(tol, Real) and not isinstance(tol, bool | np.bool_)
-    if not number or not 0 <= float(tol) < 1:
-        raise invalid_parameter("tol", tol, "must be a number from 0 to below 1", "pass 1e-4")
-
-
-def check_size(expansion: Expansion, size: Any) -> int:
-    """Refuse a size that independent vectors have no room on."""
-    number = len(expansion.coefficients)
-    whole = isinstance(size, Integral) and not isinstance(size, bool | np.bool_)
-    if not whole or size < number:
-        raise invalid_parameter(
-            "size",
-            size,
-            f"{number} vectors need at least as many rows",
-            f"pass an integer of {number} or more",
-        )
-    return int(size)
-
-
-def check_weights(expansion: Expansion, weights: Floats | None) -> Floats:
-    """One weight per vector, none of them negative; alike where nothing is said."""
-    number = len(expansion.coefficients)
-    if weights is None:
-        return np.ones(number)
-    found = np.asarray(weights, dtype=np.float64)
-    if found.shape != (number,) or not (np.isfinite(found).all() and (found >= 0).all()):
-        raise invalid_parameter(
-            "weights",
-            weights,
-            f"must be {number} numbers that are not negative",
-            "pass one for every vector",
-        )
-    return found
-
-
-#: Ridge on a gram of unit diagonal, so that coefficients stay small enough to compute with, and
-#: the steps that then take out most of what the ridge costs.
+#: Ridge on a Gram matrix of unit diagonal, which bounds the coefficients, and the steps of
+#: iterative refinement that remove most of its effect.
 _RIDGE, _REFINEMENTS = 1e-12, 2
 
 
-def least_squares(gram: Floats, across: Floats) -> Floats:
-    """C of shape (q, s) that minimises ‖u_i − Σ_k C_ik Φ(z_k)‖ for every vector.
+@dataclass(frozen=True, eq=False)
+class ReducedSet:
+    """Approximations u'_i of vectors u_i on fewer rows.
+
+    Parameters
+    ----------
+    expansion : Expansion
+        The vectors u'_i, with known inner products. Rows have the type of the original rows; all
+        else is in double precision.
+    squared_errors : ndarray of shape (q,)
+        ‖u_i − u'_i‖², as accurate as ‖u_i‖²: in the precision of the original rows if only a sample
+        of them are candidates, in double precision otherwise.
+    squared_lengths : ndarray of shape (q,)
+        ‖u_i‖².
+    inner_products : ndarray of shape (q, s)
+        ⟨u_i, Φ(z_k)⟩ of the original vectors and the new rows.
+    values : ndarray of shape (s, s)
+        k(z_k, z_l).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import Linear
+    >>> from ikpca.subspace import Expansion
+    >>> from ikpca.reduced_sets import SelectedRows
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> reduced = SelectedRows().reduce(Expansion(Linear(), X, np.ones((1, 3))), 2)
+    >>> reduced.expansion.basis.shape
+    (2, 2)
+    """
+
+    expansion: Expansion
+    squared_errors: Floats
+    squared_lengths: Floats
+    inner_products: Floats
+    values: Floats
+
+    @property
+    def relative_errors(self) -> Floats:
+        """‖u_i − u'_i‖ / ‖u_i‖; zero for a zero vector."""
+        ratios = np.zeros_like(self.squared_errors)
+        nonzero = self.squared_lengths > 0
+        np.divide(self.squared_errors, self.squared_lengths, out=ratios, where=nonzero)
+        return np.sqrt(ratios)
+
+
+@runtime_checkable
+class Reduction(Protocol):
+    """Method that approximates vectors in feature space on fewer rows.
+
+    Examples
+    --------
+    >>> from ikpca.kernels import Cosine
+    >>> from ikpca.reduced_sets import SelectedRows, Reduction
+    >>> isinstance(SelectedRows(), Reduction)
+    True
+    >>> SelectedRows().supports(Cosine())
+    True
+    """
+
+    def supports(self, kernel: Kernel) -> bool:
+        """Return True if the reduction works with the kernel."""
+
+    def reduce(
+        self,
+        expansion: Expansion,
+        size: int,
+        weights: Floats | None = None,
+        *,
+        values: Floats | None = None,
+    ) -> ReducedSet:
+        """Approximate the vectors of an expansion on fewer rows.
+
+        Parameters
+        ----------
+        expansion : Expansion
+            The vectors.
+        size : int
+            Maximum number of rows; at least the number of vectors.
+        weights : ndarray of shape (q,), optional
+            Weights of the errors, such as the singular values; equal by default.
+        values : ndarray of shape (m, m), optional
+            k(x_i, x_j) of the basis in double precision, if known.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class ReductionProblem:
+    """Vectors to approximate, and candidate rows.
+
+    Parameters
+    ----------
+    expansion : Expansion
+        The vectors on all of their rows; without duplicate rows and in double precision if all rows
+        are candidates.
+    candidates : Expansion
+        The vectors, or their approximations, on the candidate rows.
+    values : ndarray of shape (c, c)
+        Kernel values of the candidates.
+    inner_products : ndarray of shape (q, c)
+        Inner products of the vectors with the images of the candidates.
+    dtype : dtype
+        Type of the rows to return.
+    """
+
+    expansion: Expansion
+    candidates: Expansion
+    values: Floats
+    inner_products: Floats
+    dtype: np.dtype[Any]
+
+    @classmethod
+    def from_expansion(
+        cls, expansion: Expansion, values: Floats | None, limit: int, seed: int = 0
+    ) -> ReductionProblem:
+        """Use all rows as candidates, or a sample of ``limit`` rows."""
+        if expansion.basis.shape[0] > limit:
+            return cls._from_sample(expansion, values, limit, seed)
+        merged, values = merge_duplicates(in_double(expansion), values)
+        kernel, basis, coefficients = merged.kernel, merged.basis, merged.coefficients
+        if values is None:
+            values = cross_gram(kernel, basis, basis)
+        products = _check_finite(merged, coefficients @ values)
+        known = Expansion(kernel, basis, coefficients, products, products @ coefficients.T)
+        return cls(known, known, values, products, expansion.basis.dtype)
+
+    @classmethod
+    def _from_sample(
+        cls, expansion: Expansion, values: Floats | None, limit: int, seed: int
+    ) -> ReductionProblem:
+        """Use a sample of the rows as candidates, without copying all rows."""
+        chosen = uniform_landmarks(expansion.basis.shape[0], limit, seed)
+        chosen = chosen[first_occurrences(expansion.basis[chosen])]
+        rows = expansion.basis[chosen].astype(np.float64)
+        if values is None:
+            values = cross_gram(expansion.kernel, rows, rows)
+        else:
+            values = values[np.ix_(chosen, chosen)]
+        products = _check_finite(expansion, expansion.products[:, chosen].astype(np.float64))
+        approximation = least_squares_on(expansion, rows, values, products)
+        return cls(expansion, approximation.expansion, values, products, expansion.basis.dtype)
+
+    def identity(self) -> ReducedSet:
+        """Return the vectors on all of their rows, without error."""
+        vectors = self.expansion
+        exact = make_reduced_set(
+            vectors,
+            self.to_dtype(vectors.basis),
+            self.values,
+            self.inner_products,
+            vectors.coefficients,
+        )
+        return replace(exact, squared_errors=np.zeros_like(exact.squared_errors))
+
+    def restrict(self, indices: Indices) -> ReducedSet:
+        """Return the least-squares approximation on some of the candidates."""
+        return least_squares_on(
+            self.expansion,
+            self.to_dtype(self.candidates.basis[indices]),
+            self.values[np.ix_(indices, indices)],
+            self.inner_products[:, indices],
+        )
+
+    def inner_products_with(self, rows: Floats) -> Floats:
+        """Return ⟨u_i, Φ(z_k)⟩ of the original vectors and any rows."""
+        vectors = self.expansion
+        parts = [
+            vectors.coefficients[:, strip] @ cross_gram(vectors.kernel, vectors.basis[strip], rows)
+            for strip in tile_slices(vectors.basis.shape[0])
+        ]
+        return np.sum(parts, axis=0)
+
+    def to_dtype(self, rows: Rows) -> Rows:
+        """Convert rows to the type of the original rows."""
+        return rows.astype(self.dtype, copy=False)
+
+
+def _check_finite(vectors: Expansion, products: Floats) -> Floats:
+    if not np.isfinite(products).all():
+        raise invalid_parameter(
+            "kernel",
+            vectors.kernel,
+            "is not finite on these rows",
+            "scale the rows or choose another kernel",
+        )
+    return products
+
+
+def least_squares_on(
+    vectors: Expansion,
+    rows: Floats,
+    values: Floats,
+    inner_products: Floats,
+    previous: Floats | None = None,
+) -> ReducedSet:
+    """Approximate all vectors on the given rows by least squares.
+
+    ``previous`` coefficients are kept for the vectors for which they have a smaller error: with a
+    nearly singular Gram matrix, rounding may make the new ones worse.
+    """
+    solution = least_squares(values, inner_products)
+    found = make_reduced_set(vectors, rows, values, inner_products, solution)
+    if previous is None:
+        return found
+    first = make_reduced_set(vectors, rows, values, inner_products, previous)
+    better = first.squared_errors < found.squared_errors
+    if not better.any():
+        return found
+    mixed = np.where(better[:, None], previous, found.expansion.coefficients)
+    return make_reduced_set(vectors, rows, values, inner_products, mixed)
+
+
+def make_reduced_set(
+    vectors: Expansion, rows: Floats, values: Floats, inner_products: Floats, coefficients: Floats
+) -> ReducedSet:
+    """Return the reduced set with the given rows and coefficients."""
+    lengths = np.maximum(np.diagonal(vectors.gram).astype(np.float64), 0)
+    products = coefficients @ values
+    gram = products @ coefficients.T
+    reduced = Expansion(vectors.kernel, rows, coefficients, products, (gram + gram.T) / 2)
+    # Rounding, or an indefinite kernel, could make an error negative.
+    mixed = np.einsum("ik,ik->i", coefficients, inner_products)
+    errors = np.maximum(lengths - 2 * mixed + np.diagonal(gram), 0)
+    return ReducedSet(reduced, errors, lengths, inner_products, values)
+
+
+def least_squares(gram: Floats, inner_products: Floats) -> Floats:
+    """Return C of shape (q, s) that minimizes ‖u_i − Σ_k C_ik Φ(z_k)‖ for every vector.
 
     Parameters
     ----------
     gram : ndarray of shape (s, s)
-        k(z_k, z_l); it may be singular, and for a kernel that is no inner product indefinite.
-    across : ndarray of shape (q, s)
+        k(z_k, z_l); it may be singular or, for some kernels, indefinite.
+    inner_products : ndarray of shape (q, s)
         ⟨u_i, Φ(z_k)⟩.
     """
     scales = unit_diagonal(gram)
     scaled = gram if (scales == 1).all() else gram * scales * scales[:, None]
-    targets = across * scales
+    targets = inner_products * scales
     ridged = scaled.copy()
     ridged.flat[:: len(ridged) + 1] += _RIDGE * len(ridged)
     try:
@@ -88,27 +267,27 @@ def least_squares(gram: Floats, across: Floats) -> Floats:
         return _on_positive_directions(scaled, targets) * scales
     found: Floats = linalg.cho_solve(factor, targets.T, check_finite=False).T
     for _ in range(_REFINEMENTS):
-        rest = targets - found @ scaled
-        found = found + linalg.cho_solve(factor, rest.T, check_finite=False).T
+        residuals = targets - found @ scaled
+        found = found + linalg.cho_solve(factor, residuals.T, check_finite=False).T
     return found * scales
 
 
 def unit_diagonal(gram: Floats) -> Floats:
-    """Factors that bring k(z, z) to one, and leave rows without an image as they are."""
+    """Return factors that scale k(z, z) to one; 1 for rows with k(z, z) = 0."""
     diagonal = np.sqrt(np.abs(np.diagonal(gram)))
     return 1 / np.where(diagonal > 0, diagonal, 1)
 
 
 def _on_positive_directions(gram: Floats, targets: Floats) -> Floats:
-    """Only where the gram is that of vectors with lengths."""
+    """Solve on the eigenvectors of the Gram matrix with positive eigenvalues."""
     values, vectors = linalg.eigh(gram, check_finite=False)
-    there = values > _RIDGE * len(gram) * max(values[-1], 0)
-    kept = vectors[:, there]
-    return ((targets @ kept) / values[there]) @ kept.T
+    positive = values > _RIDGE * len(gram) * max(values[-1], 0)
+    kept = vectors[:, positive]
+    return ((targets @ kept) / values[positive]) @ kept.T
 
 
 def in_double(expansion: Expansion) -> Expansion:
-    """The same vectors; what is known of them in single precision is not."""
+    """Convert to double precision; known products in single precision are discarded."""
     if expansion.basis.dtype == expansion.coefficients.dtype == np.float64:
         return expansion
     return Expansion(
@@ -119,32 +298,32 @@ def in_double(expansion: Expansion) -> Expansion:
 
 
 def first_occurrences(rows: Rows) -> Indices:
-    """Indices of rows that are not there before."""
-    return _copies(rows)[0]
+    """Return the indices of rows that do not occur earlier."""
+    return _group_duplicates(rows)[0]
 
 
 def merge_duplicates(
     expansion: Expansion, values: Floats | None
 ) -> tuple[Expansion, Floats | None]:
-    """Every row once, with the coefficients of its copies added; known kernel values likewise."""
-    first, groups = _copies(expansion.basis)
+    """Merge duplicate rows and add their coefficients; select known kernel values likewise."""
+    first, groups = _group_duplicates(expansion.basis)
     if len(first) == expansion.basis.shape[0]:
         return expansion, values
     sums = np.zeros((len(expansion.coefficients), len(first)))
     np.add.at(sums.T, groups, expansion.coefficients.T)
     products = expansion.known_products
-    apart = Expansion(
+    merged = Expansion(
         expansion.kernel,
         expansion.basis[first],
         sums,
         None if products is None else products[:, first],
         expansion.known_gram,
     )
-    return apart, None if values is None else values[np.ix_(first, first)]
+    return merged, None if values is None else values[np.ix_(first, first)]
 
 
-def _copies(rows: Rows) -> tuple[Indices, Indices]:
-    """Index of the first of each kind of rows, and for every row which kind it is."""
+def _group_duplicates(rows: Rows) -> tuple[Indices, Indices]:
+    """Return the first index of each group of equal rows, and the group of every row."""
     seen: dict[bytes, int] = {}
     first: list[int] = []
     groups = np.empty(rows.shape[0], dtype=np.intp)
@@ -158,223 +337,56 @@ def _copies(rows: Rows) -> tuple[Indices, Indices]:
 
 def _keys(rows: Rows) -> list[bytes]:
     if sparse.issparse(rows):
-        tidy = sparse.csr_array(rows, copy=True)
-        tidy.sum_duplicates()
-        tidy.eliminate_zeros()
-        ends = zip(tidy.indptr[:-1], tidy.indptr[1:], strict=True)
-        return [tidy.indices[i:j].tobytes() + tidy.data[i:j].tobytes() for i, j in ends]
-    # Adding zero makes zeros of both signs alike.
+        csr = sparse.csr_array(rows, copy=True)
+        csr.sum_duplicates()
+        csr.eliminate_zeros()
+        ends = zip(csr.indptr[:-1], csr.indptr[1:], strict=True)
+        return [csr.indices[i:j].tobytes() + csr.data[i:j].tobytes() for i, j in ends]
+    # Adding zero makes zeros of both signs equal.
     return [row.tobytes() for row in np.ascontiguousarray(rows) + 0.0]
 
 
-@dataclass(frozen=True, eq=False)
-class ReducedSet:
-    """Vectors u'_i near u_i, on fewer rows.
-
-    Parameters
-    ----------
-    expansion : Expansion
-        The vectors u'_i, with their inner products known. Rows are of the type that the original
-        ones have; all else is in double precision.
-    squared_errors : ndarray of shape (q,)
-        ‖u_i − u'_i‖², as exact as ‖u_i‖² is known: in the precision of the original rows where they
-        are too many to be compared with each other, in double precision otherwise.
-    squared_lengths : ndarray of shape (q,)
-        ‖u_i‖².
-    across : ndarray of shape (q, s)
-        ⟨u_i, Φ(z_k)⟩: the original vectors and the new rows.
-    values : ndarray of shape (s, s)
-        k(z_k, z_l).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ikpca.kernels import Linear
-    >>> from ikpca.subspace import Expansion
-    >>> from ikpca.reduced_sets import SelectedRows
-    >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
-    >>> reduced = ChosenSamples().reduce(Expansion(Linear(), X, np.ones((1, 3))), 2)
-    >>> reduced.expansion.basis.shape
-    (2, 2)
-    """
-
-    expansion: Expansion
-    squared_errors: Floats
-    squared_lengths: Floats
-    across: Floats
-    values: Floats
-
-    @property
-    def relative_errors(self) -> Floats:
-        """‖u_i − u'_i‖ / ‖u_i‖, and zero for a vector that is zero."""
-        shares = np.zeros_like(self.squared_errors)
-        there = self.squared_lengths > 0
-        np.divide(self.squared_errors, self.squared_lengths, out=shares, where=there)
-        return np.sqrt(shares)
-
-
-@runtime_checkable
-class Reduction(Protocol):
-    """Puts vectors of feature space on fewer rows.
-
-    Examples
-    --------
-    >>> from ikpca.kernels import Cosine
-    >>> from ikpca.reduced_sets import SelectedRows, Reduction
-    >>> isinstance(ChosenSamples(), Reduction)
-    True
-    >>> ChosenSamples().serves(Cosine())
-    True
-    """
-
-    def serves(self, kernel: Kernel) -> bool:
-        """Whether the kernel has what the reduction needs."""
-
-    def reduce(
-        self,
-        expansion: Expansion,
-        size: int,
-        weights: Floats | None = None,
-        *,
-        values: Floats | None = None,
-    ) -> ReducedSet:
-        """Find vectors near those of the expansion.
-
-        Parameters
-        ----------
-        expansion : Expansion
-            The vectors.
-        size : int
-            Rows that the new expansion has at most; not fewer than the vectors.
-        weights : ndarray of shape (q,), optional
-            How much an error of each vector matters, such as the singular values; alike by default.
-        values : ndarray of shape (m, m), optional
-            k(x_i, x_j) of the basis in double precision, where they are known.
-        """
-
-
-def least_squares_on(
-    vectors: Expansion,
-    rows: Floats,
-    values: Floats,
-    across: Floats,
-    earlier: Floats | None = None,
-) -> ReducedSet:
-    """All vectors on the given rows, by least squares.
-
-    ``earlier`` coefficients are kept for the vectors that they are nearer to: rounding in a gram
-    that is nearly singular may not turn a second pass into a loss.
-    """
-    found = with_coefficients(vectors, rows, values, across, least_squares(values, across))
-    if earlier is None:
-        return found
-    first = with_coefficients(vectors, rows, values, across, earlier)
-    nearer = first.squared_errors < found.squared_errors
-    if not nearer.any():
-        return found
-    mixed = np.where(nearer[:, None], earlier, found.expansion.coefficients)
-    return with_coefficients(vectors, rows, values, across, mixed)
-
-
-def with_coefficients(
-    vectors: Expansion, rows: Floats, values: Floats, across: Floats, coefficients: Floats
-) -> ReducedSet:
-    """Vectors with given coefficients on given rows, and all that is known about them."""
-    lengths = np.maximum(np.diagonal(vectors.gram).astype(np.float64), 0)
-    products = coefficients @ values
-    gram = products @ coefficients.T
-    reduced = Expansion(vectors.kernel, rows, coefficients, products, (gram + gram.T) / 2)
-    # Rounding may not make an error negative, nor may a kernel that is no inner product.
-    mixed = np.einsum("ik,ik->i", coefficients, across)
-    errors = np.maximum(lengths - 2 * mixed + np.diagonal(gram), 0)
-    return ReducedSet(reduced, errors, lengths, across, values)
-
-
-@dataclass(frozen=True, eq=False)
-class ReductionProblem:
-    """Vectors, and candidates among their rows.
-
-    Parameters
-    ----------
-    expansion : Expansion
-        The vectors on all of their rows; each row once and in double precision, where they all are
-        candidates.
-    candidates : Expansion
-        The same vectors, as near as they come, on the rows to choose from.
-    values : ndarray of shape (c, c)
-        Kernel values of the candidates.
-    across : ndarray of shape (q, c)
-        Inner products of the vectors with the candidates' images.
-    dtype : dtype
-        Of the rows that are wanted.
-    """
-
-    expansion: Expansion
-    candidates: Expansion
-    values: Floats
-    across: Floats
-    dtype: np.dtype[Any]
-
-    @classmethod
-    def of(
-        cls, expansion: Expansion, values: Floats | None, limit: int, seed: int = 0
-    ) -> ReductionProblem:
-        """Take all rows as candidates, or ``limit`` of them where there are more."""
-        if expansion.basis.shape[0] > limit:
-            return cls._drawn(expansion, values, limit, seed)
-        apart, values = merge_duplicates(in_double(expansion), values)
-        if values is None:
-            values = cross_gram(apart.kernel, apart.basis, apart.basis)
-        products = _finite(apart, apart.coefficients @ values)
-        whole = Expansion(
-            apart.kernel, apart.basis, apart.coefficients, products, products @ apart.coefficients.T
-        )
-        return cls(whole, whole, values, products, expansion.basis.dtype)
-
-    @classmethod
-    def _drawn(
-        cls, expansion: Expansion, values: Floats | None, limit: int, seed: int
-    ) -> ReductionProblem:
-        """Rows are many: no copies are made of them, and what is known of the vectors is taken."""
-        chosen = uniform_landmarks(expansion.basis.shape[0], limit, seed)
-        chosen = chosen[first_occurrences(expansion.basis[chosen])]
-        rows = expansion.basis[chosen].astype(np.float64)
-        if values is None:
-            values = cross_gram(expansion.kernel, rows, rows)
-        else:
-            values = values[np.ix_(chosen, chosen)]
-        across = _finite(expansion, expansion.products[:, chosen].astype(np.float64))
-        near = least_squares_on(expansion, rows, values, across)
-        return cls(expansion, near.expansion, values, across, expansion.basis.dtype)
-
-    def as_it_is(self) -> ReducedSet:
-        """The vectors on the rows they have: no error."""
-        vectors = self.expansion
-        exact = with_coefficients(
-            vectors, self.in_type(vectors.basis), self.values, self.across, vectors.coefficients
-        )
-        return replace(exact, squared_errors=np.zeros_like(exact.squared_errors))
-
-    def across_to(self, rows: Floats) -> Floats:
-        """⟨u_i, Φ(z_k)⟩ for any rows, with the vectors as they were given."""
-        vectors = self.expansion
-        parts = [
-            vectors.coefficients[:, strip] @ cross_gram(vectors.kernel, vectors.basis[strip], rows)
-            for strip in tile_slices(vectors.basis.shape[0])
-        ]
-        return np.sum(parts, axis=0)
-
-    def in_type(self, rows: Rows) -> Rows:
-        """Rows as they are to be returned; those of the basis come back as they were."""
-        return rows.astype(self.dtype, copy=False)
-
-
-def _finite(vectors: Expansion, products: Floats) -> Floats:
-    if not np.isfinite(products).all():
+def check_row_count(name: str, value: Any, low: int) -> int:
+    """Raise an error unless the value is an integer of at least ``low``."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or value < low:
         raise invalid_parameter(
-            "kernel",
-            vectors.kernel,
-            "has values on these rows that are not finite",
-            "scale the rows, or choose another kernel",
+            name, value, f"must be an integer of at least {low}", f"pass {max(low, 5)}"
         )
-    return products
+    return int(value)
+
+
+def check_tol(tol: Any) -> None:
+    """Raise an error unless the tolerance is a number from 0 to below 1."""
+    number = isinstance(tol, Real) and not isinstance(tol, bool | np.bool_)
+    if not number or not 0 <= float(tol) < 1:
+        raise invalid_parameter("tol", tol, "must be a number from 0 to below 1", "pass 1e-4")
+
+
+def check_size(expansion: Expansion, size: Any) -> int:
+    """Raise an error for a size smaller than the number of vectors."""
+    number = len(expansion.coefficients)
+    integer = isinstance(size, Integral) and not isinstance(size, bool | np.bool_)
+    if not integer or size < number:
+        raise invalid_parameter(
+            "size",
+            size,
+            f"{number} vectors need at least as many rows",
+            f"pass an integer of {number} or more",
+        )
+    return int(size)
+
+
+def check_weights(expansion: Expansion, weights: Floats | None) -> Floats:
+    """Return one non-negative weight per vector; equal weights by default."""
+    number = len(expansion.coefficients)
+    if weights is None:
+        return np.ones(number)
+    found = np.asarray(weights, dtype=np.float64)
+    if found.shape != (number,) or not (np.isfinite(found).all() and (found >= 0).all()):
+        raise invalid_parameter(
+            "weights",
+            weights,
+            f"must be {number} non-negative numbers",
+            "pass one per vector",
+        )
+    return found

@@ -1,7 +1,6 @@
 """Two inexpensive reductions for streams: drop the least important rows, or merge similar rows.
 
-``ChosenSamples`` works out what each row is worth beside all others; these look at rows, or pairs
-of rows, on their own.
+``SelectedRows`` takes all other rows into account; these consider single rows or pairs of rows.
 """
 
 from __future__ import annotations
@@ -11,27 +10,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from ikpca.kernels import Floats, Indices, Kernel, Sigmoid
-from ikpca.reduced_sets.base import (
-    ReducedSet,
-    ReductionProblem,
-    check_size,
-    check_weights,
-    least_squares_on,
-)
+from ikpca.reduced_sets.base import ReducedSet, ReductionProblem, check_size, check_weights
 from ikpca.subspace import Expansion
 
 
 @dataclass(frozen=True)
 class DropLeastImportant:
-    """Keep the rows with the largest weighted coefficients, and put the vectors on them anew.
+    """Reduction that keeps the rows with the largest weighted coefficients.
 
-    Row j counts Σ_i w_i² α_ij² k(x_j, x_j): what would be lost without it if rows were orthogonal.
-    Least squares on the kept rows make up for what their neighbours can.
+    The importance of row j is Σ_i w_i² α_ij² k(x_j, x_j), the error without it if rows were
+    orthogonal. New coefficients are computed by least squares.
 
     Parameters
     ----------
     most : int
-        Rows to choose from, at most; of more, as many are drawn.
+        Maximum number of candidate rows; more rows are sampled.
 
     Examples
     --------
@@ -40,15 +33,15 @@ class DropLeastImportant:
     >>> from ikpca.subspace import Expansion
     >>> from ikpca.reduced_sets import DropLeastImportant
     >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [0.1, 0.1]])
-    >>> reduced = LeastDropped().reduce(Expansion(Linear(), X, np.ones((1, 3))), 2)
+    >>> reduced = DropLeastImportant().reduce(Expansion(Linear(), X, np.ones((1, 3))), 2)
     >>> reduced.expansion.basis.tolist(), reduced.squared_errors.round(6)
     ([[1.0, 0.0], [0.0, 1.0]], array([0.]))
     """
 
     most: int = 4000
 
-    def serves(self, kernel: Kernel) -> bool:
-        """Every kernel."""
+    def supports(self, kernel: Kernel) -> bool:
+        """Return True: every kernel is supported."""
         return True
 
     def reduce(
@@ -61,25 +54,27 @@ class DropLeastImportant:
     ) -> ReducedSet:
         """Keep ``size`` of the rows."""
         size, weights = check_size(expansion, size), check_weights(expansion, weights)
-        ground = ReductionProblem.of(expansion, values, max(self.most, 2 * size))
-        if len(ground.values) <= size:
-            return ground.as_it_is()
-        counts = _counts(ground, weights)
-        return _on(ground, np.sort(np.argsort(counts, kind="stable")[len(counts) - size :]))
+        problem = ReductionProblem.from_expansion(expansion, values, max(self.most, 2 * size))
+        if len(problem.values) <= size:
+            return problem.identity()
+        scores = _importances(problem, weights)
+        kept = np.sort(np.argsort(scores, kind="stable")[len(scores) - size :])
+        return problem.restrict(kept)
 
 
 @dataclass(frozen=True)
 class MergeSimilar:
-    """Let rows go to the most similar row that stays, cheapest first; then fit all anew.
+    """Reduction that merges rows with their most similar row, in order of increasing error.
 
-    Row j goes to row i with k_ij/k_ii of its coefficients, and Σ_r w_r² α_rj² (k_jj − k_ij²/k_ii)
-    is lost: the part of its image that is orthogonal to the other's. Least squares on the rows that
-    stay win some of it back. Likeness is an angle, so the kernel has to be an inner product.
+    Merging row j into row i adds k_ij/k_ii of its coefficients, with the error
+    Σ_r w_r² α_rj² (k_jj − k_ij²/k_ii): the part of its image orthogonal to the other's. New
+    coefficients are then computed by least squares. Similarity is an angle in feature space, so the
+    kernel must be positive semi-definite.
 
     Parameters
     ----------
     most : int
-        Rows to choose from, at most; of more, as many are drawn.
+        Maximum number of candidate rows; more rows are sampled.
 
     Examples
     --------
@@ -88,15 +83,15 @@ class MergeSimilar:
     >>> from ikpca.subspace import Expansion
     >>> from ikpca.reduced_sets import MergeSimilar
     >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 3.0]])
-    >>> reduced = AlikeMerged().reduce(Expansion(Linear(), X, np.ones((1, 3))), 2)
+    >>> reduced = MergeSimilar().reduce(Expansion(Linear(), X, np.ones((1, 3))), 2)
     >>> reduced.expansion.basis.tolist(), reduced.squared_errors.round(6)
     ([[1.0, 0.0], [0.0, 3.0]], array([0.]))
     """
 
     most: int = 4000
 
-    def serves(self, kernel: Kernel) -> bool:
-        """Whether angles mean anything; of callables it has to be believed."""
+    def supports(self, kernel: Kernel) -> bool:
+        """Return True for positive semi-definite kernels; callables are assumed to be."""
         return not isinstance(kernel, Sigmoid)
 
     def reduce(
@@ -107,50 +102,41 @@ class MergeSimilar:
         *,
         values: Floats | None = None,
     ) -> ReducedSet:
-        """Merge until ``size`` rows are left."""
+        """Merge rows until ``size`` rows remain."""
         size, weights = check_size(expansion, size), check_weights(expansion, weights)
-        ground = ReductionProblem.of(expansion, values, max(self.most, 2 * size))
-        if len(ground.values) <= size:
-            return ground.as_it_is()
-        left = np.arange(len(ground.values))
-        coefficients = ground.candidates.coefficients
-        while len(left) > size:
-            values = ground.values[np.ix_(left, left)]
-            left, coefficients = _merge_pairs(values, left, coefficients, weights, len(left) - size)
-        return _on(ground, left)
+        problem = ReductionProblem.from_expansion(expansion, values, max(self.most, 2 * size))
+        if len(problem.values) <= size:
+            return problem.identity()
+        rows = np.arange(len(problem.values))
+        coefficients = problem.candidates.coefficients
+        while len(rows) > size:
+            values = problem.values[np.ix_(rows, rows)]
+            rows, coefficients = _merge_pairs(values, rows, coefficients, weights, len(rows) - size)
+        return problem.restrict(rows)
+
+
+def _importances(problem: ReductionProblem, weights: Floats) -> Floats:
+    diagonal = np.abs(np.diagonal(problem.values))
+    return np.square(weights) @ np.square(problem.candidates.coefficients) * diagonal
 
 
 def _merge_pairs(
-    K: Floats, left: Indices, coefficients: Floats, weights: Floats, number: int
+    K: Floats, rows: Indices, coefficients: Floats, weights: Floats, number: int
 ) -> tuple[Indices, Floats]:
-    """Up to ``number`` rows go to partners; no partner goes in the same round."""
+    """Merge up to ``number`` rows; the row that another is merged into remains in this round."""
     diagonal = np.abs(np.diagonal(K)) + np.finfo(np.float64).tiny
-    likeness = K * K / np.outer(diagonal, diagonal)
-    np.fill_diagonal(likeness, -1)
-    partners = likeness.argmax(axis=1)
-    counts = np.square(weights) @ np.square(coefficients) * diagonal
-    costs = counts * (1 - likeness[np.arange(len(left)), partners])
-    moved, staying = np.ones(len(left), dtype=bool), np.zeros(len(left), dtype=bool)
+    similarity = K * K / np.outer(diagonal, diagonal)
+    np.fill_diagonal(similarity, -1)
+    partners = similarity.argmax(axis=1)
+    scores = np.square(weights) @ np.square(coefficients) * diagonal
+    costs = scores * (1 - similarity[np.arange(len(rows)), partners])
+    remaining, fixed = np.ones(len(rows), dtype=bool), np.zeros(len(rows), dtype=bool)
     merged = coefficients.copy()
     for j in np.argsort(costs, kind="stable"):
         i = partners[j]
-        if not number or staying[j] or not moved[i]:
+        if not number or fixed[j] or not remaining[i]:
             continue
         merged[:, i] += merged[:, j] * (K[i, j] / diagonal[i])
-        moved[j], staying[i] = False, True
+        remaining[j], fixed[i] = False, True
         number -= 1
-    return left[moved], merged[:, moved]
-
-
-def _counts(ground: ReductionProblem, weights: Floats) -> Floats:
-    diagonal = np.abs(np.diagonal(ground.values))
-    return np.square(weights) @ np.square(ground.candidates.coefficients) * diagonal
-
-
-def _on(ground: ReductionProblem, chosen: Indices) -> ReducedSet:
-    return least_squares_on(
-        ground.expansion,
-        ground.in_type(ground.candidates.basis[chosen]),
-        ground.values[np.ix_(chosen, chosen)],
-        ground.across[:, chosen],
-    )
+    return rows[remaining], merged[:, remaining]

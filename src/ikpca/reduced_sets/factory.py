@@ -1,4 +1,4 @@
-"""Reductions by name."""
+"""Construction of reductions by name."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ def make_reduction(
     tol: float = 1e-4,
     seed: int = 0,
 ) -> Reduction:
-    """The reduction for a kernel, or an error that names one that serves it.
+    """Return a reduction for a kernel.
 
-    "preimages" moves rows jointly; with a number of pre-images per vector it is the paper's own
-    way, one after the other. "auto" is pre-images for kernels that have them, else "samples".
+    "preimages" optimizes all rows jointly; with a number of pre-images per vector it is the paper's
+    method, which finds them one after the other. "auto" is "preimages" for kernels that have
+    pre-images, and "samples" for others.
 
     Parameters
     ----------
@@ -33,9 +34,9 @@ def make_reduction(
         One of ``REDUCTION_NAMES``, or an object.
     kernel : Kernel
     per_vector : int or "auto", default="auto"
-        Pre-images for each vector, one after the other; "auto" moves all of them jointly.
+        Pre-images per vector, found one after the other; "auto" optimizes all rows jointly.
     tol : float, default=1e-4
-        Where the search for pre-images stops.
+        Relative error at which the search for pre-images stops.
     seed : int, default=0
 
     Returns
@@ -46,21 +47,21 @@ def make_reduction(
     --------
     >>> from ikpca.kernels import Cosine
     >>> from ikpca.reduced_sets import make_reduction
-    >>> type(choose_reduction("samples", Cosine())).__name__
-    'ChosenSamples'
+    >>> type(make_reduction("samples", Cosine())).__name__
+    'SelectedRows'
     """
-    found = _named(compression, kernel, per_vector, tol, seed)
-    if not found.serves(kernel):
+    reduction = _from_name(compression, kernel, per_vector, tol, seed)
+    if not reduction.supports(kernel):
         raise invalid_parameter(
             "compression",
             compression,
             f"{kernel!r} has no gradient for pre-images",
             "choose 'samples'",
         )
-    return found
+    return reduction
 
 
-def _named(
+def _from_name(
     compression: str | Reduction,
     kernel: Kernel,
     per_vector: int | Literal["auto"],
@@ -75,7 +76,7 @@ def _named(
             "compression", compression, "is not known", f"choose one of {names}"
         )
     joint = JointPreimages(tol=tol, seed=seed)
-    if compression == "samples" or (compression == "auto" and not joint.serves(kernel)):
+    if compression == "samples" or (compression == "auto" and not joint.supports(kernel)):
         return SelectedRows(seed=seed)
     if per_vector == "auto":
         return joint

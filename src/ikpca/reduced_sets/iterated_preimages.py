@@ -20,151 +20,44 @@ from ikpca.reduced_sets.base import (
     check_tol,
     check_weights,
     least_squares_on,
-    with_coefficients,
+    make_reduced_set,
 )
 from ikpca.subspace import Expansion
 
-#: Searches where images differ in length: the scale that a vector is sought at depends on the row
-#: found, and the row on the scale.
+#: Searches for a kernel with variable k(z, z): the scale of the target depends on the row found,
+#: and the row on the scale.
 _SCALINGS = 2
-
-
-def find_peak(method: PreimageMethod, vector: Expansion, n_starts: int) -> Floats:
-    """A row z with a large ⟨u, Φ(z)⟩² / k(z, z), the share of ‖u‖² that a multiple βΦ(z) explains.
-
-    The vector is sought from two of the first ``n_starts`` basis rows, the best with positive and
-    the best with negative β, as the pre-image of u/β.
-    """
-    products, own = vector.products[0, :n_starts], vector.diagonal[:n_starts]
-    slopes = products / np.sqrt(np.where(own > 0, own, 1))
-    begins = np.array([slopes.argmax(), slopes.argmin()])
-    begins = begins[(products[begins] != 0) & (own[begins] > 0)]
-    if not len(begins):
-        return vector.basis[0]
-    rows, heights, lengths = vector.basis[begins], products[begins], own[begins]
-    for _ in range(1 if isinstance(vector.kernel, RadialKernel) else _SCALINGS):
-        scales = heights / lengths
-        coordinates = 1 / scales[:, None]
-        found = method.find(vector, coordinates, rows)
-        rows, lengths = found.rows, vector.kernel.diagonal(found.rows)
-        # ⟨u, Φ(z)⟩ from ‖u/β − Φ(z)‖².
-        twice = vector.squared_lengths(coordinates) + lengths - found.squared_distances
-        heights = scales * twice / 2
-    gains = np.divide(heights**2, lengths, out=np.zeros_like(heights), where=lengths > 0)
-    return rows[gains.argmax()]
-
-
-#: A row of which the others leave less than this share (of k(z, z)) has nothing new to say.
+#: A row is dependent on the others if its residual is below this fraction of k(z, z).
 _DEPENDENT = 1e-11
-
-
-class GrowingBasis:
-    """Rows z_k, and the best approximations of vectors u_i on them.
-
-    With LLᵀ the gram of the rows, the least-squares coefficients solve CL = Y, YLᵀ = ⟨u_i, Φ(z_k)⟩,
-    and each new row takes the square of its entry of Y off the error: nothing is solved twice.
-
-    Parameters
-    ----------
-    vectors : Expansion
-        With inner products in double precision.
-    size : int
-        Rows there is room for.
-    """
-
-    def __init__(self, vectors: Expansion, size: int) -> None:
-        number, n_basis = vectors.coefficients.shape
-        self.vectors = vectors
-        self.size = size
-        self.count = 0
-        self._rows = np.empty((size, vectors.basis.shape[1]))
-        self._with_basis = np.empty((size, n_basis))
-        self._values = np.empty((size, size))
-        self._across = np.empty((number, size))
-        self._factor = np.zeros((size, size))
-        self._shares = np.empty((number, size))
-        self.squared_errors = np.diagonal(vectors.gram).copy()
-
-    @property
-    def rows(self) -> Floats:
-        """z_k."""
-        return self._rows[: self.count]
-
-    def add(self, row: Floats) -> bool:
-        """Take in a row, unless it says nothing that the others do not."""
-        n, kernel = self.count, self.vectors.kernel
-        with_rows = cross_gram(kernel, row[None], self.rows)[0]
-        own = float(kernel.diagonal(row[None])[0])
-        reached = with_rows
-        if n:
-            factor = self._factor[:n, :n]
-            reached = linalg.solve_triangular(factor, with_rows, lower=True, check_finite=False)
-        rest = own - reached @ reached
-        if not rest > _DEPENDENT * abs(own):
-            return False
-        self._factor[n, :n], self._factor[n, n] = reached, np.sqrt(rest)
-        self._values[n, :n] = self._values[:n, n] = with_rows
-        self._values[n, n] = own
-        self._rows[n] = row
-        self._with_basis[n] = cross_gram(kernel, row[None], self.vectors.basis)[0]
-        self._across[:, n] = self.vectors.coefficients @ self._with_basis[n]
-        share = (self._across[:, n] - self._shares[:, :n] @ reached) / np.sqrt(rest)
-        self._shares[:, n] = share
-        self.squared_errors -= share**2
-        self.count = n + 1
-        return True
-
-    def coefficients(self) -> Floats:
-        """C, for all vectors."""
-        n = self.count
-        if not n:
-            return np.zeros((len(self._across), 0))
-        return linalg.solve_triangular(
-            self._factor[:n, :n], self._shares[:, :n].T, lower=True, trans=1, check_finite=False
-        ).T
-
-    def residual(self, i: int) -> Expansion:
-        """u_i − Σ_k C_ik Φ(z_k), on the basis and the rows together."""
-        n, vectors, one = self.count, self.vectors, slice(i, i + 1)
-        C = self.coefficients()[one]
-        on_basis = vectors.products[one] - C @ self._with_basis[:n]
-        on_rows = self._across[one, :n] - C @ self._values[:n, :n]
-        coefficients = np.hstack([vectors.coefficients[one], -C])
-        products = np.hstack([on_basis, on_rows])
-        basis = np.vstack([vectors.basis, self.rows])
-        gram = products @ coefficients.T
-        return Expansion(vectors.kernel, basis, coefficients, products, gram)
-
-
-#: Coefficients are solved for afterwards, so rows need not be where they are to the last digit.
+#: A low accuracy is enough, since the coefficients are solved for afterwards.
 _FIXED_POINT, _GRADIENT = FixedPoint(max_iter=50, tol=1e-3), Gradient(max_iter=100, tol=1e-4)
 
 
 @dataclass(frozen=True)
 class IteratedPreimages:
-    """Find a pre-image of what is left of a vector, take it off, and go on; as in the paper.
+    """Reduction that finds pre-images of the residuals one after the other, as in the paper.
 
-    Vectors have their turn by weight. Figure 1 of the paper has three schemes: (a) a vector uses
-    its own pre-images only, (b) also those of the vectors before it, (c) in a second pass all of
-    them, for which no error can rise.
+    Vectors are processed in order of their weights. Figure 1 of the paper has three schemes: a
+    vector uses (a) only its own pre-images, (b) also those of the vectors before it, (c) in a
+    second pass all of them, which cannot increase an error.
 
     Parameters
     ----------
     per_vector : int or "auto"
-        Pre-images sought for each vector; "auto" shares the rows there is room for.
+        Pre-images per vector; "auto" divides ``size`` among the vectors.
     reuse : bool
         False is scheme (a).
     second_pass : bool
         False is scheme (b).
     tol : float
-        A vector whose relative error is no more than this needs no further pre-image.
+        Relative error below which a vector needs no further pre-images.
     method : "auto", name or PreimageMethod
-        How they are sought; "auto" is a short form of the fixed point, or of the gradient for
-        kernels that are not of a distance.
+        Pre-image method; "auto" is the fixed point for radial kernels and the gradient for others,
+        both with few iterations.
     most : int
-        Rows that vectors are first brought down to, by a draw, where they have more.
+        Maximum number of rows used; more rows are sampled.
     seed : int
-        Of the draw.
+        Seed of the sample.
 
     Examples
     --------
@@ -192,11 +85,11 @@ class IteratedPreimages:
             check_row_count("per_vector", self.per_vector, 1)
         check_tol(self.tol)
 
-    def serves(self, kernel: Kernel) -> bool:
-        """Kernels with a gradient or of a distance, unless the method given serves others."""
+    def supports(self, kernel: Kernel) -> bool:
+        """Return True for radial and differentiable kernels, or as the given method does."""
         if self.method == "auto":
             return isinstance(kernel, RadialKernel | DifferentiableKernel)
-        return isinstance(self.method, str) or self.method.serves(kernel)
+        return isinstance(self.method, str) or self.method.supports(kernel)
 
     def reduce(
         self,
@@ -206,86 +99,193 @@ class IteratedPreimages:
         *,
         values: Floats | None = None,
     ) -> ReducedSet:
-        """Find ``size`` pre-images, or as many as are needed."""
+        """Find at most ``size`` pre-images."""
         method = self._method(expansion.kernel)
         size = check_size(expansion, size)
         weights = check_weights(expansion, weights)
-        ground = ReductionProblem.of(expansion, values, max(self.most, 2 * size), self.seed)
-        if ground.expansion.basis.shape[0] <= size:
-            return ground.as_it_is()
+        problem = ReductionProblem.from_expansion(
+            expansion, values, max(self.most, 2 * size), self.seed
+        )
+        if problem.expansion.basis.shape[0] <= size:
+            return problem.identity()
         order = np.argsort(-weights, kind="stable")
-        turns = _Turns(ground, size, self.per_vector, self.tol, method)
-        rows, first = turns.shared(order) if self.reuse else turns.apart(order)
+        first_pass = _FirstPass(problem, size, self.per_vector, self.tol, method)
+        rows, first = first_pass.shared(order) if self.reuse else first_pass.separate(order)
         if not len(rows):
-            # All vectors are zero, and yet a library is not to be empty.
-            rows, first = ground.candidates.basis[:1], np.zeros((len(order), 1))
-        rows, kernel, vectors = ground.in_type(rows), expansion.kernel, ground.expansion
+            # All vectors are zero, but the basis must not be empty.
+            rows, first = problem.candidates.basis[:1], np.zeros((len(order), 1))
+        rows, kernel, vectors = problem.to_dtype(rows), expansion.kernel, problem.expansion
         Z = rows.astype(np.float64)
-        new, across = cross_gram(kernel, Z, Z), ground.across_to(Z)
+        new, products = cross_gram(kernel, Z, Z), problem.inner_products_with(Z)
         if self.second_pass:
-            return least_squares_on(vectors, rows, new, across, first)
-        return with_coefficients(vectors, rows, new, across, first)
+            return least_squares_on(vectors, rows, new, products, first)
+        return make_reduced_set(vectors, rows, new, products, first)
 
     def _method(self, kernel: Kernel) -> PreimageMethod:
         if self.method != "auto":
             return make_preimage_method(self.method, kernel)
-        if not self.serves(kernel):
+        if not self.supports(kernel):
             raise invalid_parameter(
                 "kernel",
                 kernel,
-                "has no pre-images, for want of a gradient",
-                "choose ChosenSamples",
+                "is neither radial nor differentiable and has no pre-images",
+                "choose SelectedRows",
             )
         return _FIXED_POINT if isinstance(kernel, RadialKernel) else _GRADIENT
 
 
 @dataclass(frozen=True)
-class _Turns:
-    """The first pass: rows, and the coefficients that each vector had at the end of its turn."""
+class _FirstPass:
+    """First pass over the vectors: rows, and the coefficients of each vector on them."""
 
-    ground: ReductionProblem
+    problem: ReductionProblem
     size: int
     per_vector: int | Literal["auto"]
     tol: float
     method: PreimageMethod
 
     def shared(self, order: Indices) -> tuple[Floats, Floats]:
-        """Scheme (b): one library for all."""
-        library = GrowingBasis(self.ground.candidates, self.size)
+        """Return rows and coefficients of scheme (b): one basis for all vectors."""
+        basis = GrowingBasis(self.problem.candidates, self.size)
         coefficients = np.zeros((len(order), self.size))
-        for turn, i in enumerate(order):
-            self._turn(library, i, len(order) - turn)
-            coefficients[i, : library.count] = library.coefficients()[i]
-        return library.rows, coefficients[:, : library.count]
+        for position, i in enumerate(order):
+            self._add_preimages(basis, i, len(order) - position)
+            coefficients[i, : basis.count] = basis.coefficients()[i]
+        return basis.rows, coefficients[:, : basis.count]
 
-    def apart(self, order: Indices) -> tuple[Floats, Floats]:
-        """Scheme (a): each its own."""
-        rows, parts, room = [], [], self.size
-        for turn, i in enumerate(order):
-            library = GrowingBasis(_alone(self.ground.candidates, i), room)
-            self._turn(library, 0, len(order) - turn)
-            room -= library.count
-            rows.append(library.rows)
-            parts.append(library.coefficients())
-        coefficients = np.empty((len(order), self.size - room))
+    def separate(self, order: Indices) -> tuple[Floats, Floats]:
+        """Return rows and coefficients of scheme (a): one basis per vector."""
+        rows, parts, capacity = [], [], self.size
+        for position, i in enumerate(order):
+            basis = GrowingBasis(_single_vector(self.problem.candidates, i), capacity)
+            self._add_preimages(basis, 0, len(order) - position)
+            capacity -= basis.count
+            rows.append(basis.rows)
+            parts.append(basis.coefficients())
+        coefficients = np.empty((len(order), self.size - capacity))
         coefficients[order] = linalg.block_diag(*parts)
         return np.vstack(rows), coefficients
 
-    def _turn(self, library: GrowingBasis, i: int, turns_left: int) -> None:
-        """Pre-images for one vector: so many, or its share of the room that is left."""
+    def _add_preimages(self, basis: GrowingBasis, i: int, vectors_left: int) -> None:
+        """Add pre-images of one vector: ``per_vector``, or an equal part of the free rows."""
         number = self.per_vector
         if number == "auto":
-            number = (library.size - library.count) // turns_left
-        enough = self.tol**2 * library.vectors.gram[i, i]
-        n_starts = len(library.vectors.basis)
+            number = (basis.size - basis.count) // vectors_left
+        tolerance = self.tol**2 * basis.vectors.gram[i, i]
+        n_starts = len(basis.vectors.basis)
         for _ in range(number):
-            if library.count == library.size or library.squared_errors[i] <= enough:
+            if basis.count == basis.size or basis.squared_errors[i] <= tolerance:
                 break
-            if not library.add(find_peak(self.method, library.residual(i), n_starts)):
+            if not basis.add(best_preimage(self.method, basis.residual(i), n_starts)):
                 break
 
 
-def _alone(vectors: Expansion, i: int) -> Expansion:
+def _single_vector(vectors: Expansion, i: int) -> Expansion:
     one = slice(i, i + 1)
     products, gram = vectors.products[one], vectors.gram[one, one]
     return Expansion(vectors.kernel, vectors.basis, vectors.coefficients[one], products, gram)
+
+
+class GrowingBasis:
+    """Rows z_k added one by one, and least-squares approximations of vectors u_i on them.
+
+    With LLᵀ the Gram matrix of the rows, the coefficients C solve CL = Y, YLᵀ = ⟨u_i, Φ(z_k)⟩. Each
+    new row reduces the squared error by the square of its entry of Y, and needs no new
+    factorization.
+
+    Parameters
+    ----------
+    vectors : Expansion
+        Vectors with inner products in double precision.
+    size : int
+        Maximum number of rows.
+    """
+
+    def __init__(self, vectors: Expansion, size: int) -> None:
+        number, n_basis = vectors.coefficients.shape
+        self.vectors = vectors
+        self.size = size
+        self.count = 0
+        self._rows = np.empty((size, vectors.basis.shape[1]))
+        self._with_basis = np.empty((size, n_basis))
+        self._values = np.empty((size, size))
+        self._inner_products = np.empty((number, size))
+        self._factor = np.zeros((size, size))
+        self._orthogonal = np.empty((number, size))
+        self.squared_errors = np.diagonal(vectors.gram).copy()
+
+    @property
+    def rows(self) -> Floats:
+        """Rows z_k added so far."""
+        return self._rows[: self.count]
+
+    def add(self, row: Floats) -> bool:
+        """Add a row, unless it is linearly dependent on the others; return True if it was added."""
+        n, kernel = self.count, self.vectors.kernel
+        with_rows = cross_gram(kernel, row[None], self.rows)[0]
+        diagonal = float(kernel.diagonal(row[None])[0])
+        projection = with_rows
+        if n:
+            factor = self._factor[:n, :n]
+            projection = linalg.solve_triangular(factor, with_rows, lower=True, check_finite=False)
+        residual = diagonal - projection @ projection
+        if not residual > _DEPENDENT * abs(diagonal):
+            return False
+        self._factor[n, :n], self._factor[n, n] = projection, np.sqrt(residual)
+        self._values[n, :n] = self._values[:n, n] = with_rows
+        self._values[n, n] = diagonal
+        self._rows[n] = row
+        self._with_basis[n] = cross_gram(kernel, row[None], self.vectors.basis)[0]
+        self._inner_products[:, n] = self.vectors.coefficients @ self._with_basis[n]
+        column = self._inner_products[:, n] - self._orthogonal[:, :n] @ projection
+        column = column / np.sqrt(residual)
+        self._orthogonal[:, n] = column
+        self.squared_errors -= column**2
+        self.count = n + 1
+        return True
+
+    def coefficients(self) -> Floats:
+        """Return C for all vectors."""
+        n = self.count
+        if not n:
+            return np.zeros((len(self._inner_products), 0))
+        return linalg.solve_triangular(
+            self._factor[:n, :n], self._orthogonal[:, :n].T, lower=True, trans=1, check_finite=False
+        ).T
+
+    def residual(self, i: int) -> Expansion:
+        """Return u_i − Σ_k C_ik Φ(z_k), expanded on the basis and the rows."""
+        n, vectors, one = self.count, self.vectors, slice(i, i + 1)
+        C = self.coefficients()[one]
+        on_basis = vectors.products[one] - C @ self._with_basis[:n]
+        on_rows = self._inner_products[one, :n] - C @ self._values[:n, :n]
+        coefficients = np.hstack([vectors.coefficients[one], -C])
+        products = np.hstack([on_basis, on_rows])
+        basis = np.vstack([vectors.basis, self.rows])
+        gram = products @ coefficients.T
+        return Expansion(vectors.kernel, basis, coefficients, products, gram)
+
+
+def best_preimage(method: PreimageMethod, vector: Expansion, n_starts: int) -> Floats:
+    """Find a row z with large ⟨u, Φ(z)⟩² / k(z, z), the part of ‖u‖² explained by βΦ(z).
+
+    z is a pre-image of u/β. The search starts from two of the first ``n_starts`` basis rows: the
+    best with positive β and the best with negative β.
+    """
+    products, diagonal = vector.products[0, :n_starts], vector.diagonal[:n_starts]
+    cosines = products / np.sqrt(np.where(diagonal > 0, diagonal, 1))
+    starts = np.array([cosines.argmax(), cosines.argmin()])
+    starts = starts[(products[starts] != 0) & (diagonal[starts] > 0)]
+    if not len(starts):
+        return vector.basis[0]
+    rows, products, lengths = vector.basis[starts], products[starts], diagonal[starts]
+    for _ in range(1 if isinstance(vector.kernel, RadialKernel) else _SCALINGS):
+        scales = products / lengths
+        coordinates = 1 / scales[:, None]
+        found = method.find(vector, coordinates, rows)
+        rows, lengths = found.rows, vector.kernel.diagonal(found.rows)
+        # ⟨u, Φ(z)⟩ from ‖u/β − Φ(z)‖².
+        twice = vector.squared_norms(coordinates) + lengths - found.squared_distances
+        products = scales * twice / 2
+    explained = np.divide(products**2, lengths, out=np.zeros_like(products), where=lengths > 0)
+    return rows[explained.argmax()]

@@ -23,33 +23,32 @@ from ikpca.reduced_sets.base import (
 from ikpca.reduced_sets.select_rows import select_rows
 from ikpca.subspace import Expansion
 
-#: Multiplications that may be spent on moving rows in any case, and the moves below which it is
-#: not worth beginning and beyond which little is won.
-_WORK, _LEAST_MOVES, _MOST_MOVES = 1e9, 5, 20
-#: Ridge on a gram of unit mean diagonal while rows move.
+#: Multiplications that are always allowed for moving rows, and bounds on the number of moves.
+_WORK, _MIN_MOVES, _MAX_MOVES = 1e9, 5, 20
+#: Ridge on a Gram matrix of unit mean diagonal while rows move.
 _RIDGE = 1e-11
 
 
 @dataclass(frozen=True)
 class JointPreimages:
-    """Start from the rows at hand that serve best, and move all of them at once.
+    """Reduction that selects rows and then optimizes all of them jointly.
 
-    In a stream most rows are pre-images found earlier: those that still serve stay. Where their
-    error is too large, all rows move downhill on the weighted error Σ_i w_i² ‖u_i − u'_i‖², with
-    coefficients that are least-squares solutions all along (Burges 1996, for one vector). At equal
-    size this is nearer than pre-images found one after the other, and takes less time.
+    In a stream most rows are pre-images found earlier, and those that fit are kept. If the error is
+    too large, all rows are moved to minimize the weighted error Σ_i w_i² ‖u_i − u'_i‖², with
+    least-squares coefficients (Burges 1996, for one vector). At equal size the error is smaller
+    than that of pre-images found one after the other, in less time.
 
     Parameters
     ----------
     moves : int or "auto"
-        Steps that rows move; "auto" is 20, fewer where that would take much longer than choosing
-        the rows, and none where it would be fewer than 5.
+        Iterations of the optimizer; "auto" is 20, fewer if that would take much longer than
+        selecting the rows, and none if it would be fewer than 5.
     tol : float
-        Rows stay where no vector of any weight has a larger relative error than this.
+        Rows are not moved if the relative errors of all vectors with a weight are at most this.
     most : int
-        Rows to choose from, at most; of more as many are drawn.
+        Maximum number of candidate rows; more rows are sampled.
     seed : int
-        Of the draw.
+        Seed of the sample.
 
     Examples
     --------
@@ -75,8 +74,8 @@ class JointPreimages:
         check_tol(self.tol)
         check_row_count("most", self.most, 1)
 
-    def serves(self, kernel: Kernel) -> bool:
-        """Kernels with a gradient."""
+    def supports(self, kernel: Kernel) -> bool:
+        """Return True for differentiable kernels."""
         return isinstance(kernel, DifferentiableKernel)
 
     def reduce(
@@ -87,60 +86,64 @@ class JointPreimages:
         *,
         values: Floats | None = None,
     ) -> ReducedSet:
-        """Choose ``size`` of the rows, and move them if need be."""
+        """Select ``size`` of the rows, and move them if their error is too large."""
         kernel = expansion.kernel
         if not isinstance(kernel, DifferentiableKernel):
-            raise invalid_parameter("kernel", kernel, "has no gradient", "choose ChosenSamples")
+            raise invalid_parameter("kernel", kernel, "has no gradient", "choose SelectedRows")
         size = check_size(expansion, size)
         weights = check_weights(expansion, weights)
-        ground = ReductionProblem.of(expansion, values, max(self.most, 2 * size), self.seed)
-        if ground.expansion.basis.shape[0] <= size:
-            return ground.as_it_is()
-        start = select_rows(ground, size, weights)
-        number = self._number(ground, size)
-        if not number or (start.relative_errors[weights > 0] <= self.tol).all():
+        problem = ReductionProblem.from_expansion(
+            expansion, values, max(self.most, 2 * size), self.seed
+        )
+        if problem.expansion.basis.shape[0] <= size:
+            return problem.identity()
+        start = select_rows(problem, size, weights)
+        n_moves = self._n_moves(problem, size)
+        if not n_moves or (start.relative_errors[weights > 0] <= self.tol).all():
             return start
-        return _better(start, _moved(kernel, ground, start, weights, number), weights)
+        moved = _move_rows(kernel, problem, start, weights, n_moves)
+        return _better(start, moved, weights)
 
-    def _number(self, ground: ReductionProblem, size: int) -> int:
+    def _n_moves(self, problem: ReductionProblem, size: int) -> int:
         if self.moves != "auto":
             return self.moves
-        n_rows, n_features = ground.candidates.basis.shape
+        n_rows, n_features = problem.candidates.basis.shape
         work = size * (n_rows + size) * n_features + size**3
-        # Choosing has cost the cube of the rows: moving may cost as much again.
+        # Selection costs the cube of the number of rows; moving may cost as much again.
         number = int(max(_WORK, float(n_rows) ** 3) // work)
-        return min(number, _MOST_MOVES) if number >= _LEAST_MOVES else 0
+        return min(number, _MAX_MOVES) if number >= _MIN_MOVES else 0
 
 
 def _better(start: ReducedSet, moved: ReducedSet, weights: Floats) -> ReducedSet:
-    """Rounding, or a kernel that is no inner product, may have led astray."""
+    """Return the better set; rounding or an indefinite kernel may make moved rows worse."""
     before, after = (weights**2 @ found.squared_errors for found in (start, moved))
     return moved if after < before else start
 
 
-def _moved(
+def _move_rows(
     kernel: DifferentiableKernel,
-    ground: ReductionProblem,
+    problem: ReductionProblem,
     start: ReducedSet,
     weights: Floats,
-    number: int,
+    n_moves: int,
 ) -> ReducedSet:
-    # Imported here: most reductions of a stream need it not at all.
+    # Imported here because most reductions of a stream do not need it.
     from scipy.optimize import minimize
 
-    error = _WeightedError(kernel, ground.candidates, weights, start.expansion.basis.shape)
-    begin = start.expansion.basis.astype(np.float64).ravel() / error.spread
-    options: dict[str, Any] = {"maxiter": number, "ftol": 0.0, "gtol": 0.0}
-    found = minimize(error, begin, jac=True, method="L-BFGS-B", options=options)
-    rows = ground.in_type(error.rows(found.x))
+    error = _WeightedError(kernel, problem.candidates, weights, start.expansion.basis.shape)
+    initial = start.expansion.basis.astype(np.float64).ravel() / error.spread
+    options: dict[str, Any] = {"maxiter": n_moves, "ftol": 0.0, "gtol": 0.0}
+    found = minimize(error, initial, jac=True, method="L-BFGS-B", options=options)
+    rows = problem.to_dtype(error.rows(found.x))
     Z = rows.astype(np.float64)
-    return least_squares_on(ground.expansion, rows, cross_gram(kernel, Z, Z), ground.across_to(Z))
+    values, products = cross_gram(kernel, Z, Z), problem.inner_products_with(Z)
+    return least_squares_on(problem.expansion, rows, values, products)
 
 
 class _WeightedError:
-    """Σ_i w_i² ‖u_i − u'_i‖² as a share of Σ_i w_i² ‖u_i‖², and its gradient in the rows.
+    """Relative error Σ_i w_i² ‖u_i − u'_i‖² / Σ_i w_i² ‖u_i‖², and its gradient in the rows.
 
-    With coefficients C at their best, only the rows' own effect remains: that of z_k is
+    With optimal coefficients C, the gradient of the numerator with respect to z_k is
     −2 Σ_i w_i² C_ik ∇⟨u_i − u'_i, Φ(z)⟩ at z = z_k.
     """
 
@@ -155,25 +158,25 @@ class _WeightedError:
         self._vectors = vectors
         self._squares = weights**2
         self._shape = shape
-        self._whole = float(self._squares @ np.diagonal(vectors.gram)) or 1.0
-        self.spread = vectors.spread
+        self._total = float(self._squares @ np.diagonal(vectors.gram)) or 1.0
+        self.spread = vectors.basis_std
 
     def rows(self, scaled: Floats) -> Floats:
-        """z_k from what is minimised over, which is of the order of one."""
+        """Return z_k from the variables of the optimizer, which are of order one."""
         return scaled.reshape(self._shape) * self.spread
 
     def __call__(self, scaled: Floats) -> tuple[float, Floats]:
         kernel, X, A = self._kernel, self._vectors.basis, self._vectors.coefficients
         Z = self.rows(scaled)
-        gram, across = cross_gram(kernel, Z, Z), A @ cross_gram(kernel, X, Z)
+        gram, inner_products = cross_gram(kernel, Z, Z), A @ cross_gram(kernel, X, Z)
         gram.flat[:: len(Z) + 1] += _RIDGE * np.trace(gram) / len(Z)
         try:
             factor = linalg.cho_factor(gram, lower=True, overwrite_a=True, check_finite=False)
         except linalg.LinAlgError:
             return np.inf, np.zeros_like(scaled)
-        C = linalg.cho_solve(factor, across.T, check_finite=False)
+        C = linalg.cho_solve(factor, inner_products.T, check_finite=False)
         weighted = C * self._squares
-        error = self._whole - float(np.einsum("ki,ik->", weighted, across))
+        error = self._total - float(np.einsum("ki,ik->", weighted, inner_products))
         residual = np.hstack([weighted @ A, -(weighted @ C.T)])
-        _, slopes = kernel.weighted_gradient(Z, np.vstack([X, Z]), residual)
-        return error / self._whole, (-2 * self.spread / self._whole) * slopes.ravel()
+        _, gradients = kernel.weighted_gradient(Z, np.vstack([X, Z]), residual)
+        return error / self._total, (-2 * self.spread / self._total) * gradients.ravel()

@@ -24,9 +24,9 @@ from ikpca.solvers.kha import (
     HebbianOptions,
     HebbianProgress,
     HebbianSolution,
-    continued_coefficients,
     iterate,
     solve_kha,
+    warm_start_coefficients,
 )
 from ikpca.solvers.kha_pass import HebbianState, safety_for
 from ikpca.solvers.kha_reference import (
@@ -94,7 +94,6 @@ __all__ = [
     "block_size",
     "certify",
     "choose_landmarks",
-    "continued_coefficients",
     "deterministic_signs",
     "gha_batch",
     "hebbian_step",
@@ -113,4 +112,5 @@ __all__ = [
     "solve_kha",
     "solve_krylov",
     "uniform_landmarks",
+    "warm_start_coefficients",
 ]

@@ -1,4 +1,4 @@
-"""Run loop of the iterative solvers: pass records, observers, outcomes, interrupts."""
+"""Run loop of the iterative solvers: pass records, observers, checkpoints, interrupts."""
 
 from __future__ import annotations
 
@@ -15,29 +15,16 @@ from typing import Any, Generic, Literal, Protocol, TextIO, TypeVar, runtime_che
 import numpy as np
 from numpy.typing import NDArray
 
+State = TypeVar("State")
+State_contra = TypeVar("State_contra", contravariant=True)
+Report = TypeVar("Report")
+Report_contra = TypeVar("Report_contra", contravariant=True)
 
-@dataclass(frozen=True)
-class Clock:
-    """Ticks at every pattern, or once per pass as in Günter 2006 ("every l iterations")."""
-
-    n_samples: int
-    tick: Literal["pattern", "pass"] = "pattern"
-
-    def times(self, seen: int, n_steps: int) -> NDArray[np.floating[Any]]:
-        """T before each of the next ``n_steps`` patterns, after ``seen`` of them.
-
-        Examples
-        --------
-        >>> Clock(4, "pattern").times(5, 3), Clock(4, "pass").times(5, 3)
-        (array([5., 6., 7.]), array([4., 4., 4.]))
-        """
-        if self.tick == "pass":
-            return np.full(n_steps, float(seen // self.n_samples * self.n_samples))
-        return np.arange(seen, seen + n_steps, dtype=np.float64)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Outcome(Enum):
-    """How a fit ended; the value is a sentence for the reader.
+    """Reason why a fit ended; the value is a sentence for the user.
 
     Examples
     --------
@@ -49,160 +36,25 @@ class Outcome(Enum):
     """
 
     CONVERGED = "the residual is within tol"
-    PRECISE = "the residual has reached the rounding of the arithmetic"
+    PRECISE = "the residual has reached the rounding error of the arithmetic"
     SETTLED = "the solution changed by no more than change_tol in the last pass"
     PASS_LIMIT = "max_iter passes are done; more passes or another solver come closer"
-    STOPPED = "an observer asked to stop"
-    INTERRUPTED = "interrupted; the last finished pass is kept"
+    STOPPED = "an observer requested a stop"
+    INTERRUPTED = "interrupted; the result of the last finished pass is kept"
     DIVERGED = "no gain small enough was found; pass gain='auto' or check the scale of the kernel"
     EXACT = "solved directly"
 
 
-@dataclass(frozen=True, eq=False)
-class SavedRun:
-    """What was remembered.
-
-    Parameters
-    ----------
-    progress : object
-        The solver's own description of where it was; going on from it gives the same bits.
-    reports : list
-        One per finished step.
-    outcome : Outcome or None
-        How the run had ended; None where it was cut short or may simply go on.
-    """
-
-    progress: Any
-    reports: list[Any]
-    outcome: Outcome | None = None
-
-
-class CheckpointProtocol(Protocol):
-    """Told of every step of a run, and asked, by another run, where it was."""
-
-    def recall(self) -> SavedRun | None:
-        """Where an earlier run was; None to begin at the beginning."""
-
-    def describe_with(self, describe: Callable[[Any], Any]) -> None:
-        """Hear how a state is turned into all that going on from it takes."""
-
-    def keep(self, state: Any, report: Any, outcome: Outcome | None) -> None:
-        """Remember a finished step, and how the run ends with it if it does."""
-
-
-class _NoCheckpoint:
-    """Remembers nothing."""
-
-    def recall(self) -> SavedRun | None:
-        """Begin at the beginning."""
-        return None
-
-    def describe_with(self, describe: Callable[[Any], Any]) -> None:
-        """Not interested."""
-
-    def keep(self, state: Any, report: Any, outcome: Outcome | None) -> None:
-        """Not interested either."""
-
-
-NO_CHECKPOINT: CheckpointProtocol = _NoCheckpoint()
-
-
-_NUMBERS = (signal.SIGINT, signal.SIGTERM)
-
-
-class DeferredSignals:
-    """SIGINT and SIGTERM, kept waiting but for stretches in which they may be answered.
-
-    Handlers are those that were there before; a signal without one, which ends the process, is
-    left alone.
-    """
-
-    def __init__(self) -> None:
-        self._open = False
-        self._waiting: list[int] = []
-        self._handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
-
-    def hold(self) -> None:
-        """Let them wait from now on."""
-        for number in _NUMBERS:
-            handler = signal.getsignal(number)
-            if callable(handler):
-                self._handlers[number] = handler
-                signal.signal(number, self._answer)
-
-    def release(self) -> None:
-        """As it was before."""
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
-
-    @contextmanager
-    def answered(self) -> Iterator[None]:
-        """Within it signals are answered, first of all one that has been waiting."""
-        self._open = True
-        try:
-            while self._waiting:
-                number = self._waiting.pop()
-                self._handlers[number](number, None)
-            yield
-        finally:
-            self._open = False
-
-    def _answer(self, number: int, frame: FrameType | None) -> None:
-        if self._open:
-            self._handlers[number](number, frame)
-        else:
-            self._waiting.append(number)
-
-
-_deferred: list[DeferredSignals] = []
-
-
-@contextmanager
-def deferred_signals() -> Iterator[DeferredSignals]:
-    """Signals wait, outside of :func:`interruptible`; only the main thread ever hears of any."""
-    signals = DeferredSignals()
-    if threading.current_thread() is not threading.main_thread():
-        yield signals
-        return
-    signals.hold()
-    _deferred.append(signals)
-    try:
-        yield signals
-    finally:
-        _deferred.remove(signals)
-        signals.release()
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """A stretch of work that leaves no trace when broken off; signals that wait are answered."""
-    waiting = bool(_deferred) and threading.current_thread() is threading.main_thread()
-    with _deferred[-1].answered() if waiting else nullcontext():
-        try:
-            yield
-        except SystemError as error:
-            cause = _beneath(error)
-            if cause is None or isinstance(cause, Exception):
-                raise
-            raise cause from None
-
-
-def _beneath(error: SystemError) -> BaseException | None:
-    """What a handler raised: compiled code that was just being called wraps it in SystemErrors."""
-    cause = error.__cause__
-    return _beneath(cause) if isinstance(cause, SystemError) else cause
-
-
 @dataclass(frozen=True)
 class PassRecord:
-    """One pass over the data, as ``history_`` keeps it.
+    """One pass over the data, an entry of ``history_``.
 
     Parameters
     ----------
     number : int
         Counts from 1.
     seconds : float
-        Spent in this pass, observers excluded.
+        Duration of this pass, without observers.
     eigenvalues, residuals, gains : ndarray of shape (r,)
         λ of K', ‖K'v − λv‖/λ₁, and the gains at the end of the pass.
     entries : int
@@ -210,11 +62,12 @@ class PassRecord:
     change : float
         Squared distance in feature space between the components before and after the pass.
     note : str
-        Empty, or what went wrong and what was done about it.
+        Divergence that was detected and the action taken; empty if there was none.
     recovery : str
-        Empty, or what gave way without harm to the result, such as memory for a tile.
+        Numerical or memory problem that was corrected without affecting the result; empty if there
+        was none.
     orthonormality_defect, excess_error : float
-        The largest entry of AK'Aᵀ − I, and an estimate of E/E_min − 1; NaN where nobody looked.
+        The largest entry of AK'Aᵀ − I, and an estimate of E/E_min − 1; NaN if not computed.
 
     Examples
     --------
@@ -241,65 +94,100 @@ class PassRecord:
 
     @property
     def eigenvalue_bounds(self) -> NDArray[np.floating[Any]]:
-        """An eigenvalue of K' lies within this distance of each λ."""
+        """Distance from each λ within which an eigenvalue of K' lies."""
         return self.residuals * np.abs(self.eigenvalues).max(initial=0.0)
 
 
 @dataclass(frozen=True)
+class Clock:
+    """Time of the gains; ticks per pattern, or per pass (Günter 2006, "every l iterations")."""
+
+    n_samples: int
+    tick: Literal["pattern", "pass"] = "pattern"
+
+    def times(self, seen: int, n_steps: int) -> NDArray[np.floating[Any]]:
+        """Return t before each of the next ``n_steps`` patterns, after ``seen`` of them.
+
+        Examples
+        --------
+        >>> Clock(4, "pattern").times(5, 3), Clock(4, "pass").times(5, 3)
+        (array([5., 6., 7.]), array([4., 4., 4.]))
+        """
+        if self.tick == "pass":
+            return np.full(n_steps, float(seen // self.n_samples * self.n_samples))
+        return np.arange(seen, seen + n_steps, dtype=np.float64)
+
+
+class Observer(Protocol[State_contra, Report_contra]):
+    """Callback after every step; an outcome other than None ends the run."""
+
+    def on_step_end(self, state: State_contra, report: Report_contra) -> Outcome | None:
+        """Process a finished step."""
+
+
+@runtime_checkable
+class ResumableObserver(Protocol):
+    """Observer whose decisions depend on earlier steps, also on those before a resume."""
+
+    def replay(self, reports: Sequence[Any]) -> None:
+        """Process the reports of the steps before the resume."""
+
+
+@dataclass(frozen=True)
 class StopAtResidual:
-    """Stops when every relative residual is within ``tol``."""
+    """Stopping rule: every relative residual is within ``tol``."""
 
     tol: float
 
-    def see(self, state: object, report: PassRecord) -> Outcome | None:
+    def on_step_end(self, state: object, report: PassRecord) -> Outcome | None:
         """Compare the largest residual."""
         small = float(report.residuals.max(initial=0.0)) <= self.tol
         return Outcome.CONVERGED if small else None
 
 
 class StopAtRounding:
-    """Stops a fast solver that no longer gains: two passes without halving a small residual."""
+    """Stopping rule: two passes did not halve a small residual."""
 
     def __init__(self) -> None:
         self._best = np.inf
         self._idle = 0
 
-    def see(self, state: object, report: PassRecord) -> Outcome | None:
-        """Compare with the best residual so far."""
+    def on_step_end(self, state: object, report: PassRecord) -> Outcome | None:
+        """Compare with the smallest residual so far."""
         residual = float(report.residuals.max(initial=0.0))
-        gained = residual <= self._best / 2
+        improved = residual <= self._best / 2
         self._best = min(self._best, residual)
         small = self._best <= np.sqrt(np.finfo(report.eigenvalues.dtype).eps)
-        self._idle = self._idle + 1 if small and not gained else 0
+        self._idle = self._idle + 1 if small and not improved else 0
         return Outcome.PRECISE if self._idle >= 2 else None
 
-    def remember(self, reports: Sequence[PassRecord]) -> None:
-        """Passes before an interruption count."""
+    def replay(self, reports: Sequence[PassRecord]) -> None:
+        """Count the passes before an interruption."""
         for report in reports:
-            self.see(None, report)
+            self.on_step_end(None, report)
 
 
 @dataclass(frozen=True)
 class StopAtChange:
-    """Kim 2003: stops when two consecutive solutions are closer than a threshold."""
+    """Stopping rule of Kim 2003: two consecutive solutions are closer than a threshold."""
 
     tol: float
 
-    def see(self, state: object, report: PassRecord) -> Outcome | None:
-        """Compare the change of the last pass; a pass that was undone proves nothing."""
+    def on_step_end(self, state: object, report: PassRecord) -> Outcome | None:
+        """Compare the change of the last pass, unless that pass was undone."""
         settled = report.change <= self.tol and not report.note
         return Outcome.SETTLED if settled else None
 
 
 @dataclass(frozen=True)
 class ProgressLines:
-    """Writes a line per pass; what ``verbose`` switches on."""
+    """Observer of ``verbose``: writes one line per pass."""
 
     name: str
     max_steps: int
     stream: TextIO | None = None
 
-    def see(self, state: object, report: PassRecord) -> Outcome | None:
+    def on_step_end(self, state: object, report: PassRecord) -> Outcome | None:
         """Write the line."""
         residual = float(report.residuals.max(initial=0.0))
         line = (
@@ -309,35 +197,63 @@ class ProgressLines:
             f"change {report.change:.2e}, {report.seconds:.3f} s"
         )
         stream = sys.stderr if self.stream is None else self.stream
-        told = "; ".join(part for part in (report.note, report.recovery) if part)
-        stream.write(line + (f" ({told})" if told else "") + "\n")
+        remarks = "; ".join(part for part in (report.note, report.recovery) if part)
+        stream.write(line + (f" ({remarks})" if remarks else "") + "\n")
         return None
 
 
-State = TypeVar("State")
-State_contra = TypeVar("State_contra", contravariant=True)
-Report = TypeVar("Report")
-Report_contra = TypeVar("Report_contra", contravariant=True)
+@dataclass(frozen=True, eq=False)
+class SavedRun:
+    """Contents of a checkpoint.
+
+    Parameters
+    ----------
+    progress : object
+        Data of the solver; resuming from them is bit-exact.
+    reports : list
+        One per finished step.
+    outcome : Outcome or None
+        Outcome of a run that had ended; None for a run that can be continued.
+    """
+
+    progress: Any
+    reports: list[Any]
+    outcome: Outcome | None = None
 
 
-class Observer(Protocol[State_contra, Report_contra]):
-    """Sees every finished step; a non-empty answer ends the run with that outcome."""
+class CheckpointProtocol(Protocol):
+    """Storage of the progress of a run, and of an earlier run to resume."""
 
-    def see(self, state: State_contra, report: Report_contra) -> Outcome | None:
-        """Look at a finished step."""
+    def restore(self) -> SavedRun | None:
+        """Return the earlier run; None if there is none."""
+
+    def set_snapshot(self, snapshot: Callable[[Any], Any]) -> None:
+        """Set the function that turns a state into the progress to store."""
+
+    def record(self, state: Any, report: Any, outcome: Outcome | None) -> None:
+        """Record a finished step, and the outcome if the run ends with it."""
 
 
-@runtime_checkable
-class ResumableObserver(Protocol):
-    """An observer to whom earlier steps matter, also those of a run that this one goes on from."""
+class _NoCheckpoint:
+    """Checkpoint that stores nothing."""
 
-    def remember(self, reports: Sequence[Any]) -> None:
-        """Hear of steps that were done before."""
+    def restore(self) -> SavedRun | None:
+        """Return None."""
+        return None
+
+    def set_snapshot(self, snapshot: Callable[[Any], Any]) -> None:
+        """Do nothing."""
+
+    def record(self, state: Any, report: Any, outcome: Outcome | None) -> None:
+        """Do nothing."""
+
+
+NO_CHECKPOINT: CheckpointProtocol = _NoCheckpoint()
 
 
 @dataclass(frozen=True)
 class Solution(Generic[State, Report]):
-    """The last state, how the run ended, and a report per step."""
+    """Result of a run: last state, outcome, and a report per step."""
 
     state: State
     outcome: Outcome
@@ -350,21 +266,23 @@ def run_passes(
     *,
     max_steps: int,
     observers: Sequence[Observer[Any, Any]] = (),
-    keeper: CheckpointProtocol = NO_CHECKPOINT,
+    checkpoint: CheckpointProtocol = NO_CHECKPOINT,
 ) -> Solution[State, Report]:
-    """Step until an observer or the step itself names an outcome, or ``max_steps`` are done.
+    """Repeat a step until it or an observer returns an outcome, or ``max_steps`` are done.
 
-    Steps that the keeper recalls count as done, and a run that had ended is not begun again.
+    Steps of a restored run count as done, and a run that had ended is not repeated.
 
-    An interrupt ends the run with what the last finished step left. It is answered only while a
-    step works, which sees to it that an unfinished one leaves no trace: between two steps state,
-    reports and keeper always agree. The caller re-raises.
+    An interrupt ends the run with the result of the last finished step. Signals are handled only
+    during a step, which must leave its data unchanged when interrupted; so state, reports and
+    checkpoint always agree. The caller re-raises.
     """
     with deferred_signals() as signals:
-        solution: Solution[State, Report] = _run_deferred(step, state, max_steps, observers, keeper)
+        solution: Solution[State, Report] = _run_deferred(
+            step, state, max_steps, observers, checkpoint
+        )
         try:
-            # What came while the last step was looked at.
-            with signals.answered():
+            # Handle signals that arrived after the last step.
+            with signals.handled():
                 return solution
         except KeyboardInterrupt:
             return replace(solution, outcome=Outcome.INTERRUPTED)
@@ -375,30 +293,115 @@ def _run_deferred(
     state: State,
     max_steps: int,
     observers: Sequence[Observer[Any, Any]],
-    keeper: CheckpointProtocol,
+    checkpoint: CheckpointProtocol,
 ) -> Solution[State, Report]:
-    kept = keeper.recall()
-    reports: list[Report] = [] if kept is None else list(kept.reports)
-    if kept is not None and kept.outcome is not None:
-        return Solution(state, kept.outcome, reports)
+    saved = checkpoint.restore()
+    reports: list[Report] = [] if saved is None else list(saved.reports)
+    if saved is not None and saved.outcome is not None:
+        return Solution(state, saved.outcome, reports)
     for observer in observers:
         if isinstance(observer, ResumableObserver):
-            observer.remember(reports)
+            observer.replay(reports)
     try:
         while len(reports) < max_steps:
             state, report, outcome = step(state)
             reports.append(report)
             try:
-                # Every observer sees every step, also the last one.
-                answers = [outcome, *(observer.see(state, report) for observer in observers)]
+                # Every observer is called after every step, also after the last one.
+                outcomes = [
+                    outcome,
+                    *(observer.on_step_end(state, report) for observer in observers),
+                ]
             except KeyboardInterrupt:
-                # The step is done, whoever did not want to look at it.
-                keeper.keep(state, report, outcome)
+                # The step is finished although an observer was interrupted.
+                checkpoint.record(state, report, outcome)
                 raise
-            ending = next((answer for answer in answers if answer is not None), None)
-            keeper.keep(state, report, ending)
-            if ending is not None:
-                return Solution(state, ending, reports)
+            final = next((each for each in outcomes if each is not None), None)
+            checkpoint.record(state, report, final)
+            if final is not None:
+                return Solution(state, final, reports)
     except KeyboardInterrupt:
         return Solution(state, Outcome.INTERRUPTED, reports)
     return Solution(state, Outcome.PASS_LIMIT, reports)
+
+
+class DeferredSignals:
+    """SIGINT and SIGTERM, deferred except where they may be handled.
+
+    The previous handlers are called. A signal without a Python handler is not deferred.
+    """
+
+    def __init__(self) -> None:
+        self._enabled = False
+        self._pending: list[int] = []
+        self._handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
+
+    def install(self) -> None:
+        """Start deferring."""
+        for number in _SIGNALS:
+            handler = signal.getsignal(number)
+            if callable(handler):
+                self._handlers[number] = handler
+                signal.signal(number, self._receive)
+
+    def uninstall(self) -> None:
+        """Restore the previous handlers."""
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+
+    @contextmanager
+    def handled(self) -> Iterator[None]:
+        """Handle pending signals, and those that arrive within the context."""
+        self._enabled = True
+        try:
+            while self._pending:
+                number = self._pending.pop()
+                self._handlers[number](number, None)
+            yield
+        finally:
+            self._enabled = False
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        if self._enabled:
+            self._handlers[number](number, frame)
+        else:
+            self._pending.append(number)
+
+
+_deferred: list[DeferredSignals] = []
+
+
+@contextmanager
+def deferred_signals() -> Iterator[DeferredSignals]:
+    """Defer signals outside of :func:`interruptible`; has an effect in the main thread only."""
+    signals = DeferredSignals()
+    if threading.current_thread() is not threading.main_thread():
+        yield signals
+        return
+    signals.install()
+    _deferred.append(signals)
+    try:
+        yield signals
+    finally:
+        _deferred.remove(signals)
+        signals.uninstall()
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Handle deferred signals in a section that can be interrupted without side effects."""
+    deferred = bool(_deferred) and threading.current_thread() is threading.main_thread()
+    with _deferred[-1].handled() if deferred else nullcontext():
+        try:
+            yield
+        except SystemError as error:
+            cause = _root_cause(error)
+            if cause is None or isinstance(cause, Exception):
+                raise
+            raise cause from None
+
+
+def _root_cause(error: SystemError) -> BaseException | None:
+    """Return the exception of a signal handler, which compiled code wraps in SystemErrors."""
+    cause = error.__cause__
+    return _root_cause(cause) if isinstance(cause, SystemError) else cause

@@ -13,19 +13,19 @@ from ikpca.metrics import relative_residuals
 
 
 class CoefficientStore(Protocol):
-    """Rows R (A alone, or A over its companion B) and RK'; no engine knows which gain is in use.
+    """Storage of the rows R (A alone, or A over its companion B) and of RK'.
 
-    Three verbs do the work, ``project``, ``transform`` and ``gram``; the others look and undo.
-    Whatever leaves the store is small and in double precision.
+    ``project``, ``transform`` and ``gram`` do the computation; the other methods inspect or undo.
+    The arrays they return are small and in double precision. A store does not depend on the gain.
     """
 
     @property
     def n_samples(self) -> int:
-        """The number l of columns."""
+        """Number l of columns."""
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """What the columns are stored in."""
+        """Type of the stored columns."""
 
     @property
     def entries(self) -> int:
@@ -37,49 +37,49 @@ class CoefficientStore(Protocol):
 
     @property
     def squared_norm(self) -> float:
-        """‖K'‖²_F as far as it is known; NaN where it is not."""
+        """‖K'‖²_F, or an estimate; NaN if unknown."""
 
     @property
     def recovery(self) -> str:
-        """Empty, or what gave way in the computation of K and what was done about it."""
+        """Problem in the computation of K that was corrected; empty if there was none."""
 
     def project(self, patterns: Indices, upcoming: Sequence[Indices] = ()) -> tuple[Floats, Floats]:
-        """(RK')[:, P] and K'[P, P].
+        """Return (RK')[:, P] and K'[P, P].
 
-        Kernel rows do not depend on R, so those of the blocks that come next may be made ahead.
+        Kernel rows do not depend on R, so those of the upcoming blocks may be computed in advance.
         """
 
     def transform(self, T: Floats, patterns: Indices, C: Floats) -> None:
-        """R ← TR, then R[:, P] += C (repeated patterns add up); RK' follows."""
+        """Set R ← TR, then R[:, P] += C (repeated patterns add up), and update RK'."""
 
     def gram(self, power: int) -> Floats:
-        """R K'^power Rᵀ for power 0, 1, 2."""
+        """Return R K'^power Rᵀ for power 0, 1, 2."""
 
     def residuals(self, eigenvalues: Floats) -> Floats:
-        """‖K'v_i − λ_i v_i‖/λ_1 for the leading rows."""
+        """Return ‖K'v_i − λ_i v_i‖/λ_1 of the leading rows."""
 
     def mark(self) -> None:
-        """Remember R and RK' as they are."""
+        """Save R and RK'."""
 
     def rewind(self) -> None:
-        """Go back to the mark."""
+        """Restore R and RK' of the last ``mark``."""
 
     def change(self, n_rows: int) -> float:
-        """Squared feature-space distance of the leading rows from the mark."""
+        """Return the squared feature-space distance of the leading rows from the mark."""
 
     def read(self) -> tuple[Floats, Floats]:
-        """R and RK' as arrays."""
+        """Return R and RK' as arrays."""
 
 
 class Columns:
-    """Two arrays; RK' follows every transform at once, R when it is asked for.
+    """R and RK' as two arrays; a transform updates RK' at once, and R when it is read.
 
     Parameters
     ----------
     rows, products : ndarray of shape (r, columns)
         R and RK'.
     dtype : dtype
-        What both are kept in.
+        Type of both arrays.
     """
 
     def __init__(self, rows: Floats, products: Floats, dtype: np.dtype[np.floating]) -> None:
@@ -92,29 +92,29 @@ class Columns:
         return len(self._rows)
 
     def transform(
-        self, T: Floats, C: Floats, strip: CenteredStrip | None, own: Indices, own_C: Floats
+        self, T: Floats, C: Floats, strip: CenteredStrip | None, local: Indices, local_C: Floats
     ) -> None:
-        """RK' ← T RK' + C K'[P, :] as one product; R ← TR, R[:, own] += own_C later.
+        """Set RK' ← T RK' + C K'[P, :] as one product; R ← TR, R[:, local] += local_C later.
 
         Parameters
         ----------
         T, C : ndarray
-        strip : CentredStrip or None
+        strip : CenteredStrip or None
             K'[P, :] for these columns; None without patterns.
-        own : ndarray of int
-            Those of the patterns that are columns here.
-        own_C : ndarray
-            The columns of C that belong to them.
+        local : ndarray of int
+            The patterns that are columns of this object.
+        local_C : ndarray
+            The corresponding columns of C.
         """
-        # Fresh arrays, so that the mark keeps the old ones without a copy.
+        # New arrays, so that the mark needs no copies.
         self.products = T @ self.products if strip is None else strip.update(T, self.products, C)
-        self._pending.append((T, own, own_C))
+        self._pending.append((T, local, local_C))
 
     def rows(self) -> Floats:
-        """R with all transforms applied.
+        """Return R with all transforms applied.
 
         Blocks T, C in order 1..b make R ← T_b⋯T_1 R, and C_j ends up multiplied by T_b⋯T_{j+1}:
-        going backwards, the columns of R are multiplied once for all blocks.
+        in reverse order, R itself is multiplied only once for all blocks.
         """
         if not self._pending:
             return self._rows
@@ -130,31 +130,31 @@ class Columns:
         return self._rows
 
     def gram(self, power: int) -> Floats:
-        """R Rᵀ, R(RK')ᵀ or RK'(RK')ᵀ in double precision."""
+        """Return R Rᵀ, R(RK')ᵀ or RK'(RK')ᵀ in double precision."""
         left = self.rows() if power == 0 else self.products
         right = self.products if power == 2 else self.rows()
         return left.astype(np.float64, copy=False) @ right.astype(np.float64, copy=False).T
 
     def mark(self) -> tuple[Floats, Floats]:
-        """Keep references: transforms never write to arrays that exist."""
+        """Save references; transforms never modify existing arrays."""
         self._mark = (self.rows(), self.products)
         return self._mark
 
     def rewind(self) -> None:
-        """Take the references back."""
+        """Restore the saved references."""
         self._pending = []
         self._rows, self.products = self._mark
 
     def change(self, n_rows: int) -> float:
-        """tr((R − R₀)K'(R − R₀)ᵀ) over these columns."""
+        """Return tr((R − R₀)K'(R − R₀)ᵀ) over these columns."""
         rows, products = self._mark
-        moved = np.asarray(self.rows()[:n_rows] - rows[:n_rows], dtype=np.float64)
-        pulled = np.asarray(self.products[:n_rows] - products[:n_rows], dtype=np.float64)
-        return float(np.einsum("il,il->", moved, pulled))
+        delta_rows = np.asarray(self.rows()[:n_rows] - rows[:n_rows], dtype=np.float64)
+        delta_products = np.asarray(self.products[:n_rows] - products[:n_rows], dtype=np.float64)
+        return float(np.einsum("il,il->", delta_rows, delta_products))
 
 
 def _add_columns(rows: Floats, patterns: Indices, columns: Floats) -> None:
-    """rows[:, P] += columns, where a pattern that comes twice adds twice."""
+    """Set rows[:, P] += columns; repeated patterns add up."""
     if len(np.unique(patterns)) == len(patterns):
         rows[:, patterns] += columns
     else:
@@ -162,7 +162,7 @@ def _add_columns(rows: Floats, patterns: Indices, columns: Floats) -> None:
 
 
 class LocalStore:
-    """The coefficient store as two arrays; kernel rows are computed a block at a time."""
+    """Coefficient store in this process; kernel rows are computed a block at a time."""
 
     def __init__(self, gram: CenteredGram, rows: Floats, products: Floats) -> None:
         self._gram = gram
@@ -173,12 +173,12 @@ class LocalStore:
 
     @property
     def n_samples(self) -> int:
-        """The number of columns."""
+        """Number of columns."""
         return self._gram.n_samples
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """That of the kernel matrix."""
+        """Type of the kernel matrix."""
         return self._gram.dtype
 
     @property
@@ -188,67 +188,67 @@ class LocalStore:
 
     @property
     def mean_diagonal(self) -> float:
-        """κ, known since the centring."""
+        """κ, known since K was centered."""
         return self._gram.mean_diagonal
 
     @property
     def squared_norm(self) -> float:
-        """Known since the centring, too."""
+        """‖K'‖²_F, known since K was centered."""
         return self._gram.squared_norm_estimate
 
     @property
     def recovery(self) -> str:
-        """Of the kernel matrix."""
+        """Problem in the computation of K that was corrected."""
         return self._gram.recovery
 
     def project(self, patterns: Indices, upcoming: Sequence[Indices] = ()) -> tuple[Floats, Floats]:
-        """Read two slices; the kernel rows are kept for the transform that follows."""
+        """Read two slices; the kernel rows are kept for the next ``transform``."""
         strip = self._strip_of(patterns)
         self._strip = (patterns, strip)
-        # C order: one compiled sweep serves all, and it reads rows.
+        # C order, which the compiled sweep expects.
         Y = self._columns.products[:, patterns].astype(np.float64, order="C")
         G = strip.columns(patterns).astype(np.float64, order="C")
         if upcoming:
-            # Another thread reads them, if there is one and reading is all it takes.
-            ahead = self._gram.strip_ahead(upcoming[0], room=len(self._columns))
+            # Another thread reads them, if there is one and K is stored.
+            ahead = self._gram.prefetch_strip(upcoming[0], extra_rows=len(self._columns))
             self._next = (upcoming[0], ahead)
         return Y, G
 
     def transform(self, T: Floats, patterns: Indices, C: Floats) -> None:
-        """One matrix product for the block; R itself follows when it is asked for."""
+        """Update RK' by one matrix product; R is updated when it is read."""
         T, C = T.astype(self.dtype), C.astype(self.dtype)
         strip = self._strip_of(patterns) if patterns.size else None
         self._columns.transform(T, C, strip, patterns, C)
         self._grams = {}
 
     def gram(self, power: int) -> Floats:
-        """R Rᵀ, R K'Rᵀ or RK'(RK')ᵀ; asked for more than once between transforms."""
+        """Return R Rᵀ, R K'Rᵀ or RK'(RK')ᵀ; cached until the next transform."""
         if power not in self._grams:
             product = self._columns.gram(power)
             self._grams[power] = (product + product.T) / 2
         return self._grams[power]
 
     def residuals(self, eigenvalues: Floats) -> Floats:
-        """Of the leading rows."""
+        """Return the residuals of the leading rows."""
         leading = slice(len(eigenvalues))
         rows, products = self._columns.rows(), self._columns.products
         return relative_residuals(rows[leading], products[leading], eigenvalues)
 
     def mark(self) -> None:
-        """Remember the columns."""
+        """Save the columns."""
         self._columns.mark()
 
     def rewind(self) -> None:
-        """Have them back."""
+        """Restore the saved columns."""
         self._grams = {}
         self._columns.rewind()
 
     def change(self, n_rows: int) -> float:
-        """tr((A − A₀)K'(A − A₀)ᵀ)."""
+        """Return tr((A − A₀)K'(A − A₀)ᵀ)."""
         return max(self._columns.change(n_rows), 0.0)
 
     def read(self) -> tuple[Floats, Floats]:
-        """Copies."""
+        """Return copies of R and RK'."""
         return self._columns.rows().copy(), self._columns.products.copy()
 
     def _strip_of(self, patterns: Indices) -> CenteredStrip:
@@ -256,4 +256,4 @@ class LocalStore:
             return self._strip[1]
         if self._next is not None and self._next[0] is patterns:
             return self._next[1]()
-        return self._gram.strip(patterns, room=len(self._columns))
+        return self._gram.strip(patterns, extra_rows=len(self._columns))

@@ -1,6 +1,6 @@
-"""Dense reference solver: eigendecomposition of K'.
+"""Dense solver: eigendecomposition of K'.
 
-It shares no code with the solvers that it checks.
+It is the reference for the other solvers and shares no code with them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _Floats = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True)
 class DenseSolution:
-    """Leading eigenpairs of K', largest first, and what centring used.
+    """Leading eigenpairs of K', largest first, and the means used for centering.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class DenseSolution:
     column_means : ndarray of shape (l,)
     grand_mean : float
     trace, squared_norm : float
-        Of K', and ‖K'‖²_F.
+        tr K' and ‖K'‖²_F.
     """
 
     eigenvalues: _Floats
@@ -41,35 +41,35 @@ class DenseSolution:
 
 
 def solve_dense(K: _Floats, n_components: int | None = None) -> DenseSolution:
-    """Centre a copy of K (Günter 2006, eq. 5) and solve the kernel eigenvalue problem.
+    """Center a copy of K (Günter 2006, eq. 5) and solve the kernel eigenvalue problem.
 
     Parameters
     ----------
     K : ndarray of shape (l, l)
-        Not changed. Of an asymmetric matrix the lower triangle counts after centring.
+        Not modified. Of an asymmetric matrix the lower triangle is used after centering.
     n_components : int, optional
-        How many leading eigenpairs; all by default.
+        Number of leading eigenpairs; all by default.
     """
     column_means = K.mean(axis=0)
     grand_mean = float(column_means.mean())
-    centred = K - column_means
-    centred -= K.mean(axis=1)[:, None] - grand_mean
+    centered = K - column_means
+    centered -= K.mean(axis=1)[:, None] - grand_mean
     order = len(K)
     first = 0 if n_components is None else max(order - n_components, 0)
-    values, vectors = linalg.eigh(centred, subset_by_index=(first, order - 1))
+    values, vectors = linalg.eigh(centered, subset_by_index=(first, order - 1))
     values, vectors = values[::-1], vectors[:, ::-1]
     return DenseSolution(
         eigenvalues=values,
         eigenvectors=vectors,
-        residuals=_residuals(centred, values, vectors),
+        residuals=_residuals(centered, values, vectors),
         column_means=column_means,
         grand_mean=grand_mean,
-        trace=float(np.trace(centred)),
-        squared_norm=float(np.einsum("ij,ij->", centred, centred)),
+        trace=float(np.trace(centered)),
+        squared_norm=float(np.einsum("ij,ij->", centered, centered)),
     )
 
 
-def _residuals(centred: _Floats, values: _Floats, vectors: _Floats) -> _Floats:
+def _residuals(centered: _Floats, values: _Floats, vectors: _Floats) -> _Floats:
     largest = float(np.abs(values).max(initial=0.0))
-    defects: _Floats = np.linalg.norm(centred @ vectors - vectors * values, axis=0)
+    defects: _Floats = np.linalg.norm(centered @ vectors - vectors * values, axis=0)
     return defects / largest if largest > 0 else np.zeros_like(defects)

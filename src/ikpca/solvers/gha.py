@@ -12,12 +12,17 @@ from ikpca.gains import Gain
 from ikpca.kernels import Floats, Indices
 from ikpca.solvers.kha_pass import Safety
 
+#: Back-offs of the gain for one batch, at most.
+_MAX_RETRIES = 100
+#: Rows per sweep.
+_BLOCK = 128
+
 
 class FeatureStore:
-    """The coefficient store over explicit, centred rows X': R is W itself, K' is X'X'ᵀ.
+    """Coefficient store for explicit, centered rows X': R is W itself, and K' is X'X'ᵀ.
 
-    What the kernel store reads from AK' is multiplied out here, W X'ᵀ; there are no coefficients
-    A, so ``gram(0)`` has no meaning and gains must use Rayleigh quotients.
+    In place of AK' it computes W X'ᵀ. There are no coefficients A, so ``gram(0)`` is not defined
+    and gains must use Rayleigh quotients.
     """
 
     def __init__(self, X: Floats, rows: Floats) -> None:
@@ -28,12 +33,12 @@ class FeatureStore:
 
     @property
     def n_samples(self) -> int:
-        """Rows of X'."""
+        """Number of rows of X'."""
         return int(self._X.shape[0])
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """That of the rows."""
+        """Type of the rows."""
         return np.dtype(self._X.dtype)
 
     @property
@@ -43,35 +48,35 @@ class FeatureStore:
 
     @property
     def squared_norm(self) -> float:
-        """Unknown: the product of X' with itself may be larger than X'."""
+        """NaN: X'X'ᵀ may be larger than X'."""
         return float("nan")
 
     @property
     def recovery(self) -> str:
-        """There is no kernel matrix that could give way."""
+        """Empty: there is no kernel matrix."""
         return ""
 
     def project(self, patterns: Indices, upcoming: Sequence[Indices] = ()) -> tuple[Floats, Floats]:
-        """W X'_Pᵀ and X'_P X'_Pᵀ; there is nothing to make ahead."""
-        chosen = self._X[patterns]
-        Y, G = self._rows @ chosen.T, chosen @ chosen.T
+        """Return W X'_Pᵀ and X'_P X'_Pᵀ; ``upcoming`` is ignored."""
+        X_P = self._X[patterns]
+        Y, G = self._rows @ X_P.T, X_P @ X_P.T
         return Y.astype(np.float64, order="C"), G.astype(np.float64, order="C")
 
     def transform(self, T: Floats, patterns: Indices, C: Floats) -> None:
-        """W ← TW + C X'_P."""
-        moved = T.astype(self.dtype) @ self._rows
-        self._rows = moved + C.astype(self.dtype) @ self._X[patterns]
+        """Set W ← TW + C X'_P."""
+        product = T.astype(self.dtype) @ self._rows
+        self._rows = product + C.astype(self.dtype) @ self._X[patterns]
 
     def gram(self, power: int) -> Floats:
-        """W Wᵀ, or W X'ᵀX' Wᵀ."""
+        """Return W Wᵀ for power 1, W X'ᵀX' Wᵀ for power 2."""
         if power == 0:
-            raise ValueError("gram(0) needs coefficients, and explicit components have none")
+            raise ValueError("power=0: explicit components have no coefficients; pass 1 or 2.")
         factor = self._rows if power == 1 else self._rows @ self._X.T
         factor = factor.astype(np.float64, copy=False)
         return factor @ factor.T
 
     def residuals(self, eigenvalues: Floats) -> Floats:
-        """‖X'ᵀX'w − λw‖/λ₁ for unit w."""
+        """Return ‖X'ᵀX'w − λw‖/λ₁ for unit w."""
         W = self._rows[: len(eigenvalues)].astype(np.float64)
         defects = (W @ self._X.T) @ self._X - eigenvalues[:, None] * W
         scale = np.linalg.norm(W, axis=1) * np.abs(eigenvalues).max(initial=0.0)
@@ -79,30 +84,26 @@ class FeatureStore:
         return np.divide(norms, scale, out=np.zeros_like(norms), where=scale > 0)
 
     def mark(self) -> None:
-        """Keep a reference: transforms never write to arrays that exist."""
+        """Save a reference; transforms never modify existing arrays."""
         self._mark = self._rows
 
     def rewind(self) -> None:
-        """Take the reference back."""
+        """Restore the saved reference."""
         self._rows = self._mark
 
     def change(self, n_rows: int) -> float:
-        """‖W − W₀‖²."""
-        moved = (self._rows[:n_rows] - self._mark[:n_rows]).astype(np.float64)
-        return float(np.einsum("ij,ij->", moved, moved))
+        """Return ‖W − W₀‖²."""
+        delta = (self._rows[:n_rows] - self._mark[:n_rows]).astype(np.float64)
+        return float(np.einsum("ij,ij->", delta, delta))
 
     def read(self) -> tuple[Floats, Floats]:
-        """W and W X'ᵀ."""
+        """Return W and W X'ᵀ."""
         return self._rows.copy(), self._rows @ self._X.T
-
-
-_MAX_RETRIES = 100
-_BLOCK = 128
 
 
 @dataclass(frozen=True)
 class GHAState:
-    """What the next batch needs.
+    """State of the algorithm between two batches.
 
     Parameters
     ----------
@@ -111,13 +112,13 @@ class GHAState:
     mean : ndarray of shape (N,)
         Running mean of all rows.
     seen : int
-        Rows so far.
+        Number of rows so far.
     variances : ndarray of shape (r,)
         Running mean of y_i².
     total_variance : float
         Running mean of ‖x − mean‖².
     horizon : int
-        Stands in for l, which a stream does not have: τ of inverse time.
+        Used in place of l, which a stream does not have: τ of inverse time.
     gain_scale : float
         Product of all back-offs so far.
     """
@@ -132,38 +133,38 @@ class GHAState:
 
 
 def gha_batch(state: GHAState, X: Floats, gain: Gain, safety: Safety) -> tuple[GHAState, int]:
-    """Learn from a batch of rows in the order given; also say how often the gain was lowered."""
+    """Update the state with a batch of rows in order; also return the number of back-offs."""
     mean = state.mean + (X.mean(axis=0) - state.mean) * (len(X) / (state.seen + len(X)))
-    centred = X - mean
-    typical = float(np.einsum("ij,ij->", centred, centred)) / len(X)
+    centered = X - mean
+    mean_square = float(np.einsum("ij,ij->", centered, centered)) / len(X)
     for tries in range(_MAX_RETRIES):
-        components = _sweep_rows(state, centred, typical, gain, safety)
+        components = _sweep_rows(state, centered, mean_square, gain, safety)
         if components is not None:
-            return _learned(state, components, mean, centred, typical), tries
+            return _updated_state(state, components, mean, centered, mean_square), tries
         state = replace(state, gain_scale=state.gain_scale * safety.backoff)
-    # No gain is small enough: the components stay, the mean and the variances are still learned.
-    return _learned(state, state.components, mean, centred, typical), _MAX_RETRIES
+    # No gain is small enough: only the mean and the variances are updated.
+    return _updated_state(state, state.components, mean, centered, mean_square), _MAX_RETRIES
 
 
 def _sweep_rows(
-    state: GHAState, centred: Floats, typical: float, gain: Gain, safety: Safety
+    state: GHAState, centered: Floats, mean_square: float, gain: Gain, safety: Safety
 ) -> Floats | None:
-    """W after the batch, or None if a step went too far; nothing is changed then."""
-    # The compiler is imported with the first batch, not with the package.
+    """Return W after the batch, or None if a step diverged."""
+    # Imported here because importing it starts the compiler.
     from ikpca.solvers import kha_sweep
 
     W = state.components
-    variances = state.variances if state.seen else _first_variances(W, centred)
-    longest = max(1.0, float(np.einsum("ij,ij->", W, W)))
-    for start in range(0, len(centred), _BLOCK):
-        rows = centred[start : start + _BLOCK]
+    variances = state.variances if state.seen else _projection_variances(W, centered)
+    squared_norm = max(1.0, float(np.einsum("ij,ij->", W, W)))
+    for start in range(0, len(centered), _BLOCK):
+        rows = centered[start : start + _BLOCK]
         times = np.arange(state.seen + start, state.seen + start + len(rows), dtype=np.float64)
         eta = state.gain_scale * gain.gains(times, state.horizon, variances * state.horizon)
         eta = np.broadcast_to(eta, (len(rows), len(W))).copy()
         G = (rows @ rows.T).astype(np.float64)
         limits = np.full(len(rows), np.finfo(np.float64).max)
-        if safety.alarm:
-            limits = 2 * longest * np.maximum(np.diag(G), typical)
+        if safety.check_norms:
+            limits = 2 * squared_norm * np.maximum(np.diag(G), mean_square)
         Y = (W @ rows.T).astype(np.float64)
         T, C, failed = kha_sweep.plain_sweep(Y, G, eta, safety.cap, limits)
         if failed != kha_sweep.OK:
@@ -172,18 +173,20 @@ def _sweep_rows(
     return W
 
 
-def _first_variances(W: Floats, centred: Floats) -> Floats:
-    return np.square(centred @ W.T).mean(axis=0, dtype=np.float64)
+def _projection_variances(W: Floats, centered: Floats) -> Floats:
+    return np.square(centered @ W.T).mean(axis=0, dtype=np.float64)
 
 
-def _learned(state: GHAState, W: Floats, mean: Floats, centred: Floats, typical: float) -> GHAState:
-    weight = len(centred) / (state.seen + len(centred))
-    variances = _first_variances(W, centred)
+def _updated_state(
+    state: GHAState, W: Floats, mean: Floats, centered: Floats, mean_square: float
+) -> GHAState:
+    weight = len(centered) / (state.seen + len(centered))
+    variances = _projection_variances(W, centered)
     return replace(
         state,
         components=W,
         mean=mean,
-        seen=state.seen + len(centred),
+        seen=state.seen + len(centered),
         variances=state.variances + weight * (variances - state.variances),
-        total_variance=state.total_variance + weight * (typical - state.total_variance),
+        total_variance=state.total_variance + weight * (mean_square - state.total_variance),
     )

@@ -16,46 +16,51 @@ from ikpca.solvers.base import Clock, Outcome, PassRecord, interruptible
 from ikpca.solvers.coefficient_store import CoefficientStore
 from ikpca.solvers.rayleigh_ritz import certify, rayleigh_ritz
 
+#: After so many back-offs the gain underflows.
+_MAX_RETRIES = 100
+#: max |AK'Aᵀ − I| above which a Rayleigh–Ritz step is repeated.
+_MAX_DEFECT = 1e-3
+
 
 @dataclass(frozen=True)
 class Safety:
-    """What to do about steps that are too long.
+    """Rules against steps that are too long.
 
     Parameters
     ----------
     cap : bool
         Bound every gain by 1/max(k'(p,p), Σ y²) before the step.
-    alarm : bool
-        Give up on a pass as soon as the components leave the unit ball.
-    guard : bool
-        Undo a pass after which the components hold less variance than before.
+    check_norms : bool
+        Undo a pass as soon as the components leave the unit ball.
+    check_variance : bool
+        Undo a pass after which the components capture less variance than before.
     backoff : float
-        What gains are multiplied with after an undone pass.
+        Factor of the gains after an undone pass.
     repeat : bool
-        Whether the undone pass is done again; otherwise it counts and the clock runs on.
+        Repeat the undone pass; otherwise it counts as done and the clock advances.
     """
 
     cap: bool
-    alarm: bool
-    guard: bool
+    check_norms: bool
+    check_variance: bool
     backoff: float
     repeat: bool
 
 
 #: Gains chosen by the library.
-AUTOMATIC = Safety(cap=True, alarm=False, guard=True, backoff=0.25, repeat=False)
-#: A user's own gain: the papers' steps, untouched until they fail.
-MANUAL = Safety(cap=False, alarm=True, guard=False, backoff=0.5, repeat=True)
+AUTOMATIC = Safety(cap=True, check_norms=False, check_variance=True, backoff=0.25, repeat=False)
+#: A user's gain: the papers' steps, unchanged until they diverge.
+MANUAL = Safety(cap=False, check_norms=True, check_variance=False, backoff=0.5, repeat=True)
 
 
 def safety_for(*, automatic: bool) -> Safety:
-    """The rules for the library's own gains, or for a user's."""
+    """Return the rules for automatic gains, or for a user's."""
     return AUTOMATIC if automatic else MANUAL
 
 
 @dataclass(frozen=True)
 class KHASettings:
-    """Fixed for a run.
+    """Settings of a run.
 
     Parameters
     ----------
@@ -64,15 +69,15 @@ class KHASettings:
     clock : Clock
     safety : Safety
     seed : int
-        Of the permutations.
+        Seed of the permutations.
     mean_diagonal : float
-        κ = mean k'(x, x), the squared length of a typical pattern.
+        κ = mean k'(x, x).
     block_size : int
-        Patterns per sweep; changes the speed, not the result.
+        Patterns per sweep; affects the speed, not the result.
     rayleigh_ritz : bool
-        Whether a pass ends with a Rayleigh–Ritz step.
+        End every pass with a Rayleigh–Ritz step.
     estimate : {"norms", "quotients"}
-        How λ is estimated for the gains: ‖(AK')_i‖/‖A_i‖ (Günter 2006, eq. 13), or the Rayleigh
+        Estimate of λ for the gains: ‖(AK')_i‖/‖A_i‖ (Günter 2006, eq. 13), or the Rayleigh
         quotient in feature space.
     """
 
@@ -88,18 +93,18 @@ class KHASettings:
 
     @property
     def meta(self) -> MetaDescent | None:
-        """The meta-descent part of the gain, if it has one."""
+        """Meta-descent part of the gain, or None."""
         return self.gain if isinstance(self.gain, MetaDescent) else None
 
     def permutation(self, number: int) -> Indices:
-        """The order of the patterns in a pass; the same for a repeated pass and after a resume."""
+        """Return the order of the patterns in a pass; the same when a pass is repeated."""
         rng = np.random.default_rng([self.seed, 1, number])
         return rng.permutation(self.clock.n_samples)
 
 
 @dataclass(frozen=True)
 class HebbianState:
-    """What the next pass needs beside the store: small and serialisable.
+    """State between two passes, besides the store; small and serializable.
 
     Parameters
     ----------
@@ -112,10 +117,10 @@ class HebbianState:
     gain_scale : float
         Product of all back-offs so far.
     captured : float
-        Σ of the Ritz values: the variance that the components hold.
+        Σ of the Ritz values: the variance that the components capture.
     length : float
-        Squared length of the longest combination of components, the least so far: components that
-        have come down to unit length may not grow long again, however slowly.
+        Smallest value so far of the largest eigenvalue of AK'Aᵀ, a bound that prevents components
+        that have reached unit length from growing again.
     """
 
     passes: int
@@ -127,48 +132,42 @@ class HebbianState:
     length: float
 
 
-#: After so many halvings no gain of floating-point size is left to try.
-_MAX_RETRIES = 100
-#: max |AK'Aᵀ − I| that a Rayleigh–Ritz step may leave without another one.
-_DEFECT = 1e-3
-
-
 class _Diverged(Exception):
     """A step left the unit ball or overflowed; the pass must be undone."""
 
 
 @dataclass(frozen=True)
 class HebbianPass:
-    """The step of the loop: state → state, report, and an outcome if nothing works."""
+    """One step of the run loop: state → state, record, and an outcome if no gain works."""
 
     store: CoefficientStore
     settings: KHASettings
 
     def __call__(self, state: HebbianState) -> tuple[HebbianState, PassRecord, Outcome | None]:
-        """Run one pass, undoing and backing off where needed."""
-        begun = time.perf_counter()
+        """Run one pass; undo it and reduce the gain if it diverges."""
+        started = time.perf_counter()
         self.store.mark()
         try:
             with interruptible():
                 after, notes = self._with_backoff(state)
                 failed = len(notes) > _MAX_RETRIES
-                # A pass that was undone for good is as the one before left it.
+                # A pass that was undone has left the components of the pass before.
                 undone = bool(notes) and (failed or not self.settings.safety.repeat)
-                recovery = "" if undone else self._mend()
+                recovery = "" if undone else self._reorthonormalize()
         except BaseException:
             self.store.rewind()
             raise
-        record = self._record(after, time.perf_counter() - begun, _summary(notes, failed))
-        told = [part for part in (recovery, self.store.recovery) if part]
-        record = replace(record, recovery="; ".join(told))
+        record = self._record(after, time.perf_counter() - started, _summary(notes, failed))
+        recoveries = [part for part in (recovery, self.store.recovery) if part]
+        record = replace(record, recovery="; ".join(recoveries))
         return after, record, Outcome.DIVERGED if failed else None
 
-    def _mend(self) -> str:
-        """Orthonormalise again what a single Rayleigh–Ritz step left too far from it."""
+    def _reorthonormalize(self) -> str:
+        """Repeat the Rayleigh–Ritz step if one was not enough; return a message in that case."""
         if not self.settings.rayleigh_ritz:
             return ""
         defect = self._defect()
-        if defect <= _DEFECT:
+        if defect <= _MAX_DEFECT:
             return ""
         orthonormalize(self.store, self.settings)
         return (
@@ -177,7 +176,7 @@ class HebbianPass:
         )
 
     def _defect(self) -> float:
-        """max |AK'Aᵀ − I| of the components that are there."""
+        """Return max |AK'Aᵀ − I| over the nonzero components."""
         r = self.settings.n_components
         N = self.store.gram(1)[:r, :r]
         return float(np.abs(N - np.diag(np.diag(N) > 0).astype(N.dtype)).max(initial=0.0))
@@ -187,9 +186,9 @@ class HebbianPass:
         while len(notes) <= _MAX_RETRIES:
             try:
                 return self._attempt(state), notes
-            except _Diverged as trouble:
+            except _Diverged as error:
                 state = self._undo(state)
-                notes.append(f"{trouble}; gain scaled to {state.gain_scale:.3g}")
+                notes.append(f"{error}; gain scaled to {state.gain_scale:.3g}")
                 if not self.settings.safety.repeat:
                     return self._skip(state), notes
         return self._skip(state), notes
@@ -205,7 +204,7 @@ class HebbianPass:
         return self._finish(replace(state, log_gains=log_gains))
 
     def _blocks(self, state: HebbianState) -> Iterator[tuple[slice, Indices, list[Indices]]]:
-        """Each block of patterns, and the two after it."""
+        """Yield each block of patterns, and the two after it."""
         order = self.settings.permutation(state.passes)
         parts = list(tile_slices(len(order), self.settings.block_size))
         blocks = [order[steps] for steps in parts]
@@ -213,7 +212,7 @@ class HebbianPass:
             yield steps, blocks[number], blocks[number + 1 : number + 3]
 
     def _inner_products(self) -> tuple[Floats, Floats]:
-        """AK'Aᵀ and AK'Bᵀ, which meta-descent carries through the pass."""
+        """Return AK'Aᵀ and AK'Bᵀ, which meta-descent updates during the pass."""
         if self.settings.meta is None:
             return np.empty((0, 0)), np.empty((0, 0))
         r = self.settings.n_components
@@ -229,8 +228,8 @@ class HebbianPass:
         log_gains: Floats,
         inner: tuple[Floats, Floats],
     ) -> tuple[Floats, Floats, Floats]:
-        """T and C of one block, and the log-gains after it."""
-        # The compiler is imported with the first block, not with the package.
+        """Return T and C of one block, and the log-gains after it."""
+        # Imported here because importing it starts the compiler.
         from ikpca.solvers import kha_sweep
 
         meta, cap = self.settings.meta, self.settings.safety.cap
@@ -252,22 +251,22 @@ class HebbianPass:
         return np.broadcast_to(state.gain_scale * eta, (n_steps, self.settings.n_components)).copy()
 
     def _limits(self, diagonal: Floats, length: float) -> Floats:
-        """Twice what Cauchy–Schwarz allows ‖y‖² with components of that length.
+        """Return twice the Cauchy–Schwarz bound of ‖y‖² for components of that length.
 
-        A row without length, or an indefinite kernel, is measured by the typical pattern instead.
+        κ replaces a smaller k'(p, p), which is zero or negative for some patterns and kernels.
         """
-        if not self.settings.safety.alarm:
+        if not self.settings.safety.check_norms:
             return np.full(len(diagonal), np.finfo(np.float64).max)
         return 2 * max(1.0, length) * np.maximum(diagonal, self.settings.mean_diagonal)
 
     def _finish(self, state: HebbianState) -> HebbianState:
-        """Judge the pass, rotate, and make the state of the next one."""
+        """Check the pass, rotate the components, and return the next state."""
         r = self.settings.n_components
         N, S = self.store.gram(1)[:r, :r], self.store.gram(2)[:r, :r]
-        self._judge(state, N, S)
-        ritz_values, T = rayleigh_ritz(N, S, drop=rounding_share(self.store))
+        self._check_components(state, N, S)
+        ritz_values, T = rayleigh_ritz(N, S, drop=rounding_threshold(self.store))
         captured = float(ritz_values.sum())
-        self._guard(state, captured)
+        self._check_variance(state, captured)
         if self.settings.rayleigh_ritz:
             rotate(self.store, self.settings, T)
             eigenvalues = ritz_values
@@ -282,20 +281,20 @@ class HebbianPass:
             length=min(state.length, component_length(self.store, r)),
         )
 
-    def _judge(self, state: HebbianState, N: Floats, S: Floats) -> None:
+    def _check_components(self, state: HebbianState, N: Floats, S: Floats) -> None:
         if not (np.isfinite(N).all() and np.isfinite(S).all()):
             raise _Diverged("the components overflowed")
         too_long = np.diag(N).max() > 2 * max(1.0, state.length)
-        if self.settings.safety.alarm and too_long:
+        if self.settings.safety.check_norms and too_long:
             raise _Diverged("the components left the unit ball")
 
-    def _guard(self, state: HebbianState, captured: float) -> None:
+    def _check_variance(self, state: HebbianState, captured: float) -> None:
         slack = 10 * np.finfo(self.store.dtype).eps * abs(state.captured)
-        if self.settings.safety.guard and captured < state.captured - slack:
+        if self.settings.safety.check_variance and captured < state.captured - slack:
             raise _Diverged("the components lost variance")
 
     def _undo(self, state: HebbianState) -> HebbianState:
-        """Back to the start of the pass, companions forgotten, gains lowered."""
+        """Restore the start of the pass, set companions to zero, and reduce the gains."""
         self.store.rewind()
         if self.settings.meta is not None:
             r = self.settings.n_components
@@ -307,7 +306,7 @@ class HebbianPass:
         return replace(state, gain_scale=scale, log_gains=log_gains)
 
     def _skip(self, state: HebbianState) -> HebbianState:
-        """Count the undone pass, so that the clock runs on."""
+        """Count the undone pass, so that the clock advances."""
         seen = state.seen + self.settings.clock.n_samples
         return replace(state, passes=state.passes + 1, seen=seen)
 
@@ -333,13 +332,13 @@ class HebbianPass:
 
 
 def component_length(store: CoefficientStore, n_components: int) -> float:
-    """The largest eigenvalue of AK'Aᵀ: 1 for orthonormal components."""
+    """Return the largest eigenvalue of AK'Aᵀ: 1 for orthonormal components."""
     N = store.gram(1)[:n_components, :n_components]
     return float(np.linalg.eigvalsh(N)[-1])
 
 
 def current_spectrum(store: CoefficientStore, n_components: int) -> Floats:
-    """Rayleigh quotients ‖(AK')_i‖²/(A_i K' A_iᵀ) of the components as they are."""
+    """Return the Rayleigh quotients ‖(AK')_i‖²/(A_i K' A_iᵀ) of the components."""
     S, N = store.gram(2), store.gram(1)
     return _ratio(np.diag(S), np.diag(N))[:n_components]
 
@@ -349,7 +348,7 @@ def _ratio(numerator: Floats, denominator: Floats) -> Floats:
 
 
 def estimate_eigenvalues(store: CoefficientStore, settings: KHASettings) -> Floats:
-    """λ as the gains want it."""
+    """Return the estimates of λ for the gains."""
     r = settings.n_components
     if settings.estimate == "quotients":
         return current_spectrum(store, r)
@@ -357,32 +356,32 @@ def estimate_eigenvalues(store: CoefficientStore, settings: KHASettings) -> Floa
 
 
 def orthonormalize(store: CoefficientStore, settings: KHASettings) -> float:
-    """Rayleigh–Ritz on the leading rows; returns the variance they hold."""
+    """Apply Rayleigh–Ritz to the leading rows; return the variance they capture."""
     r = settings.n_components
     N, S = store.gram(1)[:r, :r], store.gram(2)[:r, :r]
-    ritz_values, T = rayleigh_ritz(N, S, drop=rounding_share(store))
+    ritz_values, T = rayleigh_ritz(N, S, drop=rounding_threshold(store))
     rotate(store, settings, T)
     return float(ritz_values.sum())
 
 
 def rotate(store: CoefficientStore, settings: KHASettings, T: Floats) -> None:
-    """A ← TA, and the companions B ← TB."""
+    """Set A ← TA, and the companions B ← TB."""
     left_multiply(store, T if settings.meta is None else np.kron(np.eye(2), T))
 
 
 def left_multiply(store: CoefficientStore, T: Floats) -> None:
-    """R ← TR, with no pattern added."""
+    """Set R ← TR."""
     store.transform(T, np.empty(0, dtype=np.intp), np.empty((len(T), 0)))
 
 
-def rounding_share(store: CoefficientStore) -> float:
-    """Below this share a direction is rounding noise of the stored columns."""
+def rounding_threshold(store: CoefficientStore) -> float:
+    """Return the relative length below which a direction is rounding noise."""
     return float(max(1e-12, 10 * np.finfo(store.dtype).eps))
 
 
 def _summary(notes: list[str], failed: bool) -> str:
-    """The last trouble, and how many came before it."""
+    """Return the last note and the number of notes."""
     if not notes:
         return ""
-    often = f" ({len(notes)} times)" if len(notes) > 1 else ""
-    return ("gave up: " if failed else "") + notes[-1] + often
+    count = f" ({len(notes)} times)" if len(notes) > 1 else ""
+    return ("gave up: " if failed else "") + notes[-1] + count

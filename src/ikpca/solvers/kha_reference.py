@@ -1,4 +1,4 @@
-"""The papers' update for one pattern: the oracle of the compiled sweeps."""
+"""Update rules of the papers for one pattern: the oracle of the compiled sweeps."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ _Floats = NDArray[np.floating[Any]]
 
 
 def hebbian_step(A: _Floats, k_p: _Floats, p: int, h: _Floats | float) -> _Floats:
-    """A ← A + diag(h)[y e_pᵀ − lt(yyᵀ)A], y = A k'_p (Günter 2006, eqs. 7–11; Kim 2003, eq. 10)."""
+    """Update A for one pattern (Günter 2006, eqs. 7–11; Kim 2003, eq. 10).
+
+    A ← A + diag(h)[y e_pᵀ − lt(yyᵀ)A], y = A k'_p.
+    """
     return A + np.reshape(h, (-1, 1)) * _gamma(A, A @ k_p, p)
 
 
 def hebbian_step_with_products(
     A: _Floats, AK: _Floats, k_p: _Floats, p: int, h: _Floats | float
 ) -> tuple[_Floats, _Floats]:
-    """The same, and AK' kept up to date for λ (eqs. 13, 17 and 18)."""
+    """Update A as ``hebbian_step``, and AK' for the estimate of λ (eqs. 13, 17 and 18)."""
     y, h = AK[:, p], np.reshape(h, (-1, 1))
     return A + h * _gamma(A, y, p), AK + h * _gamma_K(AK, y, k_p)
 
@@ -27,7 +30,7 @@ def meta_step(
     A: _Floats, B: _Floats, AK: _Floats, rho: _Floats, k_p: _Floats, p: int,
     eta: _Floats, mu: float, xi: float,
 ) -> tuple[_Floats, _Floats, _Floats, _Floats]:  # fmt: skip
-    """KHA-SMD: ρ (eq. 16), B (eq. 21), A (eq. 15), AK' (eqs. 17, 18), in that order."""
+    """Update ρ (eq. 16), B (eq. 21), A (eq. 15) and AK' (eqs. 17, 18) of KHA-SMD."""
     y, z = A @ k_p, B @ k_p
     gamma = _gamma(A, y, p)
     gamma_K = _gamma_K(AK, y, k_p)
@@ -40,23 +43,23 @@ def meta_step(
 def online_step(
     alpha: _Floats, nu: _Floats, K: _Floats, k_x: _Floats, h: _Floats | float, weight: float
 ) -> tuple[_Floats, _Floats]:
-    """Kim 2003, appendix A, in uncentred coefficients: α, and ν of the running mean, with x added.
+    """Add a pattern x to the expansion (Kim 2003, appendix A): return α and ν, uncentered.
 
-    y = α(k_x − Kν), α ← [α − h(lt(yyᵀ)α + yνᵀ), hy], then ν ← (1 − weight)ν + weight·e_x: what
-    eqs. 15–17 are once the sums leave the initial points out. K and k_x are of the expansion.
+    y = α(k_x − Kν), α ← [α − h(lt(yyᵀ)α + yνᵀ), hy], then ν ← (1 − weight)ν + weight·e_x. These are
+    eqs. 15–17 without the initial points in the sums. K and k_x are kernel values of the expansion.
     """
     y, h = alpha @ (k_x - K @ nu), np.reshape(h, (-1, 1))
-    shrunk = alpha - h * (np.tril(np.outer(y, y)) @ alpha + np.outer(y, nu))
-    return np.hstack([shrunk, h * y[:, None]]), np.append((1 - weight) * nu, weight)
+    updated = alpha - h * (np.tril(np.outer(y, y)) @ alpha + np.outer(y, nu))
+    return np.hstack([updated, h * y[:, None]]), np.append((1 - weight) * nu, weight)
 
 
 def _gamma(A: _Floats, y: _Floats, p: int, drive: _Floats | None = None) -> _Floats:
-    """Γ = y e_pᵀ − lt(yyᵀ)A (eq. 9); with another drive than y, the same linear map of it."""
+    """Return Γ = y e_pᵀ − lt(yyᵀ)A (eq. 9); ``drive`` replaces the y of the first term."""
     gamma = -np.tril(np.outer(y, y)) @ A
     gamma[:, p] += y if drive is None else drive
     return gamma
 
 
 def _gamma_K(AK: _Floats, y: _Floats, k_p: _Floats) -> _Floats:
-    """ΓK' = y k'_pᵀ − lt(yyᵀ)AK' (eq. 17)."""
+    """Return ΓK' = y k'_pᵀ − lt(yyᵀ)AK' (eq. 17)."""
     return np.outer(y, k_p) - np.tril(np.outer(y, y)) @ AK

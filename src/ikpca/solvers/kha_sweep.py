@@ -4,8 +4,8 @@ A step multiplies A from the left by an r×r matrix and adds to one column. So o
 
     A ← T A + C E_P,        AK' ← T AK' + C K'[P, :],
 
-and T, C follow from Y = (AK')[:, P] and G = K'[P, P] alone. In the papers' letters throughout;
-``rule`` is the oracle. Importing this module starts the compiler, so import it when sweeping.
+and T, C follow from Y = (AK')[:, P] and G = K'[P, P] alone. The notation is that of the papers;
+``kha_reference`` is the oracle. Importing this module starts the compiler, so import it on use.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-#: What a sweep returns in place of the number of the step at which it gave up.
+#: Returned by a sweep in place of the step at which it stopped.
 OK = -1
 #: Sums may be reordered for vector instructions; infinities and NaN keep their meaning.
 _MATH = {"reassoc", "contract", "nsz"}
 _compiled = njit(cache=True, fastmath=_MATH, nogil=True)
-#: A part that is called, in place of being part of its caller, may come from either of two
-#: translations, by whether the caller was compiled or read from the cache; their last bits differ.
+#: Inlined because a called function may be compiled in two ways, depending on whether its caller
+#: was compiled or read from the cache, and their last bits differ.
 _inlined = njit(cache=True, fastmath=_MATH, nogil=True, forceinline=True)
 
 
 @_inlined
 def _descend(X, y, h, columns, total):
-    """X ← X − diag(h) lt(yyᵀ) X on the first columns: a running sum over rows, O(r·columns)."""
+    """Set X ← X − diag(h) lt(yyᵀ) X on the first columns by a running sum over rows."""
     total[:columns] = 0.0
     for i in range(len(y)):
         step = h[i] * y[i]
@@ -36,7 +36,7 @@ def _descend(X, y, h, columns, total):
 
 @_inlined
 def _project(T, Y_s, C, G_s, s, y):
-    """y = T Y_s + C G_s: the projections of pattern s as the block's rows stand before step s."""
+    """Set y = T Y_s + C G_s, the projections of pattern s before step s."""
     for i in range(len(y)):
         value = 0.0
         for k in range(T.shape[1]):
@@ -56,7 +56,7 @@ def _squared_length(y):
 
 @_inlined
 def _cap(h, y, diagonal):
-    """h_i ← min(h_i, 1/max(k'(p,p), Σ_{k≤i} y_k²)): no single row can overshoot."""
+    """Set h_i ← min(h_i, 1/max(k'(p,p), Σ_{k≤i} y_k²)), so that no row overshoots."""
     q = 0.0
     for i in range(len(y)):
         q += y[i] * y[i]
@@ -67,17 +67,17 @@ def _cap(h, y, diagonal):
 
 @_compiled
 def plain_sweep(Y, G, eta, capped, limits):
-    """KHA, KHA/t, KHA/et over a block.
+    """Run KHA, KHA/t or KHA/et over a block.
 
     Parameters
     ----------
     Y : (r, m) projections at the block's start.  G : (m, m) K'[P, P].
-    eta : (m, r) gains.  capped : whether to cap them.
-    limits : (m,) the largest believable ‖y‖² of each pattern.
+    eta : (m, r) gains.  capped : cap them if True.
+    limits : (m,) upper bounds on ‖y‖² of each pattern.
 
     Returns
     -------
-    T : (r, r), C : (r, m), and the step at which ‖y‖² passed its limit (or FINE).
+    T : (r, r), C : (r, m), and the step at which ‖y‖² exceeded its limit (or OK).
     """
     r, m = Y.shape
     T, C = np.eye(r), np.zeros((r, m))
@@ -99,7 +99,10 @@ def plain_sweep(Y, G, eta, capped, limits):
 
 @_inlined
 def _advance_log_gains(rho, y, z, M, mu, max_step, max_rho):
-    """ρ ← ρ + µ diag(ΓK'Bᵀ) (eq. 16); with M = AK'Bᵀ the i-th is y_i(z_i − Σ_{k≤i} y_k M_ki)."""
+    """Set ρ ← ρ + µ diag(ΓK'Bᵀ) (eq. 16).
+
+    With M = AK'Bᵀ, the i-th entry of the diagonal is y_i(z_i − Σ_{k≤i} y_k M_ki).
+    """
     for i in range(len(y)):
         pull = z[i]
         for k in range(i + 1):
@@ -111,9 +114,10 @@ def _advance_log_gains(rho, y, z, M, mu, max_step, max_rho):
 
 @_inlined
 def _differentiate(A, B, y, z, h, xi, columns, sums):
-    """(A, B) ← (UA, ξUB + VA), U = I − D lt(yyᵀ), V = −D[lt(yyᵀ) + ξ lt(zyᵀ + yzᵀ)], D = diag(h).
+    """Apply the parts of eqs. 15 and 21 that multiply from the left.
 
-    The parts of eqs. 15 and 21 that multiply from the left, by running sums of yA, zA and yB.
+    (A, B) ← (UA, ξUB + VA), U = I − D lt(yyᵀ), V = −D[lt(yyᵀ) + ξ lt(zyᵀ + yzᵀ)], D = diag(h), by
+    running sums of yA, zA and yB.
     """
     yA, zA, yB = sums[0], sums[1], sums[2]
     yA[:columns] = 0.0
@@ -139,7 +143,7 @@ def _transpose(source, target, r):
 
 @_inlined
 def _advance_products(N, M, y, z, h, xi, diagonal, work, sums):
-    """N = AK'Aᵀ and M = AK'Bᵀ after the step.
+    """Update N = AK'Aᵀ and M = AK'Bᵀ.
 
     A ← UA + u e_pᵀ, B ← VA + ξUB + v e_pᵀ with u = h∘y, v = h∘(y + ξz). Transposed, the map on the
     right factor is the same running sum; the new column adds A k'_p = y and B k'_p = z.
@@ -167,18 +171,18 @@ def _advance_products(N, M, y, z, h, xi, diagonal, work, sums):
 
 @_compiled
 def meta_sweep(YZ, G, eta, capped, limits, N, M, rho, mu, xi, max_step, max_rho):
-    """KHA-SMD over a block; A and B stacked, over the basis [A0; B0; E_P].
+    """Run KHA-SMD over a block; A and B are stacked, in the basis [A0; B0; E_P].
 
     Parameters
     ----------
     YZ : (2r, m) projections of A and B.  G, eta, capped, limits : as in ``plain_sweep``.
-    N, M : (r, r) AK'Aᵀ and AK'Bᵀ; they come out as they are at the block's end.
+    N, M : (r, r) AK'Aᵀ and AK'Bᵀ, updated in place.
     rho : (r,) log-gains.
-    mu, xi, max_step, max_rho : the rate, the memory, bounds on |Δρ| and |ρ|.
+    mu, xi, max_step, max_rho : rate, memory, bounds on |Δρ| and |ρ|.
 
     Returns
     -------
-    T : (2r, 2r), C : (2r, m), the step that gave up (or FINE), and the new ρ.
+    T : (2r, 2r), C : (2r, m), the step that diverged (or OK), and the new ρ.
     """
     r, m = YZ.shape[0] // 2, YZ.shape[1]
     T, C = np.eye(2 * r), np.zeros((2 * r, m))

@@ -35,21 +35,21 @@ from ikpca.solvers.base import (
 from ikpca.solvers.landmarks import choose_landmarks, landmark_start
 from ikpca.solvers.rayleigh_ritz import certify, inner_in_double, rayleigh_ritz
 
-#: Relative residual from which on a component lacks less than 1e-8 of its variance.
-_SETTLED = 1e-4
+#: Relative residual below which a component misses less than 1e-8 of its variance.
+_CONVERGED_RESIDUAL = 1e-4
 
 
 @dataclass(frozen=True)
 class RitzPairs:
-    """What a basis Q knows of K', from N = QᵀK'Q and S = (K'Q)ᵀK'Q.
+    """Ritz pairs of K' in the span of a basis Q, from N = QᵀK'Q and S = (K'Q)ᵀK'Q.
 
     Parameters
     ----------
     values, vectors : ndarray
-        Eigenpairs of N, descending: Ritz pairs in the space of coefficients.
+        Eigenpairs of N, descending: Ritz pairs in coefficient space.
     N, S : ndarray of shape (columns, columns)
     eps : float
-        Of the basis.
+        Machine epsilon of the basis.
     """
 
     values: Floats
@@ -59,21 +59,21 @@ class RitzPairs:
     eps: float
 
     @classmethod
-    def of(cls, N: Floats, S: Floats, eps: float) -> RitzPairs:
-        """Decompose N."""
+    def from_products(cls, N: Floats, S: Floats, eps: float) -> RitzPairs:
+        """Compute the eigenpairs of N."""
         values, vectors = np.linalg.eigh(N)
         return cls(values[::-1], vectors[:, ::-1], N, S, eps)
 
     def components(self, n_components: int) -> tuple[Floats, Floats]:
-        """Ritz values, and T with A = TQᵀ.
+        """Return Ritz values, and T with A = TQᵀ.
 
-        Ritz pairs in feature space hold the most variance after a given pass. They are taken with
-        coefficients of near-null directions, though, which rounding blows up; so once the leading
-        pairs are settled, and for an indefinite kernel, those of the space of coefficients serve.
+        Ritz pairs in feature space capture the most variance, but their coefficients in near-null
+        directions amplify rounding errors. So once the leading pairs have converged, and for an
+        indefinite kernel, the pairs in coefficient space are used.
         """
         drop = max(1e-12, 10 * self.eps)
         indefinite = self.values[-1] < -100 * self.eps * max(self.values[0], 0.0)
-        if not indefinite and not self._settled(n_components):
+        if not indefinite and not self._converged(n_components):
             return rayleigh_ritz(self.N, self.S, drop=drop)
         values = self.values
         if not indefinite:
@@ -82,30 +82,30 @@ class RitzPairs:
         T = np.divide(self.vectors.T, roots, out=np.zeros_like(self.vectors), where=roots > 0)
         return values, T
 
-    def _settled(self, n_components: int) -> bool:
-        """Whether no leading pair has a residual that variance would still notice."""
+    def _converged(self, n_components: int) -> bool:
+        """Return True if the residuals no longer affect the captured variance."""
         leading = self.vectors[:, :n_components]
         squares = np.einsum("ir,ij,jr->r", leading, self.S, leading, optimize=True)
         squares -= np.square(self.values[:n_components])
-        return float(squares.max(initial=0.0)) <= (_SETTLED * float(self.values[0])) ** 2
+        return float(squares.max(initial=0.0)) <= (_CONVERGED_RESIDUAL * float(self.values[0])) ** 2
 
 
 @dataclass(frozen=True)
 class KrylovOptions:
-    """A request.
+    """Options of the Krylov solver.
 
     Parameters
     ----------
     max_iter : int
         Passes over K.
     n_landmarks : int
-        Rows of the start.
+        Landmarks of the start.
     landmarks : {"landmarks", "pivoted"}
-        How they are chosen.
+        Selection of the landmarks.
     max_blocks : int
-        Blocks of vectors before a restart; two at least.
+        Blocks of vectors before a restart; at least two.
     start : ndarray of shape (l, columns), optional
-        Vectors to begin with, before landmarks: a warm start.
+        Vectors of a warm start, used before the landmarks.
     """
 
     max_iter: int = 100
@@ -117,7 +117,7 @@ class KrylovOptions:
 
 @dataclass(frozen=True)
 class KrylovState:
-    """How much of the basis is known, and the block that comes next."""
+    """Number of basis columns, the next block, and the number of passes."""
 
     columns: int
     block: Floats
@@ -126,15 +126,15 @@ class KrylovState:
 
 @dataclass(frozen=True, eq=False)
 class KrylovProgress:
-    """All that a run needs to go on, beside K itself.
+    """Checkpoint data of a run.
 
     Parameters
     ----------
     state : KrylovState
     basis, products : ndarray of shape (l, columns)
-        Q and Z = K'Q, as far as they are known.
+        Q and Z = K'Q.
     found : tuple
-        Coefficients, projections and eigenvalues of the moment, and the next eigenvalue.
+        Current coefficients, projections and eigenvalues, and the next eigenvalue.
     means : GramMeans
     """
 
@@ -147,7 +147,7 @@ class KrylovProgress:
 
 @dataclass(frozen=True)
 class KrylovSolution:
-    """Components and how they came about."""
+    """Components, outcome and history of a run."""
 
     coefficients: Floats
     projections: Floats
@@ -158,12 +158,12 @@ class KrylovSolution:
     records: list[PassRecord]
 
 
-#: Makes observers, given a function that returns the solution of the moment.
+#: Makes observers, given a function that returns the current solution.
 ObserverFactory: TypeAlias = Callable[[Callable[[], KrylovSolution]], Sequence[Observer[Any, Any]]]
 
 
 def block_size(n_components: int) -> int:
-    """Oversampled: each pass then gains as much as several of a tight block."""
+    """Return an oversampled block size, which converges in fewer passes."""
     return n_components + max(8, min(n_components, 16))
 
 
@@ -174,25 +174,25 @@ def solve_krylov(
     *,
     seed: int,
     workers: Workers = SERIAL,
-    watch: ObserverFactory = lambda snapshot: (),
-    keeper: CheckpointProtocol = NO_CHECKPOINT,
+    make_observers: ObserverFactory = lambda snapshot: (),
+    checkpoint: CheckpointProtocol = NO_CHECKPOINT,
 ) -> KrylovSolution:
     """Find the leading components of K'.
 
     Parameters
     ----------
     source : GramSource
-        The uncentred kernel matrix.
+        The uncentered kernel matrix.
     n_components : int
     options : KrylovOptions
     seed : int
-        Of the landmarks.
+        Seed of the landmarks.
     workers : Workers
-        Share the tiles of K.
-    watch : callable
-        Makes the observers, given a function that returns the solution of the moment.
-    keeper : Keeper
-        May know where an earlier run was, and is told where this one is.
+        Threads that compute the tiles of K.
+    make_observers : callable
+        Makes the observers, given a function that returns the current solution.
+    checkpoint : CheckpointProtocol
+        Restores an earlier run and records this one.
     """
     source = count_entries(source)
     step = _KrylovPass(source, n_components, options, workers)
@@ -200,15 +200,19 @@ def solve_krylov(
     def snapshot(outcome: Outcome = Outcome.STOPPED, records: Any = ()) -> KrylovSolution:
         return replace(step.solution(), outcome=outcome, records=list(records))
 
-    kept = keeper.recall()
-    if kept is None:
+    saved = checkpoint.restore()
+    if saved is None:
         first = _first_block(source, block_size(n_components), options, seed, workers)
         state = KrylovState(0, _orthonormal(first, first[:, :0], workers), 0)
     else:
-        state = step.go_on(kept.progress)
-    keeper.describe_with(step.progress)
+        state = step.resume(saved.progress)
+    checkpoint.set_snapshot(step.progress)
     done = run_passes(
-        step, state, max_steps=options.max_iter, observers=watch(snapshot), keeper=keeper
+        step,
+        state,
+        max_steps=options.max_iter,
+        observers=make_observers(snapshot),
+        checkpoint=checkpoint,
     )
     return snapshot(done.outcome, done.reports)
 
@@ -216,24 +220,24 @@ def solve_krylov(
 def _first_block(
     source: GramSource, size: int, options: KrylovOptions, seed: int, workers: Workers
 ) -> Floats:
-    """Projections on landmark components are K'-multiplied already: a step ahead of random.
+    """Return the first block: a warm start, filled up with landmark components.
 
-    A warm start comes first, and landmarks fill what it leaves of the block.
+    Projections on landmark components are a multiplication by K' ahead of a random block.
     """
-    known = np.empty((source.n_samples, 0), dtype=source.dtype)
+    warm = np.empty((source.n_samples, 0), dtype=source.dtype)
     if options.start is not None:
-        known = center_columns(options.start.astype(source.dtype))[:, :size]
+        warm = center_columns(options.start.astype(source.dtype))[:, :size]
     number = max(options.n_landmarks, 2 * size)
     chosen = choose_landmarks(options.landmarks, source, number, seed)
     found = landmark_start(source, size, chosen, workers).projections.T
-    return np.hstack([known, found[:, : size - known.shape[1]]])
+    return np.hstack([warm, found[:, : size - warm.shape[1]]])
 
 
 class _KrylovPass:
-    """The step of the loop: multiply the newest block, extract, and make the next block.
+    """One step of the run loop: multiply the last block, extract components, make the next block.
 
-    The orthonormal basis Q and Z = K'Q stand in two arrays that are made once; a pass that does not
-    finish has only written beyond what the state counts.
+    The orthonormal basis Q and Z = K'Q are two arrays, allocated once; an interrupted pass has only
+    written to columns beyond those that the state counts.
     """
 
     def __init__(
@@ -249,12 +253,12 @@ class _KrylovPass:
         self._found: tuple[Floats, Floats, Floats, float] | None = None
 
     def __call__(self, state: KrylovState) -> tuple[KrylovState, PassRecord, Outcome | None]:
-        """One pass over K."""
-        begun = time.perf_counter()
+        """Run one pass over K."""
+        started = time.perf_counter()
         width = state.block.shape[1]
         known = state.columns + width
         self._Q[:, state.columns : known] = state.block
-        # What follows rearranges the basis, and takes little time beside the product.
+        # Only the product may be interrupted; the rest modifies the basis and takes little time.
         with interruptible():
             self._Z[:, state.columns : known] = self._multiply(state.block)
         Q, Z = self._Q[:, :known], self._Z[:, :known]
@@ -262,58 +266,58 @@ class _KrylovPass:
             raise InvalidInput(NOT_FINITE)
         N = inner_in_double(Q, Z, self._workers)
         S = inner_in_double(Z, Z, self._workers)
-        ritz = RitzPairs.of((N + N.T) / 2, S, float(np.finfo(Q.dtype).eps))
+        ritz = RitzPairs.from_products((N + N.T) / 2, S, float(np.finfo(Q.dtype).eps))
         values, T = ritz.components(self._r)
-        before, self._found = self._found, self._components(Q, Z, values, T)
+        previous, self._found = self._found, self._components(Q, Z, values, T)
         latest = Z[:, state.columns :]
         defect, recovery = _defect(Q, self._workers), ""
         if defect > np.sqrt(np.finfo(Q.dtype).eps):
-            recovery = f"the basis had lost its orthonormality (by {defect:.1e}) and is built anew"
-            # The best of what was found is where the new one begins.
+            recovery = f"the basis had lost its orthonormality (by {defect:.1e}) and is rebuilt"
+            # The leading Ritz vectors start the new basis.
             latest, known = Q @ ritz.vectors[:, :width].astype(Q.dtype), 0
         elif known + width > self._Q.shape[1]:
             known = self._restart(Q, Z, ritz.vectors[:, :width].astype(Q.dtype))
             latest = self._Z[:, :known]
         block = _orthonormal(latest, self._Q[:, :known], self._workers)[:, :width]
-        seconds = time.perf_counter() - begun
-        record = self._record(state.passes + 1, seconds, _change(before, self._found), recovery)
-        # Nothing to add: all of the rank is known, or the rest drowns in rounding.
-        ended = Outcome.PRECISE if block.shape[1] == 0 else None
-        return KrylovState(known, block, state.passes + 1), record, ended
+        seconds = time.perf_counter() - started
+        record = self._record(state.passes + 1, seconds, _change(previous, self._found), recovery)
+        # An empty block: the basis spans the range of K' up to rounding.
+        outcome = Outcome.PRECISE if block.shape[1] == 0 else None
+        return KrylovState(known, block, state.passes + 1), record, outcome
 
     def _restart(self, Q: Floats, Z: Floats, vectors: Floats) -> int:
-        """Keep the best Ritz vectors and their products; nothing is multiplied again."""
+        """Replace the basis by the leading Ritz vectors; needs no product with K."""
         number = vectors.shape[1]
         self._Q[:, :number], self._Z[:, :number] = Q @ vectors, Z @ vectors
         return number
 
     def progress(self, state: KrylovState) -> KrylovProgress:
-        """Where the run is after a pass."""
+        """Return the checkpoint data after a pass."""
         assert self._gram is not None
         assert self._found is not None
         Q, Z = self._Q[:, : state.columns], self._Z[:, : state.columns]
         return KrylovProgress(state, Q, Z, self._found, self._gram.means)
 
-    def go_on(self, earlier: KrylovProgress) -> KrylovState:
-        """Take over the basis of another run."""
+    def resume(self, earlier: KrylovProgress) -> KrylovState:
+        """Restore the basis of an earlier run, and return its state."""
         columns = earlier.state.columns
         self._Q[:, :columns], self._Z[:, :columns] = earlier.basis, earlier.products
         self._found = earlier.found
-        self._gram = CenteredGram.restored(self._source, earlier.means, self._workers)
+        self._gram = CenteredGram.from_means(self._source, earlier.means, self._workers)
         return earlier.state
 
     def solution(self) -> KrylovSolution:
-        """Of the last finished pass."""
+        """Return the solution after the last finished pass."""
         if self._found is None or self._gram is None:
-            # Interrupted before anything was known.
+            # Interrupted during the first pass.
             raise KeyboardInterrupt
-        coefficients, projections, values, following = self._found
+        coefficients, projections, values, next_eigenvalue = self._found
         return KrylovSolution(
-            coefficients, projections, values, following, self._gram, Outcome.STOPPED, []
+            coefficients, projections, values, next_eigenvalue, self._gram, Outcome.STOPPED, []
         )
 
     def _multiply(self, block: Floats) -> Floats:
-        """K' times the block; the first time, the means of K come along."""
+        """Return K' times the block; the first product also computes the means of K."""
         if self._gram is None:
             self._gram, product = center_gram(self._source, block, self._workers)
             return product
@@ -327,10 +331,10 @@ class _KrylovPass:
         missing = self._r - len(A)
         if missing > 0:
             A, AK = (np.pad(part, ((0, missing), (0, 0))) for part in (A, AK))
-        kept = np.zeros(self._r)
-        kept[: min(self._r, len(values))] = values[: self._r]
-        following = float(values[self._r]) if len(values) > self._r else 0.0
-        return A, AK, kept.astype(Q.dtype), following
+        eigenvalues = np.zeros(self._r)
+        eigenvalues[: min(self._r, len(values))] = values[: self._r]
+        next_eigenvalue = float(values[self._r]) if len(values) > self._r else 0.0
+        return A, AK, eigenvalues.astype(Q.dtype), next_eigenvalue
 
     def _record(self, number: int, seconds: float, change: float, recovery: str) -> PassRecord:
         solution = self.solution()
@@ -355,21 +359,21 @@ class _KrylovPass:
 
 
 def _defect(Q: Floats, workers: Workers) -> float:
-    """max |QᵀQ − I|."""
+    """Return max |QᵀQ − I|."""
     return float(np.abs(inner_in_double(Q, Q, workers) - np.eye(Q.shape[1])).max(initial=0.0))
 
 
-def _change(before: Any, after: Any) -> float:
-    """Squared distance in feature space from the components of the pass before."""
-    if before is None:
+def _change(previous: Any, current: Any) -> float:
+    """Return the squared distance in feature space between the components of two passes."""
+    if previous is None:
         return float("inf")
     # Components keep their order but not their sign.
-    products = np.einsum("il,il->i", after[0], before[1])
+    products = np.einsum("il,il->i", current[0], previous[1])
     return float(np.sum(2 - 2 * np.minimum(np.abs(products), 1)))
 
 
 def _orthonormal(block: Floats, Q: Floats, workers: Workers) -> Floats:
-    """An orthonormal basis of what the block adds to Q; twice is enough."""
+    """Return an orthonormal basis of the block's part orthogonal to Q (twice is enough)."""
     scale = np.linalg.norm(block, axis=0).max(initial=0.0)
     for _ in range(2):
         block = block - Q @ inner_in_double(Q, block, workers).astype(Q.dtype)

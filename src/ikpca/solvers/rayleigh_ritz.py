@@ -1,4 +1,4 @@
-"""Rayleigh–Ritz step, certificate of accuracy, and signs of components."""
+"""Rayleigh–Ritz step, accuracy certificate, and signs of components."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from ikpca.errors import InvalidInput
 from ikpca.gram import SERIAL, Workers, tile_slices
 from ikpca.kernels import Floats
 
+#: Rows per matrix product.
 _STRIP = 4096
 
 
 def inner_in_double(Q: Floats, Z: Floats, workers: Workers = SERIAL) -> Floats:
-    """QᵀZ for matrices of l rows; single-precision data never stand in double as a whole."""
+    """Return QᵀZ in double precision, by strips, so that Q and Z are not converted as a whole."""
 
     def part(strip: slice) -> Floats:
         return Q[strip].astype(np.float64, copy=False).T @ Z[strip].astype(np.float64, copy=False)
 
     total = np.zeros((Q.shape[1], Z.shape[1]))
-    for share in workers.map(part, tile_slices(len(Q), _STRIP)):
-        total += share
+    for product in workers.map(part, tile_slices(len(Q), _STRIP)):
+        total += product
     return total
 
 
 def deterministic_signs(projections: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
-    """±1 per row, so that its entry of largest magnitude becomes positive, as in scikit-learn.
+    """Return ±1 per row that makes its entry of largest magnitude positive, as in scikit-learn.
 
     Examples
     --------
@@ -41,10 +42,10 @@ def deterministic_signs(projections: NDArray[np.floating[Any]]) -> NDArray[np.fl
 
 
 def nonnegative_eigenvalues(eigenvalues: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
-    """Set rounding noise to zero and refuse a truly negative eigenvalue.
+    """Set rounding noise to zero; raise an error for significant negative eigenvalues.
 
-    The thresholds are those of scikit-learn: a negative value counts above 1e-5 of the largest
-    (5e-3 in single precision), a positive one below 1e-12 of it (2e-7) is noise.
+    The thresholds are those of scikit-learn: negative values are significant above 1e-5 of the
+    largest (5e-3 in single precision), positive values below 1e-12 of it (2e-7) are noise.
     """
     single = eigenvalues.dtype == np.float32
     largest = eigenvalues.max(initial=0.0)
@@ -68,20 +69,20 @@ def rayleigh_ritz(N: Floats, S: Floats, drop: float = 1e-12) -> tuple[Floats, Fl
     N, S : ndarray of shape (r, r)
         Inner products of the components in feature space, and the same weighted by the covariance.
     drop : float
-        Directions of N below this share of its largest are numerically not there.
+        Relative threshold below which a direction of N is numerically zero.
 
     Returns
     -------
     eigenvalues : ndarray of shape (r,)
         Ritz values, descending; zero where a direction was dropped.
     T : ndarray of shape (r, r)
-        A ← T A makes the components orthonormal and orders them; zero rows for dropped directions.
+        A ← TA makes the components orthonormal and ordered; zero rows for dropped directions.
     """
     diagonal = np.diag(N)
-    # Rows of very different length would hide a good direction behind a long one; rows that are
-    # rounding noise must not be blown up to hide good ones.
-    there = diagonal > drop * max(float(diagonal.max(initial=0.0)), 0.0)
-    scale = np.sqrt(np.divide(1.0, diagonal, out=np.zeros_like(diagonal), where=there))
+    # Scale rows to unit length, since long rows would mask short ones, but not rows of rounding
+    # noise, which would mask valid ones.
+    significant = diagonal > drop * max(float(diagonal.max(initial=0.0)), 0.0)
+    scale = np.sqrt(np.divide(1.0, diagonal, out=np.zeros_like(diagonal), where=significant))
     lengths, Q = linalg.eigh(N * np.outer(scale, scale))
     kept = lengths > drop * max(float(lengths.max(initial=0.0)), 0.0)
     basis = scale[:, None] * Q[:, kept] / np.sqrt(lengths[kept])
@@ -90,17 +91,17 @@ def rayleigh_ritz(N: Floats, S: Floats, drop: float = 1e-12) -> tuple[Floats, Fl
     T[: kept.sum()] = (basis @ U[:, ::-1]).T
     eigenvalues = np.zeros(len(N), dtype=N.dtype)
     eigenvalues[: kept.sum()] = values[::-1]
-    return eigenvalues, T * _continuing_signs(T)
+    return eigenvalues, T * _diagonal_signs(T)
 
 
-def _continuing_signs(T: Floats) -> Floats:
-    """Signs that keep a component that hardly turned from turning round."""
+def _diagonal_signs(T: Floats) -> Floats:
+    """Return signs that make the diagonal of T positive, so that components keep their sign."""
     return np.where(np.diag(T) < 0, -1.0, 1.0)[:, None]
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """How far a solution can be from the exact one: bounds and estimates.
+    """Bounds and estimates of the error of a solution.
 
     Parameters
     ----------
@@ -109,9 +110,9 @@ class Certificate:
     orthonormality_defect : float
         The largest entry of AK'Aᵀ − I, in magnitude.
     eigenvalue_bounds : ndarray of shape (r,)
-        An eigenvalue of K' lies within this distance of each λ, for certain (K' is symmetric).
+        An eigenvalue of K' lies within this distance of each λ (K' is symmetric).
     excess_error : float
-        Estimate of E/E_min − 1 from the residuals and the gaps to the spectrum below.
+        Estimate of E/E_min − 1 from the residuals and the gaps to the next eigenvalue.
 
     Examples
     --------
@@ -143,7 +144,7 @@ def certify(
     squared_norm: float,
     next_eigenvalue: float | None = None,
 ) -> Certificate:
-    """Make the certificate.
+    """Compute the certificate of a solution.
 
     Parameters
     ----------
@@ -154,62 +155,62 @@ def certify(
     squared_norm : float
         ‖K'‖²_F.
     next_eigenvalue : float, optional
-        An estimate of λ_{r+1}; without one, the spectrum is taken to go on as it ends.
+        An estimate of λ_{r+1}; extrapolated from the last eigenvalues by default.
     """
     values = np.asarray(eigenvalues, dtype=np.float64)
     relative = np.asarray(residuals, dtype=np.float64)
     bounds = relative * np.abs(values).max(initial=0.0)
-    carrying = values > 0
-    identity = np.diag(carrying.astype(np.float64))
+    positive = values > 0
+    identity = np.diag(positive.astype(np.float64))
     return Certificate(
         residuals=relative,
         orthonormality_defect=float(np.abs(component_gram - identity).max(initial=0.0)),
         eigenvalue_bounds=bounds,
-        excess_error=_excess(
-            values[carrying],
-            bounds[carrying],
-            (component_gram - identity)[np.ix_(carrying, carrying)],
+        excess_error=_excess_error(
+            values[positive],
+            bounds[positive],
+            (component_gram - identity)[np.ix_(positive, positive)],
             squared_norm,
             next_eigenvalue,
         ),
     )
 
 
-def _excess(
+def _excess_error(
     values: Floats,
     bounds: Floats,
     defects: Floats,
     squared_norm: float,
     next_eigenvalue: float | None,
 ) -> float:
-    """E² − E²_min from what the Ritz values miss, and from what is not orthonormal.
+    """Estimate E/E_min − 1 from the errors of the Ritz values and the orthonormality defect.
 
-    What a component lacks lies in directions j > r. Coefficients hold λ_i/λ_j times as much of them
-    as the component itself, so of the ‖residual‖²/gap by which λ_i would be missed at most the part
-    λ_{r+1}/λ_i is; and never more than the residual, whatever the gap. Each miss counts 2λ_i times,
-    and a defect D of AK'Aᵀ adds ‖Λ^½ D Λ^½‖².
+    The error of a component lies in directions j > r, which its coefficients weigh λ_i/λ_j times as
+    much as the component itself. So the error of λ_i is at most the fraction λ_{r+1}/λ_i of
+    ‖residual‖²/gap, and never more than the residual. It increases E² by 2λ_i times as much, and a
+    defect D of AK'Aᵀ by ‖Λ^½ D Λ^½‖².
     """
     if not len(values):
         return 0.0
-    below = _continued(values) if next_eigenvalue is None else next_eigenvalue
+    below = _extrapolate(values) if next_eigenvalue is None else next_eigenvalue
     gaps = np.maximum(values - below, bounds)
-    misses = np.divide(bounds * bounds, gaps, out=np.zeros_like(bounds), where=gaps > 0)
-    misses *= np.minimum(max(below, 0.0) / values, 1.0)
+    errors = np.divide(bounds * bounds, gaps, out=np.zeros_like(bounds), where=gaps > 0)
+    errors *= np.minimum(max(below, 0.0) / values, 1.0)
     roots = np.sqrt(values)
-    more = 2 * float(values @ misses)
-    more += float(np.sum(np.square(roots[:, None] * defects * roots)))
-    # Rounding may leave less of ‖K'‖² than the components hold of it.
+    increase = 2 * float(values @ errors)
+    increase += float(np.sum(np.square(roots[:, None] * defects * roots)))
+    # Rounding may make ‖K'‖² smaller than Σλ².
     squared_norm = max(squared_norm, float(np.sum(values * values)))
-    left = squared_norm - float(np.sum(values * values))
+    minimum = squared_norm - float(np.sum(values * values))
     if squared_norm == 0:
         return 0.0
-    if left <= 1e-20 * squared_norm:
-        return float(np.sqrt(more / squared_norm))
-    return float(np.sqrt(1 + more / left) - 1)
+    if minimum <= 1e-20 * squared_norm:
+        return float(np.sqrt(increase / squared_norm))
+    return float(np.sqrt(1 + increase / minimum) - 1)
 
 
-def _continued(values: Floats) -> float:
-    """λ_{r+1}, were the last ratio to repeat itself."""
+def _extrapolate(values: Floats) -> float:
+    """Return an estimate of λ_{r+1} from the last ratio of eigenvalues."""
     if len(values) < 2:
         return 0.0
     return float(values[-1] * min(values[-1] / values[-2], 1 - 1e-3))

@@ -11,67 +11,29 @@ from ikpca.subspace import Expansion, Subspace
 
 
 @dataclass(frozen=True, eq=False)
-class BasisGram:
-    """k(x_i, x_j), as strips of columns: every batch adds one, and no matrix is copied for it.
-
-    Parameters
-    ----------
-    strips : tuple of ndarray of shape (rows so far, rows added)
-        From the first row of the library down to the last one of the batch.
-    """
-
-    strips: tuple[Floats, ...] = ()
-
-    @property
-    def n_rows(self) -> int:
-        """Rows of the library."""
-        return sum(strip.shape[1] for strip in self.strips)
-
-    @property
-    def n_bytes(self) -> int:
-        """Memory of the strips."""
-        return sum(int(strip.nbytes) for strip in self.strips)
-
-    def grown(self, across: Floats, own: Floats) -> BasisGram:
-        """With the values of new rows: those with the library above those of their own."""
-        return BasisGram((*self.strips, np.vstack([across, own])))
-
-    def matrix(self) -> Floats:
-        """All of them, m×m."""
-        K = np.empty((self.n_rows, self.n_rows))
-        begin = 0
-        for strip in self.strips:
-            end, width = strip.shape
-            K[:end, begin : begin + width] = strip
-            K[begin : begin + width, :end] = strip.T
-            begin += width
-        return K
-
-
-@dataclass(frozen=True, eq=False)
 class IncrementalState:
-    """Orthonormal components and a mean on a library of rows (Chin 2006, eq. 6).
+    """Orthonormal components and a mean on basis rows (Chin 2006, eq. 6).
 
-    Rows keep their precision; all else is in double.
+    Rows keep their precision; all else is in double precision.
 
     Parameters
     ----------
     kernel : Kernel
     library : rows of shape (m, N)
-        The rows x_j.
+        The basis rows x_j.
     vectors : ndarray of shape (r + 1, m)
-        α, a component per row, and ν last: u_i = Σ_j α_ij Φ(x_j), µ = Σ_j ν_j Φ(x_j).
+        α, one component per row, and ν last: u_i = Σ_j α_ij Φ(x_j), µ = Σ_j ν_j Φ(x_j).
     products : ndarray of shape (r + 1, m)
-        ⟨u_i, Φ(x_j)⟩ and ⟨µ, Φ(x_j)⟩, carried along so that an update takes no products of m×m.
+        ⟨u_i, Φ(x_j)⟩ and ⟨µ, Φ(x_j)⟩, stored so that an update needs no m×m products.
     singular_values : ndarray of shape (r,)
         Σ; their squares are eigenvalues of K' over all samples seen.
     n_samples : float
-        n: the samples that µ is the mean of, not the rows of the library; a fraction where earlier
-        samples are forgotten.
+        Number of samples n of which µ is the mean, not the number of basis rows; with forgetting,
+        the effective number.
     total_variance : float
-        Σ‖Φ(x) − µ‖² over all samples seen, what was truncated included: the trace of K'.
-    values : LibraryValues or None
-        k(x_i, x_j) of the library, where a reduction will need them.
+        Σ‖Φ(x) − µ‖² over all samples seen, including truncated variance: the trace of K'.
+    values : BasisGram or None
+        k(x_i, x_j) of the basis, if a reduction needs them.
     """
 
     kernel: Kernel
@@ -85,14 +47,14 @@ class IncrementalState:
 
     @classmethod
     def empty(cls, kernel: Kernel, rows: Rows, *, keep_values: bool = False) -> IncrementalState:
-        """Before the first sample, for rows of this width and type."""
-        nothing = np.zeros((1, 0))
+        """Return the state before the first sample, for rows of this width and type."""
+        zeros = np.zeros((1, 0))
         values = BasisGram() if keep_values else None
-        return cls(kernel, rows[:0], nothing, nothing, np.zeros(0), 0.0, 0.0, values)
+        return cls(kernel, rows[:0], zeros, zeros, np.zeros(0), 0.0, 0.0, values)
 
     @property
     def n_components(self) -> int:
-        """r."""
+        """Number of components r."""
         return len(self.singular_values)
 
     @property
@@ -103,13 +65,13 @@ class IncrementalState:
 
     @property
     def n_bytes(self) -> int:
-        """Memory of the arrays."""
+        """Memory of the arrays in bytes."""
         arrays = (self.library, self.vectors, self.products, self.singular_values)
         values = 0 if self.values is None else self.values.n_bytes
         return sum(int(array.nbytes) for array in arrays) + values
 
     def truncate(self, n_components: int) -> IncrementalState:
-        """The leading components only; their total variance stays that of the samples."""
+        """Keep the leading components; the total variance does not change."""
         if n_components >= self.n_components:
             return self
         kept = np.append(np.arange(n_components), self.n_components)
@@ -121,7 +83,7 @@ class IncrementalState:
         )
 
     def forget(self, factor: float) -> IncrementalState:
-        """Σ ← fΣ, n ← f²n: every sample seen so far weighs f² of what it did."""
+        """Multiply the weights of all samples seen so far by f²: Σ ← fΣ, n ← f²n."""
         squared = factor * factor
         return replace(
             self,
@@ -131,7 +93,45 @@ class IncrementalState:
         )
 
     def subspace(self) -> Subspace:
-        """The same components and mean in double precision, for all that needs no stream."""
+        """Return the components and the mean as a subspace."""
         return Subspace(
             Expansion(self.kernel, self.library, self.vectors, self.products, self.gram)
         )
+
+
+@dataclass(frozen=True, eq=False)
+class BasisGram:
+    """Kernel matrix of the basis as strips of columns; a batch adds one strip without copying.
+
+    Parameters
+    ----------
+    strips : tuple of ndarray of shape (rows so far, rows added)
+        Kernel values of all rows up to the end of a batch with the rows of the batch.
+    """
+
+    strips: tuple[Floats, ...] = ()
+
+    @property
+    def n_rows(self) -> int:
+        """Number of basis rows."""
+        return sum(strip.shape[1] for strip in self.strips)
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of the strips in bytes."""
+        return sum(int(strip.nbytes) for strip in self.strips)
+
+    def append(self, cross_values: Floats, batch_values: Floats) -> BasisGram:
+        """Return a new object with the kernel values of a batch, with the basis and itself."""
+        return BasisGram((*self.strips, np.vstack([cross_values, batch_values])))
+
+    def matrix(self) -> Floats:
+        """Return the m×m kernel matrix."""
+        K = np.empty((self.n_rows, self.n_rows))
+        start = 0
+        for strip in self.strips:
+            end, width = strip.shape
+            K[:end, start : start + width] = strip
+            K[start : start + width, :end] = strip.T
+            start += width
+        return K

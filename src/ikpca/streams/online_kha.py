@@ -1,4 +1,4 @@
-"""Online KHA (Kim 2003, appendix A): each pattern is seen once and the expansion grows."""
+"""Online KHA (Kim 2003, appendix A): each pattern is used once and added to the expansion."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from ikpca.solvers.kha_pass import Safety
 from ikpca.solvers.rayleigh_ritz import rayleigh_ritz
 from ikpca.subspace import Expansion, Subspace
 
-#: Patterns between two looks at λ for the gains, at most and as a share of those seen. Looks are
-#: taken at fixed times of the stream, so that it does not matter how it is cut into batches.
-_LONGEST_BLOCK, _SHARE = 32, 8
+#: Patterns between two refreshes of λ for the gains: at most 32, and about 1/8 of those seen.
+#: Refreshes happen at fixed times of the stream, so that the result does not depend on batches.
+_MAX_INTERVAL, _INTERVAL_DIVISOR = 32, 8
 
-#: Puts an expansion on fewer rows, with a weight for each of its vectors.
+#: Reduces an expansion to fewer rows, given a weight for each of its vectors.
 ReduceExpansion: TypeAlias = Callable[[Expansion, Floats], ReducedSet]
 
 
 @dataclass(frozen=True)
 class OnlineSettings:
-    """Fixed for a stream.
+    """Settings of a stream.
 
     Parameters
     ----------
     kernel : Kernel
     gain : Gain
     safety : Safety
-        Caps for the library's gains, back-off for a user's.
+        Caps for automatic gains, back-off for a user's.
     horizon : int
-        Stands in for l, which a stream does not have: τ of inverse time unless it has its own.
+        Used in place of l, which a stream does not have: default τ of inverse time.
     memory : float
-        Patterns after which the mean, λ and the clock of the gains forget; infinite for none.
+        Time constant of the mean, λ and the clock of the gains, in patterns; infinite by default.
     budget : int or None
-        Rows that the expansion holds at most.
-    shrink : callable, optional
-        What brings it below the budget again.
+        Maximum number of rows of the expansion.
+    reduce : callable, optional
+        Reduces the expansion when the budget is reached.
     """
 
     kernel: Kernel
@@ -51,24 +51,24 @@ class OnlineSettings:
     horizon: int
     memory: float = np.inf
     budget: int | None = None
-    shrink: ReduceExpansion | None = None
+    reduce: ReduceExpansion | None = None
 
     @property
     def meta(self) -> MetaDescent | None:
-        """The meta-descent part of the gain, if it has one."""
+        """Meta-descent part of the gain, or None."""
         return self.gain if isinstance(self.gain, MetaDescent) else None
 
 
 @dataclass(frozen=True, eq=False)
 class OnlineState:
-    """What the next pattern needs.
+    """State of online KHA between two patterns.
 
     Parameters
     ----------
     library : ndarray of shape (m, N)
         Rows of the expansion.
     coefficients : ndarray of shape (R, m)
-        α; with meta-descent its companions below.
+        α, and with meta-descent its companions below.
     mean : ndarray of shape (m,)
         ν.
     lengths, companions : ndarray of shape (r, r)
@@ -78,20 +78,19 @@ class OnlineState:
     mean_length : float
         ⟨µ, µ⟩.
     moments : ndarray of shape (r, r)
-        Running mean of yyᵀ, in which later patterns weigh more: components of early ones were
-        others.
+        Running mean of yyᵀ, weighted towards later patterns, since the components have changed.
     total_variance : float
-        The same of ‖Φ(x) − µ‖².
+        Running mean of ‖Φ(x) − µ‖².
     seen : int
-        Patterns so far.
+        Number of patterns so far.
     gain_scale : float
         Product of all back-offs.
     log_gains : ndarray of shape (r,)
         ρ of meta-descent.
     errors : ndarray of shape (r,) or None
-        ‖w_i − w̃_i‖/‖w_i‖ of the last time the expansion was shrunk.
+        ‖w_i − w̃_i‖/‖w_i‖ of the last reduction of the expansion.
     looked_at : ndarray of shape (r,) or None
-        ``variances`` when the gains last looked at them.
+        ``variances`` at the last refresh, used for the gains.
     """
 
     library: Floats
@@ -111,25 +110,25 @@ class OnlineState:
 
     @property
     def n_components(self) -> int:
-        """r."""
+        """Number of components r."""
         return len(self.lengths)
 
     @property
     def variances(self) -> Floats:
-        """λ_i/l: the variance along each component, at unit length."""
+        """Variance λ_i/l along each component, scaled to unit length."""
         lengths = np.diagonal(self.lengths)
         variances = np.diagonal(self.moments)
         return np.divide(variances, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
 
     def expansion(self, kernel: Kernel) -> Expansion:
-        """All vectors of the state: components, companions, and the mean last."""
+        """Return all vectors of the state: components, companions, and the mean last."""
         return Expansion(kernel, self.library, np.vstack([self.coefficients, self.mean]))
 
     def subspace(self, kernel: Kernel, *, ritz: bool) -> tuple[Subspace, Floats]:
-        """Components about the mean in the precision of the rows, and their variances.
+        """Return components and mean in the precision of the rows, and the variances.
 
-        With ``ritz`` the components are made orthonormal and put in order in their own span, from
-        the running moments; the state itself is left as it is.
+        With ``ritz`` the components are orthonormalized and ordered within their span, by the
+        running moments; the state itself does not change.
         """
         r = self.n_components
         T: Floats = np.eye(r)
@@ -141,17 +140,17 @@ class OnlineState:
             [[T @ self.lengths @ T.T, offsets[:, None]], [offsets, np.array(self.mean_length)]]
         )
         vectors = np.vstack([T @ self.coefficients[:r], self.mean])
-        kind = self.library.dtype
-        known = Expansion(kernel, self.library, vectors.astype(kind), None, gram.astype(kind))
-        return Subspace(known), np.maximum(variances, 0)
+        dtype = self.library.dtype
+        expansion = Expansion(kernel, self.library, vectors.astype(dtype), None, gram.astype(dtype))
+        return Subspace(expansion), np.maximum(variances, 0)
 
     @property
     def nbytes(self) -> int:
-        """Of all arrays."""
+        """Memory of the arrays in bytes."""
         return sum(value.nbytes for value in vars(self).values() if isinstance(value, np.ndarray))
 
-    def turned(self, signs: Floats) -> OnlineState:
-        """The same components with some of them turned round."""
+    def flip_signs(self, signs: Floats) -> OnlineState:
+        """Return the state with components multiplied by ±1."""
         stacked = np.tile(signs, len(self.coefficients) // len(signs))
         both = np.outer(signs, signs)
         return replace(
@@ -167,12 +166,12 @@ class OnlineState:
 def start_online(
     settings: OnlineSettings, points: Floats, coefficients: Floats, lengths: Floats | None = None
 ) -> OnlineState:
-    """Components on initial points, which stay outside the mean and uncentred (appendix A.2).
+    """Return the state of components on initial points, which are not in the mean (appendix A.2).
 
-    λ is unknown yet; the mean of k(x, x), which it cannot exceed, makes for short first steps.
+    λ is still unknown; the mean of k(x, x), an upper bound, makes the first steps short.
     """
     r, meta = len(coefficients), settings.meta
-    guess = float(np.abs(settings.kernel.diagonal(points)).mean(dtype=np.float64)) or 1.0
+    variance = float(np.abs(settings.kernel.diagonal(points)).mean(dtype=np.float64)) or 1.0
     stacked = np.zeros((r if meta is None else 2 * r, len(points)))
     stacked[:r] = coefficients
     if lengths is None:
@@ -186,8 +185,8 @@ def start_online(
         companions=np.zeros((r, r)),
         with_mean=np.zeros(len(stacked)),
         mean_length=0.0,
-        moments=guess * np.diag(np.diagonal(lengths)),
-        total_variance=guess,
+        moments=variance * np.diag(np.diagonal(lengths)),
+        total_variance=variance,
         log_gains=np.full(r, 0.0 if meta is None else meta.log_gain_init),
     )
 
@@ -195,48 +194,48 @@ def start_online(
 def learn_rows(
     state: OnlineState, rows: Floats, settings: OnlineSettings
 ) -> tuple[OnlineState, Floats, int]:
-    """Learn from rows in their order.
+    """Update the state with rows, in order.
 
     Returns
     -------
     state : OnlineState
     errors : ndarray of shape (n,)
-        ‖Φ(x) − µ − P(Φ(x) − µ)‖² of every row before it was learned from.
+        ‖Φ(x) − µ − P(Φ(x) − µ)‖² of every row before its update.
     halvings : int
-        How often a gain that was too large was halved.
+        Number of times that the gains were halved because they were too large.
     """
     state = _with_companions(state, settings)
-    errors, halvings, begin = [], 0, 0
-    while begin < len(rows):
-        if state.looked_at is None or _until_next_look(state.seen) == _interval(state.seen):
+    errors, halvings, start = [], 0, 0
+    while start < len(rows):
+        if state.looked_at is None or _steps_to_refresh(state.seen) == _interval(state.seen):
             state = replace(state, looked_at=state.variances)
-        room = np.inf if settings.budget is None else settings.budget - len(state.library)
-        end = begin + int(min(_until_next_look(state.seen), room, len(rows) - begin))
-        state, found, halved = _learn_block(state, rows[begin:end], settings)
+        capacity = np.inf if settings.budget is None else settings.budget - len(state.library)
+        end = start + int(min(_steps_to_refresh(state.seen), capacity, len(rows) - start))
+        state, found, halved = _learn_block(state, rows[start:end], settings)
         errors.append(found)
         halvings += halved
-        begin = end
+        start = end
         if len(state.library) == settings.budget:
             state = reduce_expansion(state, settings)
     return state, np.concatenate(errors), halvings
 
 
 def reduce_expansion(state: OnlineState, settings: OnlineSettings) -> OnlineState:
-    """The same vectors on fewer rows; what is kept of them is worked out afresh.
+    """Reduce the expansion to fewer rows, and recompute the inner products.
 
-    An error of a component costs as much as its variance, one of the mean costs fully.
+    Errors of the components are weighted by their variances, the error of the mean by 1.
     """
-    if settings.shrink is None:
+    if settings.reduce is None:
         return state
     r, roots = state.n_components, np.sqrt(state.variances)
     weights = np.append(np.tile(roots, len(state.coefficients) // r), 1.0)
-    reduced = settings.shrink(state.expansion(settings.kernel), weights)
+    reduced = settings.reduce(state.expansion(settings.kernel), weights)
     coefficients = reduced.expansion.coefficients.astype(np.float64)
     gram = reduced.expansion.gram.astype(np.float64)
-    # A projection is no longer than what it projects, but where the kernel is no inner product.
-    shares = np.divide(reduced.squared_lengths, np.diagonal(gram), out=np.ones(len(gram)),
+    # A projection is never longer than the vector, except for an indefinite kernel.
+    ratios = np.divide(reduced.squared_lengths, np.diagonal(gram), out=np.ones(len(gram)),
                        where=np.diagonal(gram) > reduced.squared_lengths)  # fmt: skip
-    scales = np.sqrt(np.maximum(shares, 0))
+    scales = np.sqrt(np.maximum(ratios, 0))
     coefficients, gram = coefficients * scales[:, None], gram * np.outer(scales, scales)
     return replace(
         state,
@@ -252,42 +251,41 @@ def reduce_expansion(state: OnlineState, settings: OnlineSettings) -> OnlineStat
 
 
 def _with_companions(state: OnlineState, settings: OnlineSettings) -> OnlineState:
-    """Rows for dW, from zero, where the gain has come to want them; none where it has not."""
-    r, wanted = state.n_components, (1 if settings.meta is None else 2) * state.n_components
-    if len(state.coefficients) == wanted:
+    """Add or remove the companion rows dW, if the kind of gain has changed."""
+    r, n_rows = state.n_components, (1 if settings.meta is None else 2) * state.n_components
+    if len(state.coefficients) == n_rows:
         return state
-    rows = np.zeros((wanted, len(state.library)))
+    rows = np.zeros((n_rows, len(state.library)))
     rows[:r] = state.coefficients[:r]
-    with_mean = np.zeros(wanted)
+    with_mean = np.zeros(n_rows)
     with_mean[:r] = state.with_mean[:r]
-    nothing = np.zeros((r, r))
-    return replace(state, coefficients=rows, with_mean=with_mean, companions=nothing)
+    return replace(state, coefficients=rows, with_mean=with_mean, companions=np.zeros((r, r)))
 
 
-def _until_next_look(seen: int) -> int:
-    """Patterns until λ is read again; a function of the stream's time alone."""
+def _steps_to_refresh(seen: int) -> int:
+    """Return the number of patterns until λ is refreshed; depends on ``seen`` alone."""
     return _interval(seen) - seen % _interval(seen)
 
 
 def _interval(seen: int) -> int:
-    """Between two looks: powers of two, so that longer ones begin where shorter ones end."""
-    return min(_LONGEST_BLOCK, 1 << max(0, (seen // _SHARE).bit_length() - 1))
+    """Return the number of patterns between two refreshes, a power of two."""
+    return min(_MAX_INTERVAL, 1 << max(0, (seen // _INTERVAL_DIVISOR).bit_length() - 1))
 
 
 def _learn_block(
     state: OnlineState, rows: Floats, settings: OnlineSettings
 ) -> tuple[OnlineState, Floats, int]:
-    # The compiler is imported with the first pattern, not with the package.
+    # Imported here because importing it starts the compiler.
     from ikpca.streams.online_sweep import online_sweep
 
-    across = cross_gram(settings.kernel, state.library, rows).astype(np.float64)
-    own = cross_gram(settings.kernel, rows, rows).astype(np.float64)
-    if not (np.isfinite(across).all() and np.isfinite(own).all()):
+    cross_values = cross_gram(settings.kernel, state.library, rows).astype(np.float64)
+    batch_values = cross_gram(settings.kernel, rows, rows).astype(np.float64)
+    if not (np.isfinite(cross_values).all() and np.isfinite(batch_values).all()):
         raise invalid_parameter(
             "kernel",
             settings.kernel,
             "returned NaN or infinite values for these rows",
-            "scale the rows, or mend the kernel; nothing was learned",
+            "scale the rows or correct the kernel; nothing was learned",
         )
     vectors = np.vstack([state.coefficients, state.mean])
     lengths, companions = state.lengths.copy(), state.companions.copy()
@@ -295,14 +293,14 @@ def _learn_block(
     log_gains, meta = state.log_gains.copy(), settings.meta
     times = np.arange(state.seen, state.seen + len(rows), dtype=np.float64)
     T, C, s, d, errors, mean_length, total, halvings = online_sweep(
-        vectors @ across, own, lengths, companions, with_mean, state.mean_length,
+        vectors @ cross_values, batch_values, lengths, companions, with_mean, state.mean_length,
         _gains(state, times, settings), state.gain_scale, settings.safety.cap,
         np.maximum(1 / (times + 1), 1 / settings.memory), moments, state.total_variance,
         _moment_weights(times, settings), log_gains,
         *((0.0, 0.0, 0.0, 0.0) if meta is None else
           (meta.rate, meta.memory, meta.max_log_step, meta.max_log_gain)),
     )  # fmt: skip
-    learned = replace(
+    updated = replace(
         state,
         library=np.vstack([state.library, rows]),
         coefficients=np.hstack([T @ vectors, C]),
@@ -317,11 +315,11 @@ def _learn_block(
         gain_scale=state.gain_scale * 0.5**halvings,
         log_gains=log_gains,
     )
-    return learned, errors, halvings
+    return updated, errors, halvings
 
 
 def _gains(state: OnlineState, times: Floats, settings: OnlineSettings) -> Floats:
-    """η for every pattern; none for the first, which only sets the mean."""
+    """Return η for every pattern; zero for the first, which only sets the mean."""
     horizon = settings.horizon
     clock = np.minimum(times, settings.memory)
     variances = state.variances if state.looked_at is None else state.looked_at
@@ -332,7 +330,7 @@ def _gains(state: OnlineState, times: Floats, settings: OnlineSettings) -> Float
 
 
 def _moment_weights(times: Floats, settings: OnlineSettings) -> Floats:
-    """Linear in time: a transient of the first patterns fades as 1/t²."""
+    """Return weights that grow linearly in time, so that initial transients decay as 1/t²."""
     weights = np.maximum(2 / (times + 3), min(1.0, 2 / settings.memory))
     weights[times == 0] = 0
     return weights

@@ -1,44 +1,42 @@
-"""Exact block form of the online rule, compiled.
+"""Exact block form of the online update, compiled.
 
 A step of Kim 2003, appendix A, stays in the span of the components w_i, the mean µ and the new
-images. So over a block P of patterns that the expansion does not hold yet
+images. So over a block P of patterns that are not yet in the expansion
 
     W ← T W + t µ + C Φ_P,        µ ← s µ + d Φ_P,
 
 and T, t, C, s, d follow from ⟨w_i, Φ_p⟩, ⟨µ, Φ_p⟩, k(x_p, x_q) and the inner products of W and µ
-alone. Meta-descent stacks its companions dW below W. ``rule.online_step`` is the oracle. Importing
-this module starts the compiler.
+alone. Meta-descent stacks its companions dW below W. ``kha_reference.online_step`` is the oracle.
+Importing this module starts the compiler.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ikpca.solvers.kha_sweep import (
     _advance_log_gains,
     _advance_products,
     _cap,
+    _compiled,
     _descend,
     _differentiate,
+    _inlined,
     _project,
     _transpose,
 )
 
-_MATH = {"reassoc", "contract", "nsz"}
-_compiled = njit(cache=True, fastmath=_MATH, nogil=True)
-_inlined = njit(cache=True, fastmath=_MATH, nogil=True, forceinline=True)
-#: h_i Σ_{k≤i} y_k² above which a step makes a component longer than it was; and the share of
-#: ‖φ'‖² that counts in place of a smaller sum, so that no step adds more than a few unit lengths.
-_OVERSHOOT, _SHARE = 2.0, 1 / 16
+#: h_i Σ_{k≤i} y_k² above which a step makes a component longer; and the fraction of ‖φ'‖² that
+#: replaces a smaller sum, so that a step adds no more than a few unit lengths.
+_OVERSHOOT, _MIN_FRACTION = 2.0, 1 / 16
 _MAX_HALVINGS = 60
-#: Directions of W below this share of a component's length are rounding.
+#: Squared length of a direction of W, relative to its component, below which it is rounding noise.
 _DROP = 1e-12
 
 
 @_inlined
 def _captured(N, y, L, v):
-    """yᵀN⁻¹y by Cholesky: the squared length of the projection of φ' on the components."""
+    """Return yᵀN⁻¹y, the squared length of the projection of φ' on the components, by Cholesky."""
     total = 0.0
     for i in range(len(y)):
         rest = y[i]
@@ -59,12 +57,12 @@ def _captured(N, y, L, v):
 
 @_inlined
 def _back_off(h, y, kappa):
-    """Halve all gains until no component overshoots; how often."""
+    """Halve all gains until no component overshoots; return the number of halvings."""
     halvings = 0
     q = 0.0
     for i in range(len(y)):
         q += y[i] * y[i]
-        while not h[i] * max(q, _SHARE * kappa) <= _OVERSHOOT:
+        while not h[i] * max(q, _MIN_FRACTION * kappa) <= _OVERSHOOT:
             if halvings == _MAX_HALVINGS:
                 h[:] = 0.0
                 return halvings
@@ -76,7 +74,7 @@ def _back_off(h, y, kappa):
 
 @_inlined
 def _advance_lengths(N, y, h, kappa, work, sums):
-    """N = ⟨w_i, w_j⟩ after w ← Uw + uφ', U = I − diag(h) lt(yyᵀ), u = h∘y."""
+    """Update N = ⟨w_i, w_j⟩ for w ← Uw + uφ', U = I − diag(h) lt(yyᵀ), u = h∘y."""
     r = len(y)
     _descend(N, y, h, r, sums)
     _transpose(N, work, r)
@@ -100,8 +98,8 @@ def _advance_moments(S, y, weight):
 
 
 @_inlined
-def _take_image(T, C, s, d, p, yz, h, xi, with_mean, with_image):
-    """Add uφ' to every row: φ' = Φ_p − µ, with its products with µ and Φ_p in the last columns."""
+def _add_image(T, C, s, d, p, yz, h, xi, with_mean, with_image):
+    """Add uφ', φ' = Φ_p − µ, to every row; update the products with µ and Φ_p (last columns)."""
     R, r = len(yz), len(h)
     for i in range(R):
         u = h[i] * yz[i] if i < r else h[i - r] * (yz[i - r] + xi * yz[i])
@@ -115,7 +113,7 @@ def _take_image(T, C, s, d, p, yz, h, xi, with_mean, with_image):
 
 @_inlined
 def _move_mean(T, s, d, p, a, along, mean_length, own):
-    """µ ← (1 − a)µ + aΦ_p; its squared length."""
+    """Set µ ← (1 − a)µ + aΦ_p; return its squared length."""
     R = T.shape[1] - 3
     for i in range(len(T)):
         T[i, R + 1] += a * (T[i, R + 2] - T[i, R + 1])
@@ -131,15 +129,15 @@ def online_sweep(
     F, G, N, M, with_mean, mean_length, eta, scale, capped, mean_weights,
     S, total, weights, rho, mu, xi, max_step, max_rho,
 ):  # fmt: skip
-    """A block of online steps.
+    """Run a block of online steps.
 
     Parameters
     ----------
     F : (R + 1, m) ⟨w_i, Φ_p⟩, with dW below W for meta-descent (R = 2r, else r); ⟨µ, Φ_p⟩ last.
     G : (m, m) k(x_p, x_q).
-    N, M : (r, r) ⟨w_i, w_j⟩ and, for meta-descent, ⟨w_i, dw_j⟩; brought up to date in place.
-    with_mean : (R,) ⟨w_i, µ⟩, likewise.  mean_length : ⟨µ, µ⟩.
-    eta : (m, r) gains.  scale : what they are multiplied with.  capped : cap them, or back off.
+    N, M : (r, r) ⟨w_i, w_j⟩ and, for meta-descent, ⟨w_i, dw_j⟩; updated in place.
+    with_mean : (R,) ⟨w_i, µ⟩, updated in place.  mean_length : ⟨µ, µ⟩.
+    eta : (m, r) gains.  scale : factor of the gains.  capped : cap them, or back off.
     mean_weights : (m,) the weight of each new image in the mean.
     S, total : running means of y yᵀ (in place) and ‖φ'‖².  weights : (m,) of each pattern in them.
     rho, mu, xi, max_step, max_rho : meta-descent; rho in place.
@@ -148,10 +146,10 @@ def online_sweep(
     -------
     T : (R, R + 1) with t as its last column.  C : (R, m).  s : float.  d : (m,).
     errors : (m,) ‖φ' − Pφ'‖² before each step.  mean_length, total.
-    halvings : how often the gains were halved.
+    halvings : number of times the gains were halved.
     """
     R, m, r = F.shape[0] - 1, F.shape[1], len(N)
-    # Two more columns take part in every step: ⟨w_i, µ⟩ and ⟨w_i, Φ_p⟩ of the moment.
+    # Every step also updates two more columns: the current ⟨w_i, µ⟩ and ⟨w_i, Φ_p⟩.
     T, C = np.zeros((R, R + 3)), np.zeros((R, m))
     T[:, :R] = np.eye(R)
     T[:, R + 1] = with_mean
@@ -186,7 +184,7 @@ def online_sweep(
             _descend(T, y, h, R + 3, sums[0])
             _descend(C, y, h, p, sums[0])
             _advance_lengths(N, y, h, kappa, work[0], sums[0])
-        _take_image(T, C, s[0], d, p, yz, h, xi, along - mean_length, G[p, p] - along)
+        _add_image(T, C, s[0], d, p, yz, h, xi, along - mean_length, G[p, p] - along)
         mean_length = _move_mean(T, s, d, p, mean_weights[p], along, mean_length, G[p, p])
     with_mean[:] = T[:, R + 1]
     return T[:, : R + 1].copy(), C, s[0], d, errors, mean_length, total, halvings

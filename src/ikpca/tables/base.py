@@ -1,4 +1,4 @@
-"""Tables of rows, and how to write them in their original form."""
+"""Tables of rows and the format of pictures."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from ikpca.errors import InvalidInput
 
 @dataclass(frozen=True)
 class PictureFormat:
-    """What one row of pixels is.
+    """Shape and scale of the pictures in the rows of a table.
 
     Parameters
     ----------
     shape : tuple of int
         (height, width) for grey, (height, width, channels) for colour.
     white : float
-        The value of white: 255 for bytes, 65535 for two bytes, 1 for floating-point pixels.
+        Value of white: 255 for bytes, 65535 for two bytes, 1 for floating-point pixels.
     scaled : bool, default=False
-        Whether rows are in units of white instead.
+        True if rows are divided by the value of white.
 
     Examples
     --------
     >>> from ikpca.tables import PictureFormat
-    >>> PictureForm((64, 56), 255.0).words
+    >>> PictureFormat((64, 56), 255.0).description
     '64×56 grey'
     """
 
@@ -36,19 +36,19 @@ class PictureFormat:
     scaled: bool = False
 
     @property
-    def words(self) -> str:
-        """For a sentence."""
+    def description(self) -> str:
+        """Size and kind of the picture, for messages."""
         height, width, *channels = self.shape
         kind = {1: "grey", 2: "grey with alpha", 3: "colour", 4: "colour with alpha"}
         return f"{height}×{width} {kind.get(channels[0] if channels else 1, 'of many channels')}"
 
     @property
     def pixels_type(self) -> np.dtype[Any]:
-        """Bytes, two bytes or floating-point numbers."""
+        """Type of the pixels: bytes, two bytes or floating-point numbers."""
         return np.dtype({255.0: "u1", 65535.0: "u2"}.get(self.white, "f4"))
 
     def pixels(self, row: NDArray[Any]) -> NDArray[Any]:
-        """One row as a picture; where pixels are whole numbers, rounded and clipped to them."""
+        """Convert a row to a picture; integer pixels are rounded and clipped."""
         values = np.reshape(row, self.shape) * (self.white if self.scaled else 1.0)
         if self.pixels_type.kind == "f":
             return values.astype(self.pixels_type)
@@ -57,18 +57,18 @@ class PictureFormat:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Numbers in rows and columns.
+    """Table of numbers with optional names and picture format.
 
     Parameters
     ----------
     rows : array of shape (rows, columns)
-        In memory, or a memory map where the file is large.
+        In memory, or a memory map of a large file.
     names : tuple of str, optional
-        Of the columns, where the file has them.
-    form : PictureForm, optional
-        Shape and scale of the pictures, where rows are pictures.
+        Names of the columns.
+    form : PictureFormat, optional
+        Shape and scale of the pictures if rows are pictures.
     labels : tuple of str, optional
-        Of the rows: the names of picture files.
+        Names of the rows, such as picture files.
 
     Examples
     --------
@@ -85,14 +85,17 @@ class Table:
 
     def __post_init__(self) -> None:
         if self.rows.ndim != 2 or not self.rows.size:
-            raise InvalidInput(f"rows have shape {self.rows.shape}: pass rows and columns.")
+            raise InvalidInput(
+                f"rows have shape {self.rows.shape}: they must be two-dimensional and not empty; "
+                "pass rows and columns."
+            )
         if self.names is not None and len(self.names) != self.rows.shape[1]:
             raise InvalidInput(
-                f"{len(self.names)} names for {self.rows.shape[1]} columns: pass one for each."
+                f"{len(self.names)} names for {self.rows.shape[1]} columns: pass one per column."
             )
 
     def scaled(self) -> Self:
-        """Pixels in units of white; what is no picture stays as it is."""
+        """Return a table with pixels divided by white; other tables are returned unchanged."""
         form = self.form
         if not isinstance(form, PictureFormat) or form.scaled:
             return self

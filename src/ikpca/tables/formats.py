@@ -1,4 +1,4 @@
-"""Reading and writing of tables by file name."""
+"""Reading and writing of tables in the format of the file name."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from ikpca.tables.pictures import (
     write_pictures,
 )
 
-_PLAIN = {".npy": read_npy, ".csv": read_csv, ".tsv": read_csv, ".parquet": read_parquet}
-_READ = (*_PLAIN, ".npz", *PICTURE_SUFFIXES)
-_WRITTEN = (".npy", ".npz", ".csv", ".parquet", *PICTURE_SUFFIXES)
+_READERS = {".npy": read_npy, ".csv": read_csv, ".tsv": read_csv, ".parquet": read_parquet}
+_READABLE = (*_READERS, ".npz", *PICTURE_SUFFIXES)
+_WRITABLE = (".npy", ".npz", ".csv", ".parquet", *PICTURE_SUFFIXES)
 
 
 def read_table(source: str | Path, *, grey: bool = False) -> Table:
@@ -41,10 +41,10 @@ def read_table(source: str | Path, *, grey: bool = False) -> Table:
     Parameters
     ----------
     source : str or Path
-        .npy; .npz, with ``:member`` after it where it has several; .csv, .tsv, .parquet; .png,
-        .jpg, .tif or a folder of them, one row per picture.
+        .npy; .npz, followed by ``:member`` if it has several; .csv, .tsv, .parquet; .png, .jpg,
+        .tif or a folder of them, one row per picture.
     grey : bool, default=False
-        Whether to turn pictures in colour into grey ones.
+        If True, convert colour pictures to grey.
 
     Returns
     -------
@@ -63,15 +63,15 @@ def read_table(source: str | Path, *, grey: bool = False) -> Table:
     """
     path, member = split_member(source)
     if not path.exists():
-        raise InvalidInput(f"{path}: there is no such file or folder; check the path.")
+        raise InvalidInput(f"{path}: no such file or folder; check the path.")
     suffix = path.suffix.lower()
     if path.is_dir() or suffix in PICTURE_SUFFIXES:
         return read_picture_table(path, grey=grey)
     if suffix == ".npz":
         return read_npz(path, member)
-    if suffix not in _PLAIN:
-        raise InvalidInput(f"{path}: {_unknown(suffix)}; pass {_listed(_READ)}, or a folder.")
-    return _PLAIN[suffix](path)
+    if suffix not in _READERS:
+        raise InvalidInput(f"{path}: {_unknown(suffix)}; pass {_listed(_READABLE)}, or a folder.")
+    return _READERS[suffix](path)
 
 
 def write_table(
@@ -81,17 +81,17 @@ def write_table(
     form: PictureFormat | None = None,
     labels: Sequence[str] | None = None,
 ) -> None:
-    """Write rows in the format of the file's name, whole or not at all.
+    """Write rows atomically in the format of the file name.
 
     Parameters
     ----------
     target : str or Path
-        As for :func:`read_table`; a path without an ending is a new folder of pictures.
+        As for :func:`read_table`; a path without suffix is a new folder of pictures.
     rows : array of shape (rows, columns)
     names : sequence of str, optional
-        Of the columns.
-    form : PictureForm, optional
-        Shape and scale of the pictures; needed for pictures.
+        Names of the columns.
+    form : PictureFormat, optional
+        Shape and scale of the pictures; required for pictures.
     labels : sequence of str, optional
         Names of picture files.
 
@@ -126,21 +126,21 @@ def write_table(
 def check_target(
     target: str | Path, form: PictureFormat | None = None, n_rows: int | None = None
 ) -> None:
-    """Refuse, before any work, a file that could not be written in the end.
+    """Raise an error, before the work, if rows could not be written to the target.
 
     Parameters
     ----------
     target : str or Path
         As for :func:`write_table`.
-    form : PictureForm, optional
+    form : PictureFormat, optional
         Shape and scale of the pictures.
     n_rows : int, optional
-        How many there will be, where it is known: a picture file holds one.
+        Number of rows, if known; a picture file holds one.
 
     Raises
     ------
     InvalidInput
-        Where the ending is unknown, or rows of this form cannot go there.
+        If the suffix is unknown or does not support these rows.
 
     Examples
     --------
@@ -151,9 +151,9 @@ def check_target(
     """
     path, _ = split_member(target)
     suffix = path.suffix.lower()
-    if suffix and suffix not in _WRITTEN:
+    if suffix and suffix not in _WRITABLE:
         raise InvalidInput(
-            f"{path}: {_unknown(suffix)}; name {_listed(_WRITTEN)}, or a folder of pictures."
+            f"{path}: {_unknown(suffix)}; pass {_listed(_WRITABLE)}, or a folder of pictures."
         )
     if suffix in ("", *PICTURE_SUFFIXES):
         _check_pictures(path, form, n_rows)
@@ -164,19 +164,19 @@ def check_target(
 
 def _check_pictures(path: Path, form: PictureFormat | None, n_rows: int | None) -> None:
     if not isinstance(form, PictureFormat):
-        raise InvalidInput(f"{path}: rows are no pictures; name a .npy or .csv file.")
+        raise InvalidInput(f"{path}: rows are not pictures; pass a .npy or .csv file.")
     if path.suffix and n_rows is not None and n_rows > 1:
         raise InvalidInput(
-            f"{path}: there are {n_rows} pictures; name a folder, without an ending like .png."
+            f"{path}: a file holds one picture, not {n_rows}; pass a folder, without a suffix."
         )
     dtype = form.pixels_type
     check_pixels(path if path.suffix else path / "0.png", form.shape, dtype)
     if not path.suffix and path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise InvalidInput(f"{path} is there already, and not empty: name a new folder.")
+        raise InvalidInput(f"{path} exists and is not empty: pass a new folder.")
 
 
 def split_member(source: str | Path) -> tuple[Path, str | None]:
-    """``rows.npz:member`` as path and member."""
+    """Split ``rows.npz:member`` into path and member."""
     text = str(source)
     head, separator, member = text.rpartition(":")
     if separator and head.lower().endswith(".npz"):
@@ -185,7 +185,7 @@ def split_member(source: str | Path) -> tuple[Path, str | None]:
 
 
 def _unknown(suffix: str) -> str:
-    return f"files that end in {suffix!r} are unknown" if suffix else "the name has no ending"
+    return f"the suffix {suffix!r} is unknown" if suffix else "the name has no suffix"
 
 
 def _listed(suffixes: Sequence[str]) -> str:

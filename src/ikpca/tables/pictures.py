@@ -1,4 +1,4 @@
-"""Pictures as rows: PNG, JPEG and TIFF files, and folders of them."""
+"""Tables of pictures: PNG, JPEG and TIFF files, and folders of them."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from numpy.typing import NDArray
 from ikpca.errors import InvalidInput
 from ikpca.model_files import atomic_folder, atomic_write, check_writable
 from ikpca.tables.base import PictureFormat, Table
-from ikpca.tables.numeric import floats, white_of
+from ikpca.tables.numeric import floats, white_value
 
-#: What Pillow calls the formats.
+#: Pillow's names of the formats.
 _FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".tif": "TIFF", ".tiff": "TIFF"}
 PICTURE_SUFFIXES = tuple(_FORMATS)
-#: Pixels are numbers in these modes; others are translated into the one that holds them.
-_KEPT = {"L", "LA", "RGB", "RGBA", "F", "I;16"}
-_TRANSLATED = {"1": "L", "P": "RGB", "PA": "RGBA", "I;16B": "I;16", "I;16L": "I;16"}
-#: No artefact that a denoiser would have to remove again.
+#: Pillow modes with numeric pixels, and conversions of other modes.
+_SUPPORTED_MODES = {"L", "LA", "RGB", "RGBA", "F", "I;16"}
+_CONVERTED_MODES = {"1": "L", "P": "RGB", "PA": "RGBA", "I;16B": "I;16", "I;16L": "I;16"}
+#: High enough to avoid visible artefacts.
 _JPEG_QUALITY = 95
 
 
 def read_picture(path: str | Path, *, grey: bool = False) -> NDArray[Any]:
-    """Pixels of a file: (height, width) for grey, with a third axis for colour or alpha.
+    """Read the pixels of a file: (height, width), with a third axis for colour or alpha.
 
     Parameters
     ----------
     path : str or Path
         A .png, .jpg or .tif file.
     grey : bool, default=False
-        Whether to turn colour into brightness, and to leave out alpha.
+        If True, convert colour to grey and remove alpha.
 
     Returns
     -------
     ndarray
-        Of the file's own type: 8 or 16 bits, or floating point.
+        In the type of the file: 8 or 16 bits, or floating point.
 
     Examples
     --------
@@ -54,21 +54,21 @@ def read_picture(path: str | Path, *, grey: bool = False) -> NDArray[Any]:
     path = Path(path)
     image_module, operations = _pillow(path)
     if not path.is_file():
-        what = "is a folder, not a picture" if path.is_dir() else "there is no such file"
-        raise InvalidInput(f"{path}: {what}; check the path.")
+        rule = "is a folder, not a picture" if path.is_dir() else "no such file"
+        raise InvalidInput(f"{path}: {rule}; check the path.")
     try:
         with image_module.open(path) as opened:
             if getattr(opened, "n_frames", 1) > 1:
                 raise InvalidInput(
-                    f"{path}: holds {opened.n_frames} pictures; save each in a file of its own."
+                    f"{path}: has {opened.n_frames} pictures; save each in its own file."
                 )
-            picture = _in_kept_mode(operations.exif_transpose(opened))
-    except (OSError, SyntaxError, ValueError, image_module.DecompressionBombError) as trouble:
-        if isinstance(trouble, InvalidInput):
+            picture = _to_supported_mode(operations.exif_transpose(opened))
+    except (OSError, SyntaxError, ValueError, image_module.DecompressionBombError) as error:
+        if isinstance(error, InvalidInput):
             raise
-        reason = "unknown or damaged" if "identify" in str(trouble) else str(trouble).rstrip(".")
+        reason = "unknown or damaged" if "identify" in str(error) else str(error).rstrip(".")
         raise InvalidInput(
-            f"{path}: is no picture that can be read ({reason}); save it again as PNG."
+            f"{path}: is not a readable picture ({reason}); save it again as PNG."
         ) from None
     if grey and picture.mode not in ("L", "F", "I;16"):
         picture = picture.convert("L")
@@ -76,28 +76,29 @@ def read_picture(path: str | Path, *, grey: bool = False) -> NDArray[Any]:
 
 
 def read_picture_table(path: Path, *, grey: bool = False) -> Table:
-    """One row per picture of a folder, in natural order, all of one size; or of one file."""
+    """Read one picture, or a folder of pictures of equal size, one per row in natural order."""
     files = picture_files(path) if path.is_dir() else [path]
     first = read_picture(files[0], grey=grey)
-    form = PictureFormat(first.shape, white_of(first.dtype))
+    form = PictureFormat(first.shape, white_value(first.dtype))
     rows = np.empty((len(files), first.size), dtype=floats(first[:1]).dtype)
     rows[0] = first.ravel()
     for row, file in zip(rows[1:], files[1:], strict=True):
         picture = read_picture(file, grey=grey)
-        found = PictureFormat(picture.shape, white_of(picture.dtype))
+        found = PictureFormat(picture.shape, white_value(picture.dtype))
         if found != form:
-            remedy = "make them alike"
+            remedy = "convert them to one format"
             if found.shape[:2] == form.shape[:2] and not grey:
-                remedy = "make them alike, or pass --grey"
+                remedy = "convert them to one format, or pass --grey"
             raise InvalidInput(
-                f"{file}: is {found.words}, and {files[0].name} is {form.words}; {remedy}."
+                f"{file}: is {found.description}, and {files[0].name} is {form.description}; "
+                f"{remedy}."
             )
         row[:] = picture.ravel()
     return Table(rows, form=form, labels=tuple(file.name for file in files))
 
 
 def picture_files(folder: str | Path) -> list[Path]:
-    """The picture files of a folder, 9.png before 10.png.
+    """List the picture files of a folder in natural order: 9.png before 10.png.
 
     Parameters
     ----------
@@ -125,25 +126,25 @@ def picture_files(folder: str | Path) -> list[Path]:
         if file.suffix.lower() in _FORMATS and not file.name.startswith(".")
     ]
     if not files:
-        raise InvalidInput(f"{folder}: holds no PNG, JPEG or TIFF file; name another folder.")
+        raise InvalidInput(f"{folder}: has no PNG, JPEG or TIFF file; pass another folder.")
     return sorted(files, key=lambda file: (_natural(file.name), file.name))
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """Runs of digits by their value, everything else as text."""
+    """Return a sort key that compares digits by their value."""
     parts = re.split(r"(\d+)", name.lower())
     return [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
 
 
 def write_picture(path: str | Path, pixels: NDArray[Any]) -> None:
-    """Write one picture in the format of the file's name, whole or not at all.
+    """Write one picture atomically in the format of the file name.
 
     Parameters
     ----------
     path : str or Path
         A .png, .jpg or .tif file.
     pixels : ndarray of shape (height, width), or with a third axis for colour
-        Bytes from 0 to 255; grey levels of other types as far as the format holds them.
+        Bytes from 0 to 255; grey levels of other types if the format supports them.
 
     Examples
     --------
@@ -166,49 +167,51 @@ def write_picture(path: str | Path, pixels: NDArray[Any]) -> None:
 def write_pictures(
     folder: Path, pictures: Iterable[NDArray[Any]], names: Sequence[str] | None = None
 ) -> None:
-    """A new folder of pictures, numbered where no names are given; whole or not at all."""
-    with atomic_folder(folder) as beside:
+    """Write a new folder of pictures atomically; without names, files are numbered."""
+    with atomic_folder(folder) as temporary:
         for number, pixels in enumerate(pictures):
             name = f"{number:05d}.png" if names is None else names[number]
-            write_picture(beside / name, pixels)
+            write_picture(temporary / name, pixels)
 
 
-def in_units_of_white(pixels: NDArray[Any]) -> NDArray[np.float64]:
-    """Black is 0 and white is 1, whatever the type of the pixels."""
-    return np.asarray(pixels, dtype=np.float64) / white_of(pixels.dtype)
+def to_unit_range(pixels: NDArray[Any]) -> NDArray[np.float64]:
+    """Scale pixels of any type to black 0 and white 1."""
+    return np.asarray(pixels, dtype=np.float64) / white_value(pixels.dtype)
 
 
 def check_picture_target(path: Path, shape: tuple[int, ...], dtype: Any) -> None:
-    """Refuse, before any work, a file that pixels could not be written to in the end."""
+    """Raise an error, before the work, if pixels could not be written to the file."""
     check_pixels(path, shape, dtype)
     check_writable(path)
 
 
 def check_pixels(path: Path, shape: tuple[int, ...], dtype: Any) -> None:
-    """Refuse, before any work, what a format cannot hold."""
+    """Raise an error, before the work, if the format does not support the pixels."""
     if path.suffix.lower() not in _FORMATS:
-        raise InvalidInput(f"{path}: is no name of a picture; end it in .png, .jpg or .tif.")
+        raise InvalidInput(f"{path}: is not the name of a picture; pass a .png, .jpg or .tif file.")
     _pillow(path)
     kind = _FORMATS[path.suffix.lower()]
     dtype = np.dtype(dtype)
     if dtype != np.uint8 and kind == "JPEG":
-        raise InvalidInput(f"{path}: JPEG holds bytes only, not {dtype}; name a .tif file.")
+        raise InvalidInput(f"{path}: JPEG supports bytes only, not {dtype}; pass a .tif file.")
     if dtype.kind == "f" and kind != "TIFF":
-        raise InvalidInput(f"{path}: {kind} holds no fractions; name a .tif file, or pass bytes.")
+        raise InvalidInput(
+            f"{path}: {kind} does not support floating-point pixels; pass a .tif file, or bytes."
+        )
     if len(shape) == 3 and shape[2] in (2, 4) and kind == "JPEG":
-        raise InvalidInput(f"{path}: JPEG has no alpha channel; name a .png file.")
+        raise InvalidInput(f"{path}: JPEG does not support an alpha channel; pass a .png file.")
     if len(shape) == 3 and (shape[2] not in (2, 3, 4) or dtype != np.uint8):
         raise InvalidInput(
-            f"{path}: {shape[2]} channels of {dtype} are no picture; name an .npy file."
+            f"{path}: pictures cannot have {shape[2]} channels of {dtype}; pass an .npy file."
         )
 
 
-def _in_kept_mode(picture: Any) -> Any:
-    if picture.mode in _KEPT:
+def _to_supported_mode(picture: Any) -> Any:
+    if picture.mode in _SUPPORTED_MODES:
         picture.load()
         return picture
     if picture.mode == "I":
-        # Some PNG files of two bytes are opened as four.
+        # Pillow opens some PNG files of two bytes in a mode of four bytes.
         values = np.asarray(picture)
         if values.min() >= 0 and values.max() <= 65535:
             from PIL import Image
@@ -216,7 +219,7 @@ def _in_kept_mode(picture: Any) -> Any:
             return Image.fromarray(values.astype(np.uint16))
         return picture.convert("F")
     transparent = picture.mode == "P" and "transparency" in picture.info
-    return picture.convert("RGBA" if transparent else _TRANSLATED.get(picture.mode, "RGB"))
+    return picture.convert("RGBA" if transparent else _CONVERTED_MODES.get(picture.mode, "RGB"))
 
 
 def _pillow(path: Path) -> Any:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.motion_files import AMC, ASF
-
 
 @pytest.fixture(scope="module")
 def rows():
@@ -35,12 +33,3 @@ def faces(tmp_path, monkeypatch):
     for number, picture in enumerate(pictures, start=1):
         image.fromarray(picture).save(tmp_path / "faces" / f"face{number}.png")
     return pictures
-
-
-@pytest.fixture
-def arm(tmp_path, monkeypatch):
-    """A short recording of an arm: arm.asf and arm_01.amc."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "arm.asf").write_text(ASF)
-    (tmp_path / "arm_01.amc").write_text(AMC)
-    return tmp_path

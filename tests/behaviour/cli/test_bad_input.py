@@ -57,17 +57,17 @@ def _broken(path):
 
 INPUTS = {
     "missing.npy": (None, "no such file"),
-    "rows.xyz": (lambda path: path.write_text("1"), "'.xyz' are unknown"),
-    "rows": (lambda path: path.write_text("1"), "no ending"),
+    "rows.xyz": (lambda path: path.write_text("1"), "'.xyz' is unknown"),
+    "rows": (lambda path: path.write_text("1"), "no suffix"),
     "broken.npy": (lambda path: path.write_bytes(b"\x93NUMPY"), "numpy.save"),
     "broken.npz": (lambda path: path.write_bytes(b"PK\x03\x04"), "numpy.savez"),
-    "broken.png": (_broken, "no picture"),
-    "empty": (lambda path: path.mkdir(), "holds no PNG"),
+    "broken.png": (_broken, "not a readable picture"),
+    "empty": (lambda path: path.mkdir(), "has no PNG"),
     "flat.npy": (lambda path: np.save(path, np.ones(3)), "shape (3,)"),
     "text.npy": (lambda path: np.save(path, np.array([["a"]])), "not numbers"),
     "nan.npy": (lambda path: np.save(path, np.full((9, 2), np.nan)), "NaN"),
     "one.npy": (lambda path: np.save(path, np.ones((1, 2))), "minimum of 2"),
-    "lonely.amc": (lambda path: path.write_text("1"), "--asf"),
+    "walk.amc": (lambda path: path.write_text("1"), "'.amc' is unknown"),
 }
 
 
@@ -145,10 +145,10 @@ def test_a_model_that_cannot_do_it(files):
 OUTS = {
     "no/such/m.npy": "there is no folder 'no/such'",
     "rows.npy/m.npy": "is not a folder 'rows.npy'",
-    "m.xyz": "'.xyz' are unknown",
-    "faces": "rows are no pictures",
-    "p.png": "rows are no pictures",
-    "p.amc": "no motion",
+    "m.xyz": "'.xyz' is unknown",
+    "faces": "rows are not pictures",
+    "p.png": "rows are not pictures",
+    "p.amc": "'.amc' is unknown",
 }
 
 
@@ -164,7 +164,7 @@ def test_a_folder_that_is_not_empty_is_left_alone(faces):
     succeeds("fit", "faces", "-o", "m.ikpca", "-n", 2, "-q")
     succeeds("transform", "m.ikpca", "faces", "-o", "p.npy", "-q")
     assert "not empty" in fails("inverse", "m.ikpca", "p.npy", "-o", "faces")
-    assert "name a folder" in fails("inverse", "m.ikpca", "p.npy", "-o", "all.png")
+    assert "pass a folder" in fails("inverse", "m.ikpca", "p.npy", "-o", "all.png")
 
 
 @pytest.mark.parametrize("verb", ["fit", "npy", "npz", "csv", "folder"])

@@ -33,7 +33,7 @@ OPTIONS = {
 def many(tmp_path, monkeypatch):
     """Rows for several batches."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(online_stream, "_PART", 64)
+    monkeypatch.setattr("ikpca.estimators.online_stream._PART", 64)
     rng = np.random.default_rng(0)
     np.save("many.npy", rng.normal(size=(640, 5)) * [3.0, 2.0, 1.5, 1.0, 0.5])
 
@@ -44,14 +44,14 @@ def fit(estimator, *more):
 
 def interrupting(calls, monkeypatch):
     """Ctrl-C while the so many-th step is looked at."""
-    count, keep = iter(range(calls)), Checkpoint.keep
+    count, keep = iter(range(calls)), Checkpoint.record
 
     def kept(self, *arguments):
         if next(count, None) is None:
             os.kill(os.getpid(), signal.SIGINT)
         keep(self, *arguments)
 
-    monkeypatch.setattr(Checkpoint, "keep", kept)
+    monkeypatch.setattr(Checkpoint, "record", kept)
 
 
 def test_every_estimator_is_covered():
@@ -68,7 +68,7 @@ def test_an_interrupted_fit_goes_on(estimator, many, monkeypatch):
         said = fit(estimator, *kept)
         assert said.code == 130
         assert said.err.splitlines() == [
-            "ikpca fit: here says how far it came; go on with the same command and --resume.",
+            "ikpca fit: the checkpoint is here; resume with the same command and --resume.",
             "ikpca: interrupted",
         ]
         assert not os.path.exists("model")
@@ -76,7 +76,7 @@ def test_an_interrupted_fit_goes_on(estimator, many, monkeypatch):
         interrupting(0, patch)
         said = fit(estimator, *kept, "--resume")
         assert said.code == 130
-        assert "go on with the same command.\n" in said.err
+        assert "resume with the same command.\n" in said.err
     assert fit(estimator, *kept, "--resume").code == 0
     one, other = library.load("whole"), library.load("model")
     rows = np.load("many.npy")
@@ -102,7 +102,7 @@ def test_mistakes(many):
 
     assert "--resume" in said("--resume")
     assert "--checkpoint-every='soon'" in said("--checkpoint", "here", "--checkpoint-every", "soon")
-    assert "there is no folder" in said("--checkpoint", "no/such/folder/here")
+    assert "does not exist" in said("--checkpoint", "no/such/folder/here")
     succeeds("fit", "many.npy", "-o", "model", "-s", "kha/et", "--max-iter", 2, "--checkpoint", "x")
     other = fails("fit", "many.npy", "-o", "model", "-s", "kha/et", "-n", 2, "--checkpoint", "x",
                   "--resume", code=2)  # fmt: skip
@@ -123,4 +123,4 @@ def test_terminated_from_outside(many):
     child.terminate()
     said = child.communicate(timeout=60)[1]
     assert child.returncode == 130
-    assert "go on with the same command and --resume" in said
+    assert "resume with the same command and --resume" in said

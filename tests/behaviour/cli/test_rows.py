@@ -12,7 +12,6 @@ pytest.importorskip("rich")
 
 from ikpca import KernelPCA, load
 from ikpca.tables import read_table
-from ikpca_papers.mocap import as_rows, body_centred, read_motion
 from tests.behaviour.cli.saying import succeeds
 from tests.command_line import ikpca
 
@@ -137,16 +136,6 @@ def test_pixels_need_not_be_scaled(faces):
     model = load("m.ikpca")
     pixels = faces.reshape(12, -1).astype(np.float32)
     np.testing.assert_array_equal(read_table("p.npy").rows, model.transform(pixels))
-
-
-def test_motion_comes_back_as_motion(arm):
-    succeeds("fit", "arm_01.amc", "-o", "m.ikpca", "-n", 2, "--kernel", "linear", "-q")
-    succeeds("transform", "m.ikpca", "arm_01.amc", "-o", "p.npy", "-q")
-    said = succeeds("inverse", "m.ikpca", "p.npy", "-o", "again.amc", "--json")
-    assert said["wrote"] == ["again.amc", "again.asf"]
-    wanted = as_rows(body_centred(read_motion(arm / "arm_01.amc")))
-    found = as_rows(read_motion(arm / "again.amc"))
-    np.testing.assert_allclose(found, wanted, atol=1e-9)
 
 
 def test_quiet_is_quiet_and_warnings_are_part_of_the_document(files, rows):

@@ -1,8 +1,7 @@
-"""Help, completion, interrupts, bars, ``info`` and ``bench``."""
+"""Help, completion, interrupts, bars and ``info``."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -23,7 +22,7 @@ from ikpca.preimages import PREIMAGE_NAMES
 from tests.behaviour.cli.saying import fails, succeeds
 from tests.command_line import ikpca
 
-VERBS = ["fit", "transform", "inverse", "denoise", "upscale", "cluster", "bench", "info"]
+VERBS = ["fit", "transform", "inverse", "denoise", "upscale", "cluster", "info"]
 
 
 def test_help_lists_every_verb_and_every_verb_has_help():
@@ -70,15 +69,15 @@ def test_an_interrupt_ends_with_130_and_writes_nothing(tmp_path):
         import signal, sys
         # A shell's background jobs ignore interrupts, and so would whatever they start.
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        from ikpca.loop import StopAtRounding
-        see = StopAtRounding.see
+        from ikpca.solvers import StopAtRounding
+        see = StopAtRounding.on_step_end
 
         def announced(self, state, report):
             if report.number == 2:
                 print("a pass is done", flush=True)
             return see(self, state, report)
 
-        StopAtRounding.see = announced
+        StopAtRounding.on_step_end = announced
         from ikpca.cli import main
         main()
     """
@@ -161,7 +160,7 @@ def test_info_of_a_model_brings_nothing_to_life(tmp_path, monkeypatch):
     np.save("rows.npy", np.random.default_rng(0).normal(size=(20, 3)))
     succeeds("fit", "rows.npy", "-o", "m.ikpca", "-n", 2, "--gamma", 0.5, "-q")
     monkeypatch.setattr("ikpca.model_files.Decoder.decode", None)
-    monkeypatch.setattr("ikpca.model_files.loading._find", None)
+    monkeypatch.setattr("ikpca.model_files.loading.find_class", None)
     document = succeeds("info", "m.ikpca", "--json")
     assert document["class"] == "KernelPCA"
     assert document["parameters"]["gamma"] == "0.5"
@@ -171,35 +170,3 @@ def test_info_of_a_model_brings_nothing_to_life(tmp_path, monkeypatch):
     damaged[-1] ^= 1
     (tmp_path / "m.ikpca").write_bytes(damaged)
     assert "checksum" in fails("info", "m.ikpca")
-
-
-def test_bench_tells_of_every_contestant(tmp_path, monkeypatch):
-    from benchmarks import contestants
-
-    monkeypatch.chdir(tmp_path)
-    held = [
-        contestants.Contestant("ours", "_ours", {"tol": 1e-3}, repeats=1),
-        contestants.Contestant("slow", "_rule", max_rows=50),
-    ]
-    monkeypatch.setattr(bench, "contestants", lambda full: held)
-    monkeypatch.delenv("IKPCA_DATA", raising=False)
-    document = succeeds("bench", "--rows", 200, "-n", 4, "--out", "bench.json", "--json")
-    (row,) = document["table"]
-    assert row["name"] == "ours"
-    assert row["seconds"] > 0
-    assert row["excess_error"] < 1e-3
-    assert document["left_out"] == ["slow"]
-    written = json.loads((tmp_path / "bench.json").read_text())
-    assert written["table"] == document["table"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["--rows", 10], "--rows=10"),
-        (["-n", 0], "--n-components=0"),
-        (["--threads", 0], "--threads"),
-    ],
-)
-def test_mistakes_of_bench(arguments, told):
-    assert told in fails("bench", *arguments, code=2)

@@ -1,26 +1,26 @@
 "use strict";
 
-// Light or dark: the system's wish, until the reader says otherwise.
+// Colour scheme: that of the system, until the reader chooses one.
 (() => {
   const root = document.documentElement;
   const button = document.getElementById("theme");
-  const wish = window.matchMedia("(prefers-color-scheme: dark)");
+  const preference = window.matchMedia("(prefers-color-scheme: dark)");
   const stored = () => { try { return localStorage.getItem("theme"); } catch { return null; } };
   const apply = (theme) => {
     root.dataset.theme = theme;
     button.textContent = theme === "dark" ? "Light" : "Dark";
     button.setAttribute("aria-pressed", String(theme === "dark"));
   };
-  apply(stored() || (wish.matches ? "dark" : "light"));
-  wish.addEventListener("change", () => { if (!stored()) apply(wish.matches ? "dark" : "light"); });
+  apply(stored() || (preference.matches ? "dark" : "light"));
+  preference.addEventListener("change", () => { if (!stored()) apply(preference.matches ? "dark" : "light"); });
   button.addEventListener("click", () => {
     const theme = root.dataset.theme === "dark" ? "light" : "dark";
-    try { localStorage.setItem("theme", theme); } catch { /* a page from a file may have no memory */ }
+    try { localStorage.setItem("theme", theme); } catch { /* pages from files may have no storage */ }
     apply(theme);
   });
 })();
 
-// Figures grow when clicked.
+// Figures are enlarged on click.
 (() => {
   const dialog = document.getElementById("enlarged");
   for (const button of document.querySelectorAll(".zoom")) {
@@ -35,7 +35,7 @@
   dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
 })();
 
-// Curves: SVG drawn anew whenever a choice changes.
+// Curves: the SVG is redrawn when a choice changes.
 (() => {
   const WIDTH = 560, HEIGHT = 330, LEFT = 62, RIGHT = 14, TOP = 12, BOTTOM = 46;
   const DASHES = ["6 4", "7 3 2 3", "", "9 2 2 2 2 2", "2 3", "12 4"];

@@ -18,15 +18,13 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 from ikpca import IncrementalKernelPCA, KernelPCA
 from ikpca.kernels import Floats
-from ikpca_papers.claims import Rows, Tables
+from ikpca_papers.claims import MeasuredClaim, Rows, Tables
 from ikpca_papers.experiment import Findings, Part, Request
-from ikpca_papers.limits import Claim
 
-#: Pixels of a face in each direction, after shrinking.
+#: Pixels of a reduced face in each direction.
 FACE_SIDE = 20
-#: The paper's two, the eigenfaces that they generalise (linear), and what improves on them: a width
-#: taken from the training faces, and components of equal variance, so that light counts no more
-#: than features do.
+#: The paper's two; eigenfaces (linear); and two improvements: a width from the training faces, and
+#: whitened components, which reduce the influence of light.
 PIPELINES: dict[str, dict[str, Any]] = {
     "linear": {"kernel": "linear"},
     "polynomial, degree 2": {"kernel": "poly", "degree": 2},
@@ -46,7 +44,7 @@ class Recognition:
 
 
 def eigenfaces(n_components: int = 36, n_neighbors: int = 10, **settings: Any) -> Pipeline:
-    """Build the pipeline: kernel components of the faces, then a vote of the nearest.
+    """Build the pipeline: kernel PCA, then nearest neighbours.
 
     Examples
     --------
@@ -64,30 +62,30 @@ def eigenfaces(n_components: int = 36, n_neighbors: int = 10, **settings: Any) -
 def recognise(
     X: Floats, y: NDArray[Any], n_components: int = 36, n_neighbors: int = 10, folds: int = 10
 ) -> Iterator[Recognition]:
-    """Cross-validate every kernel, and raw pixels beside; the same folds for all."""
+    """Cross-validate every kernel, and raw pixels, on the same folds."""
     split = StratifiedKFold(folds, shuffle=True, random_state=0)
-    contestants = {"raw pixels": make_pipeline(KNeighborsClassifier(n_neighbors))}
+    pipelines = {"raw pixels": make_pipeline(KNeighborsClassifier(n_neighbors))}
     for name, settings in PIPELINES.items():
-        contestants[name] = eigenfaces(n_components, n_neighbors, **settings)
-    for name, pipeline in contestants.items():
+        pipelines[name] = eigenfaces(n_components, n_neighbors, **settings)
+    for name, pipeline in pipelines.items():
         yield Recognition(name, 1 - cross_val_score(pipeline, X, y, cv=split))
 
 
 def faces(folder: Path) -> tuple[Floats, NDArray[Any]]:
-    """Extended Yale B from a local folder, shrunk as in the paper; pixels from 0 to 1."""
+    """Load Extended Yale B from a local folder, reduced as in the paper; pixels from 0 to 1."""
     with np.load(folder / "yaleb_cropped_64x56.npz") as data:
-        return shrunk_faces(data["images"]), data["subject"]
+        return reduced_faces(data["images"]), data["subject"]
 
 
-def shrunk_faces(pixels: NDArray[np.uint8]) -> Floats:
-    """Faces of bytes as rows of 20×20 means, from 0 to 1."""
+def reduced_faces(pixels: NDArray[np.uint8]) -> Floats:
+    """Reduce faces of bytes to rows of 20×20 means, from 0 to 1."""
     images = pixels / 255
-    rows, columns = (_shrinking(length, FACE_SIDE) for length in images.shape[1:])
+    rows, columns = (_averaging_matrix(length, FACE_SIDE) for length in images.shape[1:])
     return (rows @ images @ columns.T).reshape(len(images), -1)
 
 
-def _shrinking(length: int, short: int) -> Floats:
-    """The matrix that averages ``length`` pixels into ``short``, shares of pixels included."""
+def _averaging_matrix(length: int, short: int) -> Floats:
+    """Return the matrix that averages ``length`` pixels over ``short`` equal intervals."""
     edges, pixels = np.linspace(0, length, short + 1), np.arange(length)
     begins, ends = np.maximum.outer(edges[:-1], pixels), np.minimum.outer(edges[1:], pixels + 1)
     return np.clip(ends - begins, 0, None) * short / length
@@ -95,8 +93,8 @@ def _shrinking(length: int, short: int) -> Floats:
 
 #: 760 of the paper's 5,760 images.
 TEST_SHARE = 760 / 5760
-#: The paper's two, and a width near the median distance of the faces: at σ = 1 every face is nearly
-#: orthogonal to most others, and 36 components hold 12 % of the variance.
+#: The paper's two, and a width near the median distance of the faces: at σ = 1 most faces are
+#: nearly orthogonal, and 36 components explain 12 % of the variance.
 KERNELS: dict[str, dict[str, Any]] = {
     "polynomial, degree 2": {"kernel": "poly", "degree": 2},
     "Gaussian, σ = 1": {"kernel": "rbf", "gamma": 0.5},
@@ -112,11 +110,11 @@ class Splits:
     ----------
     kernel : str
     subset : int
-        Images that batch could store the kernel matrix of.
+        Number of images whose kernel matrix can be stored.
     train : int
-        All training images.
+        Number of all training images.
     batch, streamed, streamed_all : tuple of float
-        Of batch and stream on the subset, and of a stream of all training images.
+        Error rates of batch and stream on the subset, and of a stream of all training images.
     """
 
     kernel: str
@@ -128,17 +126,17 @@ class Splits:
 
     @property
     def difference(self) -> float:
-        """Stream minus batch on the same images, in percentage points, on average."""
+        """Mean of stream minus batch on the same images, in percentage points."""
         return float(100 * np.mean(np.subtract(self.streamed, self.batch)))
 
     @property
     def gain(self) -> tuple[float, float]:
-        """Stream of all minus batch on the subset, in points: the paired 95 % interval."""
+        """Paired 95 % interval of stream of all minus batch on the subset, in percentage points."""
         return mean_interval(100 * np.subtract(self.streamed_all, self.batch))
 
 
 def mean_interval(differences: Floats, confidence: float = 0.95) -> tuple[float, float]:
-    """Student's interval of a mean.
+    """Student's confidence interval of a mean.
 
     Examples
     --------
@@ -159,10 +157,9 @@ def recognise_streams(
     kernels: dict[str, dict[str, Any]] | None = None,
     **settings: Any,
 ) -> Iterator[Splits]:
-    """Every kernel on the same splits.
+    """Compare batch and streams for every kernel on the same splits.
 
-    Streams come in batches of 30, as in the paper, on a library of half of the subset, unless
-    ``settings`` say otherwise.
+    By default streams have batches of 30, as in the paper, and a basis of half of the subset.
     """
     streaming = {"batch_size": 30, "library_size": subset // 2, **settings}
     for name, kernel in (kernels or KERNELS).items():
@@ -177,7 +174,7 @@ def _one_split(
     X: Floats, y: NDArray[Any], subset: int, seed: int, batch: KernelPCA,
     stream: IncrementalKernelPCA,
 ) -> tuple[int, float, float, float]:  # fmt: skip
-    """How many images train, and the error rates: batch, stream, stream of all."""
+    """Return the number of training images, and error rates of batch, stream, stream of all."""
     X, X_test, y, y_test = train_test_split(X, y, test_size=TEST_SHARE, random_state=seed)
     few = X[:subset], y[:subset], X_test, y_test
     every = X, y, X_test, y_test
@@ -188,18 +185,18 @@ def error_rate(
     model: TransformerMixin, X: Floats, y: NDArray[Any], X_test: Floats, y_test: NDArray[Any],
     n_neighbors: int = 10,
 ) -> float:  # fmt: skip
-    """Of a vote of the nearest, among the projections of what the model was trained on."""
+    """Return the error rate of nearest neighbours among the projections."""
     nearest = KNeighborsClassifier(n_neighbors).fit(model.fit_transform(X), y)
     return float(np.mean(nearest.predict(model.transform(X_test)) != y_test))
 
 
-def face_claims(found: Splits) -> list[Claim]:
-    """A stream is as good as batch; on more images it is better (polynomial)."""
-    same = Claim(
+def face_claims(found: Splits) -> list[MeasuredClaim]:
+    """Claim that a stream is as good as batch, and better on more images (polynomial)."""
+    same = MeasuredClaim(
         f"{found.kernel}: points between batch and stream on the same {found.subset:,} images",
         abs(found.difference), 1.5,
     )  # fmt: skip
-    more = Claim(
+    more = MeasuredClaim(
         f"{found.kernel}: upper end of the 95 % interval, stream of {found.train:,} minus batch",
         found.gain[1], 0, "below",
     )  # fmt: skip
@@ -207,7 +204,7 @@ def face_claims(found: Splits) -> list[Claim]:
 
 
 def plan(request: Request) -> list[Part]:
-    """One part per kernel; all see the same splits."""
+    """Plan one part per kernel, all with the same splits."""
     settings, arrays = request.settings, request.inputs.arrays
     number = settings["rows"] or len(arrays["X"])
     order = np.random.default_rng(request.seed).permutation(len(arrays["X"]))[:number]
@@ -237,7 +234,7 @@ def _recognise(X: Floats, y: NDArray[Any], name: str, settings: Mapping[str, Any
 
 
 def summary(tables: Tables) -> dict[str, Rows]:
-    """Means over the splits in per cent, and paired differences in points."""
+    """Compute means over the splits in per cent, and paired differences in points."""
     rows: Rows = []
     for kernel in dict.fromkeys(row["kernel"] for row in tables["errors"]):
         chosen = [row for row in tables["errors"] if row["kernel"] == kernel]

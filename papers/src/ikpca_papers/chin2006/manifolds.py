@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from ikpca import IncrementalKernelPCA, KernelPCA
 from ikpca.kernels import Floats
 from ikpca_papers.chin2006.parabola import frey_faces, teapot
-from ikpca_papers.claims import Rows
+from ikpca_papers.claims import MeasuredClaim, Rows
 from ikpca_papers.data.synthetic import perforated_swiss_roll
 from ikpca_papers.experiment import Findings, Part, Request
-from ikpca_papers.limits import Claim
-from ikpca_papers.measures import (
-    aligned,
+from ikpca_papers.metrics import (
+    align_signs,
     captured_variance,
     correlations,
     overlaps,
@@ -28,9 +27,9 @@ from ikpca_papers.measures import (
 )
 
 ROLL: dict[str, Any] = {"kernel": "rbf", "gamma": 0.5}
-#: Eigenvalues of batch that are drawn.
+#: Number of batch eigenvalues in the figure.
 _SPECTRUM = 60
-#: What the stream may do otherwise, for the table.
+#: Settings of the stream, for the table.
 VARIANTS: dict[str, dict[str, Any]] = {
     "chosen samples": {},
     "pre-images": {"compression": "preimages"},
@@ -38,21 +37,23 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "no oversampling": {"n_oversamples": 0},
 }
 VIDEO: dict[str, Any] = {"kernel": "poly", "degree": 2}
+#: Basis rows: half of the teapots, a quarter of the faces.
+_LIBRARIES = {"Teapot": 50, "Frey faces": 500}
 
 
 @dataclass(frozen=True, eq=False)
 class Manifold:
-    """One data set, batch beside streamed.
+    """Comparison of batch and streamed components on one data set.
 
     Parameters
     ----------
     name : str
     place : ndarray of shape (l,)
-        Where a row lies on the manifold, for colours.
+        Position of a row on the manifold, for colours.
     batch, streamed : ndarray of shape (l, r)
-        Projections; the streamed ones have batch's signs.
+        Projections; the streamed ones have the signs of batch.
     eigenvalues, streamed_eigenvalues : ndarray
-        Of the centred kernel matrix; of batch more than components.
+        Of the centred kernel matrix; batch has more of them than components.
     inner : ndarray of shape (r, r)
         ⟨u_i, v_j⟩.
     library_rows : int
@@ -69,21 +70,21 @@ class Manifold:
 
     @property
     def correlations(self) -> Floats:
-        """Of every component with its namesake."""
+        """Absolute correlations of streamed and batch components."""
         return correlations(self.batch, self.streamed)
 
     @property
     def separated(self) -> NDArray[np.intp]:
-        """Components that batch separates from their neighbours, from 0."""
+        """Indices of components that are separated from their neighbours."""
         found = separated(self.eigenvalues, len(self.place))
         return found[found < self.inner.shape[1]]
 
     def angles(self, leading: int) -> Floats:
-        """In degrees, between the leading components of both, largest first."""
+        """Return the angles between the leading components in degrees, largest first."""
         return subspace_angles(self.inner[:leading, :leading])
 
     def row(self, leading: Sequence[int]) -> dict[str, Any]:
-        """For tables: the largest angle for each number of leading components, and of all."""
+        """Return a table row: the largest angle for each number of leading components."""
         return {
             "data": self.name,
             "rows": len(self.place),
@@ -98,9 +99,9 @@ class Manifold:
 def compare(
     name: str, X: Floats, place: Floats, n_components: int, batch_size: int = 30, **settings: Any
 ) -> Manifold:
-    """Fit both on the same rows, the stream in the order given.
+    """Fit batch and stream on the same rows, the stream in the given order.
 
-    The settings of the stream beyond the kernel's are its defaults, or given with the kernel's.
+    ``settings`` are those of the stream; batch uses the kernel of them.
     """
     kernel = {key: settings[key] for key in ("kernel", "gamma", "degree") if key in settings}
     batch = KernelPCA(_SPECTRUM, eigen_solver="dense", n_jobs=1, **kernel).fit(X)
@@ -110,7 +111,7 @@ def compare(
         name,
         place,
         Y[:, :n_components],
-        aligned(mine, Y[:, :n_components]),
+        align_signs(mine, Y[:, :n_components]),
         batch.eigenvalues_,
         streamed.eigenvalues_,
         overlaps(batch, mine)[:n_components],
@@ -119,36 +120,31 @@ def compare(
 
 
 def roll(n_components: int = 10, library_size: int = 200, **settings: Any) -> Manifold:
-    """The perforated Swiss roll, 800 rows in random order, on a library of a quarter of them."""
+    """Compare on the perforated Swiss roll: 800 rows in random order, a quarter as basis."""
     X, along, _ = perforated_swiss_roll()
     settings = {**ROLL, **settings, "library_size": library_size}
     return compare("Swiss roll", X, along, n_components, **settings)
 
 
 def real_manifolds(folder: Path, n_components: int = 10, **settings: Any) -> list[Manifold]:
-    """The teapot and the faces in the order of their videos: streams that drift."""
-    # Half of the few teapots, a quarter of the faces.
-    videos = (("Teapot", teapot(folder), 50), ("Frey faces", frey_faces(folder), 500))
+    """Compare on teapot and faces in the order of their videos: streams that drift."""
+    videos = {"Teapot": teapot(folder), "Frey faces": frey_faces(folder)}
     return [
         compare(name, X, np.linspace(0, 1, len(X)), n_components,
-                **{**VIDEO, "library_size": library, **settings})
-        for name, X, library in videos
+                **{**VIDEO, "library_size": _LIBRARIES[name], **settings})
+        for name, X in videos.items()
     ]  # fmt: skip
 
 
-def manifold_claims(found: Manifold) -> list[Claim]:
-    """Of the separated components."""
+def manifold_claims(found: Manifold) -> list[MeasuredClaim]:
+    """Claim that separated components agree."""
     closest = float(found.correlations[found.separated].min())
-    return [Claim("least |correlation| of the components that batch separates", closest, 0.99,
-                  "at least")]  # fmt: skip
-
-
-#: Half of the few teapots, a quarter of the faces.
-_LIBRARIES = {"Teapot": 50, "Frey faces": 500}
+    name = "least |correlation| of the components that batch separates"
+    return [MeasuredClaim(name, closest, 0.99, "at least")]
 
 
 def plan(request: Request) -> list[Part]:
-    """The Swiss roll, and every video there is."""
+    """Plan the Swiss roll, and every video."""
     settings = request.settings
     r = settings["components"]
     shape = (settings["rows"], settings["library"], r, request.seed)

@@ -24,28 +24,27 @@ from ikpca.solvers import hebbian_step
 from ikpca.streams import Compression, IncrementalSettings, IncrementalState, update_step
 from ikpca.subspace import Expansion
 from ikpca_papers.chin2006.stream_costs import stream_costs
-from ikpca_papers.claims import Rows, Tables
+from ikpca_papers.claims import MeasuredClaim, Rows, Tables
 from ikpca_papers.data.synthetic import parabola
 from ikpca_papers.experiment import Findings, Part, Request
-from ikpca_papers.limits import Claim
-from ikpca_papers.measures import exponent, overlaps, subspace_angles, surfaces
+from ikpca_papers.metrics import exponent, overlaps, subspace_angles, surfaces
 
 #: σ = 1.
 PARABOLA_GAMMA = 0.5
 
 
 def rising_parabola(n_rows: int, seed: int = 0) -> Floats:
-    """Chin and Suter's parabola opens upwards."""
+    """Draw Chin and Suter's parabola, which opens upwards."""
     return parabola(n_rows, curvature=1.0, random_state=seed)
 
 
 def frey_faces(folder: Path) -> Floats:
-    """1,965 frames of 28×20 pixels from 0 to 1."""
+    """Load 1,965 frames of 28×20 pixels from 0 to 1."""
     return _images(folder / "frey_faces.npz", 255)
 
 
 def teapot(folder: Path) -> Floats:
-    """A hundred views of 38×50 pixels, from 0 to 1."""
+    """Load 100 views of 38×50 pixels from 0 to 1."""
     return _images(folder / "teapot_100.npz", 1)
 
 
@@ -56,13 +55,13 @@ def _images(path: Path, white: float) -> Floats:
 
 
 PAPER_ROWS = (520, 1000, 1510, 2020, 2530, 3100)
-#: As printed; a Pentium 4 with Matlab, so only their growth compares.
+#: As printed; measured on a Pentium 4 with Matlab, so only their growth is comparable.
 PAPER_SECONDS: dict[str, tuple[float, ...]] = {
     "batch": (7.23, 44.10, 161.23, 413.05, 990.29, 1394.91),
     "incremental": (29.05, 60.23, 93.14, 127.45, 141.28, 165.29),
     "KHA": (93.75, 198.73, 381.92, 695.31, 990.86, 1569.02),
 }
-#: Passes of KHA; the paper does not say how many its runs took.
+#: Passes of KHA; the paper does not report the number.
 _PASSES = 5
 #: κη0 of the rule, small enough for the parabola.
 _STEP = 0.05
@@ -71,7 +70,7 @@ _GAUSSIAN: dict[str, Any] = {"kernel": "rbf", "gamma": PARABOLA_GAMMA}
 
 @dataclass(frozen=True)
 class Duration:
-    """One method at all sizes, in seconds of the processor, and the paper's beside."""
+    """Processor time of one method at all sizes, and that of the paper."""
 
     method: str
     rows: tuple[int, ...]
@@ -79,25 +78,25 @@ class Duration:
 
     @property
     def exponent(self) -> float:
-        """With which the time grows here."""
+        """Exponent of the growth of time."""
         return exponent(self.rows, self.seconds)
 
     @property
     def paper_seconds(self) -> tuple[float, ...]:
-        """Of the same method, however it is computed here."""
+        """Times of the method in the paper."""
         return PAPER_SECONDS[self.method.split(",")[0]]
 
     @property
     def paper_exponent(self) -> float:
-        """With which it grows in the paper's table."""
+        """Exponent of the growth of time in the paper's table."""
         return exponent(PAPER_ROWS, self.paper_seconds)
 
 
 def durations(
     rows: Sequence[int] = PAPER_ROWS, n_components: int = 3, repeats: int = 3
 ) -> list[Duration]:
-    """Train all three on one thread; the best of the repeats, since others only add."""
-    ways = {
+    """Time all methods on one thread; the shortest of the repeats."""
+    methods = {
         "batch": _batch,
         "incremental": _incremental,
         "KHA, by pattern": _kha_by_pattern,
@@ -105,7 +104,7 @@ def durations(
     }
     found = []
     with threadpool_limits(1):
-        for name, train in ways.items():
+        for name, train in methods.items():
             train(rising_parabola(200), n_components)
             seconds = [
                 _best(partial(train, rising_parabola(n_rows), n_components), repeats)
@@ -115,12 +114,12 @@ def durations(
     return found
 
 
-def duration_claims(found: Sequence[Duration]) -> list[Claim]:
-    """Batch grows at least with the square, incremental about linearly."""
+def duration_claims(found: Sequence[Duration]) -> list[MeasuredClaim]:
+    """Claim that batch grows at least quadratically, and incremental about linearly."""
     growth = {row.method: row.exponent for row in found}
     return [
-        Claim("exponent of batch training", growth["batch"], 2, "at least"),
-        Claim("exponent of incremental training", growth["incremental"], 1.1),
+        MeasuredClaim("exponent of batch training", growth["batch"], 2, "at least"),
+        MeasuredClaim("exponent of incremental training", growth["incremental"], 1.1),
     ]
 
 
@@ -129,7 +128,7 @@ def _batch(X: Floats, n_components: int) -> None:
 
 
 def _incremental(X: Floats, n_components: int) -> None:
-    """Batches of 30 rows, ten rows of the library per vector, as in the paper's section 6."""
+    """Fit in batches of 30 rows with ten basis rows per vector, as in the paper's section 6."""
     model = IncrementalKernelPCA(
         n_components, preimages_per_component=10, batch_size=30, **_GAUSSIAN
     )
@@ -137,7 +136,7 @@ def _incremental(X: Floats, n_components: int) -> None:
 
 
 def _kha_by_pattern(X: Floats, n_components: int) -> None:
-    """The rule as the paper ran it; with a polynomial, since its code for KHA had no Gaussian."""
+    """Run the rule as in the paper; polynomial, since its code for KHA had no Gaussian."""
     rng = np.random.default_rng(0)
     gram, _ = center_gram(ComputedGram(Polynomial(2, 1.0, 1.0), X))
     A: Floats = rng.normal(size=(n_components, len(X)))
@@ -149,7 +148,7 @@ def _kha_by_pattern(X: Floats, n_components: int) -> None:
 
 
 def _kha_in_blocks(X: Floats, n_components: int) -> None:
-    """The same updates, many patterns at a time."""
+    """Run the same updates, many patterns at a time."""
     model = KernelPCA(
         n_components, kernel="poly", degree=2, gamma=1, eigen_solver="kha", max_iter=_PASSES,
         rayleigh_ritz=False, random_state=0, n_jobs=1,
@@ -160,9 +159,9 @@ def _kha_in_blocks(X: Floats, n_components: int) -> None:
 def _best(train: Callable[[], None], repeats: int) -> float:
     seconds = []
     for _ in range(repeats):
-        begun = time.process_time()
+        start = time.process_time()
         train()
-        seconds.append(time.process_time() - begun)
+        seconds.append(time.process_time() - start)
     return min(seconds)
 
 
@@ -173,7 +172,7 @@ _BATCH = 30
 
 @dataclass(frozen=True)
 class Variant:
-    """A way to learn from a stream: how its library is reduced, and what is left out."""
+    """Variant of the update: reduction of the basis, and the step that is left out."""
 
     library: str
     left_out: str
@@ -190,9 +189,9 @@ def _variants(library: str, reduction: Reduction, limit: int) -> list[Variant]:
     ]
 
 
-#: Small libraries, so that every reduction costs something.
+#: Small bases, so that every reduction has an error.
 JOINT = _variants("12 joint pre-images", JointPreimages(), 12)
-#: The paper's figure 1: (c), which it proposes, and (a), which it improves on.
+#: The paper's figure 1: (c), which it proposes, and (a), which it improves.
 PAPER = [
     *_variants("36 pre-images, scheme (c)", IteratedPreimages(), 36),
     *_variants("36 pre-images, scheme (a)", IteratedPreimages(reuse=False, second_pass=False), 36),
@@ -200,19 +199,19 @@ PAPER = [
 
 
 @dataclass(frozen=True)
-class Course:
-    """A variant along the stream, against batch kernel PCA of the rows so far.
+class AblationCurve:
+    """Errors of a variant along the stream, relative to batch kernel PCA of the rows so far.
 
     Parameters
     ----------
     library, left_out : str
     rows : tuple of int
-        Rows seen, where it was compared.
+        Rows seen at each comparison.
     angles : tuple of float
         The largest between the spans of the leading components, in degrees.
     errors : tuple of float
-        ‖Σσ_i² v_i v_iᵀ − Σλ_i u_i u_iᵀ‖ / ‖Σλ_i u_i u_iᵀ‖ over the leading components: what is
-        wrong with directions, lengths and eigenvalues at once.
+        ‖Σσ_i² v_i v_iᵀ − Σλ_i u_i u_iᵀ‖ / ‖Σλ_i u_i u_iᵀ‖ over the leading components: the error
+        of directions, lengths and eigenvalues together.
     defects : tuple of float
         max |VᵀV − I| of all components.
     """
@@ -225,8 +224,10 @@ class Course:
     defects: tuple[float, ...]
 
 
-def courses(variants: Sequence[Variant], n_rows: int = 3000, points: int = 10) -> list[Course]:
-    """Stream the parabola through every variant, and compare at equal distances."""
+def ablation_curves(
+    variants: Sequence[Variant], n_rows: int = 3000, points: int = 10
+) -> list[AblationCurve]:
+    """Run every variant on a stream of the parabola, and compare at equal intervals."""
     X = rising_parabola(n_rows)
     ends = tuple(n_rows * (number + 1) // points for number in range(points))
     truths = [_exact_batch(X[:end]) for end in ends]
@@ -235,7 +236,7 @@ def courses(variants: Sequence[Variant], n_rows: int = 3000, points: int = 10) -
         states = _states(X, variant.settings, ends)
         measured = [_compare(*pair, X) for pair in zip(states, truths, strict=True)]
         columns = (tuple(column) for column in zip(*measured, strict=True))
-        found.append(Course(variant.library, variant.left_out, ends, *columns))
+        found.append(AblationCurve(variant.library, variant.left_out, ends, *columns))
     return found
 
 
@@ -262,7 +263,7 @@ def _compare(state: IncrementalState, batch: KernelPCA, X: Floats) -> tuple[floa
     leading = gram[:LEADING, :LEADING]
     projections = subspace.project(X[: batch.coefficients_.shape[1]])[:, :LEADING]
     inner = overlaps(batch, projections)
-    # Components that lost their orthonormality still span something: that is what is compared.
+    # The spans are compared, also of components that are no longer orthonormal.
     root = linalg.cholesky(leading, lower=True)
     spanned = linalg.solve_triangular(root, inner.T, lower=True).T
     return (
@@ -273,35 +274,40 @@ def _compare(state: IncrementalState, batch: KernelPCA, X: Floats) -> tuple[floa
 
 
 def _scatter_error(exact: Floats, sigma: Floats, inner: Floats, gram: Floats) -> float:
-    """From inner products alone: ‖S − C‖² = ‖S‖² − 2⟨S, C⟩ + ‖C‖²."""
+    """Compute ‖S − C‖ from inner products: ‖S − C‖² = ‖S‖² − 2⟨S, C⟩ + ‖C‖²."""
     weighted = sigma[:, None] * gram * sigma
     mixed = np.square(np.sqrt(exact)[:, None] * inner * sigma).sum()
     total = np.square(exact).sum()
     return float(np.sqrt(max(np.square(weighted).sum() - 2 * mixed + total, 0) / total))
 
 
-def ablation_claims(found: Sequence[Course]) -> list[Claim]:
-    """What is left out is missed where the library is the paper's (a), or good enough to see it.
+def ablation_claims(found: Sequence[AblationCurve]) -> list[MeasuredClaim]:
+    """Claim that the complete update is better than one without a step.
 
-    With joint pre-images re-orthogonalisation keeps what its name says, and changes no span; with
-    the paper's own libraries the error of the library hides that of the mean.
+    With joint pre-images re-orthogonalisation does not change the span; with the paper's own
+    reductions their error exceeds that of a constant mean.
     """
-    course = {(each.library, each.left_out): each for each in found}
+    curves = {(each.library, each.left_out): each for each in found}
     whole = [each for each in found if each.left_out == "nothing"]
     joint, last = JOINT[0].library, whole[-1].library
-    told = [
-        Claim(f"{joint}: angle of the whole update over that without mean update",
-              course[joint, "nothing"].angles[-1] / course[joint, "mean update"].angles[-1], 0.5),
-        Claim("largest orthonormality defect", max(max(each.defects) for each in whole), 1e-8),
-    ]  # fmt: skip
+    claims = [
+        MeasuredClaim(
+            f"{joint}: angle of the whole update over that without mean update",
+            curves[joint, "nothing"].angles[-1] / curves[joint, "mean update"].angles[-1],
+            0.5,
+        ),
+        MeasuredClaim(
+            "largest orthonormality defect", max(max(each.defects) for each in whole), 1e-8
+        ),
+    ]
     if last != joint:
-        skewed = course[last, "re-orthogonalisation"].errors[-1]
+        skewed = curves[last, "re-orthogonalisation"].errors[-1]
         what = f"{last}: error of the whole update over that without re-orthogonalisation"
-        told.append(Claim(what, whole[-1].errors[-1] / skewed, 0.5))
-    return told
+        claims.append(MeasuredClaim(what, whole[-1].errors[-1] / skewed, 0.5))
+    return claims
 
 
-#: Figure 1 (a), (b), (c); then choosing among the rows, and moving what was chosen.
+#: Figure 1 (a), (b), (c); then a selection of rows, and its optimisation.
 SCHEMES: dict[str, Reduction] = {
     "separate": IteratedPreimages(reuse=False, second_pass=False),
     "reuse": IteratedPreimages(second_pass=False),
@@ -313,18 +319,18 @@ SCHEMES: dict[str, Reduction] = {
 
 @dataclass(frozen=True)
 class SchemeRow:
-    """A scheme at one size of the library.
+    """Error of a scheme at one size of the basis.
 
     Parameters
     ----------
     data, scheme : str
     per_vector, rows : int
-        n', and the rows that came of it.
+        n', and the resulting number of rows.
     error : float
         √(Σ w² ‖u − u'‖² / Σ w² ‖u‖²) over components and mean; w are the singular values, and the
         largest of them for the mean.
     first, worst : float
-        Relative errors of the first component, and of the one that fares worst.
+        Relative errors of the first component, and of the worst one.
     seconds : float
         Of processor time.
     """
@@ -341,19 +347,19 @@ class SchemeRow:
 
 @dataclass(frozen=True)
 class CompressRow:
-    """A compressed model beside its original.
+    """Comparison of a compressed model with its original.
 
     Parameters
     ----------
     compression : str
     rows : int
-        Of the library.
+        Of the basis.
     first, worst : float
-        Relative errors in feature space of the first component and of the one that fares worst.
+        Relative errors in feature space of the first component and of the worst one.
     moved : float
-        Root mean square change of the projections, as a share of their root mean square.
+        Root mean square change of the projections, relative to their root mean square.
     speedup : float
-        Processor time of ``transform``, the original's over the compressed one's.
+        Processor time of ``transform`` of the original over that of the compressed model.
     """
 
     compression: str
@@ -401,15 +407,15 @@ def compare_schemes(
 def compress_digits(
     sizes: tuple[int, ...] = (50, 100, 200, 400), n_components: int = 16
 ) -> Iterator[CompressRow]:
-    """Compress a model of 1,500 digits, and look at the other 297."""
+    """Compress a model of 1,500 digits, and project the other 297."""
     X = np.random.default_rng(0).permutation(load_digits().data / 16)
     train, test = X[:1500], X[1500:]
     model = KernelPCA(n_components, kernel="rbf", gamma=0.02).fit(train)
-    before, seconds = _transformed(model, test)
+    before, seconds = _timed_transform(model, test)
     for compression in ("samples", "preimages"):
         for size in sizes:
             small = compress(model, size, compression=compression, random_state=0)
-            after, less = _transformed(small, test)
+            after, less = _timed_transform(small, test)
             errors = small.compression_error_
             yield CompressRow(
                 compression,
@@ -421,8 +427,8 @@ def compress_digits(
             )
 
 
-def _transformed(model: Any, X: Floats, repeats: int = 20) -> tuple[Floats, float]:
-    """Projections, and the shortest time that they took."""
+def _timed_transform(model: Any, X: Floats, repeats: int = 20) -> tuple[Floats, float]:
+    """Return projections, and the shortest time of their computation."""
     times = []
     for _ in range(repeats):
         start = process_time()
@@ -432,7 +438,7 @@ def _transformed(model: Any, X: Floats, repeats: int = 20) -> tuple[Floats, floa
 
 
 def components_of(kernel: Kernel, X: Floats, n_components: int) -> tuple[Expansion, Floats]:
-    """Components and mean of batch kernel PCA, from scratch, and the singular values."""
+    """Compute components and mean of batch kernel PCA, and the singular values."""
     K = cross_gram(kernel, X, X)
     means = K.mean(axis=0)
     values, vectors = np.linalg.eigh(K - means - means[:, None] + means.mean())
@@ -449,7 +455,7 @@ _WHOLE = "incremental, whole stream"
 
 
 def plan(request: Request) -> list[Part]:
-    """Table 1, then longer streams, then what the update is made of."""
+    """Plan table 1, longer streams, contours and ablation."""
     settings = request.settings
     variants = [*JOINT, *(PAPER if settings["paper_schemes"] else [])]
     return [
@@ -495,14 +501,14 @@ def _contours(n_rows: int) -> Findings:
 def _ablation(variants: Sequence[Variant], n_rows: int) -> Findings:
     rows: Rows = [
         {
-            "library": course.library,
-            "left_out": course.left_out,
-            "rows": course.rows[-1],
-            "angle": course.angles[-1],
-            "error": course.errors[-1],
-            "defect": course.defects[-1],
+            "library": curve.library,
+            "left_out": curve.left_out,
+            "rows": curve.rows[-1],
+            "angle": curve.angles[-1],
+            "error": curve.errors[-1],
+            "defect": curve.defects[-1],
         }
-        for course in courses(variants, n_rows)
+        for curve in ablation_curves(variants, n_rows)
     ]
     return Findings({"ablation": rows})
 
@@ -512,7 +518,7 @@ def _schemes() -> Findings:
 
 
 def summary(tables: Tables) -> dict[str, Rows]:
-    """With which power of the rows every method's time grows."""
+    """Compute the exponent of the growth of time of every method."""
     series: dict[str, list[tuple[int, float]]] = {}
     named = [{**row, "method": _WHOLE} for row in tables["streams"]]
     for row in [*tables["durations"], *named]:

@@ -1,4 +1,4 @@
-"""Time and memory of a stream as it grows."""
+"""Time and memory of streams of different length."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import numpy as np
 from ikpca import IncrementalKernelPCA, KernelPCA
 from ikpca.gram import tile_slices
 from ikpca.kernels import Floats
-from ikpca_papers.limits import Claim
-from ikpca_papers.measures import correlations, exponent
+from ikpca_papers.claims import MeasuredClaim
 from ikpca_papers.memory import PeakMemory
-from ikpca_papers.subprocesses import Tell, run_alone
+from ikpca_papers.metrics import correlations, exponent
+from ikpca_papers.subprocesses import Send, run_in_subprocess
 
-#: Rows that every stream has before anything about it is called constant.
+#: Rows before time and memory must be constant.
 WARM_UP = 1000
 #: Rows per update.
 BATCH = 100
@@ -28,24 +28,24 @@ _KERNEL_SETTINGS = ("kernel", "gamma", "degree", "coef0")
 
 @dataclass(frozen=True)
 class StreamCost:
-    """One stream.
+    """Costs of one stream.
 
     Parameters
     ----------
     rows : int
     seconds : float
-        All updates, in time of the processor.
+        Processor time of all updates.
     update_seconds : tuple of float
-        Of each.
+        Of each update.
     control_seconds : tuple of float
-        After warm-up, right after each update: the first one after warm-up once more, on a copy.
-        A machine that does something else slows both.
+        After each update after warm-up: time of the first one after warm-up, repeated on a copy.
+        Other load on the machine slows both.
     held_bytes : tuple of int
-        What the model says it holds, after each.
+        ``memory_usage_`` of the model after each update.
     peak_bytes : int or None
-        By the operating system's count, above the rows.
+        Measured by the operating system, above the rows.
     correlations : tuple of float
-        |correlation| of each component with batch kernel PCA of all rows.
+        Absolute correlation of each component with batch kernel PCA of all rows.
     """
 
     rows: int
@@ -58,38 +58,38 @@ class StreamCost:
 
     @property
     def time_rise(self) -> float:
-        """How far the time per update rises after warm-up, each over its own control.
+        """Relative rise of the time per update after warm-up, each divided by its control.
 
-        Medians of ten pieces: an interruption of either moves a mean by more than the claim allows.
+        From medians of ten pieces, since single interruptions would change a mean too much.
         """
         ratios = np.divide(self.after_warm_up(self.update_seconds), self.control_seconds)
-        return rise([float(np.median(piece)) for piece in np.array_split(ratios, 10)])
+        return relative_rise([float(np.median(piece)) for piece in np.array_split(ratios, 10)])
 
     @property
     def memory_rise(self) -> float:
-        """How far the memory of the model rises after warm-up."""
-        return rise(self.after_warm_up(self.held_bytes))
+        """Relative rise of the memory of the model after warm-up."""
+        return relative_rise(self.after_warm_up(self.held_bytes))
 
     def after_warm_up(self, values: Sequence[float]) -> Sequence[float]:
-        """Without the first updates."""
+        """Return the values without those of the first updates."""
         return values[WARM_UP // BATCH :]
 
 
 def stream_costs(
     load: Callable[[int], Floats], sizes: Sequence[int], settings: dict[str, Any]
 ) -> list[StreamCost]:
-    """A stream of every length, each in a process of its own."""
+    """Measure streams of every length, each in a process of its own."""
     found = []
     for size in sizes:
-        task = partial(stream, partial(load, size), settings)
-        run = run_alone("stream", task, lambda message: None)
-        found.append(judge(run, batch_projections(load(size), settings)))
+        task = partial(run_stream, partial(load, size), settings)
+        run = run_in_subprocess("stream", task, lambda message: None)
+        found.append(stream_cost(run, batch_projections(load(size), settings)))
     return found
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
-    """What the process of a stream reports."""
+class StreamRun:
+    """Measurements of the process of a stream."""
 
     update_seconds: tuple[float, ...]
     control_seconds: tuple[float, ...]
@@ -98,22 +98,24 @@ class Run:
     projections: Floats
 
 
-def stream(load: Callable[[], Floats], settings: dict[str, Any], tell: Tell | None = None) -> Run:
-    """Stream the rows in this process."""
+def run_stream(
+    load: Callable[[], Floats], settings: dict[str, Any], send: Send | None = None
+) -> StreamRun:
+    """Fit a model to a stream in this process, and measure."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):
         X = load()
-        # Imports and caches are not the algorithm's.
+        # Warm up imports and caches.
         _updates(IncrementalKernelPCA(**settings), X[: 3 * BATCH])
         memory = PeakMemory()
         model = IncrementalKernelPCA(**settings)
         seconds, controls, held = _updates(model, X)
-        return Run(seconds, controls, held, memory.above_baseline(), model.transform(X))
+        return StreamRun(seconds, controls, held, memory.above_baseline(), model.transform(X))
 
 
-def judge(run: Run, truth: Floats) -> StreamCost:
-    """Costs, and how close the components came to the truth."""
+def stream_cost(run: StreamRun, truth: Floats) -> StreamCost:
+    """Combine measurements with correlations to the projections of batch."""
     return StreamCost(
         len(truth),
         sum(run.update_seconds),
@@ -140,14 +142,14 @@ def _updates(
 
 
 def _seconds(model: IncrementalKernelPCA, batch: Floats) -> float:
-    """Of one update, in time of the processor."""
-    begun = time.process_time()
+    """Return the processor time of one update."""
+    start = time.process_time()
     model.partial_fit(batch)
-    return time.process_time() - begun
+    return time.process_time() - start
 
 
 def batch_projections(X: Floats, settings: dict[str, Any]) -> Floats:
-    """Of kernel PCA of all rows at once, with the stream's kernel."""
+    """Project all rows by batch kernel PCA with the kernel of the stream."""
     kernel = {name: settings[name] for name in _KERNEL_SETTINGS if name in settings}
     model = KernelPCA(
         settings["n_components"], tol=1e-6, n_jobs=1, random_state=0, copy_X=False, **kernel
@@ -155,36 +157,36 @@ def batch_projections(X: Floats, settings: dict[str, Any]) -> Floats:
     return model.fit_transform(X)
 
 
-def in_pieces(values: Sequence[float], pieces: int = 10) -> Floats:
-    """Means of equal pieces: single updates differ by what they happen to compress."""
+def piecewise_means(values: Sequence[float], pieces: int = 10) -> Floats:
+    """Means of equal pieces, since single updates differ."""
     return np.array([np.mean(piece) for piece in np.array_split(np.asarray(values), pieces)])
 
 
-def rise(values: Sequence[float]) -> float:
-    """How far a straight line through the means of ten pieces rises, over the mean of all.
+def relative_rise(values: Sequence[float]) -> float:
+    """Rise of a straight line through the means of ten pieces, relative to the mean of all.
 
     Examples
     --------
-    >>> round(rise([3.0] * 50), 9), round(rise(list(range(1, 101))), 2)
+    >>> round(relative_rise([3.0] * 50), 9), round(relative_rise(list(range(1, 101))), 2)
     (0.0, 1.78)
     """
-    means = in_pieces(values)
+    means = piecewise_means(values)
     slope = np.polyfit(np.arange(len(means)), means, 1)[0]
     return float(slope * (len(means) - 1) / means.mean())
 
 
-def growth_claims(costs: Sequence[StreamCost], components: int = 3) -> list[Claim]:
-    """Linear in time, constant per update, and right."""
+def growth_claims(costs: Sequence[StreamCost], components: int = 3) -> list[MeasuredClaim]:
+    """Claim linear time, constant time and memory per update, and agreement with batch."""
     longest = max(costs, key=lambda cost: cost.rows)
     sizes = [cost.rows for cost in costs]
     closest = min(min(cost.correlations[:components]) for cost in costs)
     return [
-        Claim(
+        MeasuredClaim(
             f"exponent of the total time, {sizes[0]:,} to {sizes[-1]:,} rows",
             exponent(sizes, [cost.seconds for cost in costs]), 1.1,
         ),
-        Claim("rise of the time per update after warm-up", abs(longest.time_rise), 0.1),
-        Claim("rise of the memory after warm-up", abs(longest.memory_rise), 0.1),
-        Claim(f"least |correlation| of the first {components} with batch", closest, 0.99,
+        MeasuredClaim("rise of the time per update after warm-up", abs(longest.time_rise), 0.1),
+        MeasuredClaim("rise of the memory after warm-up", abs(longest.memory_rise), 0.1),
+        MeasuredClaim(f"least |correlation| of the first {components} with batch", closest, 0.99,
               "at least"),
     ]  # fmt: skip

@@ -1,9 +1,9 @@
 """Data sets: registry, downloads, synthetic rows, photographs."""
 
-from ikpca_papers.data.download import cache_folder, data_folder, fetch, fetch_file, is_offline
+from ikpca_papers.data.download import cache_folder, data_folder, fetch_file, is_offline
+from ikpca_papers.data.entries import DataSet, Entry, Remote, checksum_of, find, registry
 from ikpca_papers.data.photographs import photograph, photograph_patches, square_photograph
-from ikpca_papers.data.registry import DataSet, Entry, Remote, checksum_of, find, registry
-from ikpca_papers.data.sources import load, ways, where
+from ikpca_papers.data.sources import available_sources, data_path, fetch, load
 from ikpca_papers.data.synthetic import (
     Drift,
     Faces,
@@ -13,17 +13,21 @@ from ikpca_papers.data.synthetic import (
     perforated_swiss_roll,
     synthetic_faces,
 )
+from ikpca_papers.errors import DataUnavailable
 
 __all__ = [
     "DataSet",
+    "DataUnavailable",
     "Drift",
     "Entry",
     "Faces",
     "Remote",
     "Roll",
+    "available_sources",
     "cache_folder",
     "checksum_of",
     "data_folder",
+    "data_path",
     "drifting_parabola",
     "fetch",
     "fetch_file",
@@ -37,6 +41,4 @@ __all__ = [
     "registry",
     "square_photograph",
     "synthetic_faces",
-    "ways",
-    "where",
 ]

@@ -1,4 +1,4 @@
-"""Downloads with checksums into a cache."""
+"""Folders, archives, and downloads with checksums."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ import shutil
 import ssl
 import time
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from http.client import HTTPException, HTTPResponse
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
@@ -23,18 +21,20 @@ from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 import numpy as np
+import platformdirs
+from filelock import FileLock
 from numpy.typing import NDArray
 
-from ikpca.errors import DataUnavailable, invalid_parameter
+from ikpca.errors import invalid_parameter
 from ikpca.tables import check_npz_member
-from ikpca_papers.data.registry import Arrays, Entry, Progress, find
-from ikpca_papers.mocap.files import recorded_walk
+from ikpca_papers.data.entries import Arrays, Progress
+from ikpca_papers.errors import DataUnavailable
 
-_NO = {"", "0", "false", "no", "off"}
+_FALSE = {"", "0", "false", "no", "off"}
 
 
 def data_folder(folder: str | Path | None = None) -> Path | None:
-    """The folder given, or the one that IKPCA_DATA names, or None; refused where it is absent.
+    """Return the given folder, or the one that IKPCA_DATA names, or None.
 
     Parameters
     ----------
@@ -61,7 +61,9 @@ def data_folder(folder: str | Path | None = None) -> Path | None:
 
 
 def cache_folder(folder: str | Path | None = None) -> Path:
-    """The folder given, or the one that IKPCA_CACHE names, or the platform's; it need not exist.
+    """Return the given folder, or the one that IKPCA_CACHE names, or the platform's.
+
+    It need not exist.
 
     Parameters
     ----------
@@ -80,11 +82,11 @@ def cache_folder(folder: str | Path | None = None) -> Path:
     named = folder if folder is not None else os.environ.get("IKPCA_CACHE") or None
     if named is not None:
         return Path(named).expanduser()
-    return Path(needed("platformdirs").user_cache_dir("ikpca", appauthor=False))
+    return Path(platformdirs.user_cache_dir("ikpca", appauthor=False))
 
 
 def is_offline(offline: bool | None = None) -> bool:
-    """What is asked for, or whether IKPCA_OFFLINE is set to anything but no.
+    """Return ``offline`` if it is given, else True if IKPCA_OFFLINE is set and not false.
 
     Parameters
     ----------
@@ -102,47 +104,36 @@ def is_offline(offline: bool | None = None) -> bool:
     """
     if offline is not None:
         return offline
-    return os.environ.get("IKPCA_OFFLINE", "").strip().lower() not in _NO
+    return os.environ.get("IKPCA_OFFLINE", "").strip().lower() not in _FALSE
 
 
-def is_there(path: Path) -> bool:
-    """Whether a file can be seen; in a folder that may not be looked into, none can."""
-    # Path.exists raises for such a folder.
+def exists(path: Path) -> bool:
+    """Return True if a file exists and its folder may be read."""
+    # Path.exists raises in a folder without permission.
     return os.path.exists(path)
 
 
-def needed(package: str) -> Any:
-    """Import what only downloads need."""
-    try:
-        return import_module(package)
-    except ImportError as error:
-        raise DataUnavailable(
-            f"downloads need {package}; run: pip install 'ikpca[data]'."
-        ) from error
-
-
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Make the folder of ``path`` and wait until nobody else is at that file.
+def file_lock(path: Path) -> Iterator[None]:
+    """Create the folder of ``path`` and hold a lock for that file.
 
-    The system lets go of the lock of a process that dies. Its empty file stays, since taking it
-    away could take it from under somebody who waits.
+    The system releases the lock of a process that dies. The empty lock file stays, because another
+    process may wait for it.
     """
-    filelock = needed("filelock")
-    lock = filelock.FileLock(path.with_name(f".{path.name}.lock"))
+    lock = FileLock(path.with_name(f".{path.name}.lock"))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire()
     except OSError as error:
-        raise unwritable(path.parent, error) from error
+        raise unwritable_error(path.parent, error) from error
     try:
         yield
     finally:
         lock.release()
 
 
-def unwritable(folder: Path, error: OSError) -> DataUnavailable:
-    """The sentence for a folder that is read-only, absent or full."""
+def unwritable_error(folder: Path, error: OSError) -> DataUnavailable:
+    """Build the error for a folder that is read-only, absent or full."""
     reason = (error.strerror or str(error)).lower()
     return DataUnavailable(
         f"{folder}: cannot be written to ({reason}); make room or name another in IKPCA_CACHE."
@@ -150,7 +141,7 @@ def unwritable(folder: Path, error: OSError) -> DataUnavailable:
 
 
 def read_archive(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, NDArray[Any]]:
-    """The arrays of an ``.npz`` file that ``shapes`` names; pickled objects are refused.
+    """Read the arrays of an ``.npz`` file that ``shapes`` names; pickled objects are rejected.
 
     Examples
     --------
@@ -161,9 +152,9 @@ def read_archive(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str,
     (4, 2)
     """
     try:
-        # numpy would take anything else for a bare array or for a pickle.
+        # numpy would read anything else as a bare array or as a pickle.
         if path.is_file() and not zipfile.is_zipfile(path):
-            raise zipfile.BadZipFile("it is not a zip file, or cut short")
+            raise zipfile.BadZipFile("it is not a zip file, or truncated")
         with np.load(path, allow_pickle=False) as archive:
             _check_names(path, archive.files, shapes)
             for name in shapes:
@@ -174,9 +165,9 @@ def read_archive(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str,
     except FileNotFoundError as error:
         raise DataUnavailable(f"{path}: there is no such file; check the folder.") from error
     except PermissionError as error:
-        raise DataUnavailable(f"{path}: may not be read; ask for permission.") from error
+        raise DataUnavailable(f"{path}: cannot be read; check its permissions.") from error
     except Exception as error:
-        # Parsers of headers and of compressed data complain of damage in a dozen ways.
+        # Parsers of headers and of compressed data raise many kinds of errors.
         reason = " ".join(str(error).split())
         if "allow_pickle" in reason:
             raise DataUnavailable(
@@ -200,7 +191,7 @@ def _check_names(path: Path, names: list[str], shapes: Mapping[str, tuple[int, .
 
 
 def check_shapes(where: str, arrays: Arrays, shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Refuse arrays that are not what the registry says."""
+    """Reject arrays whose shapes differ from the registry."""
     for name, shape in shapes.items():
         if arrays[name].shape != shape:
             raise DataUnavailable(
@@ -210,16 +201,16 @@ def check_shapes(where: str, arrays: Arrays, shapes: Mapping[str, tuple[int, ...
 
 
 def write_archive(path: Path, arrays: Arrays) -> None:
-    """Write beside ``path`` and rename: no reader ever finds half a file."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    """Write arrays to an ``.npz`` file atomically."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with beside.open("wb") as file:
+        with temporary.open("wb") as file:
             np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(path)
+        temporary.replace(path)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 _CHUNK = 1 << 16
@@ -227,16 +218,16 @@ _PARTIAL, _BEYOND = 206, 416
 
 
 class ConnectionLost(ConnectionError):
-    """The file ended early; what there is of it can be gone on from."""
+    """A file ended early; the download can be resumed."""
 
 
 def transfer(address: str, partial: Path, progress: Progress, name: str, timeout: float) -> None:
-    """Fetch into ``partial``, from where it ends; it is complete when this returns.
+    """Download into ``partial``, from where it ends; it is complete when this returns.
 
-    Raises whatever the network and the disk raise, and ConnectionLost for a file cut short.
+    Raises any error of network and disk, and ConnectionLost for a truncated file.
     """
     have = partial.stat().st_size if partial.exists() else 0
-    # Compressed on the way, bytes could neither be counted nor gone on from.
+    # A compressed transfer could not be resumed.
     headers = {"User-Agent": "ikpca", "Accept-Encoding": "identity"}
     if have:
         headers["Range"] = f"bytes={have}-"
@@ -244,7 +235,7 @@ def transfer(address: str, partial: Path, progress: Progress, name: str, timeout
         with urlopen(Request(address, headers=headers), timeout=timeout) as response:
             _receive(response, partial, have, progress, name)
     except HTTPError as error:
-        # Nothing lies beyond what is there; whether that is the file, its checksum will tell.
+        # The part is complete, or of another version; its checksum decides.
         if error.code != _BEYOND or not have:
             raise
 
@@ -253,12 +244,12 @@ def _receive(
     response: HTTPResponse, partial: Path, have: int, progress: Progress, name: str
 ) -> None:
     start = 0
-    # A server that knows no ranges answers with the whole file, which then begins anew.
+    # A server without ranges sends the whole file again.
     if response.status == _PARTIAL:
-        start = _first(response.headers.get("Content-Range", ""))
+        start = _range_start(response.headers.get("Content-Range", ""))
         if start != have:
             partial.unlink(missing_ok=True)
-            raise ConnectionLost("the server sent another part than asked for")
+            raise ConnectionLost("the server sent another range than requested")
     length = response.length
     total = None if length is None else start + length
     _check_space(partial.parent, length or 0)
@@ -280,18 +271,18 @@ def _check_space(folder: Path, length: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def _first(content_range: str) -> int:
+def _range_start(content_range: str) -> int:
     found = re.match(r"bytes (\d+)-", content_range)
     return int(found[1]) if found else -1
 
 
-#: What may be better in a moment, beside everything from 500 on.
+#: Status codes that are retried, beside all from 500 on.
 _BUSY = {408, 425, 429}
 _NETWORK = (URLError, ConnectionError, TimeoutError, HTTPException, ssl.SSLError)
 
 
-def silent(name: str, done: int, total: int | None) -> None:
-    """Report no progress."""
+def no_progress(name: str, done: int, total: int | None) -> None:
+    """Ignore progress."""
 
 
 def fetch_file(
@@ -305,10 +296,10 @@ def fetch_file(
     pauses: Sequence[float] = (0.5, 2.0),
     timeout: float = 30.0,
 ) -> Path:
-    """Download a file once; afterwards it is there.
+    """Download a file unless it exists.
 
-    A cut connection is resumed, in this call and in later ones. The file appears under its name
-    only when it is complete and its checksum right; two processes do not disturb each other.
+    An interrupted transfer is resumed, in this call and in later ones. The file appears under its
+    name only when it is complete and its checksum matches; concurrent processes share one transfer.
 
     Parameters
     ----------
@@ -318,15 +309,15 @@ def fetch_file(
     sha256 : str
         In hexadecimal.
     any_line_ends : bool, default=False
-        Leave carriage returns out of the checksum, for texts that are passed around with both.
+        Ignore carriage returns in the checksum, for texts that exist with both line ends.
     offline : bool, optional
-        Never use the network; by default as IKPCA_OFFLINE says.
+        Never use the network; by default the value of IKPCA_OFFLINE.
     progress : callable, optional
-        Called with the file's name, bytes there, and bytes in total, if known.
+        Called with the file's name, bytes received, and bytes in total, if known.
     pauses : sequence of float, default=(0.5, 2.0)
-        Seconds before the second try, the third, and so on; counted anew whenever bytes came.
+        Seconds before the second try, the third, and so on; restarted when bytes were received.
     timeout : float, default=30.0
-        Seconds of silence before a connection counts as cut.
+        Seconds without data before a connection counts as lost.
 
     Returns
     -------
@@ -335,7 +326,7 @@ def fetch_file(
     Raises
     ------
     DataUnavailable
-        In one sentence, what went wrong and what to do.
+        The file cannot be downloaded.
 
     Examples
     --------
@@ -346,29 +337,29 @@ def fetch_file(
     >>> fetch_file("https://example.org/walk.amc", path, "0" * 64, offline=True)
     Traceback (most recent call last):
         ...
-    ikpca.errors.DataUnavailable: walk.amc: is not in the cache, and offline mode is on; ...
+    ikpca_papers.errors.DataUnavailable: walk.amc: is not in the cache, and offline mode is on; ...
     """
     path = Path(path)
-    if is_there(path):
+    if exists(path):
         return path
     if urlsplit(address).scheme not in {"http", "https"}:
         raise invalid_parameter(
-            "address", address, "must begin with http:// or https://", "pass such a one"
+            "address", address, "must begin with http:// or https://", "pass such an address"
         )
     if is_offline(offline):
         raise offline_error(path.name)
     download = _Download(
-        address, path, sha256.lower(), any_line_ends, progress or silent, pauses, timeout
+        address, path, sha256.lower(), any_line_ends, progress or no_progress, pauses, timeout
     )
-    with locked(path):
-        # Somebody else may have fetched it while this process waited.
-        if not is_there(path):
+    with file_lock(path):
+        # Another process may have downloaded it meanwhile.
+        if not exists(path):
             download.run()
     return path
 
 
 def offline_error(name: str) -> DataUnavailable:
-    """The sentence for what only the network has."""
+    """Build the error for a file that would have to be downloaded."""
     return DataUnavailable(
         f"{name}: is not in the cache, and offline mode is on; unset IKPCA_OFFLINE and fetch it, "
         "or name a folder that has it in IKPCA_DATA."
@@ -390,25 +381,25 @@ class _Download:
         return self.path.with_name(f"{self.path.name}.part")
 
     def run(self) -> None:
-        again = self.partial.exists()
-        found = self._complete()
-        if found != self.sha256 and again:
-            # What was left from before may be of another version: once more, from nothing.
+        resumed = self.partial.exists()
+        found = self._transfer_all()
+        if found != self.sha256 and resumed:
+            # The earlier part may be of another version: start again without it.
             self.partial.unlink()
-            found = self._complete()
+            found = self._transfer_all()
         if found != self.sha256:
             self.partial.unlink()
             raise DataUnavailable(
                 f"{self.address}: has SHA-256 {found} instead of {self.sha256}; "
-                "it was thrown away: try again, or get the file elsewhere."
+                "it was deleted: try again, or get the file elsewhere."
             )
         self.partial.replace(self.path)
 
-    def _complete(self) -> str:
-        """Try until all of the file is there; its checksum."""
+    def _transfer_all(self) -> str:
+        """Try until the file is complete; return its checksum."""
         failed, most = 0, self._size()
-        while (lost := self._failure()) is not None:
-            # A line that is cut every minute still brings a large file, bit by bit.
+        while (lost := self._try_once()) is not None:
+            # Tries are counted anew after progress, for large files on unstable connections.
             failed = 1 if self._size() > most else failed + 1
             most = max(most, self._size())
             if failed > len(self.pauses):
@@ -419,35 +410,35 @@ class _Download:
     def _size(self) -> int:
         return self.partial.stat().st_size if self.partial.exists() else 0
 
-    def _failure(self) -> DataUnavailable | None:
-        """Try once: None, or what another try may cure; raises what none will."""
+    def _try_once(self) -> DataUnavailable | None:
+        """Return None, or an error after which a retry may succeed; raise all others."""
         try:
             transfer(self.address, self.partial, self.progress, self.path.name, self.timeout)
         except HTTPError as error:
-            refused = _unreachable(self.address, f"{error.code} {error.reason}")
+            failure = _unreachable_error(self.address, f"{error.code} {error.reason}")
             if error.code < 500 and error.code not in _BUSY:
-                raise refused from error
-            return refused
+                raise failure from error
+            return failure
         except _NETWORK as error:
-            return _unreachable(self.address, _reason(error))
+            return _unreachable_error(self.address, _reason(error))
         except OSError as error:
-            # Half a file that fills the disk is in everybody's way.
+            # A partial file must not fill the disk.
             if error.errno in {errno.ENOSPC, errno.EDQUOT}:
                 self.partial.unlink(missing_ok=True)
-            raise unwritable(self.path.parent, error) from error
+            raise unwritable_error(self.path.parent, error) from error
         return None
 
 
 def _reason(error: Exception) -> str:
-    said = error.reason if isinstance(error, URLError) else error
-    if isinstance(said, OSError) and said.strerror and not isinstance(said, ConnectionLost):
-        said = said.strerror
-    return " ".join(str(said).split()) or type(error).__name__
+    reason = error.reason if isinstance(error, URLError) else error
+    if isinstance(reason, OSError) and reason.strerror and not isinstance(reason, ConnectionLost):
+        reason = reason.strerror
+    return " ".join(str(reason).split()) or type(error).__name__
 
 
-def _unreachable(address: str, reason: str) -> DataUnavailable:
+def _unreachable_error(address: str, reason: str) -> DataUnavailable:
     return DataUnavailable(
-        f"{address}: could not be fetched ({reason}); try again later, what has come is kept."
+        f"{address}: could not be fetched ({reason}); try again later, the received part is kept."
     )
 
 
@@ -457,172 +448,3 @@ def _sha256(path: Path, any_line_ends: bool) -> str:
         while chunk := file.read(1 << 20):
             digest.update(chunk.replace(b"\r", b"") if any_line_ends else chunk)
     return digest.hexdigest()
-
-
-#: How often every digit comes in the classic training sets: a split elsewhere has other counts.
-_USPS_COUNTS = (1194, 1005, 731, 658, 652, 556, 664, 645, 542, 644)
-_MNIST_COUNTS = (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949)
-
-
-def fetch_usps(cache: Path) -> Arrays:
-    """USPS from OpenML, whose labels count from 1."""
-    rows, labels = _openml(cache, "usps", 41082)
-    # The classic files have three decimals, and so has what this library calls USPS.
-    pixels = np.round(rows.astype(np.float64), 3).astype(np.float32)
-    return _split("usps", pixels, labels - 1, _USPS_COUNTS)
-
-
-def fetch_mnist(cache: Path) -> Arrays:
-    """MNIST from OpenML."""
-    rows, labels = _openml(cache, "mnist", 554)
-    return _split("mnist", rows.astype(np.uint8), labels, _MNIST_COUNTS)
-
-
-def fetch_olivetti(cache: Path) -> Arrays:
-    """Olivetti faces, in the order of the people."""
-    from sklearn.datasets import fetch_olivetti_faces
-
-    def fetched(home: Path) -> Any:
-        return fetch_olivetti_faces(data_home=home)
-
-    found = _through_scikit_learn(cache, "olivetti", fetched)
-    images = np.asarray(found.images, dtype=np.float32)
-    return {"images": images, "subject": np.asarray(found.target, dtype=np.uint8)}
-
-
-def _openml(cache: Path, name: str, number: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    from sklearn.datasets import fetch_openml
-
-    def fetched(home: Path) -> Any:
-        # The slower of its readers, but it needs no pandas, whose version 3 the other stumbles on.
-        return fetch_openml(
-            data_id=number, data_home=home, as_frame=False, return_X_y=True, parser="liac-arff"
-        )
-
-    rows, labels = _through_scikit_learn(cache, name, fetched)
-    return np.asarray(rows), np.asarray(labels).astype(np.int64)
-
-
-def _through_scikit_learn(cache: Path, name: str, fetched: Callable[[Path], Any]) -> Any:
-    """In a folder of its own, which is kept for another try where this one fails."""
-    home = cache / f"{name}.scikit-learn"
-    try:
-        found = fetched(home)
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        # The network, OpenML's own checksum, and what its readers make of an odd answer.
-        reason = " ".join(str(error).split())
-        raise DataUnavailable(
-            f"{name}: scikit-learn could not fetch it ({reason}); try again later."
-        ) from error
-    shutil.rmtree(home, ignore_errors=True)
-    return found
-
-
-def _split(
-    name: str, rows: NDArray[Any], labels: NDArray[np.int64], counts: tuple[int, ...]
-) -> Arrays:
-    """Training rows first; refused where the labels say that the order is another."""
-    first = sum(counts)
-    if tuple(np.bincount(labels[:first], minlength=10)) != counts:
-        raise DataUnavailable(
-            f"{name}: its first {first} rows are not the classic training set; "
-            f"get {name}.npz elsewhere and name its folder in IKPCA_DATA."
-        )
-    digits = labels.astype(np.uint8)
-    return {
-        "X_train": rows[:first],
-        "y_train": digits[:first],
-        "X_test": rows[first:],
-        "y_test": digits[first:],
-    }
-
-
-#: How the arrays come about in the cache folder, once the remote files are there.
-BUILDERS: dict[str, Callable[[Path], Arrays]] = {
-    "usps": fetch_usps,
-    "mnist": fetch_mnist,
-    "olivetti": fetch_olivetti,
-    "cmu_walk_35_01": partial(recorded_walk, subject="35", trial="01"),
-    "cmu_walk_07_01": partial(recorded_walk, subject="07", trial="01"),
-}
-
-
-def fetch(
-    name: str,
-    *,
-    cache: str | Path | None = None,
-    offline: bool | None = None,
-    progress: Progress | None = None,
-) -> Path:
-    """Download a data set into the cache, unless it is there.
-
-    The cache has the form of a data folder: what was fetched can be copied from one to the other.
-
-    Parameters
-    ----------
-    name : str
-    cache : str or Path, optional
-        By default the folder that IKPCA_CACHE names, or the platform's.
-    offline : bool, optional
-        Never use the network; by default as IKPCA_OFFLINE says.
-    progress : callable, optional
-        Called with a file's name, bytes there, and bytes in total, if known.
-
-    Returns
-    -------
-    Path
-        Of the ``.npz`` file.
-
-    Raises
-    ------
-    DataUnavailable
-        In one sentence, what went wrong and what to do.
-
-    Examples
-    --------
-    >>> from ikpca_papers.data import fetch
-    >>> fetch("digits")
-    Traceback (most recent call last):
-        ...
-    ikpca.errors.InvalidInput: name='digits': is embedded, there is nothing to fetch; call load.
-    """
-    entry = find(name)
-    if entry.way == "embedded":
-        raise invalid_parameter("name", name, "is embedded, there is nothing to fetch", "call load")
-    path = cache_folder(cache) / entry.file
-    if is_there(path):
-        return path
-    if entry.way == "local":
-        raise DataUnavailable(
-            f"{name}: has no address to be fetched from; put {entry.file} into a folder and name "
-            f"that in IKPCA_DATA (it comes from: {entry.source})."
-        )
-    if is_offline(offline):
-        raise offline_error(entry.file)
-    with locked(path):
-        if not is_there(path):
-            _build(entry, path, progress or silent)
-    return path
-
-
-def _build(entry: Entry, path: Path, progress: Progress) -> None:
-    cache = path.parent
-    for remote in entry.remotes:
-        fetch_file(
-            remote.address,
-            cache / remote.path,
-            remote.sha256,
-            any_line_ends=remote.any_line_ends,
-            offline=False,
-            progress=progress,
-        )
-    if not entry.remotes:
-        progress(entry.file, 0, None)
-    arrays = BUILDERS[entry.name](cache)
-    check_shapes(entry.name, arrays, entry.shapes)
-    try:
-        write_archive(path, arrays)
-    except OSError as error:
-        raise unwritable(cache, error) from error
-    size = path.stat().st_size
-    progress(entry.file, size, size)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array
 
-from ikpca.errors import DataUnavailable, invalid_parameter
+from ikpca.errors import invalid_parameter
 from ikpca.kernels import Floats
 
 PHOTOGRAPHS = ("china", "flower")
-#: What red, green and blue weigh in brightness (ITU-R BT.601).
-_BRIGHTNESS = (0.299 / 255, 0.587 / 255, 0.114 / 255)
+#: Weights of red, green and blue (ITU-R BT.601).
+_LUMA = (0.299 / 255, 0.587 / 255, 0.114 / 255)
 
 
 def photograph(name: str) -> Floats:
-    """A photograph in grey: 427 rows, 640 columns, pixels from 0 to 1.
+    """Load a photograph in grey: 427 rows, 640 columns, pixels from 0 to 1.
 
     Parameters
     ----------
@@ -38,20 +38,15 @@ def photograph(name: str) -> Floats:
         raise invalid_parameter("name", name, "must be 'china' or 'flower'", "pass one of them")
     from sklearn.datasets import load_sample_image
 
-    try:
-        colours = np.moveaxis(load_sample_image(f"{name}.jpg"), 2, 0)
-    except ImportError as error:
-        raise DataUnavailable(
-            f"{name}.jpg: reading a photograph needs Pillow; run: pip install 'ikpca[data]'."
-        ) from error
-    red, green, blue = (weight * one for weight, one in zip(_BRIGHTNESS, colours, strict=True))
-    # Summed here, since BLAS sums in an order that depends on its threads.
+    colours = np.moveaxis(load_sample_image(f"{name}.jpg"), 2, 0)
+    red, green, blue = (weight * one for weight, one in zip(_LUMA, colours, strict=True))
+    # Not by BLAS, whose order of summation depends on its threads.
     grey: Floats = red + green + blue
     return grey
 
 
 def square_photograph(name: str = "flower", size: int = 256) -> Floats:
-    """The middle square of a photograph, reduced by the mean over areas.
+    """Crop the central square of a photograph, and reduce it by averaging areas.
 
     Parameters
     ----------
@@ -83,13 +78,13 @@ def square_photograph(name: str = "flower", size: int = 256) -> Floats:
 def photograph_patches(
     name: str = "china", n: int = 40_000, *, size: int = 14, random_state: int = 0
 ) -> Floats:
-    """Different square patches of a photograph at random places, one per row.
+    """Draw distinct square patches of a photograph at random positions, one per row.
 
     Parameters
     ----------
     name : {"china", "flower"}, default="china"
     n : int, default=40000
-        A longer draw begins with a shorter one.
+        A longer draw starts with a shorter one.
     size : int, default=14
         Rows and columns of a patch.
     random_state : int, default=0
@@ -112,15 +107,15 @@ def photograph_patches(
     places = windows.shape[0] * windows.shape[1]
     if not 1 <= n <= places:
         raise invalid_parameter(
-            "n", n, f"must be from 1 to {places}, the patches there are", "pass fewer"
+            "n", n, f"must be from 1 to {places}, the number of patches", "pass fewer"
         )
     chosen = np.random.default_rng(random_state).permutation(places)[:n]
     return windows[np.unravel_index(chosen, windows.shape[:2])].reshape(n, -1)
 
 
 def _area_means(many: int, few: int) -> csr_array:
-    """The matrix that takes means over ``few`` equal parts of ``many`` pixels, shared ones too."""
+    """Return the matrix that averages ``many`` pixels over ``few`` equal intervals."""
     edges = np.arange(few + 1) * (many / few)
-    # How much of every pixel lies left of every edge.
+    # Share of every pixel left of every edge.
     left = np.clip(edges[:, None] - np.arange(many), 0, 1)
     return csr_array(np.diff(left, axis=0) * (few / many))

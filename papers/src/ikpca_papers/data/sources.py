@@ -1,37 +1,46 @@
-"""Loading of data sets from whichever source is available."""
+"""Loading of data sets: embedded, from a local folder, from the cache, or downloaded."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ikpca.errors import DataUnavailable, invalid_parameter
+from ikpca.errors import invalid_parameter
 from ikpca_papers.data.download import (
     cache_folder,
     check_shapes,
     data_folder,
-    fetch,
+    exists,
+    fetch_file,
+    file_lock,
     is_offline,
-    is_there,
+    no_progress,
+    offline_error,
     read_archive,
+    unwritable_error,
+    write_archive,
 )
+from ikpca_papers.data.entries import Arrays, DataSet, Entry, Origin, Progress, checksum_of, find
 from ikpca_papers.data.photographs import (
     PHOTOGRAPHS,
     photograph,
     photograph_patches,
     square_photograph,
 )
-from ikpca_papers.data.registry import Arrays, DataSet, Entry, Origin, Progress, checksum_of, find
 from ikpca_papers.data.synthetic import (
     drifting_parabola,
     parabola,
     perforated_swiss_roll,
     synthetic_faces,
 )
-from ikpca_papers.mocap.files import motion_arrays
+from ikpca_papers.errors import DataUnavailable
+from ikpca_papers.mocap.files import motion_arrays, recorded_walk
 from ikpca_papers.mocap.walker import synthetic_walker
 
 
@@ -39,12 +48,12 @@ def _digits() -> Arrays:
     from sklearn.datasets import load_digits
 
     found = load_digits()
-    # Powers of two: the division is exact, so the checksum is the same everywhere.
+    # Division by a power of two is exact, so the checksum is the same everywhere.
     return {"X": found.data / 16, "y": found.target.astype(np.uint8)}
 
 
-#: By name in the registry.
-MAKERS: dict[str, Callable[[], Arrays]] = {
+#: Embedded data sets by name.
+GENERATORS: dict[str, Callable[[], Arrays]] = {
     "digits": _digits,
     "photographs": lambda: {name: photograph(name) for name in PHOTOGRAPHS},
     "flower_256": lambda: {"image": square_photograph("flower", 256)},
@@ -55,6 +64,175 @@ MAKERS: dict[str, Callable[[], Arrays]] = {
     "walker": lambda: motion_arrays(synthetic_walker()),
     "synthetic_faces": lambda: synthetic_faces()._asdict(),
 }
+
+
+#: Number of each digit in the classic training sets; other splits have other counts.
+_USPS_COUNTS = (1194, 1005, 731, 658, 652, 556, 664, 645, 542, 644)
+_MNIST_COUNTS = (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949)
+
+
+def fetch_usps(cache: Path) -> Arrays:
+    """Download USPS from OpenML, where labels start at 1."""
+    rows, labels = _openml(cache, "usps", 41082)
+    # The original files have three decimals.
+    pixels = np.round(rows.astype(np.float64), 3).astype(np.float32)
+    return _split("usps", pixels, labels - 1, _USPS_COUNTS)
+
+
+def fetch_mnist(cache: Path) -> Arrays:
+    """Download MNIST from OpenML."""
+    rows, labels = _openml(cache, "mnist", 554)
+    return _split("mnist", rows.astype(np.uint8), labels, _MNIST_COUNTS)
+
+
+def fetch_olivetti(cache: Path) -> Arrays:
+    """Download the Olivetti faces, ordered by person."""
+    from sklearn.datasets import fetch_olivetti_faces
+
+    def download(home: Path) -> Any:
+        return fetch_olivetti_faces(data_home=home)
+
+    found = _through_scikit_learn(cache, "olivetti", download)
+    images = np.asarray(found.images, dtype=np.float32)
+    return {"images": images, "subject": np.asarray(found.target, dtype=np.uint8)}
+
+
+def _openml(cache: Path, name: str, number: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    from sklearn.datasets import fetch_openml
+
+    def download(home: Path) -> Any:
+        # The slower parser, but it needs no pandas; the other one fails with pandas 3.
+        return fetch_openml(
+            data_id=number, data_home=home, as_frame=False, return_X_y=True, parser="liac-arff"
+        )
+
+    rows, labels = _through_scikit_learn(cache, name, download)
+    return np.asarray(rows), np.asarray(labels).astype(np.int64)
+
+
+def _through_scikit_learn(cache: Path, name: str, download: Callable[[Path], Any]) -> Any:
+    """Download into a folder of its own, which is kept for another try after a failure."""
+    home = cache / f"{name}.scikit-learn"
+    try:
+        found = download(home)
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        # From the network, from OpenML's checksum, or from parsing.
+        reason = " ".join(str(error).split())
+        raise DataUnavailable(
+            f"{name}: scikit-learn could not fetch it ({reason}); try again later."
+        ) from error
+    shutil.rmtree(home, ignore_errors=True)
+    return found
+
+
+def _split(
+    name: str, rows: NDArray[Any], labels: NDArray[np.int64], counts: tuple[int, ...]
+) -> Arrays:
+    """Split into training and test rows, after a check of their order by the labels."""
+    first = sum(counts)
+    if tuple(np.bincount(labels[:first], minlength=10)) != counts:
+        raise DataUnavailable(
+            f"{name}: its first {first} rows are not the classic training set; "
+            f"get {name}.npz elsewhere and name its folder in IKPCA_DATA."
+        )
+    digits = labels.astype(np.uint8)
+    return {
+        "X_train": rows[:first],
+        "y_train": digits[:first],
+        "X_test": rows[first:],
+        "y_test": digits[first:],
+    }
+
+
+#: Functions from the cache folder with the remote files to arrays.
+BUILDERS: dict[str, Callable[[Path], Arrays]] = {
+    "usps": fetch_usps,
+    "mnist": fetch_mnist,
+    "olivetti": fetch_olivetti,
+    "cmu_walk_35_01": partial(recorded_walk, subject="35", trial="01"),
+    "cmu_walk_07_01": partial(recorded_walk, subject="07", trial="01"),
+}
+
+
+def fetch(
+    name: str,
+    *,
+    cache: str | Path | None = None,
+    offline: bool | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """Download a data set into the cache, unless it exists.
+
+    The cache has the form of a data folder: files can be copied from one to the other.
+
+    Parameters
+    ----------
+    name : str
+    cache : str or Path, optional
+        By default the folder that IKPCA_CACHE names, or the platform's.
+    offline : bool, optional
+        Never use the network; by default the value of IKPCA_OFFLINE.
+    progress : callable, optional
+        Called with a file's name, bytes received, and bytes in total, if known.
+
+    Returns
+    -------
+    Path
+        Of the ``.npz`` file.
+
+    Raises
+    ------
+    DataUnavailable
+        The data set cannot be downloaded.
+
+    Examples
+    --------
+    >>> from ikpca_papers.data import fetch
+    >>> fetch("digits")
+    Traceback (most recent call last):
+        ...
+    ikpca.errors.InvalidInput: name='digits': is embedded, there is nothing to fetch; call load.
+    """
+    entry = find(name)
+    if entry.way == "embedded":
+        raise invalid_parameter("name", name, "is embedded, there is nothing to fetch", "call load")
+    path = cache_folder(cache) / entry.file
+    if exists(path):
+        return path
+    if entry.way == "local":
+        raise DataUnavailable(
+            f"{name}: has no address to be fetched from; put {entry.file} into a folder and name "
+            f"that in IKPCA_DATA (it comes from: {entry.source})."
+        )
+    if is_offline(offline):
+        raise offline_error(entry.file)
+    with file_lock(path):
+        if not exists(path):
+            _build(entry, path, progress or no_progress)
+    return path
+
+
+def _build(entry: Entry, path: Path, progress: Progress) -> None:
+    cache = path.parent
+    for remote in entry.remotes:
+        fetch_file(
+            remote.address,
+            cache / remote.path,
+            remote.sha256,
+            any_line_ends=remote.any_line_ends,
+            offline=False,
+            progress=progress,
+        )
+    if not entry.remotes:
+        progress(entry.file, 0, None)
+    arrays = BUILDERS[entry.name](cache)
+    check_shapes(entry.name, arrays, entry.shapes)
+    try:
+        write_archive(path, arrays)
+    except OSError as error:
+        raise unwritable_error(cache, error) from error
+    size = path.stat().st_size
+    progress(entry.file, size, size)
 
 
 Source = Literal["auto", "embedded", "local", "download"]
@@ -73,16 +251,15 @@ def load(
     Parameters
     ----------
     name : str
-        One of :func:`registry`; an unknown one is answered with the nearest.
+        One of :func:`registry`.
     folder : str or Path, optional
-        Where ``NAME.npz`` may be; by default the folder that IKPCA_DATA names.
+        Folder of ``NAME.npz``; by default the one that IKPCA_DATA names.
     source : {"auto", "embedded", "local", "download"}, default="auto"
-        "auto" takes what is embedded, else what is in the folder, else what is in the cache, else
-        downloads it into the cache.
+        "auto" tries embedded data, the folder, the cache, and the download, in this order.
     offline : bool, optional
-        Never use the network; by default as IKPCA_OFFLINE says.
+        Never use the network; by default the value of IKPCA_OFFLINE.
     progress : callable, optional
-        Of a download: called with a file's name, bytes there, and bytes in total, if known.
+        Of a download: called with a file's name, bytes received, and bytes in total, if known.
 
     Returns
     -------
@@ -91,9 +268,9 @@ def load(
     Raises
     ------
     InvalidInput
-        Where the name or the source is unknown, or the data set has no such source.
+        The name or the source is unknown, or the data set has no such source.
     DataUnavailable
-        Where it is absent, damaged or out of reach.
+        The data set is absent, damaged or out of reach.
 
     Examples
     --------
@@ -108,24 +285,24 @@ def load(
             "source", source, "must be auto, embedded, local or download", "pass 'auto'"
         )
     if source == "auto":
-        source = _best(entry, folder)
+        source = _auto_source(entry, folder)
     if (source == "embedded") != (entry.way == "embedded"):
-        ways = "embedded" if entry.way == "embedded" else "not embedded"
-        raise invalid_parameter("source", source, f"{name} is {ways}", "pass source='auto'")
+        rule = f"{name} is {'embedded' if entry.way == 'embedded' else 'not embedded'}"
+        raise invalid_parameter("source", source, rule, "pass source='auto'")
     if source == "embedded":
-        arrays = MAKERS[name]()
+        arrays = GENERATORS[name]()
         check_shapes(name, arrays, entry.shapes)
         return _data_set(entry, arrays, "embedded", None)
     if source == "local":
-        path = _local(entry, folder)
+        path = _local_path(entry, folder)
     else:
         path = fetch(name, offline=offline, progress=progress)
     origin: Origin = "local" if source == "local" else "download"
     return _data_set(entry, read_archive(path, entry.shapes), origin, path)
 
 
-def where(name: str, folder: str | Path | None = None) -> Path | None:
-    """The file that :func:`load` would read, or None: embedded, or not there yet.
+def data_path(name: str, folder: str | Path | None = None) -> Path | None:
+    """Return the file that :func:`load` would read; None if embedded or not downloaded.
 
     Parameters
     ----------
@@ -140,18 +317,18 @@ def where(name: str, folder: str | Path | None = None) -> Path | None:
 
     Examples
     --------
-    >>> from ikpca_papers.data import where
-    >>> where("digits") is None
+    >>> from ikpca_papers.data import data_path
+    >>> data_path("digits") is None
     True
     """
     entry = find(name)
     return None if entry.way == "embedded" else _in_folder(entry, folder) or _in_cache(entry)
 
 
-def ways(
+def available_sources(
     name: str, folder: str | Path | None = None, *, offline: bool | None = None
 ) -> tuple[str, ...]:
-    """How a data set can be had here and now, the way that :func:`load` takes first.
+    """Return the available sources of a data set, in the order in which :func:`load` tries them.
 
     Parameters
     ----------
@@ -164,47 +341,43 @@ def ways(
     Returns
     -------
     tuple of {"embedded", "local", "cached", "download"}
-        Empty where there is none.
+        Empty if the data set is not available.
 
     Examples
     --------
-    >>> from ikpca_papers.data import ways
-    >>> ways("parabola")
+    >>> from ikpca_papers.data import available_sources
+    >>> available_sources("parabola")
     ('embedded',)
     """
     entry = find(name)
     if entry.way == "embedded":
         return ("embedded",)
-    open_ways = {
+    available = {
         "local": _in_folder(entry, folder) is not None,
         "cached": _in_cache(entry) is not None,
         "download": entry.way == "download" and not is_offline(offline),
     }
-    return tuple(way for way, is_open in open_ways.items() if is_open)
+    return tuple(source for source, found in available.items() if found)
 
 
 def _in_folder(entry: Entry, folder: str | Path | None) -> Path | None:
     data = data_folder(folder)
     path = None if data is None else data / entry.file
-    return path if path is not None and is_there(path) else None
+    return path if path is not None and exists(path) else None
 
 
 def _in_cache(entry: Entry) -> Path | None:
-    try:
-        path = cache_folder() / entry.file
-    except DataUnavailable:
-        # Without the package that knows the platform's folder nothing was ever fetched into it.
-        return None
-    return path if is_there(path) else None
+    path = cache_folder() / entry.file
+    return path if exists(path) else None
 
 
-def _best(entry: Entry, folder: str | Path | None) -> Source:
+def _auto_source(entry: Entry, folder: str | Path | None) -> Source:
     if entry.way == "embedded":
         return "embedded"
     return "local" if _in_folder(entry, folder) else "download"
 
 
-def _local(entry: Entry, folder: str | Path | None) -> Path:
+def _local_path(entry: Entry, folder: str | Path | None) -> Path:
     data = data_folder(folder)
     if data is None:
         raise DataUnavailable(
@@ -212,9 +385,9 @@ def _local(entry: Entry, folder: str | Path | None) -> Path:
             "in IKPCA_DATA."
         )
     path = data / entry.file
-    if not is_there(path):
+    if not exists(path):
         raise DataUnavailable(
-            f"{path}: there is no such file; put it there, or fetch it where it can be fetched."
+            f"{path}: there is no such file; put it there, or download it if it has an address."
         )
     return path
 

@@ -13,7 +13,7 @@ from ikpca.kernels import Floats
 
 
 class Drift(NamedTuple):
-    """Rows in order of time, and the angle by which each was turned, in radians.
+    """Rows in order of time, and the rotation angle of each in radians.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Drift(NamedTuple):
 
 
 class Roll(NamedTuple):
-    """Rows, and where on the sheet they lie, both from 0 to 1: along the roll, across it.
+    """Rows, and their coordinates on the sheet, from 0 to 1: along the roll, across it.
 
     Parameters
     ----------
@@ -56,12 +56,12 @@ class Roll(NamedTuple):
 def parabola(
     n: int = 500, noise: float = 0.2, *, curvature: float = -1.0, random_state: int = 0
 ) -> Floats:
-    """x uniform from −1 to 1, y = curvature · x² + noise (Kim 2003, figure 1).
+    """Draw x uniformly from −1 to 1, y = curvature · x² + noise (Kim 2003, figure 1).
 
     Parameters
     ----------
     n : int, default=500
-        Rows. A longer draw begins with a shorter one of the same seed.
+        Rows. A longer draw starts with a shorter one of the same seed.
     noise : float, default=0.2
         Standard deviation of the Gaussian noise on y.
     curvature : float, default=-1.0
@@ -81,7 +81,7 @@ def parabola(
     """
     _check_rows(n)
     _check_noise(noise)
-    # Two streams: one stream would draw all x before the first y, and a longer draw would differ.
+    # Two generators: with one, all x would be drawn before the first y, and a longer draw differ.
     x = np.random.default_rng([random_state, 0]).uniform(-1, 1, n)
     y = np.random.default_rng([random_state, 1]).normal(size=n)
     return np.column_stack([x, curvature * x**2 + noise * y])
@@ -90,7 +90,7 @@ def parabola(
 def drifting_parabola(
     n: int = 2000, noise: float = 0.2, *, turn: float = 2 * np.pi, random_state: int = 0
 ) -> Drift:
-    """The parabola turning about the origin while its rows arrive (Kim 2003, appendix A).
+    """Draw a parabola that rotates about the origin over time (Kim 2003, appendix A).
 
     Parameters
     ----------
@@ -124,14 +124,14 @@ def drifting_parabola(
 def perforated_swiss_roll(
     n: int = 800, *, unit_variance: bool = True, random_state: int = 0
 ) -> Roll:
-    """A sheet with a rectangular hole in its middle, rolled up (Chin and Suter 2006, figure 3).
+    """Draw a Swiss roll with a rectangular hole (Chin and Suter 2006, figure 3).
 
     Parameters
     ----------
     n : int, default=800
     unit_variance : bool, default=True
-        Centre the rows and scale every axis to unit variance. At the paper's σ = 1 a roll of the
-        usual size, radius 14, is all neighbours and no shape. False leaves it at that size.
+        Centre the rows and scale every axis to unit variance. The usual radius of 14 is too large
+        for the paper's σ = 1. False leaves it at that size.
     random_state : int, default=0
 
     Returns
@@ -152,23 +152,23 @@ def perforated_swiss_roll(
     angle = 1.5 * np.pi * (1 + 2 * along)
     X = np.column_stack([angle * np.cos(angle), 21 * across, angle * np.sin(angle)])
     if unit_variance:
-        # One row has no spread to scale by.
+        # One row has no variance.
         X = (X - X.mean(axis=0)) / (X.std(axis=0) if n > 1 else 1.0)
     return Roll(X, along, across)
 
 
-def in_the_hole(along: Floats, across: Floats) -> np.ndarray:
-    """Whether a place of the unit sheet is cut out: about a tenth of it is."""
+def is_in_hole(along: Floats, across: Floats) -> np.ndarray:
+    """Return True for points in the hole, about a tenth of the unit sheet."""
     hole: np.ndarray = (np.abs(along - 0.5) < 0.12) & (np.abs(across - 0.5) < 0.2)
     return hole
 
 
 def _sheet(n: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Uniform on the unit square without its hole, in the order drawn."""
+    """Draw uniformly from the unit square without the hole."""
     kept = np.empty((0, 2))
     while len(kept) < n:
         drawn = rng.random((n, 2))
-        kept = np.vstack([kept, drawn[~in_the_hole(*drawn.T)]])
+        kept = np.vstack([kept, drawn[~is_in_hole(*drawn.T)]])
     return kept[:n, 0].copy(), kept[:n, 1].copy()
 
 
@@ -182,11 +182,11 @@ def _check_noise(noise: float) -> None:
         raise invalid_parameter("noise", noise, "must be finite and not negative", "pass 0.2")
 
 
-#: Half the height of the frame, where half its width is 1.
+#: Half the height of the image, where half its width is 1.
 _TALL = 1.15
-#: Share of the light that comes from everywhere.
+#: Share of ambient light.
 _AMBIENT = 0.08
-#: What relief consists of: x and y of a bump, its widths in x and y, its height. Pairs mirror x.
+#: Relief as bumps: x and y, widths in x and y, height. Bumps with x ≠ 0 are mirrored.
 _RELIEF = {
     "nose": (0.0, 0.08, 0.10, 0.26, 0.30),
     "tip": (0.0, 0.26, 0.14, 0.10, 0.16),
@@ -196,7 +196,7 @@ _RELIEF = {
     "lips": (0.0, 0.60, 0.26, 0.08, 0.10),
     "chin": (0.0, 0.95, 0.24, 0.14, 0.14),
 }
-#: What is darker than skin, in the same terms; the last is the share of light swallowed.
+#: Darker areas in the same form; the last number is the share of light absorbed.
 _PAINT = {
     "brows": (0.38, -0.42, 0.20, 0.045, 0.65),
     "eyes": (0.40, -0.20, 0.11, 0.045, 0.55),
@@ -207,15 +207,15 @@ _PAINT = {
 
 
 class Faces(NamedTuple):
-    """Pictures with who is on them and where the light stood, in degrees.
+    """Images, persons, and directions of the light in degrees.
 
     Parameters
     ----------
     images : ndarray of uint8 of shape (n, rows, columns)
     subject : ndarray of shape (n,)
-        People, counted from 1.
+        Persons, counted from 1.
     azimuth, elevation : ndarray of shape (n,)
-        Of the light; both 0 from the front.
+        Of the light; both are 0 for frontal light.
 
     Examples
     --------
@@ -238,20 +238,20 @@ def synthetic_faces(
     shape: tuple[int, int] = (64, 56),
     random_state: int = 0,
 ) -> Faces:
-    """Matt heads of different features, each under the same distant lights.
+    """Render synthetic faces of different persons under the same distant lights.
 
-    The arrays are those of the Extended Yale Face Database B as this library reads it. A person
-    under all lights lies near a subspace of few dimensions, as with photographs; what is missing
-    is cast shadows, hair and skin.
+    The arrays have the form of those of the Extended Yale Face Database B. The images of a person
+    under all lights are near a subspace of few dimensions, as with photographs; there are no cast
+    shadows.
 
     Parameters
     ----------
     people : int, default=30
         At most 255.
     lights : int, default=32
-        The first is frontal. More lights begin with fewer of the same seed, and so do people.
+        The first is frontal. More lights or persons start with fewer of the same seed.
     shape : tuple of int, default=(64, 56)
-        Rows and columns of a picture.
+        Rows and columns of an image.
     random_state : int, default=0
 
     Returns
@@ -274,10 +274,10 @@ def synthetic_faces(
         raise invalid_parameter(
             "shape", shape, "must be 8 pixels or more each way", "pass (64, 56)"
         )
-    azimuth, elevation = _places(lights, random_state)
+    azimuth, elevation = _light_angles(lights, random_state)
     directions = _directions(azimuth, elevation)
     images = [
-        _lit(*_head(shape, np.random.default_rng([random_state, 1, person])), directions)
+        _shade(*_head(shape, np.random.default_rng([random_state, 1, person])), directions)
         for person in range(people)
     ]
     return Faces(
@@ -288,29 +288,29 @@ def synthetic_faces(
     )
 
 
-def _places(lights: int, seed: int) -> tuple[NDArray[np.int16], NDArray[np.int16]]:
+def _light_angles(lights: int, seed: int) -> tuple[NDArray[np.int16], NDArray[np.int16]]:
     draws = np.random.default_rng([seed, 0]).uniform(-1, 1, (lights, 2))
     draws[0] = 0
-    # Above more often than below, as lamps are.
+    # More often from above than from below.
     azimuth, elevation = 75 * draws[:, 0], np.where(draws[:, 1] > 0, 65, 35) * draws[:, 1]
     return np.rint(azimuth).astype(np.int16), np.rint(elevation).astype(np.int16)
 
 
 def _directions(azimuth: NDArray[np.int16], elevation: NDArray[np.int16]) -> Floats:
-    """Unit vectors towards the lights; x to the right, y down, z to the viewer."""
+    """Return unit vectors towards the lights; x to the right, y down, z to the viewer."""
     a, e = np.deg2rad(azimuth), np.deg2rad(elevation)
     return np.column_stack([np.sin(a) * np.cos(e), -np.sin(e), np.cos(a) * np.cos(e)])
 
 
 def _head(shape: tuple[int, int], rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Normals of shape (rows, columns, 3), and the share of light given back."""
+    """Return normals of shape (rows, columns, 3), and the albedo."""
     y, x = np.meshgrid(
         np.linspace(-_TALL, _TALL, shape[0]), np.linspace(-1, 1, shape[1]), indexing="ij"
     )
     wide, tall = rng.uniform(1.0, 1.2), rng.uniform(1.3, 1.5)
     relief = _features(_RELIEF, x, y, rng)
     paint = _features(_PAINT, x, y, rng)
-    # Softened at the rim, where an ellipsoid's slope has no bound.
+    # Smoothed at the rim, where the slope of an ellipsoid is unbounded.
     inside = 1 - (x / wide) ** 2 - (y / tall) ** 2
     height = 0.75 * np.sqrt(np.logaddexp(0, 12 * inside) / 12) + relief
     down, right = np.gradient(height, y[:, 0], x[0])
@@ -326,7 +326,7 @@ def _head(shape: tuple[int, int], rng: np.random.Generator) -> tuple[Floats, Flo
 def _features(
     table: Mapping[str, tuple[float, ...]], x: Floats, y: Floats, rng: np.random.Generator
 ) -> Floats:
-    """The sum of Gaussian bumps, every one a little elsewhere and of another size in every face."""
+    """Sum Gaussian bumps whose positions and sizes vary randomly between faces."""
     total = np.zeros(x.shape)
     for across, down, width, height, strength in table.values():
         moves = rng.normal(size=5)
@@ -338,9 +338,9 @@ def _features(
     return total
 
 
-def _lit(normals: Floats, albedo: Floats, directions: Floats) -> NDArray[np.uint8]:
-    """Lambert's law, and a little light from everywhere; one picture per light."""
-    # Summed here, since BLAS sums in an order that depends on its threads.
+def _shade(normals: Floats, albedo: Floats, directions: Floats) -> NDArray[np.uint8]:
+    """Render by Lambert's law with ambient light, one image per light."""
+    # Not by BLAS, whose order of summation depends on its threads.
     towards = sum(np.multiply.outer(normals[..., axis], directions[:, axis]) for axis in range(3))
     shading = np.clip(towards, 0, None)
     light = albedo[..., None] * (_AMBIENT + (1 - _AMBIENT) * shading)

@@ -1,11 +1,9 @@
-"""Drawings of the experiments."""
+"""Figures of the experiments."""
 
-from ikpca_papers.figures.curves import demo_convergence
+from ikpca_papers.figures.curves import demo_convergence, png, tracking
 from ikpca_papers.figures.drawing import Picture, draw
 from ikpca_papers.figures.motion import motion_gif, stick_figures
 from ikpca_papers.figures.pictures import picture_grid
-from ikpca_papers.figures.style import png
-from ikpca_papers.figures.tracking import tracking
 
 __all__ = [
     "Picture",

@@ -1,22 +1,96 @@
-"""Learning curves, growth, rates and contour lines."""
+"""Learning curves, growth, rates, contour lines and tracking."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from ikpca.kernels import Floats
-from ikpca.plotting import GHOST, INK, LINES, MUTED, Dashes, label_ends
-from ikpca_papers.claims import Curves
+from ikpca.plotting import (
+    LINE_STYLES,
+    MUTED_COLOR,
+    REFERENCE_COLOR,
+    TEXT_COLOR,
+    DashPattern,
+    label_ends,
+)
+from ikpca_papers.claims import Curves, Rows
 from ikpca_papers.demo import DemoResult, Run
-from ikpca_papers.figures.style import averaged, axis_words, panels
-from ikpca_papers.measures import exponent
+from ikpca_papers.kim2003.online import Rotation, Track
+from ikpca_papers.metrics import exponent
 from ikpca_papers.runner import Results
+
+
+def png(figure: Figure, dpi: int = 200) -> bytes:
+    """Render a figure as PNG, without a display and without pyplot's global state.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+    dpi : int, default=200
+        Dots per inch.
+
+    Returns
+    -------
+    bytes
+        Of a PNG file.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from ikpca_papers.figures import png
+    >>> png(Figure(figsize=(1, 1)), dpi=20)[1:4]
+    b'PNG'
+    """
+    image = io.BytesIO()
+    FigureCanvasAgg(figure)
+    figure.savefig(image, format="png", dpi=dpi)
+    return image.getvalue()
+
+
+def split_panels(rows: Rows, column: str | None) -> Mapping[str, Rows]:
+    """Group rows by the values of a column, in the order of the table."""
+    if column is None:
+        return {"": rows}
+    names = dict.fromkeys(str(row[column]) for row in rows)
+    return {name: [row for row in rows if str(row[column]) == name] for name in names}
+
+
+def mean_curves(rows: Rows, x: str, y: str, series: str) -> Mapping[str, list[tuple[float, float]]]:
+    """Points of every series; y is the mean over all rows with the same x.
+
+    Examples
+    --------
+    >>> rows = [{"m": "kha", "pass": 1, "e": 2.0}, {"m": "kha", "pass": 1, "e": 4.0}]
+    >>> mean_curves(rows, "pass", "e", "m")
+    {'kha': [(1.0, 3.0)]}
+    """
+    gathered: dict[str, dict[float, list[float]]] = {}
+    for row in rows:
+        place, value = _number(row.get(x)), _number(row.get(y))
+        if place is not None and value is not None:
+            gathered.setdefault(str(row[series]), {}).setdefault(place, []).append(value)
+    return {
+        name: [(place, fmean(values)) for place, values in sorted(points.items())]
+        for name, points in gathered.items()
+    }
+
+
+def axis_label(column: str) -> str:
+    """Return the axis label of a column."""
+    return {"pass": "Passes over the data", "rows": "Rows of the stream"}.get(column, column)
+
+
+def _number(cell: Any) -> float | None:
+    return float(cell) if isinstance(cell, int | float) else None
 
 
 def learning_curves(
@@ -29,17 +103,17 @@ def learning_curves(
     level: str | None = None,
     until: int | None = None,
 ) -> Figure:
-    """Draw the table of curves.
+    """Plot curves of a table.
 
     Parameters
     ----------
     results : Results
     curves : Curves
-        Which columns.
+        The columns.
     y, label : str, optional
         Another column than the one of ``curves``, and its name.
     log : bool
-        Whether the vertical axis is logarithmic.
+        Logarithmic vertical axis.
     level : str, optional
         A method of the table ``levels`` to draw as a horizontal line.
     until : int, optional
@@ -48,28 +122,28 @@ def learning_curves(
     rows = results.tables[curves.table]
     if until is not None:
         rows = [row for row in rows if float(row[curves.x] or 0) <= until]
-    parts = panels(rows, curves.panel)
+    parts = split_panels(rows, curves.panel)
     figure = Figure(figsize=(4.6 * len(parts) + 1.6, 4.0), layout="constrained")
     places = figure.subplots(1, len(parts), squeeze=False)[0]
     for axes, (name, part) in zip(places, parts.items(), strict=True):
-        lines = averaged(part, curves.x, y or curves.y, curves.series)
-        for (series, points), (colour, dashes) in zip(lines.items(), LINES * 2, strict=False):
+        lines = mean_curves(part, curves.x, y or curves.y, curves.series)
+        for (series, points), (colour, dashes) in zip(lines.items(), LINE_STYLES * 2, strict=False):
             passes, values = np.array(points).T
-            # A logarithm has no place for what rounding leaves at or below zero.
+            # Rounding may leave values at or below zero, which have no logarithm.
             shown = np.where(values > 0, values, np.nan) if log else values
             axes.plot(passes, shown, color=colour, linestyle=dashes, linewidth=1.8, label=series)
-        _dress(axes, name, curves.x, label or curves.label, log)
+        _format_axes(axes, name, curves.x, label or curves.label, log)
         if level is not None:
-            _level(axes, results, level, y or curves.y)
+            _draw_level(axes, results, level, y or curves.y)
         label_ends(figure, axes)
     return figure
 
 
-def _dress(axes: Axes, name: str, x: str, label: str, log: bool) -> None:
+def _format_axes(axes: Axes, name: str, x: str, label: str, log: bool) -> None:
     if log:
         axes.set_yscale("log")
-    axes.set_title(name, loc="left", fontweight="bold", color=INK)
-    axes.set_xlabel(axis_words(x))
+    axes.set_title(name, loc="left", fontweight="bold", color=TEXT_COLOR)
+    axes.set_xlabel(axis_label(x))
     axes.set_ylabel(label)
     axes.xaxis.set_major_locator(
         MaxNLocator(nbins=6, integer=True, min_n_ticks=2, steps=[1, 2, 5, 10])
@@ -78,13 +152,13 @@ def _dress(axes: Axes, name: str, x: str, label: str, log: bool) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _level(axes: Axes, results: Results, method: str, column: str) -> None:
+def _draw_level(axes: Axes, results: Results, method: str, column: str) -> None:
     for row in results.tables["levels"]:
         value: Any = row.get(column)
         if row.get("method") == method and value is not None:
-            axes.axhline(value, color=MUTED, linewidth=1, linestyle="dotted")
+            axes.axhline(value, color=MUTED_COLOR, linewidth=1, linestyle="dotted")
             axes.annotate(method, (0, value), xycoords=("axes fraction", "data"), xytext=(4, 3),
-                          textcoords="offset points", fontsize=9, color=MUTED)  # fmt: skip
+                          textcoords="offset points", fontsize=9, color=MUTED_COLOR)  # fmt: skip
 
 
 def growth_lines(
@@ -99,21 +173,21 @@ def growth_lines(
     series: str | None = None,
     fit: bool = True,
 ) -> Figure:
-    """One line per column ``y``, or per value of the column ``series``; exponents where fitted."""
+    """Plot one line per column ``y``, or per value of the column ``series``, with exponents."""
     columns = [y] if isinstance(y, str) else list(y)
     rows = results.tables[table]
     if series is not None:
-        lines = dict(averaged(rows, x, columns[0], series))
+        lines = dict(mean_curves(rows, x, columns[0], series))
     else:
         shown = names or [""] * len(columns)
         marked = [{**row, "": name} for name in shown for row in rows]
         lines = {
-            name: averaged([row for row in marked if row[""] == name], x, column, "")[name]
+            name: mean_curves([row for row in marked if row[""] == name], x, column, "")[name]
             for name, column in zip(shown, columns, strict=True)
         }
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     axes = figure.add_subplot()
-    for (name, points), (colour, dashes) in zip(lines.items(), LINES * 3, strict=False):
+    for (name, points), (colour, dashes) in zip(lines.items(), LINE_STYLES * 3, strict=False):
         places, values = np.array(points).T
         text = name
         if fit and len(places) > 1 and (values > 0).all():
@@ -130,7 +204,7 @@ def growth_lines(
     axes.yaxis.set_minor_formatter("{x:g}")
     axes.tick_params(which="minor", labelsize=8)
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.tick_params(colors=INK)
+    axes.tick_params(colors=TEXT_COLOR)
     axes.grid(which="major", color="0.9", linewidth=0.8)
     axes.spines[["top", "right"]].set_visible(False)
     label_ends(figure, axes)
@@ -143,30 +217,30 @@ _HALF_BAR = 0.18
 def split_rates(
     results: Results, *, table: str, panel: str, columns: Mapping[str, str], ylabel: str
 ) -> Figure:
-    """One panel per value of a column, one place per treatment: pairs stay visible as lines.
+    """Plot rates, one panel per value of a column; lines connect the values of a row.
 
     Parameters
     ----------
     results : Results
     table, panel : str
-        Where the rates stand, and the column that tells panels apart.
+        Table of the rates, and the column of the panels.
     columns : mapping from str to str
-        The treatments, and how to call them.
+        Columns of the rates, and their labels.
     ylabel : str
     """
-    parts = panels(results.tables[table], panel)
+    parts = split_panels(results.tables[table], panel)
     figure = Figure(figsize=(3.4 * len(parts) + 0.6, 3.6), layout="constrained")
     axes_of = figure.subplots(1, len(parts), sharey=True, squeeze=False)[0]
     places = np.arange(len(columns))
     for axes, (name, rows) in zip(axes_of, parts.items(), strict=True):
         rates = np.array([[float(row[column] or 0) for column in columns] for row in rows])
-        axes.plot(places, rates.T, color=GHOST, linewidth=1, zorder=1)
-        axes.plot(places, rates.T, "o", color=LINES[0][0], markersize=4, zorder=2)
+        axes.plot(places, rates.T, color=REFERENCE_COLOR, linewidth=1, zorder=1)
+        axes.plot(places, rates.T, "o", color=LINE_STYLES[0][0], markersize=4, zorder=2)
         axes.hlines(rates.mean(axis=0), places - _HALF_BAR, places + _HALF_BAR,
-                    color=LINES[3][0], linewidth=2.5, zorder=3)  # fmt: skip
+                    color=LINE_STYLES[3][0], linewidth=2.5, zorder=3)  # fmt: skip
         axes.set_xticks(places, list(columns.values()), fontsize=9)
         axes.set_xlim(-0.5, len(columns) - 0.5)
-        axes.set_title(name, loc="left", fontweight="bold", fontsize=10, color=INK)
+        axes.set_title(name, loc="left", fontweight="bold", fontsize=10, color=TEXT_COLOR)
         axes.grid(axis="y", color="0.9", linewidth=0.8)
         axes.spines[["top", "right"]].set_visible(False)
     axes_of[0].set_ylabel(ylabel)
@@ -174,71 +248,71 @@ def split_rates(
 
 
 _LEVELS = 11
-#: Rows that are drawn beneath; more would hide the lines.
+#: Rows that are drawn below the lines; more would hide them.
 _SHOWN = 1000
 _NOT_MODELS = ("x", "y", "points")
 
 
 def component_contours(results: Results, *, part: str) -> Figure:
-    """The surfaces that a part of an experiment has left."""
+    """Plot the surfaces of a part of an experiment."""
     return contours(results.arrays[part])
 
 
 def contours(surfaces: Mapping[str, Floats]) -> Figure:
-    """One row of panels per model, one column per component; the first model's levels in all.
+    """Plot contour lines, one row per model, one column per component, with common levels.
 
     Parameters
     ----------
     surfaces : mapping from str to array
-        From :func:`ikpca_papers.measures.surfaces`.
+        From :func:`ikpca_papers.metrics.surfaces`.
     """
     models = {name: heights for name, heights in surfaces.items() if name not in _NOT_MODELS}
     first = next(iter(models.values()))
     count = first.shape[2]
-    # A single component leaves room for the models side by side.
+    # With a single component the models are side by side.
     shape = (len(models), count) if count > 1 else (1, len(models))
     figure = Figure(figsize=(3.2 * shape[1], 2.9 * shape[0]), layout="constrained")
-    panels = figure.subplots(*shape, sharex=True, sharey=True, squeeze=False).ravel()
+    all_axes = figure.subplots(*shape, sharex=True, sharey=True, squeeze=False).ravel()
     places = [(name, number) for name in models for number in range(count)]
-    for axes, (name, number) in zip(panels, places, strict=True):
+    for axes, (name, number) in zip(all_axes, places, strict=True):
         levels = np.linspace(first[:, :, number].min(), first[:, :, number].max(), _LEVELS)
-        axes.scatter(*surfaces["points"][:_SHOWN].T, s=3, color=GHOST, linewidths=0)
+        axes.scatter(*surfaces["points"][:_SHOWN].T, s=3, color=REFERENCE_COLOR, linewidths=0)
         height = models[name][:, :, number]
         if height.max() > levels[0] and height.min() < levels[-1] and np.ptp(height) > 0:
             axes.contour(surfaces["x"], surfaces["y"], height, levels=levels, cmap="viridis",
                          linewidths=1.4)  # fmt: skip
-        axes.set_title(f"{name}, component {number + 1}", fontsize=10, loc="left", color=INK)
-        axes.tick_params(labelsize=8, colors=MUTED)
+        axes.set_title(f"{name}, component {number + 1}", fontsize=10, loc="left", color=TEXT_COLOR)
+        axes.tick_params(labelsize=8, colors=MUTED_COLOR)
         axes.spines[["top", "right"]].set_visible(False)
     return figure
 
 
-_WAYS = ("batch", "streamed")
+_FITS = ("batch", "streamed")
 
 
 def projection_pairs(results: Results, *, pairs: Sequence[int] = (1, 3, 5)) -> Figure:
-    """Every data set twice, pairs of components across, coloured along the manifold."""
-    lines = [(name, way) for name in results.arrays for way in _WAYS]
+    """Scatter plots of pairs of components, batch and streamed, coloured along the manifold."""
+    lines = [(name, fit) for name in results.arrays for fit in _FITS]
     figure = Figure(figsize=(2.6 * len(pairs), 2.3 * len(lines)), layout="constrained")
     places = figure.subplots(len(lines), len(pairs), squeeze=False)
-    for line, (name, way) in zip(places, lines, strict=True):
+    for line, (name, fit) in zip(places, lines, strict=True):
         arrays = results.arrays[name]
         for axes, first in zip(line, pairs, strict=True):
-            across, up = arrays[way][:, first - 1], arrays[way][:, first]
+            across, up = arrays[fit][:, first - 1], arrays[fit][:, first]
             axes.scatter(across, up, c=arrays["place"], cmap="viridis", s=5, linewidths=0)
             axes.set(xticks=[], yticks=[])
-            axes.spines[:].set_color(MUTED)
-            axes.set_title(f"{first} and {first + 1}", fontsize=9, color=INK)
-        line[0].set_ylabel(f"{name}, {way}", color=INK)
+            axes.spines[:].set_color(MUTED_COLOR)
+            axes.set_title(f"{first} and {first + 1}", fontsize=9, color=TEXT_COLOR)
+        line[0].set_ylabel(f"{name}, {fit}", color=TEXT_COLOR)
     return figure
 
 
 def spectra(results: Results) -> Figure:
-    """Singular values over the first; lines of batch, circles of the stream."""
+    """Plot singular values relative to the first: batch as lines, streamed as circles."""
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     axes = figure.add_subplot()
-    tables = panels(results.tables["correlations"], "data")
-    for (name, rows), (colour, dashes) in zip(tables.items(), LINES, strict=False):
+    tables = split_panels(results.tables["correlations"], "data")
+    for (name, rows), (colour, dashes) in zip(tables.items(), LINE_STYLES, strict=False):
         numbers = np.arange(1, len(rows) + 1)
         batch, streamed = (
             np.array([row[column] for row in rows], dtype=np.float64)
@@ -256,12 +330,12 @@ def spectra(results: Results) -> Figure:
 
 
 def demo_convergence(result: DemoResult) -> Figure:
-    """One curve per iterative method, labelled where it ends.
+    """Plot one learning curve per iterative method.
 
     Parameters
     ----------
     result : DemoResult
-        Of ``run_demo``, which ``ikpca demo`` calls.
+        Of ``ikpca_papers.demo.run_demo``.
 
     Returns
     -------
@@ -269,22 +343,22 @@ def demo_convergence(result: DemoResult) -> Figure:
     """
     figure = Figure(figsize=(7.0, 4.4), layout="constrained")
     axes = figure.add_subplot()
-    for run, (colour, dashes) in zip(result.iterative, LINES, strict=False):
+    for run, (colour, dashes) in zip(result.iterative, LINE_STYLES, strict=False):
         _curve(axes, run, colour, dashes)
-    _finish(axes, result)
+    _format_demo_axes(axes, result)
     label_ends(figure, axes)
     return figure
 
 
-def _curve(axes: Axes, run: Run, colour: str, dashes: Dashes) -> None:
+def _curve(axes: Axes, run: Run, colour: str, dashes: DashPattern) -> None:
     errors = np.array(run.excess_errors)
-    # A logarithm has no place for what rounding leaves at or below zero.
+    # Rounding may leave values at or below zero, which have no logarithm.
     errors[errors <= 0] = np.nan
     passes = np.arange(1, len(errors) + 1)
     axes.plot(passes, errors, color=colour, linestyle=dashes, linewidth=1.8, label=run.label)
 
 
-def _finish(axes: Axes, result: DemoResult) -> None:
+def _format_demo_axes(axes: Axes, result: DemoResult) -> None:
     spec = result.spec
     axes.set_yscale("log")
     axes.set_xlim(1 if spec.passes > 1 else 0.5, max(spec.passes, 1.5))
@@ -292,7 +366,11 @@ def _finish(axes: Axes, result: DemoResult) -> None:
     axes.set_xlabel("Passes over the data")
     axes.set_ylabel("Excess error  $E\\,/\\,E_{\\mathrm{min}} - 1$")
     axes.set_title(
-        "Convergence to the exact components", loc="left", fontweight="bold", color=INK, pad=22
+        "Convergence to the exact components",
+        loc="left",
+        fontweight="bold",
+        color=TEXT_COLOR,
+        pad=22,
     )
     axes.text(
         0,
@@ -301,7 +379,54 @@ def _finish(axes: Axes, result: DemoResult) -> None:
         f"{spec.components} components; seed {spec.seed}",
         transform=axes.transAxes,
         fontsize=9,
-        color=MUTED,
+        color=MUTED_COLOR,
     )
+    axes.grid(which="major", color="0.9", linewidth=0.8)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def tracking(tracks: Mapping[Rotation, Sequence[Track]], limit: float = 15.0) -> Figure:
+    """Plot angles to a moving subspace: one panel per stream, one curve per gain, and a limit.
+
+    Parameters
+    ----------
+    tracks : mapping of Rotation to sequence of Track
+        Streams, and the angles between models and the true components.
+    limit : float, default=15.0
+        In degrees.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure = Figure(figsize=(7.6, 3.1 * len(tracks)), layout="constrained")
+    panels = figure.subplots(len(tracks), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, (rotation, curves) in zip(panels, tracks.items(), strict=True):
+        for curve, (colour, dashes) in zip(curves, LINE_STYLES, strict=False):
+            axes.plot(
+                curve.times,
+                curve.angles,
+                color=colour,
+                linestyle=dashes,
+                linewidth=1.5,
+                label=curve.name,
+            )
+        _format_tracking_axes(axes, rotation, limit)
+    panels[-1].set_xlabel("Rows of the stream")
+    for axes in panels:
+        label_ends(figure, axes)
+    return figure
+
+
+def _format_tracking_axes(axes: Axes, rotation: Rotation, limit: float) -> None:
+    axes.hlines(limit, 0, rotation.n, color=MUTED_COLOR, linewidth=0.8)
+    axes.set_ylim(0, 90)
+    axes.set_xlim(0, rotation.n)
+    axes.set_yticks([0, limit, 45, 90])
+    axes.set_ylabel("Angle to the truth, °")
+    axes.set_title(
+        f"{rotation.shape.capitalize()}, a turn in {rotation.period:,.0f} rows",
+        loc="left", fontweight="bold", color=TEXT_COLOR, fontsize=10,
+    )  # fmt: skip
     axes.grid(which="major", color="0.9", linewidth=0.8)
     axes.spines[["top", "right"]].set_visible(False)

@@ -12,13 +12,13 @@ from ikpca_papers.figures.curves import (
     component_contours,
     growth_lines,
     learning_curves,
+    png,
     projection_pairs,
     spectra,
     split_rates,
 )
-from ikpca_papers.figures.motion import motion_gif, stick_figures, takes_of
+from ikpca_papers.figures.motion import motion_gif, stick_figures, takes_from_results
 from ikpca_papers.figures.pictures import component_images, face_rows, images_with_numbers
-from ikpca_papers.figures.style import png
 from ikpca_papers.runner import Results
 
 _DPI = 110
@@ -26,12 +26,12 @@ _DPI = 110
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture file and what it shows.
+    """Image file with a caption.
 
     Parameters
     ----------
     name : str
-        Of a file, with its ending.
+        File name.
     kind : {"png", "gif"}
     content : bytes
     caption : str
@@ -40,7 +40,7 @@ class Picture:
     --------
     >>> from matplotlib.figure import Figure
     >>> from ikpca_papers.figures import Picture, png
-    >>> Picture("blank.png", "png", png(Figure(figsize=(1, 1)), dpi=20), "Nothing yet.").kind
+    >>> Picture("blank.png", "png", png(Figure(figsize=(1, 1)), dpi=20), "A blank figure.").kind
     'png'
     """
 
@@ -57,31 +57,31 @@ def _curves(results: Results, spec: ExperimentSpec, **options: Any) -> bytes:
 
 
 def _walk(results: Results, spec: ExperimentSpec) -> bytes:
-    return motion_gif(takes_of(results), dpi=60)
+    return motion_gif(takes_from_results(results), dpi=60)
 
 
 def _sticks(results: Results, spec: ExperimentSpec) -> bytes:
-    return png(stick_figures(takes_of(results)), _DPI)
+    return png(stick_figures(takes_from_results(results)), _DPI)
 
 
-def _plain(function: Callable[..., Any]) -> Callable[..., bytes]:
-    def drawn(results: Results, spec: ExperimentSpec, **options: Any) -> bytes:
+def _as_png(function: Callable[..., Any]) -> Callable[..., bytes]:
+    def render(results: Results, spec: ExperimentSpec, **options: Any) -> bytes:
         return png(function(results, **options), _DPI)
 
-    return drawn
+    return render
 
 
 #: By the name that spec files use.
 DRAWINGS: dict[str, Callable[..., bytes]] = {
     "curves": _curves,
-    "contours": _plain(component_contours),
-    "pictures": _plain(images_with_numbers),
-    "faces": _plain(face_rows),
-    "components": _plain(component_images),
-    "scaling": _plain(growth_lines),
-    "rates": _plain(split_rates),
-    "scatter": _plain(projection_pairs),
-    "spectra": _plain(spectra),
+    "contours": _as_png(component_contours),
+    "pictures": _as_png(images_with_numbers),
+    "faces": _as_png(face_rows),
+    "components": _as_png(component_images),
+    "scaling": _as_png(growth_lines),
+    "rates": _as_png(split_rates),
+    "scatter": _as_png(projection_pairs),
+    "spectra": _as_png(spectra),
     "sticks": _sticks,
     "walk": _walk,
 }
@@ -93,9 +93,9 @@ def draw(spec: ExperimentSpec, results: Results) -> Iterator[Picture]:
     Parameters
     ----------
     spec : ExperimentSpec
-        Of an experiment that ``ikpca reproduce`` runs.
+        Of an experiment.
     results : Results
-        The folder that it wrote.
+        Of that experiment.
 
     Yields
     ------

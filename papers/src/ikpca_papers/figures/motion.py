@@ -17,23 +17,23 @@ from PIL import Image
 
 from ikpca.errors import InvalidInput, invalid_parameter
 from ikpca.kernels import Floats
-from ikpca.plotting import GHOST, INK, LINES, MUTED
+from ikpca.plotting import LINE_STYLES, MUTED_COLOR, REFERENCE_COLOR, TEXT_COLOR
 from ikpca_papers.mocap.skeleton import Motion, Skeleton
 from ikpca_papers.runner import Results
 
-#: Room between neighbours, as a share of the widest pose.
+#: Gap between poses, relative to the widest pose.
 _GAP = 0.05
 _SCALE_BAR_METRES = 0.5
 
 
 @dataclass(frozen=True)
 class Takes:
-    """Poses as flat drawings on one scale, the root of the first take in the middle of each.
+    """Poses projected to the plane at one scale, centred at the root of the first take.
 
     Parameters
     ----------
     points : dict from str to array of shape (frames, joints, 2)
-        To the right and up, by the name of the take.
+        Coordinates to the right and up, by the name of the take.
     parents : array of int, shape (joints,)
     frame_rate : float
     in_metres : bool
@@ -46,7 +46,7 @@ class Takes:
 
     @classmethod
     def of(cls, takes: Mapping[str, Motion], azimuth: float) -> Takes:
-        """Look at the motions from the side, turned by ``azimuth`` degrees towards the front."""
+        """Project motions as seen from the side, turned by ``azimuth`` degrees to the front."""
         if not takes:
             raise invalid_parameter(
                 "takes", dict(takes), "must hold a motion", "pass {'clean': motion}"
@@ -68,35 +68,35 @@ class Takes:
 
     @property
     def names(self) -> list[str]:
-        """Of the takes, in their order."""
+        """Names of the takes."""
         return list(self.points)
 
     @property
     def n_frames(self) -> int:
-        """How many frames each take has."""
+        """Number of frames of each take."""
         return len(self.points[self.names[0]])
 
     def colour(self, name: str) -> str:
-        """Of a take, wherever it is drawn or named."""
-        return LINES[self.names.index(name) % len(LINES)][0]
+        """Return the colour of a take."""
+        return LINE_STYLES[self.names.index(name) % len(LINE_STYLES)][0]
 
     @property
     def extent(self) -> tuple[Floats, Floats]:
-        """The lower left and the upper right corner of all poses laid over each other."""
+        """Lower left and upper right corner of all poses."""
         every = np.concatenate([points.reshape(-1, 2) for points in self.points.values()])
         return every.min(axis=0), every.max(axis=0)
 
     @property
     def spacing(self) -> float:
-        """How far apart neighbours stand."""
+        """Distance between neighbouring poses."""
         low, high = self.extent
         return float((1 + _GAP) * (high - low)[0]) or 1.0
 
     def draw(self, axes: Axes, name: str, frame: int, place: int) -> list[LineCollection]:
-        """Draw one pose at a place of its row, with the first take as a shadow beneath."""
+        """Draw one pose at a position of its row, above the first take in grey."""
         drawn = [self._bones(name, frame, place, self.colour(name), 1.5)]
         if name != self.names[0]:
-            drawn.insert(0, self._bones(self.names[0], frame, place, GHOST, 3.2))
+            drawn.insert(0, self._bones(self.names[0], frame, place, REFERENCE_COLOR, 3.2))
         for bones in drawn:
             axes.add_collection(bones)
         return drawn
@@ -108,8 +108,8 @@ class Takes:
         segments = np.stack([points[self.parents[1:]], points[1:]], axis=1)
         return LineCollection(list(segments), colors=colour, linewidths=width, capstyle="round")
 
-    def dress(self, axes: Axes, places: int) -> None:
-        """Equal scales, room for so many poses, and no frame around them."""
+    def format_axes(self, axes: Axes, places: int) -> None:
+        """Set equal scales, limits for so many poses, and no frame."""
         low, high = self.extent
         margin = 0.05 * (high - low)[1] or 0.5
         axes.set_aspect("equal")
@@ -118,19 +118,21 @@ class Takes:
         axes.set_axis_off()
 
     def scale_bar(self, axes: Axes) -> None:
-        """Half a metre, where lengths are known to be metres."""
+        """Draw a bar of half a metre, if lengths are in metres."""
         if not self.in_metres:
             return
         right, bottom = axes.get_xlim()[1], axes.get_ylim()[0]
-        axes.plot([right - _SCALE_BAR_METRES, right], [bottom, bottom], color=INK, linewidth=2)
+        axes.plot(
+            [right - _SCALE_BAR_METRES, right], [bottom, bottom], color=TEXT_COLOR, linewidth=2
+        )
         axes.annotate(
             f"{_SCALE_BAR_METRES:g} m", (right, bottom), xytext=(0, 4), textcoords="offset points",
-            ha="right", fontsize=8, color=MUTED,
+            ha="right", fontsize=8, color=MUTED_COLOR,
         )  # fmt: skip
 
 
-def takes_of(results: Results) -> dict[str, Motion]:
-    """Takes by name; bones as they are in the first clean frame."""
+def takes_from_results(results: Results) -> dict[str, Motion]:
+    """Return takes by name; bone offsets are those of the first clean frame."""
     arrays = next(iter(results.arrays.values()))
     parents, clean = arrays["parents"], arrays["clean"]
     offsets = clean[0] - clean[0][parents.clip(0)]
@@ -150,7 +152,7 @@ _WIDTH = 8.0
 def stick_figures(
     takes: Mapping[str, Motion], *, frames: Sequence[int] | None = None, azimuth: float = 30.0
 ) -> Figure:
-    """One row per take, one pose per chosen frame, the first take as a shadow beneath the others.
+    """Draw stick figures: one row per take, one pose per frame, the first take in grey behind.
 
     Parameters
     ----------
@@ -159,7 +161,7 @@ def stick_figures(
     frames : sequence of int, optional
         Seven frames over the whole time by default.
     azimuth : float, default=30.0
-        Degrees from a look at the side towards one at the front.
+        Degrees from the side view towards the front view.
 
     Returns
     -------
@@ -175,20 +177,20 @@ def stick_figures(
     2
     """
     drawing = Takes.of(takes, azimuth)
-    chosen = _chosen(frames, drawing.n_frames)
+    chosen = _select_frames(frames, drawing.n_frames)
     figure = Figure(figsize=(_WIDTH, _height(drawing, len(chosen))), layout="constrained")
     rows = figure.subplots(len(takes), 1, squeeze=False)[:, 0]
     for axes, name in zip(rows, drawing.names, strict=True):
         for place, frame in enumerate(chosen):
             drawing.draw(axes, name, frame, place)
-        drawing.dress(axes, len(chosen))
+        drawing.format_axes(axes, len(chosen))
         axes.set_title(name, loc="left", color=drawing.colour(name), fontsize=11, fontweight="bold")
-    _name_times(rows[-1], drawing, chosen)
+    _label_times(rows[-1], drawing, chosen)
     drawing.scale_bar(rows[0])
     return figure
 
 
-def _chosen(frames: Sequence[int] | None, n_frames: int) -> list[int]:
+def _select_frames(frames: Sequence[int] | None, n_frames: int) -> list[int]:
     if frames is None:
         return [int(frame) for frame in np.unique(np.linspace(0, n_frames - 1, _POSES).round())]
     chosen = list(frames)
@@ -201,43 +203,43 @@ def _chosen(frames: Sequence[int] | None, n_frames: int) -> list[int]:
 
 
 def _height(drawing: Takes, poses: int) -> float:
-    """Of the figure in inches, so that rows have the shape of what they show."""
+    """Return the height of the figure in inches, for rows without empty space."""
     low, high = drawing.extent
     row = _WIDTH * (high - low)[1] / (poses * drawing.spacing)
     return float(len(drawing.names) * (np.clip(row, 1.0, 4.0) + 0.3) + 0.3)
 
 
-def _name_times(axes: Axes, drawing: Takes, frames: list[int]) -> None:
+def _label_times(axes: Axes, drawing: Takes, frames: list[int]) -> None:
     for place, frame in enumerate(frames):
         axes.annotate(
             f"{frame / drawing.frame_rate:.2f} s",
             (place * drawing.spacing, axes.get_ylim()[0]),
-            xytext=(0, -12), textcoords="offset points", ha="center", fontsize=9, color=MUTED,
+            xytext=(0, -12), textcoords="offset points", ha="center", fontsize=9, color=MUTED_COLOR,
             annotation_clip=False,
         )  # fmt: skip
 
 
-#: The format counts in hundredths of a second, and viewers slow down below two of them.
+#: GIF counts in hundredths of a second, and viewers slow down below two of them.
 _MILLISECONDS = 40
 _COLOURS = 64
 
 
 def motion_gif(takes: Mapping[str, Motion], *, azimuth: float = 30.0, dpi: int = 80) -> bytes:
-    """All takes next to each other, moving at the pace of the recording.
+    """Animate all takes side by side, in real time.
 
     Parameters
     ----------
     takes : dict from str to Motion
         Such as clean, noisy and denoised, of the same frames and joints.
     azimuth : float, default=30.0
-        Degrees from a look at the side towards one at the front.
+        Degrees from the side view towards the front view.
     dpi : int, default=80
-        The picture is 7 inches wide.
+        The image is 7 inches wide.
 
     Returns
     -------
     bytes
-        Of a GIF file that repeats for ever.
+        Of a GIF file that loops for ever.
 
     Examples
     --------
@@ -250,7 +252,7 @@ def motion_gif(takes: Mapping[str, Motion], *, azimuth: float = 30.0, dpi: int =
     figure = Figure(figsize=(7.0, 4.0), dpi=dpi, layout="constrained")
     canvas: Any = FigureCanvasAgg(figure)
     axes = figure.add_subplot()
-    drawing.dress(axes, len(takes))
+    drawing.format_axes(axes, len(takes))
     drawing.scale_bar(axes)
     for place, name in enumerate(takes):
         axes.text(
@@ -270,14 +272,14 @@ def motion_gif(takes: Mapping[str, Motion], *, azimuth: float = 30.0, dpi: int =
 
 
 def _shown_frames(n_frames: int, frame_rate: float) -> list[int]:
-    """The recorded frame at the time of each picture."""
+    """Return the recorded frame at the time of each image."""
     frames_per_picture = frame_rate * _MILLISECONDS / 1000
     pictures = max(1, round(n_frames / frames_per_picture))
     return [min(int(n * frames_per_picture), n_frames - 1) for n in range(pictures)]
 
 
 def _gif(pictures: list[Image.Image]) -> bytes:
-    """One palette for all, or colours would flicker; this way of choosing it keeps white white."""
+    """Encode with one palette for all images, or colours would flicker; white stays white."""
     palette = pictures[0].quantize(_COLOURS, method=Image.Quantize.MAXCOVERAGE)
     first, *others = (picture.quantize(palette=palette) for picture in pictures)
     content = io.BytesIO()

@@ -1,4 +1,4 @@
-"""Grids of pictures."""
+"""Grids of images."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from ikpca.plotting import INK, MUTED
+from ikpca.plotting import MUTED_COLOR, TEXT_COLOR
 from ikpca_papers.runner import Results
 
 _INCHES = 2.1
@@ -21,12 +21,12 @@ def picture_grid(
     titles: Sequence[str],
     notes: Sequence[Sequence[str]] | None = None,
 ) -> Figure:
-    """Grey images in rows and columns, all from black 0 to white 1, pixels unblurred.
+    """Draw grey images in rows and columns, from black 0 to white 1, without interpolation.
 
     Parameters
     ----------
     rows : sequence of sequences of arrays (height, width)
-        Images of one row are drawn at one size, whatever their resolution.
+        Images of one row are drawn at the same size.
     titles : sequence of str
         Above each column.
     notes : sequence of sequences of str, optional
@@ -54,29 +54,29 @@ def picture_grid(
             axes.set(xticks=[], yticks=[])
             axes.spines[:].set_visible(False)
             if line == 0:
-                axes.set_title(titles[column], fontsize=9, color=INK)
+                axes.set_title(titles[column], fontsize=9, color=TEXT_COLOR)
             if notes is not None:
-                axes.set_xlabel(notes[line][column], fontsize=8, color=MUTED, labelpad=2)
+                axes.set_xlabel(notes[line][column], fontsize=8, color=MUTED_COLOR, labelpad=2)
     return figure
 
 
-#: Pictures side by side; more become too small to judge.
-_ACROSS = 5
+#: Images per row.
+_PER_ROW = 5
 
 
 def images_with_numbers(
     results: Results, *, table: str, number: str, unit: str, rows: str | None = None
 ) -> Figure:
-    """Every image with its number below, such as its signal-to-noise ratio.
+    """Draw images with a number below each, such as its signal-to-noise ratio.
 
     Parameters
     ----------
     results : Results
         Its arrays are images by method, or by ``row/method``.
     table, number, unit : str
-        Where the numbers stand.
+        Table and column of the numbers, and their unit.
     rows : str, optional
-        The column that tells rows apart.
+        The column that distinguishes rows of images.
     """
     images = _all_arrays(results)
     notes = {
@@ -85,7 +85,7 @@ def images_with_numbers(
         if row.get(number) is not None
     }
     names = [name for name in images if not rows or "*" not in name]
-    per_row = len(names) // len({name.split("/")[0] for name in names}) if rows else _ACROSS
+    per_row = len(names) // len({name.split("/")[0] for name in names}) if rows else _PER_ROW
     blank = np.ones_like(images[names[0]])
     grid, below = [], []
     for start in range(0, len(names), per_row):
@@ -106,7 +106,7 @@ def _all_arrays(results: Results) -> dict[str, NDArray[Any]]:
 
 
 def face_rows(results: Results) -> Figure:
-    """One row per test face, one column per method, at the strongest reduction."""
+    """Draw one row per test face, one column per method, for the largest factor."""
     images = _all_arrays(results)
     last = list(images)[-1].split("/")[0]
     chosen = {name.split("/")[1]: faces for name, faces in images.items()
@@ -117,14 +117,14 @@ def face_rows(results: Results) -> Figure:
 
 
 def component_images(results: Results) -> Figure:
-    """A sheet of components per part, and that of linear PCA at the end."""
+    """Draw the components of every part, and those of linear PCA."""
     sheets = {part: _sheet(arrays["kernel"]) for part, arrays in results.arrays.items()}
     sheets["linear PCA"] = _sheet(next(iter(results.arrays.values()))["linear"])
     return picture_grid([list(sheets.values())], list(sheets))
 
 
 def _sheet(pictures: NDArray[Any], across: int = 5) -> NDArray[Any]:
-    """Pictures in rows, the first at the top left, with a white line between them."""
+    """Tile images in rows, with white lines between them."""
     framed = np.pad(pictures, ((0, 0), (0, 1), (0, 1)), constant_values=1.0)
     count = len(framed) // across * across
     height, width = framed.shape[1:]

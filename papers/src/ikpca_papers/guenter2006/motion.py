@@ -11,44 +11,44 @@ from ikpca.applications import denoise_motion
 from ikpca.kernels import Floats, Gaussian
 from ikpca_papers.claims import Cell, Rows
 from ikpca_papers.experiment import Findings, Part, Request
-from ikpca_papers.tuning import CHAINS, Problem, tuned_curves
+from ikpca_papers.tuning import METHOD_GROUPS, Problem, tuned_curves
 
 
 def plan(request: Request) -> list[Part]:
-    """Denoised walks, then the excess error of every method."""
+    """Plan denoised walks, then the excess error of every method."""
     settings, arrays = request.settings, request.inputs.arrays
     clean = np.asarray(arrays["positions"])[:: settings["every"]]
     rng = np.random.default_rng(request.seed)
     noisy = clean + settings["noise"] * rng.normal(size=clean.shape)
     r, seed = settings["components"], request.seed
     walks = [
-        Part(f"denoised, σ² = {variance}", partial(_denoised, clean, noisy, variance, r, seed))
+        Part(f"denoised, σ² = {variance}", partial(_denoise, clean, noisy, variance, r, seed))
         for variance in settings["variances"]
     ]
     rows = noisy.reshape(len(noisy), -1)
     rate = arrays["frame_rate"] / settings["every"]
     return [
-        Part("nothing set", partial(_nothing_set, clean, noisy, arrays["parents"], rate)),
+        Part("nothing set", partial(_denoise_with_defaults, clean, noisy, arrays["parents"], rate)),
         *walks,
         *(
             Part(
-                f"{' and '.join(chain)}, σ² = {variance}, seed {start}",
-                partial(_followed, rows, variance, r, chain, start, settings["passes"]),
+                f"{' and '.join(methods)}, σ² = {variance}, seed {start}",
+                partial(_learning_curves, rows, variance, r, methods, start, settings["passes"]),
             )
             for variance in settings["variances"]
             for start in range(seed, seed + settings["seeds"])
-            for chain in CHAINS
+            for methods in METHOD_GROUPS
         ),
     ]  # fmt: skip
 
 
-def _fall(clean: Floats, noisy: Floats, denoised: Floats) -> float:
-    """By how many per cent the mean squared error is less than that of the noise."""
+def _error_reduction(clean: Floats, noisy: Floats, denoised: Floats) -> float:
+    """Reduction of the mean squared error relative to the noise, in per cent."""
     error = np.mean((denoised - clean) ** 2) / np.mean((noisy - clean) ** 2)
     return float(100 * (1 - error))
 
 
-def _denoised(
+def _denoise(
     clean: Floats, noisy: Floats, variance: float, n_components: int, seed: int
 ) -> Findings:
     denoised = denoise_motion(
@@ -58,13 +58,15 @@ def _denoised(
     row: dict[str, Cell] = {
         "method": "KHA-SMD",
         "variance": variance,
-        "fall": _fall(clean, noisy, denoised),
+        "fall": _error_reduction(clean, noisy, denoised),
     }
     return Findings({"falls": [row]}, {"denoised": denoised})
 
 
-def _nothing_set(clean: Floats, noisy: Floats, parents: Floats, frame_rate: Floats) -> Findings:
-    """Ours with settings from the noisy frames alone; and linear PCA at its best rank."""
+def _denoise_with_defaults(
+    clean: Floats, noisy: Floats, parents: Floats, frame_rate: Floats
+) -> Findings:
+    """Denoise with settings from the noisy frames alone, and by linear PCA at its best rank."""
     denoised = denoise_motion(noisy)
     rows = noisy.reshape(len(noisy), -1)
     mean = rows.mean(axis=0)
@@ -73,20 +75,21 @@ def _nothing_set(clean: Floats, noisy: Floats, parents: Floats, frame_rate: Floa
         ((rows - mean) @ axes[:rank].T @ axes[:rank] + mean).reshape(clean.shape)
         for rank in range(1, 31)
     ]
+    ours = _error_reduction(clean, noisy, denoised)
+    best_linear = max(_error_reduction(clean, noisy, image) for image in linear)
     falls: Rows = [
-        {"method": "nothing set", "variance": None, "fall": _fall(clean, noisy, denoised)},
-        {"method": "linear PCA, best rank", "variance": None,
-         "fall": max(_fall(clean, noisy, one) for one in linear)},
-    ]  # fmt: skip
+        {"method": "nothing set", "variance": None, "fall": ours},
+        {"method": "linear PCA, best rank", "variance": None, "fall": best_linear},
+    ]
     arrays = {"clean": clean, "noisy": noisy, "denoised": denoised}
     return Findings({"falls": falls}, {**arrays, "parents": parents, "frame_rate": frame_rate})
 
 
-def _followed(
-    rows: Floats, variance: float, n_components: int, chain: Sequence[str], seed: int, passes: int
+def _learning_curves(
+    rows: Floats, variance: float, n_components: int, methods: Sequence[str], seed: int, passes: int
 ) -> Findings:
     problem = Problem.of("walk", Gaussian(1 / (2 * variance)), rows, n_components)
-    curves, gains, _ = tuned_curves(problem, chain, seed, passes)
+    curves, gains, _ = tuned_curves(problem, methods, seed, passes)
     tables = {"curves": curves, "gains": gains}
     width = {"width": f"σ² = {variance}"}
     return Findings({key: [{**width, **row} for row in rows] for key, rows in tables.items()})

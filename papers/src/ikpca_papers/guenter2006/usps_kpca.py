@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from ikpca.kernels import Floats, Gaussian, Kernel, Linear
 from ikpca_papers.experiment import Findings, Part, Request
-from ikpca_papers.tuning import CHAINS, Problem, tuned_curves
+from ikpca_papers.tuning import METHOD_GROUPS, Problem, tuned_curves
 
 
 def plan(request: Request) -> list[Part]:
-    """One part per kernel, seed and chain of methods."""
+    """Plan one part per kernel, seed and group of methods."""
     settings = request.settings
     X = first_of_each(
         request.inputs.arrays["X"], request.inputs.arrays["y"], settings["rows_per_digit"]
@@ -26,33 +26,40 @@ def plan(request: Request) -> list[Part]:
     }
     return [
         Part(
-            f"{name}, {' and '.join(chain)}, seed {seed}",
+            f"{name}, {' and '.join(methods)}, seed {seed}",
             partial(
-                _curves, name, kernel, X, chain, seed, settings["components"], settings["passes"]
+                _learning_curves,
+                name,
+                kernel,
+                X,
+                methods,
+                seed,
+                settings["components"],
+                settings["passes"],
             ),
         )
         for name, kernel in kernels.items()
         for seed in range(request.seed, request.seed + settings["seeds"])
-        for chain in CHAINS
+        for methods in METHOD_GROUPS
     ]
 
 
 def first_of_each(X: Floats, y: NDArray[Any], number: int) -> Floats:
-    """The first rows of every digit, digit by digit."""
+    """Return the first rows of every digit, digit by digit."""
     return np.vstack([X[y == digit][:number] for digit in np.unique(y)])
 
 
-def _curves(
+def _learning_curves(
     name: str,
     kernel: Kernel,
     X: Floats,
-    chain: Sequence[str],
+    methods: Sequence[str],
     seed: int,
     n_components: int,
     passes: int,
 ) -> Findings:
     problem = Problem.of(name, kernel, X, n_components)
-    curves, gains, _ = tuned_curves(problem, chain, seed, passes)
+    curves, gains, _ = tuned_curves(problem, methods, seed, passes)
     tables = {"curves": curves, "gains": gains}
     named = {key: [{"kernel": name, **row} for row in rows] for key, rows in tables.items()}
     return Findings(named)

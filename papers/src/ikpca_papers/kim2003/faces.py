@@ -26,31 +26,31 @@ _SIDE = 60
 
 @dataclass(frozen=True)
 class FaceSplit:
-    """Faces of high resolution: to learn from, and to be shrunk and restored."""
+    """Faces of high resolution, split into training and test faces."""
 
     train: Floats
     test: Floats
 
     @classmethod
-    def drawn(cls, faces: Floats, n_test: int, seed: int = 0) -> FaceSplit:
-        """Draw the test faces at random; the same person may be in both parts, as in the paper."""
+    def random(cls, faces: Floats, n_test: int, seed: int = 0) -> FaceSplit:
+        """Draw the test faces at random; as in the paper, persons may be in both parts."""
         order = np.random.default_rng(seed).permutation(len(faces))
         return cls(faces[order[n_test:]], faces[order[:n_test]])
 
     def reduced(self, number: int) -> FaceSplit:
-        """Fewer to learn from."""
+        """Return the split with fewer training faces."""
         return FaceSplit(self.train[:number], self.test)
 
 
 @dataclass(frozen=True)
 class Restored:
-    """What one method made of the test faces.
+    """Test faces restored by one method.
 
     Parameters
     ----------
     name : str
     n_components : int or None
-        None where nothing was learned.
+        None for interpolation.
     images : ndarray of shape (n_faces, height, width)
     error : float
         Mean squared, for pixels from 0 to 255.
@@ -67,10 +67,10 @@ class Restored:
 def restore(
     split: FaceSplit, factor: int, ranks: tuple[int, ...], n_few: int
 ) -> Iterator[Restored]:
-    """Shrink the test faces, and restore them in every way and rank.
+    """Reduce the test faces, and restore them with every method and rank.
 
-    σ is chosen on training faces at the largest rank, and kept for the others; the paper's is shown
-    at that rank alone.
+    σ is chosen on training faces at the largest rank, and kept for the others; the paper's σ is
+    used at that rank only.
     """
     low = np.array([box_mean(face, factor) for face in split.test])
     for method in ("nearest", "bicubic"):
@@ -83,11 +83,11 @@ def restore(
         flat = scores[:, :rank] @ linear.components_[:rank] + linear.mean_
         yield _restored("linear PCA", rank, flat.reshape(split.test.shape), split)
     for known in (split, split.reduced(n_few)):
-        yield from _kernel(known, low, factor, ranks, None)
-        yield from _kernel(known, low, factor, (max(ranks),), PAPER_SIGMA)
+        yield from _restore_by_kernel_pca(known, low, factor, ranks, None)
+        yield from _restore_by_kernel_pca(known, low, factor, (max(ranks),), PAPER_SIGMA)
 
 
-def _kernel(
+def _restore_by_kernel_pca(
     split: FaceSplit, low: Floats, factor: int, ranks: tuple[int, ...], sigma: float | None
 ) -> Iterator[Restored]:
     gamma: float | str = "auto" if sigma is None else 1 / (2 * sigma**2)
@@ -107,28 +107,29 @@ def _restored(
 
 
 def large_faces(folder: Path) -> Floats:
-    """Extended Yale B from a local folder, 60×60, pixels from 0 to 1."""
+    """Load Extended Yale B from a local folder, 60×60, pixels from 0 to 1."""
     with np.load(folder / "yaleb_cropped_64x56.npz") as data:
         return enlarged_faces(data["images"])
 
 
 def enlarged_faces(pixels: NDArray[np.uint8]) -> Floats:
-    """Faces of bytes as 60×60, pixels from 0 to 1."""
+    """Resize faces of bytes to 60×60, pixels from 0 to 1."""
     images = pixels / 255
     zooms = (1, *(_SIDE / length for length in images.shape[1:]))
     return ndimage.zoom(images, zooms, order=1, mode="nearest", grid_mode=True)
 
 
 def small_digits() -> Floats:
-    """What stands in for faces without a folder: scikit-learn's digits, cropped to 6×6."""
+    """Load scikit-learn's digits, cropped to 6×6, as a substitute for faces."""
     return load_digits().images[:, 1:7, 1:7] / 16
 
 
-_DRAWN = 5
+#: Faces in the figure.
+_N_SHOWN = 5
 
 
 def plan(request: Request) -> list[Part]:
-    """One part per factor."""
+    """Plan one part per factor."""
     images, settings = np.asarray(request.inputs.arrays["images"]), request.settings
     return [
         Part(f"factor {factor}", partial(_restore, images, factor, settings, request.seed))
@@ -137,12 +138,12 @@ def plan(request: Request) -> list[Part]:
 
 
 def _restore(images: Floats, factor: int, settings: Mapping[str, Any], seed: int) -> Findings:
-    split = FaceSplit.drawn(images, settings["tests"], seed)
+    split = FaceSplit.random(images, settings["tests"], seed)
     if settings["train"]:
         split = split.reduced(settings["train"])
     ranks = tuple(settings["ranks"])
     rows: Rows = []
-    arrays = {f"factor {factor}/original": split.test[:_DRAWN]}
+    arrays = {f"factor {factor}/original": split.test[:_N_SHOWN]}
     for found in restore(split, factor, ranks, settings["few"]):
         family = "kernel" if found.name.startswith("KernelPCA") else found.name
         rows.append(
@@ -156,5 +157,5 @@ def _restore(images: Floats, factor: int, settings: Mapping[str, Any], seed: int
             }
         )
         if found.n_components in (None, max(ranks)):
-            arrays[f"factor {factor}/{found.name}"] = found.images[:_DRAWN]
+            arrays[f"factor {factor}/{found.name}"] = found.images[:_N_SHOWN]
     return Findings({"errors": rows}, arrays)

@@ -1,4 +1,4 @@
-"""Kim 2003, figure 4: components of natural image patches, beside those of linear PCA."""
+"""Kim 2003, figure 4: components of natural image patches, compared with linear PCA."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ikpca_papers.memory import PeakMemory
 
 
 def plan(request: Request) -> list[Part]:
-    """One part per width."""
+    """Plan one part per kernel width."""
     settings = request.settings
     images = [np.asarray(image) * 255 for name, image in request.inputs.arrays.items()
               if name.startswith("train/")]  # fmt: skip
@@ -31,7 +31,7 @@ def plan(request: Request) -> list[Part]:
 
 
 def _compare(X: Floats, sigma: float, settings: Mapping[str, Any], seed: int) -> Findings:
-    """Angles between the spaces of projections, and components as pictures."""
+    """Compute angles between the spaces of projections, and components as images."""
     r, few = settings["components"], settings["compared"]
     rows = X.astype(np.float32)
     memory = PeakMemory()
@@ -51,14 +51,14 @@ def _compare(X: Floats, sigma: float, settings: Mapping[str, Any], seed: int) ->
         "mean_angle": float(angles.mean()),
         "peak_share": None if peak is None else peak / (4 * len(X) ** 2),
     }
-    # Σ_j a_j x_j: where a component points to in input space; for wide kernels all there is.
+    # Σ_j a_j x_j: the direction of a component in input space; exact for wide kernels.
     pictures = _pictures((centred.T @ model.eigenvectors_).T, settings["patch"])
     arrays = {"kernel": pictures, "linear": _pictures(axes.T, settings["patch"])}
     return Findings({"angles": [row]}, arrays)
 
 
 def _pictures(components: Floats, side: int) -> Floats:
-    """Scaled to grey levels from 0 to 1, zero in the middle; signs with a positive sum."""
+    """Scale to grey levels from 0 to 1 with zero at 0.5; signs with a positive sum."""
     signs = np.where(components.sum(axis=1, keepdims=True) < 0, -1, 1)
     largest = np.abs(components).max(axis=1, keepdims=True)
     return (0.5 + 0.5 * signs * components / largest).reshape(-1, side, side)

@@ -22,23 +22,23 @@ from ikpca_papers.experiment import Findings, Part, Request
 
 #: Of the paper, for pixels from 0 to 1.
 PAPER_SIGMA = 0.5
-#: Linear PCA is shown at whichever of these does best on each image, in its favour.
+#: Linear PCA is shown at the best of these for each image, in its favour.
 _RANKS = (5, 10, 15, 20, 30, 50, 100, 150)
-#: ITU-R 601: how bright red, green and blue are.
-_BRIGHTNESS = (0.299, 0.587, 0.114)
-#: Photographs may have a dark frame.
+#: Weights of red, green and blue (ITU-R BT.601).
+_LUMA = (0.299, 0.587, 0.114)
+#: Width of a dark frame of some photographs.
 _FRAME = 2
 
 
 @dataclass(frozen=True)
 class Enlarged:
-    """One photograph and what each method made of it.
+    """Photograph enlarged by every method.
 
     Parameters
     ----------
     name : str
     sharp, low : ndarray
-        The photograph, and what was left of it.
+        The photograph at high and at low resolution.
     images : dict of ndarray
         By method.
     rank : int
@@ -60,26 +60,26 @@ class Enlarged:
 
 
 @dataclass(frozen=True)
-class Contestants:
-    """All that learned from the training photographs."""
+class EnlargementModels:
+    """Models that are fitted on the training photographs."""
 
     chosen: Hyperresolution
     paper: Hyperresolution
     linear: PCA
 
     @classmethod
-    def trained(cls, images: Sequence[Floats], factor: int = 4, **settings: Any) -> Contestants:
-        """Fit each on the same photographs; σ of the first is chosen on them too."""
+    def fit(cls, images: Sequence[Floats], factor: int = 4, **settings: Any) -> EnlargementModels:
+        """Fit all models on the same photographs; σ of the first is chosen on them, too."""
         chosen = Hyperresolution(factor, **settings).fit(images)
         paper = Hyperresolution(factor, gamma=1 / (2 * PAPER_SIGMA**2), **settings).fit(images)
         linear = PCA(max(_RANKS), svd_solver="full").fit(chosen.kernel_pca_.X_fit_)
         return cls(chosen, paper, linear)
 
     def enlarge(self, name: str, sharp: Floats) -> Enlarged:
-        """Shrink a photograph, and let everyone enlarge it.
+        """Reduce a photograph, and enlarge it with every method.
 
-        A star marks what was made consistent with the image it came from; bicubic interpolation
-        has it beside, to show how much of the gain is owed to that alone.
+        A star marks images that were made consistent with the low resolution; bicubic interpolation
+        has it, too, to show the gain by that alone.
         """
         low, model = box_mean(sharp, self.chosen.factor), self.chosen
         linear, rank = self._linear(sharp, low)
@@ -98,7 +98,7 @@ class Contestants:
         return Enlarged(name, sharp, low, images, rank)
 
     def _linear(self, sharp: Floats, low: Floats) -> tuple[Floats, int]:
-        """PCA on the same windows; of all ranks, the one nearest to the sharp image."""
+        """Enlarge by linear PCA of the same windows, at the best of all ranks."""
         size = self.chosen.patch_shape_
         grid = PatchGrid(sharp.shape, size, (size[0] // 2, size[1] // 2))
         scores = self.linear.transform(grid.extract(enlarge(low, self.chosen.factor)))
@@ -113,47 +113,45 @@ class Contestants:
 
 
 def enlarge_photographs(
-    photos: dict[str, Floats], contestants: Contestants, size: tuple[int, int]
+    photos: dict[str, Floats], models: EnlargementModels, size: tuple[int, int]
 ) -> Iterator[Enlarged]:
-    """Enlarge the middle of every photograph."""
+    """Enlarge the centre of every photograph."""
     for name, photo in photos.items():
-        yield contestants.enlarge(name, centre(photo, size, contestants.chosen.factor))
+        yield models.enlarge(name, crop_centre(photo, size, models.chosen.factor))
 
 
 def photographs(folder: Path | None) -> tuple[dict[str, Floats], dict[str, Floats]]:
-    """Training and test photographs in grey, pixels from 0 to 1.
+    """Load training and test photographs in grey, pixels from 0 to 1.
 
-    BSDS from a local folder, every second for training; without one, the left half of each of
-    scikit-learn's two photographs for training and the right half for the test.
+    With a folder: BSDS, every second photograph for training. Without one: scikit-learn's two
+    photographs, the left half of each for training and the right half for the test.
     """
     if folder is None:
-        grey = {
-            name: load_sample_image(f"{name}.jpg") @ _BRIGHTNESS for name in ("china", "flower")
-        }
-        return halves({name: image / 255 for name, image in grey.items()})
+        grey = {name: load_sample_image(f"{name}.jpg") @ _LUMA for name in ("china", "flower")}
+        return split_halves({name: image / 255 for name, image in grey.items()})
     with np.load(folder / "bsds_grey.npz") as data:
-        return every_second(data["images"], data["ids"])
+        return split_alternating(data["images"], data["ids"])
 
 
-def halves(photos: Mapping[str, Floats]) -> tuple[dict[str, Floats], dict[str, Floats]]:
-    """Left halves for training, right halves for the test."""
+def split_halves(photos: Mapping[str, Floats]) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """Split photographs into left halves for training and right halves for the test."""
     parts = {name: np.array_split(image, 2, axis=1) for name, image in photos.items()}
     return ({name: left for name, (left, _) in parts.items()},
             {name: right for name, (_, right) in parts.items()})  # fmt: skip
 
 
-def every_second(
+def split_alternating(
     images: NDArray[np.uint8], ids: NDArray[Any]
 ) -> tuple[dict[str, Floats], dict[str, Floats]]:
-    """Photographs of bytes, without their frame: every second for training."""
+    """Crop the frame of photographs of bytes; every second is for training."""
     inner = images[:, _FRAME:-_FRAME, _FRAME:-_FRAME] / 255
     photos = dict(zip(map(str, ids), inner, strict=True))
     names = list(photos)
     return {name: photos[name] for name in names[::2]}, {name: photos[name] for name in names[1::2]}
 
 
-def centre(image: Floats, size: tuple[int, int], factor: int) -> Floats:
-    """The middle of an image: no more than ``size``, and a multiple of the factor."""
+def crop_centre(image: Floats, size: tuple[int, int], factor: int) -> Floats:
+    """Crop the centre of an image: at most ``size``, and a multiple of the factor."""
     height, width = (
         min(length, part) // factor * factor for length, part in zip(image.shape, size, strict=True)
     )
@@ -161,16 +159,17 @@ def centre(image: Floats, size: tuple[int, int], factor: int) -> Floats:
     return image[top : top + height, left : left + width]
 
 
-def sigma_of(model: Hyperresolution) -> float:
-    """σ of the Gaussian kernel."""
+def kernel_width(model: Hyperresolution) -> float:
+    """Return σ of the Gaussian kernel."""
     return float((2 * model.gamma_) ** -0.5)
 
 
-_DRAWN = 2
+#: Photographs in the figure.
+_N_SHOWN = 2
 
 
 def plan(request: Request) -> list[Part]:
-    """All in one: training takes longer than everything after it."""
+    """Plan a single part, because training takes most of the time."""
     photos = {name: np.asarray(image) for name, image in request.inputs.arrays.items()}
     return [Part("photographs", partial(_enlarge, photos, request.settings, request.seed))]
 
@@ -180,7 +179,7 @@ def _enlarge(photos: dict[str, Floats], settings: Mapping[str, Any], seed: int) 
     tests = {name.removeprefix("test/"): image for name, image in photos.items()
              if name.startswith("test/")}  # fmt: skip
     factor = settings["factor"]
-    contestants = Contestants.trained(
+    models = EnlargementModels.fit(
         train,
         factor,
         n_patches=settings["patches"],
@@ -191,13 +190,13 @@ def _enlarge(photos: dict[str, Floats], settings: Mapping[str, Any], seed: int) 
     rows: Rows = []
     arrays: dict[str, Floats] = {}
     for number, (name, photo) in enumerate(tests.items()):
-        sharp = centre(photo, (settings["height"], settings["width"]), factor)
-        found = contestants.enlarge(name, sharp)
+        sharp = crop_centre(photo, (settings["height"], settings["width"]), factor)
+        found = models.enlarge(name, sharp)
         rows += [{"image": name, "method": method, "snr": ratio}
                  for method, ratio in found.ratios.items()]  # fmt: skip
-        if number < _DRAWN:
+        if number < _N_SHOWN:
             arrays |= _pictures(found)
-    widths: Rows = [{"width": "chosen on training images", "sigma": sigma_of(contestants.chosen)}]
+    widths: Rows = [{"width": "chosen on training images", "sigma": kernel_width(models.chosen)}]
     return Findings({"ratios": rows, "widths": widths, "margins": _margins(rows)}, arrays)
 
 
@@ -207,7 +206,7 @@ def _pictures(found: Enlarged) -> dict[str, Floats]:
 
 
 def _margins(rows: Rows) -> Rows:
-    """Per image, by how many decibels overlapping windows beat what they are compared with."""
+    """Compute per image the gain of overlapping windows over the other methods, in decibels."""
     by_image: dict[str, dict[str, float]] = {}
     for row in rows:
         by_image.setdefault(str(row["image"]), {})[str(row["method"])] = float(row["snr"] or 0)

@@ -19,9 +19,9 @@ from ikpca.subspace import Expansion, Subspace
 from ikpca_papers.claims import Rows
 from ikpca_papers.data.synthetic import parabola
 from ikpca_papers.experiment import Findings, Part, Request
-from ikpca_papers.measures import surfaces
+from ikpca_papers.metrics import surfaces
 
-#: The paper's three kernels, on rows of a size of about one.
+#: The paper's three kernels, for rows of unit scale.
 KERNELS: dict[str, dict[str, Any]] = {
     "Gaussian, σ = 1": {"kernel": "rbf", "gamma": 0.5},
     "polynomial, degree 2": {"kernel": "poly", "degree": 2, "gamma": 1.0, "coef0": 1.0},
@@ -29,9 +29,9 @@ KERNELS: dict[str, dict[str, Any]] = {
 }
 #: Figures 6 and 7: σ = 0.1, a twentieth of the width of the data.
 NARROW: dict[str, Any] = {"kernel": "rbf", "gamma": 50.0}
-#: Rows that a batch takes of a stream, at most, to compare with.
+#: Most rows of a stream for the batch model of a comparison.
 _BATCH_ROWS = 2000
-#: Gains that never stop, and one that does; f = 0.995 remembers a hundred rows.
+#: Gains that do not decay, and one that does.
 TRACKERS: dict[str, dict[str, Any]] = {
     "constant gain": {"gain": 0.05, "forgetting": 0.995},
     "automatic gain, forgetting": {"forgetting": 0.997},
@@ -55,7 +55,7 @@ SHAPES: dict[str, Callable[[int, int], Floats]] = {
 
 @dataclass(frozen=True)
 class Rotation:
-    """Rows of a distribution that turns about the origin at a steady rate.
+    """Stream from a distribution that rotates about the origin at a constant rate.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class Rotation:
     n : int
         Rows.
     period : float
-        Rows per full turn.
+        Rows per revolution.
     seed : int
     """
 
@@ -73,38 +73,38 @@ class Rotation:
     seed: int = 0
 
     def angles(self) -> Floats:
-        """Of the distribution when each row is drawn, in radians."""
+        """Return the angle of the distribution for each row, in radians."""
         return 2 * np.pi * np.arange(self.n) / self.period
 
     def rows(self) -> Floats:
-        """The stream."""
+        """Draw the stream."""
         still = SHAPES[self.shape](self.n, self.seed)
-        return np.column_stack(_turned(still, self.angles()))
+        return np.column_stack(_rotate(still, self.angles()))
 
     def truth(self, n_components: int, rows: int = 1000, **settings: Any) -> Subspace:
-        """Components of the distribution at rest, from rows of its own."""
+        """Fit the components of the distribution at angle 0, from further rows."""
         still = SHAPES[self.shape](rows, self.seed + 1)
         return KernelPCA(n_components, eigen_solver="dense", **settings).fit(still)._subspace
 
 
-def turned(subspace: Subspace, angle: float) -> Subspace:
-    """The same components of rows that have turned; exact for kernels of angles and distances."""
+def rotate_subspace(subspace: Subspace, angle: float) -> Subspace:
+    """Rotate the basis rows; exact for kernels that are invariant to rotations."""
     known = subspace.expansion
-    rows = np.column_stack(_turned(known.basis, np.full(len(known.basis), angle)))
+    rows = np.column_stack(_rotate(known.basis, np.full(len(known.basis), angle)))
     return Subspace(
         Expansion(known.kernel, rows, known.coefficients, known.known_products, known.known_gram)
     )
 
 
-def _turned(rows: Floats, angles: Floats) -> tuple[Floats, Floats]:
+def _rotate(rows: Floats, angles: Floats) -> tuple[Floats, Floats]:
     c, s = np.cos(angles), np.sin(angles)
     return c * rows[:, 0] - s * rows[:, 1], s * rows[:, 0] + c * rows[:, 1]
 
 
 def angle_between(first: Subspace, second: Subspace) -> float:
-    """The largest principal angle between two sets of components in feature space, in degrees."""
+    """Return the largest principal angle between two subspaces of feature space, in degrees."""
     across = first.components @ cross_gram(
-        first.expansion.kernel, first.library, second.library
+        first.expansion.kernel, first.basis, second.basis
     ) @ second.components.T  # fmt: skip
     cosines = _whitener(first).T @ across @ _whitener(second)
     return float(np.degrees(np.arccos(np.clip(linalg.svdvals(cosines).min(), 0, 1))))
@@ -117,17 +117,17 @@ def _whitener(subspace: Subspace) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Track:
-    """How far a model is from the truth of the moment.
+    """Angles between a model and the true components over time.
 
     Parameters
     ----------
     name : str
-    times : ndarray of shape (looks,)
-        Rows seen at each look.
-    angles : ndarray of shape (looks,)
+    times : ndarray of shape (n_measurements,)
+        Rows seen at each measurement.
+    angles : ndarray of shape (n_measurements,)
         Degrees.
     library : int
-        Rows of the expansion, at most, over the stream.
+        Largest number of basis rows over the stream.
     """
 
     name: str
@@ -136,14 +136,14 @@ class Track:
     library: int
 
     def worst_after(self, warm_up: int) -> float:
-        """The largest angle after so many rows."""
+        """Return the largest angle after so many rows."""
         return float(self.angles[self.times > warm_up].max())
 
 
-def follow(
+def track_angles(
     rotation: Rotation, name: str, n_components: int = 1, every: int = 50, **settings: Any
 ) -> Track:
-    """Stream the rows into a model and look at it from time to time."""
+    """Fit a model to the stream and measure its angle to the true components at intervals."""
     kernel = {key: value for key, value in settings.items() if key in _KERNEL_PARAMETERS}
     model = OnlineKernelPCA(n_components, random_state=0, **{"budget": 128} | settings)
     truth, rows, angles = rotation.truth(n_components, **kernel), rotation.rows(), rotation.angles()
@@ -151,7 +151,7 @@ def follow(
     found, library = [], 0
     for end in times:
         model.partial_fit(rows[end - every : end])
-        found.append(angle_between(turned(truth, float(angles[end - 1])), model._subspace))
+        found.append(angle_between(rotate_subspace(truth, float(angles[end - 1])), model._subspace))
         library = max(library, len(model.library_))
     return Track(name, times.astype(np.float64), np.array(found), library)
 
@@ -160,14 +160,14 @@ _KERNEL_PARAMETERS = ("kernel", "gamma", "degree", "coef0")
 
 
 def track(rotation: Rotation, **kernel: Any) -> list[Track]:
-    """All of ``TRACKERS`` on the same rows."""
+    """Run all of ``TRACKERS`` on the same rows."""
     kernel = kernel or KERNELS["Gaussian, σ = 1"]
-    return [follow(rotation, name, **kernel, **gain) for name, gain in TRACKERS.items()]
+    return [track_angles(rotation, name, **kernel, **gain) for name, gain in TRACKERS.items()]
 
 
 @dataclass(frozen=True)
 class Convergence:
-    """Online components against those of all rows at once.
+    """Comparison of online components with batch components.
 
     Parameters
     ----------
@@ -175,10 +175,10 @@ class Convergence:
     n : int
         Rows.
     correlations : tuple of float
-        |correlation| of projections, per component.
+        Absolute correlations of projections, per component.
     held : float
-        Variance that the components explain, over what those of the batch do. Where eigenvalues
-        are close this tells more than the correlations.
+        Variance explained by the online components, relative to the batch components. For close
+        eigenvalues this is more meaningful than the correlations.
     """
 
     kernel: str
@@ -191,7 +191,7 @@ class Convergence:
 def converge(
     sizes: tuple[int, ...] = (500, 2000, 8000), n_components: int = 2, **online: Any
 ) -> Iterator[Convergence]:
-    """A parabola that stands still, once through, with each of the paper's kernels."""
+    """Fit a stationary parabola in one pass, with each of the paper's kernels."""
     for name, kernel in KERNELS.items():
         rows = parabola(max(sizes))
         model = OnlineKernelPCA(n_components, random_state=0, **kernel, **online)
@@ -201,7 +201,7 @@ def converge(
 
 
 def compare(name: str, model: OnlineKernelPCA, rows: Floats, **kernel: Any) -> Convergence:
-    """A streamed model beside the batch's components of the same rows."""
+    """Compare an online model with the batch components of the same rows."""
     number = len(model.eigenvalues_)
     batch = KernelPCA(number, eigen_solver="krylov", tol=1e-6, random_state=0, **kernel)
     batch.fit(rows[:_BATCH_ROWS])
@@ -216,7 +216,7 @@ def compare(name: str, model: OnlineKernelPCA, rows: Floats, **kernel: Any) -> C
 
 
 def starts_of_figures_6_and_7(rows: Floats) -> Iterator[tuple[OnlineKernelPCA, Convergence]]:
-    """A narrow Gaussian: from a point far from all rows, and from a covering of their ball."""
+    """Fit with a narrow Gaussian, from a point far from all rows and from a covering of them."""
     for start, init in (("distant", np.array([[8.0, 8.0]])), ("covering", "covering")):
         model = OnlineKernelPCA(1, init=init, random_state=0, **NARROW)
         with warnings.catch_warnings():
@@ -226,7 +226,7 @@ def starts_of_figures_6_and_7(rows: Floats) -> Iterator[tuple[OnlineKernelPCA, C
 
 
 def plan(request: Request) -> list[Part]:
-    """Convergence, starts, and one part per shape that turns."""
+    """Plan convergence, initial values, and one part per rotating shape."""
     settings = request.settings
     return [
         Part("convergence", partial(_converge, settings["sizes"], settings["components"])),

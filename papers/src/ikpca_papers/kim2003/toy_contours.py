@@ -11,11 +11,11 @@ from ikpca import KernelPCA
 from ikpca_papers.claims import Rows
 from ikpca_papers.data.synthetic import parabola
 from ikpca_papers.experiment import Findings, Part, Request
-from ikpca_papers.measures import surfaces
+from ikpca_papers.metrics import surfaces
 
 
 def plan(request: Request) -> list[Part]:
-    """All of it is one part."""
+    """Plan a single part."""
     settings = request.settings
     task = partial(_compare, settings["rows"], settings["passes"], request.seed)
     return [Part("contours", task)]

@@ -1,6 +1,6 @@
 """Motion-capture files, skeletons and a synthetic walk."""
 
-from ikpca_papers.mocap.acclaim_frames import read_asf_amc, write_asf_amc
+from ikpca_papers.mocap.amc import read_asf_amc, write_asf_amc
 from ikpca_papers.mocap.bvh import read_bvh
 from ikpca_papers.mocap.files import motion_arrays, read_motion, write_motion
 from ikpca_papers.mocap.skeleton import (

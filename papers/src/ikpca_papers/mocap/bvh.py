@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ikpca.kernels import Floats
-from ikpca_papers.mocap.skeleton import Motion, Skeleton, chain, euler, global_rotations
+from ikpca_papers.mocap.skeleton import Motion, Skeleton, chain_bones, euler, global_rotations
 from ikpca_papers.mocap.text import Line, check_joints, check_size, read_lines
 
 _ROTATIONS = {"xrotation", "yrotation", "zrotation"}
@@ -20,7 +20,7 @@ _REFETCH = "fetch the file again"
 
 @dataclass(frozen=True)
 class BvhJoint:
-    """A joint or an end site.
+    """Joint or end site of a BVH file.
 
     Parameters
     ----------
@@ -40,8 +40,8 @@ class BvhJoint:
 
 
 @dataclass
-class _Draft:
-    """A joint whose block is still being read."""
+class _PartialJoint:
+    """Joint whose block is being read."""
 
     name: str
     parent: int
@@ -51,47 +51,47 @@ class _Draft:
 
 
 def read_hierarchy(lines: list[Line]) -> tuple[list[BvhJoint], list[Line]]:
-    """Joints from the root outwards, and the lines after MOTION."""
+    """Parse the joints; return them and the lines after MOTION."""
     statements = _statements(lines)
     line, words = next(statements)
     if [word.upper() for word in words] != ["HIERARCHY"]:
-        raise line.fault("a BVH file must start with HIERARCHY", "pass a BVH file")
-    reader = _Reader()
+        raise line.error("a BVH file must start with HIERARCHY", "pass a BVH file")
+    parser = _HierarchyParser()
     for line, words in statements:
         if words[0].upper() == "MOTION":
-            return reader.finish(line), lines[line.number :]
-        reader.take(line, words)
-    raise lines[-1].fault("the file ends without MOTION", _REFETCH)
+            return parser.finish(line), lines[line.number :]
+        parser.parse(line, words)
+    raise lines[-1].error("the file ends without MOTION", _REFETCH)
 
 
 def _statements(lines: list[Line]) -> Iterator[tuple[Line, list[str]]]:
-    """Words up to a brace or the end of the line; braces on their own."""
+    """Split lines at braces; braces are statements of their own."""
     for line in lines:
         for piece in re.findall(r"[{}]|[^{}]+", line.text):
             if words := piece.split():
                 yield line, words
 
 
-class _Reader:
-    """The joints so far, and the blocks that are open."""
+class _HierarchyParser:
+    """Joints so far, and the open blocks."""
 
     def __init__(self) -> None:
-        self._drafts: list[_Draft] = []
+        self._joints: list[_PartialJoint] = []
         self._names: set[str] = set()
         self._open: list[int] = []
-        #: Whether the last joint still waits for its brace.
-        self._announced = False
+        #: True between the name of a joint and its brace.
+        self._awaits_brace = False
 
-    def take(self, line: Line, words: list[str]) -> None:
-        """One statement."""
+    def parse(self, line: Line, words: list[str]) -> None:
+        """Parse one statement."""
         keyword, *rest = words
-        if self._announced != (keyword == "{"):
-            raise line.fault(
+        if self._awaits_brace != (keyword == "{"):
+            raise line.error(
                 "'{' must follow ROOT, JOINT or End Site, and nothing else", "correct the braces"
             )
         actions = {
-            "{": self._enter,
-            "}": self._leave,
+            "{": self._open_block,
+            "}": self._close_block,
             "ROOT": self._root,
             "JOINT": self._joint,
             "END": self._end_site,
@@ -100,92 +100,92 @@ class _Reader:
         }
         action = actions.get(keyword.upper())
         if action is None:
-            raise line.fault(f"unknown keyword {keyword[:40]!r}", "correct or remove it")
+            raise line.error(f"unknown keyword {keyword[:40]!r}", "correct or remove it")
         action(line, rest)
 
     def finish(self, line: Line) -> list[BvhJoint]:
-        """All joints; at MOTION every block is closed, and there is a root."""
-        if self._open or self._announced or not self._drafts:
-            raise line.fault("MOTION comes before the hierarchy is complete", _REFETCH)
+        """Return all joints; all blocks must be closed."""
+        if self._open or self._awaits_brace or not self._joints:
+            raise line.error("MOTION comes before the hierarchy is complete", _REFETCH)
         return [
-            BvhJoint(draft.name, draft.parent, draft.offset or [], draft.channels or [])
-            for draft in self._drafts
+            BvhJoint(joint.name, joint.parent, joint.offset or [], joint.channels or [])
+            for joint in self._joints
         ]
 
-    def _enter(self, line: Line, rest: list[str]) -> None:
-        self._open.append(len(self._drafts) - 1)
-        self._announced = False
+    def _open_block(self, line: Line, rest: list[str]) -> None:
+        self._open.append(len(self._joints) - 1)
+        self._awaits_brace = False
 
-    def _leave(self, line: Line, rest: list[str]) -> None:
+    def _close_block(self, line: Line, rest: list[str]) -> None:
         joint = self._current(line, of_end_site=True)
         if joint.offset is None:
-            raise line.fault(f"{joint.name!r} has no OFFSET", "add it")
+            raise line.error(f"{joint.name!r} has no OFFSET", "add it")
         if joint.channels is None and not joint.is_end:
-            raise line.fault(f"{joint.name!r} has no CHANNELS", "add them, or 'CHANNELS 0'")
+            raise line.error(f"{joint.name!r} has no CHANNELS", "add them, or 'CHANNELS 0'")
         self._open.pop()
 
     def _root(self, line: Line, rest: list[str]) -> None:
-        if self._drafts:
-            raise line.fault("a file must have one ROOT", "move the other into a file of its own")
-        self._announce(line, " ".join(rest), -1, is_end=False)
+        if self._joints:
+            raise line.error("a file must have one ROOT", "move the other into a file of its own")
+        self._add_joint(line, " ".join(rest), -1, is_end=False)
 
     def _joint(self, line: Line, rest: list[str]) -> None:
         self._current(line)
-        self._announce(line, " ".join(rest), self._open[-1], is_end=False)
+        self._add_joint(line, " ".join(rest), self._open[-1], is_end=False)
 
     def _end_site(self, line: Line, rest: list[str]) -> None:
         parent = self._current(line)
         if [word.upper() for word in rest] != ["SITE"]:
-            raise line.fault("'End' must be followed by 'Site'", "write 'End Site'")
-        self._announce(line, f"{parent.name} end", self._open[-1], is_end=True)
+            raise line.error("'End' must be followed by 'Site'", "write 'End Site'")
+        self._add_joint(line, f"{parent.name} end", self._open[-1], is_end=True)
 
-    def _announce(self, line: Line, name: str, parent: int, is_end: bool) -> None:
+    def _add_joint(self, line: Line, name: str, parent: int, is_end: bool) -> None:
         if not name or name in self._names:
-            raise line.fault(
+            raise line.error(
                 f"every joint must have a name of its own, not {name[:40]!r}", "rename the joint"
             )
         self._names.add(name)
-        self._drafts.append(_Draft(name, parent, is_end))
-        self._announced = True
-        check_joints(len(self._drafts), line)
+        self._joints.append(_PartialJoint(name, parent, is_end))
+        self._awaits_brace = True
+        check_joints(len(self._joints), line)
 
     def _offset(self, line: Line, rest: list[str]) -> None:
         joint = self._current(line, of_end_site=True)
         if joint.offset is not None:
-            raise line.fault(f"a second OFFSET of {joint.name!r}", "leave out one of them")
+            raise line.error(f"a second OFFSET of {joint.name!r}", "leave out one of them")
         joint.offset = line.numbers(rest, 3, "OFFSET")
 
     def _channels(self, line: Line, rest: list[str]) -> None:
         joint = self._current(line)
         if joint.channels is not None:
-            raise line.fault(f"a second CHANNELS of {joint.name!r}", "leave out one of them")
+            raise line.error(f"a second CHANNELS of {joint.name!r}", "leave out one of them")
         count = line.whole_number(rest[0] if rest else "", "CHANNELS")
         channels = [word.lower() for word in rest[1:]]
         if len(channels) != count or len(set(channels)) < count:
-            raise line.fault(
+            raise line.error(
                 f"CHANNELS must be followed by {count} different names", "correct the number"
             )
         allowed = _ROTATIONS if joint.parent >= 0 else _ROTATIONS | _POSITIONS
         for channel in channels:
             if channel not in allowed:
-                raise line.fault(
+                raise line.error(
                     f"{channel[:40]!r} is no channel that {joint.name!r} can have",
                     "export rotations, and positions for the root alone",
                 )
         joint.channels = channels
 
-    def _current(self, line: Line, of_end_site: bool = False) -> _Draft:
-        """The joint whose block is open."""
+    def _current(self, line: Line, of_end_site: bool = False) -> _PartialJoint:
+        """Return the joint whose block is open."""
         if not self._open:
-            raise line.fault("a statement outside of the block of a joint", "correct the braces")
-        joint = self._drafts[self._open[-1]]
+            raise line.error("a statement outside of the block of a joint", "correct the braces")
+        joint = self._joints[self._open[-1]]
         if joint.is_end and not of_end_site:
-            raise line.fault("an end site has an OFFSET and nothing else", "correct the block")
+            raise line.error("an end site has an OFFSET and nothing else", "correct the block")
         return joint
 
 
-#: Shorter than any camera's shutter; its reciprocal is still a number.
-_SHORTEST = 1e-6
+#: Seconds.
+_MIN_FRAME_TIME = 1e-6
 
 
 def read_bvh(path: str | Path, *, metres_per_unit: float | None = None) -> Motion:
@@ -195,13 +195,13 @@ def read_bvh(path: str | Path, *, metres_per_unit: float | None = None) -> Motio
     ----------
     path : str or Path
     metres_per_unit : float, optional
-        What lengths are measured in, which the file does not say.
+        Unit of length, which the file does not contain.
 
     Returns
     -------
     Motion
-        End sites are joints too, named after their parent with " end" added. A file that breaks a
-        rule raises :class:`ikpca.errors.InvalidInput` with file and line.
+        End sites are joints too, named after their parent with " end" added. An invalid file raises
+        :class:`ikpca.errors.InvalidInput` with file and line.
 
     Examples
     --------
@@ -249,36 +249,36 @@ def read_bvh(path: str | Path, *, metres_per_unit: float | None = None) -> Motio
 
 
 def _header(content: list[Line], last: Line) -> tuple[int, float]:
-    """The number of frames and the seconds between them."""
+    """Parse the number of frames and the seconds between them."""
     found = []
     for line, keyword in zip([*content[:2], last, last], ("Frames", "Frame Time"), strict=False):
         pattern = keyword.replace(" ", r"\s+") + r"\s*:(.*)"
         match = re.fullmatch(pattern, line.text.strip(), re.IGNORECASE)
         if match is None:
-            raise line.fault(f"MOTION must go on with '{keyword}:'", f"add '{keyword}:'")
+            raise line.error(f"MOTION must go on with '{keyword}:'", f"add '{keyword}:'")
         found.append((line, match.group(1).split()))
     (first, count), (second, time) = found
     if len(count) != 1:
-        raise first.fault("'Frames:' must be followed by one number", "correct the line")
+        raise first.error("'Frames:' must be followed by one number", "correct the line")
     (seconds,) = second.numbers(time, 1, "'Frame Time:'")
-    if seconds < _SHORTEST:
-        raise second.fault(f"'Frame Time:' must be positive, not {seconds:g}", "correct it")
+    if seconds < _MIN_FRAME_TIME:
+        raise second.error(f"'Frame Time:' must be positive, not {seconds:g}", "correct it")
     return first.whole_number(count[0], "'Frames:'"), seconds
 
 
 def _check_frames(data: list[Line], frames: int, head: Line, last: Line) -> None:
-    """As many lines as ``Frames:`` says; nothing is sized by what it says."""
+    """Compare the number of lines with ``Frames:``."""
     remedy = f"correct 'Frames:' in line {head.number} or fetch the file again"
     if not frames:
-        raise head.fault("'Frames:' must be 1 or more", "fetch the file again")
+        raise head.error("'Frames:' must be 1 or more", "fetch the file again")
     if len(data) < frames:
-        raise last.fault(f"the file ends after {len(data)} of {frames} frames", remedy)
+        raise last.error(f"the file ends after {len(data)} of {frames} frames", remedy)
     if len(data) > frames:
-        raise data[frames].fault(f"there must be {frames} frames, and here is one more", remedy)
+        raise data[frames].error(f"there must be {frames} frames, and here is one more", remedy)
 
 
 def _positions(skeleton: Skeleton, joints: list[BvhJoint], values: Floats) -> Floats:
-    """Forward kinematics: G = G_parent R, and a bone points along G_parent · offset."""
+    """Forward kinematics: G = G_parent R; a bone is G_parent · offset."""
     place = np.tile(np.array(joints[0].offset), (len(values), 1))
     local = np.broadcast_to(np.eye(3), (len(values), len(joints), 3, 3)).copy()
     start = 0
@@ -288,10 +288,12 @@ def _positions(skeleton: Skeleton, joints: list[BvhJoint], values: Floats) -> Fl
         for column, channel in enumerate(joint.channels):
             if channel.endswith("position"):
                 place[:, "xyz".index(channel[0])] += own[:, column]
-        turns = [c for c, channel in enumerate(joint.channels) if channel.endswith("rotation")]
-        # The last channel turns first: Zrotation Yrotation Xrotation is Rz Ry Rx.
-        axes = "".join(joint.channels[column][0] for column in reversed(turns))
-        local[:, number] = euler(axes, np.radians(own[:, turns[::-1]]))
+        columns = [c for c, channel in enumerate(joint.channels) if channel.endswith("rotation")]
+        # The last channel is applied first: Zrotation Yrotation Xrotation is Rz Ry Rx.
+        axes = "".join(joint.channels[column][0] for column in reversed(columns))
+        local[:, number] = euler(axes, np.radians(own[:, columns[::-1]]))
     rotations = global_rotations(skeleton.parents, local)
     carriers = rotations[:, np.maximum(skeleton.parents, 0)]
-    return chain(skeleton.parents, place, np.einsum("fjab,jb->fja", carriers, skeleton.offsets))
+    return chain_bones(
+        skeleton.parents, place, np.einsum("fjab,jb->fja", carriers, skeleton.offsets)
+    )

@@ -1,30 +1,30 @@
-"""Motion files by their names: AMC with the ASF file beside it, and BVH."""
+"""Motion files by name, and motions as arrays."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ikpca.errors import InvalidInput, invalid_parameter
-from ikpca_papers.data.registry import Arrays
-from ikpca_papers.mocap.acclaim_frames import read_asf_amc, skeleton_text, write_asf_amc
+from ikpca_papers.mocap.amc import read_asf_amc, write_asf_amc
 from ikpca_papers.mocap.bvh import read_bvh
 from ikpca_papers.mocap.skeleton import Motion
 
-MOTION_SUFFIXES = (".amc", ".bvh")
-
 
 def read_motion(path: str | Path, asf: str | Path | None = None) -> Motion:
-    """Read a recording.
+    """Read a recording in the format of its file name.
 
     Parameters
     ----------
     path : str or Path
         A .bvh or an .amc file.
     asf : str or Path, optional
-        The skeleton of an .amc file. By default the .asf file beside it whose name begins its own,
-        as CMU's 07.asf does for 07_01.amc, or the only one that there is.
+        The skeleton of an .amc file. By default the .asf file in the same folder whose name is a
+        prefix of its own, such as 07.asf for 07_01.amc, or the only one.
 
     Returns
     -------
@@ -45,22 +45,22 @@ def read_motion(path: str | Path, asf: str | Path | None = None) -> Motion:
         return read_bvh(path)
     if not path.is_file():
         raise InvalidInput(f"{path}: there is no such file; check the path.")
-    return read_asf_amc(asf or _skeleton_beside(path), path)
+    return read_asf_amc(asf or _find_skeleton(path), path)
 
 
-def _skeleton_beside(path: Path) -> Path:
+def _find_skeleton(path: Path) -> Path:
     found = sorted(file for file in path.parent.iterdir() if file.suffix.lower() == ".asf")
-    akin = [file for file in found if path.stem.startswith(file.stem)]
-    if akin:
-        return max(akin, key=lambda file: len(file.stem))
+    named = [file for file in found if path.stem.startswith(file.stem)]
+    if named:
+        return max(named, key=lambda file: len(file.stem))
     if len(found) == 1:
         return found[0]
     what = "several .asf files" if found else "no .asf file"
-    raise InvalidInput(f"{path}: there are {what} beside it; name its skeleton with --asf.")
+    raise InvalidInput(f"{path}: there are {what} in its folder; pass its skeleton as asf.")
 
 
 def write_motion(path: str | Path, motion: Motion) -> None:
-    """Write the frames to an .amc file and the skeleton to the .asf file beside it.
+    """Write the frames to an .amc file and the skeleton to the .asf file of the same name.
 
     Parameters
     ----------
@@ -82,28 +82,13 @@ def write_motion(path: str | Path, motion: Motion) -> None:
     write_asf_amc(motion, path.with_suffix(".asf"), path)
 
 
-def check_motion_target(path: Path, motion: Motion) -> None:
-    """Refuse to write over another skeleton, which nobody named."""
-    asf = path.with_suffix(".asf")
-    if asf.exists() and asf.read_bytes() != skeleton_text(motion):
-        raise InvalidInput(
-            f"{path}: its skeleton would replace {asf.name}, which is another one; choose another "
-            "name."
-        )
-
-
-def motion_names(motion: Motion) -> tuple[str, ...]:
-    """Of the columns that :func:`as_rows` makes."""
-    return tuple(f"{joint}_{axis}" for joint in motion.skeleton.names for axis in "xyz")
-
-
-def motion_arrays(motion: Motion) -> Arrays:
-    """Positions, skeleton and units of a motion.
+def motion_arrays(motion: Motion) -> Mapping[str, NDArray[Any]]:
+    """Return positions, skeleton and units of a motion as arrays.
 
     Parameters
     ----------
     motion : Motion
-        Of known unit of length.
+        With known unit of length.
 
     Returns
     -------
@@ -133,9 +118,9 @@ def motion_arrays(motion: Motion) -> Arrays:
     }
 
 
-def recorded_walk(folder: Path, subject: str, trial: str) -> Arrays:
-    """A walk of CMU's database from the texts in ``mocap`` below a folder."""
-    texts = folder / "mocap"
+def recorded_walk(folder: Path, subject: str, trial: str) -> Mapping[str, NDArray[Any]]:
+    """Read a walk of CMU's database from the files in ``mocap`` below a folder."""
+    mocap = folder / "mocap"
     return motion_arrays(
-        read_asf_amc(texts / f"{subject}.asf", texts / f"{subject}_{trial}.amc", frame_rate=120.0)
+        read_asf_amc(mocap / f"{subject}.asf", mocap / f"{subject}_{trial}.amc", frame_rate=120.0)
     )

@@ -21,8 +21,7 @@ class Skeleton:
     names : tuple of str
         One per joint, all different; joint 0 is the root.
     parents : array of int, shape (joints,)
-        The joint at the near end of the bone that ends in this one; −1 for the root. A parent comes
-        before its children.
+        Parent of every joint; −1 for the root. A parent comes before its children.
     offsets : array of shape (joints, 3)
         From parent to joint at rest; zero for the root.
 
@@ -41,8 +40,8 @@ class Skeleton:
 
     def __post_init__(self) -> None:
         names = tuple(self.names)
-        parents = _frozen(self.parents, np.intp)
-        offsets = _frozen(self.offsets, np.float64)
+        parents = _read_only_copy(self.parents, np.intp)
+        offsets = _read_only_copy(self.offsets, np.float64)
         if parents.shape != (len(names),) or offsets.shape != (len(names), 3) or not names:
             raise InvalidInput(
                 f"names, parents and offsets have {len(names)}, {parents.shape} and "
@@ -69,7 +68,7 @@ class Skeleton:
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """Where every joint of a skeleton was in every frame.
+    """Positions of the joints of a skeleton in every frame.
 
     Parameters
     ----------
@@ -79,7 +78,7 @@ class Motion:
     frame_rate : float
         Frames per second.
     metres_per_unit : float or None
-        What the lengths are measured in; None where the file does not say.
+        Unit of length; None if it is unknown.
 
     Examples
     --------
@@ -96,7 +95,7 @@ class Motion:
     metres_per_unit: float | None = None
 
     def __post_init__(self) -> None:
-        positions = _frozen(self.positions, np.float64)
+        positions = _read_only_copy(self.positions, np.float64)
         expected = (len(self.skeleton.names), 3)
         if positions.ndim != 3 or positions.shape[1:] != expected or not len(positions):
             raise InvalidInput(
@@ -115,12 +114,12 @@ class Motion:
 
     @property
     def n_frames(self) -> int:
-        """How many frames."""
+        """Number of frames."""
         return len(self.positions)
 
     @property
     def seconds(self) -> float:
-        """How long it takes."""
+        """Duration."""
         return self.n_frames / self.frame_rate
 
     def bone_lengths(self) -> Floats:
@@ -129,19 +128,18 @@ class Motion:
         return np.linalg.norm(self.positions - near, axis=2)
 
     def with_positions(self, positions: ArrayLike) -> Self:
-        """The same skeleton at the same pace elsewhere: noisy, denoised, centred."""
+        """Return the motion with other positions, such as noisy or denoised ones."""
         return replace(self, positions=np.asarray(positions))
 
 
-def _frozen(values: Any, dtype: Any) -> NDArray[Any]:
-    """A copy that nobody can write to."""
+def _read_only_copy(values: Any, dtype: Any) -> NDArray[Any]:
     copy = np.array(values, dtype=dtype)
     copy.flags.writeable = False
     return copy
 
 
 def euler(axes: str, angles: Floats) -> Floats:
-    """Rotation matrices of Euler angles about fixed axes, the first axis turned about first.
+    """Rotation matrices of Euler angles about fixed axes, the first axis applied first.
 
     Parameters
     ----------
@@ -156,11 +154,11 @@ def euler(axes: str, angles: Floats) -> Floats:
     """
     rotation = np.broadcast_to(np.eye(3), (*angles.shape[:-1], 3, 3))
     for column, axis in enumerate(axes):
-        rotation = _about(axis, angles[..., column]) @ rotation
+        rotation = _rotation_about(axis, angles[..., column]) @ rotation
     return rotation
 
 
-def _about(axis: str, angle: Floats) -> Floats:
+def _rotation_about(axis: str, angle: Floats) -> Floats:
     first, second = {"x": (1, 2), "y": (2, 0), "z": (0, 1)}[axis]
     rotation = np.zeros((*angle.shape, 3, 3))
     rotation[...] = np.eye(3)
@@ -171,15 +169,15 @@ def _about(axis: str, angle: Floats) -> Floats:
 
 
 def global_rotations(parents: NDArray[np.intp], local: Floats) -> Floats:
-    """G = G_parent · L for every joint; ``local`` has shape (frames, joints, 3, 3)."""
+    """Compute G = G_parent · L for every joint; ``local`` has shape (frames, joints, 3, 3)."""
     result = local.copy()
     for joint, parent in enumerate(parents[1:], start=1):
         result[:, joint] = result[:, parent] @ local[:, joint]
     return result
 
 
-def chain(parents: NDArray[np.intp], root: Floats, bones: Floats) -> Floats:
-    """Put bones end to end.
+def chain_bones(parents: NDArray[np.intp], root: Floats, bones: Floats) -> Floats:
+    """Sum bones along the skeleton to positions.
 
     Parameters
     ----------
@@ -188,7 +186,7 @@ def chain(parents: NDArray[np.intp], root: Floats, bones: Floats) -> Floats:
     root : array of shape (frames, 3)
         Positions of joint 0.
     bones : array of shape (frames, joints, 3)
-        From parent to joint, as it points in the frame.
+        Vectors from parent to joint.
 
     Returns
     -------
@@ -202,7 +200,7 @@ def chain(parents: NDArray[np.intp], root: Floats, bones: Floats) -> Floats:
 
 
 def body_centred(motion: Motion) -> Motion:
-    """Subtract the root from every joint: what the body does, wherever it is.
+    """Subtract the position of the root from every joint.
 
     Parameters
     ----------
@@ -229,7 +227,7 @@ def in_metres(motion: Motion, metres_per_unit: float | None = None) -> Motion:
     ----------
     motion : Motion
     metres_per_unit : float, optional
-        Needed where the file did not say; BVH files never do.
+        Required if the motion has no unit, as from BVH files.
 
     Returns
     -------
@@ -246,7 +244,7 @@ def in_metres(motion: Motion, metres_per_unit: float | None = None) -> Motion:
     unit = motion.metres_per_unit if metres_per_unit is None else metres_per_unit
     if unit is None:
         raise invalid_parameter(
-            "metres_per_unit", None, "the file does not say what its lengths are measured in",
+            "metres_per_unit", None, "the file does not contain the unit of length",
             "pass metres_per_unit; CMU's recordings have 0.0254 / 0.45",
         )  # fmt: skip
     if not 0 < unit < np.inf:
@@ -291,7 +289,7 @@ def with_noise(motion: Motion, scale: float, seed: int) -> Motion:
 
 
 def as_rows(motion: Motion) -> Floats:
-    """One row of 3 · joints coordinates per frame.
+    """Return one row of 3 · joints coordinates per frame.
 
     Parameters
     ----------
@@ -311,12 +309,12 @@ def as_rows(motion: Motion) -> Floats:
 
 
 def from_rows(motion: Motion, rows: ArrayLike) -> Motion:
-    """The motion with positions taken from rows, the inverse of :func:`as_rows`.
+    """Return the motion with positions from rows, the inverse of :func:`as_rows`.
 
     Parameters
     ----------
     motion : Motion
-        Gives the skeleton and the frame rate.
+        Source of skeleton and frame rate.
     rows : array of shape (frames, 3 · joints)
 
     Returns

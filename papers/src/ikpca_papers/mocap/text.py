@@ -11,19 +11,19 @@ from pathlib import Path
 from ikpca.errors import InvalidInput
 
 _LINE_ENDS = re.compile(r"\r\n|\n|\r")
-#: What ``float`` reads beyond this (nan, 1_000, digits of other scripts) is a fault in a file.
+#: ``float`` also reads nan, 1_000 and digits of other scripts, which are errors in a file.
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-#: Longer than any count; ``int`` itself gives up on thousands of digits.
+#: Longer than any count; ``int`` rejects thousands of digits.
 _COUNT = re.compile(r"[0-9]{1,15}")
-#: No length, angle or time is as large; squares of larger numbers would overflow in the end.
+#: Larger than any length, angle or time; much larger numbers would overflow.
 _LARGEST = 1e12
-#: As much of a faulty word as a message quotes.
+#: Characters of an invalid word in a message.
 _QUOTED = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line: the name of its file, its number as editors count, and its text."""
+    """Line of a file: file name, number from 1, text."""
 
     file: str
     number: int
@@ -31,35 +31,35 @@ class Line:
 
     @property
     def words(self) -> list[str]:
-        """What blanks and tabs separate."""
+        """Words, separated by blanks and tabs."""
         return self.text.split()
 
-    def fault(self, rule: str, remedy: str) -> InvalidInput:
-        """The error for this line: where, which rule, what to do."""
+    def error(self, rule: str, remedy: str) -> InvalidInput:
+        """Build the error for this line: location, rule, remedy."""
         return InvalidInput(f"{self.file}, line {self.number}: {rule}; {remedy}.")
 
     def numbers(self, words: Sequence[str], count: int, what: str) -> list[float]:
-        """Read exactly ``count`` finite numbers."""
+        """Parse exactly ``count`` finite numbers."""
         if len(words) != count:
-            raise self.fault(
+            raise self.error(
                 f"{what} must have {count} value{'s' * (count != 1)}, not {len(words)}",
                 "complete the line or fetch the file again",
             )
         return [self._number(word, what) for word in words]
 
     def whole_number(self, word: str, what: str) -> int:
-        """Read a whole number that is not negative."""
+        """Parse a non-negative integer."""
         if not _COUNT.fullmatch(word):
-            raise self.fault(
+            raise self.error(
                 f"{what} must be a whole number, not {word[:_QUOTED]!r}", "correct the line"
             )
         return int(word)
 
     def _number(self, word: str, what: str) -> float:
-        # Above all inf: 1e999 is spelled like a number.
+        # 1e999 has the form of a number, and is infinite.
         value = float(word) if _NUMBER.fullmatch(word) else math.nan
         if not abs(value) <= _LARGEST:
-            raise self.fault(
+            raise self.error(
                 f"{what} must be a finite number, not {word[:_QUOTED]!r}",
                 "correct the value or fetch the file again",
             )
@@ -67,47 +67,47 @@ class Line:
 
 
 def read_lines(path: str | Path) -> list[Line]:
-    """All lines of a text file, whichever line ends it has, at least one with content."""
+    """Read all lines of a text file with any line ends; an empty file is an error."""
     path = Path(path)
     if not path.is_file():
         raise InvalidInput(f"{path}: there is no such file; check the path.")
     content = path.read_bytes()
-    texts = _LINE_ENDS.split(_decoded(content).rstrip())
+    texts = _LINE_ENDS.split(_decode(content).rstrip())
     lines = [Line(path.name, number, text) for number, text in enumerate(texts, start=1)]
     for line in lines:
         if "\0" in line.text:
-            raise line.fault("binary content in a text file", "fetch the file again as text")
+            raise line.error("binary content in a text file", "fetch the file again as text")
     if not any(line.words for line in lines):
-        raise lines[0].fault("the file is empty", "fetch it again")
+        raise lines[0].error("the file is empty", "fetch it again")
     return lines
 
 
-def _decoded(content: bytes) -> str:
-    """Numbers and keywords are ASCII; names and comments may be in either usual encoding."""
+def _decode(content: bytes) -> str:
+    """Decode as UTF-8 or Latin-1; only names and comments are not ASCII."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
         return content.decode("latin-1")
 
 
-#: Bodies with fingers and faces stay below 300.
-_MOST_JOINTS = 1000
+#: Bodies with fingers and faces have fewer than 300.
+_MAX_JOINTS = 1000
 #: Joints times frames: three hours of 31 joints at 60 frames per second.
-_MOST_POSITIONS = 20_000_000
+_MAX_POSITIONS = 20_000_000
 
 
 def check_joints(joints: int, line: Line) -> None:
-    """Refuse a skeleton that is no body."""
-    if joints > _MOST_JOINTS:
-        raise line.fault(
-            f"a skeleton must have at most {_MOST_JOINTS} joints", "fetch the file again"
+    """Reject a skeleton with too many joints."""
+    if joints > _MAX_JOINTS:
+        raise line.error(
+            f"a skeleton must have at most {_MAX_JOINTS} joints", "fetch the file again"
         )
 
 
 def check_size(frames: int, joints: int, line: Line) -> None:
-    """Refuse what would not fit into memory."""
-    if frames * joints > _MOST_POSITIONS:
-        raise line.fault(
-            f"{frames} frames of {joints} joints are more than {_MOST_POSITIONS} positions",
+    """Reject a recording that would not fit into memory."""
+    if frames * joints > _MAX_POSITIONS:
+        raise line.error(
+            f"{frames} frames of {joints} joints are more than {_MAX_POSITIONS} positions",
             "cut the file into parts",
         )

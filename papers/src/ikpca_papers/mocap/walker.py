@@ -9,9 +9,9 @@ import numpy as np
 
 from ikpca.errors import invalid_parameter
 from ikpca.kernels import Floats
-from ikpca_papers.mocap.skeleton import Motion, Skeleton, chain, euler, global_rotations
+from ikpca_papers.mocap.skeleton import Motion, Skeleton, chain_bones, euler, global_rotations
 
-#: Parent and offset in metres of the joints in the middle of the body.
+#: Parent and offset in metres of the joints of the trunk.
 _TRUNK = {
     "pelvis": (None, (0.0, 0.0, 0.0)),
     "spine": ("pelvis", (0.0, 0.12, -0.01)),
@@ -21,7 +21,7 @@ _TRUNK = {
     "head": ("neck", (0.0, 0.10, 0.02)),
     "crown": ("head", (0.0, 0.13, 0.01)),
 }
-#: Of the left side; the right is its mirror image.
+#: Joints of the left side; the right is its mirror image.
 _SIDE = {
     "hip": ("pelvis", (0.09, -0.05, 0.0)),
     "knee": ("hip", (0.0, -0.43, 0.01)),
@@ -40,7 +40,7 @@ _PELVIS_HEIGHT = 0.965
 def synthetic_walker(
     frames: int = 360, *, frame_rate: float = 120.0, stride: float = 1.1, speed: float = 1.3
 ) -> Motion:
-    """A person of 1.7 m who walks along z: smooth, periodic, with bones of constant length.
+    """Synthesise a person of 1.7 m who walks along z, with bones of constant length.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def synthetic_walker(
     frame_rate : float, default=120.0
         Frames per second.
     stride : float, default=1.1
-        Seconds from one step of the left foot to its next.
+        Seconds per stride: from one step of the left foot to the next.
     speed : float, default=1.3
         Metres per second.
 
@@ -79,7 +79,7 @@ def synthetic_walker(
     rotations = global_rotations(skeleton.parents, local)
     carriers = rotations[:, np.maximum(skeleton.parents, 0)]
     bones = np.einsum("fjab,jb->fja", carriers, skeleton.offsets)
-    # Highest when one leg stands upright, twice per stride; over the standing foot to the side.
+    # Highest when one leg is upright, twice per stride; sways towards the standing foot.
     place = np.stack(
         [
             0.02 * np.sin(phase),
@@ -88,7 +88,7 @@ def synthetic_walker(
         ],
         axis=1,
     )
-    return Motion(skeleton, chain(skeleton.parents, place, bones), frame_rate, 1.0)
+    return Motion(skeleton, chain_bones(skeleton.parents, place, bones), frame_rate, 1.0)
 
 
 def _skeleton() -> Skeleton:
@@ -103,29 +103,29 @@ def _skeleton() -> Skeleton:
 
 
 def _angles(name: str, phase: Floats) -> Floats:
-    """Turns of a joint about x (forward is negative), y and z, in radians."""
+    """Rotations of a joint about x (forward is negative), y and z, in radians."""
     side, _, joint = name.rpartition(" ")
-    # The legs are half a stride apart; the right side mirrors the left.
+    # The legs differ by half a stride; the right side mirrors the left.
     own = phase + (np.pi if side == "right" else 0.0)
     outwards = -1.0 if side == "right" else 1.0
-    x, y, z = _TURNS[joint](own) if joint in _TURNS else (0.0, 0.0, 0.0)
+    x, y, z = _ROTATIONS[joint](own) if joint in _ROTATIONS else (0.0, 0.0, 0.0)
     return np.stack(np.broadcast_arrays(x, outwards * y, outwards * z, phase)[:3], axis=1)
 
 
 def _bump(phase: Floats, at: float, width: float) -> Floats:
-    """A smooth rise to 1 at a share of the stride, and nearly 0 elsewhere."""
+    """Smooth peak of height 1 at a fraction of the stride, nearly 0 elsewhere."""
     return np.exp((np.cos(phase - 2 * np.pi * at) - 1) / width**2)
 
 
-#: Turns about x, y and z of each joint; phase 0 is where the heel of its side meets the ground.
-_TURNS: dict[str, Callable[[Floats], tuple[Any, Any, Any]]] = {
+#: Rotations about x, y and z of each joint; phase 0 is the heel strike of its side.
+_ROTATIONS: dict[str, Callable[[Floats], tuple[Any, Any, Any]]] = {
     "pelvis": lambda p: (0.02 * np.sin(2 * p), -0.09 * np.cos(p), 0.05 * np.sin(p)),
-    # Spine and chest turn back what the pelvis turned, and a little more.
+    # Spine and chest rotate against the pelvis, by a little more.
     "spine": lambda p: (0.03 - 0.01 * np.sin(2 * p), 0.08 * np.cos(p), -0.03 * np.sin(p)),
     "chest": lambda p: (0.03 - 0.01 * np.sin(2 * p), 0.08 * np.cos(p), -0.03 * np.sin(p)),
     "neck": lambda p: (0.02 * np.cos(2 * p) - 0.03, -0.07 * np.cos(p), 0.01 * np.sin(p)),
     "hip": lambda p: (-0.15 - 0.37 * np.cos(p), 0.0, 0.0),
-    # Gives way a little under the weight, and bends far while the leg swings.
+    # Bends a little under the weight, and far while the leg swings.
     "knee": lambda p: (0.08 + 0.25 * _bump(p, 0.14, 0.5) + 0.95 * _bump(p, 0.72, 0.55), 0.0, 0.0),
     "ankle": lambda p: (0.35 * _bump(p, 0.64, 0.4) - 0.15 * _bump(p, 0.42, 0.6), 0.0, 0.03),
     "ball": lambda p: (-0.45 * _bump(p, 0.58, 0.4), 0.0, 0.0),

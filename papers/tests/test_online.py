@@ -1,0 +1,55 @@
+"""Kim 2003, appendix A: what the online algorithm is said to do, on streams from formulas."""
+
+from __future__ import annotations
+
+import pytest
+
+from ikpca_papers.data import parabola
+from ikpca_papers.kim2003.online import (
+    KERNELS,
+    TRACKERS,
+    Rotation,
+    converge,
+    starts_of_figures_6_and_7,
+    track_angles,
+)
+
+GAUSSIAN = KERNELS["Gaussian, σ = 1"]
+LIMIT, WARM_UP = 15.0, 1000
+
+
+def tracked(shape, name):
+    rotation = Rotation(shape, n=4000)
+    return track_angles(rotation, name, every=100, **GAUSSIAN, **TRACKERS[name])
+
+
+@pytest.mark.parametrize("shape", ["ellipse", "parabola"])
+def test_a_constant_gain_tracks_a_rotating_distribution(shape):
+    """Half a turn: seen over more than a full one, 11.1° and 11.5° at most."""
+    found = tracked(shape, "constant gain")
+    assert found.worst_after(WARM_UP) < LIMIT
+    assert found.library <= 128
+
+
+def test_so_does_an_automatic_gain_that_forgets():
+    assert tracked("ellipse", "automatic gain, forgetting").worst_after(WARM_UP) < LIMIT
+
+
+@pytest.mark.parametrize("shape", ["ellipse", "parabola"])
+def test_a_decaying_gain_loses_it(shape):
+    assert tracked(shape, "decaying gain").worst_after(WARM_UP) > 60
+
+
+@pytest.mark.parametrize("start", ["rows", "random"])
+def test_it_converges_to_the_components_of_the_batch(start):
+    for found in converge(sizes=(1500,), init=start):
+        assert min(found.correlations) > 0.95, found
+        # Shares mean little where the kernel is no inner product.
+        assert found.kernel == "tanh" or found.held > 0.995, found
+
+
+def test_figures_6_and_7():
+    """A start far from all rows is orthogonal to them in double precision, and stays so."""
+    distant, covering = (found for _, found in starts_of_figures_6_and_7(parabola(2000)))
+    assert distant.held < 1e-12
+    assert covering.held > 0.9

@@ -1,0 +1,159 @@
+"""The page: complete in itself, and nothing in it is taken for markup that is not."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from ikpca_papers.claims import Curves, Drawing, Status, evaluate_claim, specs
+from ikpca_papers.figures import Picture, draw
+from ikpca_papers.report import ExperimentResult, as_json, page
+from ikpca_papers.runner import Results
+
+NASTY = "</script><img src=x onerror=alert(1)> & \"quoted\" 'too'"
+
+
+def results(method="KHA"):
+    """What an experiment with two kernels and two seeds may have written."""
+    rows = [
+        {"kernel": kernel, "method": name, "seed": seed, "pass": number, "seconds": 0.1 * number,
+         "excess_error": 1.0 / number**power}
+        for kernel in ("Gaussian", "dot product")
+        for name, power in ((method, 1), ("KHA/et", 3))
+        for seed in (0, 1)
+        for number in range(1, 11)
+    ]  # fmt: skip
+    gains = [
+        {"kernel": kernel, "method": name, "excess_error": error}
+        for kernel in ("Gaussian", "dot product")
+        for name, error in (("KHA", 4.0), ("KHA/t", 3.0), ("KHA/et", 2.0), ("KHA-SMD", 5.0))
+    ]
+    return Results(
+        {
+            "settings": {"passes": 10, "note": method},
+            "seed": 0,
+            "data": {"name": "digits", "origin": "embedded", "sha256": "abc"},
+            "versions": {"python": "3"},
+            "sources": "0" * 64,
+            "parts": [{"part": "one", "seconds": 1.5, "threads": 1}],
+            "tables": {"curves": rows, "gains": gains},
+        },
+        {},
+    )
+
+
+def experiment_result(**changes):
+    spec = replace(specs()["usps-kpca"], **changes)
+    found = results()
+    verdicts = tuple(evaluate_claim(claim, "quick", found.tables) for claim in spec.claims)
+    return ExperimentResult(spec, "quick", found, verdicts, tuple(draw(spec, found)))
+
+
+class Reader(HTMLParser):
+    """Collects elements and their attributes, and what stands between them."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.elements, self.texts = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+@pytest.fixture(scope="module")
+def result():
+    return experiment_result()
+
+
+def test_every_claim_is_shown_with_both_figures_and_a_verdict(result):
+    text = " ".join(Reader(page([result])).texts)
+    for verdict in result.verdicts:
+        assert verdict.claim.sentence in text
+        assert verdict.claim.paper in text
+        assert verdict.ours in text
+    assert {verdict.status for verdict in result.verdicts} == {Status.FAILS}
+    assert text.count("does not hold") == 2
+
+
+def test_nothing_is_asked_of_the_network(result):
+    html = page([result])
+    reader = Reader(html)
+    sources = [image["src"] for image in reader.all("img")]
+    assert sources
+    assert all(source.startswith("data:image/") for source in sources)
+    assert all(link["href"].startswith(("#", "data:")) for link in
+               [*reader.all("a"), *reader.all("link")])  # fmt: skip
+    assert not [script for script in reader.all("script") if "src" in script]
+    # The namespace of SVG is a name, and not an address.
+    assert set(re.findall(r"https?://[^\"' )]+", html)) == {"http://www.w3.org/2000/svg"}
+
+
+def test_every_picture_says_what_it_shows(result):
+    assert all(len(image["alt"]) > 10 for image in Reader(page([result])).all("img"))
+
+
+def test_texts_are_escaped_wherever_they_come_from(result):
+    claim = replace(result.spec.claims[0], sentence=NASTY, paper=NASTY, note=NASTY)
+    spec = replace(result.spec, id="x", title=NASTY, about=NASTY, paper=NASTY, figure=NASTY)
+    found = results(method=NASTY)
+    picture = Picture("a.png", "png", b"", NASTY)
+    verdict = replace(result.verdicts[0], claim=claim, ours=NASTY)
+    nasty = ExperimentResult(spec, NASTY, found, (verdict,), (picture,))
+    failed = ExperimentResult(spec, NASTY, None, (verdict,), (), NASTY)
+    plain, spoilt = Reader(page([result])), Reader(page([nasty, failed]))
+    assert not [element for element in spoilt.all("img") if "onerror" in element]
+    assert "<img src=x" not in page([nasty, failed])
+    assert len(spoilt.all("script")) == len(plain.all("script"))
+
+
+def test_curves_are_means_over_seeds_and_survive_embedding(result):
+    html = page([result])
+    inside = re.search(r'<script type="application/json">(.*?)</script>', html, re.DOTALL)
+    data = json.loads(inside.group(1))
+    assert [panel["name"] for panel in data["panels"]] == ["Gaussian", "dot product"]
+    series = data["panels"][0]["series"][1]
+    assert series["name"] == "KHA/et"
+    assert series["values"] == [1 / number**3 for number in range(1, 11)]
+    assert series["seconds"] == pytest.approx([0.1 * number for number in range(1, 11)])
+
+
+def test_what_was_not_run_is_there_and_says_so():
+    spec = specs()["motion"]
+    idle = ExperimentResult(
+        spec, "quick", None, tuple(evaluate_claim(c, "quick", None) for c in spec.claims), ()
+    )
+    text = " ".join(Reader(page([idle])).texts)
+    assert spec.title in text
+    assert "This experiment was not run at this size." in text
+
+
+def test_page_and_json_are_the_same_for_the_same_results(result):
+    assert page([result]) == page([experiment_result()])
+    assert as_json([result]) == as_json([experiment_result()])
+    claims = json.loads(as_json([result]))[0]["claims"]
+    assert [claim["status"] for claim in claims] == ["does not hold"] * 2
+
+
+def test_a_figure_that_nothing_draws_is_refused(result):
+    spec = replace(result.spec, drawings=(Drawing("sculpture", "A", {}),))
+    with pytest.raises(ValueError, match=r"usps-kpca.toml: nothing draws 'sculpture'"):
+        list(draw(spec, results()))
+
+
+def test_curves_without_repetitions_or_panels():
+    spec = replace(
+        specs()["usps-kpca"], curves=Curves("curves", "pass", "excess_error", "method", "E")
+    )
+    picture = next(draw(spec, results()))
+    assert picture.content.startswith(b"\x89PNG")

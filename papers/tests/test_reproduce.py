@@ -1,0 +1,126 @@
+"""``ikpca-papers reproduce``: one small experiment, and errors."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ikpca_papers import runner
+from ikpca_papers.claims import specs
+from papers.tests.command_line import ikpca_papers
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    out = tmp_path_factory.mktemp("reproduced")
+    said = ikpca_papers("reproduce", "toy-contours", "--quick", "--out", out, "--jobs", 1)
+    assert said.code == 0, said.err
+    return out, said
+
+
+def test_ends_with_a_page_tables_and_figures(small):
+    out, said = small
+    page = out / "quick" / "index.html"
+    assert said.out.splitlines()[-1] == f"Page: {page}"
+    assert page.read_text(encoding="utf-8").count("<section") == len(specs())
+    folder = out / "quick" / "toy-contours"
+    assert {"results.json", "correlations.csv", "toy-contours-1-contours.png"} <= {
+        path.name for path in folder.iterdir()
+    }
+    claims = json.loads((out / "quick" / "claims.json").read_text(encoding="utf-8"))
+    assert {one["experiment"] for one in claims} == set(specs())
+
+
+def test_says_which_claims_hold(small):
+    _, said = small
+    line = next(line for line in said.out.splitlines() if "same-contours" in line)
+    assert line.split()[-1] == "holds"
+    assert "not run" in said.out
+
+
+def test_a_second_run_computes_nothing_and_says_the_same(small, monkeypatch):
+    out, _ = small
+
+    def refuse(*arguments):
+        raise AssertionError("a finished part was run again")
+
+    monkeypatch.setattr(runner, "_run_part", refuse)
+    before = (out / "quick" / "index.html").read_bytes()
+    said = ikpca_papers("reproduce", "toy-contours", "--out", out, "--jobs", 1, "--json")
+    assert said.code == 0
+    assert said.err == ""
+    assert (out / "quick" / "index.html").read_bytes() == before
+    assert said.out == (out / "quick" / "claims.json").read_text(encoding="utf-8")
+
+
+def test_quiet_prints_the_page_and_nothing_else(small):
+    out, _ = small
+    said = ikpca_papers("reproduce", "toy-contours", "--out", out, "--jobs", 1, "--quiet")
+    assert said.out == f"Page: {out / 'quick' / 'index.html'}\n"
+    assert said.err == ""
+
+
+def test_lists_every_experiment():
+    said = ikpca_papers("reproduce", "--list", "--json")
+    assert said.code == 0
+    assert {one["id"] for one in json.loads(said.out)} == set(specs())
+    assert "usps-kpca" in ikpca_papers("reproduce", "--list").out
+
+
+MISTAKES = {
+    "unknown": (["usps-kpcs"], "there is no experiment 'usps-kpcs'; did you mean 'usps-kpca'?"),
+    "two sizes": (["--quick", "--real"], "--quick and --real exclude each other"),
+    "no data folder": (
+        ["motion", "--real", "--data", "nowhere"],
+        "--data nowhere: is not a folder",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_are_one_sentence_and_leave_nothing_behind(tmp_path, mistake):
+    arguments, sentence = MISTAKES[mistake]
+    said = ikpca_papers("reproduce", *arguments, "--out", tmp_path / "out")
+    assert said.code == 2
+    assert sentence in said.err
+    assert len(said.err.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_where_the_results_should_go(tmp_path):
+    (tmp_path / "file").write_text("")
+    said = ikpca_papers("reproduce", "toy-contours", "--out", tmp_path / "file" / "below")
+    assert said.code == 2
+    assert said.err.startswith(f"ikpca-papers reproduce: --out {tmp_path / 'file' / 'below'}: ")
+
+
+def test_missing_data_is_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setenv("IKPCA_OFFLINE", "1")
+    monkeypatch.setenv("IKPCA_CACHE", str(tmp_path / "cache"))
+    said = ikpca_papers("reproduce", "lena-multipatch", "--real", "--data", tmp_path, "--out",
+                 tmp_path / "out")  # fmt: skip
+    assert said.code == 1
+    assert "test_images_512" in said.err
+    assert len(said.err.splitlines()) == 1
+
+
+def test_an_interrupt_says_how_to_go_on(tmp_path, monkeypatch):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner, "_run_part", interrupted)
+    said = ikpca_papers("reproduce", "toy-contours", "--out", tmp_path, "--jobs", 1, "--quiet")
+    assert said.code == 130
+    assert (
+        f"finished parts are kept in {tmp_path / 'quick'}: run the same command again" in said.err
+    )
+
+
+def test_a_failure_is_told_of_on_the_page_and_by_the_exit_code(tmp_path, monkeypatch):
+    reason = "toy-contours, contours: ValueError: no luck"
+    monkeypatch.setattr(runner, "_run_part", lambda *arguments: ("toy-contours", reason))
+    said = ikpca_papers("reproduce", "toy-contours", "--out", tmp_path, "--jobs", 1, "--quiet")
+    assert said.code == 1
+    assert said.err == f"ikpca-papers reproduce: {reason}\n"
+    assert reason in (tmp_path / "quick" / "index.html").read_text(encoding="utf-8")

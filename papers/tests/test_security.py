@@ -1,0 +1,35 @@
+"""No source file can run code of others; downloads stay below the cache and have checksums."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+import ikpca_papers
+from ikpca.errors import InvalidInput
+from ikpca_papers.data import Remote, registry
+from tests.architecture.test_security import offences
+
+SOURCE = Path(ikpca_papers.__file__).parent
+
+
+def test_no_file_can_run_code():
+    found = {path: list(offences(path.read_text(), path)) for path in SOURCE.rglob("*.py")}
+    assert not {path: what for path, what in found.items() if what}
+
+
+def test_downloads_go_below_the_cache_and_have_checksums():
+    remotes = [remote for entry in registry().values() for remote in entry.remotes]
+    assert remotes
+    for remote in remotes:
+        assert not PurePosixPath(remote.path).is_absolute()
+        assert ".." not in PurePosixPath(remote.path).parts
+        assert remote.address.startswith(("https://", "http://"))
+        assert len(bytes.fromhex(remote.sha256)) == 32
+
+
+@pytest.mark.parametrize("path", ["../up", "/etc/passwd", "a/../../b", "C:\\x", "..\\x", ""])
+def test_a_download_cannot_leave_the_cache(path):
+    with pytest.raises(InvalidInput, match="below the cache"):
+        Remote("https://example.org/x", path, "0" * 64)

@@ -1,0 +1,109 @@
+"""Spec files: those that are shipped, and what is said of faulty ones."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from ikpca.errors import InvalidInput
+from ikpca_papers.claims import SIZES, Comparison, find_spec, read_spec, specs
+from ikpca_papers.inputs import VIEWS, is_embedded
+from ikpca_papers.runner import EXPERIMENTS
+
+#: Of the table of experiments; a row that is missing is a paper that is not reproduced.
+IDS = {
+    "toy-contours", "usps-kpca", "lena-multipatch", "usps-clustering", "motion", "online-toy",
+    "face-hyperresolution", "natural-components", "natural-hyperresolution", "incremental-toy",
+    "manifolds", "kernel-eigenfaces", "large",
+}  # fmt: skip
+
+GOOD = """
+id = "one"
+title = "T"
+about = "A"
+paper = "P"
+figure = "F"
+[sizes.quick]
+data = "digits"
+[sizes.embedded]
+data = "digits"
+[sizes.real]
+data = "usps"
+[[claims]]
+id = "c"
+sentence = "S"
+paper = "1"
+from = { table = "t", column = "c" }
+is = ">"
+than = 0
+"""
+CLAIM = GOOD[GOOD.index("[[claims]]") :]
+
+FAULTS = {
+    "no TOML": ("id = ", "is not TOML"),
+    "unknown key": ('colour = "red"\n' + GOOD, "unknown key 'colour'"),
+    "missing key": (GOOD.replace('title = "T"\n', ""), "lacks the key 'title'"),
+    "other id": (GOOD.replace('id = "one"', 'id = "two"'), "has the id 'two'"),
+    "no claims": ("claims = []\n" + GOOD.replace(CLAIM, ""), "has no claims"),
+    "claims missing": (GOOD.replace(CLAIM, ""), "lacks the key 'claims'"),
+    "claim twice": (GOOD + CLAIM, "claim 'c' twice"),
+    "size missing": (GOOD.replace('[sizes.real]\ndata = "usps"\n', ""), "lacks the key 'real'"),
+    "no data": (GOOD.replace('data = "usps"', "rows = 1"), "sizes.real has no data"),
+    "claim without form": (GOOD.replace('is = ">"\nthan = 0\n', ""), "can never fail"),
+    "unknown comparison": (GOOD.replace('">"', '"!="'), "unknown comparison '!='"),
+    "unknown take": (GOOD.replace('"c" }', '"c", take = "mode" }'), "takes 'mode'"),
+    "unknown key of a claim": (GOOD + "eval = 1\n", "claims[0] has the unknown key 'eval'"),
+    "bound of text": (GOOD.replace("than = 0", 'than = "x"'), "claims[0].than is 'x'"),
+    "order of one": (
+        GOOD.replace('is = ">"\nthan = 0', "decreasing = [{ a = 1 }]"),
+        "claims[0].decreasing has no order",
+    ),
+    "unknown size": (GOOD + 'sizes = ["huge"]\n', "unknown size 'huge'"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_are_one_sentence_with_the_name_of_the_file(tmp_path, fault):
+    text, said = FAULTS[fault]
+    path = tmp_path / "one.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InvalidInput) as refused:
+        read_spec(path)
+    sentence = str(refused.value)
+    assert sentence.startswith("one.toml: ")
+    assert said in sentence
+    assert sentence.endswith(".")
+    assert "\n" not in sentence
+
+
+def test_the_good_one_is_good(tmp_path):
+    path = tmp_path / "one.toml"
+    path.write_text(GOOD, encoding="utf-8")
+    spec = read_spec(path)
+    assert isinstance(spec.claims[0].conditions[0], Comparison)
+
+
+def test_every_experiment_of_the_papers_has_a_spec():
+    assert set(specs()) == IDS
+
+
+def test_every_registered_experiment_has_a_spec():
+    assert set(EXPERIMENTS) <= IDS
+
+
+@pytest.mark.parametrize("name", sorted(IDS))
+def test_small_sizes_need_nothing_but_the_installation(name):
+    spec = specs()[name]
+    assert all(is_embedded(spec.sizes[size].data) for size in SIZES[:2])
+    assert spec.sizes["real"].data in VIEWS
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("usps-pca", "usps-kpca"), ("Motion", "motion"), ("faces", None)]
+)
+def test_an_unknown_experiment_is_answered_with_the_nearest(typed, meant):
+    with pytest.raises(InvalidInput, match=re.escape(f"there is no experiment {typed!r}")) as said:
+        find_spec(typed)
+    if meant is not None:
+        assert f"did you mean {meant!r}" in str(said.value)

@@ -1,0 +1,113 @@
+"""Chin and Suter 2006, section 6, in small: streams against batch kernel PCA."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from threadpoolctl import threadpool_limits
+
+from ikpca import IncrementalKernelPCA, KernelPCA
+from ikpca_papers.chin2006 import eigenfaces, manifolds, parabola, stream_costs
+from ikpca_papers.chin2006.eigenfaces import faces
+from ikpca_papers.chin2006.parabola import PARABOLA_GAMMA, rising_parabola
+from ikpca_papers.large import large_rows
+from ikpca_papers.metrics import captured_variance
+
+SETTINGS = {"n_components": 3, "kernel": "rbf", "gamma": PARABOLA_GAMMA}
+
+
+@pytest.fixture(scope="module")
+def cost():
+    run = stream_costs.run_stream(partial(rising_parabola, 2500), SETTINGS)
+    truth = stream_costs.batch_projections(rising_parabola(2500), SETTINGS)
+    return stream_costs.stream_cost(run, truth)
+
+
+def test_the_parabola_streams_to_the_components_of_batch(cost):
+    assert min(cost.correlations) >= 0.9999
+
+
+def test_each_claim_of_growth_can_fail():
+    seconds = tuple(np.linspace(0.01, 0.02, 100))
+    short = stream_costs.StreamCost(1000, 0.01, seconds[:10], (), (1,) * 10, None, (1.0, 1.0, 1.0))
+    growing = stream_costs.StreamCost(
+        10000, 1.0, seconds, (0.01,) * 90, tuple(range(1, 101)), None, (1.0, 0.9, 1.0)
+    )
+    assert not any(claim.holds for claim in stream_costs.growth_claims([short, growing]))
+
+
+def test_memory_stays_flat_after_warm_up(cost):
+    held = cost.after_warm_up(cost.held_bytes)
+    assert len(held) == (2500 - stream_costs.WARM_UP) / stream_costs.BATCH
+    assert abs(stream_costs.relative_rise(held)) <= 0.1
+    # And it was not flat while the library filled up, or the claim would say nothing.
+    assert cost.held_bytes[0] < 0.6 * held[-1]
+
+
+def test_the_papers_own_table_grows_as_it_says():
+    rows = {method: parabola.Duration(method, (1, 2), (1.0, 2.0)) for method in ("batch", "KHA")}
+    assert rows["batch"].paper_exponent == pytest.approx(3, abs=0.1)
+    assert parabola.Duration("KHA, in blocks", (1, 2), (1.0, 4.0)).exponent == pytest.approx(2)
+    assert rows["KHA"].paper_exponent == pytest.approx(1.58, abs=0.01)
+
+
+def test_all_methods_of_table_1_run():
+    found = parabola.durations(rows=(60, 90), repeats=1)
+    assert [row.method.split(",")[0] for row in found] == ["batch", "incremental", "KHA", "KHA"]
+    assert all(min(row.seconds) > 0 for row in found)
+
+
+def test_what_the_mean_update_and_orthonormal_components_are_for():
+    whole, still, skewed = parabola.ablation_curves(parabola.JOINT, n_rows=900, points=3)
+    assert all(claim.holds for claim in parabola.ablation_claims([whole, still, skewed]))
+    assert whole.errors[-1] < 0.05 * still.errors[-1]
+    assert min(skewed.defects) > 1e-4
+
+
+def test_the_roll_streams_to_the_components_that_batch_separates():
+    roll = manifolds.roll()
+    assert roll.library_rows <= 200
+    assert len(roll.separated) >= 5
+    (claim,) = manifolds.manifold_claims(roll)
+    assert claim.holds, str(claim)
+    assert roll.angles(10)[0] < 3
+
+
+def test_the_videos_stream_to_nearly_the_same_components(data_folder):
+    teapots, frey = manifolds.real_manifolds(data_folder)
+    assert teapots.row((3,))["angle_3"] < 10
+    assert frey.row((3,))["angle_3"] < 2
+    assert frey.row((3,))["captured"] > 0.99
+
+
+def test_more_digits_make_fewer_errors():
+    pixels, y = load_digits(return_X_y=True)
+    kernels = {"polynomial": {"kernel": "poly", "degree": 2}}
+    (found,) = eigenfaces.recognise_streams(pixels / 16, y, 300, 3, 16, kernels=kernels)
+    assert [claim.holds for claim in eigenfaces.face_claims(found)] == [True, True]
+
+
+def test_more_faces_make_fewer_errors(data_folder):
+    kernels = {"polynomial": eigenfaces.KERNELS["polynomial, degree 2"]}
+    (found,) = eigenfaces.recognise_streams(*faces(data_folder), splits=1, kernels=kernels)
+    assert abs(found.difference) <= 1.5
+    assert found.train == 2095
+    assert np.mean(found.streamed_all) < np.mean(found.batch) - 0.05
+
+
+def test_many_rows_from_a_small_library():
+    _, gamma, load = large_rows(None)
+    kernel = {"kernel": "rbf", "gamma": gamma}
+    X = load(2500)
+    with threadpool_limits(1):
+        model = IncrementalKernelPCA(16, library_size=250, **kernel).fit(X)
+    exact = KernelPCA(16, eigen_solver="krylov", tol=1e-4, random_state=0, **kernel).fit(X)
+    captured = captured_variance(model.transform(X))
+    assert len(model.library_) <= 250
+    # No subspace explains more than the exact one.
+    assert 0.95 <= captured / exact.eigenvalues_.sum(dtype=np.float64) <= 1 + 1e-6
+    # The model must not report more variance than it explains.
+    assert model.eigenvalues_[:16].sum(dtype=np.float64) <= captured * 1.001
