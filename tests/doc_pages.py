@@ -17,8 +17,8 @@ __all__ = ["Block", "blocks_of", "differs", "run"]
 
 _FENCE = re.compile(r"^```(\w+)\n(.*?)^```\n(?:\n?```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d+\.\d+(?:e[-+]?\d+)?(?![\w.])|[-+]?\d+e[-+]?\d+")
-#: Smaller numbers are rounding errors, in single precision too, and depend on the processor.
-_ROUNDING = 1e-7
+#: Smaller numbers are rounding errors, which depend on the processor.
+_ROUNDING = 1e-9
 _FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 

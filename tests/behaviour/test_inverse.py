@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 
-import ikpca.subspace
 import numpy as np
 import pytest
 from scipy import sparse
@@ -13,6 +12,7 @@ from sklearn.decomposition import KernelPCA as ScikitKernelPCA
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, ShuffleSplit
 
+import ikpca.subspace
 from ikpca import KernelPCA, vectorized
 from ikpca.errors import InvalidInput
 from ikpca.preimages import MDS, FixedPoint, NeighborMean
@@ -282,9 +282,7 @@ def test_a_kernel_matrix_has_no_pre_images(X, method):
         getattr(fitted, method)(X @ X.T)
     with pytest.raises(InvalidInput, match=r"kernel='precomputed': .*k\(x, x\).*; fit on rows"):
         fitted.reconstruction_error(X @ X.T)
-    with pytest.raises(
-        InvalidInput, match="preimage='mds': pre-images need the training rows"
-    ):
+    with pytest.raises(InvalidInput, match="preimage='mds': pre-images need the training rows"):
         model(kernel="precomputed", preimage="mds").fit(X @ X.T)
     assert not hasattr(fitted, "score")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import ikpca.subspace
 import numpy as np
 import pytest
 
+import ikpca.subspace
 from ikpca.errors import InvalidInput
 from ikpca.gram import cross_gram
 from ikpca.kernels import Gaussian, Linear, Vectorized

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+import safetensors.numpy  # noqa: F401
+
 import ikpca.model_files
 import ikpca.solvers.kha_sweep
 import ikpca.streams.online_sweep
 import ikpca.tables  # noqa: F401
-import numpy as np
-import safetensors.numpy  # noqa: F401
-
 from ikpca import HebbianPCA, KernelPCA, OnlineKernelPCA
 from tests.faults import calls, files, jobs, texts  # noqa: F401
 

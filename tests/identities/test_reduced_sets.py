@@ -195,7 +195,9 @@ def test_components_are_orthonormal_again(name, reduction, dtype):
     assert orthonormality_defect(after) < 1e-10
     np.testing.assert_allclose(after.gram[:-1, :-1], np.eye(len(values)), atol=1e-10)
     np.testing.assert_array_equal(after.coefficients[-1], found.expansion.coefficients[-1])
-    known = reorthonormalize(original, found.expansion, singular_values, inner_products=found.inner_products)
+    known = reorthonormalize(
+        original, found.expansion, singular_values, inner_products=found.inner_products
+    )
     np.testing.assert_allclose(known[0].coefficients, after.coefficients, atol=1e-8)
 
 
