@@ -10,7 +10,7 @@ RECORDS = next(
     folder for folder in Path.cwd().parents if (folder / "benchmarks" / "records").exists()
 )
 record = json.loads((RECORDS / "benchmarks/records/scale.json").read_text(encoding="utf-8"))
-# A logarithmic axis has no place for errors that rounding leaves at or below zero.
+# A logarithmic axis cannot show errors that rounding leaves at or below zero.
 shown = [row for row in record["table"] if row["excess_error"] > 0]
 points = {row["name"]: (row["seconds"], row["excess_error"]) for row in shown}
 

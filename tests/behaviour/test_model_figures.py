@@ -136,8 +136,6 @@ def test_unfitted_models_are_refused(draw):
 
 
 def test_missing_matplotlib_is_an_error_with_the_install_command():
-    done = subprocess.run(
-        [sys.executable, "-c", "import sys; sys.modules['matplotlib'] = None\nimport ikpca.plotting"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    code = "import sys; sys.modules['matplotlib'] = None\nimport ikpca.plotting"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "pip install 'ikpca[plot]'" in done.stderr.strip().splitlines()[-1]

@@ -2,7 +2,7 @@
 Clean noisy rows, and what to compare with
 ==========================================
 
-A row is projected on the components and taken back: noise has no place there and is left behind.
+A row is projected on the components and taken back; noise outside their span is left behind.
 Two things matter in practice. The width of the kernel, which ``score`` finds without knowing the
 clean rows; and the baseline: the mean of the nearest training rows needs no kernel PCA at all, and
 is hard to beat by much.

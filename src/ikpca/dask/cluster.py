@@ -356,7 +356,7 @@ class Cluster:
                 return list(self._client.sync(self._doors.workers))
             except (OSError, RuntimeError) as trouble:
                 self._lost = ClusterLost(
-                    f"client: its scheduler answers no more ({trouble}); start a cluster again, "
+                    f"client: the scheduler does not answer ({trouble}); start a cluster again, "
                     "and fit with resume=True where there is a checkpoint."
                 )
         raise self._lost

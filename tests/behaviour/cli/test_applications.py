@@ -10,13 +10,13 @@ pytest.importorskip("rich")
 image = pytest.importorskip("PIL.Image")
 
 from ikpca import load  # noqa: E402
-from ikpca.applications import (
+from ikpca.applications import (  # noqa: E402
     Hyperresolution,
     KernelSpectralClustering,
     denoise_image,
     denoise_motion,
 )
-from ikpca.tables import read_table, write_table
+from ikpca.tables import read_table, write_table  # noqa: E402
 from tests.behaviour.cli.saying import fails, succeeds  # noqa: E402
 
 
