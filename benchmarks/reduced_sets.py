@@ -54,12 +54,12 @@ def compress_digits(n_train: int, sizes: Sequence[int]) -> Iterator[CompressedRo
     expected, seconds = model.transform(test), _transform_seconds(model, test)
     for compression in ("samples", "preimages"):
         for size in sizes:
-            small = compress(model, size, compression=compression, random_state=0)
-            errors = small.compression_error_
+            small = compress(model, size, reduction=compression, random_state=0)
+            errors = small.reduction_error_
             change = np.linalg.norm(small.transform(test) - expected)
             yield CompressedRow(
                 compression,
-                len(small.library_),
+                len(small.basis_),
                 float(errors[0]),
                 float(errors.max()),
                 float(change / np.linalg.norm(expected)),

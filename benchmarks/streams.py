@@ -231,12 +231,12 @@ def stream_rows(
         seconds, peak = time.perf_counter() - start, memory.above_baseline()
         return LargeStream(
             len(X),
-            len(model.library_),
+            len(model.basis_),
             seconds,
             peak,
             captured_variance(model.transform(X)),
             float(np.sum(model.eigenvalues_[:_COMPONENTS], dtype=np.float64)),
-            float(np.max(model.compression_error_)),
+            float(np.max(model.reduction_error_)),
         )
 
 
@@ -263,7 +263,7 @@ def run_large(arguments: argparse.Namespace) -> None:
     name, gamma, rows_of = large_rows(arguments.data)
     load = partial(rows_of, 60000 if arguments.full else 6000)
     exact = exact_eigenvalues(load(), gamma, arguments.threads, arguments.exact).sum()
-    settings = {"kernel": "rbf", "gamma": gamma, "library_size": 1000}
+    settings = {"kernel": "rbf", "gamma": gamma, "max_basis_rows": 1000}
     task = partial(stream_rows, load, arguments.threads, settings)
     found = run_in_subprocess("stream", task, lambda message: None)
     print(f"{name}: {found.rows:,} rows in {found.seconds:.0f} s, {found.library_rows:,} kept")

@@ -1,4 +1,4 @@
-"""A stream on a bounded library, and what a fitted model loses when it is put on fewer rows."""
+"""A stream on a bounded basis, and what a fitted model loses when it is put on fewer rows."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -14,7 +14,7 @@ figure, (left, middle, right) = plt.subplots(1, 3, figsize=(10.5, 3.4), layout="
 held = {"everything kept": None, "80 rows kept": 80}
 for (name, size), colour in zip(held.items(), ["0.5", "#0072B2"], strict=True):
     kind = "samples" if size else None
-    stream = IncrementalKernelPCA(5, compression=kind, library_size=size or "auto", **settings)
+    stream = IncrementalKernelPCA(5, reduction=kind, max_basis_rows=size or "auto", **settings)
     kilobytes, angles = [], []
     for start in range(0, len(X), 100):
         stream.partial_fit(X[start : start + 100])
@@ -34,7 +34,7 @@ middle.set_title("and its accuracy", loc="left", fontsize=10)
 sizes = [10, 20, 40]
 exact = KernelPCA(5, **settings).fit(X[:300])
 for kind, colour in {"samples": "#0072B2", "preimages": "#D55E00"}.items():
-    errors = [compress(exact, size, compression=kind).compression_error_.max() for size in sizes]
+    errors = [compress(exact, size, reduction=kind).reduction_error_.max() for size in sizes]
     right.semilogy(sizes, errors, marker="o", color=colour, label=kind)
 right.set(xlabel="Rows kept by compress", ylabel="Relative error in feature space")
 right.set_title("a reduced set of a fitted model", loc="left", fontsize=10)

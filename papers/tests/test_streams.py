@@ -103,10 +103,10 @@ def test_many_rows_from_a_small_library():
     kernel = {"kernel": "rbf", "gamma": gamma}
     X = load(2500)
     with threadpool_limits(1):
-        model = IncrementalKernelPCA(16, library_size=250, **kernel).fit(X)
+        model = IncrementalKernelPCA(16, max_basis_rows=250, **kernel).fit(X)
     exact = KernelPCA(16, eigen_solver="krylov", tol=1e-4, random_state=0, **kernel).fit(X)
     captured = captured_variance(model.transform(X))
-    assert len(model.library_) <= 250
+    assert len(model.basis_) <= 250
     # No subspace explains more than the exact one.
     assert 0.95 <= captured / exact.eigenvalues_.sum(dtype=np.float64) <= 1 + 1e-6
     # The model must not report more variance than it explains.

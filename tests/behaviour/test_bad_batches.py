@@ -50,7 +50,7 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_the_model_before_a_bad_batch_is_untouched(X, name, compression):
     spoil, message = BAD[name]
-    model = IncrementalKernelPCA(3, **RBF, compression=compression, library_size=30)
+    model = IncrementalKernelPCA(3, **RBF, reduction=compression, max_basis_rows=30)
     model.partial_fit(X[:50])
     before, projections = bits(model), model.transform(X)
     with pytest.raises((ValueError, TypeError), match=message):
@@ -122,10 +122,10 @@ def test_rows_on_disk_are_looked_through_before_the_first_batch(X, tmp_path):
 
 
 def test_a_kernel_that_is_no_inner_product_is_refused(X):
-    model = IncrementalKernelPCA(3, kernel="sigmoid", gamma=2.0, compression=None)
+    model = IncrementalKernelPCA(3, kernel="sigmoid", gamma=2.0, reduction=None)
     with pytest.raises(InvalidInput, match=r"not positive semi-definite .* choose another kernel"):
         model.fit(X)
-    assert not hasattr(model, "library_")
+    assert not hasattr(model, "basis_")
 
 
 PARAMETERS = [
@@ -136,14 +136,14 @@ PARAMETERS = [
     ({"gamma": -1.0}, "must not be negative"),
     ({"gamma": "auto"}, "choose one of 'scale', 'median'"),
     ({"preimage": "ridge"}, "choose one of 'auto', 'fixed-point'"),
-    ({"compression": "rows"}, "choose one of 'auto', 'preimages', 'samples', None"),
-    ({"compression": True}, "choose one of"),
-    ({"compression": "samples", "n_components": None}, "pass an integer, or compression=None"),
-    ({"library_size": 3}, r"library_size=3: must be at least 4.*pass 4 or more"),
-    ({"library_size": 0}, "'auto' or a positive integer"),
-    ({"library_size": 10, "n_oversamples": 7}, "must be at least 11"),
+    ({"reduction": "rows"}, "choose one of 'auto', 'preimages', 'samples', None"),
+    ({"reduction": True}, "choose one of"),
+    ({"reduction": "samples", "n_components": None}, "pass an integer, or reduction=None"),
+    ({"max_basis_rows": 3}, r"max_basis_rows=3: must be at least 4.*pass 4 or more"),
+    ({"max_basis_rows": 0}, "'auto' or a positive integer"),
+    ({"max_basis_rows": 10, "n_oversamples": 7}, "must be at least 11"),
     ({"preimages_per_component": 0}, "'auto' or a positive integer"),
-    ({"compression_tol": -1e-3}, "must not be negative"),
+    ({"reduction_tol": -1e-3}, "must not be negative"),
     ({"n_oversamples": -1}, "must be 'auto' or not negative"),
     ({"batch_size": 0}, "positive integer or None"),
     ({"forgetting": 0.0}, r"must lie in \(0, 1\]"),
@@ -151,7 +151,7 @@ PARAMETERS = [
     ({"forgetting": np.nan}, r"must lie in \(0, 1\]"),
     ({"whiten": "yes"}, "choose one of True, False"),
     ({"n_jobs": 0}, "n_jobs=0"),
-    ({"compression": "preimages", "kernel": lambda x, y: x @ y}, "choose 'samples'"),
+    ({"reduction": "preimages", "kernel": lambda x, y: x @ y}, "choose 'samples'"),
 ]
 
 
@@ -167,7 +167,7 @@ def test_parameters(X, parameters, message):
         model = IncrementalKernelPCA(**settings)
         with pytest.raises(InvalidInput, match=message):
             getattr(model, method)(X)
-        assert not hasattr(model, "library_")
+        assert not hasattr(model, "basis_")
 
 
 def test_parameters_may_change_on_the_way_if_they_are_good(X):

@@ -34,26 +34,26 @@ def bounds(original, small, X):
     lengths = np.sqrt(np.diagonal(expansion.gram))
     products = cross_gram(expansion.kernel, X, expansion.basis) @ expansion.coefficients[-1]
     centred = expansion.kernel.diagonal(X) - 2 * products + lengths[-1] ** 2
-    of_components = np.sqrt(centred)[:, None] * small.compression_error_ * lengths[:-1]
-    return of_components + small.mean_compression_error_ * lengths[-1]
+    of_components = np.sqrt(centred)[:, None] * small.reduction_error_ * lengths[:-1]
+    return of_components + small.mean_reduction_error_ * lengths[-1]
 
 
 @pytest.mark.parametrize("compression", ["preimages", "samples", IteratedPreimages(4)], ids=str)
 def test_projections_stay_within_the_error_reported(model, rows, digits, compression):
-    small = compress(model, 40, compression=compression)
+    small = compress(model, 40, reduction=compression)
     assert isinstance(small, IncrementalKernelPCA)
-    assert len(small.library_) <= 40
+    assert len(small.basis_) <= 40
     X = np.vstack([rows[:100], digits[400:500]])
     moved = np.abs(small.transform(X) - model.transform(X))
     assert (moved <= bounds(model, small, X) * (1 + 1e-9)).all()
-    assert small.compression_error_.shape == (5,)
-    assert 1e-3 < small.compression_error_.max() < 0.7
+    assert small.reduction_error_.shape == (5,)
+    assert 1e-3 < small.reduction_error_.max() < 0.7
 
 
 @pytest.mark.parametrize("compression", ["preimages", "samples"])
 def test_the_error_falls_as_the_library_grows(model, compression):
     errors = [
-        compress(model, size, compression=compression).compression_error_.max()
+        compress(model, size, reduction=compression).reduction_error_.max()
         for size in (10, 30, 90, 270, 400)
     ]
     assert all(more > less for more, less in pairwise(errors))
@@ -63,12 +63,12 @@ def test_the_error_falls_as_the_library_grows(model, compression):
 @pytest.mark.parametrize("tol", [0.2, 0.05])
 def test_a_library_is_as_large_as_the_error_takes(model, tol):
     small = compress(model, tol=tol)
-    assert max(small.compression_error_.max(), small.mean_compression_error_) <= tol
-    assert len(small.library_) in {60, 120}
+    assert max(small.reduction_error_.max(), small.mean_reduction_error_) <= tol
+    assert len(small.basis_) in {60, 120}
 
 
 def test_half_of_the_rows_at_most(model):
-    assert len(compress(model, tol=0.0).library_) == 200
+    assert len(compress(model, tol=0.0).basis_) == 200
 
 
 def test_a_model_of_scikit_learn_is_the_same(model, rows):
@@ -77,7 +77,7 @@ def test_a_model_of_scikit_learn_is_the_same(model, rows):
     np.testing.assert_allclose(
         np.abs(other.transform(rows)), np.abs(ours.transform(rows)), atol=1e-4
     )
-    np.testing.assert_allclose(other.compression_error_, ours.compression_error_, rtol=1e-3)
+    np.testing.assert_allclose(other.reduction_error_, ours.reduction_error_, rtol=1e-3)
     np.testing.assert_allclose(
         other.explained_variance_ratio_, ours.explained_variance_ratio_, rtol=1e-3
     )
@@ -85,7 +85,7 @@ def test_a_model_of_scikit_learn_is_the_same(model, rows):
 
 def test_components_are_orthonormal_and_eigenvalues_those_of_the_samples(model):
     small = compress(model, 40)
-    K = cross_gram(small._subspace.expansion.kernel, small.library_, small.library_)
+    K = cross_gram(small._subspace.expansion.kernel, small.basis_, small.basis_)
     gram = small.coefficients_ @ K @ small.coefficients_.T
     np.testing.assert_allclose(gram, np.eye(5), atol=1e-8)
     assert (small.eigenvalues_ <= model.eigenvalues_ * (1 + 1e-9)).all()
@@ -109,7 +109,7 @@ def test_it_goes_on_with_a_stream(rows, digits):
     for batch in np.split(rows[200:], 4):
         half.partial_fit(batch)
     assert half.n_samples_seen_ == 400
-    assert len(half.library_) <= 150
+    assert len(half.basis_) <= 150
     whole = KernelPCA(4, **RBF).fit(rows)
     X = digits[400:600]
     y, z = half.transform(X)[:, :4], whole.transform(X)
@@ -126,9 +126,9 @@ def test_it_goes_back_to_rows(model, rows):
 
 
 def test_a_stream_can_be_compressed(rows):
-    stream = IncrementalKernelPCA(5, **RBF, compression=None, n_oversamples=0).fit(rows)
+    stream = IncrementalKernelPCA(5, **RBF, reduction=None, n_oversamples=0).fit(rows)
     small = compress(stream, 60)
-    assert len(small.library_) == 60 < len(stream.library_)
+    assert len(small.basis_) == 60 < len(stream.basis_)
     moved = np.abs(small.transform(rows) - stream.transform(rows))
     assert (moved <= bounds(stream, small, rows) * (1 + 1e-9)).all()
 
@@ -145,26 +145,26 @@ def test_other_kernels(rows, kernel):
 def test_a_kernel_without_gradient_is_compressed_on_samples(rows):
     model = KernelPCA(3, kernel=lambda x, y: float(np.exp(-np.abs(x - y).max()))).fit(rows[:80])
     small = compress(model, 30)
-    assert small.compression == "samples"
+    assert small.reduction == "samples"
     known = {row.tobytes() for row in rows[:80]}
-    assert all(row.tobytes() in known for row in small.library_)
+    assert all(row.tobytes() in known for row in small.basis_)
     with pytest.raises(InvalidInput, match="choose 'samples'"):
-        compress(model, 30, compression="preimages")
+        compress(model, 30, reduction="preimages")
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_precision_and_whitening_go_along(rows, dtype):
     model = KernelPCA(3, **RBF, whiten=True).fit(rows.astype(dtype))
     small = compress(model, 100)
-    assert small.library_.dtype == small.transform(rows.astype(dtype)).dtype == dtype
+    assert small.basis_.dtype == small.transform(rows.astype(dtype)).dtype == dtype
     np.testing.assert_allclose(
         small.transform(rows.astype(dtype)), model.transform(rows.astype(dtype)), atol=0.1
     )
 
 
 def test_many_rows_are_drawn_from(rows, model):
-    small = compress(model, 40, compression=SelectedRows(most=100))
-    assert len(small.library_) == 40
+    small = compress(model, 40, reduction=SelectedRows(most=100))
+    assert len(small.basis_) == 40
     moved = np.abs(small.transform(rows) - model.transform(rows))
     assert (moved <= bounds(model, small, rows) * (1 + 1e-9)).all()
 
@@ -192,11 +192,11 @@ def test_a_model_that_was_not_fitted(kind):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"library_size": 5}, "6 vectors need at least as many rows"),
-        ({"library_size": 0}, "library_size"),
-        ({"library_size": "large"}, "library_size"),
+        ({"max_basis_rows": 5}, "6 vectors need at least as many rows"),
+        ({"max_basis_rows": 0}, "max_basis_rows"),
+        ({"max_basis_rows": "large"}, "max_basis_rows"),
         ({"tol": -0.1}, "tol"),
-        ({"compression": "landmarks"}, "is not known"),
+        ({"reduction": "landmarks"}, "is not known"),
     ],
 )
 def test_arguments_that_make_no_sense(model, arguments, message):
@@ -207,7 +207,7 @@ def test_arguments_that_make_no_sense(model, arguments, message):
 def test_a_stream_of_rows_can_be_compressed_and_goes_on(digits):
     online = OnlineKernelPCA(4, **RBF, random_state=0).fit(digits[:900])
     small = compress(online, 60)
-    assert len(small.library_) <= 60 < len(online.library_)
+    assert len(small.basis_) <= 60 < len(online.basis_)
     assert small.n_samples_seen_ == 900
     gram = small._subspace.component_gram
     np.testing.assert_allclose(gram, np.eye(4), atol=1e-8)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from ikpca import IncrementalKernelPCA, OnlineKernelPCA
+from ikpca.errors import InvalidInput
 from ikpca.estimators import DriftSignal
 
 ERRORS = {
@@ -66,13 +68,31 @@ def test_one_outlier_is_no_drift():
     assert DriftSignal().update(errors)[1] < 1
 
 
+def test_a_larger_threshold_or_delta_signals_later():
+    errors = np.random.default_rng(0).exponential(size=1000)
+    usual, _ = DriftSignal().update(errors[:500])
+    changed = 10 * errors[500:600]
+    assert usual.update(changed)[1] >= 1
+    assert usual.update(changed, threshold=1e6)[1] < 1
+    assert usual.update(changed, delta=3.0)[1] < 1
+
+
+@pytest.mark.parametrize("parameters", [{"drift_threshold": 0}, {"drift_delta": -1}])
+@pytest.mark.parametrize("kind", [OnlineKernelPCA, IncrementalKernelPCA])
+def test_drift_parameters_are_checked(kind, parameters):
+    (name,) = parameters
+    with pytest.raises(InvalidInput, match=name):
+        kind(2, **parameters).fit(np.eye(9))
+
+
 @pytest.mark.parametrize(
     "model",
-    [OnlineKernelPCA(2, kernel="rbf", gamma=0.5, random_state=0, budget=60),
-     IncrementalKernelPCA(2, kernel="rbf", gamma=0.5, library_size=60)],
+    [OnlineKernelPCA(2, kernel="rbf", gamma=0.5, random_state=0, max_basis_rows=60),
+     IncrementalKernelPCA(2, kernel="rbf", gamma=0.5, max_basis_rows=60)],
     ids=["online", "incremental"],
 )  # fmt: skip
 def test_streams_signal_an_abrupt_change(model):
+    quiet = clone(model).set_params(drift_threshold=1e6)
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, 1500)
     usual = np.column_stack([x, rng.normal(-(x**2), 0.2)])
@@ -81,3 +101,4 @@ def test_streams_signal_an_abrupt_change(model):
     changed = rng.normal(size=(50, 2)) * 0.3 + [1.5, 1.5]
     found = [model.partial_fit(changed[i : i + 5]).drift_detected_ for i in range(0, 50, 5)]
     assert any(found[:5])
+    assert not quiet.partial_fit(usual).partial_fit(changed).drift_detected_

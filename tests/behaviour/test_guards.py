@@ -228,7 +228,7 @@ def skew(stream, share):
 
 
 def test_streamed_components_that_are_not_orthonormal_are_made_so():
-    stream = IncrementalKernelPCA(4, kernel=Gaussian(0.05), compression=None).fit(X[:200])
+    stream = IncrementalKernelPCA(4, kernel=Gaussian(0.05), reduction=None).fit(X[:200])
     stream._stream = skew(stream._stream, 1e-4)
     with pytest.warns(RecoveryWarning, match="made orthonormal again"):
         stream.partial_fit(X[200:300])
@@ -239,13 +239,13 @@ def test_streamed_components_that_are_not_orthonormal_are_made_so():
         warnings.simplefilter("error")
         stream.partial_fit(X[300:])
     assert stream.recovery_ == ""
-    expected = IncrementalKernelPCA(4, kernel=Gaussian(0.05), compression=None).fit(X)
+    expected = IncrementalKernelPCA(4, kernel=Gaussian(0.05), reduction=None).fit(X)
     angles = principal_angles(stream.transform(X), expected.transform(X))
     assert np.max(angles) < 1e-2
 
 
 def test_streamed_components_that_cannot_be_mended():
-    stream = IncrementalKernelPCA(4, kernel=Gaussian(0.05), n_oversamples=0, compression=None)
+    stream = IncrementalKernelPCA(4, kernel=Gaussian(0.05), n_oversamples=0, reduction=None)
     stream.fit(X[:200])
     before = stream._stream
     state = before.state

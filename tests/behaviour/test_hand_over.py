@@ -40,7 +40,7 @@ def test_single_precision_stays_so_and_goes_on(X):
     model = IncrementalKernelPCA.from_batch(begun).partial_fit(X[50:].astype(np.float32))
     whole = KernelPCA(**RBF).fit(X)
     np.testing.assert_allclose(model.eigenvalues_[:20], whole.eigenvalues_[:20], rtol=1e-5)
-    assert model.library_.dtype == model.transform(X[:2].astype(np.float32)).dtype == np.float32
+    assert model.basis_.dtype == model.transform(X[:2].astype(np.float32)).dtype == np.float32
 
 
 def test_scikit_learns_model_goes_on(X):
@@ -53,9 +53,9 @@ def test_scikit_learns_model_goes_on(X):
 
 def test_a_large_batch_is_compressed_at_once(X):
     begun = KernelPCA(3, **RBF).fit(X)
-    model = IncrementalKernelPCA.from_batch(begun, library_size=40)
-    assert len(model.library_) <= 40
-    assert model.compression_error_.shape == (3,)
+    model = IncrementalKernelPCA.from_batch(begun, max_basis_rows=40)
+    assert len(model.basis_) <= 40
+    assert model.reduction_error_.shape == (3,)
     assert model.n_samples_seen_ == 120
     np.testing.assert_allclose(model.eigenvalues_, begun.eigenvalues_, rtol=0.1)
 
@@ -64,7 +64,7 @@ def test_a_large_batch_is_compressed_at_once(X):
 def test_refine_is_exact_and_the_stream_goes_on(X, compression):
     """From another stream's components to those of X; then on, as from a batch on X."""
     model = IncrementalKernelPCA(
-        3, **RBF, compression=compression, library_size=len(X), n_oversamples=5
+        3, **RBF, reduction=compression, max_basis_rows=len(X), n_oversamples=5
     )
     model.fit(X[:30] + 1).refine(X)
     batch = KernelPCA(3, **RBF, eigen_solver="dense").fit(X)
@@ -75,9 +75,7 @@ def test_refine_is_exact_and_the_stream_goes_on(X, compression):
     np.testing.assert_allclose(np.abs(model.transform(X)), np.abs(batch.transform(X)), atol=1e-7)
     assert model.n_samples_seen_ == len(X)
     wider = KernelPCA(8, **RBF, eigen_solver="dense").fit(X)
-    other = IncrementalKernelPCA.from_batch(
-        wider, n_components=3, n_oversamples=5, compression=None
-    )
+    other = IncrementalKernelPCA.from_batch(wider, n_components=3, n_oversamples=5, reduction=None)
     if compression is None:
         new = X[:20] - 1
         np.testing.assert_allclose(

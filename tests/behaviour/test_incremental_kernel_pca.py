@@ -34,7 +34,7 @@ def X(digits):
 
 def model(**parameters):
     return IncrementalKernelPCA(
-        **{"n_components": 4, **RBF, "library_size": 60, "random_state": 0} | parameters
+        **{"n_components": 4, **RBF, "max_basis_rows": 60, "random_state": 0} | parameters
     )
 
 
@@ -50,19 +50,19 @@ def parabola(number):
 @pytest.mark.parametrize("compression", ["samples", "preimages"])
 @pytest.mark.parametrize("kernel", ["rbf", "poly", "linear"])
 def test_components_are_orthonormal_after_compression(X, compression, kernel):
-    fitted = model(compression=compression, kernel=kernel).fit(X[:300])
-    assert len(fitted.library_) <= 60
+    fitted = model(reduction=compression, kernel=kernel).fit(X[:300])
+    assert len(fitted.basis_) <= 60
     vectors = fitted._stream.state.vectors[:-1]
-    K = cross_gram(fitted._stream.state.kernel, fitted.library_, fitted.library_)
+    K = cross_gram(fitted._stream.state.kernel, fitted.basis_, fitted.basis_)
     np.testing.assert_allclose(vectors @ K @ vectors.T, np.eye(len(vectors)), atol=1e-8)
-    assert fitted.compression_error_.shape == (4,)
-    assert 0 < fitted.compression_error_.max() < 0.5
+    assert fitted.reduction_error_.shape == (4,)
+    assert 0 < fitted.reduction_error_.max() < 0.5
 
 
 @pytest.mark.parametrize("compression", ["samples", "preimages"])
 def test_a_compressed_stream_comes_near_the_batch(X, compression):
     batch = KernelPCA(4, **RBF, eigen_solver="dense").fit(X)
-    fitted = model(compression=compression, library_size=150).fit(X)
+    fitted = model(reduction=compression, max_basis_rows=150).fit(X)
     assert fitted.explained_share(X) > 0.99 * batch.explained_share(X)
     np.testing.assert_allclose(fitted.eigenvalues_, batch.eigenvalues_, rtol=0.03)
     np.testing.assert_allclose(
@@ -88,11 +88,11 @@ def test_the_error_reported_is_that_of_the_last_reduction(X):
 
 @pytest.mark.parametrize("size", [1, 30])
 def test_memory_stays_flat(size):
-    fitted, bytes_used = model(n_components=3, library_size=40), []
+    fitted, bytes_used = model(n_components=3, max_basis_rows=40), []
     rows = parabola(480)
     for begin in range(0, len(rows), size):
         fitted.partial_fit(rows[begin : begin + size])
-        assert len(fitted.library_) <= 40
+        assert len(fitted.basis_) <= 40
         bytes_used.append(fitted.memory_usage_)
     assert max(bytes_used[len(bytes_used) // 2 :]) <= max(bytes_used[: len(bytes_used) // 2])
     assert fitted.n_samples_seen_ == 480
@@ -107,7 +107,7 @@ def test_small_batches_do_not_reduce_the_library_each_time(X, monkeypatch):
         "reduce",
         lambda self, *a, **k: reductions.append(1) or reduce(self, *a, **k),
     )
-    fitted = model(compression="samples", n_components=2, n_oversamples=2, library_size=80)
+    fitted = model(reduction="samples", n_components=2, n_oversamples=2, max_basis_rows=80)
     for row in range(200):
         fitted.partial_fit(X[row : row + 1])
     assert 0 < len(reductions) <= 120 // 10
@@ -135,9 +135,9 @@ def test_a_stream_of_mnist_in_a_small_library(data_folder):
     with np.load(data_folder / "mnist.npz") as data:
         X = data["X_train"][:5000].reshape(5000, -1).astype(np.float32) / 255
     parameters = {"kernel": "rbf", "gamma": 1 / 72}
-    fitted = IncrementalKernelPCA(16, **parameters, library_size=400, batch_size=200).fit(X)
+    fitted = IncrementalKernelPCA(16, **parameters, max_basis_rows=400, batch_size=200).fit(X)
     exact = KernelPCA(16, **parameters, tol=1e-3, random_state=0).fit(X)
-    assert len(fitted.library_) <= 400
+    assert len(fitted.basis_) <= 400
     assert fitted.explained_share(X) > 0.95 * exact.explained_variance_ratio_.sum()
 
 
@@ -146,8 +146,8 @@ def test_a_stream_of_mnist_in_a_small_library(data_folder):
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_fit_is_partial_fit_batch_by_batch(X, compression):
-    whole = model(compression=compression, batch_size=70).fit(X[:300])
-    parts = model(compression=compression)
+    whole = model(reduction=compression, batch_size=70).fit(X[:300])
+    parts = model(reduction=compression)
     for begin in range(0, 300, 70):
         parts.partial_fit(X[begin : min(begin + 70, 300)])
     assert np.array_equal(whole.transform(X), parts.transform(X))
@@ -172,7 +172,7 @@ def test_fit_forgets_and_partial_fit_does_not(X):
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_few_rows_at_first(X, compression):
     """Components that nothing is known of yet are zero, so that the width stays."""
-    fitted = model(compression=compression)
+    fitted = model(reduction=compression)
     for row in range(8):
         fitted.partial_fit(X[row : row + 1])
         assert fitted.transform(X[:3]).shape == (3, 4)
@@ -184,13 +184,13 @@ def test_few_rows_at_first(X, compression):
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_duplicates(X, compression):
     """A row again and again is a row with a weight: no new direction, and no failure."""
-    once = model(compression=compression, library_size=30).fit(X[:20])
-    many = model(compression=compression, library_size=30)
+    once = model(reduction=compression, max_basis_rows=30).fit(X[:20])
+    many = model(reduction=compression, max_basis_rows=30)
     for _ in range(5):
         many.partial_fit(X[:20])
     np.testing.assert_allclose(many.eigenvalues_, 5 * once.eigenvalues_, rtol=1e-6)
     np.testing.assert_allclose(np.abs(many.transform(X)), np.abs(once.transform(X)), atol=1e-6)
-    same = model(compression=compression, library_size=30)
+    same = model(reduction=compression, max_basis_rows=30)
     for _ in range(3):
         same.partial_fit(np.repeat(X[:1], 15, axis=0))
     assert not same.eigenvalues_.any()
@@ -198,7 +198,7 @@ def test_duplicates(X, compression):
 
 
 def test_signs_stay_along_a_stream(X):
-    fitted = model(library_size=80).partial_fit(X[:200])
+    fitted = model(max_basis_rows=80).partial_fit(X[:200])
     for begin in range(200, 600, 50):
         before = fitted.transform(X[:100])
         after = fitted.partial_fit(X[begin : begin + 50]).transform(X[:100])
@@ -214,7 +214,7 @@ def test_forgetting_follows_a_change(X):
         IncrementalKernelPCA(1, batch_size=20, forgetting=f).fit(np.vstack([first, then]))
         for f in (1.0, 0.9)
     )
-    leading = [each.coefficients_[0] @ each.library_ for each in (keeps, forgets)]
+    leading = [each.coefficients_[0] @ each.basis_ for each in (keeps, forgets)]
     assert abs(leading[0][0]) > 0.99
     assert abs(leading[1][2]) > 0.99
 
@@ -227,37 +227,37 @@ def test_gamma_is_settled_by_the_first_batch(X):
 
 
 def test_whitened_projections_have_unit_variance(X):
-    fitted = model(whiten=True, compression=None, n_oversamples=600).fit(X)
+    fitted = model(whiten=True, reduction=None, n_oversamples=600).fit(X)
     y = fitted.transform(X)
     np.testing.assert_allclose(y.std(axis=0, ddof=1), 1, rtol=1e-6)
-    plain = model(compression=None, n_oversamples=600).fit(X)
+    plain = model(reduction=None, n_oversamples=600).fit(X)
     np.testing.assert_allclose(fitted.reconstruct(X[:5]), plain.reconstruct(X[:5]), atol=1e-6)
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_single_precision_stays(X, compression):
-    single = model(compression=compression).fit(X.astype(np.float32))
-    double = model(compression=compression).fit(X)
+    single = model(reduction=compression).fit(X.astype(np.float32))
+    double = model(reduction=compression).fit(X)
     y = single.transform(X.astype(np.float32))
-    assert single.library_.dtype == single.coefficients_.dtype == y.dtype == np.float32
+    assert single.basis_.dtype == single.coefficients_.dtype == y.dtype == np.float32
     assert single.reconstruct(X[:3].astype(np.float32)).dtype == np.float32
     np.testing.assert_allclose(single.eigenvalues_, double.eigenvalues_, rtol=1e-3)
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_clone_and_pickle_go_on(X, compression):
-    fitted = model(compression=compression).fit(X[:200])
+    fitted = model(reduction=compression).fit(X[:200])
     copied = pickle.loads(pickle.dumps(fitted))
     assert np.array_equal(copied.transform(X), fitted.transform(X))
     fitted.partial_fit(X[200:300])
     copied.partial_fit(X[200:300])
     assert np.array_equal(copied.transform(X), fitted.transform(X))
-    assert not hasattr(clone(fitted), "library_")
+    assert not hasattr(clone(fitted), "basis_")
     assert clone(fitted).get_params() == fitted.get_params()
 
 
 def test_pre_images_and_scores(X):
-    fitted = model(n_components=20, library_size=200).fit(X[:500])
+    fitted = model(n_components=20, max_basis_rows=200).fit(X[:500])
     new = X[500:]
     rows, distances = fitted.inverse_transform(fitted.transform(new), return_distance=True)
     assert np.array_equal(rows, fitted.reconstruct(new))
@@ -276,7 +276,7 @@ def test_rows_on_disk(X, tmp_path):
     expected = model().fit(X)
     mapped = model().fit(np.load(tmp_path / "rows.npy", mmap_mode="r"))
     assert np.array_equal(mapped.transform(X), expected.transform(X))
-    assert type(mapped.library_) is np.ndarray
+    assert type(mapped.basis_) is np.ndarray
     whole_numbers = model(gamma=0.02 / 256).fit(np.load(tmp_path / "bytes.npy", mmap_mode="r"))
     np.testing.assert_allclose(whole_numbers.eigenvalues_, expected.eigenvalues_, rtol=1e-8)
 
@@ -337,12 +337,12 @@ def test_as_dask_mls_incremental_estimator(X):
 
 def test_compression_can_be_switched_on_the_way(X):
     """Off, the library grows and kernel values are kept no more; on, it is reduced at once."""
-    fitted = model(library_size=60).fit(X[:200])
-    fitted.set_params(compression=None).partial_fit(X[200:400])
-    assert len(fitted.library_) > 200
+    fitted = model(max_basis_rows=60).fit(X[:200])
+    fitted.set_params(reduction=None).partial_fit(X[200:400])
+    assert len(fitted.basis_) > 200
     assert fitted.memory_usage_ < 400 * 64 * 8 + 2 * 400 * 20 * 8
-    fitted.set_params(compression="samples").partial_fit(X[400:])
-    assert len(fitted.library_) <= 60
+    fitted.set_params(reduction="samples").partial_fit(X[400:])
+    assert len(fitted.basis_) <= 60
     assert fitted.n_samples_seen_ == 600
 
 

@@ -60,10 +60,10 @@ MODELS = {
     "stream": lambda: IncrementalKernelPCA(3, kernel="rbf").partial_fit(X[:70]).partial_fit(X[70:]),
     "stream, all kept": lambda: IncrementalKernelPCA(kernel="poly").fit(X),
     "stream of pre-images": lambda: IncrementalKernelPCA(
-        3, kernel="rbf", compression="preimages", library_size=30
+        3, kernel="rbf", reduction="preimages", max_basis_rows=30
     ).fit(X),
     "stream of float32": lambda: IncrementalKernelPCA(
-        3, kernel="rbf", library_size=40, preimages_per_component=2, compression="preimages"
+        3, kernel="rbf", max_basis_rows=40, preimages_per_component=2, reduction="preimages"
     ).fit(X.astype(np.float32)),
     "online": lambda: OnlineKernelPCA(3, kernel="rbf", random_state=0).fit(X),
     "online, from points": lambda: OnlineKernelPCA(
@@ -71,7 +71,7 @@ MODELS = {
         kernel="rbf",
         init="covering",
         gain=0.1 * gains.inverse_time(50),
-        budget=40,
+        max_basis_rows=40,
         reduction="merge",
         random_state=0,
     ).partial_fit(X),

@@ -18,7 +18,7 @@ from ikpca.metrics import principal_angles
 
 R = 3
 RESULTS = (
-    "eigenvalues_", "explained_variance_ratio_", "library_", "coefficients_", "mean_coefficients_",
+    "eigenvalues_", "explained_variance_ratio_", "basis_", "coefficients_", "mean_coefficients_",
     "mean_", "novelty_",
 )  # fmt: skip
 
@@ -31,7 +31,13 @@ def X():
 
 
 def model(**parameters):
-    settings = {"n_components": R, "kernel": "rbf", "gamma": 0.5, "random_state": 0, "budget": 60}
+    settings = {
+        "n_components": R,
+        "kernel": "rbf",
+        "gamma": 0.5,
+        "random_state": 0,
+        "max_basis_rows": 60,
+    }
     return OnlineKernelPCA(**settings | parameters)
 
 
@@ -54,7 +60,7 @@ def correlations(first, second):
 
 @pytest.mark.parametrize(
     "parameters",
-    [{}, {"init": "random"}, {"init": "covering"}, {"budget": None}, {"forgetting": 0.99},
+    [{}, {"init": "random"}, {"init": "covering"}, {"max_basis_rows": None}, {"forgetting": 0.99},
      {"gain": meta_descent(0.1 * inverse_time(50), rate=0.1)},
      {"reduction": "drop", "gain": 0.1}, {"reduction": "merge", "init": np.eye(R)}],
     ids=["rows", "random", "covering", "no budget", "forgetting", "smd", "drop", "merge"],
@@ -68,7 +74,7 @@ def test_batches_do_not_matter(X, parameters):
         precision = 1e-10 if "reduction" in parameters else 1e-12
         assert distance(whole, parts, X) < precision
         assert np.allclose(whole.eigenvalues_, parts.eigenvalues_, rtol=precision)
-        assert np.array_equal(whole.library_, parts.library_)
+        assert np.array_equal(whole.basis_, parts.basis_)
         assert np.abs(whole.novelty_[-1] - parts.novelty_[-1]) < precision
         assert whole._stream.signal.seen == parts._stream.signal.seen
 
@@ -92,11 +98,11 @@ def test_nothing_else_set_it_comes_near_the_batch(X, kernel, dtype):
 
 
 def test_linear_kernel_is_pca(X):
-    fitted = OnlineKernelPCA(2, random_state=0, n_passes=3).fit(X)
+    fitted = OnlineKernelPCA(2, random_state=0, max_iter=3).fit(X)
     exact = PCA(2).fit(X)
-    W = fitted.coefficients_ @ fitted.library_
+    W = fitted.coefficients_ @ fitted.basis_
     assert principal_angles(W.T, exact.components_.T)[0] < 0.03
-    assert np.allclose(fitted.mean_coefficients_ @ fitted.library_, X.mean(axis=0), atol=1e-6)
+    assert np.allclose(fitted.mean_coefficients_ @ fitted.basis_, X.mean(axis=0), atol=1e-6)
     assert np.allclose(fitted.explained_variance_ratio_, exact.explained_variance_ratio_, atol=0.03)
     assert np.allclose(fitted.mean_, X.mean(axis=0))
     assert fitted.n_samples_seen_ == len(X)
@@ -114,7 +120,7 @@ def test_linear_kernel_is_pca(X):
     ids=["number", "1/t", "et", "smd", "object"],
 )  # fmt: skip
 def test_gains_of_the_papers(X, gain):
-    fitted = model(gain=gain, n_passes=2).fit(X)
+    fitted = model(gain=gain, max_iter=2).fit(X)
     exact = KernelPCA(R, kernel="rbf", gamma=0.5).fit(X)
     assert correlations(fitted.transform(X), exact.transform(X))[0] > 0.97
 
@@ -138,7 +144,9 @@ def test_automatic_gains_never_fail(X, kernel, scale):
     rows[60:80] = rows[0]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        fitted = in_batches(OnlineKernelPCA(2, kernel=kernel, random_state=0, budget=40), rows, 50)
+        fitted = in_batches(
+            OnlineKernelPCA(2, kernel=kernel, random_state=0, max_basis_rows=40), rows, 50
+        )
     for name in RESULTS:
         assert np.isfinite(getattr(fitted, name)).all()
     assert np.diagonal(fitted._stream.state.lengths).max() < 4
@@ -178,7 +186,7 @@ def test_pickle_and_clone(X):
     fitted.partial_fit(X[300:])
     copy.partial_fit(X[300:])
     assert np.array_equal(fitted.transform(X), copy.transform(X))
-    assert not hasattr(clone(fitted), "library_")
+    assert not hasattr(clone(fitted), "basis_")
 
 
 def test_a_fit_begins_anew(X):
@@ -191,29 +199,29 @@ def test_a_fit_begins_anew(X):
 
 @pytest.mark.parametrize("reduction", ["drop", "merge", "samples"])
 def test_memory_is_bounded(X, reduction):
-    fitted, held = model(budget=40, reduction=reduction), []
+    fitted, held = model(max_basis_rows=40, reduction=reduction), []
     for start in range(0, 600, 20):
         fitted.partial_fit(X[start : start + 20])
-        assert len(fitted.library_) <= 40
+        assert len(fitted.basis_) <= 40
         held.append(fitted.memory_usage_)
     assert max(held[10:]) <= 40 * 8 * (3 + 2 * R + 2) + 2000
-    free = in_batches(model(budget=None), X, 20)
-    assert len(free.library_) == 600
-    assert free.compression_error_ is None
-    assert fitted.compression_error_.max() < 0.05
+    free = in_batches(model(max_basis_rows=None), X, 20)
+    assert len(free.basis_) == 600
+    assert free.reduction_error_ is None
+    assert fitted.reduction_error_.max() < 0.05
     assert min(correlations(fitted.transform(X), free.transform(X))) > 0.99
 
 
 def test_preimages_are_a_reduction_as_well(X):
-    fitted = model(budget=40, reduction="preimages").fit(X[:150])
-    free = model(budget=None).fit(X[:150])
-    assert len(fitted.library_) <= 40
+    fitted = model(max_basis_rows=40, reduction="preimages").fit(X[:150])
+    free = model(max_basis_rows=None).fit(X[:150])
+    assert len(fitted.basis_) <= 40
     assert min(correlations(fitted.transform(X), free.transform(X))[:2]) > 0.98
 
 
 def test_copies_of_a_row_are_merged_at_no_loss():
     rows = np.tile(np.random.default_rng(0).normal(size=(10, 2)), (30, 1))
-    bounded, free = (model(n_components=2, budget=b).fit(rows) for b in (200, None))
+    bounded, free = (model(n_components=2, max_basis_rows=b).fit(rows) for b in (200, None))
     assert distance(bounded, free, rows) < 1e-6
 
 
@@ -268,7 +276,7 @@ def test_a_kernel_that_returns_nan(X):
     def broken(x, z):
         return np.nan if abs(x[0] - z[0]) > 1.5 else float(x @ z) + 1
 
-    fitted = model(kernel=broken, budget=None).partial_fit(X[np.abs(X[:, 0]) < 0.5][:40])
+    fitted = model(kernel=broken, max_basis_rows=None).partial_fit(X[np.abs(X[:, 0]) < 0.5][:40])
     before = fitted.transform(X[:3] * 0)
     with pytest.raises(InvalidInput, match="nothing was learned"):
         fitted.partial_fit(np.array([[0.1, 0, 0], [3.0, 0, 0]]))
@@ -289,9 +297,9 @@ def test_single_rows_and_copies(X):
      ({"kernel": "precomputed"}, "KernelPCA for a kernel matrix"), ({"gain": -1.0}, "gain='auto'"),
      ({"forgetting": 0.0}, r"\(0, 1\]"), ({"forgetting": 1.1}, r"\(0, 1\]"),
      ({"init": "landmarks"}, "'covering'"), ({"init": np.ones((2, 2))}, r"shape \(3, 3\)"),
-     ({"budget": 10}, "at least 16"), ({"budget": 20.5}, "at least 16"),
+     ({"max_basis_rows": 10}, "at least 16"), ({"max_basis_rows": 20.5}, "at least 16"),
      ({"reduction": "forget"}, "'samples'"), ({"preimage": "ridge"}, "pre-image method"),
-     ({"kernel": "sigmoid", "reduction": "merge"}, "does not support"), ({"n_passes": 0}, "pass 1"),
+     ({"kernel": "sigmoid", "reduction": "merge"}, "does not support"), ({"max_iter": 0}, "pass 1"),
      ({"kernel": "cosine", "preimage": "mds"}, "preimage='mds'"), ({"whiten": "yes"}, "whiten")],
 )  # fmt: skip
 def test_bad_parameters_say_what_to_pass(X, parameters, words):
@@ -310,7 +318,7 @@ def test_the_number_of_components_stays(X):
 
 def test_a_batch_goes_on_as_a_stream(X):
     batch = KernelPCA(R, kernel="rbf", gamma="median", random_state=0).fit(X[:400])
-    stream = OnlineKernelPCA.from_batch(batch, budget=None)
+    stream = OnlineKernelPCA.from_batch(batch, max_basis_rows=None)
     assert distance(stream, batch, X) < 1e-10
     assert np.allclose(stream.eigenvalues_, batch.eigenvalues_)
     assert np.allclose(stream.explained_variance_ratio_, batch.explained_variance_ratio_)
@@ -323,10 +331,10 @@ def test_a_batch_goes_on_as_a_stream(X):
 
 
 def test_a_stream_is_refined_on_a_batch(X):
-    stream = model(budget=None).partial_fit(X).refine(X)
+    stream = model(max_basis_rows=None).partial_fit(X).refine(X)
     exact = KernelPCA(R, kernel="rbf", gamma=0.5).fit(X)
     assert np.allclose(stream.eigenvalues_, exact.eigenvalues_, rtol=1e-8)
     assert np.abs(np.abs(stream.transform(X)) - np.abs(exact.transform(X))).max() < 1e-6
     small = model().partial_fit(X).refine(X)
-    assert len(small.library_) <= 60
+    assert len(small.basis_) <= 60
     assert small.partial_fit(X[:10]).n_samples_seen_ == 610

@@ -30,20 +30,20 @@ def dot(x, y):
 
 
 STREAMS = {
-    "incremental": IncrementalKernelPCA(4, kernel="rbf", gamma="median", library_size=60),
-    "all rows kept": IncrementalKernelPCA(kernel="poly", degree=2, compression=None),
+    "incremental": IncrementalKernelPCA(4, kernel="rbf", gamma="median", max_basis_rows=60),
+    "all rows kept": IncrementalKernelPCA(kernel="poly", degree=2, reduction=None),
     "pre-images": IncrementalKernelPCA(
-        3, kernel="rbf", gamma=0.05, compression="preimages", library_size=30, batch_size=100
+        3, kernel="rbf", gamma=0.05, reduction="preimages", max_basis_rows=30, batch_size=100
     ),
     "forgetting": IncrementalKernelPCA(
         3, kernel="laplacian", forgetting=0.9, batch_size=50, whiten=True
     ),
     "a kernel of one's own": IncrementalKernelPCA(2, kernel=dot, batch_size=125),
-    "online": OnlineKernelPCA(4, kernel="rbf", gamma="scale", budget=64),
-    "passes": OnlineKernelPCA(3, kernel="rbf", gamma=0.05, n_passes=3, budget=48),
+    "online": OnlineKernelPCA(4, kernel="rbf", gamma="scale", max_basis_rows=64),
+    "passes": OnlineKernelPCA(3, kernel="rbf", gamma=0.05, max_iter=3, max_basis_rows=48),
     "covering": OnlineKernelPCA(2, kernel="rbf", init="covering", gain=0.05, forgetting=0.99),
     "meta-descent": OnlineKernelPCA(
-        3, kernel="rbf", budget=50, reduction="merge",
+        3, kernel="rbf", max_basis_rows=50, reduction="merge",
         gain=gains.meta_descent(0.05 * gains.inverse_time(100), rate=0.1, memory=0.9),
     ),
     "points drawn": OnlineKernelPCA(3, kernel="poly", degree=2, init="random"),
@@ -183,7 +183,7 @@ def test_other_batches_are_refused(name, tmp_path):
         ("incremental", {"n_components": 3, "forgetting": 0.5}, X,
          "forgetting was 1.0 and is 0.5; n_components was 4 and is 3"),
         ("incremental", {}, X[::-1], "training data differ"),
-        ("online", {"budget": 80}, X, "budget was 64 and is 80"),
+        ("online", {"max_basis_rows": 80}, X, "max_basis_rows was 64 and is 80"),
         ("online", {}, X[1:], "training data differ"),
     ],
 )  # fmt: skip
@@ -287,8 +287,8 @@ SLOW = """
     kind, path, resume = sys.argv[1:]
     rows = load_digits().data[:300] / 16
     stream = {
-        "incremental": IncrementalKernelPCA(3, kernel=Slow(0.05), batch_size=10, library_size=40),
-        "online": OnlineKernelPCA(3, kernel=Slow(0.05), budget=80, n_passes=2),
+        "incremental": IncrementalKernelPCA(3, kernel=Slow(0.05), batch_size=10, max_basis_rows=40),
+        "online": OnlineKernelPCA(3, kernel=Slow(0.05), max_basis_rows=80, max_iter=2),
     }[kind]
     stream.set_params(random_state=0, checkpoint_every=1, checkpoint=path, resume=bool(resume))
     try:

@@ -112,20 +112,20 @@ STREAMS = {
     "incremental": _other(IncrementalKernelPCA, n_components=5, kernel=Slow(0.05), batch_size=20),
     "incremental, pre-images": _other(
         IncrementalKernelPCA, 300, n_components=3, kernel="rbf", gamma=0.05, batch_size=20,
-        compression="preimages", library_size=40, n_oversamples=0,
+        reduction="preimages", max_basis_rows=40, n_oversamples=0,
     ),
     "incremental, batches": _batches(
-        IncrementalKernelPCA, 35, n_components=5, kernel=Slow(0.05), library_size=80,
+        IncrementalKernelPCA, 35, n_components=5, kernel=Slow(0.05), max_basis_rows=80,
     ),
     "online, batches": _batches(
-        OnlineKernelPCA, 35, n_components=5, kernel="rbf", gamma=0.05, budget=60,
+        OnlineKernelPCA, 35, n_components=5, kernel="rbf", gamma=0.05, max_basis_rows=60,
     ),
     "online": _other(
-        OnlineKernelPCA, n_components=5, kernel="rbf", gamma=0.05, budget=60, n_passes=4
+        OnlineKernelPCA, n_components=5, kernel="rbf", gamma=0.05, max_basis_rows=60, max_iter=4
     ),
     "online, covering": _other(
         OnlineKernelPCA, n_components=3, kernel="laplacian", gamma=0.05, init="covering",
-        budget=40, reduction="merge", n_passes=4,
+        max_basis_rows=40, reduction="merge", max_iter=4,
     ),
 }  # fmt: skip
 

@@ -54,8 +54,8 @@ def _models(X, folder):
         "KernelPCA, two threads": KernelPCA(6, n_jobs=2, max_memory="20MB", **rbf).fit(X),
         "KernelPCA, ridge": KernelPCA(6, fit_inverse_transform=True, **rbf).fit(X),
         "HebbianPCA": HebbianPCA(6, random_state=0, max_iter=3).fit(X),
-        "IncrementalKernelPCA": IncrementalKernelPCA(6, library_size=80, **rbf).fit(X),
-        "OnlineKernelPCA": OnlineKernelPCA(6, budget=80, random_state=0, **rbf).fit(X),
+        "IncrementalKernelPCA": IncrementalKernelPCA(6, max_basis_rows=80, **rbf).fit(X),
+        "OnlineKernelPCA": OnlineKernelPCA(6, max_basis_rows=80, random_state=0, **rbf).fit(X),
     }
     models["KernelPCA"].save(folder / "model")
     return models | {"a loaded model": ikpca.load(folder / "model")}

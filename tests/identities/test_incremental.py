@@ -70,7 +70,7 @@ def test_batches_of_any_size_are_the_whole(X, name, size):
 def test_the_estimator_is_kernel_pca(X, name):
     """Up to signs, which a stream keeps from its beginnings."""
     batch = KernelPCA(4, kernel=EXACT[name], eigen_solver="dense").fit(X)
-    stream = IncrementalKernelPCA(4, kernel=EXACT[name], compression=None, n_oversamples=200)
+    stream = IncrementalKernelPCA(4, kernel=EXACT[name], reduction=None, n_oversamples=200)
     stream.fit(X)
     np.testing.assert_allclose(stream.eigenvalues_, batch.eigenvalues_, rtol=1e-8)
     np.testing.assert_allclose(
@@ -89,15 +89,15 @@ def test_the_estimator_is_kernel_pca(X, name):
 def test_truncated_with_the_linear_kernel_is_incremental_pca(size):
     X = np.random.default_rng(1).normal(size=(400, 20)) * np.linspace(3, 1, 20) + 2
     theirs = IncrementalPCA(6)
-    ours = IncrementalKernelPCA(6, compression=None, n_oversamples=0)
+    ours = IncrementalKernelPCA(6, reduction=None, n_oversamples=0)
     for begin in range(0, 400, size):
         theirs.partial_fit(X[begin : begin + size])
         ours.partial_fit(X[begin : begin + size])
     np.testing.assert_allclose(np.sqrt(ours.eigenvalues_), theirs.singular_values_, rtol=1e-8)
-    components = ours.coefficients_ @ ours.library_
+    components = ours.coefficients_ @ ours.basis_
     overlaps = components @ theirs.components_.T
     np.testing.assert_allclose(np.abs(overlaps), np.eye(6), atol=1e-8)
-    np.testing.assert_allclose(ours.mean_coefficients_ @ ours.library_, theirs.mean_, atol=1e-8)
+    np.testing.assert_allclose(ours.mean_coefficients_ @ ours.basis_, theirs.mean_, atol=1e-8)
     np.testing.assert_allclose(ours.mean_, theirs.mean_, atol=1e-12)
     np.testing.assert_allclose(
         ours.explained_variance_ratio_, theirs.explained_variance_ratio_, rtol=1e-8
@@ -107,12 +107,12 @@ def test_truncated_with_the_linear_kernel_is_incremental_pca(size):
 def test_forgetting_is_weighting():
     """A batch that k others followed weighs f^2k, in the mean and in the covariance."""
     X, f = np.random.default_rng(2).normal(size=(60, 4)) + 3, 0.8
-    model = IncrementalKernelPCA(compression=None, forgetting=f, batch_size=15).fit(X)
+    model = IncrementalKernelPCA(reduction=None, forgetting=f, batch_size=15).fit(X)
     weights = np.repeat(f ** (2 * np.arange(4)[::-1]), 15)
     mean = weights @ X / weights.sum()
     scatter = (X - mean).T @ (weights[:, None] * (X - mean))
     np.testing.assert_allclose(np.sort(model.eigenvalues_), np.linalg.eigvalsh(scatter), rtol=1e-10)
-    np.testing.assert_allclose(model.mean_coefficients_ @ model.library_, mean, atol=1e-12)
+    np.testing.assert_allclose(model.mean_coefficients_ @ model.basis_, mean, atol=1e-12)
     np.testing.assert_allclose(model.mean_, mean, atol=1e-12)
     assert model.explained_variance_ratio_.sum() == pytest.approx(1)
 
@@ -141,7 +141,7 @@ def test_without_the_mean_update_the_centre_is_that_of_the_first_batch(X):
 
 
 def test_novelty_is_the_reconstruction_error_before_learning(X):
-    model = IncrementalKernelPCA(3, kernel="rbf", gamma=0.1, library_size=40)
+    model = IncrementalKernelPCA(3, kernel="rbf", gamma=0.1, max_basis_rows=40)
     model.partial_fit(X[:60])
     assert np.isnan(model.novelty_).all()
     expected = model.reconstruction_error(X[60:])

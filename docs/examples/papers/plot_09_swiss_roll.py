@@ -17,12 +17,12 @@ from ikpca_papers.data import perforated_swiss_roll
 X, along, across = perforated_swiss_roll(800)
 order = np.random.default_rng(0).permutation(800)
 
-stream = IncrementalKernelPCA(6, kernel="rbf", gamma=0.5, library_size=200)
+stream = IncrementalKernelPCA(6, kernel="rbf", gamma=0.5, max_basis_rows=200)
 for batch in np.array_split(order, 8):
     stream.partial_fit(X[batch])
 batch = KernelPCA(6, kernel="rbf", gamma=0.5).fit(X)
 print(
-    f"{stream.n_samples_seen_} rows seen, {len(stream.library_)} kept, "
+    f"{stream.n_samples_seen_} rows seen, {len(stream.basis_)} kept, "
     f"{stream.memory_usage_ / 1e3:.0f} kB"
 )
 

@@ -41,7 +41,7 @@ def texts(number):
 
 
 embed = HashingVectorizer(n_features=256, stop_words=FILLER)
-reduce = IncrementalKernelPCA(5, kernel="cosine", library_size=200)
+reduce = IncrementalKernelPCA(5, kernel="cosine", max_basis_rows=200)
 cluster = MiniBatchKMeans(len(TOPICS), n_init=10, random_state=0)
 
 # %%
@@ -53,7 +53,7 @@ for _ in range(10):
     reduced = reduce.partial_fit(embeddings).transform(embeddings)
     cluster.partial_fit(reduced)
 print(
-    f"{reduce.n_samples_seen_} texts seen, {len(reduce.library_)} rows kept, "
+    f"{reduce.n_samples_seen_} texts seen, {len(reduce.basis_)} rows kept, "
     f"{reduce.memory_usage_ / 1e6:.1f} MB"
 )
 

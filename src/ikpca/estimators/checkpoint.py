@@ -49,7 +49,7 @@ _UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 _FINAL_OUTCOMES = (Outcome.CONVERGED, Outcome.SETTLED, Outcome.PRECISE, Outcome.DIVERGED)
 #: Parameters that do not change the result of a given number of passes.
 _RUNTIME_PARAMETERS = {
-    "checkpoint", "checkpoint_every", "resume", "verbose", "n_jobs", "max_iter", "n_passes",
+    "checkpoint", "checkpoint_every", "resume", "verbose", "n_jobs", "max_iter",
     "copy_X", "client",
 }  # fmt: skip
 #: Replaces the digest of the rows in checkpoints of ``partial_fit``.
@@ -530,7 +530,7 @@ def _run(
         # States are immutable, so a step can be interrupted at any point.
         with (
             interruptible(),
-            explain_memory_errors("pass smaller batches, or a smaller library or budget"),
+            explain_memory_errors("pass smaller batches, or a smaller max_basis_rows"),
         ):
             return step(state), None, None
 

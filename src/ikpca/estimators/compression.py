@@ -41,36 +41,36 @@ _SHARED_PARAMETERS = (
 
 def compress(
     model: Any,
-    library_size: Any = "auto",
+    max_basis_rows: Any = "auto",
     *,
-    compression: Any = "auto",
+    reduction: Any = "auto",
     preimages_per_component: Any = "auto",
     tol: float = 0.05,
     random_state: Any = None,
 ) -> IncrementalKernelPCA:
     """Compress a fitted model to fewer rows: it transforms faster and supports ``partial_fit``.
 
-    Components and mean are approximated by combinations of the images of a small library of rows
+    Components and mean are approximated by combinations of the images of a small basis of rows
     (Chin & Suter 2006, section 5), and the components are orthonormalized. With ε_i the
-    ``compression_error_`` of a component and ε the ``mean_compression_error_``, a projection
+    ``reduction_error_`` of a component and ε the ``mean_reduction_error_``, a projection
     changes by at most ε_i ‖Φ(x) − µ‖ + ε ‖µ‖.
 
     Parameters
     ----------
     model : KernelPCA, IncrementalKernelPCA, OnlineKernelPCA or sklearn.decomposition.KernelPCA
         Fitted on dense rows with a kernel. It is not modified.
-    library_size : int or "auto", default="auto"
-        Maximum number of library rows, also in later calls of ``partial_fit``. "auto" starts with
+    max_basis_rows : int or "auto", default="auto"
+        Maximum number of basis rows, also in later calls of ``partial_fit``. "auto" starts with
         ten per component and doubles it until no error exceeds ``tol``, or half of the rows are
         used.
-    compression : {"auto", "preimages", "samples"} or reduction object, default="auto"
+    reduction : {"auto", "preimages", "samples"} or reduction object, default="auto"
         "samples" selects rows of the model. "preimages" moves these to minimize the errors, for
         kernels with a gradient. "auto" uses pre-images if the kernel supports them. Pass an object
         from :mod:`ikpca.reduced_sets` for other settings.
     preimages_per_component : int or "auto", default="auto"
         With a number, pre-images are computed one after the other, as in the paper.
     tol : float, default=0.05
-        Largest relative error in feature space with ``library_size="auto"``. With a given size,
+        Largest relative error in feature space with ``max_basis_rows="auto"``. With a given size,
         the errors are minimized.
     random_state : int, RandomState or None, default=None
         Seed of the draw of candidate rows if there are more than 4,000.
@@ -87,24 +87,24 @@ def compress(
     >>> X = load_digits().data / 16
     >>> model = KernelPCA(4, kernel="rbf", gamma=0.02).fit(X)
     >>> small = compress(model, 50)
-    >>> small.library_.shape, bool(small.compression_error_.max() < 0.05)
+    >>> small.basis_.shape, bool(small.reduction_error_.max() < 0.05)
     ((50, 64), True)
     """
     check_number("tol", tol, "must lie in [0, 1)", "pass 0.05", low=0, high=1)
-    if not is_auto(library_size):
-        check_number("library_size", library_size, "must be 'auto' or a positive integer",
+    if not is_auto(max_basis_rows):
+        check_number("max_basis_rows", max_basis_rows, "must be 'auto' or a positive integer",
                      "pass 'auto'", low=1, integer=True)  # fmt: skip
     source = _FittedModel.of(model)
     seed = draw_seed(random_state)
-    reduction = make_reduction(
-        compression,
+    method = make_reduction(
+        reduction,
         source.subspace.expansion.kernel,
         per_vector=preimages_per_component,
-        tol=float(tol) if is_auto(library_size) else 0.0,
+        tol=float(tol) if is_auto(max_basis_rows) else 0.0,
         seed=seed,
     )
-    small = source.reduce(reduction, library_size, float(tol))
-    compressed = source.stream_model(reduction, small, random_state)
+    small = source.reduce(method, max_basis_rows, float(tol))
+    compressed = source.stream_model(method, small, random_state)
     compressed._set_stream(source.stream(compressed, small, seed))
     return compressed
 
@@ -156,12 +156,12 @@ class _FittedModel:
             model, state.subspace(), state.singular_values, state.n_samples, state.total_variance
         )
 
-    def reduce(self, reduction: Reduction, library_size: Any, tol: float) -> ReducedSubspace:
+    def reduce(self, reduction: Reduction, max_basis_rows: Any, tol: float) -> ReducedSubspace:
         """Reduce the subspace to a number of rows, or to an error."""
         weight = float(np.sqrt(self.n_samples))
-        if is_auto(library_size):
+        if is_auto(max_basis_rows):
             return reduce_to_tolerance(self.subspace, self.singular_values, weight, reduction, tol)
-        size = int(library_size)
+        size = int(max_basis_rows)
         return reduce_subspace(self.subspace, self.singular_values, weight, reduction, size)
 
     def stream_model(
@@ -175,8 +175,8 @@ class _FittedModel:
         return IncrementalKernelPCA(
             len(self.model.eigenvalues_),
             gamma=self.model.gamma_,
-            compression="samples" if samples else "preimages",
-            library_size=small.subspace.basis.shape[0],
+            reduction="samples" if samples else "preimages",
+            max_basis_rows=small.subspace.basis.shape[0],
             random_state=random_state,
             **shared,
         )

@@ -31,14 +31,14 @@ class IncrementalKernelPCA(StreamTransformer):
     r"""Kernel PCA of a stream in one pass, optionally in bounded memory.
 
     Each batch updates mean and components exactly (Chin & Suter 2006). Both are combinations of
-    the images of a library of rows. Compression replaces the library by fewer rows that
+    the images of a basis of rows. Compression replaces the basis by fewer rows that
     approximate components and mean.
 
     Parameters
     ----------
     n_components : int or None, default=None
-        Number of components. None keeps all components with variance and the complete library; it
-        requires ``compression=None`` or "auto".
+        Number of components. None keeps all components with variance and the complete basis; it
+        requires ``reduction=None`` or "auto".
     kernel : str, callable or kernel object, default="linear"
         "linear", "poly", "rbf", "sigmoid", "cosine" or "laplacian". A callable takes one pair of
         rows; for one that takes two blocks of rows see :func:`ikpca.vectorized`.
@@ -53,30 +53,34 @@ class IncrementalKernelPCA(StreamTransformer):
         Keyword arguments of a callable kernel.
     preimage : str or method object, default="auto"
         Method of ``inverse_transform``, as for :class:`KernelPCA`, except "ridge".
-    compression : {"auto", "preimages", "samples", None}, default="auto"
-        Rows of the compressed library. "samples": rows of the stream, for any kernel.
+    reduction : {"auto", "preimages", "samples", None}, default="auto"
+        Rows of the reduced basis. "samples": rows of the stream, for any kernel.
         "preimages": optimized rows, for kernels with a gradient; more accurate for the same number
         of rows, but several times slower. None: all rows, exact. "auto": "samples", or None if
         ``n_components`` is None.
-    library_size : int or "auto", default="auto"
-        Maximum number of library rows after a batch. "auto": 20 per component, including
+    max_basis_rows : int or "auto", default="auto"
+        Maximum number of basis rows after a batch. "auto": 20 per component, including
         ``n_oversamples``, and for the mean; at least 200.
     preimages_per_component : int or "auto", default="auto"
         n' of the paper: "preimages" are computed one after the other, this many for each component
-        and the mean, which ``library_size="auto"`` takes into account. "auto" optimizes all
+        and the mean, which ``max_basis_rows="auto"`` takes into account. "auto" optimizes all
         pre-images together, which is more accurate.
-    compression_tol : float, default=1e-4
-        Relative error of a component at which "preimages" stop before the library is full.
+    reduction_tol : float, default=1e-4
+        Relative error of a component at which "preimages" stop before the basis is full.
     n_oversamples : int or "auto", default="auto"
         Number of additional components, as later batches cannot restore what an update truncates.
         0 truncates like the paper and scikit-learn's IncrementalPCA; "auto" is half of
-        ``n_components``, at least 8, or fewer if the library is small.
+        ``n_components``, at least 8, or fewer if the basis is small.
     batch_size : int or None, default=None
         Rows per update, in ``fit`` and for larger batches of ``partial_fit``. None: in ``fit`` the
-        largest of 200, two per component and a quarter of ``library_size``; in ``partial_fit`` the
-        size of the batch; at most 1,000.
+        largest of 200, two per component and a quarter of ``max_basis_rows``; in ``partial_fit``
+        the size of the batch; at most 1,000.
     forgetting : float, default=1.0
         f in (0, 1]: every update multiplies the weights of earlier samples by f².
+    drift_threshold : float, default=25.0
+        Threshold of the Page–Hinkley test on ``novelty_``; a larger one signals fewer drifts.
+    drift_delta : float, default=0.5
+        Increase of the novelty, in standard deviations, that the test tolerates.
     whiten : bool, default=False
         If True, scale projections to unit variance.
     checkpoint : str or path, default=None
@@ -105,7 +109,7 @@ class IncrementalKernelPCA(StreamTransformer):
     explained_variance_ratio_ : ndarray of shape (n_components,)
         Eigenvalues divided by the trace of K', which is accumulated.
     n_samples_seen_, n_batches_ : int
-    library_ : ndarray of shape (n_rows, n_features)
+    basis_ : ndarray of shape (n_rows, n_features)
         Rows whose images components and mean are combinations of.
     coefficients_ : ndarray of shape (n_components, n_rows)
         α: component i is Σ_j α_ij Φ(x_j).
@@ -120,10 +124,10 @@ class IncrementalKernelPCA(StreamTransformer):
         signal a drift. The test compares with the novelty of the last 1,000 rows and needs 100.
     drift_detected_ : bool
         True if ``drift_`` ≥ 1.
-    compression_error_ : ndarray of shape (n_components,) or None
+    reduction_error_ : ndarray of shape (n_components,) or None
         Relative error of each component in feature space in the last compression; None before the
         first.
-    mean_compression_error_ : float or None
+    mean_reduction_error_ : float or None
         Relative error of the mean.
     recovery_ : str
         Problem that was corrected in the last batch, such as a loss of orthonormality; empty if
@@ -168,13 +172,15 @@ class IncrementalKernelPCA(StreamTransformer):
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
         preimage: Any = "auto",
-        compression: Any = "auto",
-        library_size: Any = "auto",
+        reduction: Any = "auto",
+        max_basis_rows: Any = "auto",
         preimages_per_component: Any = "auto",
-        compression_tol: float = 1e-4,
+        reduction_tol: float = 1e-4,
         n_oversamples: Any = "auto",
         batch_size: int | None = None,
         forgetting: float = 1.0,
+        drift_threshold: float = 25.0,
+        drift_delta: float = 0.5,
         whiten: bool = False,
         checkpoint: Any = None,
         checkpoint_every: Any = 10,
@@ -190,13 +196,15 @@ class IncrementalKernelPCA(StreamTransformer):
         self.coef0 = coef0
         self.kernel_params = kernel_params
         self.preimage = preimage
-        self.compression = compression
-        self.library_size = library_size
+        self.reduction = reduction
+        self.max_basis_rows = max_basis_rows
         self.preimages_per_component = preimages_per_component
-        self.compression_tol = compression_tol
+        self.reduction_tol = reduction_tol
         self.n_oversamples = n_oversamples
         self.batch_size = batch_size
         self.forgetting = forgetting
+        self.drift_threshold = drift_threshold
+        self.drift_delta = drift_delta
         self.whiten = whiten
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
@@ -224,7 +232,7 @@ class IncrementalKernelPCA(StreamTransformer):
         size = fit_batch_size(self)
 
         def step(stream: IncrementalStream) -> IncrementalStream:
-            return stream.learn(X[stream.seen : stream.seen + size], self.verbose)
+            return stream.learn(self, X[stream.seen : stream.seen + size])
 
         with single_thread():
             stream, interrupted = fit_stream(
@@ -337,7 +345,7 @@ class IncrementalKernelPCA(StreamTransformer):
         return streaming
 
     def _step(self, batch: Any) -> Callable[[IncrementalStream], IncrementalStream]:
-        return lambda stream: stream.learn(batch, self.verbose)
+        return lambda stream: stream.learn(self, batch)
 
     def _check_parameters(self) -> None:
         check_incremental(self)

@@ -13,7 +13,7 @@ from ikpca.estimators.base import check_preimage
 from ikpca.estimators.checkpoint import check_checkpoint
 from ikpca.estimators.input_checks import cast_arrays, check_distances
 from ikpca.estimators.reporting import warn_of_recovery
-from ikpca.estimators.stream_base import DriftSignal
+from ikpca.estimators.stream_base import DriftSignal, check_drift_parameters
 from ikpca.estimators.validation import (
     check_choice,
     check_kernel_parameters,
@@ -39,9 +39,9 @@ from ikpca.streams import (
 )
 from ikpca.subspace import Expansion, Subspace
 
-#: Number of library rows per component and mean, and the minimum.
+#: Number of basis rows per component and mean, and the minimum.
 _ROWS_PER_VECTOR, _MIN_ROWS = 20, 200
-#: Minimum fraction of the library that is added between two reductions.
+#: Minimum fraction of the basis that is added between two reductions.
 _REDUCTION_INTERVAL = 1 / 8
 #: Minimum number of additional components; with fewer, truncation loses over 0.1 % of variance.
 _MIN_OVERSAMPLES = 8
@@ -115,7 +115,7 @@ class IncrementalStream:
             state = replace(state, values=None)
         return replace(self, state=state, settings=settings, batch_size=_max_batch_size(model))
 
-    def learn(self, rows: Rows, verbose: int = 0) -> IncrementalStream:
+    def learn(self, model: Any, rows: Rows) -> IncrementalStream:
         """Return the stream after learning from a batch."""
         check_distances(self.state.kernel, rows, self.mean_row if self.seen else None)
         state, mean_row, reports = self.state, self.mean_row, list[UpdateReport]()
@@ -127,7 +127,11 @@ class IncrementalStream:
         whole = self._with_last_errors(join_reports(reports))
         warn_of_recovery([whole.recovery])
         # The novelty of the first batch is NaN.
-        signal, drift = self.signal.update(whole.novelty[np.isfinite(whole.novelty)])
+        signal, drift = self.signal.update(
+            whole.novelty[np.isfinite(whole.novelty)],
+            float(model.drift_threshold),
+            float(model.drift_delta),
+        )
         updated = replace(
             self,
             state=state,
@@ -138,12 +142,12 @@ class IncrementalStream:
             signal=signal,
             drift=drift,
         )
-        if verbose:
+        if model.verbose:
             sys.stderr.write(updated.progress_line() + "\n")
         return updated
 
     def from_state(self, state: IncrementalState) -> IncrementalStream:
-        """Return a stream that starts from a batch, compressed if its library is too large."""
+        """Return a stream that starts from a batch, compressed if its basis is too large."""
         rows, errors = state.library, None
         mean_row = rows.mean(axis=0, dtype=np.float64)
         if self.settings.compression is not None:
@@ -166,7 +170,7 @@ class IncrementalStream:
         share /= self.state.total_variance or 1.0
         novelty = 0.0 if self.report is None else float(self.report.novelty.mean())
         return (
-            f"batch {self.n_batches}: {self.seen} samples, library {self.state.library.shape[0]}, "
+            f"batch {self.n_batches}: {self.seen} samples, basis {self.state.library.shape[0]}, "
             f"explained {share:.4f}, novelty {novelty:.3g}"
         )
 
@@ -188,17 +192,17 @@ def incremental_settings(model: Any, kernel: Kernel, seed: int) -> IncrementalSe
             raise invalid_parameter(
                 "n_components",
                 None,
-                f"compression={model.compression!r} needs an integer",
-                "pass an integer, or compression=None to keep all rows",
+                f"reduction={model.reduction!r} needs an integer",
+                "pass an integer, or reduction=None to keep all rows",
             )
         compression = _compression(model, name, kernel, number + oversamples + 1, seed)
     return IncrementalSettings(number, oversamples, float(model.forgetting), compression)
 
 
 def _reduction_name(model: Any) -> str | None:
-    """Return the name of the reduction; None if the library is not compressed."""
-    if not is_auto(model.compression):
-        return model.compression
+    """Return the name of the reduction; None if the basis is not compressed."""
+    if not is_auto(model.reduction):
+        return model.reduction
     return None if model.n_components is None else "samples"
 
 
@@ -206,17 +210,17 @@ def _oversamples(model: Any, number: int) -> int:
     if not is_auto(model.n_oversamples):
         return int(model.n_oversamples)
     wanted = max(number // 2, _MIN_OVERSAMPLES)
-    if is_auto(model.library_size) or _reduction_name(model) is None:
+    if is_auto(model.max_basis_rows) or _reduction_name(model) is None:
         return wanted
-    # A small library supports fewer components.
-    return max(0, min(wanted, int(model.library_size) // 4 - number - 1))
+    # A small basis supports fewer components.
+    return max(0, min(wanted, int(model.max_basis_rows) // 4 - number - 1))
 
 
 def _compression(model: Any, name: str, kernel: Kernel, n_vectors: int, seed: int) -> Compression:
     limit = _library_size(model, n_vectors)
     if limit < n_vectors:
         raise invalid_parameter(
-            "library_size",
+            "max_basis_rows",
             limit,
             f"must be at least {n_vectors}, the number of components plus the mean",
             f"pass {n_vectors} or more, or reduce n_components or n_oversamples",
@@ -225,15 +229,15 @@ def _compression(model: Any, name: str, kernel: Kernel, n_vectors: int, seed: in
         name,
         kernel,
         per_vector=model.preimages_per_component,
-        tol=float(model.compression_tol),
+        tol=float(model.reduction_tol),
         seed=seed,
     )
     return Compression(reduction, limit, max(1, int(_REDUCTION_INTERVAL * limit)))
 
 
 def _library_size(model: Any, n_vectors: int) -> int:
-    if not is_auto(model.library_size):
-        return int(model.library_size)
+    if not is_auto(model.max_basis_rows):
+        return int(model.max_basis_rows)
     if not is_auto(model.preimages_per_component):
         return int(model.preimages_per_component) * n_vectors
     return max(_ROWS_PER_VECTOR * n_vectors, _MIN_ROWS)
@@ -244,9 +248,9 @@ def fit_batch_size(model: Any) -> int:
     if model.batch_size is not None:
         return int(model.batch_size)
     wanted = max(_BATCH, 2 * (model.n_components or 0))
-    if not is_auto(model.library_size):
-        # A reduction is cubic in the size of the library: reduce less often.
-        wanted = max(wanted, int(model.library_size) // 4)
+    if not is_auto(model.max_basis_rows):
+        # A reduction is cubic in the size of the basis: reduce less often.
+        wanted = max(wanted, int(model.max_basis_rows) // 4)
     return min(wanted, _MAX_BATCH)
 
 
@@ -266,15 +270,15 @@ def incremental_attributes(model: Any, stream: IncrementalStream) -> dict[str, A
         "explained_variance_ratio_": eigenvalues / (state.total_variance or 1.0),
         "n_samples_seen_": stream.seen,
         "n_batches_": stream.n_batches,
-        "library_": view.basis,
+        "basis_": view.basis,
         "coefficients_": view.components,
         "mean_coefficients_": view.mean,
         "mean_": stream.mean_row.astype(view.basis.dtype),
         "novelty_": np.zeros(0) if report is None else report.novelty,
         "drift_": stream.drift,
         "drift_detected_": stream.drift >= 1,
-        "compression_error_": None if errors is None else _pad(errors[:-1], number),
-        "mean_compression_error_": None if errors is None else float(errors[-1]),
+        "reduction_error_": None if errors is None else _pad(errors[:-1], number),
+        "mean_reduction_error_": None if errors is None else float(errors[-1]),
         "recovery_": "" if report is None else report.recovery,
         "memory_usage_": state.n_bytes,
         "gamma_": stream.gamma,
@@ -324,21 +328,22 @@ def check_incremental(model: Any) -> None:
                      "pass how many components you want", low=1, integer=True)  # fmt: skip
     check_kernel_parameters(model)
     check_preimage_name(model.preimage, [name for name in PREIMAGE_NAMES if name != "ridge"])
-    check_choice("compression", model.compression, ("auto", "preimages", "samples", None))
-    for name in ("library_size", "preimages_per_component"):
+    check_choice("reduction", model.reduction, ("auto", "preimages", "samples", None))
+    for name in ("max_basis_rows", "preimages_per_component"):
         if not is_auto(getattr(model, name)):
             check_number(name, getattr(model, name), "must be 'auto' or a positive integer",
                          "pass 'auto'", low=1, integer=True)  # fmt: skip
     if not is_auto(model.n_oversamples):
         check_number("n_oversamples", model.n_oversamples, "must be 'auto' or not negative",
                      "pass 'auto'", low=0, integer=True)  # fmt: skip
-    check_number("compression_tol", model.compression_tol, "must not be negative", "pass 1e-4",
+    check_number("reduction_tol", model.reduction_tol, "must not be negative", "pass 1e-4",
                  low=0)  # fmt: skip
     if model.batch_size is not None:
         check_number("batch_size", model.batch_size, "must be a positive integer or None",
                      "pass None", low=1, integer=True)  # fmt: skip
     check_number("forgetting", model.forgetting, "must lie in (0, 1]",
                  "pass 1.0 to forget nothing", low=0, high=1, open_low=True)  # fmt: skip
+    check_drift_parameters(model)
     check_choice("whiten", model.whiten, (True, False))
     check_runtime_parameters(model)
     check_checkpoint(model)

@@ -62,7 +62,7 @@ class OnlineKernelPCA(StreamTransformer):
         per component, drawn with the mean and spread of the first rows, as in the paper.
         "covering": combinations of points that cover the ball of the first rows, for narrow kernels
         (figures 6 and 7). An array of shape (n_components, n_features) holds the points.
-    budget : int, "auto" or None, default="auto"
+    max_basis_rows : int, "auto" or None, default="auto"
         Maximum number of rows of the expansion. "auto": the larger of 512 and 8 per component.
         None: no limit.
     reduction : str or reduction object, default="samples"
@@ -73,9 +73,13 @@ class OnlineKernelPCA(StreamTransformer):
     rayleigh_ritz : bool, default=True
         If True, the fitted attributes hold orthonormal, ordered components of a Rayleigh–Ritz
         step, unlike in the paper; learning is not affected.
+    drift_threshold : float, default=25.0
+        Threshold of the Page–Hinkley test on ``novelty_``; a larger one signals fewer drifts.
+    drift_delta : float, default=0.5
+        Increase of the novelty, in standard deviations, that the test tolerates.
     whiten : bool, default=False
         If True, scale projections to unit variance.
-    n_passes : int, default=1
+    max_iter : int, default=1
         Number of passes of ``fit`` over the rows, in their order.
     checkpoint : str or path, default=None
         Checkpoint file of the stream; the previous checkpoint is kept next to it.
@@ -103,7 +107,7 @@ class OnlineKernelPCA(StreamTransformer):
         those of :class:`KernelPCA` on the same rows.
     explained_variance_ratio_ : ndarray of shape (n_components,)
         Running variances divided by the running total variance.
-    library_ : ndarray of shape (m, n_features)
+    basis_ : ndarray of shape (m, n_features)
         Rows of the expansion.
     coefficients_ : ndarray of shape (n_components, m)
         α: component i is Σ_j α_ij Φ(x_j).
@@ -119,7 +123,7 @@ class OnlineKernelPCA(StreamTransformer):
         signal a drift. The test compares with the novelty of the last 1,000 rows and needs 100.
     drift_detected_ : bool
         True if ``drift_`` ≥ 1.
-    compression_error_ : ndarray of shape (n_components,) or None
+    reduction_error_ : ndarray of shape (n_components,) or None
         Relative error of each component in feature space in the last reduction of the expansion;
         None before the first.
     n_samples_seen_ : int
@@ -154,7 +158,7 @@ class OnlineKernelPCA(StreamTransformer):
     >>> model = OnlineKernelPCA(8, kernel="rbf", gamma=0.02, random_state=0)
     >>> for batch in (X[:1000], X[1000:1001], X[1001:]):
     ...     model = model.partial_fit(batch)
-    >>> model.transform(X[:3]).shape, model.n_samples_seen_, len(model.library_) <= 512
+    >>> model.transform(X[:3]).shape, model.n_samples_seen_, len(model.basis_) <= 512
     ((3, 8), 1797, True)
     """
 
@@ -170,12 +174,14 @@ class OnlineKernelPCA(StreamTransformer):
         gain: Any = "auto",
         forgetting: float = 1.0,
         init: Any = "rows",
-        budget: Any = "auto",
+        max_basis_rows: Any = "auto",
         reduction: Any = "samples",
         preimage: Any = "auto",
         rayleigh_ritz: bool = True,
+        drift_threshold: float = 25.0,
+        drift_delta: float = 0.5,
         whiten: bool = False,
-        n_passes: int = 1,
+        max_iter: int = 1,
         checkpoint: Any = None,
         checkpoint_every: Any = 1,
         resume: bool = False,
@@ -192,12 +198,14 @@ class OnlineKernelPCA(StreamTransformer):
         self.gain = gain
         self.forgetting = forgetting
         self.init = init
-        self.budget = budget
+        self.max_basis_rows = max_basis_rows
         self.reduction = reduction
         self.preimage = preimage
         self.rayleigh_ritz = rayleigh_ritz
+        self.drift_threshold = drift_threshold
+        self.drift_delta = drift_delta
         self.whiten = whiten
-        self.n_passes = n_passes
+        self.max_iter = max_iter
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
         self.resume = resume
@@ -232,7 +240,7 @@ class OnlineKernelPCA(StreamTransformer):
                 X,
                 initial=initial,
                 step=lambda stream: stream.learn_part(self, X),
-                n_steps_left=lambda stream: stream.n_parts_left(len(X), int(self.n_passes)),
+                n_steps_left=lambda stream: stream.n_parts_left(len(X), int(self.max_iter)),
                 observers=data_change_observers(X),
             )
             if stream.seen:

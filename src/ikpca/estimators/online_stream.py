@@ -11,7 +11,7 @@ from ikpca.errors import InvalidInput, invalid_parameter
 from ikpca.estimators.base import check_preimage
 from ikpca.estimators.checkpoint import check_checkpoint
 from ikpca.estimators.input_checks import check_distances
-from ikpca.estimators.stream_base import DriftSignal
+from ikpca.estimators.stream_base import DriftSignal, check_drift_parameters
 from ikpca.estimators.validation import (
     check_choice,
     check_gain,
@@ -61,7 +61,7 @@ _STEP_FROM_ROWS, _STEP_FROM_POINTS = 2.0, 7.0
 _HORIZON = 20
 #: Number of rows of an expansion: minimum, and per component.
 _MIN_BUDGET, _BUDGET_PER_COMPONENT = 512, 8
-#: Fraction of the budget that an expansion is reduced to; reductions are then rare.
+#: Fraction of the maximum that an expansion is reduced to; reductions are then rare.
 _REDUCED_FRACTION = 0.75
 #: Rows between checkpoints of a fit; a power of two, like the times at which gains update λ.
 _PART = 1024
@@ -140,7 +140,9 @@ class OnlineStream:
             self.start, self.state, self.kept, rows, settings
         )
         _check_finite(state)
-        signal, drift = self.signal.update(novelty)
+        signal, drift = self.signal.update(
+            novelty, float(model.drift_threshold), float(model.drift_delta)
+        )
         return replace(
             self,
             state=state,
@@ -214,8 +216,8 @@ class OnlineStream:
 
 
 def online_settings(model: Any, kernel: Kernel) -> OnlineSettings:
-    """Return gain, memory and budget."""
-    budget, size = resolve_budget(model), reduced_size(model)
+    """Return gain, memory and size of the expansion."""
+    budget, size = resolve_max_basis_rows(model), reduced_size(model)
     reduction = _reduction(model.reduction, kernel)
     return OnlineSettings(
         kernel=kernel,
@@ -228,16 +230,16 @@ def online_settings(model: Any, kernel: Kernel) -> OnlineSettings:
     )
 
 
-def resolve_budget(model: Any) -> int | None:
+def resolve_max_basis_rows(model: Any) -> int | None:
     """Return the maximum number of rows of the expansion."""
-    if is_auto(model.budget):
+    if is_auto(model.max_basis_rows):
         return max(_MIN_BUDGET, _BUDGET_PER_COMPONENT * int(model.n_components))
-    return None if model.budget is None else int(model.budget)
+    return None if model.max_basis_rows is None else int(model.max_basis_rows)
 
 
 def reduced_size(model: Any) -> int:
     """Return the number of rows that an expansion is reduced to."""
-    budget = resolve_budget(model)
+    budget = resolve_max_basis_rows(model)
     return 10**9 if budget is None else int(_REDUCED_FRACTION * budget)
 
 
@@ -291,14 +293,14 @@ def online_attributes(model: Any, stream: OnlineStream) -> dict[str, Any]:
         "eigenvalues_": (n * variances).astype(kind),
         "explained_variance_ratio_": (variances / total).astype(kind),
         "n_samples_seen_": stream.seen,
-        "library_": view.basis,
+        "basis_": view.basis,
         "coefficients_": view.components,
         "mean_coefficients_": view.mean,
         "mean_": (stream.row_sum / stream.seen).astype(kind),
         "novelty_": stream.novelty,
         "drift_": stream.drift,
         "drift_detected_": stream.drift >= 1,
-        "compression_error_": state.errors,
+        "reduction_error_": state.errors,
         "memory_usage_": state.nbytes + stream.kept.nbytes + view.components.nbytes,
         "gamma_": stream.gamma,
         "_view": view,
@@ -378,21 +380,27 @@ def check_online(model: Any) -> None:
                  "pass 1.0 to forget nothing", low=0, high=1, open_low=True)  # fmt: skip
     if isinstance(model.init, str):
         check_choice("init", model.init, START_NAMES)
-    _check_budget(model)
+    _check_max_basis_rows(model)
+    check_drift_parameters(model)
     for flag in ("rayleigh_ritz", "whiten"):
         check_choice(flag, getattr(model, flag), (True, False))
-    check_number("n_passes", model.n_passes, "must be a positive integer", "pass 1",
+    check_number("max_iter", model.max_iter, "must be a positive integer", "pass 1",
                  low=1, integer=True)  # fmt: skip
     check_runtime_parameters(model)
     check_checkpoint(model)
 
 
-def _check_budget(model: Any) -> None:
+def _check_max_basis_rows(model: Any) -> None:
     least = 4 * (int(model.n_components) + 1)
-    if model.budget is not None and not is_auto(model.budget):
+    if model.max_basis_rows is not None and not is_auto(model.max_basis_rows):
         check_number(
-            "budget", model.budget, f"must be 'auto', None or an integer of at least {least}, "
-            "four rows for each component and the mean", "pass 'auto'", low=least, integer=True,
-        )  # fmt: skip
+            "max_basis_rows",
+            model.max_basis_rows,
+            f"must be 'auto', None or an integer of at least {least}, four rows for each component "
+            "and the mean",
+            "pass 'auto'",
+            low=least,
+            integer=True,
+        )
     if not isinstance(model.reduction, Reduction):
         check_choice("reduction", model.reduction, tuple(_REDUCTIONS))

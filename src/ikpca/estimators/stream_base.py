@@ -13,17 +13,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ikpca.estimators.base import InverseMixin, SaveMixin
 from ikpca.estimators.checkpoint import StreamFingerprint, StreamProgress, load_stream_progress
 from ikpca.estimators.input_checks import finite_projections
-from ikpca.estimators.validation import FLOAT_DTYPES
+from ikpca.estimators.validation import FLOAT_DTYPES, check_number
 from ikpca.kernels import Floats
 from ikpca.subspace import Subspace
 
 #: Number of errors before the first signal, and the window of the running mean.
 _WARM_UP, _MEMORY = 100, 1000
-#: Tolerated deviation in standard deviations, and the largest one that counts: a single outlier
-#: is not a drift.
-_TOLERANCE, _MAX_DEVIATION = 0.5, 3.0
-#: Sum of excesses that signals a drift.
-_THRESHOLD = 25.0
+#: Largest deviation that counts, in standard deviations: a single outlier is not a drift.
+_MAX_DEVIATION = 3.0
 #: Standard deviations below this fraction of the mean are rounding errors.
 _ROUNDING = 1e-3
 #: Upper limit of the variance, which would overflow otherwise.
@@ -34,10 +31,11 @@ _MAX_VARIANCE = float(np.finfo(np.float64).max)
 class DriftSignal:
     """Page–Hinkley drift detection on standardized errors.
 
-    g ← max(0, g + min(z, 3) − ½), where z is the deviation of the error from its running mean in
-    running standard deviations. g ≥ 25 signals a drift and resets the statistics. An abrupt change
-    is detected after ten samples or more, a change by one standard deviation after about fifty;
-    errors that decrease while a model learns never signal.
+    g ← max(0, g + min(z, 3) − δ), where z is the deviation of the error from its running mean in
+    running standard deviations. g above the threshold signals a drift and resets the statistics.
+    With the default parameters an abrupt change is detected after ten samples or more, a change by
+    one standard deviation after about fifty; errors that decrease while a model learns never
+    signal.
 
     Parameters
     ----------
@@ -63,18 +61,24 @@ class DriftSignal:
     variance: float = 0.0
     excess: float = 0.0
 
-    def update(self, errors: Iterable[float]) -> tuple[DriftSignal, float]:
+    def update(
+        self, errors: Iterable[float], threshold: float = 25.0, delta: float = 0.5
+    ) -> tuple[DriftSignal, float]:
         """Update the test with errors in their order.
 
         Parameters
         ----------
         errors : iterable of float
+        threshold : float, default=25.0
+            Value of g that signals a drift.
+        delta : float, default=0.5
+            Deviation δ, in standard deviations, that does not count.
 
         Returns
         -------
         signal : DriftSignal
         level : float
-            Largest g/25; values ≥ 1 signal a drift.
+            Largest g divided by the threshold; values ≥ 1 signal a drift.
 
         Examples
         --------
@@ -89,19 +93,19 @@ class DriftSignal:
         """
         signal, level = self, 0.0
         for error in errors:
-            signal = signal._next(float(error))
-            level = max(level, signal.excess / _THRESHOLD)
-            if signal.excess >= _THRESHOLD:
+            signal = signal._next(float(error), delta)
+            level = max(level, signal.excess / threshold)
+            if signal.excess >= threshold:
                 signal = DriftSignal()
         return signal, level
 
-    def _next(self, error: float) -> DriftSignal:
+    def _next(self, error: float, delta: float) -> DriftSignal:
         weight = max(1 / (self.seen + 1), 1 / _MEMORY)
         difference = error - self.mean
         deviation = max(float(np.sqrt(self.variance)), _ROUNDING * self.mean)
         excess = 0.0
         if self.seen >= _WARM_UP and deviation > 0:
-            deviation_excess = min(difference / deviation, _MAX_DEVIATION) - _TOLERANCE
+            deviation_excess = min(difference / deviation, _MAX_DEVIATION) - delta
             excess = max(0.0, self.excess + deviation_excess)
         return replace(
             self,
@@ -115,10 +119,18 @@ class DriftSignal:
         )
 
 
+def check_drift_parameters(model: StreamTransformer) -> None:
+    """Validate the parameters of drift detection."""
+    check_number("drift_threshold", model.drift_threshold, "must be positive", "pass 25.0",
+                 low=0, open_low=True)  # fmt: skip
+    check_number("drift_delta", model.drift_delta, "must not be negative", "pass 0.5",
+                 low=0)  # fmt: skip
+
+
 class StreamTransformer(
     InverseMixin, SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
-    """Base class of streaming estimators, whose components are combinations of library rows.
+    """Base class of streaming estimators, whose components are combinations of basis rows.
 
     Subclasses implement ``_set_stream``, which sets ``_view`` (the subspace), ``_scale``, ``mean_``
     and ``eigenvalues_``.
@@ -126,6 +138,8 @@ class StreamTransformer(
 
     checkpoint: Any
     resume: bool
+    drift_threshold: float
+    drift_delta: float
 
     def transform(self, X: Any) -> Floats:
         """Project rows on the components, one strip of rows at a time.

@@ -15,7 +15,7 @@ REDUCTION_NAMES = ("auto", "preimages", "samples")
 
 
 def make_reduction(
-    compression: str | Reduction,
+    reduction: str | Reduction,
     kernel: Kernel,
     *,
     per_vector: int | Literal["auto"] = "auto",
@@ -30,7 +30,7 @@ def make_reduction(
 
     Parameters
     ----------
-    compression : str or Reduction
+    reduction : str or Reduction
         One of ``REDUCTION_NAMES``, or an object.
     kernel : Kernel
     per_vector : int or "auto", default="auto"
@@ -50,33 +50,31 @@ def make_reduction(
     >>> type(make_reduction("samples", Cosine())).__name__
     'SelectedRows'
     """
-    reduction = _from_name(compression, kernel, per_vector, tol, seed)
-    if not reduction.supports(kernel):
+    made = _from_name(reduction, kernel, per_vector, tol, seed)
+    if not made.supports(kernel):
         raise invalid_parameter(
-            "compression",
-            compression,
+            "reduction",
+            reduction,
             f"{kernel!r} has no gradient for pre-images",
             "choose 'samples'",
         )
-    return reduction
+    return made
 
 
 def _from_name(
-    compression: str | Reduction,
+    reduction: str | Reduction,
     kernel: Kernel,
     per_vector: int | Literal["auto"],
     tol: float,
     seed: int,
 ) -> Reduction:
-    if isinstance(compression, Reduction):
-        return compression
-    if compression not in REDUCTION_NAMES:
+    if isinstance(reduction, Reduction):
+        return reduction
+    if reduction not in REDUCTION_NAMES:
         names = ", ".join(map(repr, REDUCTION_NAMES))
-        raise invalid_parameter(
-            "compression", compression, "is not known", f"choose one of {names}"
-        )
+        raise invalid_parameter("reduction", reduction, "is not known", f"choose one of {names}")
     joint = JointPreimages(tol=tol, seed=seed)
-    if compression == "samples" or (compression == "auto" and not joint.supports(kernel)):
+    if reduction == "samples" or (reduction == "auto" and not joint.supports(kernel)):
         return SelectedRows(seed=seed)
     if per_vector == "auto":
         return joint

@@ -161,7 +161,7 @@ def recognise_streams(
 
     By default streams have batches of 30, as in the paper, and a basis of half of the subset.
     """
-    streaming = {"batch_size": 30, "library_size": subset // 2, **settings}
+    streaming = {"batch_size": 30, "max_basis_rows": subset // 2, **settings}
     for name, kernel in (kernels or KERNELS).items():
         batch = KernelPCA(n_components, eigen_solver="dense", n_jobs=1, **kernel)
         stream = IncrementalKernelPCA(n_components, **streaming, **kernel)

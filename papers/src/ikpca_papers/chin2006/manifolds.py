@@ -32,8 +32,8 @@ _SPECTRUM = 60
 #: Settings of the stream, for the table.
 VARIANTS: dict[str, dict[str, Any]] = {
     "chosen samples": {},
-    "pre-images": {"compression": "preimages"},
-    "all rows kept": {"compression": None},
+    "pre-images": {"reduction": "preimages"},
+    "all rows kept": {"reduction": None},
     "no oversampling": {"n_oversamples": 0},
 }
 VIDEO: dict[str, Any] = {"kernel": "poly", "degree": 2}
@@ -115,14 +115,14 @@ def compare(
         batch.eigenvalues_,
         streamed.eigenvalues_,
         overlaps(batch, mine)[:n_components],
-        len(streamed.library_),
+        len(streamed.basis_),
     )
 
 
-def roll(n_components: int = 10, library_size: int = 200, **settings: Any) -> Manifold:
+def roll(n_components: int = 10, max_basis_rows: int = 200, **settings: Any) -> Manifold:
     """Compare on the perforated Swiss roll: 800 rows in random order, a quarter as basis."""
     X, along, _ = perforated_swiss_roll()
-    settings = {**ROLL, **settings, "library_size": library_size}
+    settings = {**ROLL, **settings, "max_basis_rows": max_basis_rows}
     return compare("Swiss roll", X, along, n_components, **settings)
 
 
@@ -131,7 +131,7 @@ def real_manifolds(folder: Path, n_components: int = 10, **settings: Any) -> lis
     videos = {"Teapot": teapot(folder), "Frey faces": frey_faces(folder)}
     return [
         compare(name, X, np.linspace(0, 1, len(X)), n_components,
-                **{**VIDEO, "library_size": _LIBRARIES[name], **settings})
+                **{**VIDEO, "max_basis_rows": _LIBRARIES[name], **settings})
         for name, X in videos.items()
     ]  # fmt: skip
 
@@ -157,13 +157,13 @@ def plan(request: Request) -> list[Part]:
 
 def _roll(n_rows: int, library: int, n_components: int, seed: int) -> Findings:
     X, along, _ = perforated_swiss_roll(n_rows, random_state=seed)
-    return _findings(compare("Swiss roll", X, along, n_components, library_size=library, **ROLL))
+    return _findings(compare("Swiss roll", X, along, n_components, max_basis_rows=library, **ROLL))
 
 
 def _video(name: str, X: Floats, n_components: int) -> Findings:
     time = np.linspace(0, 1, len(X))
     library = min(_LIBRARIES[name], len(X))
-    return _findings(compare(name, X, time, n_components, library_size=library, **VIDEO))
+    return _findings(compare(name, X, time, n_components, max_basis_rows=library, **VIDEO))
 
 
 def _findings(found: Manifold) -> Findings:

@@ -414,12 +414,12 @@ def compress_digits(
     before, seconds = _timed_transform(model, test)
     for compression in ("samples", "preimages"):
         for size in sizes:
-            small = compress(model, size, compression=compression, random_state=0)
+            small = compress(model, size, reduction=compression, random_state=0)
             after, less = _timed_transform(small, test)
-            errors = small.compression_error_
+            errors = small.reduction_error_
             yield CompressRow(
                 compression,
-                len(small.library_),
+                len(small.basis_),
                 float(errors[0]),
                 float(errors.max()),
                 float(np.linalg.norm(after - before) / np.linalg.norm(before)),

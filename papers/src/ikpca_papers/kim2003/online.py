@@ -145,14 +145,14 @@ def track_angles(
 ) -> Track:
     """Fit a model to the stream and measure its angle to the true components at intervals."""
     kernel = {key: value for key, value in settings.items() if key in _KERNEL_PARAMETERS}
-    model = OnlineKernelPCA(n_components, random_state=0, **{"budget": 128} | settings)
+    model = OnlineKernelPCA(n_components, random_state=0, **{"max_basis_rows": 128} | settings)
     truth, rows, angles = rotation.truth(n_components, **kernel), rotation.rows(), rotation.angles()
     times = np.arange(every, rotation.n + 1, every)
     found, library = [], 0
     for end in times:
         model.partial_fit(rows[end - every : end])
         found.append(angle_between(rotate_subspace(truth, float(angles[end - 1])), model._subspace))
-        library = max(library, len(model.library_))
+        library = max(library, len(model.basis_))
     return Track(name, times.astype(np.float64), np.array(found), library)
 
 
