@@ -303,7 +303,7 @@ def test_verbose_writes_a_line_per_batch(X, capsys):
     model(verbose=1, batch_size=100).fit(X[:300])
     written = capsys.readouterr()
     assert written.err.count("\n") == 3
-    assert "batch 3: 300 samples, library 60, explained 0." in written.err
+    assert "batch 3: 300 samples, basis 60, explained 0." in written.err
     assert not written.out
 
 

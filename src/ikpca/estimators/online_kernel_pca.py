@@ -127,6 +127,8 @@ class OnlineKernelPCA(StreamTransformer):
         Relative error of each component in feature space in the last reduction of the expansion;
         None before the first.
     n_samples_seen_ : int
+    n_iter_ : int
+        Number of passes of ``fit`` over its rows.
     memory_usage_ : int
         Size of the model in bytes.
     gamma_ : float
@@ -248,6 +250,7 @@ class OnlineKernelPCA(StreamTransformer):
                 signs = deterministic_signs(self._view.project(X).T)
                 stream = stream.flip_signs(signs)
         self._set_stream_or_interrupt(stream, interrupted)
+        self.n_iter_ = int(self.max_iter)
         self._report()
         return self
 
