@@ -7,7 +7,7 @@ import pytest
 
 from ikpca import IncrementalKernelPCA, KernelPCA, OnlineKernelPCA, compress
 from ikpca.applications import Hyperresolution, denoise_image, denoise_motion
-from ikpca.errors import InvalidInput
+from ikpca.errors import InvalidInput, RankWarning
 from ikpca.estimators import DriftSignal
 from ikpca.kernels import vectorized
 
@@ -105,3 +105,17 @@ def test_the_way_back_from_no_components():
     model.fit(np.ones((6, 2)))
     assert model.eigenvalues_.size == 0
     assert model.inverse_transform(np.zeros((3, 0))).shape == (3, 2)
+
+
+@pytest.mark.parametrize("n_rows", [200, 2000])
+def test_krylov_on_equal_rows(n_rows):
+    with pytest.warns(RankWarning, match="no variance"):
+        model = KernelPCA(2, kernel="rbf", eigen_solver="krylov").fit(np.ones((n_rows, 3)))
+    assert model.eigenvalues_.tolist() == [0, 0]
+    assert not model.transform(np.ones((4, 3))).any()
+
+
+def test_a_lower_maximum_of_basis_rows_takes_effect_with_the_next_batch():
+    X = np.random.default_rng(0).normal(size=(120, 2))
+    model = OnlineKernelPCA(2, kernel="rbf", gamma=0.5, max_basis_rows=60).partial_fit(X)
+    assert len(model.set_params(max_basis_rows=20).partial_fit(X[:5]).basis_) <= 20

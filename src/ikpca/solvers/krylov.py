@@ -71,6 +71,9 @@ class RitzPairs:
         directions amplify rounding errors. So once the leading pairs have converged, and for an
         indefinite kernel, the pairs in coefficient space are used.
         """
+        if not len(self.values):
+            # A kernel matrix without variance leaves nothing to multiply.
+            return self.values, self.vectors
         drop = max(1e-12, 10 * self.eps)
         indefinite = self.values[-1] < -100 * self.eps * max(self.values[0], 0.0)
         if not indefinite and not self._converged(n_components):

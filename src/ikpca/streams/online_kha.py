@@ -205,6 +205,9 @@ def learn_rows(
         Number of times that the gains were halved because they were too large.
     """
     state = _with_companions(state, settings)
+    if settings.budget is not None and len(state.library) >= settings.budget:
+        # The budget may have been lowered since the last batch.
+        state = reduce_expansion(state, settings)
     errors, halvings, start = [], 0, 0
     while start < len(rows):
         if state.looked_at is None or _steps_to_refresh(state.seen) == _interval(state.seen):
