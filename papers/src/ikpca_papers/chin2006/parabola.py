@@ -16,7 +16,7 @@ from scipy import linalg
 from sklearn.datasets import load_digits
 from threadpoolctl import threadpool_limits
 
-from ikpca import IncrementalKernelPCA, KernelPCA, compress
+from ikpca import IncrementalKernelPCA, KernelPCA
 from ikpca.gram import ComputedGram, center_gram, cross_gram, tile_slices
 from ikpca.kernels import Floats, Gaussian, Kernel, Polynomial
 from ikpca.reduced_sets import IteratedPreimages, JointPreimages, Reduction, SelectedRows
@@ -345,31 +345,6 @@ class SchemeRow:
     seconds: float
 
 
-@dataclass(frozen=True)
-class CompressRow:
-    """Comparison of a compressed model with its original.
-
-    Parameters
-    ----------
-    compression : str
-    rows : int
-        Of the basis.
-    first, worst : float
-        Relative errors in feature space of the first component and of the worst one.
-    moved : float
-        Root mean square change of the projections, relative to their root mean square.
-    speedup : float
-        Processor time of ``transform`` of the original over that of the compressed model.
-    """
-
-    compression: str
-    rows: int
-    first: float
-    worst: float
-    moved: float
-    speedup: float
-
-
 def compare_schemes(
     n_samples: int = 500,
     n_components: int = 8,
@@ -402,39 +377,6 @@ def compare_schemes(
                     float(errors.max()),
                     seconds,
                 )
-
-
-def compress_digits(
-    sizes: tuple[int, ...] = (50, 100, 200, 400), n_components: int = 16
-) -> Iterator[CompressRow]:
-    """Compress a model of 1,500 digits, and project the other 297."""
-    X = np.random.default_rng(0).permutation(load_digits().data / 16)
-    train, test = X[:1500], X[1500:]
-    model = KernelPCA(n_components, kernel="rbf", gamma=0.02).fit(train)
-    before, seconds = _timed_transform(model, test)
-    for compression in ("samples", "preimages"):
-        for size in sizes:
-            small = compress(model, size, reduction=compression, random_state=0)
-            after, less = _timed_transform(small, test)
-            errors = small.reduction_error_
-            yield CompressRow(
-                compression,
-                len(small.basis_),
-                float(errors[0]),
-                float(errors.max()),
-                float(np.linalg.norm(after - before) / np.linalg.norm(before)),
-                seconds / less,
-            )
-
-
-def _timed_transform(model: Any, X: Floats, repeats: int = 20) -> tuple[Floats, float]:
-    """Return projections, and the shortest time of their computation."""
-    times = []
-    for _ in range(repeats):
-        start = process_time()
-        projections = model.transform(X)
-        times.append(process_time() - start)
-    return projections, min(times)
 
 
 def components_of(kernel: Kernel, X: Floats, n_components: int) -> tuple[Expansion, Floats]:
