@@ -15,7 +15,7 @@ from ikpca.errors import InvalidInput, invalid_parameter
 from ikpca.gram import tile_slices
 from ikpca.kernels import Floats, Indices
 
-#: What a worker reads at a time.
+#: Bytes that a worker reads at a time.
 _CHUNK_BYTES = 64 * 10**6
 
 
@@ -63,7 +63,7 @@ def open_rows(path: str | Path) -> Any:
 def _open_npy(path: Path) -> da.Array:
     header = np.load(path, mmap_mode="r", allow_pickle=False)
     if header.ndim != 2:
-        raise InvalidInput(f"{path}: holds an array of shape {header.shape}; save rows of numbers.")
+        raise InvalidInput(f"{path}: has an array of shape {header.shape}; save a matrix.")
     parts = [
         da.from_delayed(
             delayed(_read)(str(path), part),
@@ -86,12 +86,12 @@ def _open_zarr(path: Path) -> da.Array:
         raise InvalidInput(
             f"{path}: Zarr arrays need the package zarr; run: pip install 'ikpca[zarr]'."
         ) from None
-    # How a file is cut is not its reader's doing.
+    # A file may have chunks over features; kernels need whole rows.
     return da.from_zarr(str(path)).rechunk({1: -1})
 
 
 class DaskRows:
-    """Rows of a Dask array, computed when they are asked for; a solver's X.
+    """Rows of a Dask array, computed when indexed.
 
     Parameters
     ----------
@@ -109,13 +109,13 @@ class DaskRows:
         return self.shape[0]
 
     def __getitem__(self, rows: slice | Indices) -> Floats:
-        """Rows as an array in memory."""
+        """Compute rows as an array in memory."""
         found: Floats = self._client.compute(self.array[rows], sync=True)
         return found
 
 
 def as_dask_array(X: Any) -> da.Array:
-    """A Dask array of a Dask array or data frame; no chunks over features."""
+    """Convert a Dask array or data frame to an array without chunks over features."""
     if hasattr(X, "to_dask_array"):
         X = X.to_dask_array(lengths=True)
     if not isinstance(X, da.Array):
@@ -130,22 +130,20 @@ def as_dask_array(X: Any) -> da.Array:
             "X", f"array of shape {X.shape}", "must have two dimensions", "one row per sample"
         )
     if any(np.isnan(size) for sizes in X.chunks for size in sizes):
-        raise InvalidInput(
-            "X has chunks of unknown size, and rows must be numbered; call X.compute_chunk_sizes() "
-            "first."
-        )
+        raise InvalidInput("X has chunks of unknown size; call X.compute_chunk_sizes() first.")
     if len(X.chunks[1]) > 1:
         raise InvalidInput(
-            f"X is cut into {len(X.chunks[1])} chunks over its features, and kernels need whole "
-            "rows; pass X.rechunk({1: -1})."
+            f"X has {len(X.chunks[1])} chunks over its features, but kernels need whole rows; pass "
+            "X.rechunk({1: -1})."
         )
     return X
 
 
-def checked_array(model: Any, X: Any, *, reset: bool = True) -> da.Array:
-    """Float rows; a block with NaN, infinite or overflowing numbers fails where it is loaded.
+def check_rows(model: Any, X: Any, *, reset: bool = True) -> da.Array:
+    """Return float rows; loading a block with NaN, infinite or overflowing values raises.
 
-    The model, where there is one, learns the features, or has to know them.
+    With ``reset``, number and names of the features are set in the model; otherwise the number is
+    compared. Without a model there is no check of the features.
     """
     if isinstance(X, str | PathLike):
         X = open_rows(Path(X))
@@ -164,7 +162,7 @@ def checked_array(model: Any, X: Any, *, reset: bool = True) -> da.Array:
 
 @dataclass(frozen=True)
 class _Check:
-    """A function that can be pickled, as the graph of an array must be."""
+    """Check of one block; a class, since the graph of an array has to be picklable."""
 
     starts: tuple[int, ...]
     n_samples: int
@@ -180,14 +178,14 @@ def _checked(block: Floats, number: int, start: int, n_samples: int) -> Floats:
     bad = np.flatnonzero(~np.isfinite(block).all(axis=1))
     if len(bad):
         raise InvalidInput(
-            f"X holds NaN or infinite values in {where}, first in row {start + int(bad[0])}; "
+            f"X contains NaN or infinite values in {where}, first in row {start + int(bad[0])}; "
             "replace them."
         )
     largest = float(np.abs(block).max(initial=0.0))
     limit = float(np.sqrt(np.finfo(block.dtype).max))
     if largest > 0 and largest > limit / (n_samples * block.shape[1] * largest):
         raise InvalidInput(
-            f"X holds numbers as large as {largest:.3g} in {where}: sums of their products "
+            f"X contains numbers as large as {largest:.3g} in {where}: sums of their products "
             f"overflow {block.dtype}; scale X."
         )
     return np.ascontiguousarray(block)
