@@ -85,8 +85,8 @@ def test_sparse_features_are_split_as_in_one_process(client, monkeypatch):
     """All blocks share the split of all rows, and with it their operands."""
     monkeypatch.setattr("ikpca.kernels.operands._MIN_ROWS", 100)
     rng = np.random.default_rng(0)
-    X = np.hstack([rng.normal(size=(N_SAMPLES, 5)), np.full((N_SAMPLES, 3), 2.0),
-                   (rng.random((N_SAMPLES, 80)) < 0.02) * rng.normal(size=(N_SAMPLES, 80))])  # fmt: skip
+    rare = (rng.random((N_SAMPLES, 80)) < 0.02) * rng.normal(size=(N_SAMPLES, 80))
+    X = np.hstack([rng.normal(size=(N_SAMPLES, 5)), np.full((N_SAMPLES, 3), 2.0), rare])
     D = da.from_array(X, chunks=(70, -1))
     found, expected = split_features(client, D), FeatureSplit.from_rows(X)
     assert expected.sparse.sum() > 64

@@ -20,6 +20,11 @@ from ikpca.gram import SERIAL, LandmarkRows, tile_pairs, tile_slices
 from ikpca.kernels import FeatureSplit, Floats, Indices, Kernel, MatmulKernel, Operand
 
 
+def aligned(values: Floats) -> Floats:
+    """Return an array that BLAS multiplies in the usual order; received ones may be misaligned."""
+    return np.require(values, requirements="CA")
+
+
 @dataclass(frozen=True, eq=False)
 class RowBlock:
     """Rows in the form that the tiles of a kernel need.
@@ -81,8 +86,10 @@ class RowBlock:
         if isinstance(self.rows, Operand):
             return _MatmulTiles(self, other)
 
+        left, right = aligned(self.rows), aligned(other.rows)
+
         def fill(rows: slice, columns: slice, out: Floats) -> None:
-            self.kernel.fill(self.rows[rows], other.rows[columns], out)
+            self.kernel.fill(left[rows], right[columns], out)
 
         return fill
 
@@ -93,6 +100,7 @@ class _MatmulTiles:
     def __init__(self, left: RowBlock, right: RowBlock) -> None:
         self._kernel: Any = left.kernel
         self._left, self._right = left.rows, right.rows
+        self._dense = aligned(self._right.dense)
         self._rows: slice | None = None
         self._operand: Any = None
         self._sparse_products = None
@@ -106,7 +114,7 @@ class _MatmulTiles:
         if rows != self._rows:
             self._operand = self._kernel.left_from_right(self._left.copy(rows))
             self._rows = rows
-        np.matmul(self._operand.dense, self._right.dense[columns].T, out=out)
+        np.matmul(self._operand.dense, self._dense[columns].T, out=out)
         if self._sparse_products is not None:
             self._sparse_products.add(self._operand.sparse, columns, out)
         self._kernel.finish(out)
@@ -125,6 +133,7 @@ def multiply_pair(
 ) -> tuple[Floats, Floats | None, float]:
     """Return K_ij V_j, K_ijᵀ V_i and ‖K_ij‖² + ‖K_ji‖², by tiles; ``right=None`` means j = i."""
     other = left if right is None else right
+    V_left, V_right = aligned(V_left), aligned(V_right)
     fill = left.tile_filler(other)
     dtype = np.result_type(V_left, left.dtype)
     upper = np.zeros((len(left), V_left.shape[1]), dtype=dtype)
@@ -170,7 +179,7 @@ def kernel_strip(
 
 def multiply_strip(basis: Floats, left: RowBlock, right: RowBlock, side: int) -> Floats:
     """Return basis · K for the kernel values K of two blocks, by column tiles."""
-    fill = left.tile_filler(right)
+    fill, basis = left.tile_filler(right), aligned(basis)
     out = np.empty((len(basis), len(right)), dtype=left.dtype)
     for columns in tile_slices(len(right), side):
         tile = SERIAL.scratch((len(left), columns.stop - columns.start), left.dtype)
@@ -192,7 +201,12 @@ def centered_row_gram(values: Floats, means: Floats) -> Floats:
 
 def rotate_rows(T: Floats, values: Floats, means: Floats) -> Floats:
     """Return T times rows less their means."""
-    return T @ (values - means[:, None])
+    return aligned(T) @ (values - means[:, None])
+
+
+def multiply(C: Floats, values: Floats) -> Floats:
+    """Return C times a strip of kernel values."""
+    return aligned(C) @ aligned(values)
 
 
 def count_features(X: Floats, common: Floats) -> tuple[Any, Floats]:

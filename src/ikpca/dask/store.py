@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ikpca.dask.gram import DaskGram, kernel_strip
+from ikpca.dask.gram import DaskGram, kernel_strip, multiply
 from ikpca.gram import CenteredGram
 from ikpca.kernels import Floats, Indices
 from ikpca.solvers import LocalStore
@@ -45,7 +45,7 @@ class DaskStrip:
     def update(self, T: Floats, products: Floats, C: Floats) -> Floats:
         """Return T RK' + C K'[P, :]: workers multiply the strips, and this process centers."""
         futures = self._client.map(
-            np.matmul, [C] * len(self._strips), self._strips, pure=False, priority=1
+            multiply, [C] * len(self._strips), self._strips, pure=False, priority=1
         )
         updated = T @ products
         updated -= np.outer(C.sum(axis=1), self._means) + (C @ self._offsets)[:, None]
