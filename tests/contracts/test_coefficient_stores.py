@@ -44,8 +44,8 @@ def dask_store(dtype, start):
     pytest.importorskip("distributed", reason="Dask is not installed")
     import dask.array as da
 
+    from ikpca.dask.engine import DaskStore
     from ikpca.dask.gram import DaskGram
-    from ikpca.dask.store import DaskStore
 
     X = da.from_array(some_rows()[0].astype(dtype), chunks=((4, 17, 9), (6,)))
     source = DaskGram(_client(), X, Linear(), 8)

@@ -11,8 +11,8 @@ pytest.importorskip("distributed", reason="Dask is not installed")
 
 import dask.array as da
 
+from ikpca.dask.engine import DaskStore
 from ikpca.dask.gram import DaskGram, split_features
-from ikpca.dask.store import DaskStore
 from ikpca.gram import ComputedGram, center_gram, full_matrix, multiply
 from ikpca.kernels import FeatureSplit, Gaussian, Laplacian, Linear, Polynomial
 from ikpca.solvers import LocalStore, kha, krylov, landmark_start

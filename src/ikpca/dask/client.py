@@ -8,6 +8,9 @@ from contextlib import ExitStack, contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, ClassVar
 
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
 from ikpca.errors import ClusterLost, InvalidInput, invalid_parameter
 
 #: Seconds to wait for the answer of a scheduler.
@@ -161,6 +164,11 @@ class ClientMixin:
     #: The estimator of one process, whose parameters are parameters here, too.
     _local: ClassVar[Any]
 
+    def __init__(self, n_components: Any = None, *, client: Any = None, **parameters: Any) -> None:
+        inherited: Any = super()
+        inherited.__init__(n_components, **parameters)
+        self.client = client
+
     @classmethod
     def _get_param_names(cls) -> list[str]:
         return sorted([*cls._local._get_param_names(), "client"])
@@ -170,8 +178,9 @@ class ClientMixin:
         """Client in use."""
         return get_client(self.client)
 
-    def _without_client(self) -> Any:
-        """Return the estimator of one process, with the same parameters and attributes."""
+    def to_local(self) -> Any:
+        """Return the same model without a cluster; the training rows are fetched."""
+        check_is_fitted(self)
         plain: Any = self
         parameters = plain.get_params(deep=False)
         del parameters["client"]
@@ -181,13 +190,15 @@ class ClientMixin:
         local.__dict__.update(fitted)
         return local
 
+    def save(self, path: Any) -> None:
+        """Write the model of :meth:`to_local` to a file."""
+        self.to_local().save(path)
+
     def __getstate__(self) -> dict[str, Any]:
         inherited: Any = super()
         return {**inherited.__getstate__(), "client": None}
 
     def __sklearn_clone__(self) -> Any:
-        from sklearn.base import clone
-
         plain: Any = self
         parameters = plain.get_params(deep=False)
         client = parameters.pop("client")

@@ -1,46 +1,93 @@
-"""Engine that runs a fit on a Dask cluster."""
+"""Engine that runs a fit on a Dask cluster, and its coefficient store in this process."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import ceil, sqrt
 from typing import Any
 
-from ikpca.dask.gram import DaskGram
-from ikpca.dask.store import DaskStore
+import numpy as np
+
+from ikpca.dask.gram import DaskGram, kernel_strip, multiply
 from ikpca.errors import invalid_parameter
-from ikpca.gram import COMPILER_BYTES, MIN_TILE_SIDE, Budget, CenteredGram, plan_tiles
-from ikpca.kernels import Floats, Kernel
+from ikpca.gram import MIN_TILE_SIDE, Budget, CenteredGram, plan_tiles
+from ikpca.kernels import Floats, Indices, Kernel
+from ikpca.solvers import LocalStore
 
 #: Share of a worker's memory for rows, vectors and tiles; Python and Dask need the rest.
 _MEMORY_SHARE = 0.6
-#: Largest share of the remaining memory for the compiler, which sparse features need.
-_COMPILER_SHARE = 0.6
 #: Pairs of row blocks per worker in a product, so that workers finish at about the same time.
 _PAIRS_PER_WORKER = 16
 #: Patterns per block of a Hebbian pass, by the number of rows: each block has a fixed cost.
 _BLOCK_SIZES = ((100_000, 1024), (10_000, 512), (0, 256))
 
 
+class DaskStrip:
+    """Rows K'[P, :] of the centered matrix, one task per row block."""
+
+    def __init__(self, source: DaskGram, gram: CenteredGram, patterns: Indices) -> None:
+        self._client = source.client
+        self._means = gram.centering.column_means
+        self._offsets = gram.means.row_means[patterns] - gram.dtype.type(gram.centering.grand_mean)
+        rows = source.select(patterns)
+        # Needed first, and small.
+        self._square = source.submit(kernel_strip, rows, rows, source.side, priority=1)
+        self._strips = source.strips(rows)
+        self._patterns = patterns
+        source.entries += len(patterns) * source.n_samples
+
+    def columns(self, indices: Indices) -> Floats:
+        """Return K'[P, P]; other columns are not needed."""
+        assert indices is self._patterns
+        K: Floats = self._client.gather(self._square)
+        return K - self._means[indices] - self._offsets[:, None]
+
+    def update(self, T: Floats, products: Floats, C: Floats) -> Floats:
+        """Return T RK' + C K'[P, :]: workers multiply the strips, and this process centers."""
+        futures = self._client.map(
+            multiply, [C] * len(self._strips), self._strips, pure=False, priority=1
+        )
+        updated = T @ products
+        updated -= np.outer(C.sum(axis=1), self._means) + (C @ self._offsets)[:, None]
+        updated += np.hstack(self._client.gather(futures))
+        return updated
+
+
+class DaskStore(LocalStore):
+    """Coefficient store in this process; workers compute the strips of upcoming blocks ahead."""
+
+    def __init__(
+        self, source: DaskGram, gram: CenteredGram, rows: Floats, products: Floats
+    ) -> None:
+        super().__init__(gram, rows, products)
+        self._source = source
+        self._strips: list[tuple[Indices, DaskStrip]] = []
+
+    def project(self, patterns: Indices, upcoming: Sequence[Indices] = ()) -> tuple[Floats, Floats]:
+        """Submit the tasks of all these blocks, then wait for K'[P, P]."""
+        blocks = (patterns, *upcoming)
+        self._strips = [(block, self._strip_of(block)) for block in blocks]
+        return super().project(patterns)
+
+    def _strip_of(self, patterns: Indices) -> DaskStrip:
+        for known, strip in self._strips:
+            if known is patterns:
+                return strip
+        return DaskStrip(self._source, self._gram, patterns)
+
+
 def even_blocks(X: Any, number: int) -> Any:
     """Rechunk rows into blocks whose sizes differ by at most one."""
-    n_samples = int(X.shape[0])
-    number = min(number, n_samples)
-    sizes = tuple(n_samples // number + (i < n_samples % number) for i in range(number))
-    return X.rechunk((sizes, (X.shape[1],)))
+    stops = np.linspace(0, X.shape[0], min(number, X.shape[0]) + 1).astype(int)
+    return X.rechunk((tuple(np.diff(stops).tolist()), (X.shape[1],)))
 
 
 class DaskEngine:
     """Engine on the workers of a client.
 
-    Parameters
-    ----------
-    client : distributed.Client
-    X : dask.array.Array of shape (l, n_features)
-    pairs : bool
-        True for solvers that multiply pairs of row blocks, which are balanced by having many; False
-        for the Hebbian ones, which use one block per worker to have few tasks.
+    Products of pairs of row blocks are balanced by having many pairs (``pairs=True``); the Hebbian
+    solvers use one block per worker, to have few tasks.
     """
 
     def __init__(self, client: Any, X: Any, *, pairs: bool) -> None:
@@ -61,24 +108,11 @@ class DaskEngine:
     def open_gram(
         self, kernel: Kernel, budget: Budget, *, own: int = 0, whole: int = 0
     ) -> Iterator[DaskGram]:
-        """Load and prepare the row blocks.
-
-        Parameters
-        ----------
-        kernel : Kernel
-        budget : Budget
-            Memory limit of a worker, if it is explicit.
-        own, whole : int
-            Number of vectors over its own rows, and over all rows, that a worker holds.
-        """
+        """Load and prepare the row blocks, within the memory of the workers."""
         own_rows = -(-int(self._X.shape[0]) // self._n_workers)
         vectors = own * own_rows + whole * int(self._X.shape[0])
-        side, sparse_features = self._plan(
-            kernel, budget, own_rows, vectors * self._X.dtype.itemsize
-        )
-        self._source = DaskGram(
-            self._client, self._X, kernel, side, sparse_features=sparse_features
-        )
+        side = self._tile_side(kernel, budget, own_rows, vectors * self._X.dtype.itemsize)
+        self._source = DaskGram(self._client, self._X, kernel, side)
         try:
             yield self._source
         finally:
@@ -89,16 +123,17 @@ class DaskEngine:
         assert self._source is not None
         return DaskStore(self._source, gram, rows, products)
 
-    def _plan(
-        self, kernel: Kernel, budget: Budget, own_rows: int, vectors: int
-    ) -> tuple[int, bool]:
-        """Return the side of the tiles, and True if memory allows the compiler."""
+    def _tile_side(self, kernel: Kernel, budget: Budget, own_rows: int, vectors: int) -> int:
+        """Return the side of the tiles that the memory of the smallest worker allows."""
         item, n_features = self._X.dtype.itemsize, int(self._X.shape[1])
         # The rows, and their operands while they are prepared.
         fixed = 2 * own_rows * n_features * item + vectors
-        limits = self._memory_limits(budget)
+        workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
+        limits = [int(_MEMORY_SHARE * worker["memory_limit"]) for worker in workers
+                  if worker["memory_limit"]]  # fmt: skip
+        limits += [budget.available] if budget.explicit else []
         if not limits:
-            return plan_tiles(budget, 0, lambda side: 0, 1).side, True
+            return plan_tiles(budget, 0, lambda side: 0, 1).side
 
         def tile_bytes(side: int) -> int:
             tile = side * side * item + kernel.scratch_bytes(side, side, n_features, item)
@@ -113,21 +148,4 @@ class DaskEngine:
                 f"{available} bytes that a worker may use",
                 "start more workers, or workers with more memory",
             )
-        compiles = _COMPILER_SHARE * (available - fixed) >= COMPILER_BYTES
-        plan = plan_tiles(
-            Budget(available, explicit=True),
-            fixed + (COMPILER_BYTES if compiles else 0),
-            tile_bytes,
-            1,
-        )
-        return plan.side, compiles
-
-    def _memory_limits(self, budget: Budget) -> list[int]:
-        """Return the bytes that each worker may use, as far as there are limits."""
-        workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
-        limits = [
-            int(_MEMORY_SHARE * worker["memory_limit"])
-            for worker in workers
-            if worker["memory_limit"]
-        ]
-        return [*limits, budget.available] if budget.explicit else limits
+        return plan_tiles(Budget(available, explicit=True), fixed, tile_bytes, 1).side

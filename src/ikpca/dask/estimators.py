@@ -31,7 +31,7 @@ from ikpca.estimators.validation import (
     resolve_kernel,
 )
 from ikpca.gram import cross_gram, tile_slices
-from ikpca.kernels import Floats, Kernel
+from ikpca.kernels import Floats
 from ikpca.solvers import METHODS, PassRecord
 from ikpca.subspace import Projector
 
@@ -86,50 +86,20 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
 
     _local = LocalKernelPCA
 
-    def __init__(
-        self, n_components: int | float | None = None, *, client: Any = None, **parameters: Any
-    ) -> None:
-        super().__init__(n_components, **parameters)
-        self.client = client
-
     @with_callbacks
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the components.
-
-        Parameters
-        ----------
-        X : dask array, data frame or path, of shape (n_samples, n_features)
-        y : Ignored
-
-        Returns
-        -------
-        self
-        """
+        """Find the components of a Dask array, a Dask data frame or a file of rows."""
         self._fit(X)
         return self
 
     @with_callbacks
     def fit_transform(self, X: Any, y: Any = None) -> da.Array:
-        """Find the components and project the training rows on them.
-
-        Returns
-        -------
-        dask array of shape (n_samples, n_components)
-        """
+        """Find the components; return the projections of the training rows as a Dask array."""
         projections = self._fit(X)
         return da.from_array(projections, chunks=(self.X_fit_.chunks[0], -1))
 
     def transform(self, X: Any) -> da.Array:
-        """Project rows on the components, lazily and by blocks.
-
-        Parameters
-        ----------
-        X : dask array, data frame or path, of shape (n_rows, n_features)
-
-        Returns
-        -------
-        dask array of shape (n_rows, n_components)
-        """
+        """Project rows on the components; return a lazy Dask array."""
         check_is_fitted(self)
         array = check_rows(self, X, reset=False)
         projector: Projector = self._projector
@@ -155,34 +125,11 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
         """Transform projections back to input space, in this process.
 
         The training rows are fetched from the cluster; to call this often, keep :meth:`to_local`.
-
-        Parameters
-        ----------
-        X : dask array or array-like of shape (n_rows, n_components)
-        return_distance : bool, default=False
-            If True, also return the distances in feature space.
-
-        Returns
-        -------
-        rows : ndarray of shape (n_rows, n_features)
-        distances : ndarray of shape (n_rows,)
-            With ``return_distance=True``.
         """
-        local = self.to_local()
-        return local.inverse_transform(self._computed(X), return_distance)
+        return self.to_local().inverse_transform(self._computed(X), return_distance)
 
     def refine(self, X: Any = None) -> Self:
-        """Improve the fitted components to machine precision by block Krylov iterations.
-
-        Parameters
-        ----------
-        X : dask array, data frame or path, optional
-            Training rows; those of the fit by default.
-
-        Returns
-        -------
-        self
-        """
+        """Improve the fitted components to machine precision by block Krylov iterations."""
         check_is_fitted(self)
         X = self.X_fit_ if X is None else X
         if len(self.eigenvalues_):
@@ -199,14 +146,9 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
                 self._solve(exact, Problem(self._projector.kernel, rows, 0, start))
         return self
 
-    def save(self, path: Any) -> None:
-        """Write the model of :meth:`to_local` to a file, including the training rows."""
-        self.to_local().save(path)
-
     def to_local(self) -> LocalKernelPCA:
         """Return the same model without a cluster; the training rows are fetched."""
-        check_is_fitted(self)
-        local: LocalKernelPCA = self._without_client()
+        local: LocalKernelPCA = super().to_local()
         local.X_fit_ = np.asarray(self._computed(self.X_fit_))
         local._projector = replace(self._projector, X_fit=local.X_fit_)
         return local
@@ -243,7 +185,8 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
 
     def _solve(self, settings: Any, problem: Problem) -> Floats:
         """Run the solver of ``settings`` on the cluster and set the fitted attributes."""
-        client, rows = self.client_, problem.X
+        client = self.client_
+        rows: Any = problem.X
         pairs = resolve_solver(settings, problem.n_samples) not in METHODS
         engine = DaskEngine(client, rows.array, pairs=pairs)
         problem = replace(problem, engine=engine, observers=[_Events(client)])
@@ -251,9 +194,10 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
             return fit_components(self, settings, problem)
         finally:
             # Also after an interrupted fit, which keeps the components it has.
-            if getattr(self, "X_fit_", None) is rows:
-                self.X_fit_ = rows.array
-                self._projector = replace(self._projector, X_fit=None)
+            fitted = vars(self)
+            if fitted.get("X_fit_") is problem.X:
+                projector = replace(fitted["_projector"], X_fit=None)
+                fitted.update(X_fit_=rows.array, _projector=projector)
 
     def _check_supported(self) -> None:
         check_kernel_pca(self)
@@ -322,39 +266,13 @@ class IncrementalKernelPCA(ClientMixin, LocalIncrementalKernelPCA):
 
     _local = LocalIncrementalKernelPCA
 
-    def __init__(
-        self, n_components: int | None = None, *, client: Any = None, **parameters: Any
-    ) -> None:
-        super().__init__(n_components, **parameters)
-        self.client = client
-
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from all rows, a batch at a time; an earlier fit is discarded.
-
-        Parameters
-        ----------
-        X : dask array, data frame or path, of shape (n_samples, n_features)
-        y : Ignored
-
-        Returns
-        -------
-        self
-        """
+        """Learn from all rows, a batch at a time; an earlier fit is discarded."""
         super().fit(self._rows(X))
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from one collection of rows, block by block.
-
-        Parameters
-        ----------
-        X : dask array, data frame or path, of shape (n_rows, n_features)
-        y : Ignored
-
-        Returns
-        -------
-        self
-        """
+        """Learn from one collection of rows, block by block."""
         rows = self._rows(X)
         stops = np.cumsum(rows.array.chunks[0])
         for start, stop in zip([0, *stops], stops, strict=False):
@@ -362,16 +280,7 @@ class IncrementalKernelPCA(ClientMixin, LocalIncrementalKernelPCA):
         return self
 
     def transform(self, X: Any) -> da.Array:
-        """Project rows on the components, lazily and by blocks.
-
-        Parameters
-        ----------
-        X : dask array, data frame or path, of shape (n_rows, n_features)
-
-        Returns
-        -------
-        dask array of shape (n_rows, n_components)
-        """
+        """Project rows on the components; return a lazy Dask array."""
         check_is_fitted(self)
         array = check_rows(self, X, reset=False)
         number = len(self.eigenvalues_)
@@ -381,23 +290,8 @@ class IncrementalKernelPCA(ClientMixin, LocalIncrementalKernelPCA):
         )  # fmt: skip
 
     def fit_transform(self, X: Any, y: Any = None) -> da.Array:
-        """Learn from all rows, then project them on the components.
-
-        Returns
-        -------
-        dask array of shape (n_samples, n_components)
-        """
+        """Learn from all rows, then project them on the components."""
         return self.fit(X).transform(X)
-
-    def to_local(self) -> LocalIncrementalKernelPCA:
-        """Return the same model without a cluster."""
-        check_is_fitted(self)
-        local: LocalIncrementalKernelPCA = self._without_client()
-        return local
-
-    def save(self, path: Any) -> None:
-        """Write the model of :meth:`to_local` to a file."""
-        self.to_local().save(path)
 
     def _rows(self, X: Any) -> DaskRows:
         client = self.client_

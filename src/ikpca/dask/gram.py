@@ -17,26 +17,18 @@ from dask import delayed
 from scipy import sparse
 
 from ikpca.gram import SERIAL, LandmarkRows, tile_pairs, tile_slices
+from ikpca.gram.sources import MatmulTiles
 from ikpca.kernels import FeatureSplit, Floats, Indices, Kernel, MatmulKernel, Operand
 
 
 def aligned(values: Floats) -> Floats:
     """Return an array that BLAS multiplies in the usual order; received ones may be misaligned."""
-    return np.require(values, requirements="CA")
+    return np.require(values, requirements=["C", "A"])
 
 
 @dataclass(frozen=True, eq=False)
 class RowBlock:
-    """Rows in the form that the tiles of a kernel need.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    rows : ndarray or Operand
-        An operand for a :class:`MatmulKernel`.
-    diagonal : ndarray
-        k(x, x) of every row.
-    """
+    """Rows in the form that the tiles of a kernel need: an operand for a MatmulKernel."""
 
     kernel: Kernel
     rows: Any
@@ -81,43 +73,17 @@ class RowBlock:
         chosen = rows.copy(indices) if isinstance(rows, Operand) else rows[indices]
         return RowBlock(self.kernel, chosen, self.diagonal[indices])
 
-    def tile_filler(self, other: RowBlock) -> Callable[[slice, slice, Floats], None]:
-        """Return a function (rows, columns, out) that writes k(x, y), y in the other block."""
-        if isinstance(self.rows, Operand):
-            return _MatmulTiles(self, other)
-
-        left, right = aligned(self.rows), aligned(other.rows)
-
-        def fill(rows: slice, columns: slice, out: Floats) -> None:
-            self.kernel.fill(left[rows], right[columns], out)
-
-        return fill
-
-
-class _MatmulTiles:
-    """Tiles of two blocks of operands; consecutive tiles mostly share their left operand."""
-
-    def __init__(self, left: RowBlock, right: RowBlock) -> None:
-        self._kernel: Any = left.kernel
-        self._left, self._right = left.rows, right.rows
-        self._dense = aligned(self._right.dense)
-        self._rows: slice | None = None
-        self._operand: Any = None
-        self._sparse_products = None
-        if self._right.sparse is not None:
-            # Imported here because importing it starts the compiler.
-            from ikpca.gram.sparse_features import SparseFeatureProducts
-
-            self._sparse_products = SparseFeatureProducts(self._right.sparse)
-
-    def __call__(self, rows: slice, columns: slice, out: Floats) -> None:
-        if rows != self._rows:
-            self._operand = self._kernel.left_from_right(self._left.copy(rows))
-            self._rows = rows
-        np.matmul(self._operand.dense, self._dense[columns].T, out=out)
-        if self._sparse_products is not None:
-            self._sparse_products.add(self._operand.sparse, columns, out)
-        self._kernel.finish(out)
+    def strip_filler(self, other: RowBlock) -> Callable[[slice], Callable[[slice, Floats], None]]:
+        """Return a function of row slices that returns fillers (columns, out) of their tiles."""
+        if not isinstance(self.rows, Operand):
+            left, right = aligned(self.rows), aligned(other.rows)
+            return lambda rows: (
+                lambda columns, out: self.kernel.fill(left[rows], right[columns], out)
+            )
+        kernel: Any = self.kernel
+        operand = Operand(aligned(other.rows.dense), other.rows.sparse)
+        tiles = MatmulTiles(kernel, operand)
+        return lambda rows: partial(tiles.fill_from, kernel.left_from_right(self.rows.copy(rows)))
 
 
 # Tasks. Workers import this module, so that only the names of these functions are sent.
@@ -134,14 +100,16 @@ def multiply_pair(
     """Return K_ij V_j, K_ijᵀ V_i and ‖K_ij‖² + ‖K_ji‖², by tiles; ``right=None`` means j = i."""
     other = left if right is None else right
     V_left, V_right = aligned(V_left), aligned(V_right)
-    fill = left.tile_filler(other)
+    strip, last = left.strip_filler(other), None
     dtype = np.result_type(V_left, left.dtype)
     upper = np.zeros((len(left), V_left.shape[1]), dtype=dtype)
     lower = upper if right is None else np.zeros((len(other), V_left.shape[1]), dtype=dtype)
     squared = 0.0
     for rows, columns in _pairs(left, right, side):
+        if rows != last:
+            fill, last = strip(rows), rows
         tile = SERIAL.scratch((rows.stop - rows.start, columns.stop - columns.start), left.dtype)
-        fill(rows, columns, tile)
+        fill(columns, tile)
         norm = float(np.vdot(tile, tile))
         upper[rows] += tile @ V_right[columns]
         if right is not None or rows != columns:
@@ -165,43 +133,25 @@ def sum_products(parts: list[tuple[Any, ...]], sides: list[int]) -> tuple[Floats
     return total, sum(part[2] for part, side in zip(parts, sides, strict=True) if side == 0)
 
 
-def kernel_strip(
-    left: RowBlock, right: RowBlock, side: int, columns: slice | None = None
-) -> Floats:
-    """Return k(x, y) for the few rows x of ``left`` and y of ``right``, or some of these."""
-    fill, first = left.tile_filler(right), 0 if columns is None else columns.start
-    width = len(right) if columns is None else columns.stop - columns.start
-    out = np.empty((len(left), width), dtype=left.dtype)
-    for part in tile_slices(width, side):
-        fill(slice(0, len(left)), slice(part.start + first, part.stop + first), out[:, part])
+def kernel_strip(left: RowBlock, right: RowBlock, side: int, columns: Any = None) -> Floats:
+    """Return k(x, y) for the few rows x of ``left`` and y of ``right``, or a slice of these."""
+    fill = left.strip_filler(right)(slice(0, len(left)))
+    first, last = (0, len(right)) if columns is None else (columns.start, columns.stop)
+    out = np.empty((len(left), last - first), dtype=left.dtype)
+    for part in tile_slices(last - first, side):
+        fill(slice(part.start + first, part.stop + first), out[:, part])
     return out
 
 
 def multiply_strip(basis: Floats, left: RowBlock, right: RowBlock, side: int) -> Floats:
     """Return basis · K for the kernel values K of two blocks, by column tiles."""
-    fill, basis = left.tile_filler(right), aligned(basis)
+    fill, basis = left.strip_filler(right)(slice(0, len(left))), aligned(basis)
     out = np.empty((len(basis), len(right)), dtype=left.dtype)
     for columns in tile_slices(len(right), side):
         tile = SERIAL.scratch((len(left), columns.stop - columns.start), left.dtype)
-        fill(slice(0, len(left)), columns, tile)
+        fill(columns, tile)
         np.matmul(basis, tile, out=out[:, columns])
     return out
-
-
-def row_sums(values: Floats) -> Floats:
-    """Return the sums of the rows in double precision."""
-    return values.sum(axis=1, dtype=np.float64)
-
-
-def centered_row_gram(values: Floats, means: Floats) -> Floats:
-    """Return the Gram matrix of rows less their means."""
-    centered = values - means[:, None]
-    return (centered @ centered.T).astype(np.float64)
-
-
-def rotate_rows(T: Floats, values: Floats, means: Floats) -> Floats:
-    """Return T times rows less their means."""
-    return aligned(T) @ (values - means[:, None])
 
 
 def multiply(C: Floats, values: Floats) -> Floats:
@@ -218,23 +168,12 @@ def count_features(X: Floats, common: Floats) -> tuple[Any, Floats]:
 class DaskGram:
     """Source of K whose tiles are computed, multiplied and summed by Dask tasks.
 
-    Parameters
-    ----------
-    client : distributed.Client
-    X : dask.array.Array of shape (l, n_features)
-        Its chunks are the row blocks.
-    kernel : Kernel
-    side : int
-        Side of the tiles.
-    sparse_features : bool
-        If False, sparse features are in the dense product, and workers need no compiler.
+    The chunks of X are the row blocks; ``side`` is that of the tiles.
     """
 
     symmetric = True
 
-    def __init__(
-        self, client: Any, X: Any, kernel: Kernel, side: int, *, sparse_features: bool = True
-    ) -> None:
+    def __init__(self, client: Any, X: Any, kernel: Kernel, side: int) -> None:
         self.client = client
         self.kernel = kernel
         self.side = side
@@ -245,10 +184,7 @@ class DaskGram:
         self._parts = [slice(a, b) for a, b in zip([0, *stops], stops, strict=False)]
         # Rows stay in memory until they are prepared; a lost block is loaded from its source again.
         X = client.persist(X)
-        split = None
-        if isinstance(kernel, MatmulKernel):
-            split = split_features(client, X)
-            split = split if sparse_features else split.without_sparse()
+        split = split_features(client, X) if isinstance(kernel, MatmulKernel) else None
         prepare = delayed(partial(RowBlock.prepare, kernel, split), pure=False)
         workers = sorted(client.nthreads())
         self.blocks = [
@@ -367,39 +303,38 @@ def split_features(client: Any, X: Any) -> FeatureSplit:
 
 
 class _DaskLandmarkRows:
-    """Combinations of landmark rows, which stay on the workers."""
+    """Landmark rows, whose combinations are computed on the workers."""
 
     def __init__(self, gram: DaskGram, indices: Indices) -> None:
-        self._gram, self._client = gram, gram.client
+        self._gram = gram
         self._landmarks = gram.select(indices)
-        self._number = len(indices)
+        self._n_landmarks = len(indices)
 
     def landmark_gram(self) -> Floats:
         """Return K[L, L]."""
-        gram = self._gram
-        values = gram.submit(kernel_strip, self._landmarks, self._landmarks, gram.side)
-        found: Floats = self._client.gather(values).astype(np.float64)
+        rows = self._landmarks
+        values = self._gram.submit(kernel_strip, rows, rows, self._gram.side)
+        found: Floats = self._gram.client.gather(values).astype(np.float64)
         return found
 
     def reduce(self, basis: Floats) -> Floats:
-        """Store B = basis · K[L, :] less its row means, and return B Bᵀ."""
-        gram, blocks = self._gram, self._gram.blocks
-        sent = gram.submit(identity, basis)
-        lefts = [self._landmarks] * len(blocks)
-        self._reduced = self._client.map(
-            multiply_strip, [sent] * len(blocks), lefts, blocks, side=gram.side, pure=False
+        """Fetch B = basis · K[L, :] less its row means, and return B Bᵀ."""
+        gram, number = self._gram, len(self._gram.blocks)
+        parts = gram.client.map(
+            multiply_strip,
+            [gram.submit(identity, basis)] * number,
+            [self._landmarks] * number,
+            gram.blocks,
+            side=gram.side,
+            pure=False,
         )
-        gram.entries += self._number * gram.n_samples
-        sums = self._client.gather(self._client.map(row_sums, self._reduced, pure=False))
-        self._means = (np.sum(sums, axis=0) / gram.n_samples).astype(gram.dtype)
-        squares = self._client.map(centered_row_gram, self._reduced, means=self._means, pure=False)
-        total: Floats = np.sum(self._client.gather(squares), axis=0)
-        return (total + total.T) / 2
+        gram.entries += self._n_landmarks * gram.n_samples
+        self._reduced = np.hstack(gram.client.gather(parts))
+        means = self._reduced.mean(axis=1, dtype=np.float64, keepdims=True)
+        self._reduced -= means.astype(gram.dtype)
+        squared = (self._reduced @ self._reduced.T).astype(np.float64)
+        return (squared + squared.T) / 2
 
     def rotate(self, T: Floats) -> Floats:
         """Return T B."""
-        number = len(self._reduced)
-        parts = self._client.map(
-            rotate_rows, [T] * number, self._reduced, means=self._means, pure=False
-        )
-        return np.hstack(self._client.gather(parts))
+        return T @ self._reduced
