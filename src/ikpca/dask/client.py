@@ -8,6 +8,9 @@ from contextlib import ExitStack, contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, ClassVar
 
+import dask
+import distributed
+from distributed import CancelledError, Client, KilledWorker, LocalCluster
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,8 +29,6 @@ QUIET = {
 
 def get_client(client: Any) -> Any:
     """Return the client that was passed, the current one, or one on threads of this process."""
-    from distributed import Client, get_client
-
     if client is not None:
         if not isinstance(client, Client):
             raise invalid_parameter(
@@ -42,7 +43,7 @@ def get_client(client: Any) -> Any:
             )
         return client
     try:
-        return get_client()
+        return distributed.get_client()
     except ValueError:
         pass
     try:
@@ -79,9 +80,6 @@ def connect(address: str) -> Iterator[Any]:
     >>> with ikpca.dask.connect("local") as client:  # doctest: +SKIP
     ...     model = ikpca.dask.KernelPCA(16, client=client).fit("rows.npy")
     """
-    import dask.config
-    from distributed import Client, LocalCluster
-
     with ExitStack() as stack:
         try:
             place: Any = address
@@ -108,8 +106,6 @@ def explain_losses(client: Any) -> Iterator[None]:
 
     Dask itself repeats the tasks of lost workers, each as often as its settings allow.
     """
-    from distributed import CancelledError, KilledWorker
-
     try:
         yield
     except KilledWorker as error:

@@ -27,7 +27,7 @@ class DaskStrip:
     """Rows K'[P, :] of the centered matrix, one task per row block."""
 
     def __init__(self, source: DaskGram, gram: CenteredGram, patterns: Indices) -> None:
-        self._client = source.client
+        self._source = source
         self._means = gram.centering.column_means
         self._offsets = gram.means.row_means[patterns] - gram.dtype.type(gram.centering.grand_mean)
         rows = source.select(patterns)
@@ -40,17 +40,15 @@ class DaskStrip:
     def columns(self, indices: Indices) -> Floats:
         """Return K'[P, P]; other columns are not needed."""
         assert indices is self._patterns
-        K: Floats = self._client.gather(self._square)
+        K: Floats = self._source.client.gather(self._square)
         return K - self._means[indices] - self._offsets[:, None]
 
     def update(self, T: Floats, products: Floats, C: Floats) -> Floats:
         """Return T RK' + C K'[P, :]: workers multiply the strips, and this process centers."""
-        futures = self._client.map(
-            multiply, [C] * len(self._strips), self._strips, pure=False, priority=1
-        )
+        futures = self._source.map(multiply, [C] * len(self._strips), self._strips, priority=1)
         updated = T @ products
         updated -= np.outer(C.sum(axis=1), self._means) + (C @ self._offsets)[:, None]
-        updated += np.hstack(self._client.gather(futures))
+        updated += np.hstack(self._source.client.gather(futures))
         return updated
 
 
@@ -113,10 +111,7 @@ class DaskEngine:
         vectors = own * own_rows + whole * int(self._X.shape[0])
         side = self._tile_side(kernel, budget, own_rows, vectors * self._X.dtype.itemsize)
         self._source = DaskGram(self._client, self._X, kernel, side)
-        try:
-            yield self._source
-        finally:
-            self._source = None
+        yield self._source
 
     def open_store(self, gram: CenteredGram, rows: Floats, products: Floats) -> DaskStore:
         """Open the coefficient store of the source."""

@@ -194,7 +194,7 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
             return fit_components(self, settings, problem)
         finally:
             # Also after an interrupted fit, which keeps the components it has.
-            fitted = vars(self)
+            fitted = self.__dict__
             if fitted.get("X_fit_") is problem.X:
                 projector = replace(fitted["_projector"], X_fit=None)
                 fitted.update(X_fit_=rows.array, _projector=projector)
@@ -217,11 +217,9 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
 
 
 def _partial_projections(kernel: Any, rows: Floats, known: Floats, weights: Floats) -> Floats:
-    parts = (
-        cross_gram(kernel, rows, known[part]) @ weights[:, part].T
-        for part in tile_slices(len(known))
-    )
-    return np.sum(list(parts), axis=0)
+    parts = tile_slices(len(known))
+    sums = [cross_gram(kernel, rows, known[part]) @ weights[:, part].T for part in parts]
+    return np.sum(sums, axis=0)
 
 
 def _finish_projections(parts: list[Floats], offset: Floats, scale: Floats) -> Floats:
@@ -304,11 +302,6 @@ def _project(block: Floats, subspace: Any, scale: Floats) -> Floats:
     return subspace.project(block) * scale
 
 
-_DASK_CLASSES = {kind._local: kind for kind in (KernelPCA, IncrementalKernelPCA)}
-#: Size of a block of rows that are in memory.
-_BLOCK_BYTES = 16 * 10**6
-
-
 def to_dask(model: Any, client: Any = None) -> Any:
     """Return an unfitted estimator with the same parameters that fits on a Dask cluster.
 
@@ -329,11 +322,13 @@ def to_dask(model: Any, client: Any = None) -> Any:
     >>> to_dask(ikpca.KernelPCA(3, kernel="rbf")).get_params()["kernel"]
     'rbf'
     """
-    kind: Any = _DASK_CLASSES.get(type(model))
-    if kind is None:
-        names = " and ".join(sorted(local.__name__ for local in _DASK_CLASSES))
-        raise InvalidInput(f"{type(model).__name__} does not fit on a Dask cluster; {names} do.")
-    return kind(client=client, **model.get_params(deep=False))
+    for kind in (KernelPCA, IncrementalKernelPCA):
+        if type(model) is kind._local:
+            return kind(client=client, **model.get_params(deep=False))
+    raise InvalidInput(
+        f"{type(model).__name__} does not fit on a Dask cluster; IncrementalKernelPCA and "
+        "KernelPCA do."
+    )
 
 
 def as_blocks(X: Floats) -> da.Array:
@@ -354,5 +349,5 @@ def as_blocks(X: Floats) -> da.Array:
     >>> as_blocks(np.ones((5_000, 1_000))).chunks
     ((2000, 2000, 1000), (1000,))
     """
-    rows = max(1, _BLOCK_BYTES // max(1, X[:1].nbytes))
+    rows = max(1, 16 * 10**6 // max(1, X[:1].nbytes))
     return da.from_array(X, chunks=(rows, -1))

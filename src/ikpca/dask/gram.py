@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
+from operator import attrgetter
 from typing import Any
 
+import dask
 import numpy as np
 from dask import delayed
 from scipy import sparse
@@ -31,32 +33,27 @@ class RowBlock:
     """Rows in the form that the tiles of a kernel need: an operand for a MatmulKernel."""
 
     kernel: Kernel
-    rows: Any
+    rows: Operand
     diagonal: Floats
 
     @classmethod
     def prepare(cls, kernel: Kernel, split: FeatureSplit | None, X: Floats) -> RowBlock:
-        """Prepare rows; ``split`` is None for kernels without operands."""
-        rows: Any = np.ascontiguousarray(X)
+        """Prepare rows; without a split, they are kept as they are."""
+        diagonal = kernel.diagonal(X)
         if split is not None and isinstance(kernel, MatmulKernel):
-            rows = kernel.right_operand(rows, split)
-        return cls(kernel, rows, kernel.diagonal(X))
+            return cls(kernel, kernel.right_operand(X, split), diagonal)
+        return cls(kernel, Operand(np.ascontiguousarray(X)), diagonal)
 
     @classmethod
     def join(cls, blocks: list[RowBlock], order: Indices) -> RowBlock:
         """Stack blocks, and return their rows in an order."""
-        first = blocks[0]
-        rows: Any = [block.rows for block in blocks]
-        if isinstance(first.rows, Operand):
-            dense = np.concatenate([part.dense for part in rows])
-            parts = [part.sparse for part in rows]
-            joined: Any = Operand(
-                dense, None if parts[0] is None else sparse.vstack(parts, format="csr")
-            )
-        else:
-            joined = np.concatenate(rows)
+        parts: Any = [block.rows.sparse for block in blocks]
+        rows = Operand(
+            np.concatenate([block.rows.dense for block in blocks]),
+            None if parts[0] is None else sparse.vstack(parts, format="csr"),
+        )
         diagonal = np.concatenate([block.diagonal for block in blocks])
-        return cls(first.kernel, joined, diagonal).select(order)
+        return cls(blocks[0].kernel, rows, diagonal).select(order)
 
     def __len__(self) -> int:
         return len(self.diagonal)
@@ -64,33 +61,25 @@ class RowBlock:
     @property
     def dtype(self) -> np.dtype[Any]:
         """Data type of the rows."""
-        rows = self.rows
-        return np.dtype(rows.dense.dtype if isinstance(rows, Operand) else rows.dtype)
+        return self.rows.dense.dtype
 
     def select(self, indices: Indices) -> RowBlock:
         """Return some of the rows."""
-        rows = self.rows
-        chosen = rows.copy(indices) if isinstance(rows, Operand) else rows[indices]
-        return RowBlock(self.kernel, chosen, self.diagonal[indices])
+        return RowBlock(self.kernel, self.rows.copy(indices), self.diagonal[indices])
 
     def strip_filler(self, other: RowBlock) -> Callable[[slice], Callable[[slice, Floats], None]]:
         """Return a function of row slices that returns fillers (columns, out) of their tiles."""
-        if not isinstance(self.rows, Operand):
-            left, right = aligned(self.rows), aligned(other.rows)
-            return lambda rows: (
-                lambda columns, out: self.kernel.fill(left[rows], right[columns], out)
-            )
-        kernel: Any = self.kernel
-        operand = Operand(aligned(other.rows.dense), other.rows.sparse)
-        tiles = MatmulTiles(kernel, operand)
-        return lambda rows: partial(tiles.fill_from, kernel.left_from_right(self.rows.copy(rows)))
-
-
-# Tasks. Workers import this module, so that only the names of these functions are sent.
+        kernel, right = self.kernel, aligned(other.rows.dense)
+        if isinstance(kernel, MatmulKernel):
+            to_left = kernel.left_from_right
+            tiles = MatmulTiles(kernel, Operand(right, other.rows.sparse))
+            return lambda rows: partial(tiles.fill_from, to_left(self.rows.copy(rows)))
+        left = aligned(self.rows.dense)
+        return lambda rows: lambda columns, out: kernel.fill(left[rows], right[columns], out)
 
 
 def identity(value: Any) -> Any:
-    """Return a value that the graph contains, so that Dask can send it again."""
+    """Return the value itself."""
     return value
 
 
@@ -145,13 +134,11 @@ def kernel_strip(left: RowBlock, right: RowBlock, side: int, columns: Any = None
 
 def multiply_strip(basis: Floats, left: RowBlock, right: RowBlock, side: int) -> Floats:
     """Return basis · K for the kernel values K of two blocks, by column tiles."""
-    fill, basis = left.strip_filler(right)(slice(0, len(left))), aligned(basis)
-    out = np.empty((len(basis), len(right)), dtype=left.dtype)
-    for columns in tile_slices(len(right), side):
-        tile = SERIAL.scratch((len(left), columns.stop - columns.start), left.dtype)
-        fill(columns, tile)
-        np.matmul(basis, tile, out=out[:, columns])
-    return out
+    parts = (
+        aligned(basis) @ kernel_strip(left, right, side, columns)
+        for columns in tile_slices(len(right), side)
+    )
+    return np.hstack(list(parts))
 
 
 def multiply(C: Floats, values: Floats) -> Floats:
@@ -175,7 +162,6 @@ class DaskGram:
 
     def __init__(self, client: Any, X: Any, kernel: Kernel, side: int) -> None:
         self.client = client
-        self.kernel = kernel
         self.side = side
         self.entries = 0
         self.n_samples = int(X.shape[0])
@@ -185,15 +171,13 @@ class DaskGram:
         # Rows stay in memory until they are prepared; a lost block is loaded from its source again.
         X = client.persist(X)
         split = split_features(client, X) if isinstance(kernel, MatmulKernel) else None
-        prepare = delayed(partial(RowBlock.prepare, kernel, split), pure=False)
-        workers = sorted(client.nthreads())
+        prepare = delayed(partial(RowBlock.prepare, kernel, split))
+        workers, chunks = sorted(client.nthreads()), X.to_delayed()[:, 0]
+        # Spread evenly, but prepared elsewhere if a worker is lost.
+        places = [workers[i * len(workers) // len(chunks)] for i in range(len(chunks))]
         self.blocks = [
-            client.compute(
-                prepare(chunk),
-                workers=[workers[i * len(workers) // len(self._parts)]],
-                allow_other_workers=True,
-            )
-            for i, chunk in enumerate(X.to_delayed()[:, 0])
+            client.compute(prepare(chunk), workers=[place], allow_other_workers=True)
+            for chunk, place in zip(chunks, places, strict=True)
         ]
 
     @property
@@ -220,22 +204,21 @@ class DaskGram:
     def diagonal(self) -> Floats:
         """Return k(x, x)."""
         self.entries += self.n_samples
-        parts = self.client.map(_diagonal, self.blocks, pure=False)
+        parts = self.map(attrgetter("diagonal"), self.blocks)
         return np.concatenate(self.client.gather(parts))
 
     def product(self, V: Floats, *, square: bool) -> tuple[Floats, float]:
         """Return K·V, and ‖K‖²_F, which takes no additional time."""
         number = len(self.blocks)
-        slices = [self.submit(identity, V[part]) for part in self._parts]
+        slices = [self.send(V[part]) for part in self._parts]
         keys = [(i, j) for i in range(number) for j in range(i, number)]
-        products = self.client.map(
+        products = self.map(
             multiply_pair,
             [self.blocks[i] for i, _ in keys],
             [None if i == j else self.blocks[j] for i, j in keys],
             [slices[i] for i, _ in keys],
             [slices[j] for _, j in keys],
             side=self.side,
-            pure=False,
         )
         by_key = dict(zip(keys, products, strict=True))
         sums = [
@@ -260,11 +243,10 @@ class DaskGram:
         starts = [part.start for part in self._parts]
         owner = np.searchsorted(starts, indices, side="right") - 1
         chosen = [(i, np.flatnonzero(owner == i)) for i in np.unique(owner)]
-        parts = self.client.map(
+        parts = self.map(
             RowBlock.select,
             [self.blocks[i] for i, _ in chosen],
             [indices[own] - starts[i] for i, own in chosen],
-            pure=False,
             priority=1,
         )
         order = np.argsort(np.concatenate([own for _, own in chosen]))
@@ -273,11 +255,20 @@ class DaskGram:
     def strips(self, left: Any) -> list[Any]:
         """Return the futures of the kernel values of selected rows with every block."""
         lefts = [left] * len(self.blocks)
-        return list(self.client.map(kernel_strip, lefts, self.blocks, side=self.side, pure=False))
+        return self.map(kernel_strip, lefts, self.blocks, side=self.side)
 
-    def submit(self, function: Callable[..., Any], *arguments: Any, priority: int = 0) -> Any:
+    def submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """Submit a task under a name of its own: hashing its arguments would take longer."""
-        return self.client.submit(function, *arguments, pure=False, priority=priority)
+        return self.client.submit(function, *arguments, pure=False, **options)
+
+    def map(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> list[Any]:
+        """Submit one task per item, as ``submit`` does."""
+        return list(self.client.map(function, *arguments, pure=False, **options))
+
+    def send(self, value: Floats) -> Any:
+        """Return the future of an array that is part of the graph, unlike scattered ones."""
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+            return self.submit(identity, value)
 
     def _pair_entries(self, key: tuple[int, int]) -> int:
         first, second = (self._parts[i].stop - self._parts[i].start for i in key)
@@ -287,15 +278,11 @@ class DaskGram:
         return sum((a.stop - a.start) * (b.stop - b.start) for a, b in pairs)
 
 
-def _diagonal(block: RowBlock) -> Floats:
-    return block.diagonal
-
-
 def split_features(client: Any, X: Any) -> FeatureSplit:
     """Split the features of a Dask array; all blocks need the same origin and features."""
     sample = client.compute(X[FeatureSplit.sample_indices(len(X))], sync=True)
     common = FeatureSplit.common_values(sample)
-    count = delayed(partial(count_features, common=common), pure=False)
+    count = delayed(partial(count_features, common=common))
     parts = client.gather(client.compute([count(chunk) for chunk in X.to_delayed()[:, 0]]))
     counts, sums = (np.sum(part, axis=0) for part in zip(*parts, strict=True))
     means = (sums / len(X)).astype(X.dtype)
@@ -320,13 +307,12 @@ class _DaskLandmarkRows:
     def reduce(self, basis: Floats) -> Floats:
         """Fetch B = basis · K[L, :] less its row means, and return B Bᵀ."""
         gram, number = self._gram, len(self._gram.blocks)
-        parts = gram.client.map(
+        parts = gram.map(
             multiply_strip,
-            [gram.submit(identity, basis)] * number,
+            [gram.send(basis)] * number,
             [self._landmarks] * number,
             gram.blocks,
             side=gram.side,
-            pure=False,
         )
         gram.entries += self._n_landmarks * gram.n_samples
         self._reduced = np.hstack(gram.client.gather(parts))

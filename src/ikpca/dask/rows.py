@@ -140,16 +140,12 @@ def check_rows(model: Any, X: Any, *, reset: bool = True) -> da.Array:
 
 
 def _check_array(X: Any) -> None:
-    if not isinstance(X, da.Array):
+    if not isinstance(X, da.Array) or X.ndim != 2:
         raise invalid_parameter(
             "X",
-            type(X).__name__,
-            "must be a Dask array, a data frame or a path",
+            f"{type(X).__name__} of shape {getattr(X, 'shape', None)}",
+            "must be a Dask array with one row per sample, a data frame or a path",
             "pass dask.array.from_array(X, chunks=(10_000, -1))",
-        )
-    if X.ndim != 2:
-        raise invalid_parameter(
-            "X", f"array of shape {X.shape}", "must have two dimensions", "one row per sample"
         )
     if any(np.isnan(size) for sizes in X.chunks for size in sizes):
         raise InvalidInput("X has chunks of unknown size; call X.compute_chunk_sizes() first.")
