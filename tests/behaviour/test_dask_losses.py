@@ -75,7 +75,7 @@ def process_of_one(client):
 
 @pytest.mark.parametrize(
     ("solver", "task"),
-    [("kha/et", 30), ("kha-smd", 60), ("krylov", 2), ("krylov", 25)],
+    [("kha/et", 30), ("kha-smd", 60), ("krylov", 2), ("krylov", 15)],
 )
 def test_a_killed_worker(client, X, monkeypatch, solver, task):
     """Killed right before tasks are submitted, so that the blocks that it held are lost."""
