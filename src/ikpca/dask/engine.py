@@ -20,7 +20,7 @@ _MEMORY_SHARE = 0.6
 #: Pairs of row blocks per worker in a product, so that workers finish at about the same time.
 _PAIRS_PER_WORKER = 16
 #: Patterns per block of a Hebbian pass, by the number of rows: each block has a fixed cost.
-_BLOCK_SIZES = ((100_000, 1024), (10_000, 512), (0, 256))
+_BLOCK_SIZES = ((10_000, 1024), (0, 256))
 
 
 class DaskStrip:

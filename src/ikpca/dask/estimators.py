@@ -29,6 +29,7 @@ from ikpca.estimators.validation import (
     needs_dense_rows,
     resolve_gamma,
     resolve_kernel,
+    single_thread,
 )
 from ikpca.gram import cross_gram, tile_slices
 from ikpca.kernels import Floats
@@ -191,7 +192,9 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
         engine = DaskEngine(client, rows.array, pairs=pairs)
         problem = replace(problem, engine=engine, observers=[_Events(client)])
         try:
-            return fit_components(self, settings, problem)
+            # Idle BLAS threads of this process would slow down workers on the same machine.
+            with single_thread():
+                return fit_components(self, settings, problem)
         finally:
             # Also after an interrupted fit, which keeps the components it has.
             fitted = self.__dict__
