@@ -1,8 +1,6 @@
 """Kernel PCA on a local Dask cluster of single-threaded worker processes.
 
 speed   seconds per pass of krylov and kha/et with one worker and with two
-bytes   bytes and messages per block of a Hebbian pass, for 5,000 to 40,000 rows
-memory  peak memory of every worker by kind, with the sizes of X and of the kernel matrix
 large   100,000 × 50 rows on two workers of 1 GB each, to a certified residual
 kills   fits during which a worker is killed at a random moment
 
@@ -31,14 +29,7 @@ from distributed import Client, LocalCluster
 from sklearn.exceptions import ConvergenceWarning
 
 import ikpca
-from ikpca.dask import QUIET, KernelPCA, open_rows
-from ikpca.dask.cluster import Cluster
-from ikpca.dask.engine import even_shards
-from ikpca.dask.gram import DaskGram
-from ikpca.dask.store import DaskStore
-from ikpca.gram import SERIAL, CenteredGram, Centering, GramMeans
-from ikpca.kernels import Gaussian
-from ikpca.solvers import HebbianOptions, KrylovOptions, solve_kha, solve_krylov
+from ikpca.dask import QUIET, KernelPCA
 from ikpca_papers.large import large_rows
 
 COMPONENTS = 16
@@ -102,62 +93,6 @@ def run_speed(folder: Path, arguments: argparse.Namespace) -> None:
             first, second = (min(seconds[number]) for number in (1, 2))
             print(f"  {solver}: one worker {first:.2f} s, two {second:.2f} s, "
                   f"ratio {first / second:.2f}")  # fmt: skip
-            traffic = model.traffic_
-            if traffic.blocks:
-                print(f"    {traffic.block_messages / traffic.blocks:.2f} messages and "
-                      f"{traffic.block_bytes / traffic.blocks / 1e3:.0f} kB per block")  # fmt: skip
-
-
-def block_bytes(client: Client, X: object, size: int = 256) -> tuple[int, int]:
-    """Count bytes and messages of a block in the middle of a pass; zero means will do."""
-    cluster = Cluster(client, even_shards(X, 2), Gaussian(0.1), 1024)
-    source = DaskGram(cluster, Gaussian(0.1))
-    zeros = np.zeros(source.n_samples)
-    means = GramMeans(zeros, Centering(zeros, 0.0), 0.0, 0)
-    start = np.ones((COMPONENTS, source.n_samples))
-    store = DaskStore(source, CenteredGram.from_means(source, means, SERIAL), start, start)
-    order = np.random.default_rng(0).permutation(source.n_samples)[: 5 * size]
-    blocks = list(order.reshape(5, size))
-    traffic, counts = cluster.traffic, []
-    for number, block in enumerate(blocks):
-        before = traffic.block_bytes, traffic.block_messages
-        store.project(block, blocks[number + 1 : number + 3])
-        store.transform(np.eye(COMPONENTS), block, np.zeros((COMPONENTS, size)))
-        counts.append((traffic.block_bytes - before[0], traffic.block_messages - before[1]))
-    cluster.close()
-    return counts[2]
-
-
-def run_bytes(folder: Path, arguments: argparse.Namespace) -> None:
-    print("Bytes of a block of 256 patterns × 50 features, two workers")
-    with local_cluster(2) as client:
-        for length in (5_000, 10_000) if arguments.quick else (5_000, 10_000, 20_000, 40_000):
-            path = folder / f"bytes{length}.npy"
-            np.save(path, clustered_rows(length, 50))
-            n_bytes, messages = block_bytes(client, open_rows(path))
-            print(f"  l = {length:6}: {n_bytes} bytes, {messages} messages")
-
-
-def run_memory(folder: Path, arguments: argparse.Namespace) -> None:
-    X = clustered_rows(2_000 if arguments.quick else 12_000, 50)
-    np.save(folder / "memory.npy", X)
-    kernel = Gaussian(0.02)
-    print(f"Peak memory of each of three workers, MB; X: {X.nbytes / 1e6:.1f}, K: "
-          f"{8 * len(X) ** 2 / 1e6:.0f}")  # fmt: skip
-    with local_cluster(3) as client:
-        for solver in ("krylov", "kha/et"):
-            cluster = Cluster(client, even_shards(open_rows(folder / "memory.npy"), 3), kernel, 512)
-            source = DaskGram(cluster, kernel)
-            if solver == "krylov":
-                solve_krylov(source, COMPONENTS, KrylovOptions(max_iter=2), seed=0)
-            else:
-                options = HebbianOptions(solver, init="landmarks", max_iter=1)
-                store = partial(DaskStore, source)
-                solve_kha(source, COMPONENTS, options, seed=0, open_store=store)
-            for number, held in enumerate(cluster.call("held", [()] * 3)):
-                kinds = ", ".join(f"{kind} {n / 1e6:.2f}" for kind, n in vars(held).items())
-                print(f"  {solver}, worker {number}: {kinds}; total {held.total / 1e6:.1f}")
-            cluster.close()
 
 
 def run_large(folder: Path, arguments: argparse.Namespace) -> None:
@@ -177,7 +112,7 @@ def run_large(folder: Path, arguments: argparse.Namespace) -> None:
         f"{len(model.history_)} passes, {model.outcome_.name}, "
         f"largest residual {last.residuals.max():.1e}, eigenvalues within "
         f"{last.eigenvalue_bounds.max() / last.eigenvalues.max():.1e} of the first, "
-        f"{model.traffic_.rebuilt} shards lost, peak of workers {max(resident.values()):.0f} MB"
+        f"peak of workers {max(resident.values()):.0f} MB"
     )
 
 
@@ -218,21 +153,19 @@ def run_kills(folder: Path, arguments: argparse.Namespace) -> None:
             defect = np.abs(model.coefficients_ - expected.coefficients_).max() / scale
             agreeing += bool(defect <= 1e-10)
             print(f"  {solver}: killed after {moment:.2f} s of about {duration:.2f}, "
-                  f"{model.traffic_.rebuilt} shards rebuilt, error {defect:.1e}")  # fmt: skip
+                  f"error {defect:.1e}")  # fmt: skip
     print(f"{agreeing} of {arguments.kills} results agree with a single process to 1e-10")
 
 
-PARTS = {"speed": run_speed, "bytes": run_bytes, "memory": run_memory, "large": run_large,
-         "kills": run_kills}  # fmt: skip
+PARTS = {"speed": run_speed, "large": run_large, "kills": run_kills}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    default = ["speed", "bytes", "memory", "large"]
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=default)
-    parser.add_argument("--quick", action="store_true", help="few rows for bytes, memory, large")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=["speed", "large"])
+    parser.add_argument("--quick", action="store_true", help="few rows for large")
     parser.add_argument("--rows", type=int, default=20_000, help="for speed")
     parser.add_argument("--dtype", default="float32", help="for speed")
     parser.add_argument("--rounds", type=int, default=2, help="for speed")

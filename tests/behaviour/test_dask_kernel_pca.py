@@ -139,14 +139,19 @@ def test_a_checkpoint_is_gone_on_from(two, D, tmp_path):
     assert np.array_equal(resumed.coefficients_, whole.coefficients_)
 
 
-def test_traffic_is_counted(two, D):
-    """One message per shard and block, but for the rows of a pass's first block."""
-    model = ikpca.dask.KernelPCA(**settings("kha/et", block_size=40), client=two).fit(D)
-    traffic = model.traffic_
-    assert traffic.blocks == 3 * 6
-    assert traffic.block_messages == 3 * (6 * 2 + 2)
-    assert traffic.rebuilt == 0
-    assert 0 < traffic.block_bytes < traffic.bytes_in + traffic.bytes_out
+def test_refine(two, X, D):
+    model = ikpca.dask.KernelPCA(**settings("kha/et"), client=two).fit(D).refine()
+    exact = ikpca.KernelPCA(**settings("dense")).fit(X)
+    same(model.eigenvalues_, exact.eigenvalues_)
+    same(model.transform(D).compute(), exact.transform(X), 1e-6)
+    assert isinstance(model.X_fit_, da.Array)
+
+
+def test_inverse_transform(two, X, D):
+    model = ikpca.dask.KernelPCA(**settings("dense"), client=two).fit(D)
+    local = ikpca.KernelPCA(**settings("dense")).fit(X)
+    found = model.inverse_transform(model.transform(D[:5]))
+    same(found, local.inverse_transform(local.transform(X[:5])), 1e-6)
 
 
 def test_the_package_alone_knows_no_dask():
@@ -215,14 +220,14 @@ class TestBadInput:
         )
         assert "tcp://far has ikpca 0.0.1" in refused(model, D)
         monkeypatch.setattr("ikpca.dask.client.worker_versions", lambda client: {"tcp://far": ""})
-        assert "has no ikpca" in refused(model, D)
+        assert "does not have ikpca" in refused(model, D)
 
     def test_too_little_memory(self, two, D):
         model = ikpca.dask.KernelPCA(**settings("kha/et"), client=two, max_memory=50_000)
         assert "start more workers" in refused(model, D)
 
     def test_something_else_than_a_client(self, D):
-        assert "is no Dask client" in refused(ikpca.dask.KernelPCA(2, client="tcp://x"), D)
+        assert "is not a Dask client" in refused(ikpca.dask.KernelPCA(2, client="tcp://x"), D)
 
     def test_what_needs_rows_here(self, two, D):
         for given in ({"kernel": "precomputed"}, {"fit_inverse_transform": True}):

@@ -40,16 +40,15 @@ def feature_store(dtype, start):
 
 
 def dask_store(dtype, start):
-    """Three uneven shards on the threads of this process."""
+    """Three uneven blocks of rows on threads of this process."""
     pytest.importorskip("distributed", reason="Dask is not installed")
     import dask.array as da
 
-    from ikpca.dask.cluster import Cluster
+    from ikpca.dask.engine import DaskStore
     from ikpca.dask.gram import DaskGram
-    from ikpca.dask.store import DaskStore
 
     X = da.from_array(some_rows()[0].astype(dtype), chunks=((4, 17, 9), (6,)))
-    source = DaskGram(Cluster(_client(), X, Linear(), 8), Linear())
+    source = DaskGram(_client(), X, Linear(), 8)
     gram, products = center_gram(source, start.T.astype(dtype))
     return DaskStore(source, gram, start, products.T)
 

@@ -1,19 +1,25 @@
-"""Clients of Dask clusters, and checks of their workers."""
+"""Clients of Dask clusters, checks of their workers, and errors of lost clusters."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, ClassVar
 
-from ikpca.errors import InvalidInput, invalid_parameter
+import dask
+import distributed
+from distributed import CancelledError, Client, KilledWorker, LocalCluster
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
-#: Seconds for a scheduler to answer.
+from ikpca.errors import ClusterLost, InvalidInput, invalid_parameter
+
+#: Seconds to wait for the answer of a scheduler.
 _TIMEOUT = 10
-#: Settings of Dask for workers that share few processors with their scheduler and the client. Its
-#: profiles every 10 ms and looks at its own health every 20 ms take 5 % of a processor per process.
+#: Settings of Dask for workers that share few processors with their scheduler and the client:
+#: profiling every 10 ms and health checks every 20 ms take 5 % of a processor per process.
 QUIET = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "500ms",
@@ -22,15 +28,13 @@ QUIET = {
 
 
 def get_client(client: Any) -> Any:
-    """The client that was passed, the current one, or one on the threads of this process."""
-    from distributed import Client, get_client
-
+    """Return the client that was passed, the current one, or one on threads of this process."""
     if client is not None:
         if not isinstance(client, Client):
             raise invalid_parameter(
                 "client",
                 client,
-                "is no Dask client",
+                "is not a Dask client",
                 "pass distributed.Client(...), or None for the current one",
             )
         if client.status != "running":
@@ -39,7 +43,7 @@ def get_client(client: Any) -> Any:
             )
         return client
     try:
-        return get_client()
+        return distributed.get_client()
     except ValueError:
         pass
     try:
@@ -49,22 +53,22 @@ def get_client(client: Any) -> Any:
             threads_per_worker=1,
             dashboard_address=None,
         )
-    except (OSError, RuntimeError, ValueError) as trouble:
+    except (OSError, RuntimeError, ValueError) as error:
         raise InvalidInput(
-            f"client=None: there is no Dask client, and none could be started ({trouble}); pass "
+            f"client=None: there is no Dask client, and none could be started ({error}); pass "
             "distributed.Client(address)."
-        ) from trouble
+        ) from error
 
 
 @contextmanager
 def connect(address: str) -> Iterator[Any]:
-    """A client of the scheduler at an address, or of worker processes here for "local".
+    """Connect to the scheduler at an address, or start worker processes here for "local".
 
     Parameters
     ----------
     address : str
-        As "tcp://scheduler:8786"; "local" starts a single-threaded worker on each processor of
-        this machine, with :data:`QUIET`, and ends them afterwards.
+        For example "tcp://scheduler:8786"; "local" starts a single-threaded worker on each
+        processor of this machine, with :data:`QUIET`, and stops them afterwards.
 
     Yields
     ------
@@ -76,9 +80,6 @@ def connect(address: str) -> Iterator[Any]:
     >>> with ikpca.dask.connect("local") as client:  # doctest: +SKIP
     ...     model = ikpca.dask.KernelPCA(16, client=client).fit("rows.npy")
     """
-    import dask.config
-    from distributed import Client, LocalCluster
-
     with ExitStack() as stack:
         try:
             place: Any = address
@@ -89,36 +90,63 @@ def connect(address: str) -> Iterator[Any]:
                 )
                 stack.enter_context(place)
             client = stack.enter_context(Client(place, timeout=_TIMEOUT))
-        except (OSError, RuntimeError, ValueError) as trouble:
+        except (OSError, RuntimeError, ValueError) as error:
             raise invalid_parameter(
                 "dask",
                 address,
-                f"no scheduler answers ({trouble})",
+                f"no scheduler answers ({error})",
                 "start one with 'dask scheduler', or pass 'local'",
-            ) from trouble
+            ) from error
         yield client
 
 
+@contextmanager
+def explain_losses(client: Any) -> Iterator[None]:
+    """Raise ClusterLost for a lost scheduler, and InvalidInput for workers that die repeatedly.
+
+    Dask itself repeats the tasks of lost workers, each as often as its settings allow.
+    """
+    try:
+        yield
+    except KilledWorker as error:
+        raise InvalidInput(
+            f"client: workers were lost repeatedly by one task ({error}); check their logs, most "
+            "often they have too little memory for their share of the rows."
+        ) from error
+    except (CancelledError, OSError, RuntimeError) as error:
+        if client.status == "running" and not isinstance(error, CancelledError):
+            raise
+        raise ClusterLost(
+            "client: the connection to the scheduler was lost; start a cluster again, and fit with "
+            "resume=True if there is a checkpoint."
+        ) from error
+
+
 def worker_versions(client: Any) -> dict[str, str]:
-    """The version of ikpca on every worker that answers; empty where there is none."""
-    return dict(client.run(_own_version, on_error="ignore"))
+    """Return the version of ikpca on every worker that answers; empty if it is not installed."""
+    return dict(client.run(_installed_version, on_error="ignore"))
 
 
 def check_workers(client: Any) -> None:
-    """Refuse workers whose ikpca is another one, or absent: they would compute something else."""
+    """Reject clusters without workers, and workers with another version of ikpca."""
+    if not client.nthreads():
+        try:
+            client.wait_for_workers(1, timeout=6 * _TIMEOUT)
+        except TimeoutError:
+            raise InvalidInput(
+                "client: the cluster has no workers; start some, for example with cluster.scale(2)."
+            ) from None
     here = version("ikpca")
     for address, there in worker_versions(client).items():
         if there != here:
-            found = f"has ikpca {there}" if there else "has no ikpca"
+            found = f"has ikpca {there}" if there else "does not have ikpca"
             raise InvalidInput(
-                f"client: worker {address} {found}, and here is {here}; install the same version "
-                "on all workers."
+                f"client: worker {address} {found}, but this process has {here}; install the same "
+                "version on all workers."
             )
 
 
-def _own_version() -> str:
-    from importlib.metadata import PackageNotFoundError
-
+def _installed_version() -> str:
     try:
         return version("ikpca")
     except PackageNotFoundError:
@@ -126,11 +154,16 @@ def _own_version() -> str:
 
 
 class ClientMixin:
-    """What an estimator with a ``client`` does about it: it is shared, and never pickled."""
+    """Mixin of estimators with a ``client``, which clones share and which is never pickled."""
 
     client: Any
-    #: The estimator without a client; all of its parameters are parameters here.
+    #: The estimator of one process, whose parameters are parameters here, too.
     _local: ClassVar[Any]
+
+    def __init__(self, n_components: Any = None, *, client: Any = None, **parameters: Any) -> None:
+        inherited: Any = super()
+        inherited.__init__(n_components, **parameters)
+        self.client = client
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
@@ -138,29 +171,30 @@ class ClientMixin:
 
     @property
     def client_(self) -> Any:
-        """The client in use."""
+        """Client in use."""
         return get_client(self.client)
 
-    def _without_client(self, *left: str) -> Any:
-        """The estimator of one process, with the same parameters and attributes but for some."""
+    def to_local(self) -> Any:
+        """Return the same model without a cluster; the training rows are fetched."""
+        check_is_fitted(self)
         plain: Any = self
         parameters = plain.get_params(deep=False)
         del parameters["client"]
         local = self._local(**parameters)
-        kept = {name: value for name, value in vars(self).items()
-                if name not in (*parameters, "client", *left)}  # fmt: skip
-        local.__dict__.update(kept)
+        fitted = {name: value for name, value in vars(self).items()
+                  if name not in (*parameters, "client")}  # fmt: skip
+        local.__dict__.update(fitted)
         return local
+
+    def save(self, path: Any) -> None:
+        """Write the model of :meth:`to_local` to a file."""
+        self.to_local().save(path)
 
     def __getstate__(self) -> dict[str, Any]:
         inherited: Any = super()
-        state = dict(inherited.__getstate__())
-        state["client"] = None
-        return state
+        return {**inherited.__getstate__(), "client": None}
 
     def __sklearn_clone__(self) -> Any:
-        from sklearn.base import clone
-
         plain: Any = self
         parameters = plain.get_params(deep=False)
         client = parameters.pop("client")

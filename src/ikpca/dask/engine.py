@@ -1,136 +1,146 @@
-"""Engine that runs a fit on a Dask cluster."""
+"""Engine that runs a fit on a Dask cluster, and its coefficient store in this process."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from math import ceil, sqrt
 from typing import Any
 
-from ikpca.dask.cluster import Cluster
-from ikpca.dask.gram import DaskGram
-from ikpca.dask.messages import Traffic
-from ikpca.dask.store import DaskStore
-from ikpca.dask.worker import Fold
+import numpy as np
+
+from ikpca.dask.gram import DaskGram, kernel_strip, multiply
 from ikpca.errors import invalid_parameter
-from ikpca.gram import COMPILER_BYTES, MIN_TILE_SIDE, Budget, CenteredGram, plan_tiles
-from ikpca.kernels import Floats, Kernel, MatmulKernel
+from ikpca.gram import MIN_TILE_SIDE, Budget, CenteredGram, plan_tiles
+from ikpca.kernels import Floats, Indices, Kernel
+from ikpca.solvers import LocalStore
 
-#: Of a worker's memory, what rows, columns and tiles may take; the rest is Python's and Dask's.
-_SHARE = 0.6
-#: Of what shard and vectors leave, at most so much for folded operands.
-_FOLDED_SHARE = 0.6
-#: Blocks of patterns: what a message costs is worked off in the time of these.
-_SHORT_BLOCK, _LONG_BLOCK, _MANY_ROWS = 128, 512, 10_000
-
-
-def even_shards(X: Any, number: int) -> Any:
-    """The same rows as so many chunks, of sizes that differ by one at most."""
-    n_samples = int(X.shape[0])
-    number = min(number, n_samples)
-    sizes = tuple(n_samples // number + (i < n_samples % number) for i in range(number))
-    return X.rechunk((sizes, (X.shape[1],)))
+#: Share of a worker's memory for rows, vectors and tiles; Python and Dask need the rest.
+_MEMORY_SHARE = 0.6
+#: Pairs of row blocks per worker in a product, so that workers finish at about the same time.
+_PAIRS_PER_WORKER = 16
+#: Patterns per block of a Hebbian pass, by the number of rows: each block has a fixed cost.
+_BLOCK_SIZES = ((10_000, 1024), (0, 256))
 
 
-def fold_within(kernel: Kernel, operand: int, available: int) -> tuple[Fold | None, int]:
-    """How shards fold, and what it takes: an operand, but not the last of the memory.
+class DaskStrip:
+    """Rows K'[P, :] of the centered matrix, one task per row block."""
 
-    Only a shard knows whether there are features to multiply apart, by compiled code.
-    """
-    if not isinstance(kernel, MatmulKernel):
-        return None, 0
-    ways: list[tuple[Fold, int]] = [("apart", operand + COMPILER_BYTES), ("together", operand)]
-    for way, taken in ways:
-        if taken <= _FOLDED_SHARE * available:
-            return way, taken
-    return None, 0
+    def __init__(self, source: DaskGram, gram: CenteredGram, patterns: Indices) -> None:
+        self._source = source
+        self._means = gram.centering.column_means
+        self._offsets = gram.means.row_means[patterns] - gram.dtype.type(gram.centering.grand_mean)
+        rows = source.select(patterns)
+        # Needed first, and small.
+        self._square = source.submit(kernel_strip, rows, rows, source.side, priority=1)
+        self._strips = source.strips(rows)
+        self._patterns = patterns
+        source.entries += len(patterns) * source.n_samples
+
+    def columns(self, indices: Indices) -> Floats:
+        """Return K'[P, P]; other columns are not needed."""
+        assert indices is self._patterns
+        K: Floats = self._source.client.gather(self._square)
+        return K - self._means[indices] - self._offsets[:, None]
+
+    def update(self, T: Floats, products: Floats, C: Floats) -> Floats:
+        """Return T RK' + C K'[P, :]: workers multiply the strips, and this process centers."""
+        futures = self._source.map(multiply, [C] * len(self._strips), self._strips, priority=1)
+        updated = T @ products
+        updated -= np.outer(C.sum(axis=1), self._means) + (C @ self._offsets)[:, None]
+        updated += np.hstack(self._source.client.gather(futures))
+        return updated
+
+
+class DaskStore(LocalStore):
+    """Coefficient store in this process; workers compute the strips of upcoming blocks ahead."""
+
+    def __init__(
+        self, source: DaskGram, gram: CenteredGram, rows: Floats, products: Floats
+    ) -> None:
+        super().__init__(gram, rows, products)
+        self._source = source
+        self._strips: list[tuple[Indices, DaskStrip]] = []
+
+    def project(self, patterns: Indices, upcoming: Sequence[Indices] = ()) -> tuple[Floats, Floats]:
+        """Submit the tasks of all these blocks, then wait for K'[P, P]."""
+        blocks = (patterns, *upcoming)
+        self._strips = [(block, self._strip_of(block)) for block in blocks]
+        return super().project(patterns)
+
+    def _strip_of(self, patterns: Indices) -> DaskStrip:
+        for known, strip in self._strips:
+            if known is patterns:
+                return strip
+        return DaskStrip(self._source, self._gram, patterns)
+
+
+def even_blocks(X: Any, number: int) -> Any:
+    """Rechunk rows into blocks whose sizes differ by at most one."""
+    stops = np.linspace(0, X.shape[0], min(number, X.shape[0]) + 1).astype(int)
+    return X.rechunk((tuple(np.diff(stops).tolist()), (X.shape[1],)))
 
 
 class DaskEngine:
-    """Shards of rows on the workers of a client.
+    """Engine on the workers of a client.
 
-    Parameters
-    ----------
-    client : distributed.Client
-    X : dask.array.Array
-        One chunk for every shard.
+    Products of pairs of row blocks are balanced by having many pairs (``pairs=True``); the Hebbian
+    solvers use one block per worker, to have few tasks.
     """
 
-    def __init__(self, client: Any, X: Any) -> None:
+    def __init__(self, client: Any, X: Any, *, pairs: bool) -> None:
         self._client = client
-        self._X = X
+        self._n_workers = max(1, len(client.nthreads()))
+        n_blocks = self._n_workers
+        if pairs:
+            n_blocks = max(n_blocks, ceil(sqrt(2 * _PAIRS_PER_WORKER * n_blocks)))
+        self._X = even_blocks(X, n_blocks)
         self._source: DaskGram | None = None
-        self.traffic = Traffic()
 
     @property
     def block_size(self) -> int:
-        """Longer than in one process, as every block costs messages."""
-        return _LONG_BLOCK if self._X.shape[0] >= _MANY_ROWS else _SHORT_BLOCK
+        """Number of patterns per block of a Hebbian pass."""
+        return next(size for rows, size in _BLOCK_SIZES if self._X.shape[0] >= rows)
 
     @contextmanager
     def open_gram(
         self, kernel: Kernel, budget: Budget, *, own: int = 0, whole: int = 0
     ) -> Iterator[DaskGram]:
-        """Load the shards.
-
-        They stay until :meth:`close`: a checkpoint is written when the solver is done already.
-
-        Parameters
-        ----------
-        kernel : Kernel
-        budget : Budget
-            Of a worker, if it is explicit.
-        own, whole : int
-            How many vectors over its own rows, and over all rows, a worker will have to hold.
-        """
-        self.close()
-        vectors = own * max(self._X.chunks[0]) + whole * int(self._X.shape[0])
-        side, fold = self._plan(kernel, budget, vectors * self._X.dtype.itemsize)
-        cluster = Cluster(self._client, self._X, kernel, side, fold=fold)
-        cluster.traffic = self.traffic
-        self._source = DaskGram(cluster, kernel)
+        """Load and prepare the row blocks, within the memory of the workers."""
+        own_rows = -(-int(self._X.shape[0]) // self._n_workers)
+        vectors = own * own_rows + whole * int(self._X.shape[0])
+        side = self._tile_side(kernel, budget, own_rows, vectors * self._X.dtype.itemsize)
+        self._source = DaskGram(self._client, self._X, kernel, side)
         yield self._source
 
-    def close(self) -> None:
-        """Let the shards go."""
-        if self._source is not None:
-            self._source.cluster.close()
-            self._source = None
-
     def open_store(self, gram: CenteredGram, rows: Floats, products: Floats) -> DaskStore:
-        """Spread the start over the shards."""
+        """Open the coefficient store of the source."""
         assert self._source is not None
         return DaskStore(self._source, gram, rows, products)
 
-    def _plan(self, kernel: Kernel, budget: Budget, vectors: int) -> tuple[int, Fold | None]:
-        """Side of the tiles and how to fold: what the memory of the smallest worker allows."""
+    def _tile_side(self, kernel: Kernel, budget: Budget, own_rows: int, vectors: int) -> int:
+        """Return the side of the tiles that the memory of the smallest worker allows."""
         item, n_features = self._X.dtype.itemsize, int(self._X.shape[1])
-        shard = max(self._X.chunks[0]) * n_features * item
-        limits = self._limits(budget)
+        # The rows, and their operands while they are prepared.
+        fixed = 2 * own_rows * n_features * item + vectors
+        workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
+        limits = [int(_MEMORY_SHARE * worker["memory_limit"]) for worker in workers
+                  if worker["memory_limit"]]  # fmt: skip
+        limits += [budget.available] if budget.explicit else []
         if not limits:
-            return plan_tiles(budget, 0, lambda side: 0, 1).side, "apart"
+            return plan_tiles(budget, 0, lambda side: 0, 1).side
 
         def tile_bytes(side: int) -> int:
             tile = side * side * item + kernel.scratch_bytes(side, side, n_features, item)
             return tile + side * n_features * item
 
-        available, fixed = min(limits), shard + vectors
+        available = min(limits)
         if fixed + tile_bytes(MIN_TILE_SIDE) > available:
             raise invalid_parameter(
                 "client",
                 f"{len(limits)} workers",
-                f"a shard of {shard} bytes, with "
-                f"{vectors} bytes of vectors, leaves no memory for tiles in the {available} "
-                "bytes that a worker may use",
+                f"rows and vectors of {fixed} bytes per worker leave no memory for tiles in the "
+                f"{available} bytes that a worker may use",
                 "start more workers, or workers with more memory",
             )
-        fold, operand = fold_within(kernel, shard + 2 * shard // n_features, available - fixed)
-        return plan_tiles(
-            Budget(available, explicit=True), fixed + operand, tile_bytes, 1
-        ).side, fold
-
-    def _limits(self, budget: Budget) -> list[int]:
-        """Bytes that workers may use, as far as anybody said so."""
-        workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
-        limits = [int(_SHARE * worker["memory_limit"]) for worker in workers
-                  if worker["memory_limit"]]  # fmt: skip
-        return [*limits, budget.available] if budget.explicit else limits
+        return plan_tiles(Budget(available, explicit=True), fixed, tile_bytes, 1).side

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import dask.array as da
 import numpy as np
 from dask import delayed
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ikpca.dask.client import ClientMixin, check_workers
-from ikpca.dask.engine import DaskEngine, even_shards
-from ikpca.dask.rows import DaskRows, checked_array
+from ikpca.dask.client import ClientMixin, check_workers, explain_losses
+from ikpca.dask.engine import DaskEngine
+from ikpca.dask.rows import DaskRows, check_rows
 from ikpca.errors import InvalidInput, invalid_parameter
 from ikpca.estimators import IncrementalKernelPCA as LocalIncrementalKernelPCA
 from ikpca.estimators import KernelPCA as LocalKernelPCA
 from ikpca.estimators.checkpoint import check_checkpoint, interruptible_fit, open_checkpoint
-from ikpca.estimators.decomposition import Problem
+from ikpca.estimators.decomposition import Problem, resolve_solver
 from ikpca.estimators.kernel_pca import fit_components
 from ikpca.estimators.reporting import with_callbacks
 from ikpca.estimators.validation import (
@@ -27,100 +29,17 @@ from ikpca.estimators.validation import (
     needs_dense_rows,
     resolve_gamma,
     resolve_kernel,
+    single_thread,
 )
-from ikpca.gram import cross_gram
-from ikpca.kernels import Floats, Kernel
-from ikpca.solvers import PassRecord
+from ikpca.gram import cross_gram, tile_slices
+from ikpca.kernels import Floats
+from ikpca.solvers import METHODS, PassRecord
 from ikpca.subspace import Projector
-
-
-def project_blocks(model: Any, X: da.Array) -> da.Array:
-    """y = A k'(x): every block of new rows meets every block of training rows, and sums travel.
-
-    Like ``Centring.project``, with zero-sum coefficients in place of centred kernel values.
-    """
-    projector: Projector = model._projector
-    A = projector.coefficients
-    zero_sum = A - A.mean(axis=1, keepdims=True)
-    offset = zero_sum @ projector.centring.column_means
-    training = model.X_fit_
-    weights = np.split(zero_sum, np.cumsum(training.chunks[0])[:-1], axis=1)
-    dtype = np.result_type(X.dtype, A.dtype)
-    known = list(zip(training.to_delayed()[:, 0], map(delayed, weights), strict=True))
-    parts = []
-    for rows, size in zip(X.to_delayed()[:, 0], X.chunks[0], strict=True):
-        sums = [delayed(_part)(projector.kernel, rows, own, weight) for own, weight in known]
-        block = delayed(_finished)(sums, offset, model._scale)
-        parts.append(da.from_delayed(block, (size, len(A)), dtype))
-    return da.concatenate(parts)
-
-
-def _part(kernel: Kernel, rows: Floats, own: Floats, weights: Floats) -> Floats:
-    return cross_gram(kernel, rows, own) @ weights.T
-
-
-def _finished(parts: list[Floats], offset: Floats, scale: Floats) -> Floats:
-    return (np.sum(parts, axis=0) - offset) * scale
-
-
-def check_supported(model: Any) -> None:
-    """Parameters of ``KernelPCA`` that have no meaning on a cluster."""
-    check_kernel_pca(model)
-    check_checkpoint(model)
-    if is_precomputed(model):
-        raise invalid_parameter(
-            "kernel",
-            "precomputed",
-            "a cluster computes kernel values from rows",
-            "pass rows and a kernel, or use ikpca.KernelPCA",
-        )
-    if needs_dense_rows(model):
-        raise InvalidInput(
-            "preimage and fit_inverse_transform need all rows in one process; leave them out, and "
-            "set them on what to_local() gives."
-        )
-
-
-def fit_array(model: Any, client: Any, X: Any) -> Floats:
-    """Fit a model of which the parameters are checked already; projections of the rows."""
-    start = _previous_projections(model, client, X)
-    array = checked_array(model, X)
-    if array.shape[0] < 2:
-        raise invalid_parameter(
-            "X", f"{array.shape[0]} rows", "at least two are needed", "pass more rows"
-        )
-    rows = DaskRows(array, client)
-    seed = int(check_random_state(model.random_state).randint(np.iinfo(np.int32).max))
-    checkpoint, seed = open_checkpoint(model, rows, seed, start)
-    model.gamma_ = resolve_gamma(model.gamma, rows, model.kernel, seed)
-    engine = DaskEngine(client, even_shards(array, max(1, len(client.nthreads()))))
-    problem = Problem(
-        resolve_kernel(model, rows), rows, seed, start, engine=engine, observers=[_Events(client)]
-    )
-    if checkpoint is not None:
-        problem = replace(problem, checkpoint=checkpoint)
-    try:
-        with interruptible_fit(checkpoint):
-            return fit_components(model, model, problem)
-    finally:
-        engine.close()
-        # Also where the fit was interrupted, and keeps what it has.
-        model.traffic_ = engine.traffic
-        if getattr(model, "X_fit_", None) is rows:
-            model.X_fit_ = array
-            model._projector = replace(model._projector, X_fit=None)
-
-
-def _previous_projections(model: Any, client: Any, X: Any) -> Floats | None:
-    if not (model.warm_start and hasattr(model, "_projector")):
-        return None
-    found: Floats = client.compute(model.transform(X), sync=True)
-    return found
 
 
 @dataclass(frozen=True)
 class _Events:
-    """Every pass as an event of the scheduler, where its dashboard and other clients see it."""
+    """Observer that logs every pass as an event of the scheduler, for its dashboard."""
 
     client: Any
 
@@ -131,26 +50,23 @@ class _Events:
 class KernelPCA(ClientMixin, LocalKernelPCA):
     """:class:`ikpca.KernelPCA` on a Dask cluster, with the same result.
 
-    Rows stay on the workers, a share of them on each; kernel values are computed where the rows
-    are, and only small matrices come back. A worker that is lost during the fit is replaced, and
-    what it held is loaded again from the Dask collection.
+    Rows stay on the workers; kernel values are computed by tasks on blocks of rows, and only narrow
+    matrices come back. Dask repeats the tasks of workers that are lost during the fit.
 
     Parameters
     ----------
     n_components : int, float or None, default=None
         As for :class:`ikpca.KernelPCA`.
     client : distributed.Client, default=None
-        None takes the current client; without one, a local cluster on threads is started.
+        None uses the current client; if there is none, a local cluster on threads is started.
     **parameters
-        All others of :class:`ikpca.KernelPCA`. Sparse rows, ``kernel="precomputed"``, and what
-        goes back to input space need rows in one place: :meth:`to_local` has them.
+        All other parameters of :class:`ikpca.KernelPCA`. Sparse rows, ``kernel="precomputed"``,
+        ``fit_inverse_transform`` and ``preimage="ridge"`` need all rows in one process.
 
     Attributes
     ----------
     client_ : distributed.Client
-        The client in use; it is never pickled.
-    traffic_ : Traffic
-        Messages and bytes of the fit.
+        Client in use; it is never pickled.
 
     See Also
     --------
@@ -171,99 +87,166 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
 
     _local = LocalKernelPCA
 
-    def __init__(
-        self, n_components: int | float | None = None, *, client: Any = None, **parameters: Any
-    ) -> None:
-        super().__init__(n_components, **parameters)
-        self.client = client
-
     @with_callbacks
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the components.
-
-        Parameters
-        ----------
-        X : dask array, data frame or path, of shape (n_samples, n_features)
-        y : Ignored
-
-        Returns
-        -------
-        self
-        """
+        """Find the components of a Dask array, a Dask data frame or a file of rows."""
         self._fit(X)
         return self
 
     @with_callbacks
     def fit_transform(self, X: Any, y: Any = None) -> da.Array:
-        """Find the components and project the training rows on them.
-
-        Returns
-        -------
-        dask array of shape (n_samples, n_components)
-        """
+        """Find the components; return the projections of the training rows as a Dask array."""
         projections = self._fit(X)
         return da.from_array(projections, chunks=(self.X_fit_.chunks[0], -1))
 
     def transform(self, X: Any) -> da.Array:
-        """Project rows on the components, lazily and by blocks.
-
-        Parameters
-        ----------
-        X : dask array, data frame or path, of shape (n_rows, n_features)
-
-        Returns
-        -------
-        dask array of shape (n_rows, n_components)
-        """
+        """Project rows on the components; return a lazy Dask array."""
         check_is_fitted(self)
-        return project_blocks(self, checked_array(self, X, reset=False))
+        array = check_rows(self, X, reset=False)
+        projector: Projector = self._projector
+        A = projector.coefficients
+        # As in Centering.project: zero-sum coefficients replace centered kernel values.
+        zero_sum = A - A.mean(axis=1, keepdims=True)
+        offset = zero_sum @ projector.centring.column_means
+        weights = np.split(zero_sum, np.cumsum(self.X_fit_.chunks[0])[:-1], axis=1)
+        part = delayed(partial(_partial_projections, projector.kernel))
+        finish = delayed(partial(_finish_projections, offset=offset, scale=self._scale))
+        training = list(zip(self.X_fit_.to_delayed()[:, 0], map(delayed, weights), strict=True))
+        blocks = [
+            da.from_delayed(
+                finish([part(rows, known, weight) for known, weight in training]),
+                (size, len(A)),
+                np.result_type(array.dtype, A.dtype),
+            )
+            for rows, size in zip(array.to_delayed()[:, 0], array.chunks[0], strict=True)
+        ]
+        return da.concatenate(blocks)
 
     def inverse_transform(self, X: Any, return_distance: bool = False) -> Any:
-        """Not here: a way back to input space needs the training rows in one place."""
-        raise NotImplementedError("inverse_transform needs all rows in one process; use to_local()")
+        """Transform projections back to input space, in this process.
+
+        The training rows are fetched from the cluster; to call this often, keep :meth:`to_local`.
+        """
+        return self.to_local().inverse_transform(self._computed(X), return_distance)
 
     def refine(self, X: Any = None) -> Self:
-        """Not here; fit with ``eigen_solver="krylov"``, or refine what :meth:`to_local` gives."""
-        raise NotImplementedError("refine is for models in one process; use to_local()")
-
-    def save(self, path: Any) -> None:
-        """Write the model of :meth:`to_local` to a file, training rows included."""
-        self.to_local().save(path)
+        """Improve the fitted components to machine precision by block Krylov iterations."""
+        check_is_fitted(self)
+        X = self.X_fit_ if X is None else X
+        if len(self.eigenvalues_):
+            exact = clone(self).set_params(
+                n_components=len(self.eigenvalues_),
+                eigen_solver="krylov",
+                tol=0,
+                max_iter=None,
+                checkpoint=None,
+            )
+            rows = DaskRows(check_rows(self, X, reset=False), self.client_)
+            with explain_losses(self.client_):
+                start = self._training_projections(X)
+                self._solve(exact, Problem(self._projector.kernel, rows, 0, start))
+        return self
 
     def to_local(self) -> LocalKernelPCA:
-        """The same model without a cluster; the training rows come here."""
-        check_is_fitted(self)
-        local: LocalKernelPCA = self._without_client("traffic_")
-        local.X_fit_ = np.asarray(self.client_.compute(self.X_fit_, sync=True))
+        """Return the same model without a cluster; the training rows are fetched."""
+        local: LocalKernelPCA = super().to_local()
+        local.X_fit_ = np.asarray(self._computed(self.X_fit_))
         local._projector = replace(self._projector, X_fit=local.X_fit_)
         return local
 
-    def _fit(self, X: Any) -> Any:
-        check_supported(self)
+    def _computed(self, X: Any) -> Any:
+        return self.client_.compute(X, sync=True) if isinstance(X, da.Array) else X
+
+    def _training_projections(self, X: Any) -> Floats:
+        """Return the projections of rows, not whitened, to start from."""
+        projections: Floats = self._computed(self.transform(X))
+        return projections / np.where(self._scale > 0, self._scale, 1)
+
+    def _fit(self, X: Any) -> Floats:
+        self._check_supported()
         client = self.client_
         check_workers(client)
-        return fit_array(self, client, X)
+        with explain_losses(client):
+            start = None
+            if self.warm_start and hasattr(self, "_projector"):
+                start = self._training_projections(X)
+            rows = DaskRows(check_rows(self, X), client)
+            if len(rows) < 2:
+                raise invalid_parameter(
+                    "X", f"{len(rows)} rows", "at least two are needed", "pass more rows"
+                )
+            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+            checkpoint, seed = open_checkpoint(self, rows, seed, start)
+            self.gamma_ = resolve_gamma(self.gamma, rows, self.kernel, seed)
+            problem = Problem(resolve_kernel(self, rows), rows, seed, start)
+            if checkpoint is not None:
+                problem = replace(problem, checkpoint=checkpoint)
+            with interruptible_fit(checkpoint):
+                return self._solve(self, problem)
+
+    def _solve(self, settings: Any, problem: Problem) -> Floats:
+        """Run the solver of ``settings`` on the cluster and set the fitted attributes."""
+        client = self.client_
+        rows: Any = problem.X
+        pairs = resolve_solver(settings, problem.n_samples) not in METHODS
+        engine = DaskEngine(client, rows.array, pairs=pairs)
+        problem = replace(problem, engine=engine, observers=[_Events(client)])
+        try:
+            # Idle BLAS threads of this process would slow down workers on the same machine.
+            with single_thread():
+                return fit_components(self, settings, problem)
+        finally:
+            # Also after an interrupted fit, which keeps the components it has.
+            fitted = self.__dict__
+            if fitted.get("X_fit_") is problem.X:
+                projector = replace(fitted["_projector"], X_fit=None)
+                fitted.update(X_fit_=rows.array, _projector=projector)
+
+    def _check_supported(self) -> None:
+        check_kernel_pca(self)
+        check_checkpoint(self)
+        if is_precomputed(self):
+            raise invalid_parameter(
+                "kernel",
+                "precomputed",
+                "a cluster computes kernel values from rows",
+                "pass rows and a kernel, or use ikpca.KernelPCA",
+            )
+        if needs_dense_rows(self):
+            raise InvalidInput(
+                "preimage and fit_inverse_transform need all rows in one process; leave them out, "
+                "and set them in the model that to_local() returns."
+            )
+
+
+def _partial_projections(kernel: Any, rows: Floats, known: Floats, weights: Floats) -> Floats:
+    parts = tile_slices(len(known))
+    sums = [cross_gram(kernel, rows, known[part]) @ weights[:, part].T for part in parts]
+    return np.sum(sums, axis=0)
+
+
+def _finish_projections(parts: list[Floats], offset: Floats, scale: Floats) -> Floats:
+    return (np.sum(parts, axis=0) - offset) * scale
 
 
 class IncrementalKernelPCA(ClientMixin, LocalIncrementalKernelPCA):
     """:class:`ikpca.IncrementalKernelPCA` of rows on a Dask cluster, with the same result.
 
-    A stream has an order, so that batches are learned one after the other, in this process; workers
-    load the rows, and project them.
+    Batches of a stream are learned in order, in this process; workers load and project rows.
 
     Parameters
     ----------
     n_components : int or None, default=None
         As for :class:`ikpca.IncrementalKernelPCA`.
     client : distributed.Client, default=None
-        None takes the current client; without one, a local cluster on threads is started.
+        None uses the current client; if there is none, a local cluster on threads is started.
     **parameters
-        All others of :class:`ikpca.IncrementalKernelPCA`.
+        All other parameters of :class:`ikpca.IncrementalKernelPCA`.
 
     Attributes
     ----------
     client_ : distributed.Client
-        The client in use; it is never pickled.
+        Client in use; it is never pickled.
 
     See Also
     --------
@@ -284,57 +267,23 @@ class IncrementalKernelPCA(ClientMixin, LocalIncrementalKernelPCA):
 
     _local = LocalIncrementalKernelPCA
 
-    def __init__(
-        self, n_components: int | None = None, *, client: Any = None, **parameters: Any
-    ) -> None:
-        super().__init__(n_components, **parameters)
-        self.client = client
-
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from all rows, a batch at a time; what was learned before is forgotten.
-
-        Parameters
-        ----------
-        X : dask array, data frame or path, of shape (n_samples, n_features)
-        y : Ignored
-
-        Returns
-        -------
-        self
-        """
+        """Learn from all rows, a batch at a time; an earlier fit is discarded."""
         super().fit(self._rows(X))
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from one collection of rows, block by block.
-
-        Parameters
-        ----------
-        X : dask array, data frame or path, of shape (n_rows, n_features)
-        y : Ignored
-
-        Returns
-        -------
-        self
-        """
+        """Learn from one collection of rows, block by block."""
         rows = self._rows(X)
-        for start, size in zip(_starts(rows.array), rows.array.chunks[0], strict=True):
-            super().partial_fit(rows[start : start + size])
+        stops = np.cumsum(rows.array.chunks[0])
+        for start, stop in zip([0, *stops], stops, strict=False):
+            super().partial_fit(rows[start:stop])
         return self
 
     def transform(self, X: Any) -> da.Array:
-        """Project rows on the components, lazily and by blocks.
-
-        Parameters
-        ----------
-        X : dask array, data frame or path, of shape (n_rows, n_features)
-
-        Returns
-        -------
-        dask array of shape (n_rows, n_components)
-        """
+        """Project rows on the components; return a lazy Dask array."""
         check_is_fitted(self)
-        array = checked_array(self, X, reset=False)
+        array = check_rows(self, X, reset=False)
         number = len(self.eigenvalues_)
         return array.map_blocks(
             _project, self._subspace, self._scale, chunks=(array.chunks[0], (number,)),
@@ -342,46 +291,22 @@ class IncrementalKernelPCA(ClientMixin, LocalIncrementalKernelPCA):
         )  # fmt: skip
 
     def fit_transform(self, X: Any, y: Any = None) -> da.Array:
-        """Learn from all rows, then project them on the components.
-
-        Returns
-        -------
-        dask array of shape (n_samples, n_components)
-        """
+        """Learn from all rows, then project them on the components."""
         return self.fit(X).transform(X)
-
-    def to_local(self) -> LocalIncrementalKernelPCA:
-        """The same model without a cluster."""
-        check_is_fitted(self)
-        local: LocalIncrementalKernelPCA = self._without_client()
-        return local
-
-    def save(self, path: Any) -> None:
-        """Write the model of :meth:`to_local` to a file."""
-        self.to_local().save(path)
 
     def _rows(self, X: Any) -> DaskRows:
         client = self.client_
         check_workers(client)
-        # The stream itself checks the width, and learns it from its first batch.
-        return DaskRows(checked_array(None, X), client)
-
-
-def _starts(array: da.Array) -> list[int]:
-    return [0, *np.cumsum(array.chunks[0])[:-1].tolist()]
+        # The stream itself checks the number of features.
+        return DaskRows(check_rows(None, X), client)
 
 
 def _project(block: Floats, subspace: Any, scale: Floats) -> Floats:
     return subspace.project(block) * scale
 
 
-_DASK_CLASSES = {kind._local: kind for kind in (KernelPCA, IncrementalKernelPCA)}
-#: Of a block of rows that are in this process already.
-_BLOCK_BYTES = 16 * 10**6
-
-
 def to_dask(model: Any, client: Any = None) -> Any:
-    """An unfitted estimator with the same parameters that fits on the cluster of a client.
+    """Return an unfitted estimator with the same parameters that fits on a Dask cluster.
 
     Parameters
     ----------
@@ -400,15 +325,17 @@ def to_dask(model: Any, client: Any = None) -> Any:
     >>> to_dask(ikpca.KernelPCA(3, kernel="rbf")).get_params()["kernel"]
     'rbf'
     """
-    kind: Any = _DASK_CLASSES.get(type(model))
-    if kind is None:
-        names = " and ".join(sorted(local.__name__ for local in _DASK_CLASSES))
-        raise InvalidInput(f"{type(model).__name__} does not fit on a Dask cluster; {names} do.")
-    return kind(client=client, **model.get_params(deep=False))
+    for kind in (KernelPCA, IncrementalKernelPCA):
+        if type(model) is kind._local:
+            return kind(client=client, **model.get_params(deep=False))
+    raise InvalidInput(
+        f"{type(model).__name__} does not fit on a Dask cluster; IncrementalKernelPCA and "
+        "KernelPCA do."
+    )
 
 
 def as_blocks(X: Floats) -> da.Array:
-    """Rows in memory as a Dask array, in blocks of some megabytes that cut no row.
+    """Convert rows in memory to a Dask array of blocks of some megabytes.
 
     Parameters
     ----------
@@ -425,5 +352,5 @@ def as_blocks(X: Floats) -> da.Array:
     >>> as_blocks(np.ones((5_000, 1_000))).chunks
     ((2000, 2000, 1000), (1000,))
     """
-    rows = max(1, _BLOCK_BYTES // max(1, X[:1].nbytes))
+    rows = max(1, 16 * 10**6 // max(1, X[:1].nbytes))
     return da.from_array(X, chunks=(rows, -1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from ikpca.errors import InvalidInput, invalid_parameter
 from ikpca.gram import tile_slices
 from ikpca.kernels import Floats, Indices
 
-#: What a worker reads at a time.
+#: Bytes that a worker reads at a time.
 _CHUNK_BYTES = 64 * 10**6
 
 
@@ -63,7 +63,7 @@ def open_rows(path: str | Path) -> Any:
 def _open_npy(path: Path) -> da.Array:
     header = np.load(path, mmap_mode="r", allow_pickle=False)
     if header.ndim != 2:
-        raise InvalidInput(f"{path}: holds an array of shape {header.shape}; save rows of numbers.")
+        raise InvalidInput(f"{path}: has an array of shape {header.shape}; save a matrix.")
     parts = [
         da.from_delayed(
             delayed(_read)(str(path), part),
@@ -86,18 +86,12 @@ def _open_zarr(path: Path) -> da.Array:
         raise InvalidInput(
             f"{path}: Zarr arrays need the package zarr; run: pip install 'ikpca[zarr]'."
         ) from None
-    # How a file is cut is not its reader's doing.
+    # A file may have chunks over features; kernels need whole rows.
     return da.from_zarr(str(path)).rechunk({1: -1})
 
 
 class DaskRows:
-    """Rows of a Dask array, computed when they are asked for; a solver's X.
-
-    Parameters
-    ----------
-    array : dask.array.Array
-    client : distributed.Client
-    """
+    """Rows of a Dask array, computed when indexed."""
 
     def __init__(self, array: da.Array, client: Any) -> None:
         self.array = array
@@ -109,106 +103,75 @@ class DaskRows:
         return self.shape[0]
 
     def __getitem__(self, rows: slice | Indices) -> Floats:
-        """Rows as an array in memory."""
+        """Compute rows as an array in memory."""
         found: Floats = self._client.compute(self.array[rows], sync=True)
         return found
 
 
-def as_dask_array(X: Any) -> da.Array:
-    """A Dask array of a Dask array or data frame; no chunks over features."""
-    if hasattr(X, "to_dask_array"):
-        X = X.to_dask_array(lengths=True)
-    if not isinstance(X, da.Array):
-        raise invalid_parameter(
-            "X",
-            type(X).__name__,
-            "must be a Dask array, a data frame or a path",
-            "pass dask.array.from_array(X, chunks=(10_000, -1))",
-        )
-    if X.ndim != 2:
-        raise invalid_parameter(
-            "X", f"array of shape {X.shape}", "must have two dimensions", "one row per sample"
-        )
-    if any(np.isnan(size) for sizes in X.chunks for size in sizes):
-        raise InvalidInput(
-            "X has chunks of unknown size, and rows must be numbered; call X.compute_chunk_sizes() "
-            "first."
-        )
-    if len(X.chunks[1]) > 1:
-        raise InvalidInput(
-            f"X is cut into {len(X.chunks[1])} chunks over its features, and kernels need whole "
-            "rows; pass X.rechunk({1: -1})."
-        )
-    return X
+def check_rows(model: Any, X: Any, *, reset: bool = True) -> da.Array:
+    """Return float rows; loading a block with NaN, infinite or overflowing values raises.
 
-
-def checked_array(model: Any, X: Any, *, reset: bool = True) -> da.Array:
-    """Float rows; a block with NaN, infinite or overflowing numbers fails where it is loaded.
-
-    The model, where there is one, learns the features, or has to know them.
+    With ``reset``, number and names of the features are set in the model; otherwise the number is
+    compared. Without a model there is no check of the features.
     """
     if isinstance(X, str | PathLike):
         X = open_rows(Path(X))
-    names = _column_names(X)
-    X = as_dask_array(X)
+    columns = getattr(X, "columns", None)
+    if hasattr(X, "to_dask_array"):
+        X = X.to_dask_array(lengths=True)
+    _check_array(X)
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)
-    if model is not None:
-        _check_features(model, int(X.shape[1]), names, reset=reset)
-    starts = tuple(np.concatenate([[0], np.cumsum(X.chunks[0])]).tolist())
-    check = _Check(starts, int(X.shape[0]))
+    if model is not None and reset:
+        model.n_features_in_ = int(X.shape[1])
+        model.__dict__.pop("feature_names_in_", None)
+        if columns is not None and all(isinstance(name, str) for name in columns):
+            model.feature_names_in_ = np.asarray(columns, dtype=object)
+    elif model is not None and X.shape[1] != model.n_features_in_:
+        raise InvalidInput(
+            f"X has {X.shape[1]} features, but {type(model).__name__} is expecting "
+            f"{model.n_features_in_} features as input; pass rows like those of the fit."
+        )
+    starts = [0, *np.cumsum(X.chunks[0]).tolist()]
+    check = partial(_check_block, starts=starts)
     return X.map_blocks(
         check, token="checked-rows", dtype=X.dtype, meta=np.empty((0, 0), dtype=X.dtype)
     )
 
 
-@dataclass(frozen=True)
-class _Check:
-    """A function that can be pickled, as the graph of an array must be."""
+def _check_array(X: Any) -> None:
+    if not isinstance(X, da.Array) or X.ndim != 2:
+        raise invalid_parameter(
+            "X",
+            f"{type(X).__name__} of shape {getattr(X, 'shape', None)}",
+            "must be a Dask array with one row per sample, a data frame or a path",
+            "pass dask.array.from_array(X, chunks=(10_000, -1))",
+        )
+    if any(np.isnan(size) for sizes in X.chunks for size in sizes):
+        raise InvalidInput("X has chunks of unknown size; call X.compute_chunk_sizes() first.")
+    if len(X.chunks[1]) > 1:
+        raise InvalidInput(
+            f"X has {len(X.chunks[1])} chunks over its features, but kernels need whole rows; pass "
+            "X.rechunk({1: -1})."
+        )
 
-    starts: tuple[int, ...]
-    n_samples: int
 
-    def __call__(self, block: Floats, block_id: tuple[int, int] = (0, 0)) -> Floats:
-        return _checked(block, block_id[0], self.starts[block_id[0]], self.n_samples)
-
-
-def _checked(block: Floats, number: int, start: int, n_samples: int) -> Floats:
+def _check_block(block: Floats, *, starts: list[int], block_id: tuple[int, int] = (0, 0)) -> Floats:
     if len(block) == 0:
         return block
+    number, start = block_id[0], starts[block_id[0]]
     where = f"block {number} (rows {start} to {start + len(block) - 1})"
     bad = np.flatnonzero(~np.isfinite(block).all(axis=1))
     if len(bad):
         raise InvalidInput(
-            f"X holds NaN or infinite values in {where}, first in row {start + int(bad[0])}; "
+            f"X contains NaN or infinite values in {where}, first in row {start + int(bad[0])}; "
             "replace them."
         )
     largest = float(np.abs(block).max(initial=0.0))
     limit = float(np.sqrt(np.finfo(block.dtype).max))
-    if largest > 0 and largest > limit / (n_samples * block.shape[1] * largest):
+    if largest > 0 and largest > limit / (starts[-1] * block.shape[1] * largest):
         raise InvalidInput(
-            f"X holds numbers as large as {largest:.3g} in {where}: sums of their products "
+            f"X contains numbers as large as {largest:.3g} in {where}: sums of their products "
             f"overflow {block.dtype}; scale X."
         )
     return np.ascontiguousarray(block)
-
-
-def _column_names(X: Any) -> Any:
-    columns = getattr(X, "columns", None)
-    if columns is None or not all(isinstance(name, str) for name in columns):
-        return None
-    return np.asarray(columns, dtype=object)
-
-
-def _check_features(model: Any, number: int, names: Any, *, reset: bool) -> None:
-    if not reset:
-        if number != model.n_features_in_:
-            raise InvalidInput(
-                f"X has {number} features, but {type(model).__name__} is expecting "
-                f"{model.n_features_in_} features as input; pass rows like those of the fit."
-            )
-        return
-    model.n_features_in_ = number
-    model.__dict__.pop("feature_names_in_", None)
-    if names is not None:
-        model.feature_names_in_ = names

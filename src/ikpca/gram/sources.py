@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -114,7 +115,8 @@ class ComputedGram:
         self.side = self.strip_width = side
         self._matmul = None
         if split is not None and isinstance(kernel, MatmulKernel):
-            self._matmul = _MatmulTiles(kernel, X, split)
+            self._split = split
+            self._matmul = MatmulTiles(kernel, kernel.right_operand(X, split))
 
     @property
     def n_samples(self) -> int:
@@ -136,7 +138,8 @@ class ComputedGram:
     def cross_filler(self, Z: Rows) -> Callable[[slice, Floats], None]:
         """Return a function (columns, out) that writes k(z, x) of other rows z into ``out``."""
         if self._matmul is not None:
-            return self._matmul.cross_filler(Z)
+            left = self._matmul.kernel.left_operand(Z, self._split)
+            return partial(self._matmul.fill_from, left)
         return lambda columns, out: self._kernel.fill(Z, self._X[columns], out)
 
     def stored_tile(self, rows: slice, columns: slice) -> Floats | None:
@@ -151,39 +154,36 @@ class ComputedGram:
         return np.concatenate(parts)
 
 
-class _MatmulTiles:
+class MatmulTiles:
     """Tiles of a MatmulKernel from a right operand that is computed once."""
 
-    def __init__(self, kernel: MatmulKernel, X: Floats, split: FeatureSplit) -> None:
-        self._kernel = kernel
-        self._split = split
-        self._right = kernel.right_operand(X, split)
-        self._sparse_products = _sparse_products(self._right)
+    def __init__(self, kernel: MatmulKernel, right: Operand) -> None:
+        self.kernel = kernel
+        self._right = right
+        self._sparse_products = _sparse_products(right)
         self._last = _LastLeftOperand()
 
     def fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
-        self._write(self._left(rows), columns, out)
+        """Write k(x, y) for rows x and columns y of the right operand."""
+        self.fill_from(self._left(rows), columns, out)
 
-    def cross_filler(self, Z: Floats) -> Callable[[slice, Floats], None]:
-        left = self._kernel.left_operand(Z, self._split)
-        return lambda columns, out: self._write(left, columns, out)
+    def fill_from(self, left: Operand, columns: slice, out: Floats) -> None:
+        """Write k(z, y) for the rows z of a left operand."""
+        np.matmul(left.dense, self._right.dense[columns].T, out=out)
+        if self._sparse_products is not None:
+            self._sparse_products.add(left.sparse, columns, out)
+        self.kernel.finish(out)
 
     def _left(self, rows: slice | Indices) -> Operand:
         """Return the left operand of rows; consecutive tiles mostly share it."""
         if not isinstance(rows, slice):
-            return self._kernel.left_from_right(self._right.copy(rows))
+            return self.kernel.left_from_right(self._right.copy(rows))
         last = self._last
         if last.left is None or rows != last.rows:
             # Released first: the memory plan has one left operand per thread.
             last.left = None
-            last.left, last.rows = self._kernel.left_from_right(self._right.copy(rows)), rows
+            last.left, last.rows = self.kernel.left_from_right(self._right.copy(rows)), rows
         return last.left
-
-    def _write(self, left: Operand, columns: slice, out: Floats) -> None:
-        np.matmul(left.dense, self._right.dense[columns].T, out=out)
-        if self._sparse_products is not None:
-            self._sparse_products.add(left.sparse, columns, out)
-        self._kernel.finish(out)
 
 
 class _LastLeftOperand(threading.local):

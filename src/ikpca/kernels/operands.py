@@ -59,15 +59,39 @@ class FeatureSplit:
     @classmethod
     def from_rows(cls, X: Floats) -> FeatureSplit:
         """Split the features of dense rows; features in which all rows agree are constant."""
-        sample = X[np.linspace(0, len(X) - 1, _SAMPLE_SIZE).astype(np.intp)]
-        common = np.partition(sample, _SAMPLE_SIZE // 2, axis=0)[_SAMPLE_SIZE // 2]
+        common = cls.common_values(X[cls.sample_indices(len(X))])
         counts = sum(np.count_nonzero(X[strip] != common, axis=0) for strip in _strips(X))
-        is_dense, is_sparse = counts > 0, (counts > 0) & (counts <= _MAX_SPARSE_DENSITY * len(X))
-        if len(X) < _MIN_ROWS or is_sparse.sum() < _MIN_SPARSE_FEATURES:
+        return cls.from_counts(common, counts, X.mean(axis=0), len(X))
+
+    @classmethod
+    def from_counts(
+        cls, common: Floats, counts: Indices, means: Floats, n_rows: int
+    ) -> FeatureSplit:
+        """Split features by the number of rows that differ from the common value of each.
+
+        Parameters
+        ----------
+        common, means : ndarray of shape (n_features,)
+            Common value and mean of every feature.
+        counts : ndarray of int of shape (n_features,)
+        n_rows : int
+        """
+        is_dense, is_sparse = counts > 0, (counts > 0) & (counts <= _MAX_SPARSE_DENSITY * n_rows)
+        if n_rows < _MIN_ROWS or is_sparse.sum() < _MIN_SPARSE_FEATURES:
             is_sparse = np.zeros_like(is_dense)
         is_dense &= ~is_sparse
-        origin = np.where(is_dense, X.mean(axis=0), common)
+        origin = np.where(is_dense, means, common)
         return cls(origin, is_dense, is_sparse, int(counts[is_sparse].sum()))
+
+    @staticmethod
+    def sample_indices(n_rows: int) -> Indices:
+        """Return the rows from which common values are estimated."""
+        return np.linspace(0, n_rows - 1, _SAMPLE_SIZE).astype(np.intp)
+
+    @staticmethod
+    def common_values(sample: Floats) -> Floats:
+        """Return the medians of a sample."""
+        return np.partition(sample, _SAMPLE_SIZE // 2, axis=0)[_SAMPLE_SIZE // 2]
 
     @classmethod
     def all_dense(cls, origin: Floats) -> FeatureSplit:

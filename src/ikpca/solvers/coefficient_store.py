@@ -7,9 +7,19 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ikpca.gram import CenteredGram, CenteredStrip
+from ikpca.gram import CenteredGram
 from ikpca.kernels import Floats, Indices
 from ikpca.metrics import relative_residuals
+
+
+class KernelStrip(Protocol):
+    """Rows K'[P, :] of the centered matrix, in this process or distributed."""
+
+    def columns(self, indices: Indices) -> Floats:
+        """Return K'[P, indices]."""
+
+    def update(self, T: Floats, products: Floats, C: Floats) -> Floats:
+        """Return T RK' + C K'[P, :]."""
 
 
 class CoefficientStore(Protocol):
@@ -92,14 +102,14 @@ class Columns:
         return len(self._rows)
 
     def transform(
-        self, T: Floats, C: Floats, strip: CenteredStrip | None, local: Indices, local_C: Floats
+        self, T: Floats, C: Floats, strip: KernelStrip | None, local: Indices, local_C: Floats
     ) -> None:
         """Set RK' ← T RK' + C K'[P, :] as one product; R ← TR, R[:, local] += local_C later.
 
         Parameters
         ----------
         T, C : ndarray
-        strip : CenteredStrip or None
+        strip : KernelStrip or None
             K'[P, :] for these columns; None without patterns.
         local : ndarray of int
             The patterns that are columns of this object.
@@ -168,8 +178,8 @@ class LocalStore:
         self._gram = gram
         self._columns = Columns(rows, products, gram.dtype)
         self._grams: dict[int, Floats] = {}
-        self._strip: tuple[Indices, CenteredStrip] | None = None
-        self._next: tuple[Indices, Callable[[], CenteredStrip]] | None = None
+        self._strip: tuple[Indices, KernelStrip] | None = None
+        self._next: tuple[Indices, Callable[[], KernelStrip]] | None = None
 
     @property
     def n_samples(self) -> int:
@@ -251,7 +261,7 @@ class LocalStore:
         """Return copies of R and RK'."""
         return self._columns.rows().copy(), self._columns.products.copy()
 
-    def _strip_of(self, patterns: Indices) -> CenteredStrip:
+    def _strip_of(self, patterns: Indices) -> KernelStrip:
         if self._strip is not None and self._strip[0] is patterns:
             return self._strip[1]
         if self._next is not None and self._next[0] is patterns:
