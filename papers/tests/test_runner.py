@@ -120,7 +120,7 @@ def test_tables_are_written_as_csv_and_json_with_what_they_were_made_with(job):
     assert {"python", "numpy", "ikpca"} <= set(document["versions"])
     assert all(part["threads"] >= 1 for part in document["parts"])
     assert found.arrays["number 3"]["picture"].tolist() == [[3, 3], [3, 3]]
-    # What is no number has no place in JSON.
+    # JSON has no NaN or infinity.
     assert found.tables["squares"][0]["nothing"] is None
 
 
@@ -206,7 +206,7 @@ def test_a_damaged_result_is_written_again(job, tmp_path):
 
 
 def random_sum(number, seed, folder):
-    """Ends its own process the first time the second number is asked for, if it is told to."""
+    """End the own process when the second number is requested for the first time."""
     if number == 2 and (folder / "inside").exists():
         (folder / "inside").unlink()
         os.kill(os.getpid(), signal.SIGKILL)
