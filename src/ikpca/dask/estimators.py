@@ -89,18 +89,47 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the components of a Dask array, a Dask data frame or a file of rows."""
+        """Find the components of a Dask array, a Dask data frame or a file of rows.
+
+        Parameters
+        ----------
+        X : dask array, data frame or path, of shape (n_samples, n_features)
+        y : Ignored
+
+        Returns
+        -------
+        self
+        """
         self._fit(X)
         return self
 
     @with_callbacks
     def fit_transform(self, X: Any, y: Any = None) -> da.Array:
-        """Find the components; return the projections of the training rows as a Dask array."""
+        """Find the components and project the training rows on them.
+
+        Parameters
+        ----------
+        X : dask array, data frame or path, of shape (n_samples, n_features)
+        y : Ignored
+
+        Returns
+        -------
+        dask array of shape (n_samples, n_components)
+        """
         projections = self._fit(X)
         return da.from_array(projections, chunks=(self.X_fit_.chunks[0], -1))
 
     def transform(self, X: Any) -> da.Array:
-        """Project rows on the components; return a lazy Dask array."""
+        """Project rows on the components, lazily and by blocks.
+
+        Parameters
+        ----------
+        X : dask array, data frame or path, of shape (n_rows, n_features)
+
+        Returns
+        -------
+        dask array of shape (n_rows, n_components)
+        """
         check_is_fitted(self)
         array = check_rows(self, X, reset=False)
         projector: Projector = self._projector
@@ -126,11 +155,33 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
         """Transform projections back to input space, in this process.
 
         The training rows are fetched from the cluster; to call this often, keep :meth:`to_local`.
+
+        Parameters
+        ----------
+        X : array or dask array of shape (n_rows, n_components)
+        return_distance : bool, default=False
+            Also return the distances in feature space.
+
+        Returns
+        -------
+        rows : ndarray of shape (n_rows, n_features)
+        distances : ndarray of shape (n_rows,)
+            With ``return_distance=True``.
         """
         return self.to_local().inverse_transform(self._computed(X), return_distance)
 
     def refine(self, X: Any = None) -> Self:
-        """Improve the fitted components to machine precision by block Krylov iterations."""
+        """Improve the fitted components to machine precision by block Krylov iterations.
+
+        Parameters
+        ----------
+        X : dask array, data frame or path, optional
+            Training rows; those of the fit by default.
+
+        Returns
+        -------
+        self
+        """
         check_is_fitted(self)
         X = self.X_fit_ if X is None else X
         if len(self.eigenvalues_):
@@ -268,12 +319,32 @@ class IncrementalKernelPCA(ClientMixin, LocalIncrementalKernelPCA):
     _local = LocalIncrementalKernelPCA
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from all rows, a batch at a time; an earlier fit is discarded."""
+        """Learn from all rows, a batch at a time; an earlier fit is discarded.
+
+        Parameters
+        ----------
+        X : dask array, data frame or path, of shape (n_samples, n_features)
+        y : Ignored
+
+        Returns
+        -------
+        self
+        """
         super().fit(self._rows(X))
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from one collection of rows, block by block."""
+        """Learn from one collection of rows, block by block.
+
+        Parameters
+        ----------
+        X : dask array, data frame or path, of shape (n_rows, n_features)
+        y : Ignored
+
+        Returns
+        -------
+        self
+        """
         rows = self._rows(X)
         stops = np.cumsum(rows.array.chunks[0])
         for start, stop in zip([0, *stops], stops, strict=False):
@@ -281,7 +352,16 @@ class IncrementalKernelPCA(ClientMixin, LocalIncrementalKernelPCA):
         return self
 
     def transform(self, X: Any) -> da.Array:
-        """Project rows on the components; return a lazy Dask array."""
+        """Project rows on the components, lazily and by blocks.
+
+        Parameters
+        ----------
+        X : dask array, data frame or path, of shape (n_rows, n_features)
+
+        Returns
+        -------
+        dask array of shape (n_rows, n_components)
+        """
         check_is_fitted(self)
         array = check_rows(self, X, reset=False)
         number = len(self.eigenvalues_)
@@ -291,7 +371,17 @@ class IncrementalKernelPCA(ClientMixin, LocalIncrementalKernelPCA):
         )  # fmt: skip
 
     def fit_transform(self, X: Any, y: Any = None) -> da.Array:
-        """Learn from all rows, then project them on the components."""
+        """Learn from all rows, then project them on the components.
+
+        Parameters
+        ----------
+        X : dask array, data frame or path, of shape (n_samples, n_features)
+        y : Ignored
+
+        Returns
+        -------
+        dask array of shape (n_samples, n_components)
+        """
         return self.fit(X).transform(X)
 
     def _rows(self, X: Any) -> DaskRows:

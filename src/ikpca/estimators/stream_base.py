@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABCMeta, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -128,7 +129,12 @@ def check_drift_parameters(model: StreamTransformer) -> None:
 
 
 class StreamTransformer(
-    InverseMixin, SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    InverseMixin,
+    SaveMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
+    metaclass=ABCMeta,
 ):
     """Base class of streaming estimators, whose components are combinations of basis rows.
 
@@ -209,11 +215,13 @@ class StreamTransformer(
         if interrupted:
             raise KeyboardInterrupt
 
+    @abstractmethod
     def _check_parameters(self) -> None:
-        raise NotImplementedError
+        """Validate the parameters."""
 
+    @abstractmethod
     def _set_stream(self, stream: Any) -> None:
-        raise NotImplementedError
+        """Store a stream and set the fitted attributes."""
 
     @property
     def _subspace(self) -> Subspace:
