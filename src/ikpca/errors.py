@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
 
 class InvalidInput(ValueError):
     """Invalid argument or data, raised before any computation.
@@ -86,8 +92,9 @@ class DivergenceWarning(UserWarning):
     >>> import warnings
     >>> import numpy as np
     >>> from ikpca import KernelPCA
+    >>> from ikpca.solvers import KHA
     >>> X = np.random.default_rng(0).normal(size=(60, 3))
-    >>> model = KernelPCA(2, kernel="rbf", eigen_solver="kha", gain=1e3, max_iter=3)
+    >>> model = KernelPCA(2, kernel="rbf", eigen_solver=KHA("kha", gain=1e3), max_iter=3)
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
     ...     _ = model.fit(X)
@@ -152,3 +159,35 @@ def invalid_parameter(name: str, value: object, rule: str, remedy: str) -> Inval
     ikpca.errors.InvalidInput: gain=-1.0: must be positive; pass gain='auto'.
     """
     return InvalidInput(f"{name}={value!r}: {rule}; {remedy}.")
+
+
+def check_number(
+    name: str,
+    value: Any,
+    rule: str,
+    remedy: str,
+    *,
+    low: float = -np.inf,
+    high: float = np.inf,
+    open_low: bool = False,
+    integer: bool = False,
+) -> None:
+    """Raise an error unless the value is a number of the right type in its interval."""
+    kind = Integral if integer else Real
+    if isinstance(value, bool | np.bool_) or not isinstance(value, kind):
+        raise invalid_parameter(name, value, rule, remedy)
+    number = float(value)
+    if not np.isfinite(number) or number < low or number > high or (open_low and number == low):
+        raise invalid_parameter(name, value, rule, remedy)
+
+
+def check_choice(name: str, value: Any, choices: Collection[Any]) -> None:
+    """Raise an error unless the value is one of the choices."""
+    if not isinstance(value, str | bool | np.bool_ | None) or value not in choices:
+        listed = ", ".join(repr(choice) for choice in choices)
+        raise invalid_parameter(name, value, "is unknown", f"choose one of {listed}")
+
+
+def is_auto(value: Any) -> bool:
+    """Return True for "auto"; an array must not be compared with a string."""
+    return isinstance(value, str) and value == "auto"

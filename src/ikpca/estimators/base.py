@@ -1,32 +1,76 @@
-"""Base classes of the estimators: inverse transform, scores, saving, conversion."""
+"""Base classes of the estimators: transforms and scores of a subspace, saving, warnings."""
 
 from __future__ import annotations
 
 import os
+import sys
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib.metadata import version
-from typing import Any, Self
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.exceptions import NotFittedError
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from ikpca.errors import InvalidInput
-from ikpca.estimators.validation import FLOAT_DTYPES, is_named, is_precomputed, n_threads
+from ikpca.errors import (
+    DivergenceWarning,
+    InvalidInput,
+    RankWarning,
+    RecoveryWarning,
+    check_choice,
+    check_number,
+    invalid_parameter,
+)
+from ikpca.estimators.checkpoint import Checkpoint, CheckpointFile, fingerprint
+from ikpca.estimators.validation import (
+    FLOAT_DTYPES,
+    check_gamma,
+    finite_projections,
+    is_named,
+    n_threads,
+)
 from ikpca.gram import SERIAL, Workers
-from ikpca.kernels import Floats, Kernel
+from ikpca.kernels import Floats, Kernel, make_kernel
 from ikpca.model_files import Encoder, Manifest, digests_of, write_container
-from ikpca.preimages import Preimages, make_preimage_method, masked_error, predict_rows
-from ikpca.solvers import Outcome
-from ikpca.subspace import Expansion, Projector, Subspace
+from ikpca.preimages import (
+    PREIMAGE_NAMES,
+    PreimageMethod,
+    Preimages,
+    make_preimage_method,
+    masked_error,
+    predict_rows,
+)
+from ikpca.solvers import EigenSolution, Outcome, PassRecord
+from ikpca.subspace import Subspace
 
 _OUTCOME = "outcome_"
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+try:
+    from sklearn.callback import CallbackSupportMixin as CallbackSupport
+    from sklearn.callback import with_callbacks
+except ImportError:
+
+    class CallbackSupport:  # type: ignore[no-redef]
+        """Placeholder for versions of scikit-learn without callbacks."""
+
+    def with_callbacks(method: Method) -> Method:
+        """Return the method unchanged."""
+        return method
 
 
-class SaveMixin:
-    """Mixin that saves an estimator to a file for :func:`ikpca.load`."""
+class SavedEstimator(BaseEstimator):
+    """Estimator with parameters of the run time, which saves itself for :func:`ikpca.load`."""
+
+    checkpoint: Any
+    n_jobs: int | None
+    verbose: int
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file: arrays in safetensors, the rest as JSON.
@@ -44,11 +88,14 @@ class SaveMixin:
         ikpca.load : Load the model.
         """
         check_is_fitted(self)
-        save_model(self, path)
+        encoder = Encoder()
+        content = encoder.encode(self, type(self).__name__)
+        manifest = Manifest("model", content, digests_of(encoder.arrays), version("ikpca"))
+        write_container(path, manifest, encoder.arrays)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for pickle, joblib and skops; skops does not support enumerations."""
-        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
+        state: dict[str, Any] = super().__getstate__()
         if isinstance(state.get(_OUTCOME), Outcome):
             return {**state, _OUTCOME: state[_OUTCOME].name}
         return state
@@ -56,79 +103,77 @@ class SaveMixin:
     def __setstate__(self, state: dict[str, Any]) -> None:
         if isinstance(state.get(_OUTCOME), str):
             state = {**state, _OUTCOME: Outcome[state[_OUTCOME]]}
-        super().__setstate__(state)  # type: ignore[misc]
+        super().__setstate__(state)
+
+    def _check_runtime_parameters(self) -> None:
+        if self.n_jobs is not None:
+            check_number(
+                "n_jobs", self.n_jobs, "must be an integer or None", "pass None", integer=True
+            )
+            if self.n_jobs == 0:
+                raise invalid_parameter(
+                    "n_jobs", 0, "must not be zero", "pass None, a number of threads, or -1"
+                )
+        if not isinstance(self.verbose, bool):
+            check_number(
+                "verbose", self.verbose, "must be 0, 1 or more", "pass 0 or 1", low=0, integer=True
+            )
+
+    def _check_flags(self, *names: str) -> None:
+        for name in names:
+            check_choice(name, getattr(self, name), (True, False))
+
+    def _open_checkpoint(self, X: Any, seed: int, **others: Any) -> CheckpointFile | None:
+        """Open the checkpoint of a fit; None without one. X is None for a stream."""
+        checkpoint = Checkpoint.from_parameter(self.checkpoint)
+        if checkpoint is None:
+            return None
+        parameters = self.get_params(deep=False)
+        solver = others.pop("solver", None)
+        if solver is not None:
+            # A solver and its preset are the same fit.
+            parameters.pop("eigen_solver")
+            others |= {"solver": type(solver).__name__, **solver.get_params()}
+        texts = fingerprint(type(self).__name__, parameters, X, **others)
+        return CheckpointFile(checkpoint, texts, seed)
 
 
-def save_model(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a model with all its parameters and attributes."""
-    encoder = Encoder()
-    content = encoder.encode(model, type(model).__name__)
-    manifest = Manifest("model", content, digests_of(encoder.arrays), version("ikpca"))
-    write_container(path, manifest, encoder.arrays)
+class KernelTransformer(
+    SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC
+):
+    """Base class of kernel PCA: a mean and components in feature space.
 
+    A fit sets ``_subspace`` (components and mean), ``_scale`` (factors of the projections) and
+    ``eigenvalues_``.
+    """
 
-class ConversionMixin:
-    """Mixin that converts an estimator from and to its counterpart in scikit-learn."""
+    kernel: Any
+    gamma: Any
+    degree: float
+    coef0: float
+    kernel_params: dict[str, Any] | None
+    preimage: Any
+    whiten: bool
+    random_state: Any
 
-    @classmethod
-    def from_sklearn(cls, fitted: Any) -> Self:
-        """Convert a fitted :class:`sklearn.decomposition.KernelPCA`.
+    eigenvalues_: Floats
+    _subspace: Subspace
+    _scale: Floats
+
+    def transform(self, X: Any) -> Floats:
+        """Project rows on the components, one strip of rows at a time.
 
         Parameters
         ----------
-        fitted : sklearn.decomposition.KernelPCA
+        X : array-like or CSR of shape (n_rows, n_features)
+            With ``kernel="precomputed"``: kernel values with the training rows.
 
         Returns
         -------
-        KernelPCA
-            Fitted, with the same ``transform``.
+        ndarray of shape (n_rows, n_components)
         """
-        from ikpca.estimators.conversion import from_sklearn
-
-        return from_sklearn(cls, fitted)
-
-    def to_sklearn(self) -> Any:
-        """Return a fitted :class:`sklearn.decomposition.KernelPCA` with the same ``transform``.
-
-        Returns
-        -------
-        sklearn.decomposition.KernelPCA
-        """
-        from ikpca.estimators.conversion import to_sklearn
-
-        check_is_fitted(self)
-        return to_sklearn(self)
-
-
-def _has_rows(model: Any) -> bool:
-    """Return True if a score in input space exists; scikit-learn calls any ``score`` it finds."""
-    return not is_precomputed(model)
-
-
-class InverseMixin:
-    """Mixin with pre-images, reconstructions and scores of a model of a mean and components.
-
-    The model provides ``_subspace`` and ``_mean_row``, the mean of the training rows, and may
-    override the hooks that are computed from the subspace.
-    """
-
-    _mean_row: Any
-    _scale: Any
-    _subspace: Any
-    _validated_rows: Any
-    eigenvalues_: Any
-    transform: Any
-
-    @property
-    def _basis(self) -> Any:
-        """Rows whose images the components are combinations of."""
-        return self._subspace.basis
-
-    def _residuals(self, X: Any) -> Floats:
-        return self._subspace.residuals(X)
-
-    def _explained_variance(self, X: Any) -> float:
-        return self._subspace.explained_share(X)
+        X = self._validated_rows(X)
+        return finite_projections(lambda: self._subspace.project(X) * self._scale)
 
     def inverse_transform(self, X: Any, return_distance: bool = False) -> Any:
         """Transform projections back to input space by the method ``preimage``.
@@ -148,7 +193,7 @@ class InverseMixin:
             ‖PΦ(x) − Φ(z)‖ in feature space, with ``return_distance=True``.
         """
         check_is_fitted(self)
-        _check_invertible(self)
+        self._check_invertible()
         X = check_array(X, dtype=FLOAT_DTYPES, ensure_min_features=0)
         n_components = len(self.eigenvalues_)
         if X.shape[1] != n_components:
@@ -156,7 +201,7 @@ class InverseMixin:
                 f"X has {X.shape[1]} columns: the model has {n_components} components; "
                 "pass projections returned by transform."
             )
-        rows, squared_distances = _invert(self, X)
+        rows, squared_distances = self._invert(X)
         return (rows, np.sqrt(squared_distances)) if return_distance else rows
 
     def reconstruct(self, X: Any) -> Floats:
@@ -172,7 +217,7 @@ class InverseMixin:
         ndarray of shape (n_rows, n_features)
         """
         check_is_fitted(self)
-        _check_invertible(self)
+        self._check_invertible()
         return self.inverse_transform(self.transform(X))
 
     def reconstruction_error(self, X: Any) -> Floats:
@@ -189,12 +234,12 @@ class InverseMixin:
             on the components; not negative.
         """
         check_is_fitted(self)
-        if is_precomputed(self):
+        if self._is_precomputed:
             raise InvalidInput(
                 "kernel='precomputed': reconstruction_error needs k(x, x) of new rows, which a "
                 "kernel matrix does not hold; fit on rows instead."
             )
-        return self._residuals(self._validated_rows(X))
+        return self._subspace.residuals(self._validated_rows(X))
 
     def explained_share(self, X: Any) -> float:
         """Compute the fraction of the variance about the training mean that is explained.
@@ -210,14 +255,14 @@ class InverseMixin:
             1 − Σ‖Φ'(x) − WᵀWΦ'(x)‖² / Σ‖Φ'(x)‖²; at most 1.
         """
         check_is_fitted(self)
-        if is_precomputed(self):
+        if self._is_precomputed:
             raise InvalidInput(
                 "kernel='precomputed': explained_share needs k(x, x) of new rows, which a kernel "
                 "matrix does not hold; fit on rows instead."
             )
-        return self._explained_variance(self._validated_rows(X))
+        return self._subspace.explained_share(self._validated_rows(X))
 
-    @available_if(_has_rows)
+    @available_if(lambda self: not self._is_precomputed)
     def score(self, X: Any, y: Any = None) -> float:
         """Compute the negative mean squared reconstruction error in input space.
 
@@ -239,7 +284,7 @@ class InverseMixin:
         float
         """
         check_is_fitted(self)
-        _check_invertible(self)
+        self._check_invertible()
         X = self._validated_rows(X)
         rows = X.toarray() if sparse.issparse(X) else X
         if y is not None and np.shape(y) == rows.shape:
@@ -247,90 +292,234 @@ class InverseMixin:
             return -float(np.mean(np.square(self.reconstruct(rows) - truth, dtype=np.float64)))
         return -masked_error(self.reconstruct, rows, self._mean_row)
 
+    @property
+    @abstractmethod
+    def _mean_row(self) -> Floats:
+        """Mean of the training rows in input space."""
 
-def _check_invertible(model: Any) -> None:
-    if is_precomputed(model):
-        raise InvalidInput(
-            "kernel='precomputed': pre-images need the training rows, which a kernel matrix does "
-            "not hold; pass rows and a kernel."
+    @property
+    def _is_precomputed(self) -> bool:
+        """True if X holds kernel values."""
+        return is_named(self.kernel, "precomputed")
+
+    @property
+    def _uses_ridge(self) -> bool:
+        """True if ``inverse_transform`` uses the ridge regression learned in the fit."""
+        return is_named(self.preimage, "ridge")
+
+    def _validated_rows(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return validate_data(self, X, dtype=FLOAT_DTYPES, reset=False)
+
+    def _check_invertible(self) -> None:
+        if self._is_precomputed:
+            raise InvalidInput(
+                "kernel='precomputed': pre-images need the training rows, which a kernel matrix "
+                "does not hold; pass rows and a kernel."
+            )
+        if self._uses_ridge and not hasattr(self, "dual_coef_"):
+            raise NotFittedError("The ridge regression was not fitted: fit the model again.")
+        if sparse.issparse(self._subspace.basis):
+            raise NotFittedError(
+                "The model was fitted on sparse rows: pre-images need dense rows; fit it on "
+                "X.toarray()."
+            )
+        if not isinstance(self._subspace.basis, np.ndarray):
+            raise NotFittedError(
+                "The model was fitted on rows that are read in tiles: pre-images need them in "
+                "memory; fit it on X[:]."
+            )
+
+    def _invert(self, X: Floats) -> tuple[Floats, Floats]:
+        """Return the pre-images z of projections, and ‖PΦ(x) − Φ(z)‖²."""
+        subspace = self._subspace
+        scale = np.divide(1, self._scale, out=np.zeros_like(self._scale), where=self._scale > 0)
+        points = subspace.points((X * scale).astype(subspace.coefficients.dtype))
+        assert subspace.kernel is not None
+        if self._uses_ridge:
+            fitted: Any = self
+            rows = predict_rows(subspace.kernel, X, fitted.X_transformed_fit_, fitted.dual_coef_)
+            return rows, subspace.squared_distances(points, rows)
+        method = make_preimage_method(self.preimage, subspace.kernel)
+        strips = list(subspace.strips(len(points)))
+        # A single strip uses the threads of BLAS.
+        threads: AbstractContextManager[Workers] = nullcontext(SERIAL)
+        if len(strips) > 1:
+            threads = Workers(n_threads(self.n_jobs))
+        with threads as workers:
+            found = workers.map(lambda strip: method.find(subspace, points[strip]), strips)
+            joined = Preimages.concatenate(list(found))
+        return joined.rows, joined.squared_distances
+
+    def _check_kernel_parameters(self) -> None:
+        check_gamma(self.gamma, self.kernel)
+        check_number("degree", self.degree, "must not be negative", "pass 2 or 3", low=0)
+        check_number("coef0", self.coef0, "must be a finite number", "pass 1")
+        params = self.kernel_params
+        if params is not None and not isinstance(params, dict):
+            raise invalid_parameter(
+                "kernel_params", params, "must be a dict or None", "pass keyword arguments"
+            )
+
+    def _make_kernel(self, gamma: float) -> Kernel:
+        """Return the kernel object of the parameters."""
+        return make_kernel(
+            self.kernel,
+            gamma=gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+            params=self.kernel_params,
         )
-    if _uses_ridge(model) and not hasattr(model, "dual_coef_"):
-        raise NotFittedError("The ridge regression was not fitted: fit the model again.")
-    if sparse.issparse(model._basis):
-        raise NotFittedError(
-            "The model was fitted on sparse rows: pre-images need dense rows; fit it on "
-            "X.toarray()."
+
+    def _check_preimage(self, *excluded: str) -> None:
+        names = [name for name in PREIMAGE_NAMES if name not in excluded]
+        is_method = isinstance(self.preimage, PreimageMethod) and not isinstance(
+            self.preimage, type
         )
-    if not isinstance(model._basis, np.ndarray):
-        raise NotFittedError(
-            "The model was fitted on rows that are read in tiles: pre-images need them in memory; "
-            "fit it on X[:]."
+        if not is_method and not is_named(self.preimage, *names):
+            raise invalid_parameter(
+                "preimage",
+                self.preimage,
+                "is not a pre-image method",
+                f"choose one of {', '.join(map(repr, names))}",
+            )
+
+    def _check_preimage_of(self, kernel: Kernel | None) -> None:
+        """Raise an error, before the fit, if the kernel does not support the pre-image method."""
+        if is_named(self.preimage, "auto", "ridge"):
+            return
+        if kernel is None:
+            raise InvalidInput(
+                f"preimage={self.preimage!r}: pre-images need the training rows, which a "
+                "precomputed kernel matrix does not hold; pass rows and a kernel, or "
+                "preimage='auto'."
+            )
+        make_preimage_method(self.preimage, kernel)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.eigenvalues_)
+
+
+class FitMonitor:
+    """Callback of a fit: writes progress lines and calls scikit-learn's callbacks.
+
+    Parameters
+    ----------
+    estimator : estimator
+    solver : str
+        Name in progress lines.
+    max_iter : int
+    attributes : callable
+        Returns the fitted attributes of a solution; called only if a callback needs them.
+    """
+
+    def __init__(
+        self,
+        estimator: SavedEstimator,
+        solver: str,
+        max_iter: int,
+        attributes: Callable[[EigenSolution], dict[str, Any]],
+    ) -> None:
+        self._estimator = estimator
+        self._solver = solver
+        self._max_iter = max_iter
+        self._attributes = attributes
+        self._context: Any = None
+        if hasattr(estimator, "_init_callback_context"):
+            self._context = estimator._init_callback_context(max_subtasks=max_iter)
+            self._context.call_on_fit_task_begin(estimator=estimator)
+
+    def __call__(self, record: PassRecord, solution: Callable[[], EigenSolution]) -> Outcome | None:
+        """Report one pass as one task; a callback may stop the fit."""
+        if self._estimator.verbose:
+            sys.stderr.write(record.line(self._solver, self._max_iter) + "\n")
+        if self._context is None:
+            return None
+        task = self._context.subcontext(task_name="pass")
+        task.call_on_fit_task_begin(estimator=self._estimator)
+        stop = task.call_on_fit_task_end(
+            estimator=self._estimator,
+            reconstruction_attributes=lambda: self._attributes(solution()),
+        )
+        return Outcome.STOPPED if stop else None
+
+    def end(self) -> None:
+        """Report the end of the fit."""
+        if self._context is not None:
+            self._context.call_on_fit_task_end(
+                estimator=self._estimator, reconstruction_attributes=dict
+            )
+
+
+def _stacklevel() -> int:
+    """Return the stack level of the first caller outside of ikpca and scikit-learn."""
+    level, frame = 2, sys._getframe(2)
+    while frame.f_back and frame.f_globals["__name__"].split(".")[0] in ("ikpca", "sklearn"):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def warn_of_divergence(gain: Any, records: Sequence[PassRecord]) -> None:
+    """Warn about undone passes unless the gain is automatic."""
+    troubled = [record for record in records if record.note]
+    if troubled and not isinstance(gain, str):
+        last = troubled[-1]
+        warnings.warn(
+            f"gain={gain!r} was too large in {len(troubled)} of {len(records)} passes, the last "
+            f"time in pass {last.number}: {last.note}; pass gain='auto' or a smaller number. "
+            "history_ has the details.",
+            DivergenceWarning,
+            stacklevel=_stacklevel(),
         )
 
 
-def _uses_ridge(model: Any) -> bool:
-    """Return True if ``inverse_transform`` uses the ridge regression learned in the fit."""
-    if is_named(model.preimage, "ridge"):
-        return True
-    return is_named(model.preimage, "auto") and bool(getattr(model, "fit_inverse_transform", False))
+def warn_of_recovery(recoveries: Sequence[str]) -> None:
+    """Warn about problems that were detected and corrected."""
+    notes = [text for text in recoveries if text]
+    if notes:
+        warnings.warn(
+            f"{notes[-1]}; the result is valid. To avoid this, reduce "
+            "n_components or pass rows in double precision.",
+            RecoveryWarning,
+            stacklevel=_stacklevel(),
+        )
 
 
-def _invert(model: Any, X: Floats) -> tuple[Floats, Floats]:
-    """Return the pre-images z of projections, and ‖PΦ(x) − Φ(z)‖²."""
-    subspace: Subspace = model._subspace
-    expansion, kernel = subspace.expansion, subspace.expansion.kernel
-    scale = np.divide(1, model._scale, out=np.zeros_like(model._scale), where=model._scale > 0)
-    coordinates = subspace.points((X * scale).astype(subspace.components.dtype))
-    if _uses_ridge(model):
-        rows = predict_rows(kernel, X, model.X_transformed_fit_, model.dual_coef_)
-        return rows, expansion.squared_distances(coordinates, rows)
-    method = make_preimage_method(model.preimage, kernel)
-    strips = list(expansion.strips(len(coordinates)))
-    with _workers(model.n_jobs, len(strips)) as workers:
-        found = workers.map(lambda strip: method.find(expansion, coordinates[strip]), strips)
-        joined = Preimages.concatenate(list(found))
-    return joined.rows, joined.squared_distances
-
-
-def _workers(n_jobs: int | None, n_strips: int) -> AbstractContextManager[Workers]:
-    """Return threads for several strips; a single strip uses the threads of BLAS."""
-    return Workers(n_threads(n_jobs)) if n_strips > 1 else nullcontext(SERIAL)
-
-
-def expansion_of(projector: Projector, kernel: Kernel) -> Expansion:
-    """Return the uncentred components w_r = Σ_k (a_rk − mean a_r) Φ(x_k), and the mean last."""
-    A, means = projector.coefficients, projector.centring.column_means
-    zero_sum = A - A.mean(axis=1, keepdims=True)
-    with_mean = zero_sum @ means
-    uniform = np.full((1, A.shape[1]), 1 / A.shape[1], dtype=A.dtype)
-    gram = np.block(
-        [
-            [projector.component_gram, with_mean[:, None]],
-            [with_mean[None, :], np.array([[projector.centring.grand_mean]])],
-        ]
-    )
-    products = None
-    if projector.training_projections is not None:
-        # ⟨w, Φ(x)⟩ = ⟨w, Φ'(x)⟩ + ⟨w, mean⟩.
-        uncentred = projector.training_projections + with_mean[:, None]
-        products = np.vstack([uncentred, means[None, :]])
-    return Expansion(
-        kernel,
-        # A plain array: rows selected from a memory map are not on disk.
-        np.asarray(projector.X_fit),
-        np.vstack([zero_sum, uniform]),
-        products,
-        gram.astype(A.dtype),
-    )
-
-
-def check_preimage(model: Any, kernel: Kernel | None) -> None:
-    """Raise an error, before the fit, if the kernel does not support the pre-image method."""
-    if is_named(model.preimage, "auto", "ridge"):
+def warn_of_rank(
+    wanted: Any, found: int, rank: int, remedy: str = "reduce it, or set remove_zero_eig=True"
+) -> None:
+    """Warn about components that are zero."""
+    if rank == 0:
+        text = (
+            "the kernel has no variance on these rows: all components are zero; check that rows "
+            "differ and that gamma fits their scale."
+        )
+    elif rank < found:
+        text = (
+            f"n_components={wanted!r} exceeds the numerical rank {rank} of the centred kernel "
+            f"matrix: the other components are zero; {remedy}."
+        )
+    else:
         return
-    if kernel is None:
-        raise InvalidInput(
-            f"preimage={model.preimage!r}: pre-images need the training rows, which a precomputed "
-            "kernel matrix does not hold; pass rows and a kernel, or preimage='auto'."
+    warnings.warn(text, RankWarning, stacklevel=_stacklevel())
+
+
+def warn_of_tolerance(
+    tol: float, change_tol: float | None, outcome: Outcome, records: Sequence[PassRecord]
+) -> None:
+    """Warn if the fit ended before it reached the tolerance."""
+    if (tol > 0 or change_tol is not None) and outcome is Outcome.PASS_LIMIT:
+        residual = float(records[-1].residuals.max())
+        asked = f"tol={tol!r}" + ("" if change_tol is None else f", change_tol={change_tol!r}")
+        warnings.warn(
+            f"max_iter={len(records)} passes did not reach {asked} (the largest relative residual "
+            f"is {residual:.2g}); increase max_iter or the tolerance.",
+            ConvergenceWarning,
+            stacklevel=_stacklevel(),
         )
-    make_preimage_method(model.preimage, kernel)

@@ -2,74 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from scipy import sparse
+from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ikpca.errors import (
+    InvalidInput,
+    check_number,
+    invalid_parameter,
+    is_auto,
+)
 from ikpca.estimators.base import (
-    ConversionMixin,
-    InverseMixin,
-    SaveMixin,
-    check_preimage,
-    expansion_of,
-)
-from ikpca.estimators.checkpoint import (
-    Checkpoint,
-    check_checkpoint,
-    data_change_observers,
-    interruptible_fit,
-    open_checkpoint,
-)
-from ikpca.estimators.decomposition import (
-    Components,
-    GramTransform,
-    Problem,
-    decompose,
-    identity,
-    n_passes,
-    resolve_solver,
-)
-from ikpca.estimators.input_checks import check_overflow, explain_memory_errors, finite_projections
-from ikpca.estimators.reporting import (
     CallbackSupport,
-    fit_context,
-    requested_observers,
+    FitMonitor,
+    KernelTransformer,
     warn_of_divergence,
     warn_of_rank,
     warn_of_recovery,
     warn_of_tolerance,
     with_callbacks,
 )
+from ikpca.estimators.checkpoint import Checkpoint, CheckpointFile
 from ikpca.estimators.validation import (
     FLOAT_DTYPES,
-    check_kernel_pca,
+    check_overflow,
     draw_seed,
-    is_precomputed,
-    learns_ridge,
-    needs_dense_rows,
+    explain_memory_errors,
+    is_lazy,
+    is_named,
+    n_threads,
     resolve_gamma,
-    resolve_kernel,
-    validate_training_rows,
 )
+from ikpca.gram import LazyRows, read_budget, tile_slices
 from ikpca.kernels import Floats, Kernel, Rows
 from ikpca.preimages import ridge_coefficients
-from ikpca.solvers import Observer, Outcome, interruptible
-from ikpca.subspace import Projector, Subspace
+from ikpca.solvers import (
+    KHA,
+    Dense,
+    EigenSolution,
+    GramTransform,
+    Outcome,
+    Problem,
+    RunSettings,
+    Solver,
+    check_solver,
+    choose_solver,
+    make_solver,
+    plain_interrupts,
+)
+from ikpca.subspace import Subspace
 
 
-class KernelPCA(
-    CallbackSupport,
-    InverseMixin,
-    ConversionMixin,
-    SaveMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    BaseEstimator,
-):
+class KernelPCA(CallbackSupport, KernelTransformer):
     r"""Kernel principal component analysis, exact or iterative.
 
     A drop-in replacement for :class:`sklearn.decomposition.KernelPCA` with the same names and
@@ -105,11 +94,12 @@ class KernelPCA(
         the mean of the nearest training rows. "auto": ridge with ``fit_inverse_transform=True``,
         otherwise the first of fixed-point, gradient and neighbours that the kernel supports. Pass
         an object from :mod:`ikpca.preimages` for other settings.
-    eigen_solver : str, default="auto"
+    eigen_solver : str or solver object, default="auto"
         "dense": eigendecomposition of the full kernel matrix. "krylov" (also "arpack" and
         "randomized", scikit-learn's names): landmarks, then block Krylov, on tiles. "kha",
         "kha/t", "kha/et", "kha-smd": Hebbian solvers. "auto": dense up to 1,200 rows plus 30 per
-        component, where it is faster in benchmarks, then krylov.
+        component, where it is faster in benchmarks, then krylov. Pass an object from
+        :mod:`ikpca.solvers` for other settings, such as ``KHA("kha/et", gain=0.05)``.
     tol : float, default=0
         Stop when ‖K'v − λv‖/λ₁ ≤ ``tol`` for all components; 0 means machine precision. With a
         loose tolerance, krylov computes kernel values in single precision if a sample shows that
@@ -127,29 +117,6 @@ class KernelPCA(
         If True, ``X_fit_`` is a copy of X. X is never modified.
     n_jobs : int, default=None
         Number of threads; None uses as many as BLAS. The result does not depend on it.
-    gain : "auto", float or gain object, default="auto"
-        Gain of the Hebbian solvers. "auto" needs no tuning. A number is η0 of the papers. An
-        object from :mod:`ikpca.gains` replaces the gain of the solver.
-    meta_gain : "auto" or float, default="auto"
-        Meta-gain µ of KHA-SMD.
-    meta_decay : float, default=0.99
-        Decay ξ of KHA-SMD.
-    log_gain_init : float, default=0.0
-        Initial log-gain ρ0 of KHA-SMD; 1 in the paper.
-    clock : {"pattern", "pass"}, default="pattern"
-        1/t gains decay at every pattern, or once per pass as in Günter 2006.
-    init : {"auto", "landmarks", "pivoted", "random", "sparse"} or ndarray, default="auto"
-        Initialization of A. "auto": landmarks with automatic gains, random otherwise. "landmarks":
-        rows drawn uniformly. "pivoted": rows drawn by randomly pivoted Cholesky, for data with a
-        few outlying rows. krylov supports both. An array of shape (n_components, n_samples) sets A,
-        for example to the initialization of the papers.
-    rayleigh_ritz : bool, default=True
-        If True, end every pass with a Rayleigh–Ritz step, unlike the papers.
-    block_size : int or "auto", default="auto"
-        Patterns per block; affects the speed, not the result.
-    change_tol : float, default=None
-        Stopping criterion of the papers: stop when a pass changes the components by at most this
-        squared distance.
     max_memory : int, str or None, default=None
         Memory budget of the fit, excluding X, such as "500MB" or "2GB"; None: a quarter of the
         machine's memory. An explicit budget determines the size of the tiles; K is stored as far
@@ -159,15 +126,9 @@ class KernelPCA(
         components.
     whiten : bool, default=False
         If True, scale projections to unit variance.
-    checkpoint : str or path, default=None
-        Checkpoint file of an iterative fit; the previous checkpoint is kept next to it. The dense
-        solver has no passes and writes no checkpoint.
-    checkpoint_every : int or str, default=1
-        Interval in passes, or a time such as "30s", "5min" or "1h".
-    resume : bool, default=False
-        If True, resume from the checkpoint if it exists; the result is bit-identical to that of an
-        uninterrupted fit. A checkpoint of other rows or parameters raises an error; only
-        ``max_iter`` may differ.
+    checkpoint : path, Checkpoint or None, default=None
+        File in which an iterative fit stores its progress, and from which it resumes; see
+        :class:`Checkpoint`. The dense solver has no passes and writes no checkpoint.
     verbose : int, default=0
         If positive, write a line per pass to standard error.
 
@@ -235,7 +196,7 @@ class KernelPCA(
         alpha: float = 1.0,
         fit_inverse_transform: bool = False,
         preimage: Any = "auto",
-        eigen_solver: str = "auto",
+        eigen_solver: str | Solver = "auto",
         tol: float = 0,
         max_iter: int | None = None,
         iterated_power: Any = "auto",
@@ -243,21 +204,10 @@ class KernelPCA(
         random_state: Any = None,
         copy_X: bool = True,
         n_jobs: int | None = None,
-        gain: Any = "auto",
-        meta_gain: Any = "auto",
-        meta_decay: float = 0.99,
-        log_gain_init: float = 0.0,
-        clock: Any = "pattern",
-        init: Any = "auto",
-        rayleigh_ritz: bool = True,
-        block_size: Any = "auto",
-        change_tol: float | None = None,
         max_memory: Any = None,
         warm_start: bool = False,
         whiten: bool = False,
         checkpoint: Any = None,
-        checkpoint_every: Any = 1,
-        resume: bool = False,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -277,21 +227,10 @@ class KernelPCA(
         self.random_state = random_state
         self.copy_X = copy_X
         self.n_jobs = n_jobs
-        self.gain = gain
-        self.meta_gain = meta_gain
-        self.meta_decay = meta_decay
-        self.log_gain_init = log_gain_init
-        self.clock = clock
-        self.init = init
-        self.rayleigh_ritz = rayleigh_ritz
-        self.block_size = block_size
-        self.change_tol = change_tol
         self.max_memory = max_memory
         self.warm_start = warm_start
         self.whiten = whiten
         self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
-        self.resume = resume
         self.verbose = verbose
 
     @with_callbacks
@@ -327,21 +266,6 @@ class KernelPCA(
         """
         return self._fit(X)
 
-    def transform(self, X: Any) -> Floats:
-        """Project rows on the components, one strip of rows at a time.
-
-        Parameters
-        ----------
-        X : array-like or CSR of shape (n_rows, n_features)
-            With ``kernel="precomputed"``: kernel values with the training rows.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_components)
-        """
-        X = self._validated_rows(X)
-        return finite_projections(lambda: self._projector.project(X) * self._scale)
-
     @with_callbacks
     def refine(self, X: Any = None) -> Self:
         """Improve the fitted components to machine precision by block Krylov iterations.
@@ -357,188 +281,333 @@ class KernelPCA(
         """
         check_is_fitted(self)
         X = self.X_fit_ if X is None else self._validated_rows(X)
-        if not len(self.eigenvalues_):
-            # Rows without variance have no components to start from.
-            return self
-        kernel = self._projector.kernel
-        start = self._projector.project(X)
-        exact = clone(self).set_params(
-            n_components=len(self.eigenvalues_),
-            eigen_solver="krylov",
-            tol=0,
-            max_iter=None,
-            checkpoint=None,
-        )
-        fit_components(self, exact, Problem(kernel, X, 0, start))
+        # Rows without variance have no components to start from.
+        if len(self.eigenvalues_):
+            problem = self._problem(self._subspace.kernel, X, 0, self._subspace.project(X))
+            self._refine(problem)
         return self
 
-    def _fit(self, X: Any) -> Floats:
-        check_kernel_pca(self)
-        check_checkpoint(self)
+    def _refine(self, problem: Problem) -> None:
+        number = len(self.eigenvalues_)
+        solver = choose_solver("krylov", number, problem.n_samples)
+        self._solve(solver, problem, number, tol=0.0, max_iter=solver.default_max_iter)
+
+    @classmethod
+    def from_sklearn(cls, fitted: Any) -> Self:
+        """Convert a fitted :class:`sklearn.decomposition.KernelPCA`.
+
+        Parameters
+        ----------
+        fitted : sklearn.decomposition.KernelPCA
+
+        Returns
+        -------
+        KernelPCA
+            Fitted, with the same ``transform``.
+        """
+        from ikpca.estimators.conversion import from_sklearn
+
+        return from_sklearn(cls, fitted)
+
+    def to_sklearn(self) -> Any:
+        """Return a fitted :class:`sklearn.decomposition.KernelPCA` with the same ``transform``.
+
+        Returns
+        -------
+        sklearn.decomposition.KernelPCA
+        """
+        from ikpca.estimators.conversion import to_sklearn
+
+        check_is_fitted(self)
+        return to_sklearn(self)
+
+    def _fit(self, X: Any, transform: GramTransform | None = None) -> Floats:
+        """Validate, build the problem, solve it, and store the result.
+
+        Parameters
+        ----------
+        X : array-like, CSR, memory map or chunked array
+        transform : callable, optional
+            As in :class:`Problem`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            Projections of the training rows.
+        """
+        self._check_parameters()
         start = self._previous_projections(X) if self.warm_start else None
-        return fit_rows(self, X, start)
+        X = self._validate_training_rows(X)
+        check_overflow(X)
+        solver = choose_solver(self.eigen_solver, self.n_components, X.shape[0])
+        seed, checkpoint = self._open_run(X, solver, start)
+        self.gamma_ = resolve_gamma(self.gamma, X, self.kernel, seed)
+        kernel = self._kernel_for(X)
+        self._check_preimage_of(kernel)
+        problem = replace(self._problem(kernel, X, seed, start), transform=transform)
+        return self._fit_components(solver, problem, checkpoint)
 
     def _previous_projections(self, X: Any) -> Floats | None:
         """Return the projections of the rows by an earlier fit, to start from."""
-        if not hasattr(self, "_projector") or self._projector.kernel is None:
+        if not hasattr(self, "_subspace") or self._subspace.kernel is None:
             return None
-        return self._projector.project(self._validated_rows(X))
+        return self._subspace.project(self._validated_rows(X))
 
-    @property
-    def _subspace(self) -> Subspace:
-        return Subspace(expansion_of(self._projector, self._projector.kernel))
+    def _open_run(
+        self, X: Rows, solver: Solver, start: Floats | None
+    ) -> tuple[int, CheckpointFile | None]:
+        """Return the seed and the checkpoint of a fit; resuming keeps the stored seed."""
+        seed = draw_seed(self.random_state)
+        if isinstance(solver, Dense):
+            return seed, None
+        checkpoint = self._open_checkpoint(X, seed, solver=solver, start=start)
+        return seed if checkpoint is None else checkpoint.seed, checkpoint
 
-    @property
-    def _basis(self) -> Any:
-        """Training rows, also of kernels and types that have no subspace."""
-        return self.X_fit_
+    def _problem(self, kernel: Kernel | None, X: Rows, seed: int, start: Floats | None) -> Problem:
+        return Problem(
+            kernel,
+            X,
+            budget=read_budget(self.max_memory),
+            n_threads=n_threads(self.n_jobs),
+            copy_X=self.copy_X,
+            seed=seed,
+            start=start,
+        )
+
+    def _fit_components(
+        self, solver: Solver, problem: Problem, checkpoint: CheckpointFile | None
+    ) -> Floats:
+        """Solve with the parameters of the model; learn the ridge regression if it is asked for."""
+        max_iter = solver.default_max_iter if self.max_iter is None else int(self.max_iter)
+        projections = self._solve(
+            solver, problem, self.n_components, self.tol, max_iter, checkpoint
+        )
+        if self._learns_ridge and problem.kernel is not None:
+            self.X_transformed_fit_ = projections
+            self.dual_coef_ = ridge_coefficients(problem.kernel, projections, problem.X, self.alpha)
+        return projections
+
+    def _solve(
+        self,
+        solver: Solver,
+        problem: Problem,
+        n_components: float | None,
+        tol: float,
+        max_iter: int,
+        checkpoint: CheckpointFile | None = None,
+    ) -> Floats:
+        """Run a solver and set the fitted attributes; return the projections of the rows."""
+        monitor = FitMonitor(
+            self,
+            solver.name,
+            max_iter,
+            lambda solution: self._fitted_attributes(solution, problem.kernel, problem.X),
+        )
+        settings = RunSettings(
+            max_iter,
+            tol=max(float(tol), float(np.finfo(problem.X.dtype).eps)),
+            callback=monitor,
+            checkpoint=checkpoint,
+        )
+        remedy = "pass max_memory, eigen_solver='krylov', or fewer rows or components"
+        with plain_interrupts(), explain_memory_errors(remedy):
+            solution = solver.solve(problem, n_components, settings)
+        if self.remove_zero_eig or n_components is None:
+            solution = solution.select(solution.eigenvalues > 0)
+        if checkpoint is not None:
+            checkpoint.finish()
+        self._set_fitted(solution, problem.kernel, problem.X)
+        monitor.end()
+        self._warn(solver, solution)
+        return solution.projections.T * self._scale
+
+    def _set_fitted(self, solution: EigenSolution, kernel: Kernel | None, X: Rows) -> None:
+        """Set the fitted attributes and remove optional ones of an earlier fit."""
+        for stale in ("dual_coef_", "X_transformed_fit_"):
+            self.__dict__.pop(stale, None)
+        self.__dict__.update(self._fitted_attributes(solution, kernel, X))
+
+    def _fitted_attributes(
+        self, solution: EigenSolution, kernel: Kernel | None, X: Rows
+    ) -> dict[str, Any]:
+        eigenvalues = solution.eigenvalues
+        scale = _whitening(solution) if self.whiten else np.ones_like(eigenvalues)
+        return {
+            "X_fit_": X,
+            "coefficients_": solution.coefficients,
+            "eigenvalues_": eigenvalues,
+            "eigenvectors_": solution.eigenvectors,
+            "explained_variance_ratio_": eigenvalues / (solution.trace or 1.0),
+            "certificate_": solution.certificate,
+            "history_": list(solution.records),
+            "n_iter_": len(solution.records),
+            "outcome_": solution.outcome,
+            "_subspace": Subspace.from_centered(
+                kernel, X, solution.coefficients, solution.centering, solution.projections
+            ),
+            "_scale": scale,
+        }
+
+    def _warn(self, solver: Solver, solution: EigenSolution) -> None:
+        if solution.outcome is Outcome.INTERRUPTED:
+            raise KeyboardInterrupt
+        change_tol = None
+        if isinstance(solver, KHA):
+            change_tol = solver.change_tol
+            warn_of_divergence(solver.gain, solution.records)
+        warn_of_recovery([record.recovery for record in solution.records])
+        warn_of_rank(self.n_components, len(solution.eigenvalues), solution.rank)
+        warn_of_tolerance(self.tol, change_tol, solution.outcome, solution.records)
 
     @property
     def _mean_row(self) -> Floats:
         return self.X_fit_.mean(axis=0)
 
-    def _residuals(self, X: Any) -> Floats:
-        return self._projector.residuals(X, self._projector.kernel)
+    @property
+    def _learns_ridge(self) -> bool:
+        """True if the fit learns a kernel ridge regression to the rows."""
+        return bool(self.fit_inverse_transform or is_named(self.preimage, "ridge"))
 
-    def _explained_variance(self, X: Any) -> float:
-        return self._projector.explained_share(X, self._projector.kernel)
+    @property
+    def _uses_ridge(self) -> bool:
+        learned = is_named(self.preimage, "auto") and self.fit_inverse_transform
+        return super()._uses_ridge or bool(learned)
+
+    @property
+    def _needs_dense_rows(self) -> bool:
+        """True if pre-images are requested, which need dense rows in memory."""
+        return self._learns_ridge or not is_named(self.preimage, "auto")
+
+    def _check_parameters(self) -> None:
+        self._check_n_components()
+        check_solver(self.eigen_solver, self.n_components)
+        if isinstance(make_solver(self.eigen_solver), Dense):
+            self._check_unused_by_dense()
+        self._check_kernel_parameters()
+        check_number("alpha", self.alpha, "must not be negative", "pass 1.0", low=0)
+        self._check_preimage()
+        check_number("tol", self.tol, "must not be negative", "pass 0 for machine precision",
+                     low=0)  # fmt: skip
+        if self.max_iter is not None:
+            check_number("max_iter", self.max_iter, "must be a positive integer or None",
+                         "pass None", low=1, integer=True)  # fmt: skip
+        if not is_auto(self.iterated_power):
+            check_number("iterated_power", self.iterated_power, "must be 'auto' or an integer",
+                         "pass 'auto'", low=0, integer=True)  # fmt: skip
+        read_budget(self.max_memory)
+        self._check_flags(
+            "fit_inverse_transform", "remove_zero_eig", "copy_X", "whiten", "warm_start"
+        )
+        self._check_runtime_parameters()
+        Checkpoint.from_parameter(self.checkpoint)
+
+    def _check_n_components(self) -> None:
+        wanted = self.n_components
+        if isinstance(wanted, Real) and not isinstance(wanted, Integral):
+            if not 0 < wanted < 1:
+                raise invalid_parameter(
+                    "n_components",
+                    wanted,
+                    "as a fraction of the variance must lie in (0, 1)",
+                    "pass an integer for a number of components",
+                )
+        elif wanted is not None:
+            check_number(
+                "n_components", wanted, "must be a positive integer, a fraction in (0, 1) or None",
+                "pass how many components you want", low=1, integer=True,
+            )  # fmt: skip
+
+    def _check_unused_by_dense(self) -> None:
+        for name, default in (("checkpoint", None), ("warm_start", False)):
+            value = getattr(self, name)
+            if value is not default:
+                raise invalid_parameter(
+                    name,
+                    value,
+                    "has no effect with eigen_solver='dense', which does not iterate",
+                    "leave it out, or pass eigen_solver='krylov'",
+                )
+
+    def _kernel_for(self, X: Rows) -> Kernel | None:
+        """Return the kernel object, or None for a precomputed matrix."""
+        if self._is_precomputed:
+            return None
+        kernel = self._make_kernel(self.gamma_)
+        if sparse.issparse(X) and not kernel.takes_sparse:
+            raise invalid_parameter(
+                "kernel",
+                self.kernel,
+                "a kernel of one pair does not support sparse rows",
+                "pass X.toarray(), or a vectorized kernel",
+            )
+        return kernel
 
     def _validated_rows(self, X: Any) -> Any:
         check_is_fitted(self)
         return validate_data(self, X, accept_sparse="csr", dtype=FLOAT_DTYPES, reset=False)
 
+    def _validate_training_rows(self, X: Any) -> Any:
+        """Return X as float32 or float64, dense or CSR; check its shape and values."""
+        if self._learns_ridge and self._is_precomputed:
+            raise InvalidInput(
+                "Cannot fit_inverse_transform with a precomputed kernel: the regression needs the "
+                "training rows; pass rows and a kernel."
+            )
+        if is_lazy(X):
+            return self._validate_lazy_rows(X)
+        if isinstance(X, np.memmap) and X.dtype not in FLOAT_DTYPES:
+            raise InvalidInput(
+                f"X is a memory map of {X.dtype}: only float32 and float64 are read in place; "
+                "convert the file, or pass X[:] to load it."
+            )
+        X = validate_data(
+            self,
+            X,
+            accept_sparse=False if self._needs_dense_rows else "csr",
+            dtype=FLOAT_DTYPES,
+            # A memory map may be larger than the memory.
+            copy=self.copy_X and not isinstance(X, np.memmap),
+            ensure_min_samples=2,
+        )
+        if self._is_precomputed and X.shape[0] != X.shape[1]:
+            raise InvalidInput(
+                f"X has shape {X.shape}: a precomputed kernel matrix must be square; pass rows "
+                "with another kernel, or the kernel values of all pairs of training rows."
+            )
+        return X
+
+    def _validate_lazy_rows(self, X: Any) -> LazyRows:
+        """Apply the checks of ``validate_data``, one tile of rows at a time."""
+        if self._is_precomputed or self._needs_dense_rows or self.gamma == "scale":
+            raise InvalidInput(
+                f"X is a {type(X).__name__} and is read in tiles: a precomputed kernel, preimage, "
+                "fit_inverse_transform and gamma='scale' need rows in memory; pass X[:]."
+            )
+        if len(X.shape) != 2 or np.dtype(X.dtype) not in FLOAT_DTYPES:
+            raise InvalidInput(
+                f"X is a {type(X).__name__} of shape {X.shape} and type {X.dtype}: only "
+                "two-dimensional float32 and float64 are read in place; convert it."
+            )
+        if X.shape[0] < 2:
+            raise InvalidInput(
+                f"X has {X.shape[0]} sample(s): at least two are needed; pass more rows."
+            )
+        rows = LazyRows(X)
+        for part in tile_slices(rows.shape[0]):
+            assert_all_finite(rows[part], input_name="X")
+        self.n_features_in_ = rows.shape[1]
+        return rows
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not needs_dense_rows(self)
-        tags.input_tags.pairwise = is_precomputed(self)
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.sparse = not self._needs_dense_rows
+        tags.input_tags.pairwise = self._is_precomputed
         return tags
 
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.eigenvalues_)
 
-
-def fit_rows(
-    model: Any, X: Any, start: Floats | None = None, gram_transform: GramTransform = identity
-) -> Floats:
-    """Validate the rows, resolve the parameters that depend on them, and fit.
-
-    Parameters
-    ----------
-    model : KernelPCA
-        With validated parameters.
-    X : array-like, CSR or memory map
-    start, gram_transform
-        As in :class:`Problem`.
-    """
-    X = validate_training_rows(model, X)
-    check_overflow(X)
-    seed = draw_seed(model.random_state)
-    checkpoint, seed = open_checkpoint(model, X, seed, start)
-    model.gamma_ = resolve_gamma(model.gamma, X, model.kernel, seed)
-    kernel = resolve_kernel(model, X)
-    check_preimage(model, kernel)
-    problem = Problem(kernel, X, seed, start, gram_transform)
-    if checkpoint is not None:
-        problem = replace(problem, checkpoint=checkpoint)
-    with interruptible_fit(checkpoint):
-        return fit_components(model, model, problem)
-
-
-def fit_components(model: Any, settings: Any, problem: Problem) -> Floats:
-    """Run the solver of ``settings`` and set the fitted attributes of the model.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_components)
-        Projections of the training rows.
-    """
-    passes = n_passes(settings, problem.n_samples)
-    context = fit_context(model, passes)
-    change_observers = data_change_observers(problem.X)
-
-    def attributes(components: Components) -> dict[str, Any]:
-        return fitted_attributes(components, problem.kernel, problem.X, whiten=model.whiten)
-
-    def make_observers(snapshot: Callable[[], Components]) -> Sequence[Observer[Any, Any]]:
-        requested = requested_observers(
-            settings,
-            resolve_solver(settings, problem.n_samples),
-            passes,
-            problem.X.dtype,
-            context,
-            lambda: attributes(snapshot()),
-        )
-        return [*change_observers, *problem.observers, *requested]
-
-    remedy = "pass max_memory, eigen_solver='krylov', or fewer rows or components"
-    with interruptible(), explain_memory_errors(remedy):
-        components = decompose(settings, problem, make_observers)
-    for observer in change_observers:
-        # The dense solver has no passes that would call the observers.
-        observer.on_step_end(None, None)
-    if isinstance(problem.checkpoint, Checkpoint):
-        problem.checkpoint.finish()
-    set_fitted_attributes(model, attributes(components))
-    projections = components.projections.T * model._scale
-    if learns_ridge(model) and problem.kernel is not None:
-        model.X_transformed_fit_ = projections
-        model.dual_coef_ = ridge_coefficients(problem.kernel, projections, problem.X, model.alpha)
-    if context is not None:
-        context.call_on_fit_task_end(estimator=model, reconstruction_attributes=dict)
-    _warn(model, components)
-    return projections
-
-
-def fitted_attributes(
-    components: Components, kernel: Kernel | None, X_fit: Rows, *, whiten: bool
-) -> dict[str, Any]:
-    """Return the fitted attributes of ``KernelPCA`` by name."""
-    eigenvalues = components.eigenvalues
-    projector = Projector(
-        kernel,
-        X_fit,
-        components.centering,
-        components.coefficients,
-        components.coefficients @ components.projections.T,
-        components.projections,
-    )
-    return {
-        "X_fit_": X_fit,
-        "coefficients_": components.coefficients,
-        "eigenvalues_": eigenvalues,
-        "eigenvectors_": components.eigenvectors,
-        "explained_variance_ratio_": eigenvalues / (components.trace or 1.0),
-        "certificate_": components.certificate,
-        "history_": components.records,
-        "n_iter_": len(components.records),
-        "outcome_": components.outcome,
-        "_projector": projector,
-        "_scale": _whitening(components) if whiten else np.ones_like(eigenvalues),
-    }
-
-
-def _whitening(components: Components) -> Floats:
+def _whitening(solution: EigenSolution) -> Floats:
     """Return 1/standard deviation of each projection; zero for a component without variance."""
-    freedom = components.projections.shape[1] - 1
-    spread = np.linalg.norm(components.projections, axis=1) / np.sqrt(freedom)
-    spread = np.where(components.eigenvalues > 0, spread, 0).astype(components.projections.dtype)
+    freedom = solution.projections.shape[1] - 1
+    spread = np.linalg.norm(solution.projections, axis=1) / np.sqrt(freedom)
+    spread = np.where(solution.eigenvalues > 0, spread, 0).astype(solution.projections.dtype)
     return np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
-
-
-def set_fitted_attributes(model: Any, attributes: dict[str, Any]) -> None:
-    """Set fitted attributes and remove optional ones of an earlier fit."""
-    for stale in ("dual_coef_", "X_transformed_fit_"):
-        model.__dict__.pop(stale, None)
-    for name, value in attributes.items():
-        setattr(model, name, value)
-
-
-def _warn(model: Any, components: Components) -> None:
-    if components.outcome is Outcome.INTERRUPTED:
-        raise KeyboardInterrupt
-    warn_of_divergence(model.gain, components.records)
-    warn_of_recovery([record.recovery for record in components.records])
-    warn_of_rank(model.n_components, len(components.eigenvalues), components.rank)
-    warn_of_tolerance(model, components.outcome, components.records)

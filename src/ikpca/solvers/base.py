@@ -1,26 +1,32 @@
-"""Run loop of the iterative solvers: pass records, observers, checkpoints, interrupts."""
+"""Interface of the eigensolvers, their result, and the loop over passes of iterative solvers."""
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
-from types import FrameType
-from typing import Any, Generic, Literal, Protocol, TextIO, TypeVar, runtime_checkable
+from functools import partial
+from typing import Any, ClassVar, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from ikpca.gram import CenteredGram, Centering
+from ikpca.kernels import Floats
+from ikpca.metrics import relative_residuals
+from ikpca.solvers.problem import MemoryNeeds, Problem
+from ikpca.solvers.rayleigh_ritz import (
+    Certificate,
+    certify,
+    deterministic_signs,
+    nonnegative_eigenvalues,
+)
 
 State = TypeVar("State")
-State_contra = TypeVar("State_contra", contravariant=True)
-Report = TypeVar("Report")
-Report_contra = TypeVar("Report_contra", contravariant=True)
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Outcome(Enum):
@@ -39,7 +45,7 @@ class Outcome(Enum):
     PRECISE = "the residual has reached the rounding error of the arithmetic"
     SETTLED = "the solution changed by no more than change_tol in the last pass"
     PASS_LIMIT = "max_iter passes are done; more passes or another solver come closer"
-    STOPPED = "an observer requested a stop"
+    STOPPED = "a callback requested a stop"
     INTERRUPTED = "interrupted; the result of the last finished pass is kept"
     DIVERGED = "no gain small enough was found; pass gain='auto' or check the scale of the kernel"
     EXACT = "solved directly"
@@ -54,7 +60,7 @@ class PassRecord:
     number : int
         Counts from 1.
     seconds : float
-        Duration of this pass, without observers.
+        Duration of this pass, without callbacks.
     eigenvalues, residuals, gains : ndarray of shape (r,)
         λ of K', ‖K'v − λv‖/λ₁, and the gains at the end of the pass.
     entries : int
@@ -64,8 +70,7 @@ class PassRecord:
     note : str
         Divergence that was detected and the action taken; empty if there was none.
     recovery : str
-        Numerical or memory problem that was corrected without affecting the result; empty if there
-        was none.
+        Numerical problem that was corrected without affecting the result; empty if there was none.
     orthonormality_defect, excess_error : float
         The largest entry of AK'Aᵀ − I, and an estimate of E/E_min − 1; NaN if not computed.
 
@@ -97,311 +102,310 @@ class PassRecord:
         """Distance from each λ within which an eigenvalue of K' lies."""
         return self.residuals * np.abs(self.eigenvalues).max(initial=0.0)
 
-
-@dataclass(frozen=True)
-class Clock:
-    """Time of the gains; ticks per pattern, or per pass (Günter 2006, "every l iterations")."""
-
-    n_samples: int
-    tick: Literal["pattern", "pass"] = "pattern"
-
-    def times(self, seen: int, n_steps: int) -> NDArray[np.floating[Any]]:
-        """Return t before each of the next ``n_steps`` patterns, after ``seen`` of them.
-
-        Examples
-        --------
-        >>> Clock(4, "pattern").times(5, 3), Clock(4, "pass").times(5, 3)
-        (array([5., 6., 7.]), array([4., 4., 4.]))
-        """
-        if self.tick == "pass":
-            return np.full(n_steps, float(seen // self.n_samples * self.n_samples))
-        return np.arange(seen, seen + n_steps, dtype=np.float64)
-
-
-class Observer(Protocol[State_contra, Report_contra]):
-    """Callback after every step; an outcome other than None ends the run."""
-
-    def on_step_end(self, state: State_contra, report: Report_contra) -> Outcome | None:
-        """Process a finished step."""
-
-
-@runtime_checkable
-class ResumableObserver(Protocol):
-    """Observer whose decisions depend on earlier steps, also on those before a resume."""
-
-    def replay(self, reports: Sequence[Any]) -> None:
-        """Process the reports of the steps before the resume."""
-
-
-@dataclass(frozen=True)
-class StopAtResidual:
-    """Stopping rule: every relative residual is within ``tol``."""
-
-    tol: float
-
-    def on_step_end(self, state: object, report: PassRecord) -> Outcome | None:
-        """Compare the largest residual."""
-        small = float(report.residuals.max(initial=0.0)) <= self.tol
-        return Outcome.CONVERGED if small else None
-
-
-class StopAtRounding:
-    """Stopping rule: two passes did not halve a small residual."""
-
-    def __init__(self) -> None:
-        self._best = np.inf
-        self._idle = 0
-
-    def on_step_end(self, state: object, report: PassRecord) -> Outcome | None:
-        """Compare with the smallest residual so far."""
-        residual = float(report.residuals.max(initial=0.0))
-        improved = residual <= self._best / 2
-        self._best = min(self._best, residual)
-        small = self._best <= np.sqrt(np.finfo(report.eigenvalues.dtype).eps)
-        self._idle = self._idle + 1 if small and not improved else 0
-        return Outcome.PRECISE if self._idle >= 2 else None
-
-    def replay(self, reports: Sequence[PassRecord]) -> None:
-        """Count the passes before an interruption."""
-        for report in reports:
-            self.on_step_end(None, report)
-
-
-@dataclass(frozen=True)
-class StopAtChange:
-    """Stopping rule of Kim 2003: two consecutive solutions are closer than a threshold."""
-
-    tol: float
-
-    def on_step_end(self, state: object, report: PassRecord) -> Outcome | None:
-        """Compare the change of the last pass, unless that pass was undone."""
-        settled = report.change <= self.tol and not report.note
-        return Outcome.SETTLED if settled else None
-
-
-@dataclass(frozen=True)
-class ProgressLines:
-    """Observer of ``verbose``: writes one line per pass."""
-
-    name: str
-    max_steps: int
-    stream: TextIO | None = None
-
-    def on_step_end(self, state: object, report: PassRecord) -> Outcome | None:
-        """Write the line."""
-        residual = float(report.residuals.max(initial=0.0))
+    def line(self, solver: str, max_iter: int) -> str:
+        """Return the progress line of ``verbose``."""
         line = (
-            f"{self.name} pass {report.number}/{self.max_steps}: residual {residual:.2e}, "
-            f"eigenvalues within {report.eigenvalue_bounds.max(initial=0.0):.1e}, orthonormal to "
-            f"{report.orthonormality_defect:.1e}, excess error about {report.excess_error:.1e}, "
-            f"change {report.change:.2e}, {report.seconds:.3f} s"
+            f"{solver} pass {self.number}/{max_iter}: residual "
+            f"{self.residuals.max(initial=0.0):.2e}, eigenvalues within "
+            f"{self.eigenvalue_bounds.max(initial=0.0):.1e}, orthonormal to "
+            f"{self.orthonormality_defect:.1e}, excess error about {self.excess_error:.1e}, "
+            f"change {self.change:.2e}, {self.seconds:.3f} s"
         )
-        stream = sys.stderr if self.stream is None else self.stream
-        remarks = "; ".join(part for part in (report.note, report.recovery) if part)
-        stream.write(line + (f" ({remarks})" if remarks else "") + "\n")
-        return None
+        remarks = "; ".join(part for part in (self.note, self.recovery) if part)
+        return line + (f" ({remarks})" if remarks else "")
+
+
+@dataclass(frozen=True)
+class EigenSolution:
+    """Leading components of a centered kernel matrix, and the history of their computation.
+
+    Parameters
+    ----------
+    coefficients, projections : ndarray of shape (r, l)
+        A and AK'.
+    eigenvalues : ndarray of shape (r,)
+    eigenvectors : ndarray of shape (l, r)
+        A_i√λ_i as columns, as in scikit-learn; unit eigenvectors at convergence.
+    centering : Centering
+    trace : float
+        Trace of K'.
+    certificate : Certificate or None
+    outcome : Outcome
+    records : list of PassRecord
+    """
+
+    coefficients: Floats
+    projections: Floats
+    eigenvalues: Floats
+    eigenvectors: Floats
+    centering: Centering
+    trace: float
+    certificate: Certificate | None
+    outcome: Outcome = Outcome.STOPPED
+    records: list[PassRecord] | tuple[()] = ()
+
+    @classmethod
+    def from_components(
+        cls,
+        coefficients: Floats,
+        projections: Floats,
+        eigenvalues: Floats,
+        gram: CenteredGram,
+        next_eigenvalue: float | None = None,
+    ) -> Self:
+        """Make signs deterministic and compute the certificate of iterated components."""
+        signs = deterministic_signs(projections)[:, None]
+        coefficients, projections = coefficients * signs, projections * signs
+        eigenvalues = nonnegative_eigenvalues(eigenvalues)
+        certificate = certify(
+            eigenvalues,
+            relative_residuals(coefficients, projections, eigenvalues),
+            coefficients.astype(np.float64) @ projections.astype(np.float64).T,
+            gram.squared_norm_estimate,
+            next_eigenvalue,
+        )
+        return cls(
+            coefficients=coefficients,
+            projections=projections,
+            eigenvalues=eigenvalues,
+            eigenvectors=(coefficients * np.sqrt(eigenvalues)[:, None]).T,
+            centering=gram.centering,
+            trace=gram.mean_diagonal * gram.n_samples,
+            certificate=certificate,
+        )
+
+    def select(self, chosen: NDArray[np.bool_] | slice) -> Self:
+        """Select some of the components."""
+        return replace(
+            self,
+            coefficients=self.coefficients[chosen],
+            projections=self.projections[chosen],
+            eigenvalues=self.eigenvalues[chosen],
+            eigenvectors=self.eigenvectors[:, chosen],
+        )
+
+    def select_fraction(self, fraction: float) -> Self:
+        """Select the fewest components with more than ``fraction`` of the variance."""
+        cumulative = np.cumsum(self.eigenvalues)
+        return self.select(
+            slice(int(np.searchsorted(cumulative, fraction * self.trace, side="right")) + 1)
+        )
+
+    def with_error(self, error: float) -> Self:
+        """Convert to double precision; add the error of single precision to the certificate."""
+        certificate = self.certificate
+        if certificate is not None:
+            bounds = certificate.eigenvalue_bounds + error * self.eigenvalues.max()
+            certificate = replace(
+                certificate, residuals=certificate.residuals + error, eigenvalue_bounds=bounds
+            )
+        means = self.centering.column_means.astype(np.float64)
+        return replace(
+            self,
+            coefficients=self.coefficients.astype(np.float64),
+            projections=self.projections.astype(np.float64),
+            eigenvalues=self.eigenvalues.astype(np.float64),
+            eigenvectors=self.eigenvectors.astype(np.float64),
+            centering=Centering(means, self.centering.grand_mean),
+            certificate=certificate,
+        )
+
+    @property
+    def rank(self) -> int:
+        """Number of non-zero eigenvalues."""
+        return int(np.count_nonzero(self.eigenvalues))
+
+
+#: Called after every pass with its record and a function that returns the current solution; an
+#: outcome other than None ends the run.
+Callback: TypeAlias = Callable[[PassRecord, Callable[[], EigenSolution]], Outcome | None]
 
 
 @dataclass(frozen=True, eq=False)
 class SavedRun:
-    """Contents of a checkpoint.
+    """Content of a checkpoint.
 
     Parameters
     ----------
     progress : object
         Data of the solver; resuming from them is bit-exact.
-    reports : list
-        One per finished step.
+    records : list of PassRecord
+        One per finished pass.
     outcome : Outcome or None
         Outcome of a run that had ended; None for a run that can be continued.
     """
 
     progress: Any
-    reports: list[Any]
+    records: list[PassRecord]
     outcome: Outcome | None = None
 
 
-class CheckpointProtocol(Protocol):
-    """Storage of the progress of a run, and of an earlier run to resume."""
+class RunCheckpoint(Protocol):
+    """Checkpoint of a run, and of an earlier run to resume."""
 
     def restore(self) -> SavedRun | None:
         """Return the earlier run; None if there is none."""
 
-    def set_snapshot(self, snapshot: Callable[[Any], Any]) -> None:
-        """Set the function that turns a state into the progress to store."""
-
-    def record(self, state: Any, report: Any, outcome: Outcome | None) -> None:
-        """Record a finished step, and the outcome if the run ends with it."""
-
-
-class _NoCheckpoint:
-    """Checkpoint that stores nothing."""
-
-    def restore(self) -> SavedRun | None:
-        """Return None."""
-        return None
-
-    def set_snapshot(self, snapshot: Callable[[Any], Any]) -> None:
-        """Do nothing."""
-
-    def record(self, state: Any, report: Any, outcome: Outcome | None) -> None:
-        """Do nothing."""
-
-
-NO_CHECKPOINT: CheckpointProtocol = _NoCheckpoint()
+    def record(
+        self, progress: Callable[[], Any], records: list[PassRecord], outcome: Outcome | None
+    ) -> None:
+        """Record a finished pass, and the outcome if the run ends with it."""
 
 
 @dataclass(frozen=True)
-class Solution(Generic[State, Report]):
-    """Result of a run: last state, outcome, and a report per step."""
+class RunSettings:
+    """Limits, callback and checkpoint of a run.
 
-    state: State
-    outcome: Outcome
-    reports: list[Report]
+    Parameters
+    ----------
+    max_iter : int
+        Passes over K.
+    tol : float
+        Largest relative residual of a converged run.
+    change_tol : float, optional
+        Largest change of a settled run (Kim 2003).
+    callback : callable, optional
+    checkpoint : RunCheckpoint, optional
+    """
+
+    max_iter: int
+    tol: float = 0.0
+    change_tol: float | None = None
+    callback: Callback | None = None
+    checkpoint: RunCheckpoint | None = None
+
+    def restore(self) -> SavedRun | None:
+        """Return the earlier run to resume, if there is one."""
+        return None if self.checkpoint is None else self.checkpoint.restore()
+
+    def outcome(self, records: list[PassRecord]) -> Outcome | None:
+        """Apply the stopping rules to all passes so far."""
+        last = records[-1]
+        if self.change_tol is not None and last.change <= self.change_tol and not last.note:
+            return Outcome.SETTLED
+        if float(last.residuals.max(initial=0.0)) <= self.tol:
+            return Outcome.CONVERGED
+        return Outcome.PRECISE if _passes_without_progress(records) >= 2 else None
+
+
+def _passes_without_progress(records: list[PassRecord]) -> int:
+    """Count the last passes that did not halve a small residual."""
+    best, idle = np.inf, 0
+    for record in records:
+        residual = float(record.residuals.max(initial=0.0))
+        improved = residual <= best / 2
+        best = min(best, residual)
+        small = best <= np.sqrt(np.finfo(record.eigenvalues.dtype).eps)
+        idle = idle + 1 if small and not improved else 0
+    return idle
+
+
+class Passes(Protocol[State]):
+    """Passes of an iterative solver: a step from state to state and what belongs to it."""
+
+    def step(self, state: State) -> tuple[State, PassRecord, Outcome | None]:
+        """Run one pass; the outcome is None if more passes may follow."""
+
+    def undo(self, state: State) -> None:
+        """Restore the data of a state after an interrupted pass."""
+
+    def progress(self, state: State) -> Any:
+        """Return the data of a checkpoint; None if an interrupted pass has overwritten them."""
+
+    def solution(self, state: State) -> EigenSolution:
+        """Return the components after a finished pass."""
 
 
 def run_passes(
-    step: Callable[[State], tuple[State, Report, Outcome | None]],
-    state: State,
-    *,
-    max_steps: int,
-    observers: Sequence[Observer[Any, Any]] = (),
-    checkpoint: CheckpointProtocol = NO_CHECKPOINT,
-) -> Solution[State, Report]:
-    """Repeat a step until it or an observer returns an outcome, or ``max_steps`` are done.
+    passes: Passes[State], state: State, settings: RunSettings
+) -> tuple[State, Outcome, list[PassRecord]]:
+    """Run passes until a stopping rule, the callback or the solver ends the run.
 
-    Steps of a restored run count as done, and a run that had ended is not repeated.
-
-    An interrupt ends the run with the result of the last finished step. Signals are handled only
-    during a step, which must leave its data unchanged when interrupted; so state, reports and
-    checkpoint always agree. The caller re-raises.
+    Passes of a restored run count as done, and a run that had ended is not repeated. An interrupt
+    ends the run with the result of the last finished pass; the caller re-raises it.
     """
-    with deferred_signals() as signals:
-        solution: Solution[State, Report] = _run_deferred(
-            step, state, max_steps, observers, checkpoint
-        )
-        try:
-            # Handle signals that arrived after the last step.
-            with signals.handled():
-                return solution
-        except KeyboardInterrupt:
-            return replace(solution, outcome=Outcome.INTERRUPTED)
-
-
-def _run_deferred(
-    step: Callable[[State], tuple[State, Report, Outcome | None]],
-    state: State,
-    max_steps: int,
-    observers: Sequence[Observer[Any, Any]],
-    checkpoint: CheckpointProtocol,
-) -> Solution[State, Report]:
-    saved = checkpoint.restore()
-    reports: list[Report] = [] if saved is None else list(saved.reports)
-    if saved is not None and saved.outcome is not None:
-        return Solution(state, saved.outcome, reports)
-    for observer in observers:
-        if isinstance(observer, ResumableObserver):
-            observer.replay(reports)
+    saved = settings.restore()
+    # State and records change together, so that they agree after an interrupt.
+    done: tuple[State, list[PassRecord]] = (state, [] if saved is None else list(saved.records))
+    outcome = None if saved is None else saved.outcome
     try:
-        while len(reports) < max_steps:
-            state, report, outcome = step(state)
-            reports.append(report)
-            try:
-                # Every observer is called after every step, also after the last one.
-                outcomes = [
-                    outcome,
-                    *(observer.on_step_end(state, report) for observer in observers),
-                ]
-            except KeyboardInterrupt:
-                # The step is finished although an observer was interrupted.
-                checkpoint.record(state, report, outcome)
-                raise
-            final = next((each for each in outcomes if each is not None), None)
-            checkpoint.record(state, report, final)
-            if final is not None:
-                return Solution(state, final, reports)
+        while outcome is None and len(done[1]) < settings.max_iter:
+            with plain_interrupts():
+                following, record, outcome = passes.step(done[0])
+            done = (following, [*done[1], record])
+            if settings.callback is not None:
+                stop = settings.callback(record, partial(passes.solution, following))
+                outcome = outcome or stop
+            outcome = outcome or settings.outcome(done[1])
+            _record(passes, done, outcome, settings.checkpoint)
     except KeyboardInterrupt:
-        return Solution(state, Outcome.INTERRUPTED, reports)
-    return Solution(state, Outcome.PASS_LIMIT, reports)
+        passes.undo(done[0])
+        outcome = Outcome.INTERRUPTED
+        _record(passes, done, None, settings.checkpoint)
+    return done[0], outcome or Outcome.PASS_LIMIT, done[1]
 
 
-class DeferredSignals:
-    """SIGINT and SIGTERM, deferred except where they may be handled.
-
-    The previous handlers are called. A signal without a Python handler is not deferred.
-    """
-
-    def __init__(self) -> None:
-        self._enabled = False
-        self._pending: list[int] = []
-        self._handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
-
-    def install(self) -> None:
-        """Start deferring."""
-        for number in _SIGNALS:
-            handler = signal.getsignal(number)
-            if callable(handler):
-                self._handlers[number] = handler
-                signal.signal(number, self._receive)
-
-    def uninstall(self) -> None:
-        """Restore the previous handlers."""
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
-
-    @contextmanager
-    def handled(self) -> Iterator[None]:
-        """Handle pending signals, and those that arrive within the context."""
-        self._enabled = True
-        try:
-            while self._pending:
-                number = self._pending.pop()
-                self._handlers[number](number, None)
-            yield
-        finally:
-            self._enabled = False
-
-    def _receive(self, number: int, frame: FrameType | None) -> None:
-        if self._enabled:
-            self._handlers[number](number, frame)
-        else:
-            self._pending.append(number)
-
-
-_deferred: list[DeferredSignals] = []
+def _record(
+    passes: Passes[State],
+    done: tuple[State, list[PassRecord]],
+    outcome: Outcome | None,
+    checkpoint: RunCheckpoint | None,
+) -> None:
+    state, records = done
+    if checkpoint is not None and records:
+        checkpoint.record(lambda: passes.progress(state), records, outcome)
 
 
 @contextmanager
-def deferred_signals() -> Iterator[DeferredSignals]:
-    """Defer signals outside of :func:`interruptible`; has an effect in the main thread only."""
-    signals = DeferredSignals()
-    if threading.current_thread() is not threading.main_thread():
-        yield signals
-        return
-    signals.install()
-    _deferred.append(signals)
+def plain_interrupts() -> Iterator[None]:
+    """Raise interrupts of compiled code, which wraps them in SystemErrors, as such."""
     try:
-        yield signals
-    finally:
-        _deferred.remove(signals)
-        signals.uninstall()
+        yield
+    except SystemError as error:
+        cause = error.__cause__
+        while isinstance(cause, SystemError):
+            cause = cause.__cause__
+        if cause is None or isinstance(cause, Exception):
+            raise
+        raise cause from None
 
 
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Handle deferred signals in a section that can be interrupted without side effects."""
-    deferred = bool(_deferred) and threading.current_thread() is threading.main_thread()
-    with _deferred[-1].handled() if deferred else nullcontext():
-        try:
-            yield
-        except SystemError as error:
-            cause = _root_cause(error)
-            if cause is None or isinstance(cause, Exception):
-                raise
-            raise cause from None
+def print_progress(solver: str, max_iter: int, record: PassRecord) -> None:
+    """Write the progress line of a pass to standard error."""
+    sys.stderr.write(record.line(solver, max_iter) + "\n")
 
 
-def _root_cause(error: SystemError) -> BaseException | None:
-    """Return the exception of a signal handler, which compiled code wraps in SystemErrors."""
-    cause = error.__cause__
-    return _root_cause(cause) if isinstance(cause, SystemError) else cause
+class Solver(BaseEstimator, ABC):
+    """Eigensolver of the centered kernel matrix; its parameters are its options."""
+
+    #: Passes over K if ``max_iter`` is None.
+    default_max_iter: ClassVar[int]
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Name in progress lines and messages."""
+
+    @abstractmethod
+    def check(self, n_components: float | None) -> None:
+        """Raise an error for invalid options, or a number of components that is not supported."""
+
+    @abstractmethod
+    def memory_needs(self, problem: Problem, n_components: int) -> MemoryNeeds:
+        """Return the memory that the solver needs besides the tiles of K."""
+
+    @abstractmethod
+    def solve(
+        self, problem: Problem, n_components: float | None, settings: RunSettings
+    ) -> EigenSolution:
+        """Compute the leading components.
+
+        Parameters
+        ----------
+        problem : Problem
+            Kernel matrix within its memory budget.
+        n_components : int, float or None
+            Number of components, fraction of the variance, or all.
+        settings : RunSettings
+            Limits, callback and checkpoint.
+        """

@@ -5,42 +5,80 @@ It is the reference for the other solvers and shares no code with them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import time
+from dataclasses import replace
+from numbers import Integral
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
-_Floats = NDArray[np.floating[Any]]
+from ikpca.errors import InvalidInput
+from ikpca.gram import NOT_FINITE, Centering, CountingGram, full_matrix
+from ikpca.kernels import Floats
+from ikpca.solvers.base import EigenSolution, Outcome, PassRecord, RunSettings, Solver
+from ikpca.solvers.problem import MemoryNeeds, Problem
+from ikpca.solvers.rayleigh_ritz import certify, deterministic_signs, nonnegative_eigenvalues
 
 
-@dataclass(frozen=True)
-class DenseSolution:
-    """Leading eigenpairs of K', largest first, and the means used for centering.
+class Dense(Solver):
+    """Eigendecomposition of the full kernel matrix.
 
-    Parameters
-    ----------
-    eigenvalues : ndarray of shape (r,)
-    eigenvectors : ndarray of shape (l, r)
-    residuals : ndarray of shape (r,)
-        ‖K'v − λv‖/λ₁.
-    column_means : ndarray of shape (l,)
-    grand_mean : float
-    trace, squared_norm : float
-        tr K' and ‖K'‖²_F.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca import KernelPCA
+    >>> from ikpca.solvers import Dense
+    >>> X = np.random.default_rng(0).normal(size=(60, 3))
+    >>> KernelPCA(2, kernel="rbf", eigen_solver=Dense()).fit_transform(X).shape
+    (60, 2)
     """
 
-    eigenvalues: _Floats
-    eigenvectors: _Floats
-    residuals: _Floats
-    column_means: _Floats
-    grand_mean: float
-    trace: float
-    squared_norm: float
+    default_max_iter: ClassVar[int] = 1
+    name = "dense"
+
+    def check(self, n_components: float | None) -> None:
+        """Accept any number of components."""
+
+    def memory_needs(self, problem: Problem, n_components: int) -> MemoryNeeds:
+        """Return the memory of K, its centered copy, and the copy that LAPACK overwrites."""
+        return MemoryNeeds(3 * problem.n_samples * problem.row_bytes)
+
+    def solve(
+        self, problem: Problem, n_components: float | None, settings: RunSettings
+    ) -> EigenSolution:
+        """Compute the leading components; the parameters are those of :meth:`Solver.solve`."""
+        whole = not isinstance(n_components, Integral)
+        started = time.perf_counter()
+        with problem.open(self.memory_needs(problem, problem.n_samples)) as (source, workers):
+            counted = CountingGram(source)
+            K = full_matrix(counted, workers)
+            if not np.isfinite(K).all():
+                raise InvalidInput(NOT_FINITE)
+            # One BLAS thread, as the last bits depend on the number of threads.
+            solution = solve_dense(K, None if whole else min(int(n_components), len(K)))
+        certificate = solution.certificate
+        assert certificate is not None
+        record = PassRecord(
+            number=1,
+            seconds=time.perf_counter() - started,
+            eigenvalues=solution.eigenvalues,
+            residuals=certificate.residuals,
+            gains=np.full(len(solution.eigenvalues), np.nan),
+            entries=counted.entries,
+            change=0.0,
+            orthonormality_defect=certificate.orthonormality_defect,
+            excess_error=certificate.excess_error,
+        )
+        solution = replace(solution, records=[record])
+        if whole and n_components is not None:
+            solution = solution.select_fraction(n_components)
+        if settings.callback is not None:
+            settings.callback(record, lambda: solution)
+        return solution
 
 
-def solve_dense(K: _Floats, n_components: int | None = None) -> DenseSolution:
+def solve_dense(K: Floats, n_components: int | None = None) -> EigenSolution:
     """Center a copy of K (Günter 2006, eq. 5) and solve the kernel eigenvalue problem.
 
     Parameters
@@ -58,18 +96,30 @@ def solve_dense(K: _Floats, n_components: int | None = None) -> DenseSolution:
     first = 0 if n_components is None else max(order - n_components, 0)
     values, vectors = linalg.eigh(centered, subset_by_index=(first, order - 1))
     values, vectors = values[::-1], vectors[:, ::-1]
-    return DenseSolution(
-        eigenvalues=values,
-        eigenvectors=vectors,
-        residuals=_residuals(centered, values, vectors),
-        column_means=column_means,
-        grand_mean=grand_mean,
-        trace=float(np.trace(centered)),
-        squared_norm=float(np.einsum("ij,ij->", centered, centered)),
+    residuals = _residuals(centered, values, vectors)
+    trace = float(np.trace(centered))
+    eigenvalues = nonnegative_eigenvalues(values)
+    rounding = 100 * np.finfo(K.dtype).eps * float(np.abs(np.diag(K)).sum(dtype=np.float64))
+    if trace <= rounding and eigenvalues.max(initial=0.0) <= rounding:
+        eigenvalues = np.zeros_like(eigenvalues)
+    roots = np.sqrt(eigenvalues)[:, None]
+    rows = vectors.T * deterministic_signs(vectors.T)[:, None]
+    coefficients = np.divide(rows, roots, out=np.zeros_like(rows), where=roots > 0)
+    projections = rows * roots
+    squared_norm = float(np.einsum("ij,ij->", centered, centered))
+    return EigenSolution(
+        coefficients=coefficients,
+        projections=projections,
+        eigenvalues=eigenvalues,
+        eigenvectors=rows.T,
+        centering=Centering(column_means, grand_mean),
+        trace=trace,
+        certificate=certify(eigenvalues, residuals, coefficients @ projections.T, squared_norm),
+        outcome=Outcome.EXACT,
     )
 
 
-def _residuals(centered: _Floats, values: _Floats, vectors: _Floats) -> _Floats:
+def _residuals(centered: Floats, values: Floats, vectors: Floats) -> Floats:
     largest = float(np.abs(values).max(initial=0.0))
-    defects: _Floats = np.linalg.norm(centered @ vectors - vectors * values, axis=0)
+    defects: Floats = np.linalg.norm(centered @ vectors - vectors * values, axis=0)
     return defects / largest if largest > 0 else np.zeros_like(defects)

@@ -2,46 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from dataclasses import replace
+from numbers import Integral
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from ikpca.errors import invalid_parameter
+from ikpca.errors import check_choice, check_number, invalid_parameter, is_auto
 from ikpca.gains import Gain, MetaDescent, constant, inverse_time, reciprocal_eigenvalues
-from ikpca.gram import (
-    SERIAL,
-    CenteredGram,
-    GramMeans,
-    GramSource,
-    Workers,
-    center_gram,
-    count_entries,
-)
+from ikpca.gram import CenteredGram, GramSource, Workers, center_gram, count_entries
 from ikpca.kernels import Floats
 from ikpca.solvers.base import (
-    NO_CHECKPOINT,
-    CheckpointProtocol,
-    Clock,
-    Observer,
+    EigenSolution,
     Outcome,
     PassRecord,
+    RunSettings,
+    Solver,
     run_passes,
 )
 from ikpca.solvers.coefficient_store import CoefficientStore
-from ikpca.solvers.kha_pass import (
-    HebbianPass,
-    HebbianState,
-    KHASettings,
-    component_length,
-    current_spectrum,
-    estimate_eigenvalues,
-    left_multiply,
-    orthonormalize,
-    safety_for,
-)
+from ikpca.solvers.kha_pass import Clock, HebbianPasses, HebbianState, safety_for
 from ikpca.solvers.landmarks import LANDMARK_KINDS, choose_landmarks, landmark_start
+from ikpca.solvers.problem import MemoryNeeds, Problem
 
 METHODS = ("kha", "kha/t", "kha/et", "kha-smd")
 #: Non-zero coefficients per component of a sparse start.
@@ -56,224 +38,316 @@ _CONSTANT_STEP, _INVERSE_TIME_STEP, _INVERSE_TIME_STEP_LANDMARKS = 0.05, 0.5, 0.
 _META_RATE, _MAX_LOG_STEP, _MAX_LOG_GAIN = 0.05, 0.1, 3.0
 
 
-@dataclass(frozen=True)
-class HebbianOptions:
-    """Options of a Hebbian solver, named as in ``KernelPCA``.
+class KHA(Solver):
+    """Kernel Hebbian algorithm (Kim 2003) and its variants (Günter 2006).
 
     Parameters
     ----------
-    method : str
-        "kha", "kha/t", "kha/et" or "kha-smd".
-    gain : "auto", float or Gain
-        η0 of the papers, or a gain object that replaces the method's own.
-    meta_gain : "auto" or float
-        µ.
-    meta_decay, log_gain_init : float
-        ξ and ρ0.
-    clock : {"pattern", "pass"}
-    init : "random", "sparse", "landmarks", "pivoted" or ndarray
-        The start; an array is used as given, but orthonormalized for automatic gains.
-    rayleigh_ritz : bool
-    block_size : "auto" or int
-    max_iter : int
-        Passes.
+    method : {"kha", "kha/t", "kha/et", "kha-smd"}, default="kha/et"
+        Gain: constant, ∝ 1/t, ∝ 1/(λ_i t), or the latter adapted by stochastic meta-descent.
+    gain : "auto", float or gain object, default="auto"
+        "auto" needs no tuning. A number is η0 of the papers. An object from :mod:`ikpca.gains`
+        replaces the gain of the method.
+    meta_gain : "auto" or float, default="auto"
+        Meta-gain µ of KHA-SMD.
+    meta_decay : float, default=0.99
+        Decay ξ of KHA-SMD.
+    log_gain_init : float, default=0.0
+        Initial log-gain ρ0 of KHA-SMD; 1 in the paper.
+    clock : {"pattern", "pass"}, default="pattern"
+        1/t gains decay at every pattern, or once per pass as in Günter 2006.
+    init : {"auto", "landmarks", "pivoted", "random", "sparse"} or ndarray, default="auto"
+        Initialization of A. "auto": landmarks with automatic gains, random otherwise. "landmarks":
+        rows drawn uniformly. "pivoted": rows drawn by randomly pivoted Cholesky, for data with a
+        few outlying rows. An array of shape (n_components, n_samples) sets A, for example to the
+        initialization of the papers. :class:`ikpca.HebbianPCA` and :class:`ikpca.OnlineKernelPCA`
+        have initializations of their own.
+    rayleigh_ritz : bool, default=True
+        If True, end every pass with a Rayleigh–Ritz step, unlike the papers.
+    block_size : int or "auto", default="auto"
+        Patterns per block; affects the speed, not the result.
+    change_tol : float, default=None
+        Stopping criterion of Kim 2003: stop when a pass changes the components by at most this
+        squared distance.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from ikpca import KernelPCA
+    >>> from ikpca.solvers import KHA
+    >>> X = load_digits().data / 16
+    >>> solver = KHA("kha-smd", gain=0.1, init="random", rayleigh_ritz=False)
+    >>> model = KernelPCA(4, kernel="rbf", gamma=0.02, eigen_solver=solver, max_iter=3)
+    >>> model.fit(X).n_iter_
+    3
     """
 
-    method: str
-    gain: float | Gain | Literal["auto"] = "auto"
-    meta_gain: float | Literal["auto"] = "auto"
-    meta_decay: float = 0.99
-    log_gain_init: float = 0.0
-    clock: Literal["pattern", "pass"] = "pattern"
-    init: Floats | str = "random"
-    rayleigh_ritz: bool = True
-    block_size: int | Literal["auto"] = "auto"
-    max_iter: int = 50
+    default_max_iter: ClassVar[int] = 50
+
+    def __init__(
+        self,
+        method: str = "kha/et",
+        *,
+        gain: float | Gain | Literal["auto"] = "auto",
+        meta_gain: float | Literal["auto"] = "auto",
+        meta_decay: float = 0.99,
+        log_gain_init: float = 0.0,
+        clock: Literal["pattern", "pass"] = "pattern",
+        init: Floats | str = "auto",
+        rayleigh_ritz: bool = True,
+        block_size: int | Literal["auto"] = "auto",
+        change_tol: float | None = None,
+    ) -> None:
+        self.method = method
+        self.gain = gain
+        self.meta_gain = meta_gain
+        self.meta_decay = meta_decay
+        self.log_gain_init = log_gain_init
+        self.clock = clock
+        self.init = init
+        self.rayleigh_ritz = rayleigh_ritz
+        self.block_size = block_size
+        self.change_tol = change_tol
+
+    @property
+    def name(self) -> str:
+        """Name in progress lines and messages."""
+        return self.method
 
     @property
     def automatic(self) -> bool:
         """True if the library chooses the gain, and with it the safety rules."""
         return isinstance(self.gain, str)
 
-    @property
-    def from_landmarks(self) -> bool:
-        """True if the run starts from landmarks."""
-        return isinstance(self.init, str) and self.init in LANDMARK_KINDS
+    def check(self, n_components: float | None) -> None:
+        """Validate the options."""
+        self.check_options(("auto", *LANDMARK_KINDS, "random", "sparse"))
+        if not isinstance(n_components, Integral):
+            raise invalid_parameter(
+                "n_components",
+                n_components,
+                f"eigen_solver={self.method!r} needs an integer",
+                "pass an integer, or eigen_solver='dense'",
+            )
 
-    def has_companion(self) -> bool:
-        """Return True if the gain needs companion rows B; known before the gain is built."""
-        if isinstance(self.gain, Gain):
-            return hasattr(self.gain, "rate")
-        return self.method == "kha-smd"
+    def check_options(self, inits: tuple[str, ...], unused: tuple[str, ...] = ()) -> None:
+        """Validate the options; names in ``unused``, or without effect, must have their default.
 
-    def settings(
+        Parameters
+        ----------
+        inits : tuple of str
+            Names of initializations.
+        unused : tuple of str
+            Options that the estimator does not use.
+        """
+        check_choice("method", self.method, METHODS)
+        if not isinstance(self.gain, Gain) and not is_auto(self.gain):
+            check_number(
+                "gain", self.gain, "must be 'auto', a positive number or a gain object",
+                "pass gain='auto'", low=0, open_low=True,
+            )  # fmt: skip
+        if not is_auto(self.meta_gain):
+            check_number("meta_gain", self.meta_gain, "must be 'auto' or not negative",
+                         "pass meta_gain='auto'", low=0)  # fmt: skip
+        check_number("meta_decay", self.meta_decay, "must lie in [0, 1]", "the paper uses 0.99",
+                     low=0, high=1)  # fmt: skip
+        check_number("log_gain_init", self.log_gain_init, "must be finite", "pass 0.0")
+        check_choice("clock", self.clock, ("pattern", "pass"))
+        if isinstance(self.init, str):
+            check_choice("init", self.init, inits)
+        check_choice("rayleigh_ritz", self.rayleigh_ritz, (True, False))
+        if not is_auto(self.block_size):
+            check_number("block_size", self.block_size, "must be 'auto' or a positive integer",
+                         "pass 'auto'", low=1, integer=True)  # fmt: skip
+        if self.change_tol is not None:
+            check_number("change_tol", self.change_tol, "must not be negative", "pass None", low=0)
+        self._check_unused(unused)
+
+    def _check_unused(self, unused: tuple[str, ...]) -> None:
+        own_gain = isinstance(self.gain, Gain)
+        if own_gain or self.method != "kha-smd":
+            unused += ("meta_gain", "meta_decay", "log_gain_init")
+        if not own_gain and self.method == "kha":
+            unused += ("clock",)
+        defaults = KHA().get_params()
+        for name in unused:
+            value = getattr(self, name)
+            if not isinstance(value, type(defaults[name])) or value != defaults[name]:
+                gain = "a gain object" if own_gain else f"method={self.method!r}"
+                raise invalid_parameter(
+                    name, value, f"has no effect with {gain} here", "leave it out"
+                )
+
+    def initial_array(self, shape: tuple[int, int]) -> Floats | None:
+        """Validate and copy ``init`` if it is an array; None if it is a name."""
+        if isinstance(self.init, str):
+            return None
+        try:
+            array = np.array(self.init, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise invalid_parameter(
+                "init", self.init, "is not an array of numbers", "pass an array or 'auto'"
+            ) from None
+        if array.shape != shape:
+            raise invalid_parameter(
+                "init",
+                f"array of shape {array.shape}",
+                f"must have shape {shape}",
+                "one row per component",
+            )
+        if not np.isfinite(array).all():
+            raise invalid_parameter("init", "array", "holds NaN or infinite values", "replace them")
+        return array
+
+    def memory_needs(self, problem: Problem, n_components: int) -> MemoryNeeds:
+        """Return the memory of A, AK', companions, marks, work space, strips and landmarks."""
+        size = self._block_size(problem)
+        columns = 16 * n_components + 2 * (256 if isinstance(size, str) else size)
+        return MemoryNeeds(
+            columns * problem.row_bytes,
+            keep="matrix",
+            own_vectors=columns,
+            whole_vectors=3 * (n_components + 1),
+        )
+
+    def _block_size(self, problem: Problem) -> int | Literal["auto"]:
+        """Return the block size; it does not change the result, so an engine may choose it."""
+        if problem.engine is not None and is_auto(self.block_size):
+            return problem.engine.block_size
+        return self.block_size
+
+    def solve(
+        self, problem: Problem, n_components: float | None, settings: RunSettings
+    ) -> EigenSolution:
+        """Compute the leading components; the parameters are those of :meth:`Solver.solve`."""
+        assert n_components is not None
+        number = min(int(n_components), problem.n_samples)
+        if problem.start is not None:
+            warm = warm_start_coefficients(problem.start, number, problem.seed)
+            return self.started_from(warm).solve(replace(problem, start=None), number, settings)
+        array = self.initial_array((number, problem.n_samples))
+        with problem.open(self.memory_needs(problem, number)) as (source, workers):
+            saved = settings.restore()
+            if saved is None:
+                gram, rows, products = self._initial_rows(
+                    count_entries(source), number, array, problem.seed, workers
+                )
+            else:
+                gram = CenteredGram.from_means(source, saved.progress.means, workers)
+                rows, products = saved.progress.rows, saved.progress.products
+            if not gram.has_variance:
+                zeros = np.zeros_like(rows[:number])
+                solution = EigenSolution.from_components(zeros, zeros, zeros[:, 0], gram)
+                return replace(solution, outcome=Outcome.CONVERGED)
+            store = problem.open_store(gram, rows, products)
+            passes = self.passes(store, number, problem.seed, self._block_size(problem), gram)
+            state, outcome, records = self.run(passes, settings)
+            return replace(passes.solution(state), outcome=outcome, records=records)
+
+    def passes(
         self,
         store: CoefficientStore,
         n_components: int,
         seed: int,
-        estimate: Literal["norms", "quotients"],
-    ) -> KHASettings:
-        """Return the settings that depend on the data."""
-        return KHASettings(
+        block_size: int | Literal["auto"] = "auto",
+        gram: CenteredGram | None = None,
+    ) -> HebbianPasses:
+        """Return the passes over the patterns of a store; explicit features have no ``gram``."""
+        kappa = store.mean_diagonal
+        if isinstance(block_size, str):
+            # Longer when the product over l columns dominates the sweep.
+            block_size = 128 if store.n_samples < 20_000 else 256
+        by_norms = gram is not None and not self.automatic
+        return HebbianPasses(
+            store=store,
             n_components=n_components,
-            gain=self._gain(store.mean_diagonal),
+            gain=self._gain(kappa),
             clock=Clock(store.n_samples, self.clock),
             safety=safety_for(automatic=self.automatic),
             seed=seed,
-            mean_diagonal=store.mean_diagonal,
-            block_size=self._block_size(store.n_samples),
+            mean_diagonal=kappa,
+            block_size=min(block_size, store.n_samples),
             rayleigh_ritz=self.rayleigh_ritz,
-            estimate="quotients" if self.automatic else estimate,
+            estimate="norms" if by_norms else "quotients",
+            gram=gram,
         )
+
+    def started_from(self, array: Floats) -> KHA:
+        """Return a solver with the same options that starts from an array."""
+        return KHA(**{**self.get_params(), "init": array})
+
+    def run(
+        self, passes: HebbianPasses, settings: RunSettings
+    ) -> tuple[HebbianState, Outcome, list[PassRecord]]:
+        """Run the passes; the result is in their store."""
+        given = not isinstance(self.init, str)
+        if given and not np.diag(passes.inner_products(1)).max() > 0:
+            raise invalid_parameter(
+                "init",
+                "array",
+                "is zero in feature space and would stay zero",
+                "pass rows that are not constant, or init='random'",
+            )
+        saved = settings.restore()
+        if saved is not None:
+            state = saved.progress.state
+        elif self.automatic:
+            # Automatic gains start from orthonormal components.
+            state = passes.first_state(captured=passes.orthonormalize())
+        else:
+            if not given and not self._from_landmarks:
+                passes.scale(1 / np.sqrt(passes.mean_diagonal))
+            state = passes.first_state(captured=0.0)
+        return run_passes(passes, state, replace(settings, change_tol=self.change_tol))
+
+    @property
+    def _from_landmarks(self) -> bool:
+        """True if the run starts from landmarks."""
+        return isinstance(self._init, str) and self._init in LANDMARK_KINDS
+
+    @property
+    def _init(self) -> Floats | str:
+        """Initialization: "auto" is landmarks for automatic gains, otherwise random."""
+        if is_auto(self.init):
+            return "landmarks" if self.automatic else "random"
+        return self.init
+
+    def _has_companion(self) -> bool:
+        """Return True if the gain needs companion rows B; known before the gain is built."""
+        if isinstance(self.gain, Gain):
+            return isinstance(self.gain, MetaDescent)
+        return self.method == "kha-smd"
 
     def _gain(self, kappa: float) -> Gain:
         if isinstance(self.gain, Gain):
             return self.gain
         rate = 0.0 if isinstance(self.meta_gain, str) else self.meta_gain
-        if isinstance(self.meta_gain, str) and self.has_companion():
+        if isinstance(self.meta_gain, str) and self._has_companion():
             rate = automatic_meta_rate(kappa)
+        meta = (rate, self.meta_decay, self.log_gain_init)
         if isinstance(self.gain, str):
-            return automatic_gain(
-                self.method,
-                kappa,
-                rate,
-                self.meta_decay,
-                self.log_gain_init,
-                from_landmarks=self.from_landmarks,
-            )
-        return paper_gain(self.method, self.gain, rate, self.meta_decay, self.log_gain_init)
+            from_landmarks = self._from_landmarks
+            return automatic_gain(self.method, kappa, *meta, from_landmarks=from_landmarks)
+        return paper_gain(self.method, self.gain, *meta)
 
-    def _block_size(self, n_samples: int) -> int:
-        """Return the block size: longer when the product over l columns dominates the sweep."""
-        size = self.block_size
-        if isinstance(size, str):
-            size = 128 if n_samples < 20_000 else 256
-        return min(size, n_samples)
-
-
-@dataclass(frozen=True)
-class HebbianSolution:
-    """Components, outcome and history of a run."""
-
-    coefficients: Floats
-    projections: Floats
-    eigenvalues: Floats
-    gram: CenteredGram
-    outcome: Outcome
-    records: list[PassRecord]
-
-
-@dataclass(frozen=True, eq=False)
-class HebbianProgress:
-    """Checkpoint data of a run.
-
-    Parameters
-    ----------
-    state : HebbianState
-    rows, products : ndarray of shape (r or 2r, l)
-        A, over its companion B if there is one, and their products with K'.
-    means : GramMeans or None
-        None for explicit features, which have no K to center.
-    """
-
-    state: HebbianState
-    rows: Floats
-    products: Floats
-    means: GramMeans | None
-
-
-#: Makes a coefficient store from K', R and RK'.
-OpenStore: TypeAlias = Callable[[CenteredGram, Floats, Floats], CoefficientStore]
-#: Makes observers, given a function that returns the current solution.
-ObserverFactory: TypeAlias = Callable[[Callable[[], HebbianSolution]], Sequence[Observer[Any, Any]]]
-
-
-def solve_kha(
-    source: GramSource,
-    n_components: int,
-    options: HebbianOptions,
-    *,
-    seed: int,
-    open_store: OpenStore,
-    workers: Workers = SERIAL,
-    make_observers: ObserverFactory = lambda snapshot: (),
-    checkpoint: CheckpointProtocol = NO_CHECKPOINT,
-) -> HebbianSolution:
-    """Run a Hebbian method on K.
-
-    Parameters
-    ----------
-    source : GramSource
-        The uncentered kernel matrix.
-    n_components : int
-    options : HebbianOptions
-    seed : int
-        Seed of the start and the permutations.
-    open_store : callable
-        Makes the coefficient store from K', R and RK'.
-    workers : Workers
-        Threads that compute the tiles of K.
-    make_observers : callable
-        Makes the observers, given a function that returns the current solution.
-    checkpoint : CheckpointProtocol
-        Restores an earlier run and records this one.
-    """
-    saved = checkpoint.restore()
-    if saved is None:
-        gram, rows, products = _initial_rows(
-            count_entries(source), n_components, options, seed, workers
-        )
-    else:
-        gram = CenteredGram.from_means(source, saved.progress.means, workers)
-        rows, products = saved.progress.rows, saved.progress.products
-    if not gram.has_variance:
-        zeros = np.zeros_like(rows[:n_components])
-        return HebbianSolution(zeros, zeros, zeros[:, 0], gram, Outcome.CONVERGED, [])
-    store = open_store(gram, rows, products)
-    checkpoint.set_snapshot(lambda state: HebbianProgress(state, *store.read(), gram.means))
-
-    def snapshot(outcome: Outcome = Outcome.STOPPED, records: Any = ()) -> HebbianSolution:
-        rows, products = (part[:n_components] for part in store.read())
-        eigenvalues = current_spectrum(store, n_components).astype(gram.dtype)
-        return HebbianSolution(rows, products, eigenvalues, gram, outcome, list(records))
-
-    outcome, records = iterate(
-        store,
-        n_components,
-        options,
-        seed=seed,
-        observers=make_observers(snapshot),
-        checkpoint=checkpoint,
-    )
-    return snapshot(outcome, records)
-
-
-def iterate(
-    store: CoefficientStore,
-    n_components: int,
-    options: HebbianOptions,
-    *,
-    seed: int,
-    observers: Sequence[Observer[Any, Any]] = (),
-    estimate: Literal["norms", "quotients"] = "norms",
-    checkpoint: CheckpointProtocol = NO_CHECKPOINT,
-) -> tuple[Outcome, list[PassRecord]]:
-    """Run the passes on a store that contains the start; the result is in the store."""
-    if not isinstance(options.init, str) and not np.diag(store.gram(1))[:n_components].max() > 0:
-        raise invalid_parameter(
-            "init",
-            "array",
-            "is zero in feature space and would stay zero",
-            "pass rows that are not constant, or init='random'",
-        )
-    settings = options.settings(store, n_components, seed, estimate)
-    saved = checkpoint.restore()
-    state = _initial_state(store, settings, options) if saved is None else saved.progress.state
-    step = HebbianPass(store, settings)
-    solution = run_passes(
-        step, state, max_steps=options.max_iter, observers=observers, checkpoint=checkpoint
-    )
-    return solution.outcome, solution.reports
+    def _initial_rows(
+        self, source: GramSource, number: int, array: Floats | None, seed: int, workers: Workers
+    ) -> tuple[CenteredGram, Floats, Floats]:
+        """Return K', A over its companion, and their products with K', from one pass over K."""
+        if array is None and self._from_landmarks:
+            n_landmarks = max(min(N_LANDMARKS, source.n_samples // 4), 4 * number)
+            chosen = choose_landmarks(str(self._init), source, n_landmarks, seed)
+            start = landmark_start(source, number, chosen, workers)
+            gram = center_gram(source, None, workers)[0]
+            A, AK = start.dense_coefficients(), start.projections
+        else:
+            if array is None:
+                array = initial_coefficients(str(self._init), number, source.n_samples, seed)
+            A = array.astype(source.dtype)
+            gram, KA = center_gram(source, A.T, workers)
+            AK = KA.T
+        companions = np.zeros_like(A) if self._has_companion() else A[:0]
+        return gram, np.vstack([A, companions]), np.vstack([AK, companions])
 
 
 def initial_coefficients(kind: str, n_components: int, n_samples: int, seed: int) -> Floats:
@@ -304,54 +378,6 @@ def warm_start_coefficients(projections: Floats, n_components: int, seed: int) -
     A = (projections[:, positive] / eigenvalues[positive]).T[:n_components]
     random = initial_coefficients("random", n_components, len(projections), seed)
     return np.vstack([A, random[len(A) :]])
-
-
-def _initial_rows(
-    source: GramSource, n_components: int, options: HebbianOptions, seed: int, workers: Workers
-) -> tuple[CenteredGram, Floats, Floats]:
-    """Return K', A over its companion, and their products with K', from one pass over K."""
-    gram, A, AK = _initial_components(source, n_components, options, seed, workers)
-    companions = np.zeros_like(A) if options.has_companion() else A[:0]
-    return gram, np.vstack([A, companions]), np.vstack([AK, companions])
-
-
-def _initial_components(
-    source: GramSource, n_components: int, options: HebbianOptions, seed: int, workers: Workers
-) -> tuple[CenteredGram, Floats, Floats]:
-    if options.from_landmarks:
-        number = max(min(N_LANDMARKS, source.n_samples // 4), 4 * n_components)
-        chosen = choose_landmarks(str(options.init), source, number, seed)
-        start = landmark_start(source, n_components, chosen, workers)
-        return center_gram(source, None, workers)[0], start.dense_coefficients(), start.projections
-    if isinstance(options.init, str):
-        A = initial_coefficients(options.init, n_components, source.n_samples, seed)
-    else:
-        A = options.init
-    A = A.astype(source.dtype)
-    gram, KA = center_gram(source, A.T, workers)
-    return gram, A, KA.T
-
-
-def _initial_state(
-    store: CoefficientStore, settings: KHASettings, options: HebbianOptions
-) -> HebbianState:
-    """Return the first state; automatic gains start from orthonormal components."""
-    captured = 0.0
-    if options.automatic:
-        captured = orthonormalize(store, settings)
-    elif isinstance(options.init, str) and not options.from_landmarks:
-        n_rows = settings.n_components * (1 if settings.meta is None else 2)
-        left_multiply(store, np.eye(n_rows) / np.sqrt(settings.mean_diagonal))
-    meta = settings.meta
-    return HebbianState(
-        passes=0,
-        seen=0,
-        eigenvalues=estimate_eigenvalues(store, settings),
-        log_gains=np.full(settings.n_components, 0.0 if meta is None else meta.log_gain_init),
-        gain_scale=1.0,
-        captured=captured,
-        length=component_length(store, settings.n_components),
-    )
 
 
 def paper_gain(method: str, eta0: float, rate: float, memory: float, log_gain_init: float) -> Gain:

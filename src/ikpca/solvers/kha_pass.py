@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
 from ikpca.gains import Gain, MetaDescent
-from ikpca.gram import tile_slices
+from ikpca.gram import CenteredGram, GramMeans, tile_slices
 from ikpca.kernels import Floats, Indices
-from ikpca.solvers.base import Clock, Outcome, PassRecord, interruptible
+from ikpca.solvers.base import EigenSolution, Outcome, PassRecord
 from ikpca.solvers.coefficient_store import CoefficientStore
 from ikpca.solvers.rayleigh_ritz import certify, rayleigh_ritz
 
@@ -59,47 +59,23 @@ def safety_for(*, automatic: bool) -> Safety:
 
 
 @dataclass(frozen=True)
-class KHASettings:
-    """Settings of a run.
+class Clock:
+    """Time of the gains; ticks per pattern, or per pass (Günter 2006, "every l iterations")."""
 
-    Parameters
-    ----------
-    n_components : int
-    gain : Gain
-    clock : Clock
-    safety : Safety
-    seed : int
-        Seed of the permutations.
-    mean_diagonal : float
-        κ = mean k'(x, x).
-    block_size : int
-        Patterns per sweep; affects the speed, not the result.
-    rayleigh_ritz : bool
-        End every pass with a Rayleigh–Ritz step.
-    estimate : {"norms", "quotients"}
-        Estimate of λ for the gains: ‖(AK')_i‖/‖A_i‖ (Günter 2006, eq. 13), or the Rayleigh
-        quotient in feature space.
-    """
+    n_samples: int
+    tick: Literal["pattern", "pass"] = "pattern"
 
-    n_components: int
-    gain: Gain
-    clock: Clock
-    safety: Safety
-    seed: int
-    mean_diagonal: float
-    block_size: int
-    rayleigh_ritz: bool
-    estimate: Literal["norms", "quotients"]
+    def times(self, seen: int, n_steps: int) -> Floats:
+        """Return t before each of the next ``n_steps`` patterns, after ``seen`` of them.
 
-    @property
-    def meta(self) -> MetaDescent | None:
-        """Meta-descent part of the gain, or None."""
-        return self.gain if isinstance(self.gain, MetaDescent) else None
-
-    def permutation(self, number: int) -> Indices:
-        """Return the order of the patterns in a pass; the same when a pass is repeated."""
-        rng = np.random.default_rng([self.seed, 1, number])
-        return rng.permutation(self.clock.n_samples)
+        Examples
+        --------
+        >>> Clock(4, "pattern").times(5, 3), Clock(4, "pass").times(5, 3)
+        (array([5., 6., 7.]), array([4., 4., 4.]))
+        """
+        if self.tick == "pass":
+            return np.full(n_steps, float(seen // self.n_samples * self.n_samples))
+        return np.arange(seen, seen + n_steps, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -132,44 +108,167 @@ class HebbianState:
     length: float
 
 
+@dataclass(frozen=True, eq=False)
+class HebbianProgress:
+    """Checkpoint data of a run.
+
+    Parameters
+    ----------
+    state : HebbianState
+    rows, products : ndarray of shape (r or 2r, l)
+        A, over its companion B if there is one, and their products with K'.
+    means : GramMeans or None
+        None for explicit features, which have no K to center.
+    """
+
+    state: HebbianState
+    rows: Floats
+    products: Floats
+    means: GramMeans | None
+
+
 class _Diverged(Exception):
     """A step left the unit ball or overflowed; the pass must be undone."""
 
 
-@dataclass(frozen=True)
-class HebbianPass:
-    """One step of the run loop: state → state, record, and an outcome if no gain works."""
+@dataclass
+class HebbianPasses:
+    """Passes over all patterns: sweeps of blocks, then a Rayleigh–Ritz step.
+
+    Parameters
+    ----------
+    store : CoefficientStore
+        A, over its companion if the gain has one, and their products with K'.
+    n_components : int
+    gain : Gain
+    clock : Clock
+    safety : Safety
+    seed : int
+        Seed of the permutations.
+    mean_diagonal : float
+        κ = mean k'(x, x).
+    block_size : int
+        Patterns per sweep; affects the speed, not the result.
+    rayleigh_ritz : bool
+        End every pass with a Rayleigh–Ritz step.
+    estimate : {"norms", "quotients"}
+        Estimate of λ for the gains: ‖(AK')_i‖/‖A_i‖ (Günter 2006, eq. 13), or the Rayleigh
+        quotient in feature space.
+    gram : CenteredGram, optional
+        None for explicit features.
+    """
 
     store: CoefficientStore
-    settings: KHASettings
+    n_components: int
+    gain: Gain
+    clock: Clock
+    safety: Safety
+    seed: int
+    mean_diagonal: float
+    block_size: int
+    rayleigh_ritz: bool
+    estimate: Literal["norms", "quotients"]
+    gram: CenteredGram | None = None
+    _running: int = field(default=-1, init=False)
 
-    def __call__(self, state: HebbianState) -> tuple[HebbianState, PassRecord, Outcome | None]:
+    @property
+    def meta(self) -> MetaDescent | None:
+        """Meta-descent part of the gain, or None."""
+        return self.gain if isinstance(self.gain, MetaDescent) else None
+
+    def first_state(self, captured: float) -> HebbianState:
+        """Return the state before the first pass; ``captured`` is the variance captured so far."""
+        log_gain = 0.0 if self.meta is None else self.meta.log_gain_init
+        return HebbianState(
+            passes=0,
+            seen=0,
+            eigenvalues=self._estimate_eigenvalues(),
+            log_gains=np.full(self.n_components, log_gain),
+            gain_scale=1.0,
+            captured=captured,
+            length=self._length(),
+        )
+
+    def step(self, state: HebbianState) -> tuple[HebbianState, PassRecord, Outcome | None]:
         """Run one pass; undo it and reduce the gain if it diverges."""
         started = time.perf_counter()
         self.store.mark()
-        try:
-            with interruptible():
-                after, notes = self._with_backoff(state)
-                failed = len(notes) > _MAX_RETRIES
-                # A pass that was undone has left the components of the pass before.
-                undone = bool(notes) and (failed or not self.settings.safety.repeat)
-                recovery = "" if undone else self._reorthonormalize()
-        except BaseException:
-            self.store.rewind()
-            raise
-        record = self._record(after, time.perf_counter() - started, _summary(notes, failed))
-        recoveries = [part for part in (recovery, self.store.recovery) if part]
-        record = replace(record, recovery="; ".join(recoveries))
+        self._running = state.passes
+        after, notes = self._with_backoff(state)
+        failed = len(notes) > _MAX_RETRIES
+        # A pass that was undone has left the components of the pass before.
+        undone = bool(notes) and (failed or not self.safety.repeat)
+        recovery = "" if undone else self._reorthonormalize()
+        seconds = time.perf_counter() - started
+        record = self._record(after, seconds, _summary(notes, failed), recovery)
         return after, record, Outcome.DIVERGED if failed else None
+
+    def undo(self, state: HebbianState) -> None:
+        """Restore the store if the pass after ``state`` was interrupted."""
+        if self._running == state.passes:
+            self.store.rewind()
+
+    def progress(self, state: HebbianState) -> HebbianProgress:
+        """Return the checkpoint data after a pass."""
+        means = None if self.gram is None else self.gram.means
+        return HebbianProgress(state, *self.store.read(), means)
+
+    def solution(self, state: HebbianState) -> EigenSolution:
+        """Return the components after a pass."""
+        assert self.gram is not None
+        rows, products = (part[: self.n_components] for part in self.store.read())
+        eigenvalues = self.spectrum().astype(self.gram.dtype)
+        return EigenSolution.from_components(rows, products, eigenvalues, self.gram)
+
+    def inner_products(self, power: int) -> Floats:
+        """Return AAᵀ, AK'Aᵀ or (AK')(AK')ᵀ."""
+        return self.store.gram(power)[: self.n_components, : self.n_components]
+
+    def spectrum(self) -> Floats:
+        """Return the Rayleigh quotients ‖(AK')_i‖²/(A_i K' A_iᵀ) of the components."""
+        return _ratio(np.diag(self.inner_products(2)), np.diag(self.inner_products(1)))
+
+    def orthonormalize(self) -> float:
+        """Apply Rayleigh–Ritz to the components; return the variance they capture."""
+        ritz_values, T = self._ritz(self.inner_products(1), self.inner_products(2))
+        self._rotate(T)
+        return float(ritz_values.sum())
+
+    def scale(self, factor: float) -> None:
+        """Multiply the components, and their companions, by a factor."""
+        self._rotate(factor * np.eye(self.n_components))
+
+    def _rotate(self, T: Floats) -> None:
+        """Set A ← TA, and the companions B ← TB."""
+        self._left_multiply(T if self.meta is None else np.kron(np.eye(2), T))
+
+    def _left_multiply(self, T: Floats) -> None:
+        """Set R ← TR."""
+        self.store.transform(T, np.empty(0, dtype=np.intp), np.empty((len(T), 0)))
+
+    def _ritz(self, N: Floats, S: Floats) -> tuple[Floats, Floats]:
+        # Directions below this relative length are rounding noise.
+        return rayleigh_ritz(N, S, drop=max(1e-12, 10 * float(np.finfo(self.store.dtype).eps)))
+
+    def _length(self) -> float:
+        """Return the largest eigenvalue of AK'Aᵀ: 1 for orthonormal components."""
+        return float(np.linalg.eigvalsh(self.inner_products(1))[-1])
+
+    def _estimate_eigenvalues(self) -> Floats:
+        """Return the estimates of λ for the gains."""
+        if self.estimate == "quotients":
+            return self.spectrum()
+        norms = np.diag(self.inner_products(0))
+        return np.sqrt(_ratio(np.diag(self.inner_products(2)), norms))
 
     def _reorthonormalize(self) -> str:
         """Repeat the Rayleigh–Ritz step if one was not enough; return a message in that case."""
-        if not self.settings.rayleigh_ritz:
+        if not self.rayleigh_ritz:
             return ""
         defect = self._defect()
         if defect <= _MAX_DEFECT:
             return ""
-        orthonormalize(self.store, self.settings)
+        self.orthonormalize()
         return (
             f"components had lost their orthonormality (by {defect:.1e}) and were made orthonormal "
             f"again (to {self._defect():.1e})"
@@ -177,8 +276,7 @@ class HebbianPass:
 
     def _defect(self) -> float:
         """Return max |AK'Aᵀ − I| over the nonzero components."""
-        r = self.settings.n_components
-        N = self.store.gram(1)[:r, :r]
+        N = self.inner_products(1)
         return float(np.abs(N - np.diag(np.diag(N) > 0).astype(N.dtype)).max(initial=0.0))
 
     def _with_backoff(self, state: HebbianState) -> tuple[HebbianState, list[str]]:
@@ -189,13 +287,13 @@ class HebbianPass:
             except _Diverged as error:
                 state = self._undo(state)
                 notes.append(f"{error}; gain scaled to {state.gain_scale:.3g}")
-                if not self.settings.safety.repeat:
+                if not self.safety.repeat:
                     return self._skip(state), notes
         return self._skip(state), notes
 
     def _attempt(self, state: HebbianState) -> HebbianState:
         log_gains, inner = state.log_gains, self._inner_products()
-        eta = self._gains(state, state.seen, self.settings.clock.n_samples)
+        eta = self._gains(state, state.seen, self.clock.n_samples)
         for steps, patterns, upcoming in self._blocks(state):
             Y, G = self.store.project(patterns, upcoming)
             limits = self._limits(np.diag(G), state.length)
@@ -205,17 +303,19 @@ class HebbianPass:
 
     def _blocks(self, state: HebbianState) -> Iterator[tuple[slice, Indices, list[Indices]]]:
         """Yield each block of patterns, and the two after it."""
-        order = self.settings.permutation(state.passes)
-        parts = list(tile_slices(len(order), self.settings.block_size))
+        # The same order when a pass is repeated.
+        rng = np.random.default_rng([self.seed, 1, state.passes])
+        order = rng.permutation(self.clock.n_samples)
+        parts = list(tile_slices(len(order), self.block_size))
         blocks = [order[steps] for steps in parts]
         for number, steps in enumerate(parts):
             yield steps, blocks[number], blocks[number + 1 : number + 3]
 
     def _inner_products(self) -> tuple[Floats, Floats]:
         """Return AK'Aᵀ and AK'Bᵀ, which meta-descent updates during the pass."""
-        if self.settings.meta is None:
+        if self.meta is None:
             return np.empty((0, 0)), np.empty((0, 0))
-        r = self.settings.n_components
+        r = self.n_components
         inner = self.store.gram(1)
         return inner[:r, :r].copy(), inner[:r, r:].copy()
 
@@ -232,7 +332,7 @@ class HebbianPass:
         # Imported here because importing it starts the compiler.
         from ikpca.solvers import kha_sweep
 
-        meta, cap = self.settings.meta, self.settings.safety.cap
+        meta, cap = self.meta, self.safety.cap
         if meta is None:
             T, C, failed = kha_sweep.plain_sweep(Y, G, eta, cap, limits)
         else:
@@ -245,77 +345,76 @@ class HebbianPass:
         return T, C, log_gains
 
     def _gains(self, state: HebbianState, seen: int, n_steps: int) -> Floats:
-        clock = self.settings.clock
+        clock = self.clock
         times = clock.times(seen, n_steps)
-        eta = self.settings.gain.gains(times, clock.n_samples, state.eigenvalues)
-        return np.broadcast_to(state.gain_scale * eta, (n_steps, self.settings.n_components)).copy()
+        eta = self.gain.gains(times, clock.n_samples, state.eigenvalues)
+        return np.broadcast_to(state.gain_scale * eta, (n_steps, self.n_components)).copy()
 
     def _limits(self, diagonal: Floats, length: float) -> Floats:
         """Return twice the Cauchy–Schwarz bound of ‖y‖² for components of that length.
 
         κ replaces a smaller k'(p, p), which is zero or negative for some patterns and kernels.
         """
-        if not self.settings.safety.check_norms:
+        if not self.safety.check_norms:
             return np.full(len(diagonal), np.finfo(np.float64).max)
-        return 2 * max(1.0, length) * np.maximum(diagonal, self.settings.mean_diagonal)
+        return 2 * max(1.0, length) * np.maximum(diagonal, self.mean_diagonal)
 
     def _finish(self, state: HebbianState) -> HebbianState:
         """Check the pass, rotate the components, and return the next state."""
-        r = self.settings.n_components
-        N, S = self.store.gram(1)[:r, :r], self.store.gram(2)[:r, :r]
+        N, S = self.inner_products(1), self.inner_products(2)
         self._check_components(state, N, S)
-        ritz_values, T = rayleigh_ritz(N, S, drop=rounding_threshold(self.store))
+        ritz_values, T = self._ritz(N, S)
         captured = float(ritz_values.sum())
         self._check_variance(state, captured)
-        if self.settings.rayleigh_ritz:
-            rotate(self.store, self.settings, T)
+        if self.rayleigh_ritz:
+            self._rotate(T)
             eigenvalues = ritz_values
         else:
-            eigenvalues = estimate_eigenvalues(self.store, self.settings)
+            eigenvalues = self._estimate_eigenvalues()
         return replace(
             state,
             passes=state.passes + 1,
-            seen=state.seen + self.settings.clock.n_samples,
+            seen=state.seen + self.clock.n_samples,
             eigenvalues=eigenvalues,
             captured=captured,
-            length=min(state.length, component_length(self.store, r)),
+            length=min(state.length, self._length()),
         )
 
     def _check_components(self, state: HebbianState, N: Floats, S: Floats) -> None:
         if not (np.isfinite(N).all() and np.isfinite(S).all()):
             raise _Diverged("the components overflowed")
         too_long = np.diag(N).max() > 2 * max(1.0, state.length)
-        if self.settings.safety.check_norms and too_long:
+        if self.safety.check_norms and too_long:
             raise _Diverged("the components left the unit ball")
 
     def _check_variance(self, state: HebbianState, captured: float) -> None:
         slack = 10 * np.finfo(self.store.dtype).eps * abs(state.captured)
-        if self.settings.safety.check_variance and captured < state.captured - slack:
+        if self.safety.check_variance and captured < state.captured - slack:
             raise _Diverged("the components lost variance")
 
     def _undo(self, state: HebbianState) -> HebbianState:
         """Restore the start of the pass, set companions to zero, and reduce the gains."""
         self.store.rewind()
-        if self.settings.meta is not None:
-            r = self.settings.n_components
-            left_multiply(self.store, np.diag(np.repeat([1.0, 0.0], r)))
+        if self.meta is not None:
+            r = self.n_components
+            self._left_multiply(np.diag(np.repeat([1.0, 0.0], r)))
         log_gains = state.log_gains
-        if self.settings.safety.repeat:
+        if self.safety.repeat:
             log_gains = np.minimum(log_gains, 0.0)
-        scale = state.gain_scale * self.settings.safety.backoff
+        scale = state.gain_scale * self.safety.backoff
         return replace(state, gain_scale=scale, log_gains=log_gains)
 
     def _skip(self, state: HebbianState) -> HebbianState:
         """Count the undone pass, so that the clock advances."""
-        seen = state.seen + self.settings.clock.n_samples
+        seen = state.seen + self.clock.n_samples
         return replace(state, passes=state.passes + 1, seen=seen)
 
-    def _record(self, state: HebbianState, seconds: float, note: str) -> PassRecord:
-        r = self.settings.n_components
-        eigenvalues = current_spectrum(self.store, r)
+    def _record(self, state: HebbianState, seconds: float, note: str, recovery: str) -> PassRecord:
+        eigenvalues = self.spectrum()
         residuals = self.store.residuals(eigenvalues)
-        N = self.store.gram(1)[:r, :r]
-        certificate = certify(eigenvalues, residuals, N, self.store.squared_norm)
+        certificate = certify(
+            eigenvalues, residuals, self.inner_products(1), self.store.squared_norm
+        )
         last = self._gains(state, state.seen - 1, 1)[0]
         return PassRecord(
             number=state.passes,
@@ -324,59 +423,16 @@ class HebbianPass:
             residuals=residuals,
             gains=last * np.exp(state.log_gains),
             entries=self.store.entries,
-            change=self.store.change(r),
+            change=self.store.change(self.n_components),
             note=note,
             orthonormality_defect=certificate.orthonormality_defect,
             excess_error=certificate.excess_error,
+            recovery=recovery,
         )
-
-
-def component_length(store: CoefficientStore, n_components: int) -> float:
-    """Return the largest eigenvalue of AK'Aᵀ: 1 for orthonormal components."""
-    N = store.gram(1)[:n_components, :n_components]
-    return float(np.linalg.eigvalsh(N)[-1])
-
-
-def current_spectrum(store: CoefficientStore, n_components: int) -> Floats:
-    """Return the Rayleigh quotients ‖(AK')_i‖²/(A_i K' A_iᵀ) of the components."""
-    S, N = store.gram(2), store.gram(1)
-    return _ratio(np.diag(S), np.diag(N))[:n_components]
 
 
 def _ratio(numerator: Floats, denominator: Floats) -> Floats:
     return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)
-
-
-def estimate_eigenvalues(store: CoefficientStore, settings: KHASettings) -> Floats:
-    """Return the estimates of λ for the gains."""
-    r = settings.n_components
-    if settings.estimate == "quotients":
-        return current_spectrum(store, r)
-    return np.sqrt(_ratio(np.diag(store.gram(2))[:r], np.diag(store.gram(0))[:r]))
-
-
-def orthonormalize(store: CoefficientStore, settings: KHASettings) -> float:
-    """Apply Rayleigh–Ritz to the leading rows; return the variance they capture."""
-    r = settings.n_components
-    N, S = store.gram(1)[:r, :r], store.gram(2)[:r, :r]
-    ritz_values, T = rayleigh_ritz(N, S, drop=rounding_threshold(store))
-    rotate(store, settings, T)
-    return float(ritz_values.sum())
-
-
-def rotate(store: CoefficientStore, settings: KHASettings, T: Floats) -> None:
-    """Set A ← TA, and the companions B ← TB."""
-    left_multiply(store, T if settings.meta is None else np.kron(np.eye(2), T))
-
-
-def left_multiply(store: CoefficientStore, T: Floats) -> None:
-    """Set R ← TR."""
-    store.transform(T, np.empty(0, dtype=np.intp), np.empty((len(T), 0)))
-
-
-def rounding_threshold(store: CoefficientStore) -> float:
-    """Return the relative length below which a direction is rounding noise."""
-    return float(max(1e-12, 10 * np.finfo(store.dtype).eps))
 
 
 def _summary(notes: list[str], failed: bool) -> str:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from numbers import Integral
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ikpca.errors import InvalidInput
+from ikpca.errors import InvalidInput, check_choice, invalid_parameter
 from ikpca.gram import (
     NOT_FINITE,
-    SERIAL,
     CenteredGram,
     GramMeans,
     GramSource,
@@ -24,17 +24,30 @@ from ikpca.gram import (
 from ikpca.kernels import Floats
 from ikpca.metrics import relative_residuals
 from ikpca.solvers.base import (
-    NO_CHECKPOINT,
-    CheckpointProtocol,
-    Observer,
+    EigenSolution,
     Outcome,
     PassRecord,
-    interruptible,
+    RunCheckpoint,
+    RunSettings,
+    SavedRun,
+    Solver,
     run_passes,
 )
-from ikpca.solvers.landmarks import choose_landmarks, landmark_start
+from ikpca.solvers.dense import Dense
+from ikpca.solvers.landmarks import (
+    DIRECTIONS_PER_COMPONENT,
+    LANDMARK_KINDS,
+    choose_landmarks,
+    landmark_start,
+)
+from ikpca.solvers.problem import MemoryNeeds, Problem
 from ikpca.solvers.rayleigh_ritz import certify, inner_in_double, rayleigh_ritz
 
+#: Number of landmarks, and of blocks before a restart; the largest that the budget allows.
+_MIN_LANDMARKS, _LANDMARKS, _MAX_LANDMARKS = 256, 512, 1024
+_BLOCKS = (8, 6, 4, 3, 2)
+#: First number of components for a fraction of the variance.
+_FIRST_VARIANCE_COMPONENTS = 32
 #: Relative residual below which a component misses less than 1e-8 of its variance.
 _CONVERGED_RESIDUAL = 1e-4
 
@@ -93,38 +106,26 @@ class RitzPairs:
         return float(squares.max(initial=0.0)) <= (_CONVERGED_RESIDUAL * float(self.values[0])) ** 2
 
 
-@dataclass(frozen=True)
-class KrylovOptions:
-    """Options of the Krylov solver.
+@dataclass(frozen=True, eq=False)
+class KrylovState:
+    """State between two passes.
 
     Parameters
     ----------
-    max_iter : int
-        Passes over K.
-    n_landmarks : int
-        Landmarks of the start.
-    landmarks : {"landmarks", "pivoted"}
-        Selection of the landmarks.
-    max_blocks : int
-        Blocks of vectors before a restart; at least two.
-    start : ndarray of shape (l, columns), optional
-        Vectors of a warm start, used before the landmarks.
+    columns : int
+        Number of basis columns.
+    block : ndarray of shape (l, width)
+        Next block.
+    passes : int
+    found : tuple or None
+        Coefficients, projections and eigenvalues of the components, and the next eigenvalue; None
+        before the first pass.
     """
-
-    max_iter: int = 100
-    n_landmarks: int = 512
-    landmarks: str = "landmarks"
-    max_blocks: int = 8
-    start: Floats | None = None
-
-
-@dataclass(frozen=True)
-class KrylovState:
-    """Number of basis columns, the next block, and the number of passes."""
 
     columns: int
     block: Floats
     passes: int
+    found: tuple[Floats, Floats, Floats, float] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,33 +137,13 @@ class KrylovProgress:
     state : KrylovState
     basis, products : ndarray of shape (l, columns)
         Q and Z = K'Q.
-    found : tuple
-        Current coefficients, projections and eigenvalues, and the next eigenvalue.
     means : GramMeans
     """
 
     state: KrylovState
     basis: Floats
     products: Floats
-    found: tuple[Floats, Floats, Floats, float]
     means: GramMeans
-
-
-@dataclass(frozen=True)
-class KrylovSolution:
-    """Components, outcome and history of a run."""
-
-    coefficients: Floats
-    projections: Floats
-    eigenvalues: Floats
-    next_eigenvalue: float
-    gram: CenteredGram
-    outcome: Outcome
-    records: list[PassRecord]
-
-
-#: Makes observers, given a function that returns the current solution.
-ObserverFactory: TypeAlias = Callable[[Callable[[], KrylovSolution]], Sequence[Observer[Any, Any]]]
 
 
 def block_size(n_components: int) -> int:
@@ -170,108 +151,255 @@ def block_size(n_components: int) -> int:
     return n_components + max(8, min(n_components, 16))
 
 
-def solve_krylov(
-    source: GramSource,
-    n_components: int,
-    options: KrylovOptions,
-    *,
-    seed: int,
-    workers: Workers = SERIAL,
-    make_observers: ObserverFactory = lambda snapshot: (),
-    checkpoint: CheckpointProtocol = NO_CHECKPOINT,
-) -> KrylovSolution:
-    """Find the leading components of K'.
+class Krylov(Solver):
+    """Block Krylov iterations with restarts, started from landmarks.
 
     Parameters
     ----------
-    source : GramSource
-        The uncentered kernel matrix.
-    n_components : int
-    options : KrylovOptions
-    seed : int
-        Seed of the landmarks.
-    workers : Workers
-        Threads that compute the tiles of K.
-    make_observers : callable
-        Makes the observers, given a function that returns the current solution.
-    checkpoint : CheckpointProtocol
-        Restores an earlier run and records this one.
+    init : {"landmarks", "pivoted"}, default="landmarks"
+        Selection of the landmarks: rows drawn uniformly, or by randomly pivoted Cholesky, for data
+        with a few outlying rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca import KernelPCA
+    >>> from ikpca.solvers import Krylov
+    >>> X = np.random.default_rng(0).normal(size=(300, 3))
+    >>> model = KernelPCA(2, kernel="rbf", eigen_solver=Krylov(init="pivoted"), random_state=0)
+    >>> model.fit(X).outcome_.name
+    'CONVERGED'
     """
-    source = count_entries(source)
-    step = _KrylovPass(source, n_components, options, workers)
 
-    def snapshot(outcome: Outcome = Outcome.STOPPED, records: Any = ()) -> KrylovSolution:
-        return replace(step.solution(), outcome=outcome, records=list(records))
+    default_max_iter: ClassVar[int] = 100
+    name = "krylov"
 
-    saved = checkpoint.restore()
-    if saved is None:
-        first = _first_block(source, block_size(n_components), options, seed, workers)
-        state = KrylovState(0, _orthonormal(first, first[:, :0], workers), 0)
-    else:
-        state = step.resume(saved.progress)
-    checkpoint.set_snapshot(step.progress)
-    done = run_passes(
-        step,
-        state,
-        max_steps=options.max_iter,
-        observers=make_observers(snapshot),
-        checkpoint=checkpoint,
-    )
-    return snapshot(done.outcome, done.reports)
+    def __init__(self, init: str = "landmarks") -> None:
+        self.init = init
+
+    def check(self, n_components: float | None) -> None:
+        """Validate the initialization; all components need the dense solver."""
+        check_choice("init", self.init, LANDMARK_KINDS)
+        if n_components is None:
+            raise invalid_parameter(
+                "n_components",
+                None,
+                "eigen_solver='krylov' needs an integer or a fraction",
+                "pass an integer, a fraction in (0, 1), or eigen_solver='dense'",
+            )
+
+    @staticmethod
+    def is_applicable(n_components: int, n_samples: int) -> bool:
+        """Return False if a block has a quarter of the columns, where dense is cheaper."""
+        return 4 * block_size(n_components) < n_samples
+
+    def memory_needs(self, problem: Problem, n_components: int) -> MemoryNeeds:
+        """Return the memory of the basis, its products, and the landmarks."""
+        width = block_size(n_components) * problem.row_bytes
+        strips = 2 if self.init == "pivoted" else 1
+        landmarks = strips * _n_landmarks(problem, n_components) * problem.row_bytes
+        return MemoryNeeds(
+            max((2 * _max_blocks(problem, n_components) + 6) * width, landmarks + 3 * width),
+            keep="tiles",
+            # The basis of the landmarks; the factor, the product and that of another shard.
+            own_vectors=DIRECTIONS_PER_COMPONENT * n_components,
+            whole_vectors=3 * (block_size(n_components) + 1),
+        )
+
+    def solve(
+        self, problem: Problem, n_components: float | None, settings: RunSettings
+    ) -> EigenSolution:
+        """Compute the leading components; the parameters are those of :meth:`Solver.solve`.
+
+        For a fraction of the variance, the number of components is doubled, starting from the last
+        ones, until they explain enough.
+        """
+        if isinstance(n_components, Integral):
+            return self._solve_number(problem, min(int(n_components), problem.n_samples), settings)
+        assert n_components is not None
+        search = VarianceSearch.restored(settings.checkpoint)
+        while self.is_applicable(search.number, problem.n_samples):
+            run = replace(settings, checkpoint=search.nested(settings.checkpoint))
+            found = search.append(self._solve_number(problem, search.number, run))
+            explained = float(found.eigenvalues.sum(dtype=np.float64))
+            if found.outcome is Outcome.INTERRUPTED or explained > n_components * found.trace:
+                return found.select_fraction(n_components)
+            problem = replace(problem, start=found.projections.T)
+            search = VarianceSearch(2 * search.number, list(found.records))
+        return search.append(Dense().solve(problem, n_components, settings))
+
+    def _solve_number(
+        self, problem: Problem, n_components: int, settings: RunSettings
+    ) -> EigenSolution:
+        """Compute a number of components, in single precision if ``tol`` allows it."""
+        single = problem.in_single_precision(settings.tol)
+        if single is None:
+            return self._run(problem, n_components, settings)
+        problem, error = single
+        callback = settings.callback
+        if callback is not None:
+            settings = replace(
+                settings,
+                callback=lambda record, solution: callback(
+                    record, lambda: solution().with_error(error)
+                ),
+            )
+        return self._run(problem, n_components, settings).with_error(error)
+
+    def _run(self, problem: Problem, n_components: int, settings: RunSettings) -> EigenSolution:
+        with problem.open(self.memory_needs(problem, n_components)) as (opened, workers):
+            source = count_entries(opened)
+            max_blocks = _max_blocks(problem, n_components)
+            passes = KrylovPasses(source, n_components, max_blocks, workers)
+            saved = settings.restore()
+            if saved is None:
+                first = self._first_block(source, problem, n_components, workers)
+                state = KrylovState(0, _orthonormal(first, first[:, :0], workers), 0)
+            else:
+                state = passes.resume(saved.progress)
+            state, outcome, records = run_passes(passes, state, settings)
+            return replace(passes.solution(state), outcome=outcome, records=records)
+
+    def _first_block(
+        self, source: GramSource, problem: Problem, n_components: int, workers: Workers
+    ) -> Floats:
+        """Return the first block: a warm start, filled up with landmark components.
+
+        Projections on landmark components are a multiplication by K' ahead of a random block.
+        """
+        size = block_size(n_components)
+        warm = np.empty((source.n_samples, 0), dtype=source.dtype)
+        if problem.start is not None:
+            warm = center_columns(problem.start.astype(source.dtype))[:, :size]
+        number = _n_landmarks(problem, n_components)
+        chosen = choose_landmarks(self.init, source, number, problem.seed)
+        found = landmark_start(source, size, chosen, workers).projections.T
+        return np.hstack([warm, found[:, : size - warm.shape[1]]])
 
 
-def _first_block(
-    source: GramSource, size: int, options: KrylovOptions, seed: int, workers: Workers
-) -> Floats:
-    """Return the first block: a warm start, filled up with landmark components.
+def _max_blocks(problem: Problem, n_components: int) -> int:
+    """Return the largest number of blocks before a restart that half of the budget allows."""
+    width = block_size(n_components) * problem.row_bytes
+    half = problem.budget.available // 2
+    return next((count for count in _BLOCKS if (2 * count + 6) * width <= half), _BLOCKS[-1])
 
-    Projections on landmark components are a multiplication by K' ahead of a random block.
+
+def _n_landmarks(problem: Problem, n_components: int) -> int:
+    """Return a twentieth of few rows or a sixtieth of many, which minimized the total time."""
+    n_samples = problem.n_samples
+    few = min(max(_MIN_LANDMARKS, n_samples // 20), _LANDMARKS)
+    wanted = max(few, min(n_samples // 60, _MAX_LANDMARKS))
+    affordable = problem.budget.available // 2 // problem.row_bytes
+    return max(2 * block_size(n_components), min(wanted, affordable))
+
+
+@dataclass(frozen=True, eq=False)
+class VarianceSearchProgress:
+    """Checkpoint data of a search of the number of components for a fraction of the variance.
+
+    Parameters
+    ----------
+    number : int
+        Number of components of the current run.
+    records : list of PassRecord
+        Records of the earlier runs.
+    progress : KrylovProgress
     """
-    warm = np.empty((source.n_samples, 0), dtype=source.dtype)
-    if options.start is not None:
-        warm = center_columns(options.start.astype(source.dtype))[:, :size]
-    number = max(options.n_landmarks, 2 * size)
-    chosen = choose_landmarks(options.landmarks, source, number, seed)
-    found = landmark_start(source, size, chosen, workers).projections.T
-    return np.hstack([warm, found[:, : size - warm.shape[1]]])
+
+    number: int
+    records: list[PassRecord]
+    progress: KrylovProgress
 
 
-class _KrylovPass:
-    """One step of the run loop: multiply the last block, extract components, make the next block.
+@dataclass(frozen=True)
+class VarianceSearch:
+    """Number of components of a run, and the records of the earlier runs."""
+
+    number: int = _FIRST_VARIANCE_COMPONENTS
+    earlier: list[PassRecord] = field(default_factory=list)
+
+    @classmethod
+    def restored(cls, checkpoint: RunCheckpoint | None) -> VarianceSearch:
+        """Return the run to start with."""
+        saved = None if checkpoint is None else checkpoint.restore()
+        return cls() if saved is None else cls(saved.progress.number, saved.progress.records)
+
+    def append(self, found: EigenSolution) -> EigenSolution:
+        """Append the records of a run to those of the earlier runs."""
+        return replace(found, records=[*self.earlier, *map(self._renumber, found.records)])
+
+    def _renumber(self, record: PassRecord) -> PassRecord:
+        entries = self.earlier[-1].entries if self.earlier else 0
+        number = record.number + len(self.earlier)
+        return replace(record, number=number, entries=record.entries + entries)
+
+    def nested(self, checkpoint: RunCheckpoint | None) -> RunCheckpoint | None:
+        """Return the checkpoint of this run, stored in that of the fit."""
+        return None if checkpoint is None else _NestedCheckpoint(self, checkpoint)
+
+
+@dataclass(frozen=True)
+class _NestedCheckpoint:
+    """Checkpoint of one run of a variance search."""
+
+    search: VarianceSearch
+    parent: RunCheckpoint
+
+    def restore(self) -> SavedRun | None:
+        """Return the saved progress of this run; None if another run was interrupted."""
+        saved = self.parent.restore()
+        if saved is None or saved.progress.number != self.search.number:
+            return None
+        records = saved.records[len(self.search.earlier) :]
+        return SavedRun(saved.progress.progress, records, saved.outcome)
+
+    def record(
+        self, progress: Callable[[], Any], records: list[PassRecord], outcome: Outcome | None
+    ) -> None:
+        """Record a finished pass with the number of components and the earlier runs."""
+        number, earlier = self.search.number, self.search.earlier
+
+        def nested() -> VarianceSearchProgress | None:
+            inner = progress()
+            return None if inner is None else VarianceSearchProgress(number, earlier, inner)
+
+        self.parent.record(nested, [*earlier, *records], outcome)
+
+
+class KrylovPasses:
+    """Passes: multiply the last block, extract components, make the next block.
 
     The orthonormal basis Q and Z = K'Q are two arrays, allocated once; an interrupted pass has only
-    written to columns beyond those that the state counts.
+    written to columns beyond those that the state counts, unless it restarted the basis.
     """
 
     def __init__(
-        self, source: GramSource, n_components: int, options: KrylovOptions, workers: Workers
+        self, source: GramSource, n_components: int, max_blocks: int, workers: Workers
     ) -> None:
         self._source = source
         self._r = n_components
-        columns = max(2, options.max_blocks) * block_size(n_components)
+        columns = max(2, max_blocks) * block_size(n_components)
         self._Q = np.empty((source.n_samples, columns), dtype=source.dtype, order="F")
         self._Z = np.empty_like(self._Q)
         self._workers = workers
         self._gram: CenteredGram | None = None
-        self._found: tuple[Floats, Floats, Floats, float] | None = None
+        self._restarted = -1
 
-    def __call__(self, state: KrylovState) -> tuple[KrylovState, PassRecord, Outcome | None]:
+    def step(self, state: KrylovState) -> tuple[KrylovState, PassRecord, Outcome | None]:
         """Run one pass over K."""
         started = time.perf_counter()
         width = state.block.shape[1]
         known = state.columns + width
         self._Q[:, state.columns : known] = state.block
-        # Only the product may be interrupted; the rest modifies the basis and takes little time.
-        with interruptible():
-            self._Z[:, state.columns : known] = self._multiply(state.block)
+        self._Z[:, state.columns : known] = self._multiply(state.block)
         Q, Z = self._Q[:, :known], self._Z[:, :known]
         if not np.isfinite(Z[:, state.columns :]).all():
             raise InvalidInput(NOT_FINITE)
         N = inner_in_double(Q, Z, self._workers)
         S = inner_in_double(Z, Z, self._workers)
         ritz = RitzPairs.from_products((N + N.T) / 2, S, float(np.finfo(Q.dtype).eps))
-        values, T = ritz.components(self._r)
-        previous, self._found = self._found, self._components(Q, Z, values, T)
+        found = self._components(Q, Z, *ritz.components(self._r))
+        change = np.inf if state.found is None else _change(found[0], state.found[1])
         latest = Z[:, state.columns :]
         defect, recovery = _defect(Q, self._workers), ""
         if defect > np.sqrt(np.finfo(Q.dtype).eps):
@@ -279,45 +407,42 @@ class _KrylovPass:
             # The leading Ritz vectors start the new basis.
             latest, known = Q @ ritz.vectors[:, :width].astype(Q.dtype), 0
         elif known + width > self._Q.shape[1]:
-            known = self._restart(Q, Z, ritz.vectors[:, :width].astype(Q.dtype))
+            # Replace the basis by the leading Ritz vectors, without a product with K.
+            vectors = ritz.vectors[:, :width].astype(Q.dtype)
+            known, self._restarted = vectors.shape[1], state.passes
+            self._Q[:, :known], self._Z[:, :known] = Q @ vectors, Z @ vectors
             latest = self._Z[:, :known]
         block = _orthonormal(latest, self._Q[:, :known], self._workers)[:, :width]
         seconds = time.perf_counter() - started
-        record = self._record(state.passes + 1, seconds, _change(previous, self._found), recovery)
+        record = self._record(state.passes + 1, seconds, found, change, recovery)
+        following = KrylovState(known, block, state.passes + 1, found)
         # An empty block: the basis spans the range of K' up to rounding.
-        outcome = Outcome.PRECISE if block.shape[1] == 0 else None
-        return KrylovState(known, block, state.passes + 1), record, outcome
+        return following, record, Outcome.PRECISE if block.shape[1] == 0 else None
 
-    def _restart(self, Q: Floats, Z: Floats, vectors: Floats) -> int:
-        """Replace the basis by the leading Ritz vectors; needs no product with K."""
-        number = vectors.shape[1]
-        self._Q[:, :number], self._Z[:, :number] = Q @ vectors, Z @ vectors
-        return number
+    def undo(self, state: KrylovState) -> None:
+        """Do nothing: the basis of the state is intact, or cannot be restored."""
 
-    def progress(self, state: KrylovState) -> KrylovProgress:
-        """Return the checkpoint data after a pass."""
+    def progress(self, state: KrylovState) -> KrylovProgress | None:
+        """Return the checkpoint data after a pass; None if a restart has overwritten its basis."""
+        if self._restarted == state.passes:
+            return None
         assert self._gram is not None
-        assert self._found is not None
         Q, Z = self._Q[:, : state.columns], self._Z[:, : state.columns]
-        return KrylovProgress(state, Q, Z, self._found, self._gram.means)
+        return KrylovProgress(state, Q, Z, self._gram.means)
 
     def resume(self, earlier: KrylovProgress) -> KrylovState:
         """Restore the basis of an earlier run, and return its state."""
         columns = earlier.state.columns
         self._Q[:, :columns], self._Z[:, :columns] = earlier.basis, earlier.products
-        self._found = earlier.found
         self._gram = CenteredGram.from_means(self._source, earlier.means, self._workers)
         return earlier.state
 
-    def solution(self) -> KrylovSolution:
-        """Return the solution after the last finished pass."""
-        if self._found is None or self._gram is None:
-            # Interrupted during the first pass.
+    def solution(self, state: KrylovState) -> EigenSolution:
+        """Return the components after a pass; raise an interrupt of the first pass again."""
+        if state.found is None or self._gram is None:
             raise KeyboardInterrupt
-        coefficients, projections, values, next_eigenvalue = self._found
-        return KrylovSolution(
-            coefficients, projections, values, next_eigenvalue, self._gram, Outcome.STOPPED, []
-        )
+        A, AK, eigenvalues, next_eigenvalue = state.found
+        return EigenSolution.from_components(A, AK, eigenvalues, self._gram, next_eigenvalue)
 
     def _multiply(self, block: Floats) -> Floats:
         """Return K' times the block; the first product also computes the means of K."""
@@ -339,25 +464,35 @@ class _KrylovPass:
         next_eigenvalue = float(values[self._r]) if len(values) > self._r else 0.0
         return A, AK, eigenvalues.astype(Q.dtype), next_eigenvalue
 
-    def _record(self, number: int, seconds: float, change: float, recovery: str) -> PassRecord:
-        solution = self.solution()
-        A, AK, values = solution.coefficients, solution.projections, solution.eigenvalues
-        residuals = relative_residuals(A, AK, values)
-        norm = solution.gram.squared_norm_estimate
+    def _record(
+        self,
+        number: int,
+        seconds: float,
+        found: tuple[Floats, Floats, Floats, float],
+        change: float,
+        recovery: str,
+    ) -> PassRecord:
+        A, AK, eigenvalues, next_eigenvalue = found
+        assert self._gram is not None
+        residuals = relative_residuals(A, AK, eigenvalues)
         certificate = certify(
-            values, residuals, inner_in_double(A.T, AK.T), norm, solution.next_eigenvalue
+            eigenvalues,
+            residuals,
+            inner_in_double(A.T, AK.T),
+            self._gram.squared_norm_estimate,
+            next_eigenvalue,
         )
         return PassRecord(
             number=number,
             seconds=seconds,
-            eigenvalues=values,
+            eigenvalues=eigenvalues,
             residuals=residuals,
             gains=np.full(self._r, np.nan),
-            entries=solution.gram.entries,
+            entries=self._gram.entries,
             change=change,
             orthonormality_defect=certificate.orthonormality_defect,
             excess_error=certificate.excess_error,
-            recovery="; ".join(part for part in (recovery, solution.gram.recovery) if part),
+            recovery=recovery,
         )
 
 
@@ -366,12 +501,10 @@ def _defect(Q: Floats, workers: Workers) -> float:
     return float(np.abs(inner_in_double(Q, Q, workers) - np.eye(Q.shape[1])).max(initial=0.0))
 
 
-def _change(previous: Any, current: Any) -> float:
-    """Return the squared distance in feature space between the components of two passes."""
-    if previous is None:
-        return float("inf")
+def _change(A: Floats, previous: Floats) -> float:
+    """Return the squared distance in feature space to the components with projections AK'."""
     # Components keep their order but not their sign.
-    products = np.einsum("il,il->i", current[0], previous[1])
+    products = np.einsum("il,il->i", A, previous)
     return float(np.sum(2 - 2 * np.minimum(np.abs(products), 1)))
 
 

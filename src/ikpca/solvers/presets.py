@@ -1,0 +1,66 @@
+"""Eigensolvers by name."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+from ikpca.errors import invalid_parameter
+from ikpca.solvers.base import Solver
+from ikpca.solvers.dense import Dense
+from ikpca.solvers.kha import KHA, METHODS
+from ikpca.solvers.krylov import Krylov
+
+#: scikit-learn's names of iterative solvers stand for krylov.
+_SCIKIT_NAMES = ("arpack", "randomized")
+SOLVERS = ("auto", "dense", "krylov", *_SCIKIT_NAMES, *METHODS)
+#: The dense solver is faster up to this order plus rows per component (benchmarks/crossover.py).
+_DENSE_ORDER, _DENSE_ROWS_PER_COMPONENT = 1200, 30
+#: Order up to which the dense solver finds the components for a fraction of the variance.
+_DENSE_VARIANCE_ORDER = 4000
+
+
+def make_solver(eigen_solver: Any) -> Solver | None:
+    """Return the solver of a name or an object; None for "auto", which depends on the rows."""
+    if isinstance(eigen_solver, Solver):
+        return eigen_solver
+    if not isinstance(eigen_solver, str) or eigen_solver not in SOLVERS:
+        raise invalid_parameter(
+            "eigen_solver",
+            eigen_solver,
+            "is unknown",
+            f"choose one of {', '.join(map(repr, SOLVERS))}, or an object of ikpca.solvers",
+        )
+    if eigen_solver == "auto":
+        return None
+    if eigen_solver in METHODS:
+        return KHA(eigen_solver)
+    return Dense() if eigen_solver == "dense" else Krylov()
+
+
+def check_solver(eigen_solver: Any, n_components: float | None) -> None:
+    """Validate a solver and the number of components that it is asked for."""
+    solver = make_solver(eigen_solver)
+    scikit = isinstance(eigen_solver, str) and eigen_solver in _SCIKIT_NAMES
+    if solver is not None and not (scikit and n_components is None):
+        solver.check(n_components)
+
+
+def choose_solver(eigen_solver: Any, n_components: float | None, n_samples: int) -> Solver:
+    """Return the solver for a number of rows: "auto" is dense for small problems, else krylov.
+
+    Krylov is replaced by the dense solver where that is always cheaper.
+    """
+    solver = make_solver(eigen_solver)
+    if solver is not None and not isinstance(solver, Krylov):
+        return solver
+    if n_components is None:
+        return Dense()
+    if not isinstance(n_components, Integral):
+        small = n_samples <= _DENSE_VARIANCE_ORDER
+    else:
+        number = int(n_components)
+        small = n_samples <= _DENSE_ORDER + _DENSE_ROWS_PER_COMPONENT * number
+        if not Krylov.is_applicable(number, n_samples):
+            return Dense()
+    return Dense() if solver is None and small else solver or Krylov()

@@ -1,0 +1,223 @@
+"""Eigenproblem of a fit: the kernel matrix of the training rows within a memory budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol, Self, TypeAlias
+
+import numpy as np
+from scipy import sparse
+
+from ikpca.errors import InvalidInput
+from ikpca.gram import (
+    SERIAL,
+    Budget,
+    CenteredGram,
+    ComputedGram,
+    GramSource,
+    PrecomputedGram,
+    Workers,
+    full_matrix,
+    plan_source,
+    tile_slices,
+)
+from ikpca.kernels import FeatureSplit, Floats, Gaussian, Kernel, MatmulKernel, Rows, squared_norms
+from ikpca.solvers.coefficient_store import CoefficientStore, LocalStore
+
+#: Number of rows on which the error of single precision is measured.
+_ROUNDING_SAMPLE = 256
+#: Largest error of single precision as a fraction of the tolerance.
+_ROUNDING_FRACTION = 0.05
+
+#: Maps the source of K to the source of the matrix to decompose.
+GramTransform: TypeAlias = Callable[[GramSource, Workers], GramSource]
+
+
+@dataclass(frozen=True)
+class MemoryNeeds:
+    """Memory that a solver needs besides the tiles of K.
+
+    Parameters
+    ----------
+    n_bytes : int
+    keep : {"tiles", "matrix"} or None
+        Form in which K is cached as far as memory allows: tiles for products, the matrix for rows
+        in random order; None if K is read once.
+    own_vectors, whole_vectors : int
+        Vectors over its own rows and over all rows that a worker of an engine holds.
+    """
+
+    n_bytes: int
+    keep: Literal["tiles", "matrix"] | None = None
+    own_vectors: int = 0
+    whole_vectors: int = 0
+
+
+class Engine(Protocol):
+    """Engine that computes kernel values and holds coefficients outside of this process."""
+
+    @property
+    def block_size(self) -> int:
+        """Fastest number of patterns per block of a Hebbian pass."""
+
+    def open_gram(
+        self, kernel: Kernel, budget: Budget, needs: MemoryNeeds
+    ) -> AbstractContextManager[GramSource]:
+        """Open the source of K."""
+
+    def open_store(self, gram: CenteredGram, rows: Floats, products: Floats) -> CoefficientStore:
+        """Open the coefficient store of that source."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Matrix to decompose.
+
+    Parameters
+    ----------
+    kernel : Kernel or None
+        None for a precomputed matrix.
+    X : rows
+        Training rows, or the matrix.
+    budget : Budget
+    n_threads : int
+    copy_X : bool
+        True if X is a copy, which counts as memory of the fit.
+    seed : int
+        Seed of landmarks, of the initialization and of the order of the patterns.
+    start : ndarray of shape (l, columns), optional
+        Projections of the training rows by an earlier model.
+    transform : callable, optional
+        Maps K to the matrix to decompose; K itself by default.
+    engine : Engine, optional
+        Computes in this process by default.
+    """
+
+    kernel: Kernel | None
+    X: Rows
+    budget: Budget
+    n_threads: int = 1
+    copy_X: bool = False
+    seed: int = 0
+    start: Floats | None = None
+    transform: GramTransform | None = None
+    engine: Engine | None = None
+
+    @property
+    def n_samples(self) -> int:
+        """Number of training rows."""
+        return int(self.X.shape[0])
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one vector over the training rows."""
+        return self.n_samples * int(self.X.dtype.itemsize)
+
+    @contextmanager
+    def open(self, needs: MemoryNeeds) -> Iterator[tuple[GramSource, Workers]]:
+        """Open the matrix and the threads that compute it, within the budget."""
+        if self.engine is not None and self.kernel is not None:
+            with self.engine.open_gram(self.kernel, self.budget, needs) as source:
+                yield self._transformed(source, SERIAL), SERIAL
+            return
+        if self.kernel is None:
+            with Workers(self.n_threads) as workers:
+                yield self._transformed(PrecomputedGram(self.X), workers), workers
+            return
+        check_kernel_values(self.kernel, self.X)
+        fixed = needs.n_bytes + (_owned_bytes(self.X) if self.copy_X else 0)
+        planned = plan_source(self.kernel, self.X, self.budget, fixed, self.n_threads)
+        with Workers(planned.threads) as workers:
+            source = planned.source
+            cached = source if needs.keep is None else planned.with_cache(needs.keep, workers)
+            yield self._transformed(cached, workers), workers
+
+    def _transformed(self, source: GramSource, workers: Workers) -> GramSource:
+        return source if self.transform is None else self.transform(source, workers)
+
+    def open_store(self, gram: CenteredGram, rows: Floats, products: Floats) -> CoefficientStore:
+        """Open the coefficient store of the Hebbian solvers."""
+        if self.engine is not None:
+            return self.engine.open_store(gram, rows, products)
+        return LocalStore(gram, rows, products)
+
+    def in_single_precision(self, tol: float) -> tuple[Self, float] | None:
+        """Return the problem in single precision and its error ‖K − K₃₂‖/λ₁, estimated on a sample.
+
+        Single precision halves the time of products and exponentials. The result is None if the
+        error is too large for ``tol``: for rows far from the origin, and for kernels whose values
+        centering cancels almost completely.
+        """
+        X, kernel = self.X, self.kernel
+        in_memory = isinstance(X, np.ndarray) and not isinstance(X, np.memmap)
+        is_double = in_memory and X.dtype == np.float64
+        if not is_double or not isinstance(kernel, MatmulKernel) or tol <= np.finfo(X.dtype).eps:
+            return None
+        check_kernel_values(kernel, X)
+        try:
+            # Also for rows that are not in the sample.
+            check_kernel_values(kernel, X.astype(np.float32))
+        except InvalidInput:
+            return None
+        number = min(_ROUNDING_SAMPLE, len(X))
+        chosen = np.random.default_rng([self.seed, 3]).choice(len(X), number, replace=False)
+        rows = X[np.sort(chosen)]
+        K = _sample_gram(kernel, rows)
+        error = np.linalg.norm(K - _sample_gram(kernel, rows.astype(np.float32)), 2)
+        centered = K - K.mean(axis=0) - K.mean(axis=1, keepdims=True) + K.mean()
+        largest = np.linalg.norm(centered, 2)
+        if error > _ROUNDING_FRACTION * tol * largest:
+            return None
+        single = X.astype(np.float32)
+        budget = replace(self.budget, used=self.budget.used + single.nbytes)
+        return replace(self, X=single, budget=budget), float(error / largest)
+
+
+def _owned_bytes(X: Rows) -> int:
+    """Return the bytes of rows in memory; a copy of rows on disk does not exist."""
+    if sparse.issparse(X):
+        return int(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes)
+    return int(X.nbytes) if isinstance(X, np.ndarray) and X.flags.owndata else 0
+
+
+def _sample_gram(kernel: Kernel, rows: Floats) -> Floats:
+    """Compute K of the sample with the same operands as for all rows."""
+    source = ComputedGram(kernel, rows, split=FeatureSplit.from_rows(rows))
+    return full_matrix(source).astype(np.float64)
+
+
+def check_kernel_values(kernel: Kernel, X: Any) -> None:
+    """Reject rows whose k(x, x) is not finite or overflows when summed and squared."""
+    check_distances(kernel, X)
+    largest = 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        for strip in tile_slices(X.shape[0]):
+            largest = max(largest, float(np.abs(kernel.diagonal(X[strip])).max()))
+            if not largest <= float(np.sqrt(np.finfo(X.dtype).max)) / X.shape[0]:
+                raise InvalidInput(
+                    f"k(x, x) is as large as {largest:.3g} under {kernel!r}: sums of kernel values "
+                    f"overflow {X.dtype}; scale X, or choose a smaller gamma or degree."
+                )
+
+
+def check_distances(kernel: Kernel, X: Any, origin: Any = None) -> None:
+    """Reject rows so far apart that rounding errors exceed the width of a Gaussian kernel.
+
+    Exponents are differences of squared norms; beyond this limit even k(x, x) differs from 1.
+    Dense rows are compared with ``origin``, the first row by default; CSR rows are never shifted.
+    """
+    if not isinstance(kernel, Gaussian):
+        return
+    limit = 1 / float(np.finfo(X.dtype).eps)
+    origin = X[:1] if origin is None else origin
+    for strip in tile_slices(X.shape[0]):
+        part = X[strip] if sparse.issparse(X) else X[strip] - origin
+        exponent = kernel.gamma * float(squared_norms(part).max())
+        if not exponent <= limit:
+            raise InvalidInput(
+                f"rows of X are so far apart that gamma times their squared distance is "
+                f"{exponent:.3g}, more than {X.dtype} resolves under {kernel!r}; scale X, or pass "
+                "gamma='scale'."
+            )
