@@ -20,7 +20,7 @@ from ikpca.kernels import Floats, Kernel
 from ikpca.model_files import Encoder, Manifest, digests_of, write_container
 from ikpca.preimages import Preimages, make_preimage_method, masked_error, predict_rows
 from ikpca.solvers import Outcome
-from ikpca.subspace import Expansion, Projector, Subspace
+from ikpca.subspace import Subspace
 
 _OUTCOME = "outcome_"
 
@@ -108,8 +108,7 @@ def _has_rows(model: Any) -> bool:
 class InverseMixin:
     """Mixin with pre-images, reconstructions and scores of a model of a mean and components.
 
-    The model provides ``_subspace`` and ``_mean_row``, the mean of the training rows, and may
-    override the hooks that are computed from the subspace.
+    The model provides ``_subspace`` and ``_mean_row``, the mean of the training rows.
     """
 
     _mean_row: Any
@@ -123,12 +122,6 @@ class InverseMixin:
     def _basis(self) -> Any:
         """Rows whose images the components are combinations of."""
         return self._subspace.basis
-
-    def _residuals(self, X: Any) -> Floats:
-        return self._subspace.residuals(X)
-
-    def _explained_variance(self, X: Any) -> float:
-        return self._subspace.explained_share(X)
 
     def inverse_transform(self, X: Any, return_distance: bool = False) -> Any:
         """Transform projections back to input space by the method ``preimage``.
@@ -194,7 +187,7 @@ class InverseMixin:
                 "kernel='precomputed': reconstruction_error needs k(x, x) of new rows, which a "
                 "kernel matrix does not hold; fit on rows instead."
             )
-        return self._residuals(self._validated_rows(X))
+        return self._subspace.residuals(self._validated_rows(X))
 
     def explained_share(self, X: Any) -> float:
         """Compute the fraction of the variance about the training mean that is explained.
@@ -207,7 +200,7 @@ class InverseMixin:
         Returns
         -------
         float
-            1 − Σ‖Φ'(x) − WᵀWΦ'(x)‖² / Σ‖Φ'(x)‖²; at most 1.
+            1 − Σ‖Φ'(x) − PΦ'(x)‖² / Σ‖Φ'(x)‖², with P as in ``reconstruction_error``; at most 1.
         """
         check_is_fitted(self)
         if is_precomputed(self):
@@ -215,7 +208,7 @@ class InverseMixin:
                 "kernel='precomputed': explained_share needs k(x, x) of new rows, which a kernel "
                 "matrix does not hold; fit on rows instead."
             )
-        return self._explained_variance(self._validated_rows(X))
+        return self._subspace.explained_share(self._validated_rows(X))
 
     @available_if(_has_rows)
     def score(self, X: Any, y: Any = None) -> float:
@@ -278,16 +271,16 @@ def _uses_ridge(model: Any) -> bool:
 def _invert(model: Any, X: Floats) -> tuple[Floats, Floats]:
     """Return the pre-images z of projections, and ‖PΦ(x) − Φ(z)‖²."""
     subspace: Subspace = model._subspace
-    expansion, kernel = subspace.expansion, subspace.expansion.kernel
+    kernel = subspace.kernel
     scale = np.divide(1, model._scale, out=np.zeros_like(model._scale), where=model._scale > 0)
     coordinates = subspace.points((X * scale).astype(subspace.components.dtype))
     if _uses_ridge(model):
         rows = predict_rows(kernel, X, model.X_transformed_fit_, model.dual_coef_)
-        return rows, expansion.squared_distances(coordinates, rows)
+        return rows, subspace.squared_distances(coordinates, rows)
     method = make_preimage_method(model.preimage, kernel)
-    strips = list(expansion.strips(len(coordinates)))
+    strips = list(subspace.strips(len(coordinates)))
     with _workers(model.n_jobs, len(strips)) as workers:
-        found = workers.map(lambda strip: method.find(expansion, coordinates[strip]), strips)
+        found = workers.map(lambda strip: method.find(subspace, coordinates[strip]), strips)
         joined = Preimages.concatenate(list(found))
     return joined.rows, joined.squared_distances
 
@@ -295,33 +288,6 @@ def _invert(model: Any, X: Floats) -> tuple[Floats, Floats]:
 def _workers(n_jobs: int | None, n_strips: int) -> AbstractContextManager[Workers]:
     """Return threads for several strips; a single strip uses the threads of BLAS."""
     return Workers(n_threads(n_jobs)) if n_strips > 1 else nullcontext(SERIAL)
-
-
-def expansion_of(projector: Projector, kernel: Kernel) -> Expansion:
-    """Return the uncentred components w_r = Σ_k (a_rk − mean a_r) Φ(x_k), and the mean last."""
-    A, means = projector.coefficients, projector.centring.column_means
-    zero_sum = A - A.mean(axis=1, keepdims=True)
-    with_mean = zero_sum @ means
-    uniform = np.full((1, A.shape[1]), 1 / A.shape[1], dtype=A.dtype)
-    gram = np.block(
-        [
-            [projector.component_gram, with_mean[:, None]],
-            [with_mean[None, :], np.array([[projector.centring.grand_mean]])],
-        ]
-    )
-    products = None
-    if projector.training_projections is not None:
-        # ⟨w, Φ(x)⟩ = ⟨w, Φ'(x)⟩ + ⟨w, mean⟩.
-        uncentred = projector.training_projections + with_mean[:, None]
-        products = np.vstack([uncentred, means[None, :]])
-    return Expansion(
-        kernel,
-        # A plain array: rows selected from a memory map are not on disk.
-        np.asarray(projector.X_fit),
-        np.vstack([zero_sum, uniform]),
-        products,
-        gram.astype(A.dtype),
-    )
 
 
 def check_preimage(model: Any, kernel: Kernel | None) -> None:

@@ -15,7 +15,6 @@ from ikpca.estimators.base import (
     InverseMixin,
     SaveMixin,
     check_preimage,
-    expansion_of,
 )
 from ikpca.estimators.checkpoint import (
     Checkpoint,
@@ -58,7 +57,7 @@ from ikpca.estimators.validation import (
 from ikpca.kernels import Floats, Kernel, Rows
 from ikpca.preimages import ridge_coefficients
 from ikpca.solvers import Observer, Outcome, interruptible
-from ikpca.subspace import Projector, Subspace
+from ikpca.subspace import Subspace
 
 
 class KernelPCA(
@@ -340,7 +339,7 @@ class KernelPCA(
         ndarray of shape (n_rows, n_components)
         """
         X = self._validated_rows(X)
-        return finite_projections(lambda: self._projector.project(X) * self._scale)
+        return finite_projections(lambda: self._subspace.project(X) * self._scale)
 
     @with_callbacks
     def refine(self, X: Any = None) -> Self:
@@ -360,8 +359,8 @@ class KernelPCA(
         if not len(self.eigenvalues_):
             # Rows without variance have no components to start from.
             return self
-        kernel = self._projector.kernel
-        start = self._projector.project(X)
+        kernel = self._subspace.kernel
+        start = self._subspace.project(X)
         exact = clone(self).set_params(
             n_components=len(self.eigenvalues_),
             eigen_solver="krylov",
@@ -380,28 +379,13 @@ class KernelPCA(
 
     def _previous_projections(self, X: Any) -> Floats | None:
         """Return the projections of the rows by an earlier fit, to start from."""
-        if not hasattr(self, "_projector") or self._projector.kernel is None:
+        if not hasattr(self, "_subspace") or self._subspace.kernel is None:
             return None
-        return self._projector.project(self._validated_rows(X))
-
-    @property
-    def _subspace(self) -> Subspace:
-        return Subspace(expansion_of(self._projector, self._projector.kernel))
-
-    @property
-    def _basis(self) -> Any:
-        """Training rows, also of kernels and types that have no subspace."""
-        return self.X_fit_
+        return self._subspace.project(self._validated_rows(X))
 
     @property
     def _mean_row(self) -> Floats:
         return self.X_fit_.mean(axis=0)
-
-    def _residuals(self, X: Any) -> Floats:
-        return self._projector.residuals(X, self._projector.kernel)
-
-    def _explained_variance(self, X: Any) -> float:
-        return self._projector.explained_share(X, self._projector.kernel)
 
     def _validated_rows(self, X: Any) -> Any:
         check_is_fitted(self)
@@ -496,12 +480,11 @@ def fitted_attributes(
 ) -> dict[str, Any]:
     """Return the fitted attributes of ``KernelPCA`` by name."""
     eigenvalues = components.eigenvalues
-    projector = Projector(
+    subspace = Subspace.from_centered(
         kernel,
         X_fit,
-        components.centering,
         components.coefficients,
-        components.coefficients @ components.projections.T,
+        components.centering,
         components.projections,
     )
     return {
@@ -514,7 +497,7 @@ def fitted_attributes(
         "history_": components.records,
         "n_iter_": len(components.records),
         "outcome_": components.outcome,
-        "_projector": projector,
+        "_subspace": subspace,
         "_scale": _whitening(components) if whiten else np.ones_like(eigenvalues),
     }
 
