@@ -49,8 +49,8 @@ def model(solver="kha/et", **parameters):
 def assert_same_fit(one, other):
     for name in STATE:
         same(getattr(one, name), getattr(other, name))
-    same(one._projector.centring, other._projector.centring)
-    same(one._projector.training_projections, other._projector.training_projections)
+    same(one._subspace.known_products, other._subspace.known_products)
+    same(one._subspace.known_gram, other._subspace.known_gram)
     assert one.outcome_ is other.outcome_
     assert len(one.history_) == len(other.history_)
     for left, right in zip(one.history_, other.history_, strict=True):

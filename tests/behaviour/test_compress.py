@@ -30,10 +30,10 @@ def model(rows):
 
 def bounds(original, small, X):
     """ε_i ‖u_i‖ ‖Φ(x) − µ‖ + ε ‖µ‖."""
-    expansion = original._subspace.expansion
-    lengths = np.sqrt(np.diagonal(expansion.gram))
-    products = cross_gram(expansion.kernel, X, expansion.basis) @ expansion.coefficients[-1]
-    centred = expansion.kernel.diagonal(X) - 2 * products + lengths[-1] ** 2
+    subspace = original._subspace
+    lengths = np.sqrt(np.diagonal(subspace.gram))
+    products = cross_gram(subspace.kernel, X, subspace.basis) @ subspace.coefficients[-1]
+    centred = subspace.kernel.diagonal(X) - 2 * products + lengths[-1] ** 2
     of_components = np.sqrt(centred)[:, None] * small.reduction_error_ * lengths[:-1]
     return of_components + small.mean_reduction_error_ * lengths[-1]
 
@@ -85,7 +85,7 @@ def test_a_model_of_scikit_learn_is_the_same(model, rows):
 
 def test_components_are_orthonormal_and_eigenvalues_those_of_the_samples(model):
     small = compress(model, 40)
-    K = cross_gram(small._subspace.expansion.kernel, small.basis_, small.basis_)
+    K = cross_gram(small._subspace.kernel, small.basis_, small.basis_)
     gram = small.coefficients_ @ K @ small.coefficients_.T
     np.testing.assert_allclose(gram, np.eye(5), atol=1e-8)
     assert (small.eigenvalues_ <= model.eigenvalues_ * (1 + 1e-9)).all()

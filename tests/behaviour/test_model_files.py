@@ -137,11 +137,11 @@ def test_a_loaded_model_works(tmp_path):
 def test_rows_are_kept_once(tmp_path):
     model = fitted(kernel="rbf")
     model.save(tmp_path / "model")
-    assert model.X_fit_ is model._projector.X_fit
+    assert model.X_fit_ is model._subspace.basis
     # Rows, and three arrays of one row per component, once each.
     assert (tmp_path / "model").stat().st_size < 2 * X.nbytes
     again = ikpca.load(tmp_path / "model")
-    assert again.X_fit_ is again._projector.X_fit
+    assert again.X_fit_ is again._subspace.basis
 
 
 @pytest.mark.parametrize("version", range(1, FORMAT_VERSION + 1))

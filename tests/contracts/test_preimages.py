@@ -20,7 +20,7 @@ from ikpca.preimages import (
     PreimageMethod,
     make_preimage_method,
 )
-from ikpca.subspace import Expansion
+from ikpca.subspace import Subspace
 from tests.conftest import KERNELS
 
 ALL_KERNELS = {**KERNELS, "vectorised": Vectorized(lambda X, Y: np.exp(-0.1 * np.abs(X @ Y.T)))}
@@ -62,27 +62,27 @@ def problem(kernel, dtype=np.float64):
     basis = rng.normal(size=(40, 4)) + 1
     coefficients = rng.dirichlet(np.full(40, 0.2), size=3) + 0.02 * rng.normal(size=(3, 40))
     coordinates = rng.dirichlet(np.ones(3), size=12)
-    expansion = Expansion(kernel, basis.astype(dtype), coefficients.astype(dtype))
-    return expansion, coordinates.astype(dtype), (basis[:12] + 0.3).astype(dtype)
+    subspace = Subspace(kernel, basis.astype(dtype), coefficients.astype(dtype))
+    return subspace, coordinates.astype(dtype), (basis[:12] + 0.3).astype(dtype)
 
 
-def explicit_distances(expansion, coordinates, Z):
+def explicit_distances(subspace, coordinates, Z):
     """‖P − Φ(z)‖² with all inner products written out."""
-    G = coordinates @ expansion.coefficients
-    K = cross_gram(expansion.kernel, expansion.basis, expansion.basis)
-    across = cross_gram(expansion.kernel, Z, expansion.basis)
+    G = coordinates @ subspace.coefficients
+    K = cross_gram(subspace.kernel, subspace.basis, subspace.basis)
+    across = cross_gram(subspace.kernel, Z, subspace.basis)
     return (
         np.einsum("ij,jk,ik->i", G, K, G)
         - 2 * np.einsum("ij,ij->i", G, across)
-        + expansion.kernel.diagonal(Z)
+        + subspace.kernel.diagonal(Z)
     )
 
 
-def best_rows(expansion, coordinates):
+def best_rows(subspace, coordinates):
     """The smallest distance to the image of a basis row."""
     trials = [
-        explicit_distances(expansion, coordinates, np.repeat(row[None], len(coordinates), axis=0))
-        for row in expansion.basis
+        explicit_distances(subspace, coordinates, np.repeat(row[None], len(coordinates), axis=0))
+        for row in subspace.basis
     ]
     return np.min(trials, axis=0)
 
@@ -95,32 +95,32 @@ def test_the_methods_answer_to_the_port():
 @pytest.mark.parametrize("with_starts", [False, True], ids=["no starts", "starts"])
 @every_pair
 def test_distances_are_those_of_the_rows_returned(method, kernel, with_starts):
-    expansion, coordinates, starts = problem(kernel)
-    found = method.find(expansion, coordinates, starts if with_starts else None)
+    subspace, coordinates, starts = problem(kernel)
+    found = method.find(subspace, coordinates, starts if with_starts else None)
     assert found.rows.shape == starts.shape
-    expected = np.maximum(explicit_distances(expansion, coordinates, found.rows), 0)
-    scale = np.abs(kernel.diagonal(expansion.basis)).max()
+    expected = np.maximum(explicit_distances(subspace, coordinates, found.rows), 0)
+    scale = np.abs(kernel.diagonal(subspace.basis)).max()
     np.testing.assert_allclose(found.squared_distances, expected, atol=1e-10 * scale)
 
 
 @pytest.mark.parametrize("with_starts", [False, True], ids=["no starts", "starts"])
 @every_search
 def test_no_worse_than_the_best_row(method, kernel, with_starts):
-    expansion, coordinates, starts = problem(kernel)
-    found = method.find(expansion, coordinates, starts if with_starts else None)
-    limits = np.maximum(best_rows(expansion, coordinates), 0)
+    subspace, coordinates, starts = problem(kernel)
+    found = method.find(subspace, coordinates, starts if with_starts else None)
+    limits = np.maximum(best_rows(subspace, coordinates), 0)
     assert (found.squared_distances <= limits + 1e-10 * (1 + np.abs(limits))).all()
 
 
 @every_pair
 def test_together_is_one_by_one(method, kernel, monkeypatch):
     """Neither the other samples nor the strips that they share have a say."""
-    expansion, coordinates, starts = problem(kernel)
-    together = method.find(expansion, coordinates, starts)
+    subspace, coordinates, starts = problem(kernel)
+    together = method.find(subspace, coordinates, starts)
     monkeypatch.setattr(ikpca.subspace, "_STRIP_ENTRIES", 200)
-    in_strips = method.find(expansion, coordinates, starts)
+    in_strips = method.find(subspace, coordinates, starts)
     apart = [
-        method.find(expansion, coordinates[i : i + 1], starts[i : i + 1])
+        method.find(subspace, coordinates[i : i + 1], starts[i : i + 1])
         for i in range(len(coordinates))
     ]
     np.testing.assert_allclose(in_strips.rows, together.rows, atol=1e-6)
@@ -140,17 +140,17 @@ def test_single_precision_stays_single(method, kernel):
 
 @every_pair
 def test_nothing_given_is_written_to(method, kernel):
-    expansion, coordinates, starts = problem(kernel)
-    for array in (expansion.basis, expansion.coefficients, coordinates, starts):
+    subspace, coordinates, starts = problem(kernel)
+    for array in (subspace.basis, subspace.coefficients, coordinates, starts):
         array.flags.writeable = False
-    method.find(expansion, coordinates, starts)
+    method.find(subspace, coordinates, starts)
 
 
 @every_pair
 def test_hopeless_points_get_finite_rows(method, kernel):
     """Zero, the negative of an image, and points far longer than any image."""
-    expansion, _, starts = problem(kernel)
-    hopeless = Expansion(kernel, expansion.basis, np.eye(40)[:1])
+    subspace, _, starts = problem(kernel)
+    hopeless = Subspace(kernel, subspace.basis, np.eye(40)[:1])
     coordinates = np.array([[0.0], [-1.0], [1e3], [-1e3]])
     for given in (None, starts[:4], starts[:4] + 1e3):
         found = method.find(hopeless, coordinates, given)
@@ -160,17 +160,15 @@ def test_hopeless_points_get_finite_rows(method, kernel):
 
 @every_pair
 def test_equal_rows(method, kernel):
-    expansion = Expansion(kernel, np.full((5, 3), 2.0), np.full((1, 5), 0.2))
-    np.testing.assert_allclose(method.find(expansion, np.eye(1)).rows, [[2.0] * 3], atol=1e-6)
+    subspace = Subspace(kernel, np.full((5, 3), 2.0), np.full((1, 5), 0.2))
+    np.testing.assert_allclose(method.find(subspace, np.eye(1)).rows, [[2.0] * 3], atol=1e-6)
 
 
 @every_pair
 def test_what_is_known_of_the_vectors_saves_finding_it_out(method, kernel):
-    expansion, coordinates, _ = problem(kernel)
-    told = Expansion(
-        kernel, expansion.basis, expansion.coefficients, expansion.products, expansion.gram
-    )
-    expected = method.find(expansion, coordinates)
+    subspace, coordinates, _ = problem(kernel)
+    told = Subspace(kernel, subspace.basis, subspace.coefficients, subspace.products, subspace.gram)
+    expected = method.find(subspace, coordinates)
     assert np.array_equal(method.find(told, coordinates).rows, expected.rows)
 
 
@@ -179,12 +177,12 @@ def test_what_is_known_of_the_vectors_saves_finding_it_out(method, kernel):
                            (FixedPoint(), "laplacian"), *[(Gradient(), name) for name in KERNELS]]
 )  # fmt: skip
 def test_the_distance_never_grows_with_the_iterations(method, kernel):
-    expansion, coordinates, _ = problem(KERNELS[kernel])
+    subspace, coordinates, _ = problem(KERNELS[kernel])
     distances = []
     for number in range(1, 25):
         limited = replace(method, max_iter=number)
-        distances.append(limited.find(expansion, coordinates).squared_distances)
-    scale = np.abs(expansion.diagonal).max()
+        distances.append(limited.find(subspace, coordinates).squared_distances)
+    scale = np.abs(subspace.diagonal).max()
     assert (np.diff(distances, axis=0) <= 1e-13 * scale).all()
     assert (distances[-1] < distances[0]).any()
 
@@ -198,8 +196,8 @@ def test_samples_at_rest_leave_the_others_to_go_on():
             rows_asked.append(len(Z))
             return super().weighted_center(Z, X, weights)
 
-    expansion, coordinates, _ = problem(Watched(0.5))
-    found = FixedPoint(tol=1e-10).find(expansion, coordinates)
+    subspace, coordinates, _ = problem(Watched(0.5))
+    found = FixedPoint(tol=1e-10).find(subspace, coordinates)
     assert found.converged.all()
     assert found.iterations.min() < found.iterations.max()
     assert rows_asked == sorted(rows_asked, reverse=True)
@@ -207,37 +205,37 @@ def test_samples_at_rest_leave_the_others_to_go_on():
 
 
 def test_acceleration_leads_to_the_same_fixed_points_sooner():
-    expansion, coordinates, _ = problem(Gaussian(0.5))
-    plain = FixedPoint(1000, 1e-9, memory=0).find(expansion, coordinates)
-    fast = FixedPoint(1000, 1e-9).find(expansion, coordinates)
+    subspace, coordinates, _ = problem(Gaussian(0.5))
+    plain = FixedPoint(1000, 1e-9, memory=0).find(subspace, coordinates)
+    fast = FixedPoint(1000, 1e-9).find(subspace, coordinates)
     np.testing.assert_allclose(fast.rows, plain.rows, atol=1e-6)
     assert fast.iterations.sum() < plain.iterations.sum() / 2
 
 
 def test_the_papers_iteration_is_the_papers_formula():
     """Mika 1999, eq. 10, one step from the nearest row, with positive weights."""
-    expansion, _, _ = problem(Gaussian(0.5))
-    G = np.abs(expansion.coefficients)
-    positive = Expansion(Gaussian(0.5), expansion.basis, G)
-    starts = expansion.basis[positive.nearest_rows(np.eye(3), 1)[:, 0]]
-    K = cross_gram(Gaussian(0.5), starts, expansion.basis)
-    expected = (G * K) @ expansion.basis / (G * K).sum(axis=1, keepdims=True)
+    subspace, _, _ = problem(Gaussian(0.5))
+    G = np.abs(subspace.coefficients)
+    positive = Subspace(Gaussian(0.5), subspace.basis, G)
+    starts = subspace.basis[positive.nearest_rows(np.eye(3), 1)[:, 0]]
+    K = cross_gram(Gaussian(0.5), starts, subspace.basis)
+    expected = (G * K) @ subspace.basis / (G * K).sum(axis=1, keepdims=True)
     found = FixedPoint(max_iter=1, memory=0).find(positive, np.eye(3))
     np.testing.assert_allclose(found.rows, expected, atol=1e-12)
 
 
 def test_a_start_where_the_denominator_vanishes_is_left():
-    expansion, coordinates, starts = problem(Gaussian(1.0))
-    afar = FixedPoint().find(expansion, coordinates, starts + 1e3)
-    np.testing.assert_allclose(afar.rows, FixedPoint().find(expansion, coordinates).rows)
+    subspace, coordinates, starts = problem(Gaussian(1.0))
+    afar = FixedPoint().find(subspace, coordinates, starts + 1e3)
+    np.testing.assert_allclose(afar.rows, FixedPoint().find(subspace, coordinates).rows)
 
 
 def test_the_mean_of_neighbours_is_that_of_the_nearest_images():
-    expansion, coordinates, _ = problem(Gaussian(0.1))
-    G = coordinates @ expansion.coefficients
-    values = G @ cross_gram(Gaussian(0.1), expansion.basis, expansion.basis)
-    expected = [expansion.basis[np.argsort(-row)[:5]].mean(axis=0) for row in values]
-    np.testing.assert_allclose(NeighborMean(5).find(expansion, coordinates).rows, expected)
+    subspace, coordinates, _ = problem(Gaussian(0.1))
+    G = coordinates @ subspace.coefficients
+    values = G @ cross_gram(Gaussian(0.1), subspace.basis, subspace.basis)
+    expected = [subspace.basis[np.argsort(-row)[:5]].mean(axis=0) for row in values]
+    np.testing.assert_allclose(NeighborMean(5).find(subspace, coordinates).rows, expected)
 
 
 # --- who serves whom -----------------------------------------------------------------

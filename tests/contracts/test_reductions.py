@@ -18,7 +18,7 @@ from ikpca.reduced_sets import (
     SelectedRows,
     make_reduction,
 )
-from ikpca.subspace import Expansion
+from ikpca.subspace import Subspace
 from tests.conftest import KERNELS
 
 ALL_KERNELS = {**KERNELS, "pairwise": Pairwise(lambda x, y: np.exp(-0.2 * np.abs(x - y).max()))}
@@ -47,14 +47,14 @@ def problem(kernel, dtype=np.float64, rows=40):
     rng = np.random.default_rng(3)
     basis = rng.normal(size=(rows, 4)) + 1
     coefficients = rng.dirichlet(np.full(rows, 0.2), size=3) + 0.02 * rng.normal(size=(3, rows))
-    return Expansion(kernel, basis.astype(dtype), coefficients.astype(dtype))
+    return Subspace(kernel, basis.astype(dtype), coefficients.astype(dtype))
 
 
-def true_errors(expansion, reduced):
+def true_errors(subspace, reduced):
     """‖u − u'‖² with one vector of coefficients on all rows, old and new."""
-    rows = np.vstack([expansion.basis, reduced.basis]).astype(np.float64)
-    difference = np.hstack([expansion.coefficients, -reduced.coefficients])
-    K = cross_gram(expansion.kernel, rows, rows)
+    rows = np.vstack([subspace.basis, reduced.basis]).astype(np.float64)
+    difference = np.hstack([subspace.coefficients, -reduced.coefficients])
+    K = cross_gram(subspace.kernel, rows, rows)
     return np.einsum("ij,jk,ik->i", difference, K, difference)
 
 
@@ -65,51 +65,51 @@ def test_the_reductions_answer_to_the_port():
 
 @every_pair
 def test_the_size_is_a_bound_and_the_errors_are_true(reduction, kernel):
-    expansion = problem(kernel)
-    found = reduction.reduce(expansion, 9, np.array([3.0, 2.0, 1.0]))
-    assert len(found.expansion.basis) <= 9
-    assert found.expansion.coefficients.shape == (3, len(found.expansion.basis))
-    scale = np.abs(np.diagonal(expansion.gram)).max()
-    expected = np.maximum(true_errors(expansion, found.expansion), 0)
+    subspace = problem(kernel)
+    found = reduction.reduce(subspace, 9, np.array([3.0, 2.0, 1.0]))
+    assert len(found.subspace.basis) <= 9
+    assert found.subspace.coefficients.shape == (3, len(found.subspace.basis))
+    scale = np.abs(np.diagonal(subspace.gram)).max()
+    expected = np.maximum(true_errors(subspace, found.subspace), 0)
     np.testing.assert_allclose(found.squared_errors, expected, atol=1e-10 * scale)
-    lengths = np.diagonal(expansion.gram)
+    lengths = np.diagonal(subspace.gram)
     np.testing.assert_allclose(found.relative_errors**2 * lengths, expected, atol=1e-10 * scale)
 
 
 @every_pair
 def test_what_is_said_to_be_known_is_so(reduction, kernel):
-    expansion = problem(kernel)
-    found = reduction.reduce(expansion, 9)
-    reduced = found.expansion
+    subspace = problem(kernel)
+    found = reduction.reduce(subspace, 9)
+    reduced = found.subspace
     assert reduced.known_products is not None
-    afresh = Expansion(kernel, reduced.basis, reduced.coefficients)
-    scale = np.abs(expansion.gram).max()
+    afresh = Subspace(kernel, reduced.basis, reduced.coefficients)
+    scale = np.abs(subspace.gram).max()
     np.testing.assert_allclose(reduced.products, afresh.products, atol=1e-10 * scale)
     np.testing.assert_allclose(reduced.gram, afresh.gram, atol=1e-10 * scale)
     K = cross_gram(kernel, reduced.basis, reduced.basis)
     np.testing.assert_allclose(found.values, K, atol=1e-12 * np.abs(K).max())
-    across = expansion.coefficients @ cross_gram(kernel, expansion.basis, reduced.basis)
+    across = subspace.coefficients @ cross_gram(kernel, subspace.basis, reduced.basis)
     np.testing.assert_allclose(found.inner_products, across, atol=1e-10 * scale)
 
 
 @every_pair
 def test_enough_room_is_no_error(reduction, kernel):
-    expansion = problem(kernel)
-    found = reduction.reduce(expansion, 40)
+    subspace = problem(kernel)
+    found = reduction.reduce(subspace, 40)
     assert found.squared_errors.tolist() == [0, 0, 0]
-    np.testing.assert_array_equal(found.expansion.basis, expansion.basis)
-    np.testing.assert_array_equal(found.expansion.coefficients, expansion.coefficients)
+    np.testing.assert_array_equal(found.subspace.basis, subspace.basis)
+    np.testing.assert_array_equal(found.subspace.coefficients, subspace.coefficients)
 
 
 @every_pair
 def test_kernel_values_may_be_known(reduction, kernel):
-    expansion = problem(kernel)
-    K = cross_gram(kernel, expansion.basis, expansion.basis)
-    found = reduction.reduce(expansion, 9)
-    with_values = reduction.reduce(expansion, 9, values=K)
+    subspace = problem(kernel)
+    K = cross_gram(kernel, subspace.basis, subspace.basis)
+    found = reduction.reduce(subspace, 9)
+    with_values = reduction.reduce(subspace, 9, values=K)
     # Rows of kernels of low rank are not unique; the vectors that they span are.
-    one, other = with_values.expansion, found.expansion
-    difference = Expansion(
+    one, other = with_values.subspace, found.subspace
+    difference = Subspace(
         kernel,
         np.concatenate([one.basis, other.basis]),
         np.concatenate([one.coefficients, -other.coefficients], axis=1),
@@ -126,56 +126,52 @@ def test_copies_of_rows_cost_nothing(reduction, kernel):
     shares = np.zeros((12, 30))
     for j in range(12):
         shares[j, copies == j] = rng.dirichlet(np.ones((copies == j).sum()))
-    double = Expansion(kernel, single.basis[copies], single.coefficients @ shares)
+    double = Subspace(kernel, single.basis[copies], single.coefficients @ shares)
     found = reduction.reduce(double, 12)
-    assert len(found.expansion.basis) == 12
+    assert len(found.subspace.basis) == 12
     scale = np.abs(np.diagonal(single.gram)).max()
-    assert (np.abs(true_errors(single, found.expansion)) <= 1e-12 * scale).all()
+    assert (np.abs(true_errors(single, found.subspace)) <= 1e-12 * scale).all()
 
 
 @every_pair
 def test_rows_in_single_precision_stay_so_and_errors_stay_true(reduction, kernel):
-    expansion = problem(kernel, np.float32)
-    before = expansion.basis.copy()
-    found = reduction.reduce(expansion, 9)
-    assert found.expansion.basis.dtype == np.float32
-    assert found.expansion.coefficients.dtype == found.squared_errors.dtype == np.float64
-    in_double = Expansion(
-        kernel, expansion.basis.astype(float), expansion.coefficients.astype(float)
-    )
+    subspace = problem(kernel, np.float32)
+    before = subspace.basis.copy()
+    found = reduction.reduce(subspace, 9)
+    assert found.subspace.basis.dtype == np.float32
+    assert found.subspace.coefficients.dtype == found.squared_errors.dtype == np.float64
+    in_double = Subspace(kernel, subspace.basis.astype(float), subspace.coefficients.astype(float))
     scale = np.abs(np.diagonal(in_double.gram)).max()
-    expected = np.maximum(true_errors(in_double, found.expansion), 0)
+    expected = np.maximum(true_errors(in_double, found.subspace), 0)
     # Where candidates are drawn from many rows, what is known of these is not computed again.
     precision = 1e-9 if reduction.most >= 40 else 1e-6
     np.testing.assert_allclose(found.squared_errors, expected, atol=precision * scale)
-    np.testing.assert_array_equal(expansion.basis, before)
+    np.testing.assert_array_equal(subspace.basis, before)
 
 
 @every_pair
 def test_a_vector_that_is_zero_is_no_trouble(reduction, kernel):
-    expansion = problem(kernel)
-    coefficients = np.vstack([expansion.coefficients, np.zeros(40)])
-    found = reduction.reduce(Expansion(kernel, expansion.basis, coefficients), 12)
+    subspace = problem(kernel)
+    coefficients = np.vstack([subspace.coefficients, np.zeros(40)])
+    found = reduction.reduce(Subspace(kernel, subspace.basis, coefficients), 12)
     assert found.relative_errors[-1] == 0
-    assert np.isfinite(found.expansion.coefficients).all()
+    assert np.isfinite(found.subspace.coefficients).all()
 
 
 @every_pair
 def test_nothing_but_zeros_is_no_trouble(reduction, kernel):
-    expansion = problem(kernel)
-    found = reduction.reduce(Expansion(kernel, expansion.basis, np.zeros((3, 40))), 9)
-    assert 1 <= len(found.expansion.basis) <= 9
+    subspace = problem(kernel)
+    found = reduction.reduce(Subspace(kernel, subspace.basis, np.zeros((3, 40))), 9)
+    assert 1 <= len(found.subspace.basis) <= 9
     assert found.squared_errors.tolist() == found.relative_errors.tolist() == [0, 0, 0]
 
 
 @every_reduction
 def test_kernel_values_that_are_not_finite_are_refused(reduction):
-    expansion = problem(Gaussian())
-    K = cross_gram(expansion.kernel, expansion.basis, expansion.basis)
+    subspace = problem(Gaussian())
+    K = cross_gram(subspace.kernel, subspace.basis, subspace.basis)
     K[3, 5] = K[5, 3] = np.inf
-    everywhere = Expansion(
-        expansion.kernel, expansion.basis, expansion.coefficients, np.inf * K[:3]
-    )
+    everywhere = Subspace(subspace.kernel, subspace.basis, subspace.coefficients, np.inf * K[:3])
     with pytest.raises(InvalidInput, match="not finite"):
         reduction.reduce(everywhere, 9, values=K)
 

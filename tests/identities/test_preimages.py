@@ -7,11 +7,9 @@ import pytest
 from sklearn.decomposition import PCA
 
 from ikpca import KernelPCA
-from ikpca.estimators.base import expansion_of
 from ikpca.gram import cross_gram
 from ikpca.preimages import MDS
 from ikpca.solvers import METHODS
-from ikpca.subspace import Subspace
 from tests.conftest import KERNELS, explicitly_centred
 
 SOLVERS = ["dense", "krylov", *METHODS]
@@ -99,27 +97,26 @@ def test_and_for_other_kernels(rows, name):
     np.testing.assert_allclose(fitted.reconstruct(rows), rows, atol=1e-6)
 
 
-# --- the expansion of a model ----------------------------------------------------------
+# --- the subspace of a model -----------------------------------------------------------
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("name", ["linear", "poly", "rbf", "cosine", "laplacian"])
-def test_the_expansion_of_a_model_in_inner_products(rows, new, name, solver):
+def test_the_subspace_of_a_model_in_inner_products(rows, new, name, solver):
     """γ̃ = Aᵀy, less its mean, plus 1/l: ⟨PΦ(x), Φ(x_j)⟩ and ‖PΦ(x)‖² from K alone."""
     fitted = KernelPCA(
         3, kernel=KERNELS[name], eigen_solver=solver, random_state=0, max_iter=5
     ).fit(rows)
-    projector = fitted._projector
-    expansion = expansion_of(projector, projector.kernel)
-    coordinates = Subspace(expansion).points(fitted.transform(new))
+    subspace = fitted._subspace
+    coordinates = subspace.points(fitted.transform(new))
     K = cross_gram(KERNELS[name], rows, rows)
     G = fitted.transform(new) @ fitted.coefficients_
     G = G - G.mean(axis=1, keepdims=True) + 1 / len(rows)
     scale = np.abs(K).max()
-    np.testing.assert_allclose(expansion.weights(coordinates), G, atol=1e-7)
-    np.testing.assert_allclose(coordinates @ expansion.products, G @ K, atol=1e-7 * scale)
+    np.testing.assert_allclose(subspace.weights(coordinates), G, atol=1e-7)
+    np.testing.assert_allclose(coordinates @ subspace.products, G @ K, atol=1e-7 * scale)
     lengths = np.einsum("ij,jk,ik->i", G, K, G)
-    np.testing.assert_allclose(expansion.squared_norms(coordinates), lengths, atol=1e-7 * scale)
+    np.testing.assert_allclose(subspace.squared_norms(coordinates), lengths, atol=1e-7 * scale)
 
 
 @pytest.mark.parametrize("name", ["linear", "poly", "rbf", "cosine", "laplacian"])
@@ -136,7 +133,6 @@ def test_reconstruction_error_in_inner_products(rows, new, name):
     )
     shares = fitted.reconstruction_error(new)
     assert (shares >= 0).all()
-    centred = fitted._projector.centring.diagonal(
-        cross_gram(kernel, new, rows), kernel.diagonal(new)
-    )
+    means = cross_gram(kernel, new, rows).mean(axis=1)
+    centred = kernel.diagonal(new) - 2 * means + cross_gram(kernel, rows, rows).mean()
     assert fitted.explained_share(new) == pytest.approx(1 - shares.sum() / centred.sum())

@@ -13,7 +13,7 @@ from ikpca.reduced_sets import IteratedPreimages, JointPreimages, SelectedRows, 
 from ikpca.reduced_sets.iterated_preimages import GrowingBasis
 from ikpca.reduced_sets.joint_preimages import _WeightedError
 from ikpca.reduced_sets.select_rows import eliminate
-from ikpca.subspace import Expansion, Subspace
+from ikpca.subspace import Subspace
 from tests.conftest import KERNELS, explicitly_centred
 
 QUADRATIC = Polynomial(degree=2, gamma=1.0, coef0=0.0)
@@ -33,7 +33,7 @@ def fitted(kernel, X, r):
     components = (vectors / np.sqrt(values)).T
     components = components - components.mean(axis=1, keepdims=True)
     mean = np.full((1, len(X)), 1 / len(X))
-    return Expansion(kernel, X, np.vstack([components, mean])), np.sqrt(values)
+    return Subspace(kernel, X, np.vstack([components, mean])), np.sqrt(values)
 
 
 def weighted_error(found, weights):
@@ -44,23 +44,23 @@ def weighted_error(found, weights):
 @pytest.mark.parametrize("name", ["linear", "poly", "rbf", "cosine", "laplacian"])
 def test_a_second_pass_never_raises_an_error(name, seed):
     X = np.random.default_rng(seed).normal(size=(30, 3)) + 1
-    expansion, singular_values = fitted(KERNELS[name], X, 2)
+    subspace, singular_values = fitted(KERNELS[name], X, 2)
     weights = np.append(singular_values, singular_values[0])
     for reuse in (False, True):
         first = IteratedPreimages(2, reuse=reuse, second_pass=False)
-        once = first.reduce(expansion, 6, weights)
-        twice = replace(first, second_pass=True).reduce(expansion, 6, weights)
-        np.testing.assert_array_equal(once.expansion.basis, twice.expansion.basis)
+        once = first.reduce(subspace, 6, weights)
+        twice = replace(first, second_pass=True).reduce(subspace, 6, weights)
+        np.testing.assert_array_equal(once.subspace.basis, twice.subspace.basis)
         assert (twice.squared_errors <= once.squared_errors).all()
 
 
 def test_each_scheme_uses_the_rows_it_may():
     """Figure 1 of the paper, block by block."""
     X = np.random.default_rng(0).normal(size=(30, 3))
-    expansion, _ = fitted(Gaussian(0.2), X, 2)
+    subspace, _ = fitted(Gaussian(0.2), X, 2)
     weights = np.array([3.0, 2.0, 1.0])
     used = {
-        name: scheme.reduce(expansion, 6, weights).expansion.coefficients != 0
+        name: scheme.reduce(subspace, 6, weights).subspace.coefficients != 0
         for name, scheme in {
             "separate": IteratedPreimages(2, reuse=False, second_pass=False),
             "reuse": IteratedPreimages(2, second_pass=False),
@@ -76,10 +76,10 @@ def test_each_scheme_uses_the_rows_it_may():
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 def test_errors_are_distances_between_explicit_features(reduction):
     X = np.random.default_rng(1).normal(size=(40, 6)) + 0.5
-    expansion, _ = fitted(QUADRATIC, X, 3)
-    found = reduction.reduce(expansion, 7)
-    before = expansion.coefficients @ features(X)
-    after = found.expansion.coefficients @ features(found.expansion.basis)
+    subspace, _ = fitted(QUADRATIC, X, 3)
+    found = reduction.reduce(subspace, 7)
+    before = subspace.coefficients @ features(X)
+    after = found.subspace.coefficients @ features(found.subspace.basis)
     lengths = np.sum(before**2, axis=1)
     np.testing.assert_allclose(
         found.squared_errors, np.sum((before - after) ** 2, axis=1), atol=1e-10 * lengths.max()
@@ -103,43 +103,43 @@ def test_chosen_samples_span_quadratic_features():
 def test_the_row_that_goes_first_is_the_one_that_costs_least():
     rng = np.random.default_rng(3)
     X, weights = rng.normal(size=(25, 3)), np.array([3.0, 2.0, 1.0])
-    expansion = Expansion(Gaussian(0.3), X, rng.normal(size=(3, 25)))
-    K = cross_gram(expansion.kernel, X, X)
+    subspace = Subspace(Gaussian(0.3), X, rng.normal(size=(3, 25)))
+    K = cross_gram(subspace.kernel, X, X)
     costs = []
     for j in range(25):
         left = np.delete(np.arange(25), j)
-        C = np.linalg.solve(K[np.ix_(left, left)], expansion.products[:, left].T).T
-        errors = np.diagonal(expansion.gram) - np.einsum("ik,ik->i", C, expansion.products[:, left])
+        C = np.linalg.solve(K[np.ix_(left, left)], subspace.products[:, left].T).T
+        errors = np.diagonal(subspace.gram) - np.einsum("ik,ik->i", C, subspace.products[:, left])
         costs.append(weights**2 @ errors)
-    found = SelectedRows().reduce(expansion, 24, weights)
+    found = SelectedRows().reduce(subspace, 24, weights)
     np.testing.assert_allclose(weighted_error(found, weights), min(costs), rtol=1e-6)
-    kept = eliminate(K, expansion.coefficients, weights, 24)
+    kept = eliminate(K, subspace.coefficients, weights, 24)
     np.testing.assert_array_equal(kept, np.delete(np.arange(25), np.argmin(costs)))
 
 
 def test_elimination_is_no_worse_than_a_draw():
     rng = np.random.default_rng(4)
     X = rng.normal(size=(200, 5))
-    expansion, singular_values = fitted(Gaussian(0.1), X, 5)
+    subspace, singular_values = fitted(Gaussian(0.1), X, 5)
     weights = np.append(singular_values, singular_values[0])
-    K = cross_gram(expansion.kernel, X, X)
+    K = cross_gram(subspace.kernel, X, X)
     drawn = []
     for _ in range(20):
         rows = rng.choice(200, 40, replace=False)
-        C = np.linalg.solve(K[np.ix_(rows, rows)], expansion.products[:, rows].T).T
-        errors = np.diagonal(expansion.gram) - np.einsum("ik,ik->i", C, expansion.products[:, rows])
+        C = np.linalg.solve(K[np.ix_(rows, rows)], subspace.products[:, rows].T).T
+        errors = np.diagonal(subspace.gram) - np.einsum("ik,ik->i", C, subspace.products[:, rows])
         drawn.append(weights**2 @ errors)
-    found = SelectedRows().reduce(expansion, 40, weights)
+    found = SelectedRows().reduce(subspace, 40, weights)
     assert weighted_error(found, weights) < 0.5 * min(drawn)
 
 
 @pytest.mark.parametrize("name", ["linear", "poly", "rbf", "cosine", "laplacian"])
 def test_moving_rows_never_raises_the_weighted_error(name):
     X = np.random.default_rng(5).normal(size=(60, 3)) + 1
-    expansion, singular_values = fitted(KERNELS[name], X, 2)
+    subspace, singular_values = fitted(KERNELS[name], X, 2)
     weights = np.append(singular_values, singular_values[0])
-    still = JointPreimages(moves=0).reduce(expansion, 4, weights)
-    moved = JointPreimages(moves=30, tol=0.0).reduce(expansion, 4, weights)
+    still = JointPreimages(moves=0).reduce(subspace, 4, weights)
+    moved = JointPreimages(moves=30, tol=0.0).reduce(subspace, 4, weights)
     assert weighted_error(moved, weights) <= weighted_error(still, weights)
     if name in {"poly", "rbf"}:
         assert weighted_error(moved, weights) < 0.5 * weighted_error(still, weights)
@@ -149,8 +149,8 @@ def test_moving_rows_never_raises_the_weighted_error(name):
 def test_the_slope_of_the_weighted_error(name):
     rng = np.random.default_rng(6)
     X = rng.normal(size=(30, 5)) + 1
-    expansion, singular_values = fitted(KERNELS[name], X, 2)
-    error = _WeightedError(KERNELS[name], expansion, np.append(singular_values, 2.0), (3, 5))
+    subspace, singular_values = fitted(KERNELS[name], X, 2)
+    error = _WeightedError(KERNELS[name], subspace, np.append(singular_values, 2.0), (3, 5))
     at = (X[:3] + 0.1 * rng.normal(size=(3, 5))).ravel() / error.spread
     _, slope = error(at)
     steps = 1e-6 * np.eye(15)
@@ -161,11 +161,11 @@ def test_the_slope_of_the_weighted_error(name):
 def test_a_growing_library_is_least_squares():
     rng = np.random.default_rng(7)
     X, Z = rng.normal(size=(20, 3)), rng.normal(size=(5, 3))
-    expansion = Expansion(QUADRATIC, X, rng.normal(size=(2, 20)))
-    library = GrowingBasis(expansion, 6)
+    subspace = Subspace(QUADRATIC, X, rng.normal(size=(2, 20)))
+    library = GrowingBasis(subspace, 6)
     assert all(library.add(row) for row in Z)
     assert not library.add(2 * Z[1])
-    targets = expansion.coefficients @ features(X)
+    targets = subspace.coefficients @ features(X)
     expected, *_ = np.linalg.lstsq(features(Z).T, targets.T, rcond=None)
     np.testing.assert_allclose(library.coefficients(), expected.T, rtol=1e-8)
     rest = targets - expected.T @ features(Z)
@@ -176,10 +176,10 @@ def test_a_growing_library_is_least_squares():
     np.testing.assert_allclose(residual.gram, [[rest[1] @ rest[1]]], rtol=1e-8)
 
 
-def orthonormality_defect(expansion):
+def orthonormality_defect(subspace):
     """With kernel values in double precision, whatever the rows are."""
-    rows, A = expansion.basis.astype(np.float64), expansion.coefficients[:-1]
-    return np.abs(A @ cross_gram(expansion.kernel, rows, rows) @ A.T - np.eye(len(A))).max()
+    rows, A = subspace.basis.astype(np.float64), subspace.coefficients[:-1]
+    return np.abs(A @ cross_gram(subspace.kernel, rows, rows) @ A.T - np.eye(len(A))).max()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -187,27 +187,26 @@ def orthonormality_defect(expansion):
 @pytest.mark.parametrize("name", ["linear", "poly", "rbf", "cosine", "laplacian"])
 def test_components_are_orthonormal_again(name, reduction, dtype):
     X = (np.random.default_rng(8).normal(size=(60, 5)) + 1).astype(dtype)
-    expansion, singular_values = fitted(KERNELS[name], X.astype(np.float64), 3)
-    expansion = Expansion(expansion.kernel, X, expansion.coefficients)
-    found = reduction.reduce(expansion, 6, np.append(singular_values, 1.0))
-    original = Subspace(expansion)
-    after, values = reorthonormalize(original, found.expansion, singular_values)
+    subspace, singular_values = fitted(KERNELS[name], X.astype(np.float64), 3)
+    subspace = Subspace(subspace.kernel, X, subspace.coefficients)
+    found = reduction.reduce(subspace, 6, np.append(singular_values, 1.0))
+    after, values = reorthonormalize(subspace, found.subspace, singular_values)
     assert orthonormality_defect(after) < 1e-10
     np.testing.assert_allclose(after.gram[:-1, :-1], np.eye(len(values)), atol=1e-10)
-    np.testing.assert_array_equal(after.coefficients[-1], found.expansion.coefficients[-1])
+    np.testing.assert_array_equal(after.coefficients[-1], found.subspace.coefficients[-1])
     known = reorthonormalize(
-        original, found.expansion, singular_values, inner_products=found.inner_products
+        subspace, found.subspace, singular_values, inner_products=found.inner_products
     )
     np.testing.assert_allclose(known[0].coefficients, after.coefficients, atol=1e-8)
 
 
 def test_singular_values_are_those_of_the_covariance_seen_from_the_library():
     X = np.random.default_rng(9).normal(size=(60, 4)) + 0.5
-    expansion, singular_values = fitted(QUADRATIC, X, 4)
-    found = SelectedRows().reduce(expansion, 6, np.append(singular_values, 1.0))
-    after, values = reorthonormalize(Subspace(expansion), found.expansion, singular_values)
-    scaled = singular_values[:, None] * (expansion.coefficients[:-1] @ features(X))
-    reduced = found.expansion.coefficients[:-1] @ features(found.expansion.basis)
+    subspace, singular_values = fitted(QUADRATIC, X, 4)
+    found = SelectedRows().reduce(subspace, 6, np.append(singular_values, 1.0))
+    after, values = reorthonormalize(subspace, found.subspace, singular_values)
+    scaled = singular_values[:, None] * (subspace.coefficients[:-1] @ features(X))
+    reduced = found.subspace.coefficients[:-1] @ features(found.subspace.basis)
     basis, _ = np.linalg.qr(reduced.T)
     seen = basis @ basis.T @ scaled.T @ scaled @ basis @ basis.T
     components = after.coefficients[:-1] @ features(after.basis)
@@ -218,16 +217,16 @@ def test_singular_values_are_those_of_the_covariance_seen_from_the_library():
 @pytest.mark.parametrize("rotate", [True, False])
 def test_without_an_error_nothing_changes(rotate):
     X = np.random.default_rng(10).normal(size=(30, 4))
-    expansion, singular_values = fitted(Gaussian(0.1), X, 4)
-    after, values = reorthonormalize(Subspace(expansion), expansion, singular_values, rotate=rotate)
+    subspace, singular_values = fitted(Gaussian(0.1), X, 4)
+    after, values = reorthonormalize(subspace, subspace, singular_values, rotate=rotate)
     np.testing.assert_allclose(values, singular_values, rtol=1e-10)
-    np.testing.assert_allclose(after.coefficients, expansion.coefficients, atol=1e-8)
+    np.testing.assert_allclose(after.coefficients, subspace.coefficients, atol=1e-8)
 
 
 def test_equations_22_to_24_as_printed_leave_a_defect():
     X = np.random.default_rng(11).normal(size=(60, 5))
-    expansion, singular_values = fitted(Gaussian(0.1), X, 4)
-    reduced = IteratedPreimages(1).reduce(expansion, 5).expansion
+    subspace, singular_values = fitted(Gaussian(0.1), X, 4)
+    reduced = IteratedPreimages(1).reduce(subspace, 5).subspace
     A = reduced.coefficients[:-1].T
     K = cross_gram(reduced.kernel, reduced.basis, reduced.basis)
     D, Q = np.linalg.eigh(A.T @ K @ A)
@@ -236,19 +235,17 @@ def test_equations_22_to_24_as_printed_leave_a_defect():
     printed = whitened @ (P / np.linalg.norm(P, axis=0))
     np.testing.assert_allclose(whitened @ P, A, atol=1e-10)
     assert np.abs(printed.T @ K @ printed - np.eye(4)).max() > 0.1
-    after, _ = reorthonormalize(Subspace(expansion), reduced, singular_values)
+    after, _ = reorthonormalize(subspace, reduced, singular_values)
     assert orthonormality_defect(after) < 1e-12
 
 
 def test_components_that_became_dependent_are_fewer():
     X = np.random.default_rng(12).normal(size=(30, 4))
-    expansion, singular_values = fitted(Gaussian(0.1), X, 4)
-    coefficients = expansion.coefficients.copy()
+    subspace, singular_values = fitted(Gaussian(0.1), X, 4)
+    coefficients = subspace.coefficients.copy()
     coefficients[3] = coefficients[0] - coefficients[1]
-    reduced = Expansion(expansion.kernel, X, coefficients)
+    reduced = Subspace(subspace.kernel, X, coefficients)
     for rotate in (True, False):
-        after, values = reorthonormalize(
-            Subspace(expansion), reduced, singular_values, rotate=rotate
-        )
+        after, values = reorthonormalize(subspace, reduced, singular_values, rotate=rotate)
         assert len(values) == len(after.coefficients) - 1 == 3
         assert orthonormality_defect(after) < 1e-10

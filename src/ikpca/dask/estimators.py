@@ -34,7 +34,7 @@ from ikpca.estimators.validation import (
 from ikpca.gram import cross_gram, tile_slices
 from ikpca.kernels import Floats
 from ikpca.solvers import METHODS, PassRecord
-from ikpca.subspace import Projector
+from ikpca.subspace import Subspace
 
 
 @dataclass(frozen=True)
@@ -132,14 +132,11 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
         """
         check_is_fitted(self)
         array = check_rows(self, X, reset=False)
-        projector: Projector = self._projector
-        A = projector.coefficients
-        # As in Centering.project: zero-sum coefficients replace centered kernel values.
-        zero_sum = A - A.mean(axis=1, keepdims=True)
-        offset = zero_sum @ projector.centring.column_means
-        weights = np.split(zero_sum, np.cumsum(self.X_fit_.chunks[0])[:-1], axis=1)
-        part = delayed(partial(_partial_projections, projector.kernel))
-        finish = delayed(partial(_finish_projections, offset=offset, scale=self._scale))
+        subspace: Subspace = self._subspace
+        A = subspace.components
+        weights = np.split(A, np.cumsum(self.X_fit_.chunks[0])[:-1], axis=1)
+        part = delayed(partial(_partial_projections, subspace.kernel))
+        finish = delayed(partial(_finish_projections, offset=subspace.offsets, scale=self._scale))
         training = list(zip(self.X_fit_.to_delayed()[:, 0], map(delayed, weights), strict=True))
         blocks = [
             da.from_delayed(
@@ -195,14 +192,14 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
             rows = DaskRows(check_rows(self, X, reset=False), self.client_)
             with explain_losses(self.client_):
                 start = self._training_projections(X)
-                self._solve(exact, Problem(self._projector.kernel, rows, 0, start))
+                self._solve(exact, Problem(self._subspace.kernel, rows, 0, start))
         return self
 
     def to_local(self) -> LocalKernelPCA:
         """Return the same model without a cluster; the training rows are fetched."""
         local: LocalKernelPCA = super().to_local()
         local.X_fit_ = np.asarray(self._computed(self.X_fit_))
-        local._projector = replace(self._projector, X_fit=local.X_fit_)
+        local._subspace = replace(self._subspace, basis=local.X_fit_)
         return local
 
     def _computed(self, X: Any) -> Any:
@@ -219,7 +216,7 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
         check_workers(client)
         with explain_losses(client):
             start = None
-            if self.warm_start and hasattr(self, "_projector"):
+            if self.warm_start and hasattr(self, "_subspace"):
                 start = self._training_projections(X)
             rows = DaskRows(check_rows(self, X), client)
             if len(rows) < 2:
@@ -250,8 +247,8 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
             # Also after an interrupted fit, which keeps the components it has.
             fitted = self.__dict__
             if fitted.get("X_fit_") is problem.X:
-                projector = replace(fitted["_projector"], X_fit=None)
-                fitted.update(X_fit_=rows.array, _projector=projector)
+                subspace = replace(fitted["_subspace"], basis=None)
+                fitted.update(X_fit_=rows.array, _subspace=subspace)
 
     def _check_supported(self) -> None:
         check_kernel_pca(self)

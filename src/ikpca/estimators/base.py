@@ -252,7 +252,7 @@ class KernelTransformer(
         Returns
         -------
         float
-            1 − Σ‖Φ'(x) − WᵀWΦ'(x)‖² / Σ‖Φ'(x)‖²; at most 1.
+            1 − Σ‖Φ'(x) − PΦ'(x)‖² / Σ‖Φ'(x)‖², with P as in ``reconstruction_error``; at most 1.
         """
         check_is_fitted(self)
         if self._is_precomputed:

@@ -11,6 +11,7 @@ from sklearn.decomposition import KernelPCA as ScikitKernelPCA
 from sklearn.utils.validation import check_is_fitted
 
 from ikpca.errors import InvalidInput
+from ikpca.estimators.base import InverseMixin
 from ikpca.estimators.incremental_kernel_pca import IncrementalKernelPCA
 from ikpca.estimators.incremental_stream import IncrementalStream
 from ikpca.estimators.kernel_pca import KernelPCA
@@ -98,7 +99,7 @@ def compress(
     seed = draw_seed(random_state)
     method = make_reduction(
         reduction,
-        source.subspace.expansion.kernel,
+        source.subspace.kernel,
         per_vector=preimages_per_component,
         tol=float(tol) if is_auto(max_basis_rows) else 0.0,
         seed=seed,
@@ -124,7 +125,7 @@ class _FittedModel:
         """Read a fitted model; raise an error if it cannot be compressed."""
         if isinstance(model, ScikitKernelPCA) and not isinstance(model, KernelPCA):
             model = KernelPCA.from_sklearn(model)
-        if not hasattr(type(model), "_subspace"):
+        if not isinstance(model, InverseMixin):
             raise InvalidInput(
                 f"{type(model).__name__} cannot be compressed: pass a fitted KernelPCA, "
                 "IncrementalKernelPCA or OnlineKernelPCA, or a KernelPCA of scikit-learn."
@@ -185,12 +186,12 @@ class _FittedModel:
         self, compressed: IncrementalKernelPCA, small: ReducedSubspace, seed: int
     ) -> IncrementalStream:
         """Return a stream as if it had learned from the same samples."""
-        model, expansion = self.model, small.subspace.expansion
+        model, subspace = self.model, small.subspace
         state = IncrementalState(
-            expansion.kernel,
-            expansion.basis,
-            expansion.coefficients,
-            expansion.products,
+            subspace.kernel,
+            subspace.basis,
+            subspace.coefficients,
+            subspace.products,
             small.singular_values,
             self.n_samples,
             self.total_variance,
@@ -238,6 +239,5 @@ def _total_variance(model: Any, subspace: Subspace) -> float:
     share = float(np.sum(model.explained_variance_ratio_))
     if np.isfinite(share) and share > 0:
         return float(np.sum(model.eigenvalues_, dtype=np.float64)) / share
-    expansion = subspace.expansion
-    lengths = float(np.sum(expansion.diagonal, dtype=np.float64))
-    return lengths - len(expansion.basis) * float(expansion.gram[-1, -1])
+    lengths = float(np.sum(subspace.diagonal, dtype=np.float64))
+    return lengths - len(subspace.basis) * float(subspace.gram[-1, -1])

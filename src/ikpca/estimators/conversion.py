@@ -12,7 +12,6 @@ from sklearn.preprocessing import KernelCenterer
 from sklearn.utils.validation import check_is_fitted
 
 from ikpca.errors import InvalidInput, RankWarning, invalid_parameter
-from ikpca.estimators.base import expansion_of
 from ikpca.estimators.decomposition import Components, Problem
 from ikpca.estimators.kernel_pca import (
     KernelPCA,
@@ -25,7 +24,7 @@ from ikpca.gram import Centering
 from ikpca.kernels import Floats, Kernel, Rows
 from ikpca.solvers import Outcome
 from ikpca.streams import IncrementalState
-from ikpca.subspace import Expansion
+from ikpca.subspace import Subspace
 
 _SHARED_PARAMETERS = (
     "n_components", "kernel", "gamma", "degree", "coef0", "kernel_params", "alpha",
@@ -80,7 +79,7 @@ def to_sklearn(model: Any) -> Any:
     _copy_attributes(model, converted)
     converted.eigenvalues_ = model.eigenvalues_
     converted.eigenvectors_ = model.eigenvectors_
-    converted._centerer = _centerer(model._projector.centring)
+    converted._centerer = _centerer(model._subspace)
     return converted
 
 
@@ -110,11 +109,12 @@ def _components(fitted: Any) -> Components:
     )
 
 
-def _centerer(centering: Centering) -> KernelCenterer:
+def _centerer(subspace: Subspace) -> KernelCenterer:
     centerer = KernelCenterer().set_output(transform="default")
-    centerer.K_fit_rows_ = centering.column_means
-    centerer.K_fit_all_ = centering.grand_mean
-    centerer.n_features_in_ = len(centering.column_means)
+    # ⟨µ, Φ(x_j)⟩ and ‖µ‖².
+    centerer.K_fit_rows_ = subspace.products[-1]
+    centerer.K_fit_all_ = float(subspace.gram[-1, -1])
+    centerer.n_features_in_ = len(subspace.mean)
     return centerer
 
 
@@ -152,18 +152,21 @@ def shared_parameters(model: KernelPCA) -> dict[str, Any]:
 
 def state_from_batch(model: KernelPCA) -> IncrementalState:
     """Return components, mean, singular values and total variance of a batch in float64."""
-    projector, nonzero = model._projector, model.eigenvalues_ > 0
-    A = projector.coefficients[nonzero].astype(np.float64)
+    subspace, nonzero = model._subspace, model.eigenvalues_ > 0
+    A = model.coefficients_[nonzero].astype(np.float64)
     number = A.shape[1]
     mean = np.full((1, number), 1 / number)
     vectors = np.vstack([A - A.mean(axis=1, keepdims=True), mean])
-    products = _products(projector, vectors, np.append(nonzero, True))
+    if subspace.products.dtype == np.float64:
+        products = subspace.products[np.append(nonzero, True)]
+    else:
+        rows = subspace.basis.astype(np.float64)
+        products = Subspace(subspace.kernel, rows, vectors).products
     T = linalg.block_diag(_inverse_root(vectors[:-1] @ products[:-1].T), np.ones((1, 1)))
-    rows = np.asarray(projector.X_fit)
-    lengths = projector.kernel.diagonal(rows).sum(dtype=np.float64)
+    lengths = subspace.diagonal.sum(dtype=np.float64)
     return IncrementalState(
-        projector.kernel,
-        rows,
+        subspace.kernel,
+        subspace.basis,
         T @ vectors,
         T @ products,
         np.sqrt(model.eigenvalues_[nonzero].astype(np.float64)),
@@ -185,15 +188,6 @@ def refined_state(
         warnings.simplefilter("ignore", RankWarning)
         fit_components(batch, batch, Problem(kernel, X, 0, start))
     return state_from_batch(batch)
-
-
-def _products(projector: Any, vectors: Floats, nonzero: Floats) -> Floats:
-    """Return inner products with the images of the rows; float32 products are recomputed."""
-    known = expansion_of(projector, projector.kernel)
-    if known.known_products is not None and known.known_products.dtype == np.float64:
-        return known.products[nonzero]
-    rows = np.asarray(projector.X_fit).astype(np.float64)
-    return Expansion(projector.kernel, rows, vectors).products
 
 
 def _inverse_root(gram: Floats) -> Floats:

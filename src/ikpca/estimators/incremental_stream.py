@@ -37,7 +37,7 @@ from ikpca.streams import (
     join_reports,
     update_step,
 )
-from ikpca.subspace import Expansion, Subspace
+from ikpca.subspace import Subspace
 
 #: Number of basis rows per component and mean, and the minimum.
 _ROWS_PER_VECTOR, _MIN_ROWS = 20, 200
@@ -302,7 +302,7 @@ def _view(state: IncrementalState, number: int) -> Subspace:
     )
     gram = vectors @ products.T
     arrays = cast_arrays((vectors, products, (gram + gram.T) / 2), dtype)
-    return Subspace(Expansion(state.kernel, state.library, *arrays))
+    return Subspace(state.kernel, state.library, *arrays)
 
 
 def _scale(eigenvalues: Floats, n_samples: float, view: Subspace, *, whiten: bool) -> Floats:

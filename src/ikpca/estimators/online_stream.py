@@ -226,7 +226,7 @@ def online_settings(model: Any, kernel: Kernel) -> OnlineSettings:
         horizon=_HORIZON,
         memory=effective_memory(model),
         budget=budget,
-        reduce=lambda expansion, weights: reduction.reduce(expansion, size, weights),
+        reduce=lambda vectors, weights: reduction.reduce(vectors, size, weights),
     )
 
 

@@ -45,18 +45,6 @@ class Centering:
     column_means: Floats
     grand_mean: float
 
-    def project(self, K_new: Floats, coefficients: Floats) -> Floats:
-        """Return projections y = A k' of new rows, from their uncentered kernel values (n_new, l).
-
-        A k' = (A − row mean)(k − column means): centering the small A replaces centering the tile.
-        """
-        zero_sum = coefficients - coefficients.mean(axis=1, keepdims=True)
-        return K_new @ zero_sum.T - zero_sum @ self.column_means
-
-    def diagonal(self, K_new: Floats, diagonal: Floats) -> Floats:
-        """Return k'(x, x) = k(x, x) − 2 mean_j k(x, x_j) + grand mean for new rows."""
-        return diagonal - 2 * K_new.mean(axis=1) + self.grand_mean
-
 
 @dataclass(frozen=True, eq=False)
 class GramMeans:

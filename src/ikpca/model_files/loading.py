@@ -60,7 +60,7 @@ _CLASSES = {
         "OnlineState",
         "UpdateReport",
     ),
-    "subspace": ("Expansion", "Projector", "Subspace"),
+    "subspace": ("Subspace",),
 }
 #: Names in files of earlier development versions.
 _RENAMED = {
@@ -70,7 +70,6 @@ _RENAMED = {
     "loop.Outcome": "solvers.Outcome",
     "loop.PassRecord": "solvers.PassRecord",
     "spectra.Certificate": "solvers.Certificate",
-    "spectra.Projector": "subspace.Projector",
 }
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ikpca.errors import invalid_parameter
 from ikpca.kernels import Floats, Kernel, RadialKernel
 from ikpca.preimages.batched_lbfgs import DescentResult
-from ikpca.subspace import Expansion
+from ikpca.subspace import Subspace
 
 #: Random parts of the features, each of which is masked in turn.
 _N_PARTS = 8
@@ -81,13 +81,13 @@ class PreimageMethod(Protocol):
         """Return True if the method works with the kernel."""
 
     def find(
-        self, expansion: Expansion, coordinates: Floats, starts: Floats | None = None
+        self, subspace: Subspace, coordinates: Floats, starts: Floats | None = None
     ) -> Preimages:
         """Find a row for every point.
 
         Parameters
         ----------
-        expansion : Expansion
+        subspace : Subspace
             The vectors u_r.
         coordinates : ndarray of shape (n, q)
             Coefficients c of the points P_i = Σ_r c_ir u_r.
@@ -108,43 +108,43 @@ class Points:
 
     Parameters
     ----------
-    expansion : Expansion
+    subspace : Subspace
         The vectors u_r.
     coordinates : ndarray of shape (n, q)
         Coefficients c of the points P_i = Σ_r c_ir u_r.
     """
 
-    def __init__(self, expansion: Expansion, coordinates: Floats) -> None:
-        self.expansion = expansion
+    def __init__(self, subspace: Subspace, coordinates: Floats) -> None:
+        self.subspace = subspace
         self.coordinates = coordinates
-        self.constant = 1.0 if isinstance(expansion.kernel, RadialKernel) else 0.0
+        self.constant = 1.0 if isinstance(subspace.kernel, RadialKernel) else 0.0
 
     @cached_property
     def weights(self) -> Floats:
         """Weights G."""
-        return self.expansion.weights(self.coordinates)
+        return self.subspace.weights(self.coordinates)
 
     @cached_property
     def min_objective(self) -> Floats:
         """Objective of an exact pre-image."""
-        return -self.expansion.squared_norms(self.coordinates) - self.constant
+        return -self.subspace.squared_norms(self.coordinates) - self.constant
 
     @cached_property
     def nearest(self) -> NDArray[np.intp]:
         """Indices of the nearest basis rows."""
-        return self.expansion.nearest_rows(self.coordinates, 1)[:, 0]
+        return self.subspace.nearest_rows(self.coordinates, 1)[:, 0]
 
     @property
     def nearest_rows(self) -> Floats:
         """Nearest basis rows."""
-        return self.expansion.basis[self.nearest]
+        return self.subspace.basis[self.nearest]
 
     @cached_property
     def nearest_objective(self) -> Floats:
         """Objective of the nearest basis rows."""
-        row_products = self.expansion.products[:, self.nearest]
+        row_products = self.subspace.products[:, self.nearest]
         products = np.einsum("iq,qi->i", self.coordinates, row_products)
-        return self.expansion.diagonal[self.nearest] - self.constant - 2 * products
+        return self.subspace.diagonal[self.nearest] - self.constant - 2 * products
 
     def squared_distances(self, objective: Floats) -> Floats:
         """Return ‖P − Φ(z)‖², clipped at 0 against rounding errors and indefinite kernels."""
@@ -152,7 +152,7 @@ class Points:
 
     def select(self, indices: NDArray[np.intp]) -> Points:
         """Return some of the points."""
-        return Points(self.expansion, self.coordinates[indices])
+        return Points(self.subspace, self.coordinates[indices])
 
     def active_weights(self) -> Callable[[NDArray[np.intp]], Floats]:
         """Return a function that selects rows of G, for index sets that only shrink.
@@ -175,7 +175,7 @@ Descend: TypeAlias = Callable[[Points, Floats], DescentResult]
 
 
 def search(
-    expansion: Expansion, coordinates: Floats, starts: Floats | None, descend: Descend
+    subspace: Subspace, coordinates: Floats, starts: Floats | None, descend: Descend
 ) -> Preimages:
     """Descend from the starts, one strip of points at a time.
 
@@ -184,8 +184,8 @@ def search(
     orthogonal to the images of all basis rows) gets the row itself.
     """
     parts = []
-    for strip in expansion.strips(len(coordinates)):
-        points = Points(expansion, coordinates[strip])
+    for strip in subspace.strips(len(coordinates)):
+        points = Points(subspace, coordinates[strip])
         parts.append(_search_strip(points, None if starts is None else starts[strip], descend))
     return Preimages.concatenate(parts)
 

@@ -17,7 +17,7 @@ from ikpca.preimages.batched_lbfgs import (
     Evaluate,
     descend,
 )
-from ikpca.subspace import Expansion
+from ikpca.subspace import Subspace
 
 #: Longest step, relative to the standard deviation of the basis: starts may be distant, but
 #: iterates must not diverge.
@@ -48,10 +48,10 @@ class FixedPoint:
     --------
     >>> import numpy as np
     >>> from ikpca.kernels import Gaussian
-    >>> from ikpca.subspace import Expansion
+    >>> from ikpca.subspace import Subspace
     >>> from ikpca.preimages import FixedPoint
     >>> X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-    >>> midway = Expansion(Gaussian(0.1), X, np.array([[0.5, 0.5, 0.0]]))
+    >>> midway = Subspace(Gaussian(0.1), X, np.array([[0.5, 0.5, 0.0]]))
     >>> FixedPoint().find(midway, np.eye(1)).rows.round(3)
     array([[0.5, 0. ]])
     """
@@ -69,10 +69,10 @@ class FixedPoint:
         return isinstance(kernel, RadialKernel)
 
     def find(
-        self, expansion: Expansion, coordinates: Floats, starts: Floats | None = None
+        self, subspace: Subspace, coordinates: Floats, starts: Floats | None = None
     ) -> Preimages:
         """Find a row for every point."""
-        kernel = expansion.kernel
+        kernel = subspace.kernel
         if not isinstance(kernel, RadialKernel):
             raise invalid_parameter(
                 "kernel",
@@ -84,21 +84,21 @@ class FixedPoint:
 
         def descend_points(points: Points, starts: Floats) -> DescentResult:
             curvature = Curvature(starts.shape, starts.dtype, memory)
-            settings = self._settings(expansion)
+            settings = self._settings(subspace)
             found = descend(_objective(kernel, points), starts, curvature, settings)
             np.multiply(np.exp(-found.objective), -2, out=found.objective)
             return found
 
-        return search(expansion, coordinates, starts, descend_points)
+        return search(subspace, coordinates, starts, descend_points)
 
-    def _settings(self, expansion: Expansion) -> DescentSettings:
-        std = expansion.basis_std
+    def _settings(self, subspace: Subspace) -> DescentSettings:
+        std = subspace.basis_std
         return DescentSettings(self.tol * std, _MAX_STEP * std, self.max_iter, scale=1.0)
 
 
 def _objective(kernel: RadialKernel, points: Points) -> Evaluate:
     """Return a function for −ln ⟨P, Φ(z)⟩ and z less its weighted center."""
-    basis, weights = points.expansion.basis, points.active_weights()
+    basis, weights = points.subspace.basis, points.active_weights()
 
     def evaluate(Z: Floats, indices: NDArray[np.intp]) -> tuple[Floats, Floats]:
         values, centers = kernel.weighted_center(Z, basis, weights(indices))

@@ -17,7 +17,7 @@ from ikpca.preimages.batched_lbfgs import (
     Evaluate,
     descend,
 )
-from ikpca.subspace import Expansion
+from ikpca.subspace import Subspace
 
 #: First and longest step, relative to the standard deviation of the basis.
 _FIRST_STEP, _MAX_STEP = 0.1, 2.0
@@ -50,10 +50,10 @@ class Gradient:
     --------
     >>> import numpy as np
     >>> from ikpca.kernels import Linear
-    >>> from ikpca.subspace import Expansion
+    >>> from ikpca.subspace import Subspace
     >>> from ikpca.preimages import Gradient
     >>> X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-    >>> midway = Expansion(Linear(), X, np.array([[0.0, 0.5, 0.5]]))
+    >>> midway = Subspace(Linear(), X, np.array([[0.0, 0.5, 0.5]]))
     >>> Gradient().find(midway, np.eye(1)).rows.round(6)
     array([[0.5, 0.5]])
     """
@@ -69,10 +69,10 @@ class Gradient:
         return isinstance(kernel, DifferentiableKernel)
 
     def find(
-        self, expansion: Expansion, coordinates: Floats, starts: Floats | None = None
+        self, subspace: Subspace, coordinates: Floats, starts: Floats | None = None
     ) -> Preimages:
         """Find a row for every point."""
-        kernel, std = expansion.kernel, expansion.basis_std
+        kernel, std = subspace.kernel, subspace.basis_std
         if not isinstance(kernel, DifferentiableKernel):
             raise invalid_parameter("kernel", kernel, "has no gradient", "choose NeighborMean")
         settings = DescentSettings(
@@ -86,18 +86,18 @@ class Gradient:
             curvature = Curvature(starts.shape, starts.dtype, _MEMORY, _FIRST_STEP * std)
             return descend(_objective(kernel, points), starts, curvature, settings)
 
-        return search(expansion, coordinates, starts, descend_points)
+        return search(subspace, coordinates, starts, descend_points)
 
 
 def _objective(kernel: DifferentiableKernel, points: Points) -> Evaluate:
     """Return a function for the objective of the points and its gradient."""
-    basis, weights = points.expansion.basis, points.active_weights()
+    basis, weights = points.subspace.basis, points.active_weights()
     # Only an indefinite kernel has negative squared distances, which may be unbounded.
     eps = float(np.finfo(basis.dtype).eps)
     tolerance = max(_NEGATIVE_TOLERANCE, eps**0.5)
     lowest = points.min_objective - tolerance * np.abs(points.min_objective)
     # A gradient that changes the objective by no more than rounding over the basis counts as zero.
-    rounding = _ROUNDING_UNITS * eps / points.expansion.basis_std
+    rounding = _ROUNDING_UNITS * eps / points.subspace.basis_std
 
     def evaluate(Z: Floats, indices: NDArray[np.intp]) -> tuple[Floats, Floats]:
         values, value_gradients = kernel.weighted_gradient(Z, basis, weights(indices))

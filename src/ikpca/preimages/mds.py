@@ -10,7 +10,7 @@ from ikpca.errors import invalid_parameter
 from ikpca.gram import tile_slices
 from ikpca.kernels import DistanceKernel, Floats, Kernel
 from ikpca.preimages.base import Points, Preimages, check_count
-from ikpca.subspace import Expansion
+from ikpca.subspace import Subspace
 
 #: Entries (neighbors times features) in memory at a time.
 _BATCH_ENTRIES = 1_000_000
@@ -38,10 +38,10 @@ class MDS:
     --------
     >>> import numpy as np
     >>> from ikpca.kernels import Linear
-    >>> from ikpca.subspace import Expansion
+    >>> from ikpca.subspace import Subspace
     >>> from ikpca.preimages import MDS
     >>> X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-    >>> midway = Expansion(Linear(), X, np.array([[0.0, 0.5, 0.5]]))
+    >>> midway = Subspace(Linear(), X, np.array([[0.0, 0.5, 0.5]]))
     >>> MDS(3).find(midway, np.eye(1)).rows.round(6)
     array([[0.5, 0.5]])
     """
@@ -56,10 +56,10 @@ class MDS:
         return isinstance(kernel, DistanceKernel)
 
     def find(
-        self, expansion: Expansion, coordinates: Floats, starts: Floats | None = None
+        self, subspace: Subspace, coordinates: Floats, starts: Floats | None = None
     ) -> Preimages:
         """Find a row for every point from its distances to neighbors."""
-        kernel = expansion.kernel
+        kernel = subspace.kernel
         if not isinstance(kernel, DistanceKernel):
             raise invalid_parameter(
                 "kernel",
@@ -68,19 +68,19 @@ class MDS:
                 "choose Gradient or NeighborMean",
             )
         parts = [
-            self._find_strip(kernel, Points(expansion, coordinates[strip]))
-            for strip in expansion.strips(len(coordinates))
+            self._find_strip(kernel, Points(subspace, coordinates[strip]))
+            for strip in subspace.strips(len(coordinates))
         ]
         return Preimages.concatenate(parts)
 
     def _find_strip(self, kernel: DistanceKernel, points: Points) -> Preimages:
-        expansion, coordinates = points.expansion, points.coordinates
-        n_neighbors = min(self.n_neighbours, len(expansion.basis))
-        nearest = expansion.nearest_rows(coordinates, n_neighbors)
-        values = np.take_along_axis(coordinates @ expansion.products, nearest, axis=1)
-        size = max(1, _BATCH_ENTRIES // (n_neighbors * expansion.basis.shape[1]))
+        subspace, coordinates = points.subspace, points.coordinates
+        n_neighbors = min(self.n_neighbours, len(subspace.basis))
+        nearest = subspace.nearest_rows(coordinates, n_neighbors)
+        values = np.take_along_axis(coordinates @ subspace.products, nearest, axis=1)
+        size = max(1, _BATCH_ENTRIES // (n_neighbors * subspace.basis.shape[1]))
         parts = [
-            _rows_from_distances(kernel, expansion.basis[nearest[batch]], values[batch])
+            _rows_from_distances(kernel, subspace.basis[nearest[batch]], values[batch])
             for batch in tile_slices(len(nearest), size)
         ]
         return _replace_worse(points, np.concatenate(parts))
@@ -108,8 +108,8 @@ def _rows_from_distances(kernel: DistanceKernel, neighbors: Floats, values: Floa
 
 def _replace_worse(points: Points, rows: Floats) -> Preimages:
     """Replace rows that are worse than the nearest basis row by that row."""
-    expansion, coordinates = points.expansion, points.coordinates
-    distances = expansion.squared_distances(coordinates, rows)
+    subspace, coordinates = points.subspace, points.coordinates
+    distances = subspace.squared_distances(coordinates, rows)
     limits = points.squared_distances(points.nearest_objective)
     # The negation also selects NaN, the result of an overflow.
     worse = np.flatnonzero(~(distances <= limits))

@@ -11,7 +11,7 @@ from ikpca.errors import invalid_parameter
 from ikpca.gram import cross_gram, tile_slices
 from ikpca.kernels import Floats, Kernel
 from ikpca.preimages.base import Preimages, check_count
-from ikpca.subspace import Expansion
+from ikpca.subspace import Subspace
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,10 @@ class NeighborMean:
     --------
     >>> import numpy as np
     >>> from ikpca.kernels import Gaussian
-    >>> from ikpca.subspace import Expansion
+    >>> from ikpca.subspace import Subspace
     >>> from ikpca.preimages import NeighborMean
     >>> X = np.array([[0.0, 0.0], [1.0, 0.0], [9.0, 9.0]])
-    >>> near = Expansion(Gaussian(0.1), X, np.array([[0.5, 0.5, 0.0]]))
+    >>> near = Subspace(Gaussian(0.1), X, np.array([[0.5, 0.5, 0.0]]))
     >>> NeighborMean(2).find(near, np.eye(1)).rows
     array([[0.5, 0. ]])
     """
@@ -45,16 +45,16 @@ class NeighborMean:
         return True
 
     def find(
-        self, expansion: Expansion, coordinates: Floats, starts: Floats | None = None
+        self, subspace: Subspace, coordinates: Floats, starts: Floats | None = None
     ) -> Preimages:
         """Average the nearest rows of every point."""
-        n_neighbors = min(self.n_neighbours, len(expansion.basis))
+        n_neighbors = min(self.n_neighbours, len(subspace.basis))
         parts = []
-        for strip in expansion.strips(len(coordinates)):
-            nearest = expansion.nearest_rows(coordinates[strip], n_neighbors)
-            parts.append(expansion.basis[nearest].mean(axis=1))
+        for strip in subspace.strips(len(coordinates)):
+            nearest = subspace.nearest_rows(coordinates[strip], n_neighbors)
+            parts.append(subspace.basis[nearest].mean(axis=1))
         rows = np.concatenate(parts)
-        return Preimages.direct(rows, expansion.squared_distances(coordinates, rows))
+        return Preimages.direct(rows, subspace.squared_distances(coordinates, rows))
 
 
 def ridge_coefficients(kernel: Kernel, projections: Floats, X: Floats, alpha: float) -> Floats:

@@ -1,4 +1,4 @@
-"""Reduced sets: feature-space expansions on fewer rows."""
+"""Reduced sets: components and mean in feature space on fewer rows."""
 
 from ikpca.reduced_sets.base import ReducedSet, Reduction
 from ikpca.reduced_sets.compact_subspace import (

@@ -10,10 +10,10 @@ import numpy as np
 from scipy import linalg, sparse
 
 from ikpca.errors import invalid_parameter
-from ikpca.gram import cross_gram, tile_slices
+from ikpca.gram import cross_gram
 from ikpca.kernels import Floats, Indices, Kernel, Rows
 from ikpca.solvers import uniform_landmarks
-from ikpca.subspace import Expansion
+from ikpca.subspace import Subspace
 
 #: Ridge on a Gram matrix of unit diagonal, which bounds the coefficients, and the steps of
 #: iterative refinement that remove most of its effect.
@@ -26,7 +26,7 @@ class ReducedSet:
 
     Parameters
     ----------
-    expansion : Expansion
+    subspace : Subspace
         The vectors u'_i, with known inner products. Rows have the type of the original rows; all
         else is in double precision.
     squared_errors : ndarray of shape (q,)
@@ -43,15 +43,15 @@ class ReducedSet:
     --------
     >>> import numpy as np
     >>> from ikpca.kernels import Linear
-    >>> from ikpca.subspace import Expansion
+    >>> from ikpca.subspace import Subspace
     >>> from ikpca.reduced_sets import SelectedRows
     >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
-    >>> reduced = SelectedRows().reduce(Expansion(Linear(), X, np.ones((1, 3))), 2)
-    >>> reduced.expansion.basis.shape
+    >>> reduced = SelectedRows().reduce(Subspace(Linear(), X, np.ones((1, 3))), 2)
+    >>> reduced.subspace.basis.shape
     (2, 2)
     """
 
-    expansion: Expansion
+    subspace: Subspace
     squared_errors: Floats
     squared_lengths: Floats
     inner_products: Floats
@@ -85,17 +85,17 @@ class Reduction(Protocol):
 
     def reduce(
         self,
-        expansion: Expansion,
+        subspace: Subspace,
         size: int,
         weights: Floats | None = None,
         *,
         values: Floats | None = None,
     ) -> ReducedSet:
-        """Approximate the vectors of an expansion on fewer rows.
+        """Approximate the vectors of a subspace on fewer rows.
 
         Parameters
         ----------
-        expansion : Expansion
+        subspace : Subspace
             The vectors.
         size : int
             Maximum number of rows; at least the number of vectors.
@@ -112,10 +112,10 @@ class ReductionProblem:
 
     Parameters
     ----------
-    expansion : Expansion
+    subspace : Subspace
         The vectors on all of their rows; without duplicate rows and in double precision if all rows
         are candidates.
-    candidates : Expansion
+    candidates : Subspace
         The vectors, or their approximations, on the candidate rows.
     values : ndarray of shape (c, c)
         Kernel values of the candidates.
@@ -125,46 +125,46 @@ class ReductionProblem:
         Type of the rows to return.
     """
 
-    expansion: Expansion
-    candidates: Expansion
+    subspace: Subspace
+    candidates: Subspace
     values: Floats
     inner_products: Floats
     dtype: np.dtype[Any]
 
     @classmethod
-    def from_expansion(
-        cls, expansion: Expansion, values: Floats | None, limit: int, seed: int = 0
+    def from_subspace(
+        cls, subspace: Subspace, values: Floats | None, limit: int, seed: int = 0
     ) -> ReductionProblem:
         """Use all rows as candidates, or a sample of ``limit`` rows."""
-        if expansion.basis.shape[0] > limit:
-            return cls._from_sample(expansion, values, limit, seed)
-        merged, values = merge_duplicates(in_double(expansion), values)
+        if subspace.basis.shape[0] > limit:
+            return cls._from_sample(subspace, values, limit, seed)
+        merged, values = merge_duplicates(in_double(subspace), values)
         kernel, basis, coefficients = merged.kernel, merged.basis, merged.coefficients
         if values is None:
             values = cross_gram(kernel, basis, basis)
         products = _check_finite(merged, coefficients @ values)
-        known = Expansion(kernel, basis, coefficients, products, products @ coefficients.T)
-        return cls(known, known, values, products, expansion.basis.dtype)
+        known = Subspace(kernel, basis, coefficients, products, products @ coefficients.T)
+        return cls(known, known, values, products, subspace.basis.dtype)
 
     @classmethod
     def _from_sample(
-        cls, expansion: Expansion, values: Floats | None, limit: int, seed: int
+        cls, subspace: Subspace, values: Floats | None, limit: int, seed: int
     ) -> ReductionProblem:
         """Use a sample of the rows as candidates, without copying all rows."""
-        chosen = uniform_landmarks(expansion.basis.shape[0], limit, seed)
-        chosen = chosen[first_occurrences(expansion.basis[chosen])]
-        rows = expansion.basis[chosen].astype(np.float64)
+        chosen = uniform_landmarks(subspace.basis.shape[0], limit, seed)
+        chosen = chosen[first_occurrences(subspace.basis[chosen])]
+        rows = subspace.basis[chosen].astype(np.float64)
         if values is None:
-            values = cross_gram(expansion.kernel, rows, rows)
+            values = cross_gram(subspace.kernel, rows, rows)
         else:
             values = values[np.ix_(chosen, chosen)]
-        products = _check_finite(expansion, expansion.products[:, chosen].astype(np.float64))
-        approximation = least_squares_on(expansion, rows, values, products)
-        return cls(expansion, approximation.expansion, values, products, expansion.basis.dtype)
+        products = _check_finite(subspace, subspace.products[:, chosen].astype(np.float64))
+        approximation = least_squares_on(subspace, rows, values, products)
+        return cls(subspace, approximation.subspace, values, products, subspace.basis.dtype)
 
     def identity(self) -> ReducedSet:
         """Return the vectors on all of their rows, without error."""
-        vectors = self.expansion
+        vectors = self.subspace
         exact = make_reduced_set(
             vectors,
             self.to_dtype(vectors.basis),
@@ -177,27 +177,18 @@ class ReductionProblem:
     def restrict(self, indices: Indices) -> ReducedSet:
         """Return the least-squares approximation on some of the candidates."""
         return least_squares_on(
-            self.expansion,
+            self.subspace,
             self.to_dtype(self.candidates.basis[indices]),
             self.values[np.ix_(indices, indices)],
             self.inner_products[:, indices],
         )
-
-    def inner_products_with(self, rows: Floats) -> Floats:
-        """Return ⟨u_i, Φ(z_k)⟩ of the original vectors and any rows."""
-        vectors = self.expansion
-        parts = [
-            vectors.coefficients[:, strip] @ cross_gram(vectors.kernel, vectors.basis[strip], rows)
-            for strip in tile_slices(vectors.basis.shape[0])
-        ]
-        return np.sum(parts, axis=0)
 
     def to_dtype(self, rows: Rows) -> Rows:
         """Convert rows to the type of the original rows."""
         return rows.astype(self.dtype, copy=False)
 
 
-def _check_finite(vectors: Expansion, products: Floats) -> Floats:
+def _check_finite(vectors: Subspace, products: Floats) -> Floats:
     if not np.isfinite(products).all():
         raise invalid_parameter(
             "kernel",
@@ -209,7 +200,7 @@ def _check_finite(vectors: Expansion, products: Floats) -> Floats:
 
 
 def least_squares_on(
-    vectors: Expansion,
+    vectors: Subspace,
     rows: Floats,
     values: Floats,
     inner_products: Floats,
@@ -228,18 +219,18 @@ def least_squares_on(
     better = first.squared_errors < found.squared_errors
     if not better.any():
         return found
-    mixed = np.where(better[:, None], previous, found.expansion.coefficients)
+    mixed = np.where(better[:, None], previous, found.subspace.coefficients)
     return make_reduced_set(vectors, rows, values, inner_products, mixed)
 
 
 def make_reduced_set(
-    vectors: Expansion, rows: Floats, values: Floats, inner_products: Floats, coefficients: Floats
+    vectors: Subspace, rows: Floats, values: Floats, inner_products: Floats, coefficients: Floats
 ) -> ReducedSet:
     """Return the reduced set with the given rows and coefficients."""
     lengths = np.maximum(np.diagonal(vectors.gram).astype(np.float64), 0)
     products = coefficients @ values
     gram = products @ coefficients.T
-    reduced = Expansion(vectors.kernel, rows, coefficients, products, (gram + gram.T) / 2)
+    reduced = Subspace(vectors.kernel, rows, coefficients, products, (gram + gram.T) / 2)
     # Rounding, or an indefinite kernel, could make an error negative.
     mixed = np.einsum("ik,ik->i", coefficients, inner_products)
     errors = np.maximum(lengths - 2 * mixed + np.diagonal(gram), 0)
@@ -286,14 +277,14 @@ def _on_positive_directions(gram: Floats, targets: Floats) -> Floats:
     return ((targets @ kept) / values[positive]) @ kept.T
 
 
-def in_double(expansion: Expansion) -> Expansion:
+def in_double(subspace: Subspace) -> Subspace:
     """Convert to double precision; known products in single precision are discarded."""
-    if expansion.basis.dtype == expansion.coefficients.dtype == np.float64:
-        return expansion
-    return Expansion(
-        expansion.kernel,
-        expansion.basis.astype(np.float64),
-        expansion.coefficients.astype(np.float64),
+    if subspace.basis.dtype == subspace.coefficients.dtype == np.float64:
+        return subspace
+    return Subspace(
+        subspace.kernel,
+        subspace.basis.astype(np.float64),
+        subspace.coefficients.astype(np.float64),
     )
 
 
@@ -302,22 +293,19 @@ def first_occurrences(rows: Rows) -> Indices:
     return _group_duplicates(rows)[0]
 
 
-def merge_duplicates(
-    expansion: Expansion, values: Floats | None
-) -> tuple[Expansion, Floats | None]:
+def merge_duplicates(subspace: Subspace, values: Floats | None) -> tuple[Subspace, Floats | None]:
     """Merge duplicate rows and add their coefficients; select known kernel values likewise."""
-    first, groups = _group_duplicates(expansion.basis)
-    if len(first) == expansion.basis.shape[0]:
-        return expansion, values
-    sums = np.zeros((len(expansion.coefficients), len(first)))
-    np.add.at(sums.T, groups, expansion.coefficients.T)
-    products = expansion.known_products
-    merged = Expansion(
-        expansion.kernel,
-        expansion.basis[first],
-        sums,
-        None if products is None else products[:, first],
-        expansion.known_gram,
+    first, groups = _group_duplicates(subspace.basis)
+    if len(first) == subspace.basis.shape[0]:
+        return subspace, values
+    sums = np.zeros((len(subspace.coefficients), len(first)))
+    np.add.at(sums.T, groups, subspace.coefficients.T)
+    products = subspace.known_products
+    merged = replace(
+        subspace,
+        basis=subspace.basis[first],
+        coefficients=sums,
+        known_products=None if products is None else products[:, first],
     )
     return merged, None if values is None else values[np.ix_(first, first)]
 
@@ -362,9 +350,9 @@ def check_tol(tol: Any) -> None:
         raise invalid_parameter("tol", tol, "must be a number from 0 to below 1", "pass 1e-4")
 
 
-def check_size(expansion: Expansion, size: Any) -> int:
+def check_size(subspace: Subspace, size: Any) -> int:
     """Raise an error for a size smaller than the number of vectors."""
-    number = len(expansion.coefficients)
+    number = len(subspace.coefficients)
     integer = isinstance(size, Integral) and not isinstance(size, bool | np.bool_)
     if not integer or size < number:
         raise invalid_parameter(
@@ -376,9 +364,9 @@ def check_size(expansion: Expansion, size: Any) -> int:
     return int(size)
 
 
-def check_weights(expansion: Expansion, weights: Floats | None) -> Floats:
+def check_weights(subspace: Subspace, weights: Floats | None) -> Floats:
     """Return one non-negative weight per vector; equal weights by default."""
-    number = len(expansion.coefficients)
+    number = len(subspace.coefficients)
     if weights is None:
         return np.ones(number)
     found = np.asarray(weights, dtype=np.float64)

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from ikpca.gram import cross_gram
 from ikpca.kernels import Floats
-from ikpca.reduced_sets.base import Reduction
-from ikpca.subspace import Expansion, Subspace
+from ikpca.reduced_sets.base import Reduction, in_double
+from ikpca.subspace import Subspace
 
 #: Eigenvalues of a Gram matrix below this fraction of the largest are rounding noise.
 _DROP = 1e-12
@@ -38,9 +37,9 @@ class ReducedSubspace:
     >>> import numpy as np
     >>> from ikpca.kernels import Linear
     >>> from ikpca.reduced_sets import SelectedRows, reduce_subspace
-    >>> from ikpca.subspace import Expansion, Subspace
+    >>> from ikpca.subspace import Subspace
     >>> X = np.array([[1.0, 0.0], [-1.0, 0.0], [3.0, 0.0], [-3.0, 0.0]])
-    >>> along = Subspace(Expansion(Linear(), X, np.array([[0.5, -0.5, 0.0, 0.0], [0.25] * 4])))
+    >>> along = Subspace(Linear(), X, np.array([[0.5, -0.5, 0.0, 0.0], [0.25] * 4]))
     >>> small = reduce_subspace(along, np.array([4.5]), 2.0, SelectedRows(), 2)
     >>> small.relative_errors.round(6)
     array([0., 0.])
@@ -83,17 +82,17 @@ def reduce_subspace(
     >>> import numpy as np
     >>> from ikpca.kernels import Linear
     >>> from ikpca.reduced_sets import SelectedRows, reduce_subspace
-    >>> from ikpca.subspace import Expansion, Subspace
+    >>> from ikpca.subspace import Subspace
     >>> X = np.array([[1.0, 0.0], [-1.0, 0.0], [3.0, 0.0], [-3.0, 0.0]])
-    >>> along = Subspace(Expansion(Linear(), X, np.array([[0.5, -0.5, 0.0, 0.0], [0.25] * 4])))
+    >>> along = Subspace(Linear(), X, np.array([[0.5, -0.5, 0.0, 0.0], [0.25] * 4]))
     >>> small = reduce_subspace(along, np.array([4.5]), 2.0, SelectedRows(), 2)
     >>> small.subspace.basis.shape, small.subspace.project(X[:1]).round(6)
     ((2, 2), array([[1.]]))
     """
     weights = np.append(singular_values, mean_weight)
-    found = reduction.reduce(original.expansion, size, weights, values=values)
+    found = reduction.reduce(original, size, weights, values=values)
     after, new_values = reorthonormalize(
-        original, found.expansion, singular_values, inner_products=found.inner_products
+        original, found.subspace, singular_values, inner_products=found.inner_products
     )
     number, lengths = len(new_values), found.squared_lengths[:-1]
     mixed = np.einsum("ik,ik->i", after.coefficients[:-1], found.inner_products[:number])
@@ -101,7 +100,7 @@ def reduce_subspace(
     squares[:number] += np.diagonal(after.gram)[:-1] - 2 * mixed
     ratios = np.divide(squares, lengths, out=np.zeros_like(squares), where=lengths > 0)
     errors = np.append(np.sqrt(np.maximum(ratios, 0)), found.relative_errors[-1])
-    return ReducedSubspace(Subspace(after), new_values, errors, found.values)
+    return ReducedSubspace(after, new_values, errors, found.values)
 
 
 def reduce_to_tolerance(
@@ -140,14 +139,14 @@ def reduce_to_tolerance(
     >>> import numpy as np
     >>> from ikpca.kernels import Linear
     >>> from ikpca.reduced_sets import SelectedRows, reduce_to_tolerance
-    >>> from ikpca.subspace import Expansion, Subspace
+    >>> from ikpca.subspace import Subspace
     >>> X = np.array([[1.0, 0.0], [-1.0, 0.0], [3.0, 0.0], [-3.0, 0.0]])
-    >>> along = Subspace(Expansion(Linear(), X, np.array([[0.5, -0.5, 0.0, 0.0], [0.25] * 4])))
+    >>> along = Subspace(Linear(), X, np.array([[0.5, -0.5, 0.0, 0.0], [0.25] * 4]))
     >>> small = reduce_to_tolerance(along, np.array([4.5]), 2.0, SelectedRows(), 0.01)
     >>> len(small.subspace.basis) <= 2
     True
     """
-    n_vectors, n_rows = original.expansion.coefficients.shape
+    n_vectors, n_rows = original.coefficients.shape
     max_size = max(n_rows // 2, n_vectors)
     size = min(_INITIAL_ROWS * n_vectors, max_size)
     while True:
@@ -159,12 +158,12 @@ def reduce_to_tolerance(
 
 def reorthonormalize(
     original: Subspace,
-    reduced: Expansion,
+    reduced: Subspace,
     singular_values: Floats,
     *,
     inner_products: Floats | None = None,
     rotate: bool = True,
-) -> tuple[Expansion, Floats]:
+) -> tuple[Subspace, Floats]:
     """Make the components on the reduced set orthonormal (Chin 2006, eqs. 22 to 25).
 
     With M_o the Gram matrix of the reduced components α', π = α' M_o^{-1/2} are the nearest
@@ -176,7 +175,7 @@ def reorthonormalize(
     ----------
     original : Subspace
         Components and mean before the reduction.
-    reduced : Expansion
+    reduced : Subspace
         The same after it, the mean last; the mean is not changed.
     singular_values : ndarray of shape (r,)
         Σ.
@@ -187,7 +186,7 @@ def reorthonormalize(
 
     Returns
     -------
-    expansion : Expansion
+    subspace : Subspace
         Components and mean, in double precision; fewer components than before if the reduced ones
         are linearly dependent.
     singular_values : ndarray
@@ -197,16 +196,16 @@ def reorthonormalize(
     >>> import numpy as np
     >>> from ikpca.kernels import Linear
     >>> from ikpca.reduced_sets import reorthonormalize
-    >>> from ikpca.subspace import Expansion, Subspace
+    >>> from ikpca.subspace import Subspace
     >>> X = np.array([[1.0, 0.0], [-1.0, 0.0], [3.0, 0.0], [-3.0, 0.0]])
-    >>> along = Subspace(Expansion(Linear(), X, np.array([[0.5, -0.5, 0.0, 0.0], [0.25] * 4])))
-    >>> longer = Expansion(Linear(), X, 2 * along.expansion.coefficients)
+    >>> along = Subspace(Linear(), X, np.array([[0.5, -0.5, 0.0, 0.0], [0.25] * 4]))
+    >>> longer = Subspace(Linear(), X, 2 * along.coefficients)
     >>> after, values = reorthonormalize(along, longer, np.array([4.5]))
     >>> float(np.linalg.norm(after.coefficients[0] @ X))
     1.0
     """
     if inner_products is None:
-        inner_products = _inner_products(original.expansion, reduced.basis)
+        inner_products = in_double(original).products_with(reduced.basis.astype(np.float64))
     T = _inverse_root(reduced.gram[:-1, :-1].astype(np.float64))
     orthonormal = T @ reduced.coefficients[:-1].astype(np.float64)
     S = (orthonormal @ inner_products[:-1].T) * singular_values
@@ -218,11 +217,6 @@ def reorthonormalize(
     return _transform(reduced, T), values
 
 
-def _inner_products(vectors: Expansion, rows: Floats) -> Floats:
-    X, Z = vectors.basis.astype(np.float64), rows.astype(np.float64)
-    return vectors.coefficients @ cross_gram(vectors.kernel, X, Z)
-
-
 def _inverse_root(gram: Floats) -> Floats:
     """Return M^{-1/2} on the eigenvectors of M with nonzero eigenvalues."""
     values, vectors = linalg.eigh(gram)
@@ -231,11 +225,11 @@ def _inverse_root(gram: Floats) -> Floats:
     return vectors @ root if positive.all() else root
 
 
-def _transform(reduced: Expansion, T: Floats) -> Expansion:
+def _transform(reduced: Subspace, T: Floats) -> Subspace:
     """Multiply the components by T, and transform their known products accordingly."""
     full = linalg.block_diag(T, np.ones((1, 1)))
     gram = full @ reduced.gram @ full.T
-    return Expansion(
+    return Subspace(
         reduced.kernel,
         reduced.basis,
         full @ reduced.coefficients,

@@ -11,7 +11,7 @@ import numpy as np
 
 from ikpca.kernels import Floats, Indices, Kernel, Sigmoid
 from ikpca.reduced_sets.base import ReducedSet, ReductionProblem, check_size, check_weights
-from ikpca.subspace import Expansion
+from ikpca.subspace import Subspace
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class DropLeastImportant:
     --------
     >>> import numpy as np
     >>> from ikpca.kernels import Linear
-    >>> from ikpca.subspace import Expansion
+    >>> from ikpca.subspace import Subspace
     >>> from ikpca.reduced_sets import DropLeastImportant
     >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [0.1, 0.1]])
-    >>> reduced = DropLeastImportant().reduce(Expansion(Linear(), X, np.ones((1, 3))), 2)
-    >>> reduced.expansion.basis.tolist(), reduced.squared_errors.round(6)
+    >>> reduced = DropLeastImportant().reduce(Subspace(Linear(), X, np.ones((1, 3))), 2)
+    >>> reduced.subspace.basis.tolist(), reduced.squared_errors.round(6)
     ([[1.0, 0.0], [0.0, 1.0]], array([0.]))
     """
 
@@ -46,15 +46,15 @@ class DropLeastImportant:
 
     def reduce(
         self,
-        expansion: Expansion,
+        subspace: Subspace,
         size: int,
         weights: Floats | None = None,
         *,
         values: Floats | None = None,
     ) -> ReducedSet:
         """Keep ``size`` of the rows."""
-        size, weights = check_size(expansion, size), check_weights(expansion, weights)
-        problem = ReductionProblem.from_expansion(expansion, values, max(self.most, 2 * size))
+        size, weights = check_size(subspace, size), check_weights(subspace, weights)
+        problem = ReductionProblem.from_subspace(subspace, values, max(self.most, 2 * size))
         if len(problem.values) <= size:
             return problem.identity()
         scores = _importances(problem, weights)
@@ -80,11 +80,11 @@ class MergeSimilar:
     --------
     >>> import numpy as np
     >>> from ikpca.kernels import Linear
-    >>> from ikpca.subspace import Expansion
+    >>> from ikpca.subspace import Subspace
     >>> from ikpca.reduced_sets import MergeSimilar
     >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 3.0]])
-    >>> reduced = MergeSimilar().reduce(Expansion(Linear(), X, np.ones((1, 3))), 2)
-    >>> reduced.expansion.basis.tolist(), reduced.squared_errors.round(6)
+    >>> reduced = MergeSimilar().reduce(Subspace(Linear(), X, np.ones((1, 3))), 2)
+    >>> reduced.subspace.basis.tolist(), reduced.squared_errors.round(6)
     ([[1.0, 0.0], [0.0, 3.0]], array([0.]))
     """
 
@@ -96,15 +96,15 @@ class MergeSimilar:
 
     def reduce(
         self,
-        expansion: Expansion,
+        subspace: Subspace,
         size: int,
         weights: Floats | None = None,
         *,
         values: Floats | None = None,
     ) -> ReducedSet:
         """Merge rows until ``size`` rows remain."""
-        size, weights = check_size(expansion, size), check_weights(expansion, weights)
-        problem = ReductionProblem.from_expansion(expansion, values, max(self.most, 2 * size))
+        size, weights = check_size(subspace, size), check_weights(subspace, weights)
+        problem = ReductionProblem.from_subspace(subspace, values, max(self.most, 2 * size))
         if len(problem.values) <= size:
             return problem.identity()
         rows = np.arange(len(problem.values))

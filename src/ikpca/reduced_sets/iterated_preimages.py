@@ -22,7 +22,7 @@ from ikpca.reduced_sets.base import (
     least_squares_on,
     make_reduced_set,
 )
-from ikpca.subspace import Expansion
+from ikpca.subspace import Subspace
 
 #: Searches for a kernel with variable k(z, z): the scale of the target depends on the row found,
 #: and the row on the scale.
@@ -63,12 +63,12 @@ class IteratedPreimages:
     --------
     >>> import numpy as np
     >>> from ikpca.kernels import Gaussian
-    >>> from ikpca.subspace import Expansion
+    >>> from ikpca.subspace import Subspace
     >>> from ikpca.reduced_sets import IteratedPreimages
     >>> X = np.random.default_rng(0).normal(size=(50, 2))
-    >>> mean = Expansion(Gaussian(0.1), X, np.full((1, 50), 0.02))
+    >>> mean = Subspace(Gaussian(0.1), X, np.full((1, 50), 0.02))
     >>> reduced = IteratedPreimages().reduce(mean, 10)
-    >>> reduced.expansion.basis.shape, bool(reduced.relative_errors[0] < 0.05)
+    >>> reduced.subspace.basis.shape, bool(reduced.relative_errors[0] < 0.05)
     ((10, 2), True)
     """
 
@@ -93,20 +93,20 @@ class IteratedPreimages:
 
     def reduce(
         self,
-        expansion: Expansion,
+        subspace: Subspace,
         size: int,
         weights: Floats | None = None,
         *,
         values: Floats | None = None,
     ) -> ReducedSet:
         """Find at most ``size`` pre-images."""
-        method = self._method(expansion.kernel)
-        size = check_size(expansion, size)
-        weights = check_weights(expansion, weights)
-        problem = ReductionProblem.from_expansion(
-            expansion, values, max(self.most, 2 * size), self.seed
+        method = self._method(subspace.kernel)
+        size = check_size(subspace, size)
+        weights = check_weights(subspace, weights)
+        problem = ReductionProblem.from_subspace(
+            subspace, values, max(self.most, 2 * size), self.seed
         )
-        if problem.expansion.basis.shape[0] <= size:
+        if problem.subspace.basis.shape[0] <= size:
             return problem.identity()
         order = np.argsort(-weights, kind="stable")
         first_pass = _FirstPass(problem, size, self.per_vector, self.tol, method)
@@ -114,9 +114,9 @@ class IteratedPreimages:
         if not len(rows):
             # All vectors are zero, but the basis must not be empty.
             rows, first = problem.candidates.basis[:1], np.zeros((len(order), 1))
-        rows, kernel, vectors = problem.to_dtype(rows), expansion.kernel, problem.expansion
+        rows, kernel, vectors = problem.to_dtype(rows), subspace.kernel, problem.subspace
         Z = rows.astype(np.float64)
-        new, products = cross_gram(kernel, Z, Z), problem.inner_products_with(Z)
+        new, products = cross_gram(kernel, Z, Z), problem.subspace.products_with(Z)
         if self.second_pass:
             return least_squares_on(vectors, rows, new, products, first)
         return make_reduced_set(vectors, rows, new, products, first)
@@ -180,10 +180,10 @@ class _FirstPass:
                 break
 
 
-def _single_vector(vectors: Expansion, i: int) -> Expansion:
+def _single_vector(vectors: Subspace, i: int) -> Subspace:
     one = slice(i, i + 1)
     products, gram = vectors.products[one], vectors.gram[one, one]
-    return Expansion(vectors.kernel, vectors.basis, vectors.coefficients[one], products, gram)
+    return Subspace(vectors.kernel, vectors.basis, vectors.coefficients[one], products, gram)
 
 
 class GrowingBasis:
@@ -195,13 +195,13 @@ class GrowingBasis:
 
     Parameters
     ----------
-    vectors : Expansion
+    vectors : Subspace
         Vectors with inner products in double precision.
     size : int
         Maximum number of rows.
     """
 
-    def __init__(self, vectors: Expansion, size: int) -> None:
+    def __init__(self, vectors: Subspace, size: int) -> None:
         number, n_basis = vectors.coefficients.shape
         self.vectors = vectors
         self.size = size
@@ -253,7 +253,7 @@ class GrowingBasis:
             self._factor[:n, :n], self._orthogonal[:, :n].T, lower=True, trans=1, check_finite=False
         ).T
 
-    def residual(self, i: int) -> Expansion:
+    def residual(self, i: int) -> Subspace:
         """Return u_i − Σ_k C_ik Φ(z_k), expanded on the basis and the rows."""
         n, vectors, one = self.count, self.vectors, slice(i, i + 1)
         C = self.coefficients()[one]
@@ -263,10 +263,10 @@ class GrowingBasis:
         products = np.hstack([on_basis, on_rows])
         basis = np.vstack([vectors.basis, self.rows])
         gram = products @ coefficients.T
-        return Expansion(vectors.kernel, basis, coefficients, products, gram)
+        return Subspace(vectors.kernel, basis, coefficients, products, gram)
 
 
-def best_preimage(method: PreimageMethod, vector: Expansion, n_starts: int) -> Floats:
+def best_preimage(method: PreimageMethod, vector: Subspace, n_starts: int) -> Floats:
     """Find a row z with large ⟨u, Φ(z)⟩² / k(z, z), the part of ‖u‖² explained by βΦ(z).
 
     z is a pre-image of u/β. The search starts from two of the first ``n_starts`` basis rows: the

@@ -21,7 +21,7 @@ from ikpca.reduced_sets.base import (
     least_squares_on,
 )
 from ikpca.reduced_sets.select_rows import select_rows
-from ikpca.subspace import Expansion
+from ikpca.subspace import Subspace
 
 #: Multiplications that are always allowed for moving rows, and bounds on the number of moves.
 _WORK, _MIN_MOVES, _MAX_MOVES = 1e9, 5, 20
@@ -54,12 +54,12 @@ class JointPreimages:
     --------
     >>> import numpy as np
     >>> from ikpca.kernels import Gaussian
-    >>> from ikpca.subspace import Expansion
+    >>> from ikpca.subspace import Subspace
     >>> from ikpca.reduced_sets import JointPreimages
     >>> X = np.random.default_rng(0).normal(size=(50, 2))
-    >>> mean = Expansion(Gaussian(0.1), X, np.full((1, 50), 0.02))
+    >>> mean = Subspace(Gaussian(0.1), X, np.full((1, 50), 0.02))
     >>> reduced = JointPreimages().reduce(mean, 3)
-    >>> reduced.expansion.basis.shape, bool(reduced.relative_errors[0] < 0.05)
+    >>> reduced.subspace.basis.shape, bool(reduced.relative_errors[0] < 0.05)
     ((3, 2), True)
     """
 
@@ -80,22 +80,22 @@ class JointPreimages:
 
     def reduce(
         self,
-        expansion: Expansion,
+        subspace: Subspace,
         size: int,
         weights: Floats | None = None,
         *,
         values: Floats | None = None,
     ) -> ReducedSet:
         """Select ``size`` of the rows, and move them if their error is too large."""
-        kernel = expansion.kernel
+        kernel = subspace.kernel
         if not isinstance(kernel, DifferentiableKernel):
             raise invalid_parameter("kernel", kernel, "has no gradient", "choose SelectedRows")
-        size = check_size(expansion, size)
-        weights = check_weights(expansion, weights)
-        problem = ReductionProblem.from_expansion(
-            expansion, values, max(self.most, 2 * size), self.seed
+        size = check_size(subspace, size)
+        weights = check_weights(subspace, weights)
+        problem = ReductionProblem.from_subspace(
+            subspace, values, max(self.most, 2 * size), self.seed
         )
-        if problem.expansion.basis.shape[0] <= size:
+        if problem.subspace.basis.shape[0] <= size:
             return problem.identity()
         start = select_rows(problem, size, weights)
         n_moves = self._n_moves(problem, size)
@@ -130,14 +130,14 @@ def _move_rows(
     # Imported here because most reductions of a stream do not need it.
     from scipy.optimize import minimize
 
-    error = _WeightedError(kernel, problem.candidates, weights, start.expansion.basis.shape)
-    initial = start.expansion.basis.astype(np.float64).ravel() / error.spread
+    error = _WeightedError(kernel, problem.candidates, weights, start.subspace.basis.shape)
+    initial = start.subspace.basis.astype(np.float64).ravel() / error.spread
     options: dict[str, Any] = {"maxiter": n_moves, "ftol": 0.0, "gtol": 0.0}
     found = minimize(error, initial, jac=True, method="L-BFGS-B", options=options)
     rows = problem.to_dtype(error.rows(found.x))
     Z = rows.astype(np.float64)
-    values, products = cross_gram(kernel, Z, Z), problem.inner_products_with(Z)
-    return least_squares_on(problem.expansion, rows, values, products)
+    values, products = cross_gram(kernel, Z, Z), problem.subspace.products_with(Z)
+    return least_squares_on(problem.subspace, rows, values, products)
 
 
 class _WeightedError:
@@ -150,7 +150,7 @@ class _WeightedError:
     def __init__(
         self,
         kernel: DifferentiableKernel,
-        vectors: Expansion,
+        vectors: Subspace,
         weights: Floats,
         shape: tuple[int, ...],
     ) -> None:

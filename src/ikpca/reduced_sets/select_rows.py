@@ -18,7 +18,7 @@ from ikpca.reduced_sets.base import (
     check_weights,
     unit_diagonal,
 )
-from ikpca.subspace import Expansion
+from ikpca.subspace import Subspace
 
 #: Ridge on the Gram matrix of unit diagonal: rows that differ by less count as duplicates.
 _RIDGE = 1e-10
@@ -46,12 +46,12 @@ class SelectedRows:
     --------
     >>> import numpy as np
     >>> from ikpca.kernels import Linear
-    >>> from ikpca.subspace import Expansion
+    >>> from ikpca.subspace import Subspace
     >>> from ikpca.reduced_sets import SelectedRows
     >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [2.0, 1.0]])
-    >>> mean = Expansion(Linear(), X, np.full((1, 4), 0.25))
+    >>> mean = Subspace(Linear(), X, np.full((1, 4), 0.25))
     >>> reduced = SelectedRows().reduce(mean, 2)
-    >>> reduced.expansion.basis.shape, reduced.relative_errors.round(6)
+    >>> reduced.subspace.basis.shape, reduced.relative_errors.round(6)
     ((2, 2), array([0.]))
     """
 
@@ -67,19 +67,19 @@ class SelectedRows:
 
     def reduce(
         self,
-        expansion: Expansion,
+        subspace: Subspace,
         size: int,
         weights: Floats | None = None,
         *,
         values: Floats | None = None,
     ) -> ReducedSet:
         """Select ``size`` of the rows."""
-        size = check_size(expansion, size)
-        weights = check_weights(expansion, weights)
-        problem = ReductionProblem.from_expansion(
-            expansion, values, max(self.most, 2 * size), self.seed
+        size = check_size(subspace, size)
+        weights = check_weights(subspace, weights)
+        problem = ReductionProblem.from_subspace(
+            subspace, values, max(self.most, 2 * size), self.seed
         )
-        if problem.expansion.basis.shape[0] <= size:
+        if problem.subspace.basis.shape[0] <= size:
             return problem.identity()
         return select_rows(problem, size, weights)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ikpca.kernels import Floats, Kernel, Rows
-from ikpca.subspace import Expansion, Subspace
+from ikpca.subspace import Subspace
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,9 +94,7 @@ class IncrementalState:
 
     def subspace(self) -> Subspace:
         """Return the components and the mean as a subspace."""
-        return Subspace(
-            Expansion(self.kernel, self.library, self.vectors, self.products, self.gram)
-        )
+        return Subspace(self.kernel, self.library, self.vectors, self.products, self.gram)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from ikpca.kernels import Floats, Rows
 from ikpca.reduced_sets import Reduction, reorthonormalize
 from ikpca.solvers import deterministic_signs
 from ikpca.streams.incremental_state import BasisGram, IncrementalState
-from ikpca.subspace import Expansion
+from ikpca.subspace import Subspace
 
 #: max |UᵀU − I| above which components are orthonormalized again.
 _MAX_DEFECT = 1e-4
@@ -97,21 +97,21 @@ class Compression:
         # Errors δu_i and δµ change the scatter by σ_i² ‖δu_i‖² and n ‖δµ‖².
         weights = np.append(state.singular_values, np.sqrt(state.n_samples))
         values = None if state.values is None else state.values.matrix()
-        reduced = self.reduction.reduce(original.expansion, size, weights, values=values)
-        expansion, singular_values = reduced.expansion, state.singular_values
-        signs = np.ones(len(expansion.coefficients))
+        reduced = self.reduction.reduce(original, size, weights, values=values)
+        subspace, singular_values = reduced.subspace, state.singular_values
+        signs = np.ones(len(subspace.coefficients))
         if self.orthonormal and state.n_components:
-            expansion, singular_values = reorthonormalize(
-                original, expansion, singular_values, inner_products=reduced.inner_products
+            subspace, singular_values = reorthonormalize(
+                original, subspace, singular_values, inner_products=reduced.inner_products
             )
             # A component keeps the sign of the original one.
-            overlaps = expansion.coefficients[:-1] @ reduced.inner_products[:-1].T
+            overlaps = subspace.coefficients[:-1] @ reduced.inner_products[:-1].T
             signs = np.append(deterministic_signs(overlaps), 1)
         compressed = replace(
             state,
-            library=expansion.basis,
-            vectors=expansion.coefficients * signs[:, None],
-            products=expansion.products * signs[:, None],
+            library=subspace.basis,
+            vectors=subspace.coefficients * signs[:, None],
+            products=subspace.products * signs[:, None],
             singular_values=singular_values,
             values=BasisGram((reduced.values,)),
         )
@@ -369,7 +369,7 @@ def reorthonormalize_if_needed(state: IncrementalState) -> tuple[IncrementalStat
     if defect <= _MAX_DEFECT:
         return state, ""
     rows = state.library.astype(np.float64, copy=False)
-    products = Expansion(state.kernel, rows, state.vectors).products
+    products = Subspace(state.kernel, rows, state.vectors).products
     gram = state.vectors[:-1] @ products[:-1].T
     if not np.isfinite(gram).all():
         raise InvalidInput(

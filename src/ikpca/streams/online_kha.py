@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
 
 import numpy as np
 
@@ -15,14 +14,11 @@ from ikpca.kernels import Floats, Kernel
 from ikpca.reduced_sets import ReducedSet
 from ikpca.solvers.kha_pass import Safety
 from ikpca.solvers.rayleigh_ritz import rayleigh_ritz
-from ikpca.subspace import Expansion, Subspace
+from ikpca.subspace import Subspace
 
 #: Patterns between two refreshes of λ for the gains: at most 32, and about 1/8 of those seen.
 #: Refreshes happen at fixed times of the stream, so that the result does not depend on batches.
 _MAX_INTERVAL, _INTERVAL_DIVISOR = 32, 8
-
-#: Reduces an expansion to fewer rows, given a weight for each of its vectors.
-ReduceExpansion: TypeAlias = Callable[[Expansion, Floats], ReducedSet]
 
 
 @dataclass(frozen=True)
@@ -51,7 +47,7 @@ class OnlineSettings:
     horizon: int
     memory: float = np.inf
     budget: int | None = None
-    reduce: ReduceExpansion | None = None
+    reduce: Callable[[Subspace, Floats], ReducedSet] | None = None
 
     @property
     def meta(self) -> MetaDescent | None:
@@ -120,10 +116,6 @@ class OnlineState:
         variances = np.diagonal(self.moments)
         return np.divide(variances, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
 
-    def expansion(self, kernel: Kernel) -> Expansion:
-        """Return all vectors of the state: components, companions, and the mean last."""
-        return Expansion(kernel, self.library, np.vstack([self.coefficients, self.mean]))
-
     def subspace(self, kernel: Kernel, *, ritz: bool) -> tuple[Subspace, Floats]:
         """Return components and mean in the precision of the rows, and the variances.
 
@@ -141,8 +133,8 @@ class OnlineState:
         )
         vectors = np.vstack([T @ self.coefficients[:r], self.mean])
         dtype = self.library.dtype
-        expansion = Expansion(kernel, self.library, vectors.astype(dtype), None, gram.astype(dtype))
-        return Subspace(expansion), np.maximum(variances, 0)
+        subspace = Subspace(kernel, self.library, vectors.astype(dtype), None, gram.astype(dtype))
+        return subspace, np.maximum(variances, 0)
 
     @property
     def nbytes(self) -> int:
@@ -232,9 +224,11 @@ def reduce_expansion(state: OnlineState, settings: OnlineSettings) -> OnlineStat
         return state
     r, roots = state.n_components, np.sqrt(state.variances)
     weights = np.append(np.tile(roots, len(state.coefficients) // r), 1.0)
-    reduced = settings.reduce(state.expansion(settings.kernel), weights)
-    coefficients = reduced.expansion.coefficients.astype(np.float64)
-    gram = reduced.expansion.gram.astype(np.float64)
+    # Components, companions, and the mean last.
+    vectors = np.vstack([state.coefficients, state.mean])
+    reduced = settings.reduce(Subspace(settings.kernel, state.library, vectors), weights)
+    coefficients = reduced.subspace.coefficients.astype(np.float64)
+    gram = reduced.subspace.gram.astype(np.float64)
     # A projection is never longer than the vector, except for an indefinite kernel.
     ratios = np.divide(reduced.squared_lengths, np.diagonal(gram), out=np.ones(len(gram)),
                        where=np.diagonal(gram) > reduced.squared_lengths)  # fmt: skip
@@ -242,7 +236,7 @@ def reduce_expansion(state: OnlineState, settings: OnlineSettings) -> OnlineStat
     coefficients, gram = coefficients * scales[:, None], gram * np.outer(scales, scales)
     return replace(
         state,
-        library=reduced.expansion.basis,
+        library=reduced.subspace.basis,
         coefficients=coefficients[:-1],
         mean=coefficients[-1],
         lengths=gram[:r, :r].copy(),

@@ -22,7 +22,7 @@ from ikpca.kernels import Floats, Gaussian, Kernel, Polynomial
 from ikpca.reduced_sets import IteratedPreimages, JointPreimages, Reduction, SelectedRows
 from ikpca.solvers import hebbian_step
 from ikpca.streams import Compression, IncrementalSettings, IncrementalState, update_step
-from ikpca.subspace import Expansion
+from ikpca.subspace import Subspace
 from ikpca_papers.chin2006.stream_costs import stream_costs
 from ikpca_papers.claims import MeasuredClaim, Rows, Tables
 from ikpca_papers.data.synthetic import parabola
@@ -371,7 +371,7 @@ def compare_schemes(
                     data,
                     scheme,
                     per_vector,
-                    len(found.expansion.basis),
+                    len(found.subspace.basis),
                     float(np.sqrt(lost / whole)),
                     float(errors[0]),
                     float(errors.max()),
@@ -379,7 +379,7 @@ def compare_schemes(
                 )
 
 
-def components_of(kernel: Kernel, X: Floats, n_components: int) -> tuple[Expansion, Floats]:
+def components_of(kernel: Kernel, X: Floats, n_components: int) -> tuple[Subspace, Floats]:
     """Compute components and mean of batch kernel PCA, and the singular values."""
     K = cross_gram(kernel, X, X)
     means = K.mean(axis=0)
@@ -389,7 +389,7 @@ def components_of(kernel: Kernel, X: Floats, n_components: int) -> tuple[Expansi
     components = (vectors / singular_values).T
     components -= components.mean(axis=1, keepdims=True)
     uniform = np.full((1, len(X)), 1 / len(X))
-    return Expansion(kernel, X, np.vstack([components, uniform])), singular_values
+    return Subspace(kernel, X, np.vstack([components, uniform])), singular_values
 
 
 _SETTINGS: dict[str, Any] = {"n_components": 3, "kernel": "rbf", "gamma": PARABOLA_GAMMA}

@@ -16,7 +16,7 @@ from ikpca.applications import PatchGrid
 from ikpca.kernels import Floats, Gaussian
 from ikpca.metrics import signal_to_noise_ratio
 from ikpca.preimages import FixedPoint, Preimages
-from ikpca.subspace import Expansion
+from ikpca.subspace import Subspace
 from ikpca_papers.claims import Cell, Rows
 from ikpca_papers.experiment import Findings, Part, Request
 from ikpca_papers.kim2003.natural_super_resolution import crop_centre
@@ -278,11 +278,11 @@ def denoise_rows(X: Floats, sigma: float, A: Floats, projections: Floats) -> Flo
     """Compute the pre-image of every row's projection, starting from the row."""
     # w = Σ_j (A_j − Ā) Φ(x_j), and the mean, which is not part of the projections.
     vectors = np.vstack([A - A.mean(axis=1, keepdims=True), np.full(len(X), 1 / len(X))])
-    expansion = Expansion(Gaussian(1 / (2 * sigma**2)), X, vectors)
+    subspace = Subspace(Gaussian(1 / (2 * sigma**2)), X, vectors)
     points = np.column_stack([projections.T, np.ones(len(X))])
     search = FixedPoint(max_iter=50, tol=1e-3)
-    strips = expansion.strips(len(X))
-    parts = [search.find(expansion, points[one], X[one]) for one in strips]
+    strips = subspace.strips(len(X))
+    parts = [search.find(subspace, points[one], X[one]) for one in strips]
     return Preimages.concatenate(parts).rows
 
 

@@ -13,9 +13,8 @@ from scipy import linalg
 
 from ikpca import KernelPCA, OnlineKernelPCA
 from ikpca.errors import DivergenceWarning
-from ikpca.gram import cross_gram
 from ikpca.kernels import Floats
-from ikpca.subspace import Expansion, Subspace
+from ikpca.subspace import Subspace
 from ikpca_papers.claims import Rows
 from ikpca_papers.data.synthetic import parabola
 from ikpca_papers.experiment import Findings, Part, Request
@@ -89,11 +88,8 @@ class Rotation:
 
 def rotate_subspace(subspace: Subspace, angle: float) -> Subspace:
     """Rotate the basis rows; exact for kernels that are invariant to rotations."""
-    known = subspace.expansion
-    rows = np.column_stack(_rotate(known.basis, np.full(len(known.basis), angle)))
-    return Subspace(
-        Expansion(known.kernel, rows, known.coefficients, known.known_products, known.known_gram)
-    )
+    rows = np.column_stack(_rotate(subspace.basis, np.full(len(subspace.basis), angle)))
+    return replace(subspace, basis=rows)
 
 
 def _rotate(rows: Floats, angles: Floats) -> tuple[Floats, Floats]:
@@ -103,9 +99,7 @@ def _rotate(rows: Floats, angles: Floats) -> tuple[Floats, Floats]:
 
 def angle_between(first: Subspace, second: Subspace) -> float:
     """Return the largest principal angle between two subspaces of feature space, in degrees."""
-    across = first.components @ cross_gram(
-        first.expansion.kernel, first.basis, second.basis
-    ) @ second.components.T  # fmt: skip
+    across = first.products_with(second.basis)[:-1] @ second.components.T
     cosines = _whitener(first).T @ across @ _whitener(second)
     return float(np.degrees(np.arccos(np.clip(linalg.svdvals(cosines).min(), 0, 1))))
 
