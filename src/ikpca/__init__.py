@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ikpca.estimators import (
+        Checkpoint,
         HebbianPCA,
         IncrementalKernelPCA,
         KernelPCA,
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from ikpca.model_files import load
 
 __all__ = [
+    "Checkpoint",
     "HebbianPCA",
     "IncrementalKernelPCA",
     "KernelPCA",
@@ -33,6 +35,7 @@ __version__ = version("ikpca")
 #: Packages of the public names, imported on first use: scikit-learn takes two seconds to import,
 #: and the help of the command line does not need it.
 _PACKAGES = {
+    "Checkpoint": "estimators",
     "HebbianPCA": "estimators",
     "IncrementalKernelPCA": "estimators",
     "KernelPCA": "estimators",

@@ -14,9 +14,8 @@ from sklearn.base import clone
 from sklearn.cluster import MiniBatchKMeans
 
 from ikpca.applications.image_patches import PatchGrid, Window, image_array
-from ikpca.errors import InvalidInput, RankWarning, invalid_parameter
+from ikpca.errors import InvalidInput, RankWarning, check_choice, check_number, invalid_parameter
 from ikpca.estimators import KernelPCA
-from ikpca.estimators.validation import check_choice, check_number
 from ikpca.kernels import Floats
 from ikpca.preimages import FixedPoint
 

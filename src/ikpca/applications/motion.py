@@ -12,8 +12,7 @@ from sklearn.utils.validation import check_array
 
 from ikpca.errors import InvalidInput, RankWarning, invalid_parameter
 from ikpca.estimators import KernelPCA
-from ikpca.estimators.input_checks import check_overflow
-from ikpca.estimators.validation import FLOAT_DTYPES
+from ikpca.estimators.validation import FLOAT_DTYPES, check_overflow
 from ikpca.kernels import Floats
 
 #: Differences in time of this order contain noise and almost no motion.

@@ -5,33 +5,26 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.base import ClusterMixin
 from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 
-from ikpca.errors import InvalidInput, invalid_parameter
+from ikpca.errors import InvalidInput, check_choice, check_number, invalid_parameter
 from ikpca.estimators import KernelPCA
-from ikpca.estimators.base import SaveMixin
-from ikpca.estimators.kernel_pca import fit_rows
-from ikpca.estimators.validation import (
-    check_choice,
-    check_kernel_pca,
-    check_number,
-    is_precomputed,
-    single_thread,
-)
+from ikpca.estimators.base import SavedEstimator
+from ikpca.estimators.validation import is_named, single_thread
 from ikpca.gram import SERIAL, GramSource, Workers, multiply
 from ikpca.gram.sources import WrappedSource
 from ikpca.kernels import Floats, Indices
+from ikpca.solvers import Solver
 
 _SHARED_PARAMETERS = (
     "kernel", "gamma", "degree", "coef0", "kernel_params", "eigen_solver", "tol", "max_iter",
     "max_memory", "n_jobs", "verbose",
 )  # fmt: skip
-_KERNEL_PCA_PARAMETERS = frozenset(KernelPCA().get_params())
 
 
-class KernelSpectralClustering(SaveMixin, ClusterMixin, BaseEstimator):
+class KernelSpectralClustering(ClusterMixin, SavedEstimator):
     """Spectral clustering by k-means on leading kernel components, without an l×l matrix.
 
     Parameters
@@ -49,8 +42,6 @@ class KernelSpectralClustering(SaveMixin, ClusterMixin, BaseEstimator):
         matrix must be positive.
     eigen_solver, tol, max_iter, max_memory, n_jobs, verbose : as in :class:`ikpca.KernelPCA`
         Parameters of the solver.
-    solver_params : dict, default=None
-        Other parameters of :class:`ikpca.KernelPCA`, such as ``{"gain": 0.05}``.
     n_init : int, default=10
         Number of runs of k-means; the best result is used.
     random_state : int, RandomState or None, default=None
@@ -99,13 +90,12 @@ class KernelSpectralClustering(SaveMixin, ClusterMixin, BaseEstimator):
         degree: float = 3,
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
-        eigen_solver: str = "auto",
+        eigen_solver: str | Solver = "auto",
         tol: float = 0,
         max_iter: int | None = None,
         max_memory: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
-        solver_params: dict[str, Any] | None = None,
         n_init: int = 10,
         random_state: Any = None,
     ) -> None:
@@ -123,7 +113,6 @@ class KernelSpectralClustering(SaveMixin, ClusterMixin, BaseEstimator):
         self.max_memory = max_memory
         self.n_jobs = n_jobs
         self.verbose = verbose
-        self.solver_params = solver_params
         self.n_init = n_init
         self.random_state = random_state
 
@@ -142,12 +131,11 @@ class KernelSpectralClustering(SaveMixin, ClusterMixin, BaseEstimator):
         """
         self._check()
         rng = check_random_state(self.random_state)
-        pca = self._solver(rng)
-        check_kernel_pca(pca)
+        pca = self._kernel_pca(rng)
         transform = _GramTransform(
             self.n_clusters, self._n_vectors, normalise=self.normalise is not None
         )
-        self.embedding_ = transform.embedding(fit_rows(pca, X, gram_transform=transform))
+        self.embedding_ = transform.embedding(pca._fit(X, transform))
         self.eigenvalues_ = transform.eigenvalues(pca.eigenvalues_)
         for name in ("gamma_", "history_", "outcome_", "n_iter_", "n_features_in_"):
             setattr(self, name, getattr(pca, name))
@@ -164,35 +152,16 @@ class KernelSpectralClustering(SaveMixin, ClusterMixin, BaseEstimator):
         if self.n_components is not None:
             check_number("n_components", self.n_components, "must be a positive integer or None",
                          "pass None", low=1, integer=True)  # fmt: skip
-        if self.solver_params is not None and not isinstance(self.solver_params, dict):
-            raise invalid_parameter(
-                "solver_params",
-                self.solver_params,
-                "must be a dict or None",
-                "pass keyword arguments of KernelPCA",
-            )
 
-    def _solver(self, rng: Any) -> KernelPCA:
+    def _kernel_pca(self, rng: Any) -> KernelPCA:
         """Return the kernel PCA; the first vector of "njw" is known and is not computed."""
         known = 0 if self.normalise is None else 1
-        arguments = {
+        return KernelPCA(
+            max(1, self._n_vectors - known),
             **{name: getattr(self, name) for name in _SHARED_PARAMETERS},
-            "n_components": max(1, self._n_vectors - known),
-            "copy_X": False,
-            "random_state": int(rng.randint(np.iinfo(np.int32).max)),
-        }
-        further = self.solver_params or {}
-        unknown = [
-            name for name in further if name in arguments or name not in _KERNEL_PCA_PARAMETERS
-        ]
-        if unknown:
-            raise invalid_parameter(
-                "solver_params",
-                unknown,
-                "must hold other parameters of KernelPCA",
-                "pass shared parameters directly",
-            )
-        return KernelPCA(**arguments, **further)
+            copy_X=False,
+            random_state=int(rng.randint(np.iinfo(np.int32).max)),
+        )
 
     @property
     def _n_vectors(self) -> int:
@@ -208,7 +177,7 @@ class KernelSpectralClustering(SaveMixin, ClusterMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.pairwise = is_precomputed(self)
+        tags.input_tags.pairwise = is_named(self.kernel, "precomputed")
         return tags
 
 

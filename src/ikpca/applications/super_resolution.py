@@ -9,7 +9,6 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,16 +22,10 @@ from ikpca.applications.image_patches import (
     image_array,
     is_one_image,
 )
-from ikpca.errors import InvalidInput, invalid_parameter
+from ikpca.errors import InvalidInput, check_choice, check_number, invalid_parameter, is_auto
 from ikpca.estimators import KernelPCA
-from ikpca.estimators.base import SaveMixin
-from ikpca.estimators.validation import (
-    check_choice,
-    check_kernel_pca,
-    check_number,
-    is_auto,
-    resolve_gamma,
-)
+from ikpca.estimators.base import SavedEstimator
+from ikpca.estimators.validation import resolve_gamma
 from ikpca.kernels import Floats
 
 #: Interpolation before the projection.
@@ -47,7 +40,7 @@ _MAX_HELD_OUT, _HELD_OUT_INTERVAL = 16, 5
 _SEARCH_PATCHES = 1200
 
 
-class Hyperresolution(SaveMixin, BaseEstimator):
+class Hyperresolution(SavedEstimator):
     """Super-resolution by kernel components of patches of sharp images.
 
     ``fit`` learns Gaussian kernel components of patches of high-resolution images. ``transform``
@@ -202,7 +195,7 @@ class Hyperresolution(SaveMixin, BaseEstimator):
                          "pass 'auto', or 1/(2σ²)", low=0, open_low=True)  # fmt: skip
         check_choice("enlargement", self.enlargement, ENLARGEMENTS)
         check_choice("consistent", self.consistent, (True, False))
-        check_kernel_pca(self._kernel_pca(1.0, 1, 0))
+        self._kernel_pca(1.0, 1, 0)._check_parameters()
         if self.patch is None and not is_auto(self.stride):
             raise invalid_parameter(
                 "stride", self.stride, "patch=None has no stride", "pass 'auto'"

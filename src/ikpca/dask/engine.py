@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from math import ceil, sqrt
 from typing import Any
 
@@ -13,7 +12,7 @@ from ikpca.dask.gram import DaskGram, kernel_strip, multiply
 from ikpca.errors import invalid_parameter
 from ikpca.gram import MIN_TILE_SIDE, Budget, CenteredGram, plan_tiles
 from ikpca.kernels import Floats, Indices, Kernel
-from ikpca.solvers import LocalStore
+from ikpca.solvers import LocalStore, MemoryNeeds
 
 #: Share of a worker's memory for rows, vectors and tiles; Python and Dask need the rest.
 _MEMORY_SHARE = 0.6
@@ -102,16 +101,13 @@ class DaskEngine:
         """Number of patterns per block of a Hebbian pass."""
         return next(size for rows, size in _BLOCK_SIZES if self._X.shape[0] >= rows)
 
-    @contextmanager
-    def open_gram(
-        self, kernel: Kernel, budget: Budget, *, own: int = 0, whole: int = 0
-    ) -> Iterator[DaskGram]:
+    def open_gram(self, kernel: Kernel, budget: Budget, needs: MemoryNeeds) -> DaskGram:
         """Load and prepare the row blocks, within the memory of the workers."""
         own_rows = -(-int(self._X.shape[0]) // self._n_workers)
-        vectors = own * own_rows + whole * int(self._X.shape[0])
+        vectors = needs.own_vectors * own_rows + needs.whole_vectors * int(self._X.shape[0])
         side = self._tile_side(kernel, budget, own_rows, vectors * self._X.dtype.itemsize)
         self._source = DaskGram(self._client, self._X, kernel, side)
-        yield self._source
+        return self._source
 
     def open_store(self, gram: CenteredGram, rows: Floats, products: Floats) -> DaskStore:
         """Open the coefficient store of the source."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
 import dask.array as da
 import numpy as np
 from dask import delayed
-from sklearn.base import clone
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ikpca.dask.client import ClientMixin, check_workers, explain_losses
@@ -19,32 +17,11 @@ from ikpca.dask.rows import DaskRows, check_rows
 from ikpca.errors import InvalidInput, invalid_parameter
 from ikpca.estimators import IncrementalKernelPCA as LocalIncrementalKernelPCA
 from ikpca.estimators import KernelPCA as LocalKernelPCA
-from ikpca.estimators.checkpoint import check_checkpoint, interruptible_fit, open_checkpoint
-from ikpca.estimators.decomposition import Problem, resolve_solver
-from ikpca.estimators.kernel_pca import fit_components
-from ikpca.estimators.reporting import with_callbacks
-from ikpca.estimators.validation import (
-    check_kernel_pca,
-    is_precomputed,
-    needs_dense_rows,
-    resolve_gamma,
-    resolve_kernel,
-    single_thread,
-)
+from ikpca.estimators.base import with_callbacks
+from ikpca.estimators.validation import single_thread
 from ikpca.gram import cross_gram, tile_slices
 from ikpca.kernels import Floats
-from ikpca.solvers import METHODS, PassRecord
-from ikpca.subspace import Subspace
-
-
-@dataclass(frozen=True)
-class _Events:
-    """Observer that logs every pass as an event of the scheduler, for its dashboard."""
-
-    client: Any
-
-    def on_step_end(self, state: object, report: PassRecord) -> None:
-        self.client.log_event("ikpca", {"pass": report.number})
+from ikpca.solvers import KHA, Problem, Solver
 
 
 class KernelPCA(ClientMixin, LocalKernelPCA):
@@ -132,7 +109,7 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
         """
         check_is_fitted(self)
         array = check_rows(self, X, reset=False)
-        subspace: Subspace = self._subspace
+        subspace = self._subspace
         A = subspace.components
         weights = np.split(A, np.cumsum(self.X_fit_.chunks[0])[:-1], axis=1)
         part = delayed(partial(_partial_projections, subspace.kernel))
@@ -182,17 +159,10 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
         check_is_fitted(self)
         X = self.X_fit_ if X is None else X
         if len(self.eigenvalues_):
-            exact = clone(self).set_params(
-                n_components=len(self.eigenvalues_),
-                eigen_solver="krylov",
-                tol=0,
-                max_iter=None,
-                checkpoint=None,
-            )
             rows = DaskRows(check_rows(self, X, reset=False), self.client_)
             with explain_losses(self.client_):
                 start = self._training_projections(X)
-                self._solve(exact, Problem(self._subspace.kernel, rows, 0, start))
+                self._refine(self._problem(self._subspace.kernel, rows, 0, start))
         return self
 
     def to_local(self) -> LocalKernelPCA:
@@ -210,57 +180,48 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
         projections: Floats = self._computed(self.transform(X))
         return projections / np.where(self._scale > 0, self._scale, 1)
 
-    def _fit(self, X: Any) -> Floats:
-        self._check_supported()
-        client = self.client_
-        check_workers(client)
-        with explain_losses(client):
-            start = None
-            if self.warm_start and hasattr(self, "_subspace"):
-                start = self._training_projections(X)
-            rows = DaskRows(check_rows(self, X), client)
-            if len(rows) < 2:
-                raise invalid_parameter(
-                    "X", f"{len(rows)} rows", "at least two are needed", "pass more rows"
-                )
-            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-            checkpoint, seed = open_checkpoint(self, rows, seed, start)
-            self.gamma_ = resolve_gamma(self.gamma, rows, self.kernel, seed)
-            problem = Problem(resolve_kernel(self, rows), rows, seed, start)
-            if checkpoint is not None:
-                problem = replace(problem, checkpoint=checkpoint)
-            with interruptible_fit(checkpoint):
-                return self._solve(self, problem)
+    def _fit(self, X: Any, transform: Any = None) -> Floats:
+        self._check_parameters()
+        check_workers(self.client_)
+        with explain_losses(self.client_):
+            return super()._fit(X, transform)
 
-    def _solve(self, settings: Any, problem: Problem) -> Floats:
-        """Run the solver of ``settings`` on the cluster and set the fitted attributes."""
-        client = self.client_
+    def _previous_projections(self, X: Any) -> Floats | None:
+        return self._training_projections(X) if hasattr(self, "_subspace") else None
+
+    def _validate_training_rows(self, X: Any) -> DaskRows:
+        rows = DaskRows(check_rows(self, X), self.client_)
+        if len(rows) < 2:
+            raise invalid_parameter(
+                "X", f"{len(rows)} rows", "at least two are needed", "pass more rows"
+            )
+        return rows
+
+    def _solve(self, solver: Solver, problem: Problem, *args: Any, **options: Any) -> Floats:
+        """Run a solver on the cluster; rows stay there."""
         rows: Any = problem.X
-        pairs = resolve_solver(settings, problem.n_samples) not in METHODS
-        engine = DaskEngine(client, rows.array, pairs=pairs)
-        problem = replace(problem, engine=engine, observers=[_Events(client)])
+        engine = DaskEngine(self.client_, rows.array, pairs=not isinstance(solver, KHA))
         try:
             # Idle BLAS threads of this process would slow down workers on the same machine.
             with single_thread():
-                return fit_components(self, settings, problem)
+                return super()._solve(solver, replace(problem, engine=engine), *args, **options)
         finally:
             # Also after an interrupted fit, which keeps the components it has.
             fitted = self.__dict__
-            if fitted.get("X_fit_") is problem.X:
+            if fitted.get("X_fit_") is rows:
                 subspace = replace(fitted["_subspace"], basis=None)
                 fitted.update(X_fit_=rows.array, _subspace=subspace)
 
-    def _check_supported(self) -> None:
-        check_kernel_pca(self)
-        check_checkpoint(self)
-        if is_precomputed(self):
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self._is_precomputed:
             raise invalid_parameter(
                 "kernel",
                 "precomputed",
                 "a cluster computes kernel values from rows",
                 "pass rows and a kernel, or use ikpca.KernelPCA",
             )
-        if needs_dense_rows(self):
+        if self._needs_dense_rows:
             raise InvalidInput(
                 "preimage and fit_inverse_transform need all rows in one process; leave them out, "
                 "and set them in the model that to_local() returns."

@@ -1,6 +1,6 @@
 """Estimators with scikit-learn's interface."""
 
-from ikpca.estimators.checkpoint import StreamFingerprint, StreamProgress, VarianceSearchProgress
+from ikpca.estimators.checkpoint import Checkpoint, StreamFingerprint, StreamProgress
 from ikpca.estimators.compression import compress
 from ikpca.estimators.hebbian_pca import HebbianPCA
 from ikpca.estimators.incremental_kernel_pca import IncrementalKernelPCA
@@ -11,6 +11,7 @@ from ikpca.estimators.online_stream import OnlineStream
 from ikpca.estimators.stream_base import DriftSignal
 
 __all__ = [
+    "Checkpoint",
     "DriftSignal",
     "HebbianPCA",
     "IncrementalKernelPCA",
@@ -20,6 +21,5 @@ __all__ = [
     "OnlineStream",
     "StreamFingerprint",
     "StreamProgress",
-    "VarianceSearchProgress",
     "compress",
 ]

@@ -8,6 +8,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, TypeVar
 
@@ -46,8 +47,20 @@ from ikpca.preimages import (
     masked_error,
     predict_rows,
 )
-from ikpca.solvers import EigenSolution, Outcome, PassRecord
+from ikpca.solvers import EigenSolution, Outcome, PassRecord, Solver, make_solver
 from ikpca.subspace import Subspace
+
+__all__ = [
+    "CallbackSupport",
+    "FitMonitor",
+    "KernelTransformer",
+    "SavedEstimator",
+    "warn_of_divergence",
+    "warn_of_rank",
+    "warn_of_recovery",
+    "warn_of_tolerance",
+    "with_callbacks",
+]
 
 _OUTCOME = "outcome_"
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -123,18 +136,41 @@ class SavedEstimator(BaseEstimator):
         for name in names:
             check_choice(name, getattr(self, name), (True, False))
 
-    def _open_checkpoint(self, X: Any, seed: int, **others: Any) -> CheckpointFile | None:
-        """Open the checkpoint of a fit; None without one. X is None for a stream."""
+    def _open_checkpoint(
+        self,
+        X: Any,
+        seed: int,
+        *,
+        solver: Solver | None = None,
+        start: Floats | None = None,
+        resume: bool | None = None,
+    ) -> CheckpointFile | None:
+        """Open the checkpoint of a fit; None without one.
+
+        Parameters
+        ----------
+        X : rows or None
+            None for ``partial_fit``.
+        seed : int
+            Seed of a new fit.
+        solver : Solver, optional
+            Compared in place of ``eigen_solver``, as a solver and its preset are the same fit.
+        start : ndarray, optional
+            Projections of the rows by an earlier fit.
+        resume : bool, optional
+            Replaces ``resume`` of the checkpoint.
+        """
         checkpoint = Checkpoint.from_parameter(self.checkpoint)
         if checkpoint is None:
             return None
+        if resume is not None:
+            checkpoint = replace(checkpoint, resume=resume)
         parameters = self.get_params(deep=False)
-        solver = others.pop("solver", None)
+        solver = solver or make_solver(parameters.get("eigen_solver", "auto"))
         if solver is not None:
-            # A solver and its preset are the same fit.
-            parameters.pop("eigen_solver")
-            others |= {"solver": type(solver).__name__, **solver.get_params()}
-        texts = fingerprint(type(self).__name__, parameters, X, **others)
+            parameters |= {"eigen_solver": type(solver).__name__, **solver.get_params()}
+        parameters["start"] = start
+        texts = fingerprint(type(self).__name__, parameters, X)
         return CheckpointFile(checkpoint, texts, seed)
 
 
@@ -147,6 +183,7 @@ class KernelTransformer(
     ``eigenvalues_``.
     """
 
+    n_components: Any
     kernel: Any
     gamma: Any
     degree: float
@@ -157,6 +194,8 @@ class KernelTransformer(
     random_state: Any
 
     eigenvalues_: Floats
+    explained_variance_ratio_: Floats
+    gamma_: float
     _subspace: Subspace
     _scale: Floats
 

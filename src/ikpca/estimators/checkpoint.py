@@ -127,19 +127,19 @@ class CheckpointFile:
     """
 
     def __init__(self, checkpoint: Checkpoint, fingerprint: dict[str, str], seed: int = 0) -> None:
-        self._path = Path(checkpoint.path)
+        self.path = Path(checkpoint.path)
         self._every, self._seconds = parse_interval(checkpoint.every)
         self._fingerprint = fingerprint
         self.seed = seed
         self.saved: SavedRun | None = None
-        self._n_written, self._last_write = 0, time.monotonic()
+        self.n_written, self._last_write = 0, time.monotonic()
         self._pending: tuple[Callable[[], Any], int, Sequence[PassRecord], Outcome | None] | None
         self._pending = None
         if checkpoint.resume:
             self._read()
 
     def _read(self) -> None:
-        newest = read_newest(self._path)
+        newest = read_newest(self.path)
         if newest is None:
             return
         manifest, arrays, path = newest
@@ -156,12 +156,18 @@ class CheckpointFile:
             raise UnreadableFile(f"{path} cannot be read: {error}.") from error
         if found:
             raise InvalidInput(
-                f"checkpoint={str(self._path)!r} belongs to another fit: {'; '.join(found)}. Pass "
+                f"checkpoint={str(self.path)!r} belongs to another fit: {'; '.join(found)}. Pass "
                 "Checkpoint(path, resume=False) to overwrite it, or the path of another file."
             )
-        self.saved, self.seed, self._n_written = saved, seed, n_steps
+        self.saved, self.seed, self.n_written = saved, seed, n_steps
         # The interval continues over restarts.
         self._last_write -= time.time() - path.stat().st_mtime
+
+    def continue_interval(self, n_steps: int) -> None:
+        """Continue the interval of earlier calls of ``partial_fit``, ``n_steps`` in total."""
+        self.n_written = n_steps - n_steps % self._every
+        if self.path.exists():
+            self._last_write -= time.time() - self.path.stat().st_mtime
 
     def restore(self) -> SavedRun | None:
         """Return the earlier run; None if there is none."""
@@ -184,7 +190,7 @@ class CheckpointFile:
         outcome = outcome if outcome in _FINAL_OUTCOMES else None
         self._pending = (progress, n_steps, records, outcome)
         waited = time.monotonic() - self._last_write >= self._seconds
-        if outcome is not None or (n_steps - self._n_written >= self._every and waited):
+        if outcome is not None or (n_steps - self.n_written >= self._every and waited):
             self.finish()
 
     def finish(self) -> None:
@@ -207,12 +213,12 @@ class CheckpointFile:
         encoder = Encoder()
         encoded = encoder.encode(content, _KIND)
         manifest = Manifest(_KIND, encoded, digests_of(encoder.arrays), version("ikpca"))
-        write_generation(self._path, manifest, encoder.arrays)
-        self._n_written, self._last_write = n_steps, time.monotonic()
+        write_generation(self.path, manifest, encoder.arrays)
+        self.n_written, self._last_write = n_steps, time.monotonic()
 
 
-def fingerprint(name: str, parameters: dict[str, Any], X: Any, **others: Any) -> dict[str, str]:
-    """Return parameters, rows and ``others`` of a fit as short texts.
+def fingerprint(name: str, parameters: dict[str, Any], X: Any) -> dict[str, str]:
+    """Return parameters and rows of a fit as short texts.
 
     Parameters
     ----------
@@ -222,12 +228,10 @@ def fingerprint(name: str, parameters: dict[str, Any], X: Any, **others: Any) ->
         Parameters of the estimator and of its solver.
     X : rows or None
         None for a stream.
-    **others
-        Other values that the result depends on.
     """
     compared = {
         key: value
-        for key, value in {**parameters, **others}.items()
+        for key, value in parameters.items()
         if key not in _RUNTIME_PARAMETERS and not _is_drawn_seed(key, value)
     }
     texts = {key: _text(value) for key, value in compared.items()}

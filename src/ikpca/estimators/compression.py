@@ -10,12 +10,12 @@ from scipy import sparse
 from sklearn.decomposition import KernelPCA as ScikitKernelPCA
 from sklearn.utils.validation import check_is_fitted
 
-from ikpca.errors import InvalidInput
-from ikpca.estimators.base import InverseMixin
+from ikpca.errors import InvalidInput, check_number, is_auto
+from ikpca.estimators.base import KernelTransformer
 from ikpca.estimators.incremental_kernel_pca import IncrementalKernelPCA
 from ikpca.estimators.incremental_stream import IncrementalStream
 from ikpca.estimators.kernel_pca import KernelPCA
-from ikpca.estimators.validation import check_number, draw_seed, is_auto, is_precomputed
+from ikpca.estimators.validation import draw_seed
 from ikpca.kernels import Floats
 from ikpca.reduced_sets import (
     ReducedSubspace,
@@ -41,7 +41,7 @@ _SHARED_PARAMETERS = (
 
 
 def compress(
-    model: Any,
+    model: KernelTransformer | ScikitKernelPCA,
     max_basis_rows: Any = "auto",
     *,
     reduction: Any = "auto",
@@ -114,18 +114,18 @@ def compress(
 class _FittedModel:
     """Subspace and statistics of a fitted model of any class."""
 
-    model: Any
+    model: KernelTransformer
     subspace: Subspace
     singular_values: Floats
     n_samples: float
     total_variance: float
 
     @classmethod
-    def of(cls, model: Any) -> _FittedModel:
+    def of(cls, model: KernelTransformer | ScikitKernelPCA) -> _FittedModel:
         """Read a fitted model; raise an error if it cannot be compressed."""
         if isinstance(model, ScikitKernelPCA) and not isinstance(model, KernelPCA):
             model = KernelPCA.from_sklearn(model)
-        if not isinstance(model, InverseMixin):
+        if not isinstance(model, KernelTransformer):
             raise InvalidInput(
                 f"{type(model).__name__} cannot be compressed: pass a fitted KernelPCA, "
                 "IncrementalKernelPCA or OnlineKernelPCA, or a KernelPCA of scikit-learn."
@@ -141,7 +141,7 @@ class _FittedModel:
             return cls._of_state(model)
         nonzero = np.flatnonzero(model.eigenvalues_ > 0)
         subspace = model._subspace
-        n_samples = getattr(model, "n_samples_seen_", None) or len(model._basis)
+        n_samples = getattr(model, "n_samples_seen_", None) or len(model._subspace.basis)
         return cls(
             model,
             subspace.select(nonzero),
@@ -198,7 +198,7 @@ class _FittedModel:
             BasisGram((small.values,)),
         )
         compressed._copy_feature_names(model)
-        seen = getattr(model, "n_samples_seen_", None) or len(model._basis)
+        seen = getattr(model, "n_samples_seen_", None) or len(model._subspace.basis)
         report = UpdateReport(np.zeros(0), small.relative_errors)
         mean_row = np.asarray(model._mean_row, dtype=np.float64)
         stream = IncrementalStream(
@@ -212,16 +212,16 @@ class _FittedModel:
             mean_row,
             report,
         )
-        return stream.with_settings(compressed)
+        return compressed._with_settings(stream)
 
 
-def _check_rows(model: Any) -> None:
-    if is_precomputed(model):
+def _check_rows(model: KernelTransformer) -> None:
+    if model._is_precomputed:
         raise InvalidInput(
             "kernel='precomputed': compression needs the training rows, which a kernel matrix does "
             "not hold; fit the model on rows with a kernel."
         )
-    rows = model._basis
+    rows = model._subspace.basis
     if sparse.issparse(rows):
         raise InvalidInput(
             "The model was fitted on sparse rows: compression needs dense rows; fit it on "
@@ -234,7 +234,7 @@ def _check_rows(model: Any) -> None:
         )
 
 
-def _total_variance(model: Any, subspace: Subspace) -> float:
+def _total_variance(model: KernelTransformer, subspace: Subspace) -> float:
     """Return Σ‖Φ(x) − µ‖²; computed from the rows if the explained variance is not known."""
     share = float(np.sum(model.explained_variance_ratio_))
     if np.isfinite(share) and share > 0:

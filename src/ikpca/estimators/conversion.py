@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy import linalg, sparse
@@ -12,19 +12,14 @@ from sklearn.preprocessing import KernelCenterer
 from sklearn.utils.validation import check_is_fitted
 
 from ikpca.errors import InvalidInput, RankWarning, invalid_parameter
-from ikpca.estimators.decomposition import Components, Problem
-from ikpca.estimators.kernel_pca import (
-    KernelPCA,
-    fit_components,
-    fitted_attributes,
-    set_fitted_attributes,
-)
-from ikpca.estimators.validation import is_precomputed, learns_ridge, resolve_kernel
+from ikpca.estimators.kernel_pca import KernelPCA
 from ikpca.gram import Centering
 from ikpca.kernels import Floats, Kernel, Rows
-from ikpca.solvers import Outcome
+from ikpca.solvers import EigenSolution, Outcome
 from ikpca.streams import IncrementalState
 from ikpca.subspace import Subspace
+
+Model = TypeVar("Model", bound=KernelPCA)
 
 _SHARED_PARAMETERS = (
     "n_components", "kernel", "gamma", "degree", "coef0", "kernel_params", "alpha",
@@ -40,7 +35,7 @@ _INVERSE_ATTRIBUTES = ("dual_coef_", "X_transformed_fit_")
 _SCIKIT_KERNELS = ("linear", "poly", "rbf", "sigmoid", "cosine", "precomputed")
 
 
-def from_sklearn(cls: Any, fitted: Any) -> Any:
+def from_sklearn(cls: type[Model], fitted: Any) -> Model:
     """Return an ikpca model with the components of a fitted scikit-learn model."""
     if not isinstance(fitted, ScikitKernelPCA):
         raise InvalidInput(
@@ -50,14 +45,12 @@ def from_sklearn(cls: Any, fitted: Any) -> Any:
     check_is_fitted(fitted)
     model = cls(**{name: getattr(fitted, name) for name in _SHARED_PARAMETERS})
     model.gamma_ = fitted.gamma_
-    kernel = resolve_kernel(model, fitted.X_fit_)
-    components = _components(fitted)
-    set_fitted_attributes(model, fitted_attributes(components, kernel, fitted.X_fit_, whiten=False))
+    model._set_fitted(_solution(fitted), model._kernel_for(fitted.X_fit_), fitted.X_fit_)
     _copy_attributes(fitted, model)
     return model
 
 
-def to_sklearn(model: Any) -> Any:
+def to_sklearn(model: KernelPCA) -> ScikitKernelPCA:
     """Return a scikit-learn model with the components of an ikpca model."""
     if model.whiten:
         raise invalid_parameter(
@@ -74,7 +67,7 @@ def to_sklearn(model: Any) -> Any:
     if isinstance(model.gamma, str):
         parameters["gamma"] = model.gamma_
     # preimage="ridge" has no counterpart in scikit-learn.
-    parameters["fit_inverse_transform"] = learns_ridge(model)
+    parameters["fit_inverse_transform"] = model._learns_ridge
     converted = ScikitKernelPCA(**parameters)
     _copy_attributes(model, converted)
     converted.eigenvalues_ = model.eigenvalues_
@@ -89,13 +82,13 @@ def _copy_attributes(source: Any, target: Any) -> None:
             setattr(target, name, getattr(source, name))
 
 
-def _components(fitted: Any) -> Components:
+def _solution(fitted: Any) -> EigenSolution:
     eigenvalues, eigenvectors = fitted.eigenvalues_, fitted.eigenvectors_
     roots = np.sqrt(eigenvalues)[:, None]
     vectors = eigenvectors.T
     centerer = fitted._centerer
     centering = Centering(centerer.K_fit_rows_, float(centerer.K_fit_all_))
-    return Components(
+    return EigenSolution(
         coefficients=np.divide(vectors, roots, out=np.zeros_like(vectors), where=roots > 0),
         projections=vectors * roots,
         eigenvalues=eigenvalues,
@@ -105,7 +98,6 @@ def _components(fitted: Any) -> Components:
         trace=float("nan"),
         certificate=None,
         outcome=Outcome.EXACT,
-        records=[],
     )
 
 
@@ -118,7 +110,7 @@ def _centerer(subspace: Subspace) -> KernelCenterer:
     return centerer
 
 
-def check_batch_model(model: Any) -> None:
+def check_batch_model(model: object) -> None:
     """Raise an error if a stream cannot be initialized from the model."""
     if not isinstance(model, KernelPCA):
         raise InvalidInput(
@@ -126,7 +118,7 @@ def check_batch_model(model: Any) -> None:
             "scikit-learn's with KernelPCA.from_sklearn."
         )
     check_is_fitted(model)
-    if is_precomputed(model):
+    if model._is_precomputed:
         raise InvalidInput(
             "kernel='precomputed': a stream needs the rows; fit the model on rows and a kernel."
         )
@@ -177,16 +169,19 @@ def state_from_batch(model: KernelPCA) -> IncrementalState:
 
 
 def refined_state(
-    kernel: Kernel, X: Rows, number: int | None, start: Floats, model: Any
+    kernel: Kernel,
+    X: Rows,
+    n_components: int | None,
+    start: Floats,
+    n_jobs: int | None,
+    verbose: int,
 ) -> IncrementalState:
     """Compute the exact components of a batch, starting from projections on streamed ones."""
-    batch = KernelPCA(
-        number, kernel=kernel, random_state=0, n_jobs=model.n_jobs, verbose=model.verbose
-    )
+    batch = KernelPCA(n_components, kernel=kernel, random_state=0, n_jobs=n_jobs, verbose=verbose)
     with warnings.catch_warnings():
         # Oversampled components may exceed the rank.
         warnings.simplefilter("ignore", RankWarning)
-        fit_components(batch, batch, Problem(kernel, X, 0, start))
+        batch._fit_rows(kernel, X, start)
     return state_from_batch(batch)
 
 

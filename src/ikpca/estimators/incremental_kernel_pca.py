@@ -2,29 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import validate_data
 
-from ikpca.estimators.checkpoint import data_change_observers, fit_stream, learn_batch
+from ikpca.errors import (
+    InvalidInput,
+    check_choice,
+    check_number,
+    invalid_parameter,
+    is_auto,
+)
+from ikpca.estimators.base import warn_of_rank, warn_of_recovery
 from ikpca.estimators.conversion import (
     check_batch_model,
     refined_state,
     shared_parameters,
     state_from_batch,
 )
-from ikpca.estimators.incremental_stream import (
-    IncrementalStream,
-    check_incremental,
-    fit_batch_size,
-    incremental_attributes,
-)
-from ikpca.estimators.input_checks import validate_batch, validate_rows
-from ikpca.estimators.reporting import warn_of_rank
+from ikpca.estimators.incremental_stream import IncrementalStream
+from ikpca.estimators.kernel_pca import KernelPCA
 from ikpca.estimators.stream_base import StreamTransformer
-from ikpca.estimators.validation import draw_seed, single_thread
-from ikpca.kernels import Floats
+from ikpca.estimators.validation import (
+    FLOAT_DTYPES,
+    SlicedRows,
+    cast_arrays,
+    check_values,
+    draw_seed,
+    load_rows,
+    reads_in_slices,
+    resolve_gamma,
+)
+from ikpca.gram import tile_slices
+from ikpca.kernels import Floats, Kernel, Rows
+from ikpca.reduced_sets import make_reduction
+from ikpca.streams import Compression, IncrementalSettings, IncrementalState
+from ikpca.subspace import Subspace
+
+#: Number of basis rows per component and mean, and the minimum.
+_ROWS_PER_VECTOR, _MIN_ROWS = 20, 200
+#: Minimum fraction of the basis that is added between two reductions.
+_REDUCTION_INTERVAL = 1 / 8
+#: Minimum number of additional components; with fewer, truncation loses over 0.1 % of variance.
+_MIN_OVERSAMPLES = 8
+#: Default and maximum rows per update; the order of its eigenproblem grows with them.
+_BATCH, _MAX_BATCH = 200, 1000
 
 
 class IncrementalKernelPCA(StreamTransformer):
@@ -83,16 +107,11 @@ class IncrementalKernelPCA(StreamTransformer):
         Increase of the novelty, in standard deviations, that the test tolerates.
     whiten : bool, default=False
         If True, scale projections to unit variance.
-    checkpoint : str or path, default=None
-        Checkpoint file of the stream; the previous checkpoint is kept next to it.
-    checkpoint_every : int or str, default=10
-        Interval in batches, or a time such as "30s", "5min" or "1h".
-    resume : bool, default=False
-        If True, resume from the checkpoint if it exists; the result is bit-identical to that of an
-        uninterrupted stream. A checkpoint of other rows or parameters raises an error. Pass the
-        same X to ``fit``, or the same batches to ``partial_fit``, from the first one on: batches
-        in the checkpoint are compared and skipped. For a stream that cannot be replayed see
-        :meth:`load_checkpoint`.
+    checkpoint : path, Checkpoint or None, default=None
+        File in which the stream stores its progress, and from which it resumes; see
+        :class:`Checkpoint`. To resume, pass the same X to ``fit``, or the same batches to
+        ``partial_fit``, from the first one on: batches in the checkpoint are compared and skipped.
+        For a stream that cannot be replayed see :meth:`load_checkpoint`.
     random_state : int, RandomState or None, default=None
         Seed of the draw of rows for ``gamma="median"`` and for compression.
     n_jobs : int, default=None
@@ -183,8 +202,6 @@ class IncrementalKernelPCA(StreamTransformer):
         drift_delta: float = 0.5,
         whiten: bool = False,
         checkpoint: Any = None,
-        checkpoint_every: Any = 10,
-        resume: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -207,8 +224,6 @@ class IncrementalKernelPCA(StreamTransformer):
         self.drift_delta = drift_delta
         self.whiten = whiten
         self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
-        self.resume = resume
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -227,58 +242,17 @@ class IncrementalKernelPCA(StreamTransformer):
         self
         """
         self._check_parameters()
-        X = validate_rows(self, X)
-        self._reset_fingerprint()
-        size = fit_batch_size(self)
-
-        def step(stream: IncrementalStream) -> IncrementalStream:
-            return stream.learn(self, X[stream.seen : stream.seen + size])
-
-        with single_thread():
-            stream, interrupted = fit_stream(
-                self,
-                X,
-                initial=lambda seed: IncrementalStream.from_first_batch(self, X[:size], seed),
-                step=step,
-                n_steps_left=lambda stream: -(-(X.shape[0] - stream.seen) // size),
-                observers=data_change_observers(X),
-            )
-        self._set_stream_or_interrupt(stream, interrupted)
+        X = self._validate_data_set(X)
+        size = self._fit_batch_size
+        stream = self._fit_stream(
+            X,
+            initial=lambda seed: self._initial_stream(X[:size], seed),
+            step=lambda stream: self._step(stream, X[stream.seen : stream.seen + size]),
+            n_steps_left=lambda stream: -(-(X.shape[0] - stream.seen) // size),
+        )
+        self._set_stream(stream)
         rank = int(np.count_nonzero(self.eigenvalues_))
         warn_of_rank(self.n_components, len(self.eigenvalues_), rank, "reduce it")
-        return self
-
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from one batch of rows.
-
-        An invalid batch, for example with NaN, leaves the model unchanged.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            At least one row.
-        y : Ignored
-
-        Returns
-        -------
-        self
-        """
-        self._check_parameters()
-        self._restore_checkpoint()
-        earlier: IncrementalStream | None = getattr(self, "_stream", None)
-        seen = 0 if earlier is None else earlier.seen
-        batch = validate_batch(self, X, first=earlier is None, seen=seen)
-        if self._skip_if_learned(batch):
-            return self
-        with single_thread():
-            if earlier is None:
-                stream = IncrementalStream.from_first_batch(
-                    self, batch, draw_seed(self.random_state)
-                )
-            else:
-                stream = earlier.with_settings(self)
-            stream, interrupted = learn_batch(self, stream, batch, self._step(batch))
-        self._set_stream_or_interrupt(stream, interrupted)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Floats:
@@ -310,15 +284,16 @@ class IncrementalKernelPCA(StreamTransformer):
         """
         self._check_parameters()
         X = self._validated_rows(X).copy()
-        stream = self._stream.with_settings(self)
+        stream = self._with_settings(self._stream)
         start = stream.state.subspace().project(X)
-        number = stream.settings.n_kept
-        state = refined_state(stream.state.kernel, X, number, start, self)
+        state = refined_state(
+            stream.state.kernel, X, stream.settings.n_kept, start, self.n_jobs, self.verbose
+        )
         self._set_stream(stream.from_state(state))
         return self
 
     @classmethod
-    def from_batch(cls, model: Any, **parameters: Any) -> Self:
+    def from_batch(cls, model: KernelPCA, **parameters: Any) -> Self:
         """Convert a fitted :class:`KernelPCA` to continue with ``partial_fit``.
 
         The stream is exact if the batch model has components for all of its variance.
@@ -338,19 +313,187 @@ class IncrementalKernelPCA(StreamTransformer):
         streaming = cls(**shared_parameters(model) | parameters)
         streaming._check_parameters()
         streaming._copy_feature_names(model)
-        initial = IncrementalStream.from_first_batch(
-            streaming, model.X_fit_, draw_seed(streaming.random_state)
-        )
+        initial = streaming._initial_stream(model.X_fit_, draw_seed(streaming.random_state))
         streaming._set_stream(initial.from_state(state_from_batch(model)))
         return streaming
 
-    def _step(self, batch: Any) -> Callable[[IncrementalStream], IncrementalStream]:
-        return lambda stream: stream.learn(self, batch)
+    def _initial_stream(self, rows: Rows, seed: int) -> IncrementalStream:
+        gamma = resolve_gamma(self.gamma, rows, self.kernel, seed)
+        kernel = self._make_kernel(gamma)
+        self._check_preimage_of(kernel)
+        settings = self._settings(kernel, seed)
+        return IncrementalStream(
+            IncrementalState.empty(kernel, rows, keep_values=settings.compression is not None),
+            settings,
+            gamma=gamma,
+            seed=seed,
+            batch_size=self._max_batch_size,
+            seen=0,
+            n_batches=0,
+            mean_row=np.zeros(rows.shape[1]),
+        )
 
-    def _check_parameters(self) -> None:
-        check_incremental(self)
+    def _with_settings(self, stream: IncrementalStream) -> IncrementalStream:
+        settings = self._settings(stream.state.kernel, stream.seed)
+        return stream.with_settings(settings, self._max_batch_size)
+
+    def _step(self, stream: IncrementalStream, rows: Rows) -> IncrementalStream:
+        updated = stream.learn(rows, self.drift_threshold, self.drift_delta)
+        assert updated.report is not None
+        warn_of_recovery([updated.report.recovery])
+        if self.verbose:
+            sys.stderr.write(updated.progress_line() + "\n")
+        return updated
 
     def _set_stream(self, stream: IncrementalStream) -> None:
         self._stream = stream
-        for name, value in incremental_attributes(self, stream).items():
-            setattr(self, name, value)
+        state, report = stream.state, stream.report
+        number = state.n_components if self.n_components is None else int(self.n_components)
+        eigenvalues = _pad(np.square(state.singular_values), number)
+        subspace = _leading_subspace(state, number)
+        dtype = subspace.basis.dtype
+        scale = np.ones_like(eigenvalues)
+        if self.whiten:
+            spread = np.sqrt(eigenvalues / max(state.n_samples - 1, 1))
+            scale = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
+        errors = None if report is None else report.compression_errors
+        self.eigenvalues_ = eigenvalues
+        self.explained_variance_ratio_ = eigenvalues / (state.total_variance or 1.0)
+        self.n_samples_seen_ = stream.seen
+        self.n_batches_ = stream.n_batches
+        self.basis_ = subspace.basis
+        self.coefficients_ = subspace.components
+        self.mean_coefficients_ = subspace.mean
+        self.mean_ = stream.mean_row.astype(dtype)
+        self.novelty_ = np.zeros(0) if report is None else report.novelty
+        self.drift_ = stream.drift
+        self.drift_detected_ = stream.drift >= 1
+        self.reduction_error_ = None if errors is None else _pad(errors[:-1], number)
+        self.mean_reduction_error_ = None if errors is None else float(errors[-1])
+        self.recovery_ = "" if report is None else report.recovery
+        self.memory_usage_ = state.n_bytes
+        self.gamma_ = stream.gamma
+        self._subspace = subspace
+        self._scale = scale.astype(dtype)
+
+    def _settings(self, kernel: Kernel, seed: int) -> IncrementalSettings:
+        """Return the settings of the stream; raise an error if parameters are inconsistent."""
+        number = None if self.n_components is None else int(self.n_components)
+        oversamples = 0 if number is None else self._oversamples(number)
+        compression, name = None, self._reduction_name
+        if name is not None:
+            if number is None:
+                raise invalid_parameter(
+                    "n_components",
+                    None,
+                    f"reduction={self.reduction!r} needs an integer",
+                    "pass an integer, or reduction=None to keep all rows",
+                )
+            compression = self._compression(name, kernel, number + oversamples + 1, seed)
+        return IncrementalSettings(number, oversamples, float(self.forgetting), compression)
+
+    @property
+    def _reduction_name(self) -> str | None:
+        """Name of the reduction; None if the basis is not compressed."""
+        if not is_auto(self.reduction):
+            return None if self.reduction is None else str(self.reduction)
+        return None if self.n_components is None else "samples"
+
+    def _oversamples(self, number: int) -> int:
+        if not is_auto(self.n_oversamples):
+            return int(self.n_oversamples)
+        wanted = max(number // 2, _MIN_OVERSAMPLES)
+        if is_auto(self.max_basis_rows) or self._reduction_name is None:
+            return wanted
+        # A small basis supports fewer components.
+        return max(0, min(wanted, int(self.max_basis_rows) // 4 - number - 1))
+
+    def _compression(self, name: str, kernel: Kernel, n_vectors: int, seed: int) -> Compression:
+        if not is_auto(self.max_basis_rows):
+            limit = int(self.max_basis_rows)
+        elif not is_auto(self.preimages_per_component):
+            limit = int(self.preimages_per_component) * n_vectors
+        else:
+            limit = max(_ROWS_PER_VECTOR * n_vectors, _MIN_ROWS)
+        if limit < n_vectors:
+            raise invalid_parameter(
+                "max_basis_rows",
+                limit,
+                f"must be at least {n_vectors}, the number of components plus the mean",
+                f"pass {n_vectors} or more, or reduce n_components or n_oversamples",
+            )
+        reduction = make_reduction(
+            name,
+            kernel,
+            per_vector=self.preimages_per_component,
+            tol=float(self.reduction_tol),
+            seed=seed,
+        )
+        return Compression(reduction, limit, max(1, int(_REDUCTION_INTERVAL * limit)))
+
+    @property
+    def _fit_batch_size(self) -> int:
+        """Rows per batch of ``fit``."""
+        if self.batch_size is not None:
+            return int(self.batch_size)
+        wanted = max(_BATCH, 2 * (self.n_components or 0))
+        if not is_auto(self.max_basis_rows):
+            # A reduction is cubic in the size of the basis: reduce less often.
+            wanted = max(wanted, int(self.max_basis_rows) // 4)
+        return min(wanted, _MAX_BATCH)
+
+    @property
+    def _max_batch_size(self) -> int:
+        return _MAX_BATCH if self.batch_size is None else int(self.batch_size)
+
+    def _validate_data_set(self, X: Any) -> Any:
+        """Validate all rows of a data set, which may be read in slices."""
+        if not reads_in_slices(X):
+            X = validate_data(self, X, dtype=FLOAT_DTYPES, ensure_all_finite=False)
+            check_values(X, 0)
+            return X
+        if len(X.shape) != 2 or not all(X.shape):
+            raise InvalidInput(
+                f"X is a {type(X).__name__} of shape {X.shape}: it must be two-dimensional and not "
+                "empty; pass a two-dimensional array."
+            )
+        for rows in tile_slices(X.shape[0]):
+            check_values(load_rows(X[rows]), rows.start)
+        validate_data(self, load_rows(X[:1]), dtype=FLOAT_DTYPES)
+        return SlicedRows(X)
+
+    def _check_parameters(self) -> None:
+        self._check_stream_parameters()
+        if self.n_components is not None:
+            check_number("n_components", self.n_components, "must be a positive integer or None",
+                         "pass how many components you want", low=1, integer=True)  # fmt: skip
+        check_choice("reduction", self.reduction, ("auto", "preimages", "samples", None))
+        for name in ("max_basis_rows", "preimages_per_component"):
+            if not is_auto(getattr(self, name)):
+                check_number(name, getattr(self, name), "must be 'auto' or a positive integer",
+                             "pass 'auto'", low=1, integer=True)  # fmt: skip
+        if not is_auto(self.n_oversamples):
+            check_number("n_oversamples", self.n_oversamples, "must be 'auto' or not negative",
+                         "pass 'auto'", low=0, integer=True)  # fmt: skip
+        check_number("reduction_tol", self.reduction_tol, "must not be negative", "pass 1e-4",
+                     low=0)  # fmt: skip
+        if self.batch_size is not None:
+            check_number("batch_size", self.batch_size, "must be a positive integer or None",
+                         "pass None", low=1, integer=True)  # fmt: skip
+
+
+def _pad(values: Floats, number: int) -> Floats:
+    """Return the first ``number`` values, padded with zeros."""
+    padded = np.zeros((number, *values.shape[1:]))
+    padded[: len(values)] = values[:number]
+    return padded
+
+
+def _leading_subspace(state: IncrementalState, number: int) -> Subspace:
+    """Return the requested components in the dtype of the rows; missing ones are zero."""
+    vectors, products = (
+        np.vstack([_pad(each[:-1], number), each[-1:]]) for each in (state.vectors, state.products)
+    )
+    gram = vectors @ products.T
+    arrays = cast_arrays((vectors, products, (gram + gram.T) / 2), state.library.dtype)
+    return Subspace(state.kernel, state.library, *arrays)

@@ -283,14 +283,18 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         X = self.X_fit_ if X is None else self._validated_rows(X)
         # Rows without variance have no components to start from.
         if len(self.eigenvalues_):
-            problem = self._problem(self._subspace.kernel, X, 0, self._subspace.project(X))
-            self._refine(problem)
+            self._refine(self._problem(self._subspace.kernel, X, 0, self._subspace.project(X)))
         return self
 
     def _refine(self, problem: Problem) -> None:
         number = len(self.eigenvalues_)
         solver = choose_solver("krylov", number, problem.n_samples)
         self._solve(solver, problem, number, tol=0.0, max_iter=solver.default_max_iter)
+
+    def _fit_rows(self, kernel: Kernel, X: Rows, start: Floats) -> None:
+        """Fit valid rows from a start."""
+        solver = choose_solver(self.eigen_solver, self.n_components, X.shape[0])
+        self._fit_components(solver, self._problem(kernel, X, 0, start), None)
 
     @classmethod
     def from_sklearn(cls, fitted: Any) -> Self:
@@ -338,7 +342,6 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         self._check_parameters()
         start = self._previous_projections(X) if self.warm_start else None
         X = self._validate_training_rows(X)
-        check_overflow(X)
         solver = choose_solver(self.eigen_solver, self.n_components, X.shape[0])
         seed, checkpoint = self._open_run(X, solver, start)
         self.gamma_ = resolve_gamma(self.gamma, X, self.kernel, seed)
@@ -504,7 +507,7 @@ class KernelPCA(CallbackSupport, KernelTransformer):
     def _check_n_components(self) -> None:
         wanted = self.n_components
         if isinstance(wanted, Real) and not isinstance(wanted, Integral):
-            if not 0 < wanted < 1:
+            if not 0 < float(wanted) < 1:
                 raise invalid_parameter(
                     "n_components",
                     wanted,
@@ -574,6 +577,7 @@ class KernelPCA(CallbackSupport, KernelTransformer):
                 f"X has shape {X.shape}: a precomputed kernel matrix must be square; pass rows "
                 "with another kernel, or the kernel values of all pairs of training rows."
             )
+        check_overflow(X)
         return X
 
     def _validate_lazy_rows(self, X: Any) -> LazyRows:
@@ -595,6 +599,7 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         rows = LazyRows(X)
         for part in tile_slices(rows.shape[0]):
             assert_all_finite(rows[part], input_name="X")
+        check_overflow(rows)
         self.n_features_in_ = rows.shape[1]
         return rows
 

@@ -4,27 +4,41 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable
 from typing import Any, Self
 
-from ikpca.errors import DivergenceWarning
-from ikpca.estimators.checkpoint import data_change_observers, fit_stream, learn_batch
+import numpy as np
+
+from ikpca.errors import (
+    DivergenceWarning,
+    check_choice,
+    check_number,
+    invalid_parameter,
+    is_auto,
+)
 from ikpca.estimators.conversion import (
     check_batch_model,
     refined_state,
     shared_parameters,
     state_from_batch,
 )
-from ikpca.estimators.input_checks import check_diagonal, validate_batch
-from ikpca.estimators.online_stream import (
-    OnlineStream,
-    check_online,
-    online_attributes,
-    online_stream_from_batch,
-)
+from ikpca.estimators.kernel_pca import KernelPCA
+from ikpca.estimators.online_stream import OnlineStream
 from ikpca.estimators.stream_base import StreamTransformer
-from ikpca.estimators.validation import draw_seed, single_thread
-from ikpca.solvers import deterministic_signs
+from ikpca.estimators.validation import check_diagonal, resolve_gamma, single_thread
+from ikpca.kernels import Floats, Kernel
+from ikpca.reduced_sets import JointPreimages, Reduction, SelectedRows
+from ikpca.solvers import KHA, deterministic_signs, safety_for
+from ikpca.streams import START_NAMES, IncrementalState, OnlineSettings, OnlineStart
+
+_REDUCTIONS: dict[str, Reduction] = {"samples": SelectedRows(), "preimages": JointPreimages()}
+#: h_i λ_i/l at t = 0, divided by 20, for init="rows" and for points.
+_STEP_FROM_ROWS, _STEP_FROM_POINTS = 2.0, 7.0
+#: Number of patterns over which the gain stays near its initial value.
+_HORIZON = 20
+#: Number of rows of an expansion: minimum, and per component.
+_MIN_ROWS, _ROWS_PER_COMPONENT = 512, 8
+#: Fraction of the maximum that an expansion is reduced to; reductions are then rare.
+_REDUCED_FRACTION = 0.75
 
 
 class OnlineKernelPCA(StreamTransformer):
@@ -48,31 +62,30 @@ class OnlineKernelPCA(StreamTransformer):
         Independent term of poly and sigmoid.
     kernel_params : dict, default=None
         Keyword arguments of a callable kernel.
-    gain : "auto", float or gain object, default="auto"
-        "auto" needs no tuning: proportional to 1/(eigenvalue · time), with the time bounded by the
-        memory if ``forgetting`` < 1. A number is Kim's constant η, which keeps tracking and does
-        not converge. Objects from :mod:`ikpca.gains` are the other gains of the papers, with
-        running means of λ and τ = 20 unless ``inverse_time`` sets it.
+    eigen_solver : {"kha/et"} or KHA, default="kha/et"
+        Learning rule, with a gain that needs no tuning: proportional to 1/(eigenvalue · time), with
+        the time bounded by the memory if ``forgetting`` < 1. Pass a :class:`ikpca.solvers.KHA` for
+        other settings. ``gain``: a number is Kim's constant η of ``KHA("kha")``, which keeps
+        tracking and does not converge; objects from :mod:`ikpca.gains` are the other gains of the
+        papers, with running means of λ and τ = 20 unless ``inverse_time`` sets it. ``init``: "rows"
+        (the default) is kernel PCA of the first rows; "random" is one point per component, drawn
+        with the mean and spread of the first rows, as in the paper; "covering" is combinations of
+        points that cover the ball of the first rows, for narrow kernels (figures 6 and 7); an array
+        of shape (n_components, n_features) holds the points. ``rayleigh_ritz``: if True, the
+        fitted attributes hold orthonormal, ordered components, unlike in the paper; learning is
+        not affected.
     forgetting : float, default=1.0
         f in (0, 1]: every row multiplies the weights of earlier rows in the mean and in λ by f²,
         and the time of the gain is bounded by the memory of 1/(1 − f²) rows. For drifting data,
         0.995 gives a memory of a hundred rows.
-    init : {"rows", "random", "covering"} or ndarray, default="rows"
-        Initialization of the components. "rows": kernel PCA of the first rows. "random": one point
-        per component, drawn with the mean and spread of the first rows, as in the paper.
-        "covering": combinations of points that cover the ball of the first rows, for narrow kernels
-        (figures 6 and 7). An array of shape (n_components, n_features) holds the points.
     max_basis_rows : int, "auto" or None, default="auto"
         Maximum number of rows of the expansion. "auto": the larger of 512 and 8 per component.
         None: no limit.
-    reduction : str or reduction object, default="samples"
-        Method that reduces a full expansion to three quarters: "drop" the least important rows,
-        "merge" the most similar rows, keep the best "samples", or compute "preimages".
+    reduction : {"samples", "preimages"} or reduction object, default="samples"
+        Method that reduces a full expansion to three quarters: keep the best "samples", or compute
+        "preimages".
     preimage : str or pre-image object, default="auto"
         As for :class:`KernelPCA`, except "ridge".
-    rayleigh_ritz : bool, default=True
-        If True, the fitted attributes hold orthonormal, ordered components of a Rayleigh–Ritz
-        step, unlike in the paper; learning is not affected.
     drift_threshold : float, default=25.0
         Threshold of the Page–Hinkley test on ``novelty_``; a larger one signals fewer drifts.
     drift_delta : float, default=0.5
@@ -81,17 +94,8 @@ class OnlineKernelPCA(StreamTransformer):
         If True, scale projections to unit variance.
     max_iter : int, default=1
         Number of passes of ``fit`` over the rows, in their order.
-    checkpoint : str or path, default=None
-        Checkpoint file of the stream; the previous checkpoint is kept next to it.
-    checkpoint_every : int or str, default=1
-        Interval in parts of 1,024 rows for ``fit`` and in batches for ``partial_fit``, or a time
-        such as "30s", "5min" or "1h".
-    resume : bool, default=False
-        If True, resume from the checkpoint if it exists; the result is bit-identical to that of an
-        uninterrupted stream. A checkpoint of other rows or parameters raises an error. Pass the
-        same X to ``fit``, or the same batches to ``partial_fit``, from the first one on: batches
-        in the checkpoint are compared and skipped. For a stream that cannot be replayed see
-        :meth:`load_checkpoint`.
+    checkpoint : path, Checkpoint or None, default=None
+        As for :class:`IncrementalKernelPCA`; ``fit`` stores its progress every 1,024 rows.
     random_state : int, RandomState or None, default=None
         Seed of the initial points of the components.
     n_jobs : int, default=None
@@ -173,20 +177,16 @@ class OnlineKernelPCA(StreamTransformer):
         degree: float = 3,
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
-        gain: Any = "auto",
+        eigen_solver: str | KHA = "kha/et",
         forgetting: float = 1.0,
-        init: Any = "rows",
         max_basis_rows: Any = "auto",
         reduction: Any = "samples",
         preimage: Any = "auto",
-        rayleigh_ritz: bool = True,
         drift_threshold: float = 25.0,
         drift_delta: float = 0.5,
         whiten: bool = False,
         max_iter: int = 1,
         checkpoint: Any = None,
-        checkpoint_every: Any = 1,
-        resume: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -197,20 +197,16 @@ class OnlineKernelPCA(StreamTransformer):
         self.degree = degree
         self.coef0 = coef0
         self.kernel_params = kernel_params
-        self.gain = gain
+        self.eigen_solver = eigen_solver
         self.forgetting = forgetting
-        self.init = init
         self.max_basis_rows = max_basis_rows
         self.reduction = reduction
         self.preimage = preimage
-        self.rayleigh_ritz = rayleigh_ritz
         self.drift_threshold = drift_threshold
         self.drift_delta = drift_delta
         self.whiten = whiten
         self.max_iter = max_iter
         self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
-        self.resume = resume
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -228,34 +224,33 @@ class OnlineKernelPCA(StreamTransformer):
         self
         """
         self._check_parameters()
-        X = validate_batch(self, X, first=True, seen=0)
-        self._reset_fingerprint()
+        X = self._validate_batch(X, None)
 
         def initial(seed: int) -> OnlineStream:
-            stream = OnlineStream.from_first_batch(self, X, seed)
+            stream = self._initial_stream(X, seed)
             check_diagonal(stream.kernel, X)
             return stream
 
+        def step(stream: OnlineStream) -> OnlineStream:
+            settings = self._settings(stream.kernel)
+            return stream.learn_part(X, settings, self.drift_threshold, self.drift_delta)
+
+        max_iter = int(self.max_iter)
+        stream = self._fit_stream(
+            X, initial, step, lambda stream: stream.n_parts_left(len(X), max_iter)
+        )
+        self._set_stream(stream)
         with single_thread():
-            stream, interrupted = fit_stream(
-                self,
-                X,
-                initial=initial,
-                step=lambda stream: stream.learn_part(self, X),
-                n_steps_left=lambda stream: stream.n_parts_left(len(X), int(self.max_iter)),
-                observers=data_change_observers(X),
-            )
-            if stream.seen:
-                self._set_stream(stream)
-                signs = deterministic_signs(self._view.project(X).T)
-                stream = stream.flip_signs(signs)
-        self._set_stream_or_interrupt(stream, interrupted)
-        self.n_iter_ = int(self.max_iter)
+            signs = deterministic_signs(self._subspace.project(X).T)
+        self._set_stream(stream.flip_signs(signs))
+        self.n_iter_ = max_iter
         self._report()
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from a batch of one or more rows in their order.
+
+        An invalid batch, for example with NaN, leaves the model unchanged.
 
         Parameters
         ----------
@@ -266,18 +261,7 @@ class OnlineKernelPCA(StreamTransformer):
         -------
         self
         """
-        self._check_parameters()
-        self._restore_checkpoint()
-        earlier: OnlineStream | None = getattr(self, "_stream", None)
-        seen = 0 if earlier is None else earlier.seen
-        X = validate_batch(self, X, first=earlier is None, seen=seen)
-        if self._skip_if_learned(X):
-            return self
-        with single_thread():
-            stream = earlier or OnlineStream.from_first_batch(self, X, draw_seed(self.random_state))
-            check_diagonal(stream.kernel, X)
-            stream, interrupted = learn_batch(self, stream, X, self._step(X))
-        self._set_stream_or_interrupt(stream, interrupted)
+        super().partial_fit(X)
         self._report()
         return self
 
@@ -297,14 +281,14 @@ class OnlineKernelPCA(StreamTransformer):
         """
         self._check_parameters()
         X, stream = self._validated_rows(X).copy(), self._stream
-        batch = refined_state(
-            stream.kernel, X, int(self.n_components), self._subspace.project(X), self
-        )
-        self._set_stream(online_stream_from_batch(self, batch, stream.gamma, stream.clock))
+        start = self._subspace.project(X)
+        number = int(self.n_components)
+        batch = refined_state(stream.kernel, X, number, start, self.n_jobs, self.verbose)
+        self._set_stream(self._stream_from_batch(batch, stream.gamma, stream.clock))
         return self
 
     @classmethod
-    def from_batch(cls, model: Any, **parameters: Any) -> Self:
+    def from_batch(cls, model: KernelPCA, **parameters: Any) -> Self:
         """Convert a fitted :class:`KernelPCA` to continue with ``partial_fit``.
 
         Parameters
@@ -324,19 +308,142 @@ class OnlineKernelPCA(StreamTransformer):
         streaming = cls(**shared | parameters)
         streaming._check_parameters()
         streaming._copy_feature_names(model)
-        streaming._set_stream(online_stream_from_batch(streaming, batch, model.gamma_))
+        streaming._set_stream(streaming._stream_from_batch(batch, model.gamma_))
         return streaming
 
-    def _step(self, X: Any) -> Callable[[OnlineStream], OnlineStream]:
-        return lambda stream: stream.learn(self, X)
+    def _initial_stream(self, rows: Floats, seed: int) -> OnlineStream:
+        gamma = resolve_gamma(self.gamma, rows, self.kernel, seed)
+        kernel = self._make_kernel(gamma)
+        self._check_preimage_of(kernel)
+        start = self._start(rows.shape[1], seed)
+        return OnlineStream(kernel, gamma, start, rows[:0], np.zeros(rows.shape[1]))
 
-    def _check_parameters(self) -> None:
-        check_online(self)
+    def _stream_from_batch(
+        self, batch: IncrementalState, gamma: float, clock: int = 0
+    ) -> OnlineStream:
+        start = self._start(batch.library.shape[1], 0)
+        return OnlineStream.from_batch(batch, gamma, start, self._settings(batch.kernel), clock)
+
+    def _step(self, stream: OnlineStream, rows: Floats) -> OnlineStream:
+        check_diagonal(stream.kernel, rows)
+        if stream.start.n_components != self.n_components:
+            raise invalid_parameter(
+                "n_components",
+                self.n_components,
+                f"the stream has {stream.start.n_components} components",
+                "reset it, or start again with fit",
+            )
+        settings = self._settings(stream.kernel)
+        return stream.learn(rows, settings, self.drift_threshold, self.drift_delta)
 
     def _set_stream(self, stream: OnlineStream) -> None:
         self._stream = stream
-        for name, value in online_attributes(self, stream).items():
-            setattr(self, name, value)
+        state = stream.state
+        assert state is not None
+        subspace, variances = state.subspace(stream.kernel, ritz=self._solver.rayleigh_ritz)
+        kind = subspace.components.dtype
+        n = min(stream.seen, self._memory)
+        scale = np.ones_like(variances)
+        if self.whiten:
+            spread = np.sqrt(variances * (n / max(n - 1, 1)))
+            scale = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
+        total = state.total_variance if state.total_variance > 0 else 1.0
+        self.eigenvalues_ = (n * variances).astype(kind)
+        self.explained_variance_ratio_ = (variances / total).astype(kind)
+        self.n_samples_seen_ = stream.seen
+        self.basis_ = subspace.basis
+        self.coefficients_ = subspace.components
+        self.mean_coefficients_ = subspace.mean
+        self.mean_ = (stream.row_sum / stream.seen).astype(kind)
+        self.novelty_ = stream.novelty
+        self.drift_ = stream.drift
+        self.drift_detected_ = stream.drift >= 1
+        self.reduction_error_ = state.errors
+        self.memory_usage_ = state.nbytes + stream.kept.nbytes + subspace.components.nbytes
+        self.gamma_ = stream.gamma
+        self._subspace = subspace
+        self._scale = scale.astype(kind)
+
+    @property
+    def _solver(self) -> KHA:
+        if isinstance(self.eigen_solver, KHA):
+            return self.eigen_solver
+        check_choice("eigen_solver", self.eigen_solver, ("kha/et",))
+        return KHA(self.eigen_solver)
+
+    @property
+    def _init(self) -> str | Floats:
+        return "rows" if is_auto(self._solver.init) else self._solver.init
+
+    def _settings(self, kernel: Kernel) -> OnlineSettings:
+        """Return gain, memory and size of the expansion."""
+        solver, size = self._solver, self._reduced_rows
+        reduction = self.reduction
+        if isinstance(reduction, str):
+            reduction = _REDUCTIONS[reduction]
+        if not reduction.supports(kernel):
+            raise invalid_parameter(
+                "reduction", self.reduction, f"does not support {kernel!r}", "pass 'samples'"
+            )
+        from_rows = isinstance(self._init, str) and self._init == "rows"
+        return OnlineSettings(
+            kernel=kernel,
+            gain=solver.stream_gain(_STEP_FROM_ROWS if from_rows else _STEP_FROM_POINTS),
+            safety=safety_for(automatic=solver.automatic),
+            horizon=_HORIZON,
+            memory=self._memory,
+            budget=self._max_rows,
+            reduce=lambda subspace, weights: reduction.reduce(subspace, size, weights),
+        )
+
+    def _start(self, n_features: int, seed: int) -> OnlineStart:
+        """Return the initialization; initial points are validated."""
+        number = int(self.n_components)
+        points = self._solver.initial_array((number, n_features))
+        # Leave space for at least one step before the expansion is full.
+        space = max(self._reduced_rows - number, 1)
+        return OnlineStart(self._init if points is None else points, number, seed, space)
+
+    @property
+    def _max_rows(self) -> int | None:
+        """Maximum number of rows of the expansion."""
+        if is_auto(self.max_basis_rows):
+            return max(_MIN_ROWS, _ROWS_PER_COMPONENT * int(self.n_components))
+        return None if self.max_basis_rows is None else int(self.max_basis_rows)
+
+    @property
+    def _reduced_rows(self) -> int:
+        """Number of rows that an expansion is reduced to."""
+        return 10**9 if self._max_rows is None else int(_REDUCED_FRACTION * self._max_rows)
+
+    @property
+    def _memory(self) -> float:
+        """Limit of the sum of weights, which decay by f² per row."""
+        lost = 1 - float(self.forgetting) ** 2
+        return 1 / lost if lost > 0 else np.inf
+
+    def _check_parameters(self) -> None:
+        check_number("n_components", self.n_components, "must be a positive integer",
+                     "pass how many components you want", low=1, integer=True)  # fmt: skip
+        self._check_stream_parameters()
+        self._solver.check_linear(
+            ("auto", *START_NAMES), unused=("clock", "block_size", "change_tol")
+        )
+        least = 4 * (int(self.n_components) + 1)
+        if self.max_basis_rows is not None and not is_auto(self.max_basis_rows):
+            check_number(
+                "max_basis_rows",
+                self.max_basis_rows,
+                f"must be 'auto', None or an integer of at least {least}, four rows for each "
+                "component and the mean",
+                "pass 'auto'",
+                low=least,
+                integer=True,
+            )
+        if not isinstance(self.reduction, Reduction):
+            check_choice("reduction", self.reduction, tuple(_REDUCTIONS))
+        check_number("max_iter", self.max_iter, "must be a positive integer", "pass 1",
+                     low=1, integer=True)  # fmt: skip
 
     def _add_features(self, n_features: int) -> Self:
         """Add features that were zero so far, for streams of dictionaries."""
@@ -347,10 +454,10 @@ class OnlineKernelPCA(StreamTransformer):
     def _report(self) -> None:
         if self.verbose:
             sys.stderr.write(f"online KPCA: {self._stream.progress_line()}\n")
-        if self._stream.halvings and not isinstance(self.gain, str):
+        if self._stream.halvings and not self._solver.automatic:
             warnings.warn(
-                f"gain={self.gain!r} was too large: it was halved {self._stream.halvings} times "
-                "to prevent divergence; pass gain='auto' or a smaller number.",
+                f"gain={self._solver.gain!r} was too large: it was halved {self._stream.halvings} "
+                "times to prevent divergence; pass gain='auto' or a smaller number.",
                 DivergenceWarning,
                 stacklevel=3,
             )

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-from abc import ABCMeta, abstractmethod
-from collections.abc import Iterable
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_array, validate_data
 
-from ikpca.estimators.base import InverseMixin, SaveMixin
-from ikpca.estimators.checkpoint import StreamFingerprint, StreamProgress, load_stream_progress
-from ikpca.estimators.input_checks import finite_projections
-from ikpca.estimators.validation import FLOAT_DTYPES, check_number
+from ikpca.errors import InvalidInput, UnreadableFile, check_number, invalid_parameter
+from ikpca.estimators.base import KernelTransformer
+from ikpca.estimators.checkpoint import (
+    Checkpoint,
+    CheckpointFile,
+    StreamFingerprint,
+    StreamProgress,
+)
+from ikpca.estimators.validation import (
+    FLOAT_DTYPES,
+    check_values,
+    draw_seed,
+    explain_memory_errors,
+    single_thread,
+)
 from ikpca.kernels import Floats
-from ikpca.subspace import Subspace
+from ikpca.solvers import plain_interrupts
 
+_FEATURE_ATTRIBUTES = ("n_features_in_", "feature_names_in_")
 #: Number of errors before the first signal, and the window of the running mean.
 _WARM_UP, _MEMORY = 100, 1000
 #: Largest deviation that counts, in standard deviations: a single outlier is not a drift.
@@ -120,46 +134,57 @@ class DriftSignal:
         )
 
 
-def check_drift_parameters(model: StreamTransformer) -> None:
-    """Validate the parameters of drift detection."""
-    check_number("drift_threshold", model.drift_threshold, "must be positive", "pass 25.0",
-                 low=0, open_low=True)  # fmt: skip
-    check_number("drift_delta", model.drift_delta, "must not be negative", "pass 0.5",
-                 low=0)  # fmt: skip
+@contextmanager
+def learning() -> Iterator[None]:
+    """Learn in one thread, on which the last bits depend; explain errors."""
+    remedy = "pass smaller batches, or a smaller max_basis_rows"
+    with single_thread(), plain_interrupts(), explain_memory_errors(remedy):
+        yield
 
 
-class StreamTransformer(
-    InverseMixin,
-    SaveMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    BaseEstimator,
-    metaclass=ABCMeta,
-):
+class StreamTransformer(KernelTransformer):
     """Base class of streaming estimators, whose components are combinations of basis rows.
 
-    Subclasses implement ``_set_stream``, which sets ``_view`` (the subspace), ``_scale``, ``mean_``
-    and ``eigenvalues_``.
+    Subclasses implement ``_initial_stream``, ``_step`` and ``_set_stream``, which sets ``_stream``,
+    ``_subspace``, ``_scale``, ``mean_`` and ``eigenvalues_``.
     """
 
-    checkpoint: Any
-    resume: bool
+    forgetting: float
     drift_threshold: float
     drift_delta: float
+    mean_: Floats
+    _stream: Any
 
-    def transform(self, X: Any) -> Floats:
-        """Project rows on the components, one strip of rows at a time.
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from one batch of rows in their order.
+
+        An invalid batch, for example with NaN, leaves the model unchanged.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
+            At least one row.
+        y : Ignored
 
         Returns
         -------
-        ndarray of shape (n_rows, n_components)
+        self
         """
-        X = self._validated_rows(X)
-        return finite_projections(lambda: self._subspace.project(X) * self._scale)
+        self._check_parameters()
+        self._restore_checkpoint()
+        earlier = getattr(self, "_stream", None)
+        X = self._validate_batch(X, earlier)
+        if self._skip_if_learned(X):
+            return self
+        with learning():
+            if earlier is None:
+                stream = self._initial_stream(X, draw_seed(self.random_state))
+            else:
+                stream = self._with_settings(earlier)
+            stream = self._step(stream, X)
+        self._record_batch(stream, X)
+        self._set_stream(stream)
+        return self
 
     def load_checkpoint(self) -> Self:
         """Load the stream that ``partial_fit`` stored in the checkpoint, to continue after it.
@@ -172,81 +197,176 @@ class StreamTransformer(
         self
         """
         self._check_parameters()
-        progress = load_stream_progress(self, needed=True)
-        assert progress is not None
-        self._restore_progress(progress)
-        self._trail = progress.trail
+        file = self._open_checkpoint(None, 0, resume=True)
+        if file is None:
+            raise invalid_parameter(
+                "checkpoint", None, "needs the path of a checkpoint", "pass checkpoint=path"
+            )
+        if file.saved is None:
+            raise InvalidInput(f"{file.path} does not exist: pass the path of a checkpoint.")
+        self._batches = self._restore_progress(file)
         return self
 
+    def _fit_stream(
+        self,
+        X: Any,
+        initial: Callable[[int], Any],
+        step: Callable[[Any], Any],
+        n_steps_left: Callable[[Any], int],
+    ) -> Any:
+        """Learn from all rows of a data set, from the start or from a checkpoint.
+
+        Parameters
+        ----------
+        X : rows
+            Validated.
+        initial : callable
+            Returns the stream before the first row for a seed.
+        step : callable
+            Returns the stream after the next rows.
+        n_steps_left : callable
+            Returns the number of remaining steps of a stream.
+
+        Returns
+        -------
+        stream
+            After the last row. An interrupt keeps what was learned and is raised again.
+        """
+        for name in ("_batches", "_goal"):
+            self.__dict__.pop(name, None)
+        seed = draw_seed(self.random_state)
+        file = self._open_checkpoint(X, seed)
+        if file is None or file.saved is None:
+            stream = initial(seed if file is None else file.seed)
+        else:
+            stream = self._restored_stream(file)
+        n_done = 0 if file is None else file.n_written
+        try:
+            with learning():
+                for number in range(n_done + 1, n_done + n_steps_left(stream) + 1):
+                    stream = step(stream)
+                    if file is not None:
+                        file.record_step(partial(self._progress, stream), number)
+        except KeyboardInterrupt:
+            if stream.seen:
+                self._set_stream(stream)
+            raise
+        finally:
+            if file is not None:
+                file.finish()
+        return stream
+
+    def _record_batch(self, stream: Any, batch: Any) -> None:
+        """Record a batch of ``partial_fit`` in the checkpoint."""
+        file = self._open_checkpoint(None, 0, resume=False)
+        if file is not None:
+            before: StreamFingerprint = getattr(self, "_batches", StreamFingerprint())
+            batches = before.add_batch(batch)
+            file.continue_interval(before.batches)
+            file.record_step(partial(self._progress, stream, batches), batches.batches)
+            self._batches = batches
+
+    def _progress(self, stream: Any, batches: StreamFingerprint | None = None) -> StreamProgress:
+        names = {name: getattr(self, name) for name in _FEATURE_ATTRIBUTES if hasattr(self, name)}
+        return StreamProgress(stream.unwrap(), names, batches or StreamFingerprint())
+
     def _restore_checkpoint(self) -> None:
-        """Load the checkpoint before the first batch with ``resume``; its batches are replayed."""
-        if hasattr(self, "_stream") or not self.resume:
+        """Load the checkpoint before the first batch; its batches are replayed."""
+        if self.checkpoint is None or hasattr(self, "_stream"):
             return
-        progress = load_stream_progress(self, needed=False)
-        if progress is not None:
-            self._restore_progress(progress)
-            self._trail, self._goal = StreamFingerprint(), progress.trail
+        file = self._open_checkpoint(None, 0)
+        if file is not None and file.saved is not None:
+            self._goal = self._restore_progress(file)
+            self._batches = StreamFingerprint()
 
     def _skip_if_learned(self, batch: Any) -> bool:
         """Return True, and advance, if the batch was learned before the checkpoint was written."""
         if not hasattr(self, "_goal"):
             return False
-        trail = self._trail.add_batch(batch)
-        trail.check_prefix_of(self._goal)
-        self._trail = trail
-        if trail == self._goal:
+        batches = self._batches.add_batch(batch)
+        batches.check_prefix_of(self._goal)
+        self._batches = batches
+        if batches == self._goal:
             del self._goal
         return True
 
-    def _reset_fingerprint(self) -> None:
-        """Remove the fingerprint of ``partial_fit`` before a fit."""
-        for name in ("_trail", "_goal"):
-            self.__dict__.pop(name, None)
-
-    def _restore_progress(self, progress: StreamProgress) -> None:
-        for name, value in progress.names.items():
+    def _restore_progress(self, file: CheckpointFile) -> StreamFingerprint:
+        """Set the stream of a checkpoint; return the batches that it has learned."""
+        stream = self._restored_stream(file)
+        assert file.saved is not None
+        for name, value in file.saved.progress.names.items():
             setattr(self, name, value)
-        self._set_stream(progress.stream.wrap(self))
+        self._set_stream(stream)
+        batches: StreamFingerprint = file.saved.progress.batches
+        return batches
 
-    def _set_stream_or_interrupt(self, stream: Any, interrupted: bool) -> None:
-        """Set what was learned; re-raise an interrupt."""
-        if stream.seen:
-            self._set_stream(stream)
-        if interrupted:
-            raise KeyboardInterrupt
+    def _restored_stream(self, file: CheckpointFile) -> Any:
+        assert file.saved is not None
+        if not isinstance(file.saved.progress, StreamProgress):
+            raise UnreadableFile("the checkpoint is not that of a stream; pass another path.")
+        stream = file.saved.progress.stream
+        kernel = self._make_kernel(stream.gamma)
+        self._check_preimage_of(kernel)
+        return self._with_settings(stream.wrap(kernel))
 
     @abstractmethod
-    def _check_parameters(self) -> None:
-        """Validate the parameters."""
+    def _initial_stream(self, rows: Any, seed: int) -> Any:
+        """Return the stream before the first batch, with the parameters that depend on it."""
+
+    @abstractmethod
+    def _step(self, stream: Any, rows: Any) -> Any:
+        """Return the stream after learning from rows."""
 
     @abstractmethod
     def _set_stream(self, stream: Any) -> None:
         """Store a stream and set the fitted attributes."""
 
-    @property
-    def _subspace(self) -> Subspace:
-        check_is_fitted(self)
-        return self._view
+    @abstractmethod
+    def _check_parameters(self) -> None:
+        """Validate the parameters."""
+
+    def _with_settings(self, stream: Any) -> Any:
+        """Return the stream with the current parameters; all but the kernel may change."""
+        return stream
+
+    def _check_stream_parameters(self) -> None:
+        """Validate the parameters that streaming estimators share."""
+        if self._is_precomputed:
+            raise invalid_parameter(
+                "kernel",
+                self.kernel,
+                "a stream needs kernel values of future rows",
+                "pass rows and a kernel, or use KernelPCA for a kernel matrix",
+            )
+        self._check_kernel_parameters()
+        self._check_preimage("ridge")
+        check_number("forgetting", self.forgetting, "must lie in (0, 1]",
+                     "pass 1.0 to forget nothing", low=0, high=1, open_low=True)  # fmt: skip
+        check_number("drift_threshold", self.drift_threshold, "must be positive", "pass 25.0",
+                     low=0, open_low=True)  # fmt: skip
+        check_number("drift_delta", self.drift_delta, "must not be negative", "pass 0.5",
+                     low=0)  # fmt: skip
+        self._check_flags("whiten")
+        self._check_runtime_parameters()
+        Checkpoint.from_parameter(self.checkpoint)
+
+    def _validate_batch(self, X: Any, stream: Any) -> Any:
+        """Return a valid batch as float32 or float64; ``stream`` is None for the first one."""
+        settings = {"dtype": FLOAT_DTYPES, "ensure_all_finite": False}
+        if stream is None:
+            # n_features_in_ is set only by a valid batch.
+            check_values(check_array(X, input_name="X", **settings), 0)
+            return validate_data(self, X, reset=True, **settings)
+        X = validate_data(self, X, reset=False, **settings)
+        check_values(X, stream.seen)
+        return X
 
     @property
     def _mean_row(self) -> Floats:
         return self.mean_
 
-    def _validated_rows(self, X: Any) -> Any:
-        check_is_fitted(self)
-        return validate_data(self, X, dtype=FLOAT_DTYPES, reset=False)
-
-    def _copy_feature_names(self, model: Any) -> None:
+    def _copy_feature_names(self, model: BaseEstimator) -> None:
         """Copy the number and names of the features of another model."""
-        for name in ("n_features_in_", "feature_names_in_"):
+        for name in _FEATURE_ATTRIBUTES:
             if hasattr(model, name):
                 setattr(self, name, getattr(model, name))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.eigenvalues_)

@@ -245,11 +245,13 @@ def check_diagonal(kernel: Kernel, X: Any) -> None:
 
 
 def check_values(X: Any, seen: int) -> None:
+    """Reject rows of a stream, after ``seen`` others, that are not finite or too large."""
     check_finite(X, seen)
     check_overflow(X, first=not seen)
 
 
 def load_rows(rows: Any) -> Any:
+    """Return rows of an array-like as an array of float32 or float64."""
     return check_array(np.asarray(rows), dtype=FLOAT_DTYPES, ensure_all_finite=False)
 
 

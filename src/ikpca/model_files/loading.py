@@ -19,6 +19,7 @@ from ikpca.model_files.container import read_container
 _CLASSES = {
     "applications": ("Hyperresolution", "KernelSpectralClustering"),
     "estimators": (
+        "Checkpoint",
         "DriftSignal",
         "HebbianPCA",
         "IncrementalKernelPCA",
@@ -28,7 +29,6 @@ _CLASSES = {
         "OnlineStream",
         "StreamFingerprint",
         "StreamProgress",
-        "VarianceSearchProgress",
     ),
     "gains": ("Constant", "InverseTime", "MetaDescent", "Product", "ReciprocalEigenvalues"),
     "gram": ("Centering", "GramMeans"),
@@ -42,14 +42,18 @@ _CLASSES = {
         "SelectedRows",
     ),
     "solvers": (
+        "KHA",
         "Certificate",
+        "Dense",
         "GHAState",
         "HebbianProgress",
         "HebbianState",
+        "Krylov",
         "KrylovProgress",
         "KrylovState",
         "Outcome",
         "PassRecord",
+        "VarianceSearchProgress",
     ),
     "streams": (
         "BasisGram",

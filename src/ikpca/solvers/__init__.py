@@ -23,7 +23,7 @@ from ikpca.solvers.kha_reference import (
     online_step,
 )
 from ikpca.solvers.krylov import Krylov, KrylovProgress, KrylovState, VarianceSearchProgress
-from ikpca.solvers.landmarks import landmark_start
+from ikpca.solvers.landmarks import landmark_start, uniform_landmarks
 from ikpca.solvers.presets import SOLVERS, check_solver, choose_solver, make_solver
 from ikpca.solvers.problem import (
     Engine,
@@ -84,4 +84,5 @@ __all__ = [
     "plain_interrupts",
     "safety_for",
     "solve_dense",
+    "uniform_landmarks",
 ]

@@ -48,7 +48,7 @@ class Dense(Solver):
         self, problem: Problem, n_components: float | None, settings: RunSettings
     ) -> EigenSolution:
         """Compute the leading components; the parameters are those of :meth:`Solver.solve`."""
-        whole = not isinstance(n_components, Integral)
+        number = int(n_components) if isinstance(n_components, Integral) else None
         started = time.perf_counter()
         with problem.open(self.memory_needs(problem, problem.n_samples)) as (source, workers):
             counted = CountingGram(source)
@@ -56,7 +56,7 @@ class Dense(Solver):
             if not np.isfinite(K).all():
                 raise InvalidInput(NOT_FINITE)
             # One BLAS thread, as the last bits depend on the number of threads.
-            solution = solve_dense(K, None if whole else min(int(n_components), len(K)))
+            solution = solve_dense(K, None if number is None else min(number, len(K)))
         certificate = solution.certificate
         assert certificate is not None
         record = PassRecord(
@@ -71,7 +71,7 @@ class Dense(Solver):
             excess_error=certificate.excess_error,
         )
         solution = replace(solution, records=[record])
-        if whole and n_components is not None:
+        if number is None and n_components is not None:
             solution = solution.select_fraction(n_components)
         if settings.callback is not None:
             settings.callback(record, lambda: solution)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
 from numbers import Integral
 from typing import ClassVar, Literal
@@ -169,14 +170,22 @@ class KHA(Solver):
             unused += ("meta_gain", "meta_decay", "log_gain_init")
         if not own_gain and self.method == "kha":
             unused += ("clock",)
-        defaults = KHA().get_params()
         for name in unused:
             value = getattr(self, name)
-            if not isinstance(value, type(defaults[name])) or value != defaults[name]:
+            default = inspect.signature(KHA).parameters[name].default
+            if not isinstance(value, type(default)) or value != default:
                 gain = "a gain object" if own_gain else f"method={self.method!r}"
                 raise invalid_parameter(
                     name, value, f"has no effect with {gain} here", "leave it out"
                 )
+
+    def check_linear(self, inits: tuple[str, ...], unused: tuple[str, ...] = ()) -> None:
+        """Validate the options for estimators without a kernel matrix, as :meth:`check_options`."""
+        self.check_options(inits, unused)
+        if self.has_companion:
+            raise invalid_parameter(
+                "method", "kha-smd", "needs a kernel matrix", "pass 'kha/et', or use KernelPCA"
+            )
 
     def initial_array(self, shape: tuple[int, int]) -> Floats | None:
         """Validate and copy ``init`` if it is an array; None if it is a name."""
@@ -300,6 +309,21 @@ class KHA(Solver):
             state = passes.first_state(captured=0.0)
         return run_passes(passes, state, replace(settings, change_tol=self.change_tol))
 
+    def stream_gain(self, step: float) -> Gain:
+        """Return the gain of a stream, whose κ is not known; ``step`` is h_i λ_i at t = 0."""
+        if isinstance(self.gain, Gain):
+            return self.gain
+        if not isinstance(self.gain, str):
+            return paper_gain(self.method, float(self.gain), 0.0, 0.0, 0.0)
+        if self.method != "kha/et":
+            raise invalid_parameter(
+                "gain",
+                "auto",
+                f"method={self.method!r} needs a number in a stream",
+                "pass gain=0.05, or method 'kha/et'",
+            )
+        return step * inverse_time() * reciprocal_eigenvalues(with_norm=False)
+
     @property
     def _from_landmarks(self) -> bool:
         """True if the run starts from landmarks."""
@@ -312,8 +336,9 @@ class KHA(Solver):
             return "landmarks" if self.automatic else "random"
         return self.init
 
-    def _has_companion(self) -> bool:
-        """Return True if the gain needs companion rows B; known before the gain is built."""
+    @property
+    def has_companion(self) -> bool:
+        """True if the gain needs companion rows B; known before the gain is built."""
         if isinstance(self.gain, Gain):
             return isinstance(self.gain, MetaDescent)
         return self.method == "kha-smd"
@@ -322,7 +347,7 @@ class KHA(Solver):
         if isinstance(self.gain, Gain):
             return self.gain
         rate = 0.0 if isinstance(self.meta_gain, str) else self.meta_gain
-        if isinstance(self.meta_gain, str) and self._has_companion():
+        if isinstance(self.meta_gain, str) and self.has_companion:
             rate = automatic_meta_rate(kappa)
         meta = (rate, self.meta_decay, self.log_gain_init)
         if isinstance(self.gain, str):
@@ -346,7 +371,7 @@ class KHA(Solver):
             A = array.astype(source.dtype)
             gram, KA = center_gram(source, A.T, workers)
             AK = KA.T
-        companions = np.zeros_like(A) if self._has_companion() else A[:0]
+        companions = np.zeros_like(A) if self.has_companion else A[:0]
         return gram, np.vstack([A, companions]), np.vstack([AK, companions])
 
 

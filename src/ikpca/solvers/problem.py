@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, Self, TypeAlias
 
@@ -62,9 +62,7 @@ class Engine(Protocol):
     def block_size(self) -> int:
         """Fastest number of patterns per block of a Hebbian pass."""
 
-    def open_gram(
-        self, kernel: Kernel, budget: Budget, needs: MemoryNeeds
-    ) -> AbstractContextManager[GramSource]:
+    def open_gram(self, kernel: Kernel, budget: Budget, needs: MemoryNeeds) -> GramSource:
         """Open the source of K."""
 
     def open_store(self, gram: CenteredGram, rows: Floats, products: Floats) -> CoefficientStore:
@@ -119,8 +117,7 @@ class Problem:
     def open(self, needs: MemoryNeeds) -> Iterator[tuple[GramSource, Workers]]:
         """Open the matrix and the threads that compute it, within the budget."""
         if self.engine is not None and self.kernel is not None:
-            with self.engine.open_gram(self.kernel, self.budget, needs) as source:
-                yield self._transformed(source, SERIAL), SERIAL
+            yield self.engine.open_gram(self.kernel, self.budget, needs), SERIAL
             return
         if self.kernel is None:
             with Workers(self.n_threads) as workers:
