@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import ikpca
 from ikpca.cli.errors import UsageError
 from ikpca.cli.models import ESTIMATORS
 from ikpca.cli.options import (
@@ -52,8 +53,6 @@ _FLAGS = {
     "preimage": "--preimage",
     "max_memory": "--max-memory",
     "n_jobs": "--threads",
-    "checkpoint": "--checkpoint",
-    "checkpoint_every": "--checkpoint-every",
 }
 
 
@@ -87,7 +86,7 @@ def fit(
     max_memory: MaxMemory = None,
     n_jobs: Threads = None,
     checkpoint: Checkpoint = None,
-    checkpoint_every: CheckpointEvery = None,
+    checkpoint_every: CheckpointEvery = 1,
     resume: Resume = False,
     dask: Dask = None,
     scale: Scale = True,
@@ -110,7 +109,11 @@ def fit(
 
     with Report(quiet, as_json) as report:
         model = build(estimator, {name: given[name] for name in _FLAGS}, _FLAGS)
-        model.set_params(random_state=random_state, resume=resume)
+        model.set_params(random_state=random_state)
+        if checkpoint is not None:
+            model.set_params(checkpoint=ikpca.Checkpoint(checkpoint, checkpoint_every, resume))
+        elif resume:
+            raise UsageError("--resume needs a checkpoint; pass --checkpoint with its path.")
         check_writable(out)
         table = read_table(rows, grey=grey)
         table = table.scaled() if scale else table
@@ -120,7 +123,7 @@ def fit(
         seconds = time.perf_counter() - start
         store_input_form(model, table)
         # The checkpoint belongs to this fit, not to the model.
-        model.set_params(checkpoint=None, resume=False)
+        model.set_params(checkpoint=None)
         model.save(out)
         document = _document(model, table, seconds)
         report.show(

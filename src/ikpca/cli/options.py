@@ -111,7 +111,6 @@ CheckpointEvery: TypeAlias = Annotated[
     typer.Option(
         "--checkpoint-every",
         help="Interval in passes (batches of a stream), or a time such as 30s, 5min or 1h.",
-        show_default="by the estimator",
         **_number_or({}, lambda text: int(text) if text.isdecimal() else text, "not an interval"),
     ),
 ]
