@@ -131,6 +131,8 @@ class SavedEstimator(BaseEstimator):
             check_number(
                 "verbose", self.verbose, "must be 0, 1 or more", "pass 0 or 1", low=0, integer=True
             )
+        if self.checkpoint is not None:
+            Checkpoint.from_parameter(self.checkpoint)
 
     def _check_flags(self, *names: str) -> None:
         for name in names:
@@ -160,9 +162,9 @@ class SavedEstimator(BaseEstimator):
         resume : bool, optional
             Replaces ``resume`` of the checkpoint.
         """
-        checkpoint = Checkpoint.from_parameter(self.checkpoint)
-        if checkpoint is None:
+        if self.checkpoint is None:
             return None
+        checkpoint = Checkpoint.from_parameter(self.checkpoint)
         if resume is not None:
             checkpoint = replace(checkpoint, resume=resume)
         parameters = self.get_params(deep=False)
@@ -344,7 +346,8 @@ class KernelTransformer(
     @property
     def _uses_ridge(self) -> bool:
         """True if ``inverse_transform`` uses the ridge regression learned in the fit."""
-        return is_named(self.preimage, "ridge")
+        learned = is_named(self.preimage, "auto") and hasattr(self, "dual_coef_")
+        return is_named(self.preimage, "ridge") or learned
 
     def _validated_rows(self, X: Any) -> Any:
         check_is_fitted(self)

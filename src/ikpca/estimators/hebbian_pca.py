@@ -26,7 +26,7 @@ from ikpca.estimators.base import (
     warn_of_tolerance,
     with_callbacks,
 )
-from ikpca.estimators.checkpoint import Checkpoint, CheckpointFile
+from ikpca.estimators.checkpoint import CheckpointFile
 from ikpca.estimators.validation import (
     FLOAT_DTYPES,
     check_overflow,
@@ -249,7 +249,6 @@ class HebbianPCA(
                      low=1, integer=True)  # fmt: skip
         self._check_flags("whiten")
         self._check_runtime_parameters()
-        Checkpoint.from_parameter(self.checkpoint)
 
     @property
     def _solver(self) -> KHA:

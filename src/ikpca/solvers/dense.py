@@ -1,6 +1,6 @@
 """Dense solver: eigendecomposition of K'.
 
-It is the reference for the other solvers and shares no code with them.
+It is the reference for the other solvers and shares no algorithm with them.
 """
 
 from __future__ import annotations
