@@ -73,7 +73,7 @@ def test_tables_as_programs_write_them(text, tmp_path):
 def test_a_large_array_is_mapped(tmp_path, monkeypatch):
     write_table(tmp_path / "rows.npy", ROWS)
     assert not isinstance(read_table(tmp_path / "rows.npy").rows, np.memmap)
-    monkeypatch.setattr("ikpca.tables.numeric._MEMORY_MAP_BYTES", 1)
+    monkeypatch.setattr("ikpca.tables._MEMORY_MAP_BYTES", 1)
     mapped = read_table(tmp_path / "rows.npy").rows
     assert isinstance(mapped, np.memmap)
     np.testing.assert_array_equal(mapped, ROWS)
@@ -167,7 +167,7 @@ def test_members_of_archives_stay_in_them(tmp_path):
     assert sorted(tmp_path.rglob("*")) == [path.parent, path]
 
 
-@pytest.mark.parametrize("shape", ["(10000000000, 3)", "(-1, 3)", "(99999999999999999999, 3)"])
+@pytest.mark.parametrize("shape", ["(10000000000, 3)", "(99999999999999999999, 3)"])
 @pytest.mark.parametrize("suffix", [".npy", ".npz"])
 def test_arrays_that_claim_more_than_their_file_has(shape, suffix, tmp_path):
     content = io.BytesIO()

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ikpca.cli.models import store_input_form
 from ikpca.cli.options import (
     Coef0,
     Degree,
@@ -25,8 +26,8 @@ from ikpca.cli.options import (
     Tol,
     one_of,
 )
+from ikpca.cli.output import reporting
 
-_NORMALIZATIONS = ("njw", "none")
 _OPTIONS = (
     "gamma", "degree", "coef0", "kernel", "eigen_solver", "tol", "max_iter", "max_memory", "n_jobs",
 )  # fmt: skip
@@ -57,7 +58,7 @@ def cluster(
         typer.Option(
             "--normalise",
             help="njw: Ng, Jordan and Weiss; none: kernel PCA.",
-            **one_of(_NORMALIZATIONS),
+            **one_of(("njw", "none")),
         ),
     ] = "njw",
     kernel: Kernel = "rbf",
@@ -86,12 +87,10 @@ def cluster(
     import numpy as np
 
     from ikpca.applications import KernelSpectralClustering
-    from ikpca.cli.models import store_input_form
-    from ikpca.cli.output import Report, progress_bar
     from ikpca.model_files import check_writable
     from ikpca.tables import check_target, read_table, write_table
 
-    with Report(quiet, as_json) as report:
+    with reporting(quiet, as_json) as report:
         check_target(out)
         if save_model is not None:
             check_writable(save_model)
@@ -107,7 +106,7 @@ def cluster(
         )
         table = read_table(rows, grey=grey)
         table = table.scaled() if scale else table
-        with progress_bar("Clustering", shown=report.shows_progress):
+        with report.progress("Clustering"):
             labels = model.fit_predict(table.rows)
         columns, names = labels[:, None], ["cluster"]
         if table.labels is not None and out.lower().endswith(".csv"):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ikpca.cli.errors import UsageError
-from ikpca.cli.models import ESTIMATORS
+from ikpca.cli.models import ESTIMATORS, build, store_input_form
 from ikpca.cli.options import (
     PREIMAGES,
     Checkpoint,
@@ -34,7 +34,7 @@ from ikpca.cli.options import (
     Tol,
     one_of,
 )
-from ikpca.cli.output import pass_progress
+from ikpca.cli.output import pass_progress, reporting, resume_hint
 
 if TYPE_CHECKING:
     from ikpca.tables import Table
@@ -103,12 +103,10 @@ def fit(
     """
     given = locals()
     # Imported here to keep the help fast.
-    from ikpca.cli.models import build, store_input_form
-    from ikpca.cli.output import Report, resume_hint
     from ikpca.model_files import check_writable
     from ikpca.tables import read_table
 
-    with Report(quiet, as_json) as report:
+    with reporting(quiet, as_json) as report:
         model = build(estimator, {name: given[name] for name in _FLAGS}, _FLAGS)
         model.set_params(random_state=random_state, resume=resume)
         check_writable(out)
@@ -116,7 +114,7 @@ def fit(
         table = table.scaled() if scale else table
         start = time.perf_counter()
         with resume_hint(checkpoint, resume=resume):
-            model = fit_model(model, table.rows, dask, shown=report.shows_progress)
+            model = fit_model(model, table.rows, dask, shown=not quiet)
         seconds = time.perf_counter() - start
         store_input_form(model, table)
         # The checkpoint belongs to this fit, not to the model.
@@ -149,16 +147,13 @@ def fit_model(model: Any, rows: Any, dask: str | None, *, shown: bool) -> Any:
 
 
 def _document(model: Any, table: Table, seconds: float) -> dict[str, Any]:
-    eigenvalues = getattr(model, "eigenvalues_", None)
     history = getattr(model, "history_", None) or [None]
     last, outcome = history[-1], getattr(model, "outcome_", None)
     return {
         "rows": len(table.rows),
         "columns": table.rows.shape[1],
         "gamma": getattr(model, "gamma_", None),
-        "eigenvalues": getattr(model, "explained_variance_", None)
-        if eigenvalues is None
-        else eigenvalues,
+        "eigenvalues": getattr(model, "eigenvalues_", getattr(model, "explained_variance_", None)),
         "explained_variance_ratio": getattr(model, "explained_variance_ratio_", None),
         "residuals": None if last is None else last.residuals,
         "passes": getattr(model, "n_iter_", None),
