@@ -289,16 +289,14 @@ def components(
     across = min(len(rows), 6)
     down = -(-len(rows) // across)
     figure = pyplot.figure(layout="constrained", figsize=(1.25 * across, 1.45 * down))
-    panels = figure.subplots(down, across, squeeze=False).ravel()
-    for count, (axes, row) in enumerate(zip(panels, rows, strict=False)):
+    for count, row in enumerate(rows, start=1):
+        axes = figure.add_subplot(down, across, count)
         limit = float(np.abs(row).max()) or 1.0
         axes.imshow(
             row.reshape(shape), cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="none"
         )
-        axes.set_title(f"{count + 1}", fontsize=9, color=TEXT_COLOR)
+        axes.set_title(f"{count}", fontsize=9, color=TEXT_COLOR)
         axes.set(xticks=[], yticks=[])
-    for axes in panels[len(rows) :]:
-        axes.remove()
     return figure
 
 

@@ -34,8 +34,6 @@ _WRITABLE = (".npy", ".npz", ".csv", ".parquet", *PICTURE_SUFFIXES)
 _READABLE = (*_WRITABLE[:3], ".tsv", *_WRITABLE[3:])
 #: Size in bytes from which files are memory-mapped.
 _MEMORY_MAP_BYTES = 256 * 2**20
-#: Values of white by type of pixels; 1 for other types.
-_WHITE = {"uint8": 255.0, "uint16": 65535.0}
 
 
 @dataclass(frozen=True)
@@ -161,7 +159,8 @@ def read_table(source: str | Path, *, grey: bool = False) -> Table:
             return _read_csv(path)
         case ".parquet":
             return _read_parquet(path)
-    raise InvalidInput(f"{path}: {_unknown(suffix)}; pass {', '.join(_READABLE)}, or a folder.")
+    rule = f"the suffix {suffix!r} is unknown" if suffix else "the name has no suffix"
+    raise InvalidInput(f"{path}: {rule}; pass {', '.join(_READABLE)}, or a folder.")
 
 
 def write_table(
@@ -169,7 +168,6 @@ def write_table(
     rows: NDArray[Any],
     names: Sequence[str] | None = None,
     form: PictureFormat | None = None,
-    labels: Sequence[str] | None = None,
 ) -> None:
     """Write rows atomically in the format of the file name.
 
@@ -182,8 +180,6 @@ def write_table(
         Names of the columns.
     form : PictureFormat, optional
         Shape and scale of the pictures; required for pictures.
-    labels : sequence of str, optional
-        Names of picture files.
 
     Examples
     --------
@@ -202,8 +198,7 @@ def write_table(
     if form is not None and not suffix:
         with atomic_folder(path) as folder:
             for number, row in enumerate(rows):
-                name = f"{number:05d}.png" if labels is None else labels[number]
-                write_picture(folder / name, form.pixels(row))
+                write_picture(folder / f"{number:05d}.png", form.pixels(row))
         return
     if form is not None and suffix in PICTURE_SUFFIXES:
         write_picture(path, form.pixels(rows[0]))
@@ -236,7 +231,7 @@ def check_target(
     suffix = path.suffix.lower()
     if suffix and suffix not in _WRITABLE:
         raise InvalidInput(
-            f"{path}: {_unknown(suffix)}; pass {', '.join(_WRITABLE)}, or a folder of pictures."
+            f"{path}: the suffix {suffix!r} is unknown; pass {', '.join(_WRITABLE)}, or a folder."
         )
     if suffix == ".parquet":
         _parquet(path)
@@ -261,10 +256,6 @@ def _split_member(source: str | Path) -> tuple[Path, str | None]:
     return Path(source), None
 
 
-def _unknown(suffix: str) -> str:
-    return f"the suffix {suffix!r} is unknown" if suffix else "the name has no suffix"
-
-
 def _read_csv(path: Path) -> Table:
     """Read numbers separated by commas, semicolons or tabs, with or without names."""
     content = path.read_bytes()
@@ -282,7 +273,7 @@ def _read_csv(path: Path) -> Table:
     try:
         # Empty lines are skipped.
         for cells in (cells for cells in reader if "".join(cells).strip()):
-            if not rows and names is None and any(map(_is_text, cells)):
+            if not rows and names is None and _is_header(cells):
                 names = _names(cells)
             else:
                 rows.append(_row(cells, names, len(rows[0]) if rows else len(names or cells)))
@@ -303,8 +294,8 @@ def _number(cell: str) -> float | None:
         return None
 
 
-def _is_text(cell: str) -> bool:
-    return bool(cell.strip()) and _number(cell) is None
+def _is_header(cells: list[str]) -> bool:
+    return any(cell.strip() and _number(cell) is None for cell in cells)
 
 
 def _names(cells: list[str]) -> tuple[str, ...]:
@@ -338,7 +329,6 @@ def _row(cells: list[str], names: tuple[str, ...] | None, width: int) -> NDArray
 def _read_arrays(path: Path, member: str | None) -> Table:
     """Read an array or a member of an archive; a large array is memory-mapped."""
     mode: Any = "r" if path.stat().st_size >= _MEMORY_MAP_BYTES else None
-    saved = "numpy.save" if path.suffix.lower() == ".npy" else "numpy.savez"
     try:
         loaded = np.load(path, mmap_mode=mode, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
@@ -354,7 +344,7 @@ def _read_arrays(path: Path, member: str | None) -> Table:
         # Parsers of headers and compressed data raise many types of errors.
         reason = str(error).split("\n", maxsplit=1)[0].rstrip(".") or type(error).__name__
         raise InvalidInput(
-            f"{path}: is not an array or archive of numbers ({reason}); save it with {saved}."
+            f"{path}: is not an array of numbers ({reason}); save with numpy.save or numpy.savez."
         ) from None
     rule = "no member is given" if member is None else f"has no member {member!r}"
     raise InvalidInput(
@@ -379,7 +369,7 @@ def _array_table(array: NDArray[Any], source: str) -> Table:
 
 def white_value(dtype: np.dtype[Any]) -> float:
     """Return the value of white for a type of pixels."""
-    return _WHITE.get(dtype.name, 1.0)
+    return {"uint8": 255.0, "uint16": 65535.0}.get(dtype.name, 1.0)
 
 
 def _floats(array: NDArray[Any]) -> NDArray[Any]:
@@ -402,19 +392,18 @@ def _read_parquet(path: Path) -> Table:
         raise InvalidInput(f"{path}: has no rows; pass a file with at least one.")
     columns = []
     for name, column in zip(table.column_names, table.columns, strict=True):
+        # Empty cells become NaN.
         values = column.to_numpy()
-        rule = ""
-        if column.null_count:
-            row, rule = column.is_null().to_numpy().argmax() + 1, "is empty"
-        elif values.dtype.kind not in "fiub":
+        if values.dtype.kind not in "fiub":
             raise InvalidInput(
                 f"{path.name}, column {name!r}: contains {column.type}, not numbers; remove it."
             )
-        elif not np.isfinite(values).all():
-            row, rule = np.isfinite(values).argmin() + 1, "is not finite"
-        if rule:
+        if not np.isfinite(values).all():
+            row = int(np.isfinite(values).argmin())
+            rule = "is empty" if np.isnan(values[row]) else "is not finite"
             raise InvalidInput(
-                f"{path.name}, row {row}, column {name!r}: {rule}; correct it or remove the row."
+                f"{path.name}, row {row + 1}, column {name!r}: {rule}; correct it or remove the "
+                "row."
             )
         columns.append(_floats(values))
     return Table(np.column_stack(columns), tuple(table.column_names))
@@ -597,17 +586,16 @@ def check_picture_target(path: Path, shape: tuple[int, ...], dtype: Any) -> None
     _pillow(path)
     channels = shape[2] if len(shape) == 3 else 1
     if dtype != np.uint8 and kind == "JPEG":
-        raise InvalidInput(f"{path}: JPEG supports bytes only, not {dtype}; pass a .tif file.")
-    if dtype.kind == "f" and kind != "TIFF":
-        raise InvalidInput(
-            f"{path}: {kind} does not support floating-point pixels; pass a .tif file, or bytes."
-        )
-    if channels in (2, 4) and kind == "JPEG":
-        raise InvalidInput(f"{path}: JPEG does not support an alpha channel; pass a .png file.")
-    if len(shape) == 3 and (channels not in (2, 3, 4) or dtype != np.uint8):
-        raise InvalidInput(
-            f"{path}: pictures cannot have {channels} channels of {dtype}; pass an .npy file."
-        )
+        rule = f"JPEG supports bytes only, not {dtype}; pass a .tif file"
+    elif dtype.kind == "f" and kind != "TIFF":
+        rule = f"{kind} does not support floating-point pixels; pass a .tif file, or bytes"
+    elif channels in (2, 4) and kind == "JPEG":
+        rule = "JPEG does not support an alpha channel; pass a .png file"
+    elif len(shape) == 3 and (channels not in (2, 3, 4) or dtype != np.uint8):
+        rule = f"pictures cannot have {channels} channels of {dtype}; pass an .npy file"
+    else:
+        return
+    raise InvalidInput(f"{path}: {rule}.")
 
 
 def to_unit_range(pixels: NDArray[Any]) -> NDArray[np.float64]:

@@ -190,14 +190,9 @@ def _validate(
         if value is not None:
             rule = f"must be an integer of at least {low}, or None"
             check_number(name, value, rule, "pass None", low=low, integer=True)
-    if pca is not None and not isinstance(pca, KernelPCA):
-        raise invalid_parameter(
-            "pca", pca, "must be a KernelPCA or None", "pass KernelPCA(20, kernel='rbf')"
-        )
-    if pca is not None and pca.n_components is None:
-        raise invalid_parameter(
-            "pca", pca, "keeps all components, including the noise", "set its n_components"
-        )
+    if pca is not None and (not isinstance(pca, KernelPCA) or pca.n_components is None):
+        rule = "must be a KernelPCA with a number of components, or None"
+        raise invalid_parameter("pca", pca, rule, "pass KernelPCA(20, kernel='rbf')")
     small = array.dtype.itemsize <= 2 or array.dtype == np.float32
     return array.astype(np.float32 if small else np.float64)
 

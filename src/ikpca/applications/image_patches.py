@@ -33,6 +33,15 @@ class PatchGrid:
     stride : int or (int, int), default=1
         Rows and columns between neighbouring windows; at most the size.
 
+    Attributes
+    ----------
+    grid_shape : (int, int)
+        Number of windows in the vertical and the horizontal direction.
+    n_patches : int
+        Number of windows.
+    patch_shape : tuple of int
+        Height, width and, for colour images, channels of a window.
+
     Examples
     --------
     >>> import numpy as np
@@ -67,21 +76,9 @@ class PatchGrid:
             rule = f"is larger than the windows of {self.size[0]}×{self.size[1]} pixels"
             raise invalid_parameter("stride", stride, rule, "pass a stride within the size")
         self._tops, self._lefts = map(_starts, self.shape, self.size, self.stride)
-
-    @property
-    def grid_shape(self) -> tuple[int, int]:
-        """Number of windows in the vertical and the horizontal direction."""
-        return len(self._tops), len(self._lefts)
-
-    @property
-    def n_patches(self) -> int:
-        """Number of windows."""
-        return len(self._tops) * len(self._lefts)
-
-    @property
-    def patch_shape(self) -> tuple[int, ...]:
-        """Height, width and, for colour images, channels of a window."""
-        return (*self.size, *self.shape[2:])
+        self.grid_shape = len(self._tops), len(self._lefts)
+        self.n_patches = len(self._tops) * len(self._lefts)
+        self.patch_shape = (*self.size, *self.shape[2:])
 
     def extract(self, image: ArrayLike) -> NDArray[Any]:
         """Extract the windows of an image.

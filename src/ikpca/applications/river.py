@@ -1,7 +1,4 @@
-"""Streaming estimators as transformers of river.
-
-Install it with ``pip install 'ikpca[river]'``.
-"""
+"""Streaming estimators as transformers of river."""
 
 from __future__ import annotations
 

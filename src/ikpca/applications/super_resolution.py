@@ -189,15 +189,14 @@ class Hyperresolution(SaveMixin, BaseEstimator):
         check_is_fitted(self)
         one = is_one_image(images)
         low = [as_gray_image(images)] if one else as_gray_images(images)
-        rows, columns = self.patch_shape_
+        size = "×".join(map(str, self.patch_shape_))
+        rule = f"not be smaller than a patch of {size}; pass a larger image"
+        if self.patch is None:
+            rule = f"have the size {size} of the training images; crop it"
         for image in low:
-            height, width = (self.factor * length for length in image.shape)
-            rule = ""
-            if self.patch is None and (height, width) != (rows, columns):
-                rule = f"have the size {rows}×{columns} of the training images; crop it"
-            elif height < rows or width < columns:
-                rule = f"not be smaller than a patch of {rows}×{columns}; pass a larger image"
-            if rule:
+            shape = self.factor * np.array(image.shape)
+            valid = shape == self.patch_shape_ if self.patch is None else shape >= self.patch_shape_
+            if not valid.all():
                 raise InvalidInput(
                     f"image of {image.shape[0]}×{image.shape[1]} pixels: enlarged {self.factor} "
                     f"times, it must {rule}."

@@ -71,18 +71,11 @@ def transform(
 def inverse(
     model: _Model,
     projections: Annotated[
-        str,
-        typer.Argument(
-            help="Projections from 'ikpca transform': .npy, .npz:member, .csv or .parquet."
-        ),
+        str, typer.Argument(help="Projections: .npy, .npz:member, .csv or .parquet.")
     ],
     out: Annotated[
         str,
-        typer.Option(
-            "--out",
-            "-o",
-            help="Rows: .npy, .npz, .csv, .parquet; for a model of pictures also a new folder.",
-        ),
+        typer.Option("--out", "-o", help="Rows: .npy, .npz, .csv, .parquet; pictures: a folder."),
     ],
     as_json: Json = False,
     quiet: Quiet = False,

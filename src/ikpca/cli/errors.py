@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import typer
@@ -31,33 +29,12 @@ class UsageError(CommandError):
         super().__init__(sentence, USAGE_ERROR)
 
 
-@contextmanager
-def as_usage_errors() -> Iterator[None]:
-    """Report InvalidInput as a usage error, for commands that read no files of the user."""
-    from ikpca.errors import InvalidInput
-
-    try:
-        yield
-    except InvalidInput as error:
-        raise UsageError(str(error)) from error
-
-
 def run_app(
-    app: typer.Typer,
-    arguments: list[str],
-    name: str,
-    expected: tuple[type[Exception], ...] = (),
+    app: typer.Typer, arguments: list[str], name: str, expected: tuple[type[Exception], ...] = ()
 ) -> int:
-    """Run an application and return its exit code; an expected error becomes one sentence.
+    """Run an application and return its exit code.
 
-    Parameters
-    ----------
-    app : typer.Typer
-    arguments : list of str
-    name : str
-        Name of the program in messages.
-    expected : tuple of exception classes
-        Further exceptions that are reported as one sentence.
+    Errors of the library, and those of the expected classes, become one sentence after the name.
     """
     try:
         code = app(arguments, prog_name=name, standalone_mode=False) or 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import accumulate, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -168,20 +169,18 @@ def _components_table(document: dict[str, Any]) -> Any:
     from rich import box
     from rich.table import Table as Printed
 
-    shares, residuals = document["explained_variance_ratio"], document["residuals"]
     printed = Printed(box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
     for head in ("component", "eigenvalue", "explained", "together", "residual"):
         printed.add_column(head, justify="right")
-    total = 0.0
-    for number, value in enumerate(document["eigenvalues"]):
-        total += 0.0 if shares is None else float(shares[number])
-        printed.add_row(
-            str(number + 1),
-            f"{value:.6g}",
-            "–" if shares is None else f"{shares[number]:.2%}",
-            "–" if shares is None else f"{total:.2%}",
-            "–" if residuals is None or number >= len(residuals) else f"{residuals[number]:.1e}",
-        )
+    shares, residuals = document["explained_variance_ratio"], document["residuals"]
+    columns = [
+        [f"{value:.6g}" for value in document["eigenvalues"]],
+        [f"{share:.2%}" for share in ([] if shares is None else shares)],
+        [f"{share:.2%}" for share in accumulate([] if shares is None else shares)],
+        [f"{residual:.1e}" for residual in ([] if residuals is None else residuals)],
+    ]
+    for number, cells in enumerate(zip_longest(*columns, fillvalue="–"), start=1):
+        printed.add_row(str(number), *cells)
     return printed
 
 

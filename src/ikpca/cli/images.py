@@ -19,18 +19,10 @@ _TrainOption = partial(typer.Option, rich_help_panel="With --train")
 
 def denoise(
     source: Annotated[
-        Path,
-        typer.Argument(
-            metavar="INPUT", help="A picture (.png, .jpg, .tif), or joint positions (.npy, .csv)."
-        ),
+        Path, typer.Argument(metavar="INPUT", help="A picture, or joint positions (.npy, .csv).")
     ],
     out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            "-o",
-            help="For a picture .png, .jpg or .tif; for joint positions .npy, .csv or .parquet.",
-        ),
+        Path, typer.Option("--out", "-o", help="A .png, .jpg or .tif file; for motion a table.")
     ],
     noise: Annotated[
         float | None,
@@ -55,9 +47,7 @@ def denoise(
     ] = 2,
     n_components: Annotated[
         int | None,
-        typer.Option(
-            "--n-components", "-n", help="Number of components for motion; estimated by default."
-        ),
+        typer.Option("--n-components", "-n", help="Components for motion; estimated by default."),
     ] = None,
     random_state: Seed = 0,
     as_json: Json = False,
@@ -188,23 +178,16 @@ def upscale(
     """
     import numpy as np
 
+    from ikpca import tables
     from ikpca.model_files import check_writable
-    from ikpca.tables import (
-        PictureFormat,
-        check_picture_target,
-        read_picture,
-        to_unit_range,
-        white_value,
-        write_picture,
-    )
 
     if (model is None) == (train is None):
         raise UsageError("pass either --model or --train.")
     if model is not None and factor is not None:
         raise UsageError("--factor belongs to --train; a model has its own.")
     with reporting(quiet, as_json) as report:
-        pixels = read_picture(picture)
-        check_picture_target(out, pixels.shape, pixels.dtype)
+        pixels = tables.read_picture(picture)
+        tables.check_picture_target(out, pixels.shape, pixels.dtype)
         check_writable(out)
         if model is None:
             settings = {
@@ -219,11 +202,13 @@ def upscale(
             fitted = _train_model(report, train, settings, save_model)
         else:
             fitted = _load_model(model)
-        channels = to_unit_range(np.atleast_3d(pixels))
+        channels = tables.to_unit_range(np.atleast_3d(pixels))
         with report.progress("Enlarging"):
             large = np.stack(fitted.transform(list(np.moveaxis(channels, 2, 0))), axis=2)
         shape = (*large.shape[:2], *pixels.shape[2:])
-        write_picture(out, PictureFormat(shape, white_value(pixels.dtype), True).pixels(large))
+        tables.write_picture(
+            out, tables.PictureFormat(shape, tables.white_value(pixels.dtype), True).pixels(large)
+        )
         patches, gamma = fitted.n_patches_, fitted.gamma_
         document = {"input": picture, "factor": fitted.factor, "shape": shape}
         report.show(

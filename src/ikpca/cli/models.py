@@ -40,11 +40,7 @@ def build(name: str, options: Mapping[str, Any], flags: Mapping[str, str]) -> An
 
 
 def store_input_form(model: Any, table: Table) -> None:
-    """Store the format of the input in the model, so that rows can be written in it again.
-
-    Names become ``feature_names_in_``, as for a data frame. Shape and scale of pictures become
-    ``input_``, which model files store like every attribute.
-    """
+    """Store names and picture format of the input, so that rows can be written in it again."""
     import numpy as np
 
     if table.names is not None:

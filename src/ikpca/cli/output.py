@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.table import Table
 
-#: Width of tables in pipes and logs.
-_WIDTH = 100
 #: Called with the number of finished steps and the total.
 Advance = Callable[[int, int | None], None]
 
@@ -42,7 +40,8 @@ class Report:
             return
         from rich.console import Console
 
-        console = Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False)
+        # Tables in pipes and logs have a fixed width.
+        console = Console(width=None if sys.stdout.isatty() else 100, highlight=False)
         for table in tables:
             console.print(table, markup=False)
         # Paths are printed for copying: not wrapped, no markup.
@@ -93,21 +92,16 @@ def progress_bar(title: str, *, shown: bool) -> Iterator[Advance]:
     if not shown:
         yield lambda done, total: None
         return
+    from rich import progress
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
 
-    with Progress(
-        "{task.description}", BarColumn(30), MofNCompleteColumn(), TimeElapsedColumn(),
-        "left at most", TimeRemainingColumn(),
-        # No bar in log files.
-        console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty(),
-    ) as bars:  # fmt: skip
+    columns = (
+        "{task.description}", progress.BarColumn(30), progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(), "left at most", progress.TimeRemainingColumn(),
+    )  # fmt: skip
+    # No bar in log files.
+    settings: Any = {"transient": True, "disable": not sys.stderr.isatty()}
+    with progress.Progress(*columns, console=Console(stderr=True), **settings) as bars:
         task = bars.add_task(title, total=None)
         yield lambda done, total: bars.update(task, completed=done, total=total)
 
