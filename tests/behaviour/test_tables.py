@@ -167,7 +167,7 @@ def test_members_of_archives_stay_in_them(tmp_path):
     assert sorted(tmp_path.rglob("*")) == [path.parent, path]
 
 
-@pytest.mark.parametrize("shape", ["(10000000000, 3)", "(99999999999999999999, 3)"])
+@pytest.mark.parametrize("shape", ["(10000000000, 3)", "(-1, 3)", "(99999999999999999999, 3)"])
 @pytest.mark.parametrize("suffix", [".npy", ".npz"])
 def test_arrays_that_claim_more_than_their_file_has(shape, suffix, tmp_path):
     content = io.BytesIO()
