@@ -21,7 +21,8 @@ from matplotlib.figure import Figure
 from contestants import Contestant, best_seconds, fit_ikpca, run_contestant
 from ikpca.gram import ComputedGram, Workers, center_gram, tile_pairs
 from ikpca.kernels import FeatureSplit, Floats, Gaussian
-from ikpca.plotting import LINE_STYLES, MUTED_COLOR, TEXT_COLOR, style_axes
+from ikpca.plotting import LINE_STYLES, MUTED_COLOR, TEXT_COLOR
+from ikpca_papers.figures.curves import style_axes
 from ikpca_papers.large import large_rows
 from ikpca_papers.metrics import exponent
 
