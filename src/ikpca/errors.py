@@ -68,7 +68,7 @@ class DataChanged(RuntimeError):
 
 
 class OutOfMemory(MemoryError):
-    """Insufficient memory even for the smallest tiles; the message suggests what needs less.
+    """Insufficient memory; the message suggests what needs less.
 
     Examples
     --------

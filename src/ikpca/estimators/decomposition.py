@@ -289,7 +289,6 @@ def dense_components(
         change=0.0,
         orthonormality_defect=certificate.orthonormality_defect,
         excess_error=certificate.excess_error,
-        recovery=workers.memory_retry.message,
     )
     components = Components(
         coefficients=coefficients,

@@ -135,11 +135,6 @@ class CenteredGram:
         """Entries of K evaluated so far, including the centering pass."""
         return self._earlier_entries + self._source.entries
 
-    @property
-    def recovery(self) -> str:
-        """Description of how memory errors were handled; empty if there were none."""
-        return self._workers.memory_retry.message
-
     @cached_property
     def mean_diagonal(self) -> float:
         """Mean κ of k'(x, x)."""
@@ -162,10 +157,7 @@ class CenteredGram:
         def fill(columns: slice) -> None:
             self._source.fill(indices, columns, stacked[:n_rows, columns])
 
-        self._workers.each(
-            partial(self._workers.memory_retry.run_columns, fill),
-            tile_slices(self.n_samples, self._source.strip_width),
-        )
+        self._workers.each(fill, tile_slices(self.n_samples, self._source.strip_width))
         return self._centered_strip(stacked, indices)
 
     def prefetch_strip(self, indices: Indices, extra_rows: int = 0) -> Callable[[], CenteredStrip]:

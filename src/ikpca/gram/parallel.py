@@ -11,7 +11,6 @@ from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 
-from ikpca.gram.tiles import MemoryErrorRetry
 from ikpca.kernels import Floats
 
 Item = TypeVar("Item")
@@ -27,16 +26,10 @@ class Workers:
     Parameters
     ----------
     n_threads : int
-
-    Attributes
-    ----------
-    memory_retry : MemoryErrorRetry
-        Repeats tiles that run out of memory in smaller ones.
     """
 
     def __init__(self, n_threads: int = 1) -> None:
         self.n_threads = n_threads
-        self.memory_retry = MemoryErrorRetry()
         self._pool: ThreadPoolExecutor | None = None
         self._exit = ExitStack()
         self._local = threading.local()

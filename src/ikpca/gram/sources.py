@@ -6,13 +6,13 @@ import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from scipy import sparse
 
 from ikpca.gram.parallel import SERIAL, Workers
-from ikpca.gram.tiles import TILE, MemoryErrorRetry, tile_pairs, tile_slices
+from ikpca.gram.tiles import TILE, tile_pairs, tile_slices
 from ikpca.kernels import FeatureSplit, Floats, Indices, Kernel, MatmulKernel, Operand, Rows
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 #: Tiles per block of memory of a cache.
 _TILES_PER_BLOCK = 16
-Result = TypeVar("Result")
 _Pair: TypeAlias = tuple[slice, slice]
 
 
@@ -428,13 +427,12 @@ def multiply_and_square(
         # The equivalent tile.T @ V[rows] takes a fifth longer.
         return pair, tile @ V[columns], (V[rows].T @ tile).T if off_diagonal else None, norm
 
-    for parts in workers.map(_with_retry(tile_products, source, workers), _pairs(source)):
-        for (rows, columns), upper, lower, norm in parts:
-            product[rows] += upper
+    for (rows, columns), upper, lower, norm in workers.map(tile_products, _pairs(source)):
+        product[rows] += upper
+        squared += norm
+        if lower is not None:
+            product[columns] += lower
             squared += norm
-            if lower is not None:
-                product[columns] += lower
-                squared += norm
     return product, squared
 
 
@@ -448,28 +446,16 @@ def full_matrix(source: GramSource, workers: Workers = SERIAL) -> Floats:
         if source.symmetric and rows != columns:
             K[columns, rows] = K[rows, columns].T
 
-    workers.each(_with_retry(fill, source, workers), _pairs(source))
+    workers.each(fill, _pairs(source))
     return K
 
 
 def cross_gram(kernel: Kernel, X: Rows, Y: Rows) -> Floats:
     """Return k(x_i, y_j) for two sets of rows, computed by column tiles to limit scratch memory."""
     out = np.empty((X.shape[0], Y.shape[0]), dtype=np.result_type(X.dtype, Y.dtype))
-    memory_retry = MemoryErrorRetry()
-
-    def fill(columns: slice) -> None:
-        kernel.fill(X, Y[columns], out[:, columns])
-
     for columns in tile_slices(Y.shape[0]):
-        memory_retry.run_columns(fill, columns)
+        kernel.fill(X, Y[columns], out[:, columns])
     return out
-
-
-def _with_retry(
-    work: Callable[[_Pair], Result], source: GramSource, workers: Workers
-) -> Callable[[_Pair], list[Result]]:
-    """Return work on tiles that is repeated in smaller tiles after a MemoryError."""
-    return lambda pair: workers.memory_retry.run_tile(work, pair, symmetric=source.symmetric)
 
 
 def _pairs(source: GramSource) -> Iterator[_Pair]:

@@ -64,8 +64,7 @@ class PassRecord:
     note : str
         Divergence that was detected and the action taken; empty if there was none.
     recovery : str
-        Numerical or memory problem that was corrected without affecting the result; empty if there
-        was none.
+        Numerical problem that was corrected without affecting the result; empty if there was none.
     orthonormality_defect, excess_error : float
         The largest entry of AK'Aᵀ − I, and an estimate of E/E_min − 1; NaN if not computed.
 

@@ -158,8 +158,7 @@ class HebbianPass:
             self.store.rewind()
             raise
         record = self._record(after, time.perf_counter() - started, _summary(notes, failed))
-        recoveries = [part for part in (recovery, self.store.recovery) if part]
-        record = replace(record, recovery="; ".join(recoveries))
+        record = replace(record, recovery=recovery)
         return after, record, Outcome.DIVERGED if failed else None
 
     def _reorthonormalize(self) -> str:

@@ -357,7 +357,7 @@ class _KrylovPass:
             change=change,
             orthonormality_defect=certificate.orthonormality_defect,
             excess_error=certificate.excess_error,
-            recovery="; ".join(part for part in (recovery, solution.gram.recovery) if part),
+            recovery=recovery,
         )
 
 
