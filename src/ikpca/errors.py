@@ -17,7 +17,7 @@ class InvalidInput(ValueError):
 
 
 class UnreadableFile(InvalidInput):
-    """File that is damaged, of a newer version, or of another kind; nothing was loaded.
+    """File that is damaged, of another version, or of another kind; nothing was loaded.
 
     Examples
     --------

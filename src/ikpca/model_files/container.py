@@ -15,8 +15,8 @@ from ikpca.errors import InvalidInput, UnreadableFile
 from ikpca.model_files.atomic import atomic_write, unwritable_file_errors
 from ikpca.model_files.codec import Array, Tree
 
-#: Increased with every change that earlier versions cannot read.
-FORMAT_VERSION = 1
+#: Format that is written and read; files of other formats are refused.
+FORMAT_VERSION = 2
 #: Fields of the manifest.
 _FIELDS = {"format_version", "library_version", "kind", "content", "digests"}
 #: Limit of the header, which contains the manifest: far above any model, far below memory.
@@ -56,15 +56,14 @@ class Manifest:
 
     @classmethod
     def from_json(cls, text: str) -> Manifest:
-        """Read a manifest; raise an error for a newer format version."""
+        """Read a manifest; raise an error for another format version."""
         try:
             fields: Any = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise UnreadableFile(f"the manifest is not JSON ({error})") from None
-        if not isinstance(fields, dict) or set(fields) != _FIELDS:
-            _check_version(fields)
-            raise UnreadableFile("the manifest has other fields than expected")
         _check_version(fields)
+        if set(fields) != _FIELDS:
+            raise UnreadableFile("the manifest has other fields than expected")
         manifest = cls(**fields)
         if not isinstance(manifest.digests, dict) or not isinstance(manifest.kind, str):
             raise UnreadableFile("the manifest has fields of a wrong type")
@@ -85,8 +84,12 @@ def _check_version(fields: Any) -> None:
         raise UnreadableFile("the manifest names no format version")
     if version > FORMAT_VERSION:
         raise UnreadableFile(
-            f"it was written in format version {version}, and this ikpca reads up to "
+            f"it was written in format version {version}, and this ikpca reads version "
             f"{FORMAT_VERSION}; install a newer ikpca"
+        )
+    if version < FORMAT_VERSION:
+        raise UnreadableFile(
+            "it was written by a development version before 0.1; fit the model again and save it"
         )
 
 
@@ -181,7 +184,7 @@ def _manifest(metadata: Any) -> Manifest:
     text = (metadata or {}).get(_MANIFEST)
     if text is None:
         raise UnreadableFile("it has no manifest of ikpca")
-    # The version is checked first, because newer versions may use other checksums.
+    # The version is checked first, because other versions may use other checksums.
     manifest = Manifest.from_json(text)
     if _sha256(text) != metadata.get(_DIGEST):
         raise UnreadableFile("the checksum of the manifest is wrong")
