@@ -185,16 +185,6 @@ def test_tiles_in_a_view(source, X, dtype):
     assert not board[:, 1::2].any()
 
 
-def test_rows_from_elsewhere_may_differ_everywhere(source, X, dtype):
-    others = np.random.default_rng(1).normal(scale=0.1, size=(30, X.shape[1])).astype(dtype)
-    others[:, (X == 3).all(axis=0)] += 3
-    out = np.empty((30, N_ROWS), dtype=dtype)
-    source.cross_filler(others)(slice(0, N_ROWS), out)
-    np.testing.assert_allclose(out, exact(others, X), atol=TOLERANCE[dtype])
-    assert out.max() > 0.01
-    source.cross_filler(others[:0])(slice(0, 50), out[:0, :50])
-
-
 def test_the_same_bits_for_one_thread_and_two(source, dtype):
     V = np.random.default_rng(2).normal(size=(N_ROWS, 3)).astype(dtype)
     found = []

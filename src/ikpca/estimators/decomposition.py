@@ -24,7 +24,6 @@ from ikpca.gram import (
     CenteredGram,
     Centering,
     ComputedGram,
-    CountingGram,
     GramSource,
     PrecomputedGram,
     Workers,
@@ -261,8 +260,7 @@ def dense_components(
 ) -> Components:
     """Decompose the full matrix; keep ``n_components`` or ``fraction`` of the variance."""
     start = time.perf_counter()
-    counted = CountingGram(source)
-    K = full_matrix(counted, workers)
+    K = full_matrix(source, workers)
     if not np.isfinite(K).all():
         raise InvalidInput(NOT_FINITE)
     solution = dense.solve_dense(K, n_components)
@@ -285,7 +283,7 @@ def dense_components(
         eigenvalues=eigenvalues,
         residuals=solution.residuals,
         gains=np.full(len(eigenvalues), np.nan),
-        entries=counted.entries,
+        entries=source.entries,
         change=0.0,
         orthonormality_defect=certificate.orthonormality_defect,
         excess_error=certificate.excess_error,

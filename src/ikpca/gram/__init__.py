@@ -8,7 +8,6 @@ from ikpca.gram.centering import (
     GramMeans,
     center_columns,
     center_gram,
-    count_entries,
 )
 from ikpca.gram.lazy_rows import LazyRows, open_rows
 from ikpca.gram.memory import (
@@ -27,10 +26,8 @@ from ikpca.gram.parallel import SERIAL, Workers
 from ikpca.gram.sources import (
     CachedGram,
     ComputedGram,
-    CountingGram,
     DistributedSource,
     GramSource,
-    LandmarkRows,
     PrecomputedGram,
     StoredGram,
     cross_gram,
@@ -53,11 +50,9 @@ __all__ = [
     "CenteredStrip",
     "Centering",
     "ComputedGram",
-    "CountingGram",
     "DistributedSource",
     "GramMeans",
     "GramSource",
-    "LandmarkRows",
     "LazyRows",
     "PlannedSource",
     "PrecomputedGram",
@@ -66,7 +61,6 @@ __all__ = [
     "Workers",
     "center_columns",
     "center_gram",
-    "count_entries",
     "cross_gram",
     "full_matrix",
     "multiply",

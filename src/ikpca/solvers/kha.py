@@ -17,7 +17,6 @@ from ikpca.gram import (
     GramSource,
     Workers,
     center_gram,
-    count_entries,
 )
 from ikpca.kernels import Floats
 from ikpca.solvers.base import (
@@ -220,11 +219,9 @@ def solve_kha(
     """
     saved = checkpoint.restore()
     if saved is None:
-        gram, rows, products = _initial_rows(
-            count_entries(source), n_components, options, seed, workers
-        )
+        gram, rows, products = _initial_rows(source, n_components, options, seed, workers)
     else:
-        gram = CenteredGram.from_means(source, saved.progress.means, workers)
+        gram = CenteredGram(source, saved.progress.means, workers)
         rows, products = saved.progress.rows, saved.progress.products
     if not gram.has_variance:
         zeros = np.zeros_like(rows[:n_components])

@@ -19,7 +19,6 @@ from ikpca.gram import (
     Workers,
     center_columns,
     center_gram,
-    count_entries,
 )
 from ikpca.kernels import Floats
 from ikpca.metrics import relative_residuals
@@ -197,7 +196,6 @@ def solve_krylov(
     checkpoint : CheckpointProtocol
         Restores an earlier run and records this one.
     """
-    source = count_entries(source)
     step = _KrylovPass(source, n_components, options, workers)
 
     def snapshot(outcome: Outcome = Outcome.STOPPED, records: Any = ()) -> KrylovSolution:
@@ -306,7 +304,7 @@ class _KrylovPass:
         columns = earlier.state.columns
         self._Q[:, :columns], self._Z[:, :columns] = earlier.basis, earlier.products
         self._found = earlier.found
-        self._gram = CenteredGram.from_means(self._source, earlier.means, self._workers)
+        self._gram = CenteredGram(self._source, earlier.means, self._workers)
         return earlier.state
 
     def solution(self) -> KrylovSolution:

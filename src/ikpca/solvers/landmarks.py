@@ -17,7 +17,6 @@ from ikpca.gram import (
     SERIAL,
     DistributedSource,
     GramSource,
-    LandmarkRows,
     Workers,
     tile_slices,
 )
@@ -105,7 +104,6 @@ def landmark_start(
     source: GramSource, n_components: int, indices: Indices, workers: Workers = SERIAL
 ) -> LandmarkStart:
     """Compute components by Rayleigh–Ritz in the leading directions of the landmarks."""
-    rows: LandmarkRows
     if isinstance(source, DistributedSource):
         rows = source.landmark_rows(indices)
     else:
