@@ -146,7 +146,7 @@ def warn_of_recovery(recoveries: Sequence[str]) -> None:
     notes = [text for text in recoveries if text]
     if notes:
         warnings.warn(
-            f"{notes[-1]}; the result is valid. To avoid this, free some memory, reduce "
+            f"{notes[-1]}; the result is valid. To avoid this, reduce "
             "n_components or pass rows in double precision.",
             RecoveryWarning,
             stacklevel=_stacklevel(),
