@@ -3,7 +3,6 @@
 from ikpca.gram.centering import (
     NOT_FINITE,
     CenteredGram,
-    CenteredStrip,
     Centering,
     GramMeans,
     center_columns,
@@ -11,13 +10,9 @@ from ikpca.gram.centering import (
 )
 from ikpca.gram.lazy_rows import LazyRows, open_rows
 from ikpca.gram.memory import (
-    COMPILER_BYTES,
-    CONCURRENT_TILES,
     DEFAULT_MEMORY_FRACTION,
     MIN_TILE_SIDE,
     Budget,
-    PlannedSource,
-    TilePlan,
     plan_source,
     plan_tiles,
     read_budget,
@@ -37,8 +32,6 @@ from ikpca.gram.sources import (
 from ikpca.gram.tiles import TILE, tile_pairs, tile_slices
 
 __all__ = [
-    "COMPILER_BYTES",
-    "CONCURRENT_TILES",
     "DEFAULT_MEMORY_FRACTION",
     "MIN_TILE_SIDE",
     "NOT_FINITE",
@@ -47,17 +40,14 @@ __all__ = [
     "Budget",
     "CachedGram",
     "CenteredGram",
-    "CenteredStrip",
     "Centering",
     "ComputedGram",
     "DistributedSource",
     "GramMeans",
     "GramSource",
     "LazyRows",
-    "PlannedSource",
     "PrecomputedGram",
     "StoredGram",
-    "TilePlan",
     "Workers",
     "center_columns",
     "center_gram",
