@@ -54,44 +54,25 @@ class Centering:
 
 @dataclass(frozen=True, eq=False)
 class GramMeans:
-    """Result of the centering pass over K, stored so that a resumed fit needs no second one.
-
-    Parameters
-    ----------
-    row_means : ndarray of shape (l,)
-    centring : Centering
-    squared_norm : float
-        Estimate of ‖K'‖².
-    entries : int
-        Entries of K evaluated before the source was opened.
-    """
+    """Result of the centering pass over K, stored so that a resumed fit needs no second one."""
 
     row_means: Floats
-    centring: Centering
+    centering: Centering
+    #: Estimate of ‖K'‖², at no cost; its error is the rounding error of ‖K‖².
     squared_norm: float
+    #: Entries of K evaluated before the source was opened.
     entries: int
 
 
 class CenteredGram:
-    """Centered kernel matrix K', read in the same tiles as K.
-
-    Parameters
-    ----------
-    source : GramSource
-        K.
-    means : GramMeans
-        Result of the centering pass.
-    workers : Workers
-        Threads that share the tiles.
-    """
+    """Centered kernel matrix K', read in the same tiles as K."""
 
     def __init__(self, source: GramSource, means: GramMeans, workers: Workers) -> None:
         self._source = source
         self._means = means
         self._workers = workers
         self.n_samples, self.dtype = source.n_samples, source.dtype
-        self.centering = means.centring
-        #: ‖K'‖² from the centering pass, at no cost; its error is the rounding error of ‖K‖².
+        self.centering = means.centering
         self.squared_norm_estimate = means.squared_norm
         self._buffer = self._other_buffer = np.empty((0, source.n_samples), dtype=source.dtype)
 

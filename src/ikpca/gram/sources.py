@@ -201,14 +201,7 @@ def _is_symmetric(K: Rows) -> bool:
 
 
 class StoredGram(PrecomputedGram):
-    """Whole matrix of another source, computed once.
-
-    Parameters
-    ----------
-    source : GramSource
-    workers : Workers
-        Threads that compute the matrix.
-    """
+    """Whole matrix of another source, computed once."""
 
     def __init__(self, source: GramSource, workers: Workers = SERIAL) -> None:
         super().__init__(full_matrix(source, workers), source.symmetric)
@@ -241,12 +234,6 @@ class CachedGram(WrappedSource):
     """Cache of square tiles of another source, half of K if it is symmetric.
 
     The size of the cache changes the number of evaluations, but not the results.
-
-    Parameters
-    ----------
-    source : GramSource
-    max_bytes : int
-        Size of the cache.
     """
 
     def __init__(self, source: GramSource, max_bytes: int) -> None:
