@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.linalg import subspace_angles
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
@@ -14,7 +15,6 @@ from sklearn.exceptions import ConvergenceWarning
 from ikpca import HebbianPCA
 from ikpca.errors import DivergenceWarning
 from ikpca.gains import inverse_time
-from ikpca.metrics import principal_angles
 from ikpca.solvers import Outcome
 
 R = 3
@@ -36,7 +36,7 @@ def model(**parameters):
 
 def angle(first, second):
     """The largest between the subspaces of two sets of components."""
-    return principal_angles(first.components_.T, second.components_.T)[0]
+    return subspace_angles(first.components_.T, second.components_.T)[0]
 
 
 def same(first, second):

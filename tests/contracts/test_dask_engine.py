@@ -90,7 +90,7 @@ def test_sparse_features_are_split_as_in_one_process(client, monkeypatch):
     D = da.from_array(X, chunks=(70, -1))
     found, expected = split_features(client, D), FeatureSplit.from_rows(X)
     assert expected.sparse.sum() > 64
-    for name in ("dense", "sparse", "constant", "nnz"):
+    for name in ("dense", "sparse", "nnz"):
         assert np.array_equal(getattr(found, name), getattr(expected, name))
     close(found.origin, expected.origin)
     V = rng.normal(size=(N_SAMPLES, 3))

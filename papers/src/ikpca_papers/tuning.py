@@ -20,7 +20,6 @@ from ikpca.gram import (
     full_matrix,
 )
 from ikpca.kernels import Floats, Kernel
-from ikpca.metrics import excess_error
 from ikpca.solvers import (
     HebbianOptions,
     HebbianSolution,
@@ -31,6 +30,7 @@ from ikpca.solvers import (
     solve_kha,
 )
 from ikpca_papers.claims import Rows
+from ikpca_papers.metrics import excess_error
 
 _MANTISSAS = (1, 2, 5)
 #: A step must lower the error by a thousandth, or a gain without effect is divided for ever.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,35 +23,61 @@ _ROUNDING_UNITS = 8
 Evaluate: TypeAlias = Callable[[Floats, NDArray[np.intp]], tuple[Floats, Floats]]
 
 
-class Curvature:
-    """Curvature pairs of every sample: the last steps s and changes y of the gradient.
+@dataclass(frozen=True)
+class DescentSettings:
+    """Settings of a batched descent.
 
     Parameters
     ----------
-    shape : tuple of int
-        Samples and features.
-    dtype : dtype
+    min_step : float
+        A sample has converged when its next step is shorter than this.
+    max_step : float
+        Longer steps are shortened to this length.
+    max_iter : int
+        Evaluations per sample, not counting that of the start.
     memory : int
-        Number of pairs; with 0, directions are negative gradients.
+        Number of curvature pairs; with 0, directions are negative gradients.
     first_step : float, optional
         Length of the first step, before there is a pair; by default that of the gradient.
+    sufficient_decrease : float
+        Share of the predicted decrease that a step must achieve (Armijo); 0 if gradients are known
+        only up to a factor.
+    scale : float
+        Added to the magnitude of the objective to estimate its rounding error.
     """
 
-    def __init__(
-        self,
-        shape: tuple[int, ...],
-        dtype: np.dtype[Any],
-        memory: int,
-        first_step: float | None = None,
-    ) -> None:
-        n_samples = shape[0]
-        self._steps = np.zeros((memory, *shape), dtype=dtype)
+    min_step: float
+    max_step: float
+    max_iter: int
+    memory: int
+    first_step: float | None = None
+    sufficient_decrease: float = 0.0
+    scale: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class DescentResult:
+    """Rows at which samples converged or reached the limit of iterations, and their objective."""
+
+    rows: Floats
+    objective: Floats
+    iterations: NDArray[np.intp]
+    converged: NDArray[np.bool_]
+
+
+class _Curvature:
+    """Curvature pairs of every sample: the last steps s and changes y of the gradient."""
+
+    def __init__(self, starts: Floats, settings: DescentSettings) -> None:
+        n_samples, dtype = len(starts), starts.dtype
+        self._max_step = settings.max_step
+        self._steps = np.zeros((settings.memory, *starts.shape), dtype=dtype)
         self._changes = np.zeros_like(self._steps)
         #: 1/⟨s, y⟩; zero for missing pairs, which then have no effect.
-        self._inverses = np.zeros((memory, n_samples), dtype=dtype)
+        self._inverses = np.zeros((settings.memory, n_samples), dtype=dtype)
         self._first_steps = None
-        if first_step is not None:
-            self._first_steps = np.full(n_samples, first_step, dtype=dtype)
+        if settings.first_step is not None:
+            self._first_steps = np.full(n_samples, settings.first_step, dtype=dtype)
         self._scales = np.zeros(n_samples, dtype=dtype)
 
     def update(self, indices: NDArray[np.intp], steps: Floats, changes: Floats) -> None:
@@ -76,7 +102,7 @@ class Curvature:
         self._scales[indices] = products / squares[valid]
 
     def directions(self, indices: NDArray[np.intp], gradients: Floats) -> Floats:
-        """Return −Hg by the two-loop recursion; without pairs, steps of ``first_step`` length."""
+        """Return −Hg by the two-loop recursion, no longer than ``max_step``."""
         steps, changes = self._steps[:, indices], self._changes[:, indices]
         inverses = self._inverses[:, indices]
         alphas = np.zeros_like(inverses)
@@ -88,7 +114,8 @@ class Curvature:
         for k in range(len(steps)):
             betas = inverses[k] * np.einsum("ij,ij->i", changes[k], directions)
             directions += (alphas[k] - betas)[:, None] * steps[k]
-        return directions
+        lengths = np.linalg.norm(directions, axis=1, keepdims=True)
+        return directions * (self._max_step / np.maximum(lengths, self._max_step))
 
     def _initial_scales(self, indices: NDArray[np.intp], gradients: Floats) -> Floats:
         """Return the factors of the identity that start the recursion."""
@@ -101,64 +128,13 @@ class Curvature:
         return np.where(self._scales[indices] > 0, self._scales[indices], first)
 
 
-@dataclass(frozen=True)
-class DescentSettings:
-    """Settings of a batched descent.
-
-    Parameters
-    ----------
-    min_step : float
-        A sample has converged when its next step is shorter than this.
-    max_step : float
-        Longer steps are shortened to this length.
-    max_iter : int
-        Evaluations per sample, not counting that of the start.
-    sufficient_decrease : float
-        Share of the predicted decrease that a step must achieve (Armijo); 0 if gradients are known
-        only up to a factor.
-    scale : float
-        Added to the magnitude of the objective to estimate its rounding error.
-    """
-
-    min_step: float
-    max_step: float
-    max_iter: int
-    sufficient_decrease: float = 0.0
-    scale: float = 0.0
-
-
-@dataclass(frozen=True, eq=False)
-class DescentResult:
-    """Rows at which samples converged or reached the limit of iterations, and their objective."""
-
-    rows: Floats
-    objective: Floats
-    iterations: NDArray[np.intp]
-    converged: NDArray[np.bool_]
-
-
-def descend(
-    evaluate: Evaluate, starts: Floats, curvature: Curvature, settings: DescentSettings
-) -> DescentResult:
-    """Minimize from every start, with backtracking, until the next step is too short.
-
-    Parameters
-    ----------
-    evaluate : callable
-        Returns objective and gradient.
-    starts : ndarray of shape (n, N)
-    curvature : Curvature
-        Its pairs are updated by the descent.
-    settings : DescentSettings
-
-    Returns
-    -------
-    DescentResult
-    """
+def descend(evaluate: Evaluate, starts: Floats, settings: DescentSettings) -> DescentResult:
+    """Minimize from every start, with backtracking, until the next step is too short."""
+    curvature = _Curvature(starts, settings)
     rows = starts.copy()
     active = np.arange(len(rows))
     objective, gradients = evaluate(rows, active)
-    directions = _limited_directions(curvature, active, gradients, settings.max_step)
+    directions = curvature.directions(active, gradients)
     step_sizes = np.ones(len(rows), dtype=rows.dtype)
     iterations = np.zeros(len(rows), dtype=np.intp)
     converged = np.zeros(len(rows), dtype=bool)
@@ -179,9 +155,7 @@ def descend(
         rows[accepted] += steps[accept]
         objective[accepted], gradients[accepted] = values[accept], slopes[accept]
         step_sizes[accepted] = 1
-        directions[accepted] = _limited_directions(
-            curvature, accepted, gradients[accepted], settings.max_step
-        )
+        directions[accepted] = curvature.directions(accepted, gradients[accepted])
     return DescentResult(rows, objective, iterations, converged)
 
 
@@ -199,11 +173,3 @@ def _acceptable(
     rounding = _ROUNDING_UNITS * eps * (settings.scale + np.abs(old_values))
     flatter = np.linalg.norm(slopes, axis=1) < np.linalg.norm(gradients, axis=1)
     return (values <= old_values + predicted) | ((values <= old_values + rounding) & flatter)
-
-
-def _limited_directions(
-    curvature: Curvature, indices: NDArray[np.intp], gradients: Floats, max_step: float
-) -> Floats:
-    directions = curvature.directions(indices, gradients)
-    lengths = np.linalg.norm(directions, axis=1, keepdims=True)
-    return directions * (max_step / np.maximum(lengths, max_step))

@@ -11,7 +11,6 @@ from ikpca.errors import invalid_parameter
 from ikpca.kernels import Floats, Kernel, RadialKernel
 from ikpca.preimages.base import Points, Preimages, check_count, check_iteration, search
 from ikpca.preimages.batched_lbfgs import (
-    Curvature,
     DescentResult,
     DescentSettings,
     Evaluate,
@@ -80,20 +79,17 @@ class FixedPoint:
                 "the fixed-point method requires a radial kernel",
                 "choose Gradient, MDS or NeighborMean",
             )
-        memory = self.memory if kernel.steps_are_gradients else 0
+        std, memory = subspace.basis_std, self.memory if kernel.steps_are_gradients else 0
+        settings = DescentSettings(
+            self.tol * std, _MAX_STEP * std, self.max_iter, memory, scale=1.0
+        )
 
         def descend_points(points: Points, starts: Floats) -> DescentResult:
-            curvature = Curvature(starts.shape, starts.dtype, memory)
-            settings = self._settings(subspace)
-            found = descend(_objective(kernel, points), starts, curvature, settings)
+            found = descend(_objective(kernel, points), starts, settings)
             np.multiply(np.exp(-found.objective), -2, out=found.objective)
             return found
 
         return search(subspace, coordinates, starts, descend_points)
-
-    def _settings(self, subspace: Subspace) -> DescentSettings:
-        std = subspace.basis_std
-        return DescentSettings(self.tol * std, _MAX_STEP * std, self.max_iter, scale=1.0)
 
 
 def _objective(kernel: RadialKernel, points: Points) -> Evaluate:

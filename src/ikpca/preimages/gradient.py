@@ -11,7 +11,6 @@ from ikpca.errors import invalid_parameter
 from ikpca.kernels import DifferentiableKernel, Floats, Kernel
 from ikpca.preimages.base import Points, Preimages, check_iteration, search
 from ikpca.preimages.batched_lbfgs import (
-    Curvature,
     DescentResult,
     DescentSettings,
     Evaluate,
@@ -79,12 +78,13 @@ class Gradient:
             self.tol * std,
             _MAX_STEP * std,
             self.max_iter,
+            _MEMORY,
+            _FIRST_STEP * std,
             sufficient_decrease=_SUFFICIENT_DECREASE,
         )
 
         def descend_points(points: Points, starts: Floats) -> DescentResult:
-            curvature = Curvature(starts.shape, starts.dtype, _MEMORY, _FIRST_STEP * std)
-            return descend(_objective(kernel, points), starts, curvature, settings)
+            return descend(_objective(kernel, points), starts, settings)
 
         return search(subspace, coordinates, starts, descend_points)
 

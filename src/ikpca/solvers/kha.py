@@ -11,7 +11,7 @@ import numpy as np
 
 from ikpca.errors import check_choice, check_number, invalid_parameter, is_auto
 from ikpca.gains import Gain, MetaDescent, constant, inverse_time, reciprocal_eigenvalues
-from ikpca.gram import CenteredGram, GramSource, Workers, center_gram, count_entries
+from ikpca.gram import CenteredGram, GramSource, Workers, center_gram
 from ikpca.kernels import Floats
 from ikpca.solvers.base import (
     EigenSolution,
@@ -239,10 +239,10 @@ class KHA(Solver):
             saved = settings.restore()
             if saved is None:
                 gram, rows, products = self._initial_rows(
-                    count_entries(source), number, array, problem.seed, workers
+                    source, number, array, problem.seed, workers
                 )
             else:
-                gram = CenteredGram.from_means(source, saved.progress.means, workers)
+                gram = CenteredGram(source, saved.progress.means, workers)
                 rows, products = saved.progress.rows, saved.progress.products
             if not gram.has_variance:
                 zeros = np.zeros_like(rows[:number])
