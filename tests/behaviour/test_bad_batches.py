@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from ikpca import IncrementalKernelPCA
 from ikpca.errors import InvalidInput
-from ikpca.estimators.input_checks import check_finite
+from ikpca.estimators.validation import check_finite
 
 RBF = {"kernel": "rbf", "gamma": 0.1}
 

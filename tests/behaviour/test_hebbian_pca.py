@@ -16,6 +16,7 @@ from ikpca import HebbianPCA
 from ikpca.errors import DivergenceWarning
 from ikpca.gains import inverse_time
 from ikpca.solvers import Outcome
+from tests.solver_options import with_rule
 
 R = 3
 RESULTS = ("components_", "mean_", "explained_variance_", "explained_variance_ratio_")
@@ -31,7 +32,7 @@ def X():
 
 
 def model(**parameters):
-    return HebbianPCA(R, **{"random_state": 0, "max_iter": 20} | parameters)
+    return HebbianPCA(R, **with_rule({"random_state": 0, "max_iter": 20} | parameters))
 
 
 def angle(first, second):

@@ -38,7 +38,7 @@ def model(**parameters):
         "random_state": 0,
         "max_basis_rows": 60,
     }
-    return OnlineKernelPCA(**settings | parameters)
+    return OnlineKernelPCA(**with_rule(settings | parameters))
 
 
 def in_batches(fitted, X, size):
@@ -62,8 +62,8 @@ def correlations(first, second):
     "parameters",
     [{}, {"init": "random"}, {"init": "covering"}, {"max_basis_rows": None}, {"forgetting": 0.99},
      {"gain": meta_descent(0.1 * inverse_time(50), rate=0.1)},
-     {"reduction": "drop", "gain": 0.1}, {"reduction": "merge", "init": np.eye(R)}],
-    ids=["rows", "random", "covering", "no budget", "forgetting", "smd", "drop", "merge"],
+     {"reduction": "preimages", "gain": 0.1}, {"init": np.eye(R)}],
+    ids=["rows", "random", "covering", "no budget", "forgetting", "smd", "preimages", "points"],
 )  # fmt: skip
 def test_batches_do_not_matter(X, parameters):
     X = X[:150]
@@ -299,7 +299,7 @@ def test_single_rows_and_copies(X):
      ({"init": "landmarks"}, "'covering'"), ({"init": np.ones((2, 2))}, r"shape \(3, 3\)"),
      ({"max_basis_rows": 10}, "at least 16"), ({"max_basis_rows": 20.5}, "at least 16"),
      ({"reduction": "forget"}, "'samples'"), ({"preimage": "ridge"}, "pre-image method"),
-     ({"kernel": "sigmoid", "reduction": "merge"}, "does not support"), ({"max_iter": 0}, "pass 1"),
+     ({"kernel": "laplacian", "reduction": "preimages"}, "does not support"), ({"max_iter": 0}, "pass 1"),
      ({"kernel": "cosine", "preimage": "mds"}, "preimage='mds'"), ({"whiten": "yes"}, "whiten")],
 )  # fmt: skip
 def test_bad_parameters_say_what_to_pass(X, parameters, words):

@@ -243,7 +243,12 @@ class HebbianPCA(
         if self.n_components is not None:
             check_number("n_components", self.n_components, "must be a positive integer or None",
                          "pass None for all", low=1, integer=True)  # fmt: skip
-        self._solver.check_linear(("auto", "random"))
+        solver = self._solver
+        solver.check_options(("auto", "random"))
+        if solver.has_companion:
+            raise invalid_parameter(
+                "eigen_solver", solver, "meta-descent needs a kernel", "pass 'kha/et'"
+            )
         check_number("tol", self.tol, "must not be negative", "pass 0", low=0)
         check_number("max_iter", self.max_iter, "must be a positive integer", "pass 50",
                      low=1, integer=True)  # fmt: skip

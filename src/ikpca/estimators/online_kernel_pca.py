@@ -426,7 +426,7 @@ class OnlineKernelPCA(StreamTransformer):
         check_number("n_components", self.n_components, "must be a positive integer",
                      "pass how many components you want", low=1, integer=True)  # fmt: skip
         self._check_stream_parameters()
-        self._solver.check_linear(
+        self._solver.check_options(
             ("auto", *START_NAMES), unused=("clock", "block_size", "change_tol")
         )
         least = 4 * (int(self.n_components) + 1)
