@@ -29,13 +29,7 @@ from ikpca.gains import Gain, constant, inverse_time, reciprocal_eigenvalues
 from ikpca.gram import NOT_FINITE
 from ikpca.kernels import Floats, Kernel, Linear
 from ikpca.preimages import PREIMAGE_NAMES
-from ikpca.reduced_sets import (
-    DropLeastImportant,
-    JointPreimages,
-    MergeSimilar,
-    Reduction,
-    SelectedRows,
-)
+from ikpca.reduced_sets import JointPreimages, Reduction, SelectedRows
 from ikpca.solvers import safety_for
 from ikpca.streams import (
     START_NAMES,
@@ -49,12 +43,7 @@ from ikpca.streams import (
     start_online,
 )
 
-_REDUCTIONS: dict[str, Reduction] = {
-    "drop": DropLeastImportant(),
-    "merge": MergeSimilar(),
-    "samples": SelectedRows(),
-    "preimages": JointPreimages(),
-}
+_REDUCTIONS: dict[str, Reduction] = {"samples": SelectedRows(), "preimages": JointPreimages()}
 #: h_i λ_i/l at t = 0, divided by 20, for init="rows" and for points.
 _STEP_FROM_ROWS, _STEP_FROM_POINTS = 2.0, 7.0
 #: Number of patterns over which the gain stays near its initial value.
