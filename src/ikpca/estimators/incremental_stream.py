@@ -148,7 +148,7 @@ class IncrementalStream:
 
     def from_state(self, state: IncrementalState) -> IncrementalStream:
         """Return a stream that starts from a batch, compressed if its basis is too large."""
-        rows, errors = state.library, None
+        rows, errors = state.basis, None
         mean_row = rows.mean(axis=0, dtype=np.float64)
         if self.settings.compression is not None:
             state, errors = self.settings.compression.enforce_limit(state, rows.shape[0])
@@ -170,7 +170,7 @@ class IncrementalStream:
         share /= self.state.total_variance or 1.0
         novelty = 0.0 if self.report is None else float(self.report.novelty.mean())
         return (
-            f"batch {self.n_batches}: {self.seen} samples, basis {self.state.library.shape[0]}, "
+            f"batch {self.n_batches}: {self.seen} samples, basis {self.state.basis.shape[0]}, "
             f"explained {share:.4f}, novelty {novelty:.3g}"
         )
 
@@ -296,13 +296,13 @@ def _pad(values: Floats, number: int) -> Floats:
 
 def _view(state: IncrementalState, number: int) -> Subspace:
     """Return the requested components in the dtype of the rows; missing ones are zero."""
-    dtype = state.library.dtype
+    dtype = state.basis.dtype
     vectors, products = (
         np.vstack([_pad(each[:-1], number), each[-1:]]) for each in (state.vectors, state.products)
     )
     gram = vectors @ products.T
     arrays = cast_arrays((vectors, products, (gram + gram.T) / 2), dtype)
-    return Subspace(state.kernel, state.library, *arrays)
+    return Subspace(state.kernel, state.basis, *arrays)
 
 
 def _scale(eigenvalues: Floats, n_samples: float, view: Subspace, *, whiten: bool) -> Floats:
