@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ikpca.errors import check_number
-from ikpca.kernels import Floats, Kernel, RadialKernel
+from ikpca.kernels import Floats, Indices, Kernel, RadialKernel
 from ikpca.subspace import Subspace
 
 #: Random parts of the features, each of which is masked in turn.
@@ -118,7 +118,7 @@ class Points:
         return -self.subspace.squared_norms(self.coordinates) - self.constant
 
     @cached_property
-    def nearest(self) -> NDArray[np.intp]:
+    def nearest(self) -> Indices:
         """Indices of the nearest basis rows."""
         return self.subspace.nearest_rows(self.coordinates, 1)[:, 0]
 
@@ -138,14 +138,14 @@ class Points:
         """Return ‖P − Φ(z)‖², clipped at 0 against rounding errors and indefinite kernels."""
         return np.maximum(objective - self.min_objective, 0)
 
-    def active_weights(self) -> Callable[[NDArray[np.intp]], Floats]:
+    def active_weights(self) -> Callable[[Indices], Floats]:
         """Return a function that selects rows of G, for index sets that only shrink.
 
         Rows are copied only when their number has changed.
         """
         last = self.weights
 
-        def select(indices: NDArray[np.intp]) -> Floats:
+        def select(indices: Indices) -> Floats:
             nonlocal last
             if len(indices) < len(last):
                 last = self.weights[indices]

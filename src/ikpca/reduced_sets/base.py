@@ -113,8 +113,6 @@ class ReductionProblem:
     """
 
     subspace: Subspace
-    size: int
-    weights: Floats
     #: The vectors, or their approximations, on the candidate rows.
     candidates: Subspace
     #: Kernel values of the candidates, and inner products of the vectors with their images.
@@ -122,6 +120,8 @@ class ReductionProblem:
     inner_products: Floats
     #: Type of the rows to return.
     dtype: np.dtype[Any]
+    size: int
+    weights: Floats
 
     @classmethod
     def create(
@@ -142,7 +142,7 @@ class ReductionProblem:
         most = max(most, 2 * int(size))
         sampled = subspace.basis.shape[0] > most
         parts = _sample(subspace, values, most, seed) if sampled else _merge(subspace, values)
-        return cls(parts[0], int(size), weights, *parts[1:], subspace.basis.dtype)
+        return cls(*parts, subspace.basis.dtype, int(size), weights)
 
     @property
     def fits(self) -> bool:
@@ -313,8 +313,3 @@ def _check_weights(n_vectors: int, weights: Floats | None) -> Floats:
             "weights", weights, f"must be {n_vectors} non-negative numbers", "pass one per vector"
         )
     return found
-
-
-def check_tol(tol: Any) -> None:
-    """Raise an error unless the tolerance is a number from 0 to 1."""
-    check_number("tol", tol, "must be a number from 0 to 1", "pass 1e-4", low=0, high=1)

@@ -8,15 +8,13 @@ from typing import Literal
 import numpy as np
 from scipy import linalg
 
-from ikpca.errors import invalid_parameter
+from ikpca.errors import check_number, invalid_parameter
 from ikpca.gram import cross_gram
 from ikpca.kernels import DifferentiableKernel, Floats, Indices, Kernel, RadialKernel
 from ikpca.preimages import FixedPoint, Gradient, PreimageMethod
-from ikpca.preimages.base import check_count
 from ikpca.reduced_sets.base import (
     ReducedSet,
     ReductionProblem,
-    check_tol,
     least_squares_on,
     make_reduced_set,
 )
@@ -76,8 +74,9 @@ class IteratedPreimages:
 
     def __post_init__(self) -> None:
         if self.per_vector != "auto":
-            check_count("per_vector", self.per_vector, 1)
-        check_tol(self.tol)
+            check_number("per_vector", self.per_vector, "must be 'auto' or a positive integer",
+                         "pass 'auto'", low=1, integer=True)  # fmt: skip
+        check_number("tol", self.tol, "must be a number from 0 to 1", "pass 1e-4", low=0, high=1)
 
     def supports(self, kernel: Kernel) -> bool:
         """Return True for radial and differentiable kernels."""

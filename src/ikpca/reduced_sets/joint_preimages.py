@@ -8,11 +8,10 @@ from typing import Any, Literal
 import numpy as np
 from scipy import linalg
 
-from ikpca.errors import invalid_parameter
+from ikpca.errors import check_number, invalid_parameter
 from ikpca.gram import cross_gram
 from ikpca.kernels import DifferentiableKernel, Floats, Kernel
-from ikpca.preimages.base import check_count
-from ikpca.reduced_sets.base import ReducedSet, ReductionProblem, check_tol, least_squares_on
+from ikpca.reduced_sets.base import ReducedSet, ReductionProblem, least_squares_on
 from ikpca.reduced_sets.select_rows import select_rows
 from ikpca.subspace import Subspace
 
@@ -63,9 +62,11 @@ class JointPreimages:
 
     def __post_init__(self) -> None:
         if self.moves != "auto":
-            check_count("moves", self.moves, 0)
-        check_tol(self.tol)
-        check_count("most", self.most, 1)
+            check_number("moves", self.moves, "must be 'auto' or not negative", "pass 'auto'",
+                         low=0, integer=True)  # fmt: skip
+        check_number("tol", self.tol, "must be a number from 0 to 1", "pass 1e-4", low=0, high=1)
+        check_number("most", self.most, "must be a positive integer", "pass 4000", low=1,
+                     integer=True)  # fmt: skip
 
     def supports(self, kernel: Kernel) -> bool:
         """Return True for differentiable kernels."""

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from ikpca.errors import check_number
 from ikpca.gram import tile_slices
 from ikpca.kernels import Floats, Indices, Kernel
-from ikpca.preimages.base import check_count
 from ikpca.reduced_sets.base import ReducedSet, ReductionProblem, unit_diagonal
 from ikpca.subspace import Subspace
 
@@ -53,7 +53,9 @@ class SelectedRows:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_count("most", self.most, 1)
+        check_number(
+            "most", self.most, "must be a positive integer", "pass 4000", low=1, integer=True
+        )
 
     def supports(self, kernel: Kernel) -> bool:
         """Return True: every kernel is supported."""
