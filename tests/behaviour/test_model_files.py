@@ -22,7 +22,7 @@ import ikpca
 from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA, OnlineKernelPCA, compress, gains
 from ikpca.applications import Hyperresolution, KernelSpectralClustering
 from ikpca.errors import InvalidInput, UnreadableFile, UnwritableFile
-from ikpca.preimages import fixed_point
+from ikpca.preimages import FixedPoint
 from tests.sameness import same
 
 X = load_digits().data[:120] / 16
@@ -45,7 +45,7 @@ MODELS = {
     "gain object": lambda: fitted(
         eigen_solver="kha", gain=0.05 * gains.inverse_time(), max_iter=2, rayleigh_ritz=False
     ),
-    "pre-image object": lambda: fitted(kernel="rbf", preimage=fixed_point.FixedPoint(tol=1e-3)),
+    "pre-image object": lambda: fitted(kernel="rbf", preimage=FixedPoint(tol=1e-3)),
     "ridge": lambda: fitted(kernel="sigmoid", gamma=0.01, fit_inverse_transform=True, whiten=True),
     "initial array": lambda: fitted(eigen_solver="kha", init=np.eye(4, len(X)), max_iter=1),
     "float32": lambda: KernelPCA(3, kernel="cosine").fit(X.astype(np.float32)),
@@ -71,7 +71,7 @@ MODELS = {
         init="covering",
         gain=0.1 * gains.inverse_time(50),
         max_basis_rows=40,
-        reduction="merge",
+        reduction="preimages",
         random_state=0,
     ).partial_fit(X),
     "online, one row": lambda: OnlineKernelPCA(2, random_state=0).partial_fit(X[:1]),

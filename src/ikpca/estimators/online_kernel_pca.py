@@ -321,7 +321,7 @@ class OnlineKernelPCA(StreamTransformer):
     def _stream_from_batch(
         self, batch: IncrementalState, gamma: float, clock: int = 0
     ) -> OnlineStream:
-        start = self._start(batch.library.shape[1], 0)
+        start = self._start(batch.basis.shape[1], 0)
         return OnlineStream.from_batch(batch, gamma, start, self._settings(batch.kernel), clock)
 
     def _step(self, stream: OnlineStream, rows: Floats) -> OnlineStream:

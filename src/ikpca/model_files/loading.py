@@ -34,13 +34,7 @@ _CLASSES = {
     "gram": ("Centering", "GramMeans"),
     "kernels": ("Cosine", "Gaussian", "Laplacian", "Linear", "Polynomial", "Sigmoid"),
     "preimages": ("FixedPoint", "Gradient", "MDS", "NeighborMean"),
-    "reduced_sets": (
-        "DropLeastImportant",
-        "IteratedPreimages",
-        "JointPreimages",
-        "MergeSimilar",
-        "SelectedRows",
-    ),
+    "reduced_sets": ("IteratedPreimages", "JointPreimages", "SelectedRows"),
     "solvers": (
         "KHA",
         "Certificate",
