@@ -20,7 +20,6 @@ def with_solver(eigen_solver: str, parameters: dict[str, Any]) -> dict[str, Any]
 
 
 def with_rule(parameters: dict[str, Any]) -> dict[str, Any]:
-    """The same for estimators of a learning rule: a number is the constant gain of Kim and Sanger.
-    """
+    """Return the same for estimators of a learning rule, where a number is a constant gain."""
     constant = isinstance(parameters.get("gain"), float | int)
     return with_solver("kha" if constant else "kha/et", parameters)

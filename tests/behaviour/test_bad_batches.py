@@ -30,7 +30,7 @@ def with_nan(X, *rows):
 
 def bits(model):
     """All that a model holds; attributes that are made on demand have no say."""
-    return pickle.dumps({name: value for name, value in vars(model).items() if name != "_view"})
+    return pickle.dumps({name: value for name, value in vars(model).items() if name != "_subspace"})
 
 
 BAD = {

@@ -664,7 +664,7 @@ def test_an_interrupt_in_the_middle_of_a_pass_leaves_no_trace_of_it(X):
 
     def solution(patience, n_passes):
         solver = KHA("kha/et", block_size=50, init="random")
-        problem = Problem(Impatient(patience), X, read_budget("1MB"))
+        problem = Problem(Impatient(patience), X, read_budget("20MB"))
         return solver.solve(problem, 3, RunSettings(n_passes))
 
     found, expected = solution(1 + 2 * 4 + 2, 6), solution(1000, 2)
@@ -694,7 +694,7 @@ def test_an_interrupt_before_the_first_pass_is_an_interrupt(X):
 
 def test_rows_of_the_kernel_matrix_are_counted_where_it_is_not_kept(X):
     """One look for the means and AK', then every row once per pass."""
-    problem = Problem(Gaussian(0.05), X, read_budget("1MB"))
+    problem = Problem(Gaussian(0.05), X, read_budget("20MB"))
     found = KHA("kha/et", init="random").solve(problem, 3, RunSettings(3))
     first, *_, last = [record.entries for record in found.records]
     assert last - first == 2 * len(X) ** 2

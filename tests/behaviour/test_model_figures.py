@@ -62,8 +62,9 @@ def test_convergence_shows_the_history(quantity):
 
 
 def test_convergence_marks_what_was_undone():
+    solver = KHA("kha", gain=50.0)
     with pytest.warns(match="gain"):
-        model = KernelPCA(3, kernel="rbf", gamma=0.02, eigen_solver=KHA("kha", gain=50.0), max_iter=8,
+        model = KernelPCA(3, kernel="rbf", gamma=0.02, eigen_solver=solver, max_iter=8,
                           random_state=0).fit(X)  # fmt: skip
     undone = [record.number for record in model.history_ if record.note]
     assert undone

@@ -23,6 +23,7 @@ from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA, OnlineKernelPCA, 
 from ikpca.applications import Hyperresolution, KernelSpectralClustering
 from ikpca.errors import InvalidInput, UnreadableFile, UnwritableFile
 from ikpca.preimages import FixedPoint
+from ikpca.solvers import KHA
 from tests.sameness import same
 
 X = load_digits().data[:120] / 16
@@ -43,11 +44,11 @@ MODELS = {
     "hebbian": lambda: fitted(kernel="rbf", eigen_solver="kha-smd", max_iter=3),
     "krylov": lambda: fitted(kernel="laplacian", eigen_solver="krylov", gamma="median"),
     "gain object": lambda: fitted(
-        eigen_solver="kha", gain=0.05 * gains.inverse_time(), max_iter=2, rayleigh_ritz=False
+        eigen_solver=KHA(gain=0.05 * gains.inverse_time(), rayleigh_ritz=False), max_iter=2
     ),
     "pre-image object": lambda: fitted(kernel="rbf", preimage=FixedPoint(tol=1e-3)),
     "ridge": lambda: fitted(kernel="sigmoid", gamma=0.01, fit_inverse_transform=True, whiten=True),
-    "initial array": lambda: fitted(eigen_solver="kha", init=np.eye(4, len(X)), max_iter=1),
+    "initial array": lambda: fitted(eigen_solver=KHA("kha", init=np.eye(4, len(X))), max_iter=1),
     "float32": lambda: KernelPCA(3, kernel="cosine").fit(X.astype(np.float32)),
     "sparse matrix": lambda: KernelPCA(3, kernel="rbf").fit(sparse.csr_matrix(X)),
     "sparse array": lambda: KernelPCA(3, kernel="rbf").fit(sparse.csr_array(X)),
@@ -68,8 +69,7 @@ MODELS = {
     "online, from points": lambda: OnlineKernelPCA(
         2,
         kernel="rbf",
-        init="covering",
-        gain=0.1 * gains.inverse_time(50),
+        eigen_solver=KHA(init="covering", gain=0.1 * gains.inverse_time(50)),
         max_basis_rows=40,
         reduction="preimages",
         random_state=0,

@@ -26,7 +26,10 @@ ESTIMATORS = [
     IncrementalKernelPCA(2, kernel="poly", gamma="scale", forgetting=0.9, whiten=True),
     OnlineKernelPCA(),
     OnlineKernelPCA(
-        2, kernel="rbf", eigen_solver=KHA("kha", gain=0.05, init="random"), max_basis_rows=20,
+        2,
+        kernel="rbf",
+        eigen_solver=KHA("kha", gain=0.05, init="random"),
+        max_basis_rows=20,
         forgetting=0.99,
     ),
     KernelSpectralClustering(2),

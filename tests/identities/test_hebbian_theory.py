@@ -7,7 +7,8 @@ import pytest
 from scipy.linalg import subspace_angles
 
 from ikpca import HebbianPCA, KernelPCA
-from ikpca.gram import ComputedGram, full_matrix
+from ikpca.gains import constant, inverse_time
+from ikpca.gram import ComputedGram, center_gram, full_matrix, read_budget
 from ikpca.kernels import Polynomial
 from ikpca.solvers import KHA, METHODS, LocalStore, Problem, RunSettings, hebbian_step
 from tests.conftest import explicitly_centred

@@ -7,6 +7,7 @@ import pytest
 from scipy.linalg import subspace_angles
 
 from ikpca import KernelPCA
+from ikpca.solvers import KHA, Krylov
 
 R = 6
 

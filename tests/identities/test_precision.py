@@ -36,8 +36,7 @@ def test_only_for_doubles_in_memory_and_kernels_that_gain(tmp_path):
     np.save(tmp_path / "rows.npy", X)
     assert single_precision_error(KERNEL, X.astype(np.float32), 1e-3) is None
     assert (
-        single_precision_error(KERNEL, np.load(tmp_path / "rows.npy", mmap_mode="r"), 1e-3)
-        is None
+        single_precision_error(KERNEL, np.load(tmp_path / "rows.npy", mmap_mode="r"), 1e-3) is None
     )
     assert single_precision_error(Laplacian(0.05), X, 1e-3) is None
     assert single_precision_error(None, X @ X.T, 1e-3) is None

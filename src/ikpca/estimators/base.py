@@ -458,7 +458,8 @@ class FitMonitor:
         Name in progress lines.
     max_iter : int
     attributes : callable
-        Returns the fitted attributes of a solution; called only if a callback needs them.
+        Returns the fitted attributes, given a function that returns the current solution; called
+        only if a callback needs them.
     """
 
     def __init__(
@@ -466,7 +467,7 @@ class FitMonitor:
         estimator: SavedEstimator,
         solver: str,
         max_iter: int,
-        attributes: Callable[[EigenSolution], dict[str, Any]],
+        attributes: Callable[[Callable[[], EigenSolution]], dict[str, Any]],
     ) -> None:
         self._estimator = estimator
         self._solver = solver
@@ -487,7 +488,7 @@ class FitMonitor:
         task.call_on_fit_task_begin(estimator=self._estimator)
         stop = task.call_on_fit_task_end(
             estimator=self._estimator,
-            reconstruction_attributes=lambda: self._attributes(solution()),
+            reconstruction_attributes=lambda: self._attributes(solution),
         )
         return Outcome.STOPPED if stop else None
 

@@ -404,7 +404,7 @@ class KernelPCA(CallbackSupport, KernelTransformer):
             self,
             solver.name,
             max_iter,
-            lambda solution: self._fitted_attributes(solution, problem.kernel, problem.X),
+            lambda solution: self._fitted_attributes(solution(), problem.kernel, problem.X),
         )
         settings = RunSettings(
             max_iter,
