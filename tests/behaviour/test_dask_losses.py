@@ -18,6 +18,7 @@ import ikpca
 import ikpca.dask
 from ikpca.errors import ClusterLost
 from tests.clusters import cluster_elsewhere, cluster_of
+from tests.solver_options import with_solver
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +34,8 @@ def X():
 
 def settings(solver, **others):
     blocks = {} if solver == "krylov" else {"block_size": 50}
-    return {"n_components": 3, "kernel": "rbf", "gamma": 0.1, "eigen_solver": solver,
-            "max_iter": 3, "random_state": 0, **blocks, **others}  # fmt: skip
+    given = {"n_components": 3, "kernel": "rbf", "gamma": 0.1, "max_iter": 3, "random_state": 0}
+    return with_solver(solver, {**given, **blocks, **others})
 
 
 def blocks_of(X):
