@@ -109,15 +109,13 @@ def test_a_lost_cluster_is_resumed_on_another(tmp_path, monkeypatch, solver):
     X = np.random.default_rng(0).normal(size=(600, 5))
     given = settings(solver, checkpoint=tmp_path / "where")
     with cluster_elsewhere(tmp_path) as (address, kill), Client(address, timeout=20) as client:
-        monkeypatch.setattr(
-            "ikpca.dask.estimators._Events.on_step_end", lambda self, state, report: kill()
-        )
-        with pytest.raises(ClusterLost, match="resume=True"):
+        monkeypatch.setattr("ikpca.estimators.base.FitMonitor.__call__", lambda *_: kill())
+        with pytest.raises(ClusterLost, match="checkpoint"):
             ikpca.dask.KernelPCA(**given, client=client).fit(blocks_of(X))
     monkeypatch.undo()
     # Processes again: Dask gives each one thread of BLAS, on which the bits depend.
     with cluster_of(2, processes=True) as client:
-        resumed = ikpca.dask.KernelPCA(**given, resume=True, client=client).fit(blocks_of(X))
+        resumed = ikpca.dask.KernelPCA(**given, client=client).fit(blocks_of(X))
         whole = ikpca.dask.KernelPCA(**settings(solver), client=client).fit(blocks_of(X))
     assert [record.number for record in resumed.history_] == [1, 2, 3]
     assert np.array_equal(resumed.coefficients_, whole.coefficients_)

@@ -43,7 +43,7 @@ STREAMS = {
     "passes": OnlineKernelPCA(3, kernel="rbf", gamma=0.05, max_iter=3, max_basis_rows=48),
     "covering": OnlineKernelPCA(2, kernel="rbf", init="covering", gain=0.05, forgetting=0.99),
     "meta-descent": OnlineKernelPCA(
-        3, kernel="rbf", max_basis_rows=50, reduction="merge",
+        3, kernel="rbf", max_basis_rows=50, reduction="samples",
         gain=gains.meta_descent(0.05 * gains.inverse_time(100), rate=0.1, memory=0.9),
     ),
     "points drawn": OnlineKernelPCA(3, kernel="poly", degree=2, init="random"),

@@ -125,7 +125,7 @@ STREAMS = {
     ),
     "online, covering": _other(
         OnlineKernelPCA, n_components=3, kernel="laplacian", gamma=0.05, init="covering",
-        max_basis_rows=40, reduction="merge", max_iter=4,
+        max_basis_rows=40, reduction="samples", max_iter=4,
     ),
 }  # fmt: skip
 

@@ -26,10 +26,10 @@ from ikpca import KernelPCA
 from ikpca.errors import RankWarning, invalid_parameter
 from ikpca.gram import Budget, CenteredGram, ComputedGram, PrecomputedGram, center_gram, full_matrix
 from ikpca.kernels import Floats, Gaussian
-from ikpca.metrics import excess_error
 from ikpca.solvers import KHA, EigenSolution, Outcome, PassRecord, Problem, RunSettings
 from ikpca_papers.experiment import blas_threads, versions
 from ikpca_papers.memory import PeakMemory
+from ikpca_papers.metrics import excess_error
 from ikpca_papers.subprocesses import Send, run_in_subprocess
 
 #: Rows of scikit-learn's digits.

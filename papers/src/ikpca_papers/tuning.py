@@ -20,10 +20,10 @@ from ikpca.gram import (
     read_budget,
 )
 from ikpca.kernels import Floats, Kernel
-from ikpca.metrics import excess_error
 from ikpca.solvers import KHA, Callback, EigenSolution, PassRecord, RunSettings, solve_dense
 from ikpca.solvers import Problem as EigenProblem
 from ikpca_papers.claims import Rows
+from ikpca_papers.metrics import excess_error
 
 _MANTISSAS = (1, 2, 5)
 #: A step must lower the error by a thousandth, or a gain without effect is divided for ever.

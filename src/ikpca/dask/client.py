@@ -117,8 +117,8 @@ def explain_losses(client: Any) -> Iterator[None]:
         if client.status == "running" and not isinstance(error, CancelledError):
             raise
         raise ClusterLost(
-            "client: the connection to the scheduler was lost; start a cluster again, and fit with "
-            "resume=True if there is a checkpoint."
+            "client: the connection to the scheduler was lost; start a cluster again and repeat the "
+            "fit, which resumes from its checkpoint if there is one."
         ) from error
 
 

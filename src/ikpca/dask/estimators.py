@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import dask.array as da
 import numpy as np
@@ -199,7 +199,7 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
 
     def _solve(self, solver: Solver, problem: Problem, *args: Any, **options: Any) -> Floats:
         """Run a solver on the cluster; rows stay there."""
-        rows: Any = problem.X
+        rows = cast(DaskRows, problem.X)
         engine = DaskEngine(self.client_, rows.array, pairs=not isinstance(solver, KHA))
         try:
             # Idle BLAS threads of this process would slow down workers on the same machine.

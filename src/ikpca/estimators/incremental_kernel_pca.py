@@ -495,5 +495,5 @@ def _leading_subspace(state: IncrementalState, number: int) -> Subspace:
         np.vstack([_pad(each[:-1], number), each[-1:]]) for each in (state.vectors, state.products)
     )
     gram = vectors @ products.T
-    arrays = cast_arrays((vectors, products, (gram + gram.T) / 2), state.library.dtype)
-    return Subspace(state.kernel, state.library, *arrays)
+    arrays = cast_arrays((vectors, products, (gram + gram.T) / 2), state.basis.dtype)
+    return Subspace(state.kernel, state.basis, *arrays)

@@ -27,7 +27,7 @@ from ikpca.estimators.base import (
     warn_of_tolerance,
     with_callbacks,
 )
-from ikpca.estimators.checkpoint import Checkpoint, CheckpointFile
+from ikpca.estimators.checkpoint import CheckpointFile
 from ikpca.estimators.validation import (
     FLOAT_DTYPES,
     check_overflow,
@@ -404,7 +404,7 @@ class KernelPCA(CallbackSupport, KernelTransformer):
             self,
             solver.name,
             max_iter,
-            lambda solution: self._fitted_attributes(solution, problem.kernel, problem.X),
+            lambda solution: self._fitted_attributes(solution(), problem.kernel, problem.X),
         )
         settings = RunSettings(
             max_iter,
@@ -472,11 +472,6 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         return bool(self.fit_inverse_transform or is_named(self.preimage, "ridge"))
 
     @property
-    def _uses_ridge(self) -> bool:
-        learned = is_named(self.preimage, "auto") and self.fit_inverse_transform
-        return super()._uses_ridge or bool(learned)
-
-    @property
     def _needs_dense_rows(self) -> bool:
         """True if pre-images are requested, which need dense rows in memory."""
         return self._learns_ridge or not is_named(self.preimage, "auto")
@@ -502,7 +497,6 @@ class KernelPCA(CallbackSupport, KernelTransformer):
             "fit_inverse_transform", "remove_zero_eig", "copy_X", "whiten", "warm_start"
         )
         self._check_runtime_parameters()
-        Checkpoint.from_parameter(self.checkpoint)
 
     def _check_n_components(self) -> None:
         wanted = self.n_components

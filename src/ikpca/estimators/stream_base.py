@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_array, validate_data
 from ikpca.errors import InvalidInput, UnreadableFile, check_number, invalid_parameter
 from ikpca.estimators.base import KernelTransformer
 from ikpca.estimators.checkpoint import (
-    Checkpoint,
     CheckpointFile,
     StreamFingerprint,
     StreamProgress,
@@ -348,7 +347,6 @@ class StreamTransformer(KernelTransformer):
                      low=0)  # fmt: skip
         self._check_flags("whiten")
         self._check_runtime_parameters()
-        Checkpoint.from_parameter(self.checkpoint)
 
     def _validate_batch(self, X: Any, stream: Any) -> Any:
         """Return a valid batch as float32 or float64; ``stream`` is None for the first one."""

@@ -34,13 +34,7 @@ _CLASSES = {
     "gram": ("Centering", "GramMeans"),
     "kernels": ("Cosine", "Gaussian", "Laplacian", "Linear", "Polynomial", "Sigmoid"),
     "preimages": ("FixedPoint", "Gradient", "MDS", "NeighborMean"),
-    "reduced_sets": (
-        "DropLeastImportant",
-        "IteratedPreimages",
-        "JointPreimages",
-        "MergeSimilar",
-        "SelectedRows",
-    ),
+    "reduced_sets": ("IteratedPreimages", "JointPreimages", "SelectedRows"),
     "solvers": (
         "KHA",
         "Certificate",
@@ -66,20 +60,11 @@ _CLASSES = {
     ),
     "subspace": ("Subspace",),
 }
-#: Names in files of earlier development versions.
-_RENAMED = {
-    "gram.Centring": "gram.Centering",
-    "hebbian.HebbianProgress": "solvers.HebbianProgress",
-    "hebbian.HebbianState": "solvers.HebbianState",
-    "loop.Outcome": "solvers.Outcome",
-    "loop.PassRecord": "solvers.PassRecord",
-    "spectra.Certificate": "solvers.Certificate",
-}
 
 
 def find_class(name: str) -> type | None:
     """Return the class of a name in a file, or None if the name is not in the list."""
-    package, _, class_name = _RENAMED.get(name, name).partition(".")
+    package, _, class_name = name.partition(".")
     if class_name not in _CLASSES.get(package, ()):
         return None
     found: type = getattr(import_module(f"ikpca.{package}"), class_name)
@@ -90,7 +75,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     """Load a model saved with ``save``.
 
     Loading never executes code: a file contains numbers, text and names of classes of this package.
-    A file that is damaged, truncated, or of a newer version raises an error.
+    A file that is damaged, truncated, or of another format version raises an error.
 
     Parameters
     ----------
