@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ikpca.errors import InvalidInput, invalid_parameter
@@ -51,7 +52,7 @@ _QUANTITIES = {
 _MAX_LEGEND_LABELS = 10
 
 
-def scree(model: Any, *, ax: Axes | None = None) -> Axes:
+def scree(model: BaseEstimator, *, ax: Axes | None = None) -> Axes:
     """Plot the explained variance of each component as bars and the cumulative sum as a line.
 
     Parameters
@@ -248,7 +249,7 @@ def _scatter_colored(ax: Axes, across: Floats, up: Floats, labels: NDArray[Any])
 
 
 def components(
-    model: Any, shape: tuple[int, ...], *, number: int = 12, reach: float = 2.0
+    model: BaseEstimator, shape: tuple[int, ...], *, number: int = 12, reach: float = 2.0
 ) -> Figure:
     """Plot components as pictures.
 
@@ -300,7 +301,7 @@ def components(
     return figure
 
 
-def _component_rows(model: Any, number: int, reach: float) -> Floats:
+def _component_rows(model: BaseEstimator, number: int, reach: float) -> Floats:
     if hasattr(model, "components_"):
         return np.asarray(model.components_)[:number]
     if not hasattr(model, "inverse_transform"):

@@ -18,6 +18,7 @@ from ikpca.cli.options import Grey, Json, Quiet, Rows
 from ikpca.cli.output import reporting
 
 if TYPE_CHECKING:
+    from ikpca.estimators.base import SavedEstimator
     from ikpca.tables import Table
 
 _CORE = ("numpy", "scipy", "scikit-learn", "numba", "threadpoolctl", "joblib", "safetensors")
@@ -124,7 +125,7 @@ def _load(path: Path, method: str) -> Any:
     return model
 
 
-def _check_columns(model: Any, table: Table, source: str, path: Path) -> None:
+def _check_columns(model: SavedEstimator, table: Table, source: str, path: Path) -> None:
     """Raise an error if rows have other columns or pictures than the training rows."""
     from ikpca.errors import InvalidInput
 

@@ -39,6 +39,7 @@ from ikpca.cli.options import (
 from ikpca.cli.output import pass_progress, reporting, resume_hint
 
 if TYPE_CHECKING:
+    from ikpca.estimators.base import SavedEstimator
     from ikpca.tables import Table
 
 #: Options by parameter of the estimators; options that an estimator does not have are rejected.
@@ -133,7 +134,7 @@ def fit(
         )
 
 
-def fit_model(model: Any, rows: Any, dask: str | None, *, shown: bool) -> Any:
+def fit_model(model: SavedEstimator, rows: Any, dask: str | None, *, shown: bool) -> Any:
     """Fit a model; ``dask`` is an address, "local", or None for this process."""
     if dask is None:
         with pass_progress(model, "Passes", shown=shown):
@@ -150,7 +151,7 @@ def fit_model(model: Any, rows: Any, dask: str | None, *, shown: bool) -> Any:
         return remote.to_local()
 
 
-def _document(model: Any, table: Table, seconds: float) -> dict[str, Any]:
+def _document(model: SavedEstimator, table: Table, seconds: float) -> dict[str, Any]:
     history = getattr(model, "history_", None) or [None]
     last, outcome = history[-1], getattr(model, "outcome_", None)
     return {

@@ -10,6 +10,7 @@ import ikpca
 from ikpca.cli.errors import UsageError
 
 if TYPE_CHECKING:
+    from ikpca.estimators.base import SavedEstimator
     from ikpca.tables import PictureFormat, Table
 
 
@@ -39,7 +40,7 @@ def build(name: str, options: Mapping[str, Any], flags: Mapping[str, str]) -> An
     return kind(**{key: None if key in nothing else value for key, value in settings.items()})
 
 
-def store_input_form(model: Any, table: Table) -> None:
+def store_input_form(model: SavedEstimator, table: Table) -> None:
     """Store names and picture format of the input, so that rows can be written in it again."""
     import numpy as np
 
@@ -49,7 +50,7 @@ def store_input_form(model: Any, table: Table) -> None:
         model.input_ = {"kind": "pictures", **vars(table.form)}
 
 
-def stored_input_form(model: Any) -> PictureFormat | None:
+def stored_input_form(model: SavedEstimator) -> PictureFormat | None:
     """Return the picture format that :func:`store_input_form` stored."""
     from ikpca.tables import PictureFormat
 

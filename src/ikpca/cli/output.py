@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from ikpca.estimators.base import SavedEstimator
+
 #: Called with the number of finished steps and the total.
 Advance = Callable[[int, int | None], None]
 
@@ -107,7 +109,7 @@ def progress_bar(title: str, *, shown: bool) -> Iterator[Advance]:
 
 
 @contextmanager
-def pass_progress(model: Any, title: str, *, shown: bool) -> Iterator[None]:
+def pass_progress(model: SavedEstimator, title: str, *, shown: bool) -> Iterator[None]:
     """Show a progress bar of the passes of a fit if scikit-learn supports callbacks."""
     with progress_bar(title, shown=shown) as advance:
         supported = hasattr(model, "set_callbacks")

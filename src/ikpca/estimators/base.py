@@ -84,6 +84,7 @@ class SavedEstimator(BaseEstimator):
     checkpoint: Any
     n_jobs: int | None
     verbose: int
+    n_features_in_: int
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file: arrays in safetensors, the rest as JSON.

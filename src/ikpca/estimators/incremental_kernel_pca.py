@@ -51,7 +51,7 @@ _MIN_OVERSAMPLES = 8
 _BATCH, _MAX_BATCH = 200, 1000
 
 
-class IncrementalKernelPCA(StreamTransformer):
+class IncrementalKernelPCA(StreamTransformer[IncrementalStream]):
     r"""Kernel PCA of a stream in one pass, optionally in bounded memory.
 
     Each batch updates mean and components exactly (Chin & Suter 2006). Both are combinations of

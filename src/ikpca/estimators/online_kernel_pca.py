@@ -41,7 +41,7 @@ _MIN_ROWS, _ROWS_PER_COMPONENT = 512, 8
 _REDUCED_FRACTION = 0.75
 
 
-class OnlineKernelPCA(StreamTransformer):
+class OnlineKernelPCA(StreamTransformer[OnlineStream]):
     r"""Kernel PCA of a stream, one row at a time, in bounded memory.
 
     The kernel Hebbian algorithm of Kim 2003, appendix A: every new row is added to the expansion of

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
@@ -116,7 +117,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     return model
 
 
-def _check_usable(model: Any) -> None:
+def _check_usable(model: BaseEstimator) -> None:
     """Apply the model to one row, which fails if the parts of a file are not consistent."""
     try:
         check_is_fitted(model)
