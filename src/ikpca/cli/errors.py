@@ -86,8 +86,7 @@ def _describe(
         sentence = error.strerror or str(error)
         if error.filename is not None and str(error.filename) not in sentence:
             sentence = f"{error.filename}: {sentence}"
-    # Compared by name, as importing the class would make the help slow.
-    elif isinstance(error, (ValueError, *expected)) or type(error).__name__ == "DataChanged":
+    elif isinstance(error, (ValueError, *expected)):
         # Messages of scikit-learn have several lines.
         sentence = (str(error) or type(error).__name__).split("\n", maxsplit=1)[0]
         # gamma=-1 of the library becomes --gamma=-1.

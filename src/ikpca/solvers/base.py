@@ -132,6 +132,15 @@ class EigenSolution:
     certificate : Certificate or None
     outcome : Outcome
     records : list of PassRecord
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.solvers import solve_dense
+    >>> X = np.random.default_rng(0).normal(size=(60, 3))
+    >>> solution = solve_dense(X @ X.T, 2)
+    >>> solution.coefficients.shape, solution.eigenvectors.shape, solution.outcome.name
+    ((2, 60), (60, 2), 'EXACT')
     """
 
     coefficients: Floats
