@@ -294,7 +294,7 @@ class KernelPCA(CallbackSupport, KernelTransformer):
     def _fit_rows(self, kernel: Kernel, X: Rows, start: Floats) -> None:
         """Fit valid rows from a start."""
         solver = choose_solver(self.eigen_solver, self.n_components, X.shape[0])
-        self._fit_components(solver, self._problem(kernel, X, 0, start), None)
+        self._fit_components(solver, self._problem(kernel, X, 0, start))
 
     @classmethod
     def from_sklearn(cls, fitted: Any) -> Self:
@@ -378,17 +378,11 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         )
 
     def _fit_components(
-        self, solver: Solver, problem: Problem, checkpoint: CheckpointFile | None
+        self, solver: Solver, problem: Problem, checkpoint: CheckpointFile | None = None
     ) -> Floats:
-        """Solve with the parameters of the model; learn the ridge regression if it is asked for."""
+        """Solve with the parameters of the model."""
         max_iter = solver.default_max_iter if self.max_iter is None else int(self.max_iter)
-        projections = self._solve(
-            solver, problem, self.n_components, self.tol, max_iter, checkpoint
-        )
-        if self._learns_ridge and problem.kernel is not None:
-            self.X_transformed_fit_ = projections
-            self.dual_coef_ = ridge_coefficients(problem.kernel, projections, problem.X, self.alpha)
-        return projections
+        return self._solve(solver, problem, self.n_components, self.tol, max_iter, checkpoint)
 
     def _solve(
         self,
@@ -420,9 +414,13 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         if checkpoint is not None:
             checkpoint.finish()
         self._set_fitted(solution, problem.kernel, problem.X)
+        projections = solution.projections.T * self._scale
+        if self._learns_ridge and problem.kernel is not None:
+            self.X_transformed_fit_ = projections
+            self.dual_coef_ = ridge_coefficients(problem.kernel, projections, problem.X, self.alpha)
         monitor.end()
         self._warn(solver, solution)
-        return solution.projections.T * self._scale
+        return projections
 
     def _set_fitted(self, solution: EigenSolution, kernel: Kernel | None, X: Rows) -> None:
         """Set the fitted attributes and remove optional ones of an earlier fit."""

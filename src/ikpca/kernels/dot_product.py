@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy import sparse
 from ikpca.kernels.base import Floats, Rows
 
 
-class _DotProductKernel:
+class _DotProductKernel(ABC):
     """Kernel κ(⟨x, y⟩); subclasses compute κ, and κ with its derivative κ'."""
 
     takes_sparse = True
@@ -44,9 +45,9 @@ class _DotProductKernel:
     def _finish(self, values: Floats) -> None:
         """Replace inner products by κ, in place."""
 
+    @abstractmethod
     def _with_slopes(self, inner: Floats) -> tuple[Floats, Floats]:
         """Return κ and κ', which share much."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,14 +16,14 @@ from ikpca.kernels.operands import FeatureSplit, Operand
 _MIN_RELATIVE_VALUE = 1e-6
 
 
-class _DistanceKernelBase:
+class _DistanceKernelBase(ABC):
     """Common part of kernels of a distance, for which k(x, x) = 1."""
 
     takes_sparse = True
 
+    @abstractmethod
     def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
         """Write the tile."""
-        raise NotImplementedError
 
     def diagonal(self, X: Rows) -> Floats:
         """Return ones."""
