@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -377,11 +376,6 @@ def plain_interrupts() -> Iterator[None]:
         if cause is None or isinstance(cause, Exception):
             raise
         raise cause from None
-
-
-def print_progress(solver: str, max_iter: int, record: PassRecord) -> None:
-    """Write the progress line of a pass to standard error."""
-    sys.stderr.write(record.line(solver, max_iter) + "\n")
 
 
 class Solver(BaseEstimator, ABC):
