@@ -205,6 +205,7 @@ class StreamTransformer(KernelTransformer):
         if file.saved is None:
             raise InvalidInput(f"{file.path} does not exist: pass the path of a checkpoint.")
         self._batches = self._restore_progress(file)
+        self.__dict__.pop("_goal", None)
         return self
 
     def _fit_stream(
