@@ -233,7 +233,7 @@ def test_resume_without_a_file_and_without_resume(tmp_path):
         ("kha/et", {"gamma": 0.1}, X, r"gamma was 0\.05 and is 0\.1"),
         ("kha/et", {"n_components": 4}, X, "n_components was 5 and is 4"),
         ("kha/et", {"eigen_solver": "kha"}, X, "method was 'kha/et' and is 'kha'"),
-        ("kha/et", {"eigen_solver": "krylov"}, X, "eigen_solver was 'KHA' and is 'Krylov'; init [^;]*$"),
+        ("kha/et", {"eigen_solver": "krylov"}, X, "was 'KHA' and is 'Krylov'; init [^;]*$"),
         ("kha/et", {"eigen_solver": KHA(gain=0.1)}, X, r"gain was 'auto' and is 0\.1"),
         ("krylov", {"eigen_solver": Krylov()}, X, "init was 'pivoted' and is 'landmarks'"),
         ("kha/et", {"random_state": 1}, X, "random_state was 0 and is 1"),
