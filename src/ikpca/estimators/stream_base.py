@@ -142,6 +142,16 @@ def learning() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _finishing(file: CheckpointFile | None) -> Iterator[None]:
+    """Write the last finished step to the checkpoint, also after an error."""
+    try:
+        yield
+    finally:
+        if file is not None:
+            file.finish()
+
+
 class StreamTransformer(KernelTransformer):
     """Base class of streaming estimators, whose components are combinations of basis rows.
 
@@ -243,7 +253,7 @@ class StreamTransformer(KernelTransformer):
             stream = self._restored_stream(file)
         n_done = 0 if file is None else file.n_written
         try:
-            with learning():
+            with learning(), _finishing(file):
                 for number in range(n_done + 1, n_done + n_steps_left(stream) + 1):
                     stream = step(stream)
                     if file is not None:
@@ -252,9 +262,6 @@ class StreamTransformer(KernelTransformer):
             if stream.seen:
                 self._set_stream(stream)
             raise
-        finally:
-            if file is not None:
-                file.finish()
         return stream
 
     def _record_batch(self, stream: Any, batch: Any) -> None:
