@@ -62,17 +62,6 @@ class ClusterLost(ConnectionError):
     """
 
 
-class DataChanged(RuntimeError):
-    """Rows on disk changed during the fit; its results are invalid.
-
-    Examples
-    --------
-    >>> from ikpca.errors import DataChanged
-    >>> issubclass(DataChanged, RuntimeError)
-    True
-    """
-
-
 class OutOfMemory(MemoryError):
     """Insufficient memory even for the smallest tiles; the message suggests what needs less.
 

@@ -15,8 +15,6 @@ import typer
 #: Exit codes for invalid files and for invalid arguments.
 FAILED, USAGE_ERROR = 1, 2
 _INTERRUPTED = 130
-#: Compared by name, as importing the classes would make the help slow.
-_LIBRARY_ERRORS = ("DataChanged",)
 _PARAMETER = re.compile(r"(\w+)=")
 
 
@@ -86,7 +84,7 @@ def describe_error(
         )
     if isinstance(error, OSError):
         return Failure(_describe_os_error(error), FAILED)
-    if isinstance(error, (ValueError, *expected)) or type(error).__name__ in _LIBRARY_ERRORS:
+    if isinstance(error, (ValueError, *expected)):
         return _describe_value_error(error, flags)
     return None
 
