@@ -46,7 +46,7 @@ preimages = st.sampled_from(
 
 solvers = st.one_of(
     st.sampled_from(solver_names),
-    st.sampled_from([Dense(), Krylov(), Krylov("pivoted"), Krylov("random")]),
+    st.sampled_from([Dense(), Krylov(), Krylov("pivoted")]),
     khas(inits=("auto", "random", "sparse", "landmarks", "pivoted")),
 )
 
@@ -140,7 +140,7 @@ def kernel_pcas(draw):
         "preimage": draw(preimages),
         "remove_zero_eig": draw(st.booleans()),
         "whiten": draw(st.booleans()),
-        "warm_start": draw(st.booleans()),
+        "warm_start": draw(st.sampled_from([False, False, False, True])),
         "max_memory": draw(st.sampled_from([None, None, "10MB"])),
         "n_jobs": draw(st.sampled_from([None, 1, 2])),
         "random_state": 0,
