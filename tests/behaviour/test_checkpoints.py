@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import signal
 import subprocess
@@ -200,6 +201,16 @@ def test_resume_for_every_kind_of_rows(kind, tmp_path):
     same(again.history_[2].residuals, first.history_[2].residuals)
     if whole is not None:
         assert_same_fit(again, whole)
+
+
+@pytest.mark.parametrize("name", ["kha/et", "krylov"])
+def test_resume_of_a_warm_start(name, tmp_path):
+    first = model(name, max_iter=1).fit(X).set_params(warm_start=True, max_iter=PASSES)
+    whole, path = copy.deepcopy(first).fit(X), tmp_path / "fit.checkpoint"
+    copy.deepcopy(first).set_params(max_iter=2, checkpoint=path).fit(X)
+    assert_same_fit(copy.deepcopy(first).set_params(checkpoint=path).fit(X), whole)
+    with pytest.raises(InvalidInput, match="start was array"):
+        whole.set_params(checkpoint=path).fit(X)
 
 
 @pytest.mark.parametrize(
