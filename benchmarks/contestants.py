@@ -17,9 +17,9 @@ import numpy as np
 from ikpca import KernelPCA
 from ikpca.gram import CachedGram, CenteredGram, ComputedGram, Workers, center_gram, read_budget
 from ikpca.kernels import FeatureSplit, Floats, Gaussian
-from ikpca.metrics import excess_error
 from ikpca.solvers import hebbian_step
 from ikpca_papers.memory import PeakMemory, touch_memory
+from ikpca_papers.metrics import excess_error
 from ikpca_papers.subprocesses import run_in_subprocess
 
 #: η0 κ of the pattern-by-pattern rule, as tuned for KHA on digits in the papers.

@@ -35,9 +35,6 @@ VARIANTS: dict[str, Callable[[Floats], Floats]] = {
     "sub-images": partial(denoise_image, scheme="sub-images"),
     "groups (default)": denoise_image,
     "linear kernel": partial(denoise_image, pca=KernelPCA(64, kernel="linear", tol=1e-3)),
-    "means removed": partial(denoise_image, remove_means=True),
-    "smooth overlaps": partial(denoise_image, window="smooth"),
-    "two rounds": partial(denoise_image, rounds=2),
 }
 
 

@@ -20,16 +20,16 @@ import numpy as np
 
 from contestants import best_seconds, fit_kernlab, has_kernlab
 from ikpca import KernelPCA
-from ikpca.gram import ComputedGram, PrecomputedGram, Workers, full_matrix
+from ikpca.gram import ComputedGram, full_matrix, read_budget
 from ikpca.kernels import Floats, Gaussian
 from ikpca.solvers import (
+    KHA,
     METHODS,
-    HebbianOptions,
-    LocalStore,
+    Problem,
+    RunSettings,
     hebbian_step,
     hebbian_step_with_products,
     meta_step,
-    solve_kha,
 )
 
 #: Small enough for every method on the generated data.
@@ -78,7 +78,7 @@ def generated_rows(n_samples: int, n_features: int) -> Floats:
 
 
 def compare_block_form(
-    workers: Workers, n_samples: int, rule_passes: int = 4, block_passes: int = 60
+    n_threads: int, n_samples: int, rule_passes: int = 4, block_passes: int = 60
 ) -> list[SpeedRow]:
     """Time both forms with K given.
 
@@ -88,7 +88,7 @@ def compare_block_form(
     centered = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
     rows = []
     for method in METHODS:
-        block = _block_seconds(K, method, block_passes, workers)
+        block = _block_seconds(K, method, block_passes, n_threads)
         rule = best_seconds(_rule_pass(centered, method), rule_passes)
         bare = None
         if method != "kha-smd":
@@ -97,13 +97,11 @@ def compare_block_form(
     return rows
 
 
-def _block_seconds(K: Floats, method: str, passes: int, workers: Workers) -> float:
-    options = HebbianOptions(
-        method, gain=_GAIN, meta_gain=0.1, rayleigh_ritz=False, max_iter=passes
-    )
-    solution = solve_kha(
-        PrecomputedGram(K), _COMPONENTS, options, seed=0, open_store=LocalStore, workers=workers
-    )
+def _block_seconds(K: Floats, method: str, passes: int, n_threads: int) -> float:
+    meta = {"meta_gain": 0.1} if method == "kha-smd" else {}
+    solver = KHA(method, gain=_GAIN, rayleigh_ritz=False, **meta)
+    problem = Problem(None, K, read_budget(None), n_threads)
+    solution = solver.solve(problem, _COMPONENTS, RunSettings(passes))
     # The first pass may compile.
     return min(record.seconds for record in solution.records[1:])
 
@@ -145,9 +143,7 @@ def fit_seconds(X: Floats, passes: int, n_jobs: int) -> float:
         _COMPONENTS,
         kernel="rbf",
         gamma=_GAMMA,
-        eigen_solver="kha",
-        gain=_GAIN,
-        rayleigh_ritz=False,
+        eigen_solver=KHA("kha", gain=_GAIN, rayleigh_ritz=False),
         max_iter=passes,
         n_jobs=n_jobs,
         random_state=0,
@@ -172,8 +168,7 @@ def main() -> None:
     print(f"\nseconds per pass, l = {arguments.rows}, r = {_COMPONENTS}, K given; best of several")
     print("rule: A and AK' updated, as in the block form; bare: A alone")
     print(f"{'method':10s} {'rule':>9s} {'bare':>9s} {'block':>9s} {'ratio':>7s} {'to bare':>8s}")
-    with Workers(threads) as workers:
-        rows = compare_block_form(workers, arguments.rows)
+    rows = compare_block_form(threads, arguments.rows)
     for row in rows:
         bare = "–" if row.bare_rule_seconds is None else f"{row.bare_rule_seconds:.4f}"
         to_bare = "–" if row.bare_ratio is None else f"{row.bare_ratio:.1f}"

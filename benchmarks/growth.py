@@ -21,7 +21,8 @@ from matplotlib.figure import Figure
 from contestants import Contestant, best_seconds, fit_ikpca, run_contestant
 from ikpca.gram import ComputedGram, Workers, center_gram, tile_pairs
 from ikpca.kernels import FeatureSplit, Floats, Gaussian
-from ikpca.plotting import LINE_STYLES, MUTED_COLOR, TEXT_COLOR, style_axes
+from ikpca.plotting import LINE_STYLES, MUTED_COLOR, TEXT_COLOR
+from ikpca_papers.figures.curves import style_axes
 from ikpca_papers.large import large_rows
 from ikpca_papers.metrics import exponent
 
@@ -156,7 +157,7 @@ def run_product(name: str, X: Floats, gamma: float, threads: int) -> dict[str, f
     print(f"{name}, l = {len(X):,}, N = {X.shape[1]}, {_COLUMNS} columns, {X.dtype}, "
           f"{threads} threads")  # fmt: skip
     print(f"features: {split.dense.sum()} dense, {split.sparse.sum()} sparse, "
-          f"{split.constant.sum()} constant")  # fmt: skip
+          f"{(~(split.dense | split.sparse)).sum()} constant")  # fmt: skip
     print("million entries of K per second:")
     print(f"  K'V                                   {rates.product / 1e6:.0f}")
     print(f"  bare products of the same tiles       {rates.rows / 1e6:.0f}")

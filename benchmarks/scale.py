@@ -25,7 +25,8 @@ from contestants import (
     exact_contestants,
     run_contestant,
 )
-from ikpca.plotting import LINE_STYLES, TEXT_COLOR, style_axes
+from ikpca.plotting import LINE_STYLES, TEXT_COLOR
+from ikpca_papers.figures.curves import style_axes
 from ikpca_papers.large import large_rows, usps_rows
 
 

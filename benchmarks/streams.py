@@ -28,7 +28,7 @@ from matplotlib.figure import Figure
 
 from ikpca import IncrementalKernelPCA, KernelPCA
 from ikpca.kernels import Floats
-from ikpca.plotting import LINE_STYLES, MUTED_COLOR, REFERENCE_COLOR, TEXT_COLOR, style_axes
+from ikpca.plotting import LINE_STYLES, MUTED_COLOR, REFERENCE_COLOR, TEXT_COLOR
 from ikpca_papers.chin2006.manifolds import VARIANTS, real_manifolds, roll
 from ikpca_papers.chin2006.parabola import (
     PAPER_ROWS,
@@ -46,6 +46,7 @@ from ikpca_papers.chin2006.stream_costs import (
     stream_costs,
 )
 from ikpca_papers.claims import MeasuredClaim, claim_rows
+from ikpca_papers.figures.curves import style_axes
 from ikpca_papers.large import large_rows
 from ikpca_papers.memory import PeakMemory
 from ikpca_papers.metrics import captured_variance, exponent

@@ -6,6 +6,7 @@ from sklearn.datasets import load_digits
 
 from ikpca import KernelPCA
 from ikpca.gains import constant, inverse_time, reciprocal_eigenvalues
+from ikpca.solvers import KHA
 
 n_rows, eigenvalues = 1000, np.array([40.0, 20.0, 10.0, 5.0])
 times = np.arange(0, 10 * n_rows, 50.0)
@@ -26,20 +27,16 @@ left.set_title("KHA/et: a gain for every component", loc="left", fontsize=10)
 left.legend(frameon=False)
 
 X = load_digits().data[:600] / 16
-settings = {
-    "kernel": "rbf",
-    "gamma": 1 / 8,
-    "max_iter": 20,
-    "init": "random",
-    "clock": "pass",
-    "random_state": 0,
+settings = {"kernel": "rbf", "gamma": 1 / 8, "max_iter": 20, "random_state": 0}
+solvers = {
+    "KHA": KHA("kha", gain=0.02, init="random"),
+    "KHA/t": KHA("kha/t", gain=0.2, clock="pass", init="random"),
+    "KHA/et": KHA("kha/et", gain=0.05, clock="pass", init="random"),
+    "KHA-SMD": KHA("kha-smd", gain=0.05, clock="pass", init="random"),
 }
-for (name, gain), colour in zip(
-    {"KHA": 0.02, "KHA/t": 0.2, "KHA/et": 0.05, "KHA-SMD": 0.05}.items(),
-    ["#0072B2", "#CC79A7", "#009E73", "#D55E00"],
-    strict=True,
-):
-    model = KernelPCA(8, eigen_solver=name.lower(), gain=gain, **settings).fit(X)
+colours = ["#0072B2", "#CC79A7", "#009E73", "#D55E00"]
+for (name, solver), colour in zip(solvers.items(), colours, strict=True):
+    model = KernelPCA(8, eigen_solver=solver, **settings).fit(X)
     errors = [record.excess_error for record in model.history_]
     right.semilogy(range(1, 21), errors, color=colour, label=name)
 right.set(xlabel="Passes over the data", ylabel="Excess error, estimated", xticks=range(0, 21, 5))

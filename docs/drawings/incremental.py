@@ -2,9 +2,9 @@
 
 import matplotlib.pyplot as plt
 import numpy as np
+from scipy.linalg import subspace_angles
 
 from ikpca import IncrementalKernelPCA, KernelPCA, compress
-from ikpca.metrics import principal_angles
 from ikpca_papers.data import parabola
 
 X = parabola(1000, curvature=1.0)
@@ -21,7 +21,7 @@ for (name, size), colour in zip(held.items(), ["0.5", "#0072B2"], strict=True):
         kilobytes.append(stream.memory_usage_ / 1e3)
         batch = KernelPCA(5, **settings).fit_transform(X[: start + 100])
         seen = stream.transform(X[: start + 100])
-        angles.append(np.degrees(principal_angles(batch, seen).max()))
+        angles.append(np.degrees(subspace_angles(batch, seen).max()))
     rows = np.arange(1, 11) * 100
     left.plot(rows, kilobytes, color=colour, label=name)
     middle.semilogy(rows, angles, color=colour, label=name)

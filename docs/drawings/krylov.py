@@ -4,6 +4,7 @@ import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
 
 from ikpca import KernelPCA
+from ikpca.solvers import KHA
 
 X = load_digits().data / 16
 settings = {"kernel": "rbf", "gamma": 1 / 8, "random_state": 0}
@@ -11,7 +12,7 @@ models = {
     "Krylov from landmarks": KernelPCA(16, eigen_solver="krylov", **settings),
     "KHA/et from landmarks": KernelPCA(16, eigen_solver="kha/et", max_iter=20, **settings),
     "KHA/et from a random start": KernelPCA(
-        16, eigen_solver="kha/et", init="random", max_iter=20, **settings
+        16, eigen_solver=KHA("kha/et", init="random"), max_iter=20, **settings
     ),
 }
 figure, axes = plt.subplots(figsize=(6.8, 3.8), layout="constrained")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ikpca.kernels import Gaussian, Linear
-from ikpca_papers.tuning import Problem, automatic_error, paper_options
+from ikpca_papers.tuning import Problem, automatic_error, paper_solver
 
 SEEDS = (0, 1, 2)
 KERNELS = {"gaussian": Gaussian(1 / 128), "dot product": Linear()}
@@ -55,11 +55,10 @@ def tuned_error(problem, name):
     def mean(method):
         errors = []
         for seed, gain in zip(SEEDS, TUNED[name][method], strict=True):
-            eta0, mu = gain if isinstance(gain, tuple) else (gain, 0.0)
-            options = paper_options(
-                method, 16, len(problem.K), seed, passes=50, gain=eta0, meta_gain=mu
-            )
-            errors.append(problem.error(options, seed))
+            pair = gain if isinstance(gain, tuple) else (gain,)
+            gains = dict(zip(("gain", "meta_gain"), pair, strict=False))
+            solver = paper_solver(method, 16, len(problem.K), seed, **gains)
+            errors.append(problem.error(solver, seed))
         return float(np.mean(errors))
 
     return mean

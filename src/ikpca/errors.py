@@ -23,7 +23,7 @@ class InvalidInput(ValueError):
 
 
 class UnreadableFile(InvalidInput):
-    """File that is damaged, of a newer version, or of another kind; nothing was loaded.
+    """File that is damaged, of another version, or of another kind; nothing was loaded.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class ClusterLost(ConnectionError):
 
 
 class OutOfMemory(MemoryError):
-    """Insufficient memory even for the smallest tiles; the message suggests what needs less.
+    """Insufficient memory; the message suggests what needs less.
 
     Examples
     --------

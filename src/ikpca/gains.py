@@ -5,7 +5,7 @@ Gains can be multiplied: ``0.05 * inverse_time() * reciprocal_eigenvalues()``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -72,8 +72,13 @@ def _as_gain(value: object) -> Gain:
     if isinstance(value, Gain):
         return value
     if isinstance(value, int | float | np.number):
-        return constant(float(value))
+        return Constant(float(value))
     raise TypeError(f"a gain can be multiplied by a number or a gain, not by {value!r}")
+
+
+def _check_positive(name: str, value: float, remedy: str) -> None:
+    if not (np.isfinite(value) and value > 0):
+        raise invalid_parameter(name, value, "must be positive and finite", remedy)
 
 
 @dataclass(frozen=True)
@@ -83,39 +88,50 @@ class Constant(_Multipliable):
     Parameters
     ----------
     value : float
-        η0.
+        η0, positive.
 
     Examples
     --------
-    >>> from ikpca.gains import Constant, constant
-    >>> constant(0.05) == Constant(0.05)
-    True
+    >>> import numpy as np
+    >>> from ikpca.gains import constant, inverse_time, reciprocal_eigenvalues
+    >>> kha_et = constant(0.05) * inverse_time() * reciprocal_eigenvalues()
+    >>> kha_et.gains(np.array([0.0, 10.0]), 10, np.array([4.0, 3.0]))
+    array([[0.0625    , 0.08333333],
+           [0.03125   , 0.04166667]])
     """
 
     value: float
 
+    def __post_init__(self) -> None:
+        _check_positive("gain", self.value, "pass gain='auto' if unsure")
+
     def gains(self, times: Floats, n_samples: int, eigenvalues: Floats) -> Floats:
         """Return η0."""
-        return np.full((1, 1), self.value)
+        return np.full((1, 1), self.value, dtype=np.float64)
 
 
 @dataclass(frozen=True)
 class InverseTime(_Multipliable):
-    """Decay τ/(t + τ), with τ = l by default as in the papers.
+    """Search-then-converge schedule τ/(t + τ), with τ = l by default as in the papers.
 
     Parameters
     ----------
     tau : float, optional
-        τ, in patterns; the number of samples by default.
+        τ, positive, in patterns; the number of samples by default.
 
     Examples
     --------
-    >>> from ikpca.gains import InverseTime, inverse_time
-    >>> inverse_time(20.0) == InverseTime(20.0)
-    True
+    >>> import numpy as np
+    >>> from ikpca.gains import inverse_time
+    >>> inverse_time().gains(np.array([0.0, 100.0]), 100, np.ones(1)).ravel()
+    array([1. , 0.5])
     """
 
     tau: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.tau is not None:
+            _check_positive("tau", self.tau, "pass None for l")
 
     def gains(self, times: Floats, n_samples: int, eigenvalues: Floats) -> Floats:
         """Return τ/(t + τ), the same for every component."""
@@ -125,21 +141,24 @@ class InverseTime(_Multipliable):
 
 @dataclass(frozen=True)
 class ReciprocalEigenvalues(_Multipliable):
-    """Gains ‖λ‖/λ_i (Günter 2006, eq. 12), or 1/λ_i without the norm.
+    """Gains ‖λ‖/λ_i (Günter 2006, eq. 12), the "e" of KHA/et, or 1/λ_i without the norm.
+
+    Without ‖λ‖, the factor that multiplies them does not depend on the scale of the kernel.
 
     Parameters
     ----------
     with_norm : bool, default=True
-        Multiply by ‖λ‖.
+        Multiply by ‖λ‖, as in the paper.
 
     Examples
     --------
-    >>> from ikpca.gains import ReciprocalEigenvalues, reciprocal_eigenvalues
-    >>> reciprocal_eigenvalues() == ReciprocalEigenvalues()
-    True
+    >>> import numpy as np
+    >>> from ikpca.gains import reciprocal_eigenvalues
+    >>> reciprocal_eigenvalues(with_norm=False).gains(np.zeros(1), 10, np.array([4.0, 2.0]))
+    array([[0.25, 0.5 ]])
     """
 
-    with_norm: bool = True
+    with_norm: bool = field(default=True, kw_only=True)
 
     def gains(self, times: Floats, n_samples: int, eigenvalues: Floats) -> Floats:
         """Return the reciprocals, the same for every step.
@@ -178,122 +197,9 @@ class Product(_Multipliable):
         return reduce(np.multiply, values)
 
 
-def constant(value: float) -> Constant:
-    """Create a constant gain, as in KHA.
-
-    Parameters
-    ----------
-    value : float
-        η0, positive.
-
-    Returns
-    -------
-    Constant
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ikpca.gains import constant, inverse_time, reciprocal_eigenvalues
-    >>> kha_et = constant(0.05) * inverse_time() * reciprocal_eigenvalues()
-    >>> kha_et.gains(np.array([0.0, 10.0]), 10, np.array([4.0, 3.0]))
-    array([[0.0625    , 0.08333333],
-           [0.03125   , 0.04166667]])
-    """
-    if not (np.isfinite(value) and value > 0):
-        raise invalid_parameter(
-            "gain", value, "must be positive and finite", "pass gain='auto' if unsure"
-        )
-    return Constant(float(value))
-
-
-def inverse_time(tau: float | None = None) -> InverseTime:
-    """Create the search-then-converge schedule τ/(t + τ), with τ = l by default.
-
-    Parameters
-    ----------
-    tau : float, optional
-        τ, positive, in patterns.
-
-    Returns
-    -------
-    InverseTime
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ikpca.gains import inverse_time
-    >>> inverse_time().gains(np.array([0.0, 100.0]), 100, np.ones(1)).ravel()
-    array([1. , 0.5])
-    """
-    if tau is not None and not (np.isfinite(tau) and tau > 0):
-        raise invalid_parameter("tau", tau, "must be positive and finite", "pass None for l")
-    return InverseTime(tau)
-
-
-def reciprocal_eigenvalues(*, with_norm: bool = True) -> ReciprocalEigenvalues:
-    """Create gains reciprocal to the eigenvalues, the "e" of KHA/et.
-
-    Without ‖λ‖, the factor that multiplies them does not depend on the scale of the kernel.
-
-    Parameters
-    ----------
-    with_norm : bool, default=True
-        Multiply by ‖λ‖, as in the paper.
-
-    Returns
-    -------
-    ReciprocalEigenvalues
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ikpca.gains import reciprocal_eigenvalues
-    >>> reciprocal_eigenvalues(with_norm=False).gains(np.zeros(1), 10, np.array([4.0, 2.0]))
-    array([[0.25, 0.5 ]])
-    """
-    return ReciprocalEigenvalues(with_norm)
-
-
 @dataclass(frozen=True)
 class MetaDescent:
-    """Another gain times e^ρ, with log-gains ρ adapted in the sweep (stochastic meta-descent).
-
-    Parameters
-    ----------
-    gain : Gain
-        The gain that e^ρ multiplies, KHA/et in the paper.
-    rate : float
-        µ of eq. 16.
-    memory : float
-        ξ of eq. 19.
-    log_gain_init : float
-        Initial ρ; 1 in the paper.
-    max_log_step, max_log_gain : float
-        Bounds on the magnitudes of Δρ per step and of ρ; infinite in the paper.
-
-    Examples
-    --------
-    >>> from ikpca.gains import constant, meta_descent
-    >>> meta_descent(constant(0.05), rate=0.4).log_gain_init
-    0.0
-    """
-
-    gain: Gain
-    rate: float
-    memory: float = 0.99
-    log_gain_init: float = 0.0
-    max_log_step: float = np.inf
-    max_log_gain: float = np.inf
-
-    def gains(self, times: Floats, n_samples: int, eigenvalues: Floats) -> Floats:
-        """Return the inner gain, to which the sweep applies e^ρ."""
-        return self.gain.gains(times, n_samples, eigenvalues)
-
-
-def meta_descent(
-    gain: Gain, rate: float, memory: float = 0.99, log_gain_init: float = 0.0
-) -> MetaDescent:
-    """Create the gain of KHA-SMD from another gain, with unbounded log-gains as in the papers.
+    """Gain of KHA-SMD: another gain times e^ρ, with log-gains ρ adapted in the sweep.
 
     Parameters
     ----------
@@ -304,11 +210,9 @@ def meta_descent(
     memory : float, default=0.99
         ξ of eq. 19, from 0 to 1.
     log_gain_init : float, default=0.0
-        Initial ρ.
-
-    Returns
-    -------
-    MetaDescent
+        Initial ρ; 1 in the paper.
+    max_log_step, max_log_gain : float, default=inf
+        Bounds on the magnitudes of Δρ per step and of ρ; infinite in the paper.
 
     Examples
     --------
@@ -317,12 +221,38 @@ def meta_descent(
     >>> kha_smd.memory
     0.99
     """
-    if not (np.isfinite(rate) and rate >= 0):
-        raise invalid_parameter(
-            "rate", rate, "must be finite and nonnegative", "pass 0 to disable it"
-        )
-    if not 0 <= memory <= 1:
-        raise invalid_parameter("memory", memory, "must lie in [0, 1]", "the paper uses 0.99")
-    if not np.isfinite(log_gain_init):
-        raise invalid_parameter("log_gain_init", log_gain_init, "must be finite", "pass 0.0")
-    return MetaDescent(gain, float(rate), float(memory), float(log_gain_init))
+
+    gain: Gain
+    rate: float
+    memory: float = 0.99
+    log_gain_init: float = 0.0
+    max_log_step: float = np.inf
+    max_log_gain: float = np.inf
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.rate) and self.rate >= 0):
+            raise invalid_parameter(
+                "rate", self.rate, "must be finite and nonnegative", "pass 0 to disable it"
+            )
+        if not 0 <= self.memory <= 1:
+            raise invalid_parameter(
+                "memory", self.memory, "must lie in [0, 1]", "the paper uses 0.99"
+            )
+        if not np.isfinite(self.log_gain_init):
+            raise invalid_parameter(
+                "log_gain_init", self.log_gain_init, "must be finite", "pass 0.0"
+            )
+        for name in ("rate", "memory", "log_gain_init"):
+            # The compiled sweep would be compiled again for other types.
+            object.__setattr__(self, name, float(getattr(self, name)))
+
+    def gains(self, times: Floats, n_samples: int, eigenvalues: Floats) -> Floats:
+        """Return the inner gain, to which the sweep applies e^ρ."""
+        return self.gain.gains(times, n_samples, eigenvalues)
+
+
+# As in formulas: 0.05 * inverse_time() * reciprocal_eigenvalues().
+constant = Constant
+inverse_time = InverseTime
+reciprocal_eigenvalues = ReciprocalEigenvalues
+meta_descent = MetaDescent

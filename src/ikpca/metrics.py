@@ -1,137 +1,21 @@
-"""Metrics of decompositions, clusterings and images."""
+"""Residuals of components, distances between clusterings, quality of images."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import linalg
 
 from ikpca.errors import InvalidInput
 
 __all__ = [
-    "excess_error",
-    "orthonormality_defect",
-    "principal_angles",
-    "reconstruction_error",
     "relative_residuals",
     "signal_to_noise_ratio",
     "variation_of_information",
 ]
 
 _Floats = NDArray[np.floating[Any]]
-
-
-class _CenteredGram(Protocol):
-    """Operations on K' that the metrics use."""
-
-    def squared_norm(self) -> float: ...
-    def multiply(self, V: _Floats) -> _Floats: ...
-
-
-def reconstruction_error(
-    gram: _CenteredGram, projections: ArrayLike, norm_squared: float | None = None
-) -> float:
-    """Return E(A) = ‖K' − (AK')ᵀ(AK')‖_F (Günter 2006, eq. 22), without an l×l matrix.
-
-    Parameters
-    ----------
-    gram : object with ``squared_norm()`` and ``multiply(V)``
-        K', in double precision; in single precision the formula is limited to about 3e-6.
-    projections : array of shape (r, l)
-        Y = AK'.
-    norm_squared : float, optional
-        ‖K'‖², if it is known.
-
-    Returns
-    -------
-    float
-        From E² = ‖K'‖² − 2 tr(Y K' Yᵀ) + ‖YYᵀ‖².
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ikpca.gram import PrecomputedGram, center_gram
-    >>> from ikpca.metrics import reconstruction_error
-    >>> K, _ = center_gram(PrecomputedGram(np.diag([2.0, 1.0, 0.0])))
-    >>> bool(reconstruction_error(K, np.zeros((1, 3))) == np.sqrt(K.squared_norm()))
-    True
-    """
-    Y = np.asarray(projections, dtype=np.float64)
-    total = gram.squared_norm() if norm_squared is None else norm_squared
-    captured = float(np.einsum("il,li->", Y, gram.multiply(Y.T)))
-    inner = Y @ Y.T
-    return float(np.sqrt(max(total - 2 * captured + float(np.sum(inner * inner)), 0.0)))
-
-
-def excess_error(
-    gram: _CenteredGram,
-    projections: ArrayLike,
-    eigenvalues: ArrayLike,
-    norm_squared: float | None = None,
-) -> float:
-    """Return E/E_min − 1, with E²_min = ‖K'‖² − Σ λ_i² over the r exact leading eigenvalues.
-
-    If E_min is at most 1e-10 ‖K'‖, the excess is undefined, and E/‖K'‖ is returned instead.
-
-    Parameters
-    ----------
-    gram : object with ``squared_norm()`` and ``multiply(V)``
-        K'.
-    projections : array of shape (r, l)
-        Y = AK'.
-    eigenvalues : array of shape (r,)
-        The exact leading eigenvalues of K'.
-    norm_squared : float, optional
-        ‖K'‖², if it is known.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ikpca.gram import PrecomputedGram, center_gram
-    >>> from ikpca.metrics import excess_error
-    >>> K, _ = center_gram(PrecomputedGram(np.diag([2.0, 1.0, 0.0])))
-    >>> excess_error(K, np.zeros((1, 3)), [0.0])
-    0.0
-    """
-    total = gram.squared_norm() if norm_squared is None else norm_squared
-    error = reconstruction_error(gram, projections, total)
-    exact = np.asarray(eigenvalues, dtype=np.float64)
-    minimum = np.sqrt(max(total - float(np.sum(exact * exact)), 0.0))
-    if minimum <= 1e-10 * np.sqrt(total):
-        return float(error / np.sqrt(total)) if total else 0.0
-    return float(error / minimum - 1)
-
-
-def orthonormality_defect(coefficients: ArrayLike, projections: ArrayLike) -> float:
-    """Return the largest entry of AK'Aᵀ − I, the deviation from orthonormality in feature space.
-
-    Parameters
-    ----------
-    coefficients, projections : arrays of shape (r, l)
-        A and AK'.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ikpca.metrics import orthonormality_defect
-    >>> K = np.array([[1.0, -1.0], [-1.0, 1.0]])
-    >>> A = np.array([[0.5, -0.5]])
-    >>> orthonormality_defect(A, A @ K)
-    0.0
-    """
-    A = np.asarray(coefficients, dtype=np.float64)
-    Y = np.asarray(projections, dtype=np.float64)
-    return float(np.abs(A @ Y.T - np.eye(len(A))).max())
 
 
 def relative_residuals(
@@ -166,34 +50,6 @@ def relative_residuals(
     defects = np.linalg.norm(Y - values[:, None] * A, axis=1)
     scale = norms * np.abs(values).max(initial=0.0)
     return np.divide(defects, scale, out=np.zeros_like(defects), where=scale > 0)
-
-
-def principal_angles(first: ArrayLike, second: ArrayLike) -> _Floats:
-    """Return the angles between the column spaces of two matrices, largest first.
-
-    Parameters
-    ----------
-    first, second : arrays of shape (n, p) and (n, q)
-        Matrices whose columns span the subspaces; they need not be orthonormal.
-
-    Returns
-    -------
-    ndarray of shape (min(p, q),)
-        Angles in radians.
-
-    See Also
-    --------
-    scipy.linalg.subspace_angles : Used to compute the angles.
-
-    Examples
-    --------
-    >>> from ikpca.metrics import principal_angles
-    >>> principal_angles([[1.0], [0.0]], [[0.0], [2.0]]).round(4)
-    array([1.5708])
-    """
-    return linalg.subspace_angles(
-        np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    )
 
 
 def variation_of_information(first: ArrayLike, second: ArrayLike) -> float:

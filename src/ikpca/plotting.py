@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import cycle
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ikpca.errors import InvalidInput, invalid_parameter
@@ -14,6 +16,7 @@ from ikpca.kernels import Floats
 from ikpca.solvers import PassRecord
 
 try:
+    from matplotlib import colormaps, pyplot
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
@@ -47,12 +50,9 @@ _QUANTITIES = {
 }
 #: Maximum number of labels in a legend; more are shown on a color scale.
 _MAX_LEGEND_LABELS = 10
-_PANEL_INCHES = 1.25
-_FONT_POINTS = 10
-_POINTS_PER_INCH = 72
 
 
-def scree(model: Any, *, ax: Axes | None = None) -> Axes:
+def scree(model: BaseEstimator, *, ax: Axes | None = None) -> Axes:
     """Plot the explained variance of each component as bars and the cumulative sum as a line.
 
     Parameters
@@ -86,7 +86,7 @@ def scree(model: Any, *, ax: Axes | None = None) -> Axes:
             f"{type(model).__name__} has no explained_variance_ratio_: it cannot be plotted; "
             "convert a KernelPCA of scikit-learn with ikpca.KernelPCA.from_sklearn."
         )
-    ax = resolve_axes(ax)
+    ax = _resolve_axes(ax)
     shares = np.asarray(shares, dtype=np.float64)
     numbers = np.arange(1, len(shares) + 1)
     ax.bar(numbers, shares, color=_BAR_COLOR, width=0.75)
@@ -139,11 +139,29 @@ def convergence(
             "quantity", quantity, "is unknown", f"choose one of {', '.join(_QUANTITIES)}"
         )
     named = models if isinstance(models, Mapping) else {"": models}
-    histories = {name: _history(model) for name, model in named.items()}
-    ax = resolve_axes(ax)
-    for number, (name, history) in enumerate(histories.items()):
-        color, dashes = _STYLES[number % len(_STYLES)]
-        _curve(ax, history, quantity, label=name, color=color, linestyle=dashes)
+    for model in named.values():
+        check_is_fitted(model)
+        if not getattr(model, "history_", None):
+            raise InvalidInput(
+                f"{type(model).__name__} has no history of passes: it cannot be plotted; fit a "
+                "KernelPCA or a HebbianPCA."
+            )
+    ax = _resolve_axes(ax)
+    for (name, model), (color, dashes) in zip(named.items(), cycle(_STYLES), strict=False):
+        history: list[PassRecord] = model.history_
+        passes = np.array([record.number for record in history])
+        if quantity == "residual":
+            values = np.array([record.residuals.max(initial=0.0) for record in history])
+        else:
+            values = np.array([getattr(record, quantity) for record in history], dtype=np.float64)
+        # Values that rounding makes zero or negative have no logarithm.
+        values[~(values > 0)] = np.nan
+        marker = "o" if len(history) == 1 else None
+        ax.plot(passes, values, color=color, linestyle=dashes, linewidth=1.8, label=name,
+                marker=marker)  # fmt: skip
+        undone = np.array([bool(record.note) for record in history])
+        if undone.any():
+            ax.plot(passes[undone], values[undone], "x", color=color, label="_undone")
     ax.set_yscale("log")
     ax.set(xlabel="Passes over the data", ylabel=_QUANTITIES[quantity])
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=2))
@@ -152,35 +170,6 @@ def convergence(
     if any(named):
         ax.legend(frameon=False, labelcolor=TEXT_COLOR)
     return ax
-
-
-def _history(model: Any) -> list[PassRecord]:
-    check_is_fitted(model)
-    history = getattr(model, "history_", None)
-    if not history:
-        raise InvalidInput(
-            f"{type(model).__name__} has no history of passes: it cannot be plotted; fit a "
-            "KernelPCA or a HebbianPCA."
-        )
-    return list(history)
-
-
-def _curve(ax: Axes, history: list[PassRecord], quantity: str, **style: Any) -> None:
-    passes = np.array([record.number for record in history])
-    values = np.array([_record_value(record, quantity) for record in history], dtype=np.float64)
-    # Values that rounding makes zero or negative have no logarithm.
-    values[~(values > 0)] = np.nan
-    single: dict[str, Any] = {"marker": "o"} if len(history) == 1 else {}
-    ax.plot(passes, values, linewidth=1.8, **style, **single)
-    undone = np.array([bool(record.note) for record in history])
-    if undone.any():
-        ax.plot(passes[undone], values[undone], "x", color=style["color"], label="_undone")
-
-
-def _record_value(record: PassRecord, quantity: str) -> float:
-    if quantity == "residual":
-        return float(record.residuals.max(initial=0.0))
-    return float(getattr(record, quantity))
 
 
 def projections(
@@ -228,40 +217,31 @@ def projections(
             f"pair={pair!r}: must be two columns of Y, which has shape {points.shape}; pass "
             "projections returned by transform, and columns counted from 0."
         )
-    names = None if labels is None else _labels(labels, len(points))
-    ax = resolve_axes(ax)
+    if labels is not None and np.shape(labels) != (len(points),):
+        raise InvalidInput(
+            f"labels have shape {np.shape(labels)}: there are {len(points)} rows; pass one label "
+            "for each."
+        )
+    ax = _resolve_axes(ax)
     across, up = points[:, pair[0]], points[:, pair[1]]
-    if names is None:
+    if labels is None:
         ax.scatter(across, up, s=9, linewidths=0)
     else:
-        _scatter_colored(ax, across, up, names)
+        _scatter_colored(ax, across, up, np.asarray(labels))
     ax.set(xlabel=f"Component {pair[0] + 1}", ylabel=f"Component {pair[1] + 1}")
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 
 
-def _labels(labels: ArrayLike, n_rows: int) -> Any:
-    found = np.asarray(labels)
-    if found.shape != (n_rows,):
-        raise InvalidInput(
-            f"labels have shape {found.shape}: there are {n_rows} rows; pass one label for each."
-        )
-    return found
-
-
-def _scatter_colored(ax: Axes, across: Floats, up: Floats, labels: Any) -> None:
-    from matplotlib import colormaps
-
+def _scatter_colored(ax: Axes, across: Floats, up: Floats, labels: NDArray[Any]) -> None:
     names = np.unique(labels)
     if len(names) > _MAX_LEGEND_LABELS and labels.dtype.kind in "iuf":
         drawn = ax.scatter(across, up, c=labels, s=9, linewidths=0, cmap="viridis")
         ax.figure.colorbar(drawn, ax=ax)
         return
-    scale: Any = colormaps["tab10" if len(names) <= _MAX_LEGEND_LABELS else "tab20"]
-    colors = scale.colors
-    for count, name in enumerate(names):
+    palette: Any = colormaps["tab10" if len(names) <= _MAX_LEGEND_LABELS else "tab20"]
+    for name, color in zip(names, cycle(palette.colors), strict=False):
         chosen = labels == name
-        color = colors[count % len(colors)]
         ax.scatter(across[chosen], up[chosen], s=9, linewidths=0, color=color, label=str(name))
     ax.legend(
         frameon=False, markerscale=2.5, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5)
@@ -269,7 +249,7 @@ def _scatter_colored(ax: Axes, across: Floats, up: Floats, labels: Any) -> None:
 
 
 def components(
-    model: Any, shape: tuple[int, ...], *, number: int = 12, reach: float = 2.0
+    model: BaseEstimator, shape: tuple[int, ...], *, number: int = 12, reach: float = 2.0
 ) -> Figure:
     """Plot components as pictures.
 
@@ -309,21 +289,19 @@ def components(
         raise invalid_parameter("shape", shape, rule, "pass (height, width)")
     across = min(len(rows), 6)
     down = -(-len(rows) // across)
-    figure: Figure = new_figure(figsize=(_PANEL_INCHES * across, (_PANEL_INCHES + 0.2) * down))
-    panels = figure.subplots(down, across, squeeze=False).ravel()
-    for count, (axes, row) in enumerate(zip(panels, rows, strict=False)):
+    figure = pyplot.figure(layout="constrained", figsize=(1.25 * across, 1.45 * down))
+    for count, row in enumerate(rows, start=1):
+        axes = figure.add_subplot(down, across, count)
         limit = float(np.abs(row).max()) or 1.0
         axes.imshow(
             row.reshape(shape), cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="none"
         )
-        axes.set_title(f"{count + 1}", fontsize=9, color=TEXT_COLOR)
+        axes.set_title(f"{count}", fontsize=9, color=TEXT_COLOR)
         axes.set(xticks=[], yticks=[])
-    for axes in panels[len(rows) :]:
-        axes.remove()
     return figure
 
 
-def _component_rows(model: Any, number: int, reach: float) -> Floats:
+def _component_rows(model: BaseEstimator, number: int, reach: float) -> Floats:
     if hasattr(model, "components_"):
         return np.asarray(model.components_)[:number]
     if not hasattr(model, "inverse_transform"):
@@ -339,70 +317,8 @@ def _component_rows(model: Any, number: int, reach: float) -> Floats:
     return up - down
 
 
-def style_axes(axes: Axes, title: str, subtitle: str = "") -> None:
-    """Set title and subtitle of the axes, and draw a light grid."""
-    axes.set_title(
-        title, loc="left", fontweight="bold", color=TEXT_COLOR, pad=22 if subtitle else 8
-    )
-    axes.text(0, 1.025, subtitle, transform=axes.transAxes, fontsize=9, color=MUTED_COLOR)
-    axes.grid(which="major", color="0.9", linewidth=0.8)
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-def new_figure(**arguments: Any) -> Any:
-    """Create a figure with pyplot, so that notebooks and ``plt.show()`` show it."""
-    from matplotlib import pyplot
-
-    return pyplot.figure(layout="constrained", **arguments)
-
-
-def resolve_axes(ax: Axes | None) -> Axes:
-    """Return the axes, or new axes in a new figure."""
-    return new_figure(figsize=(6.0, 3.8)).add_subplot() if ax is None else ax
-
-
-def label_ends(figure: Figure, axes: Axes) -> None:
-    """Label each curve at its last point; overlapping labels are moved apart."""
-    named = [line for line in axes.get_lines() if not str(line.get_label()).startswith("_")]
-    curves = [line for line in named if np.isfinite(line.get_ydata()).any()]
-    if not curves:
-        return
-    ends = [np.asarray(line.get_xydata())[np.isfinite(line.get_ydata())][-1] for line in curves]
-    # Positions are known only after the layout.
-    figure.draw_without_rendering()
-    heights = np.array([axes.transData.transform(end)[1] for end in ends])
-    pixels_per_point = figure.dpi / _POINTS_PER_INCH
-    wanted = spread_positions(heights, gap=1.25 * _FONT_POINTS * pixels_per_point)
-    for line, end, shift in zip(curves, ends, wanted - heights, strict=True):
-        axes.annotate(
-            str(line.get_label()),
-            end,
-            xytext=(7, shift / pixels_per_point),
-            textcoords="offset points",
-            va="center",
-            fontsize=_FONT_POINTS,
-            color=line.get_color(),
-            annotation_clip=False,
-        )
-
-
-def spread_positions(heights: NDArray[np.float64], gap: float) -> NDArray[np.float64]:
-    """Move heights as little as possible until they are ``gap`` apart, in their order.
-
-    Examples
-    --------
-    >>> spread_positions(np.array([3.0, 0.0, 3.0]), gap=1.0)
-    array([2.5, 0. , 3.5])
-    """
-    order = np.argsort(heights, kind="stable")
-    # Isotonic regression of the heights minus the gaps: pool adjacent violators.
-    shifted = heights[order] - gap * np.arange(len(heights))
-    pools: list[list[float]] = []
-    for value in shifted:
-        pools.append([float(value)])
-        while len(pools) > 1 and np.mean(pools[-2]) > np.mean(pools[-1]):
-            pools[-2:] = [pools[-2] + pools[-1]]
-    level = np.concatenate([np.full(len(pool), np.mean(pool)) for pool in pools])
-    result = np.empty_like(heights)
-    result[order] = level + gap * np.arange(len(heights))
-    return result
+def _resolve_axes(ax: Axes | None) -> Axes:
+    """Return the axes, or new axes in a new figure of pyplot, which notebooks show."""
+    if ax is not None:
+        return ax
+    return pyplot.figure(layout="constrained", figsize=(6.0, 3.8)).add_subplot()

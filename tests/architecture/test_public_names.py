@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 
 import pytest
@@ -40,4 +41,4 @@ def test_every_parameter_is_documented(name):
         if " : " in line
         for part in line.split(" : ")[0].split(",")
     }
-    assert {*cls().get_params()} <= documented
+    assert {*inspect.signature(cls).parameters} <= documented

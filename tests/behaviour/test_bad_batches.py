@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from ikpca import IncrementalKernelPCA
 from ikpca.errors import InvalidInput
-from ikpca.estimators.input_checks import check_finite
+from ikpca.estimators.validation import check_finite
 
 RBF = {"kernel": "rbf", "gamma": 0.1}
 
@@ -30,7 +30,7 @@ def with_nan(X, *rows):
 
 def bits(model):
     """All that a model holds; attributes that are made on demand have no say."""
-    return pickle.dumps({name: value for name, value in vars(model).items() if name != "_view"})
+    return pickle.dumps({name: value for name, value in vars(model).items() if name != "_subspace"})
 
 
 BAD = {

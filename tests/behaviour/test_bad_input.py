@@ -14,6 +14,8 @@ from ikpca import HebbianPCA, KernelPCA, vectorized
 from ikpca.errors import InvalidInput, RankWarning
 from ikpca.gains import constant, inverse_time, meta_descent
 from ikpca.preimages import FixedPoint
+from ikpca.solvers import KHA, Krylov
+from tests.solver_options import with_rule, with_solver
 
 SOLVERS = ["dense", "krylov", "kha", "kha/t", "kha/et", "kha-smd"]
 HEBBIAN = SOLVERS[2:]
@@ -44,11 +46,9 @@ def X(rows):
 
 def model(solver="kha/et", n_components=2, **parameters):
     passes = {} if solver == "dense" else {"max_iter": 3}
-    return KernelPCA(
-        **{"n_components": n_components, "eigen_solver": solver, "random_state": 0}
-        | passes
-        | parameters
-    )
+    solver = parameters.pop("eigen_solver", solver)
+    given = {"n_components": n_components, "random_state": 0} | passes | parameters
+    return KernelPCA(**with_solver(solver, given))
 
 
 def with_value(X, value):
@@ -186,6 +186,13 @@ BAD_ARGUMENTS = {
     "remove_zero_eig": ([None, 2, "no"], "choose one of True, False"),
     "copy_X": (["no", 1, None], "choose one of True, False"),
     "n_jobs": ([0, 1.5, "2"], "pass None"),
+    "max_memory": ([0, -1, 1.5, "much", "5 XB", True, [1]], "'500MB' or '2GB'"),
+    "warm_start": ([1, None, "no"], "choose one of True, False"),
+    "whiten": ([1, None, "no"], "choose one of True, False"),
+    "checkpoint": ([3, AN_ARRAY, "/no/such/folder/fit"], "pass a path|create it first"),
+    "verbose": ([-1, 1.5, "yes", None], "pass 0 or 1"),
+}
+BAD_OPTIONS = {
     "gain": ([0, -1, 0.0, -1e-9, np.nan, np.inf, "big", None, True, AN_ARRAY], "pass gain='auto'"),
     "meta_gain": ([-1, np.nan, np.inf, "big", None, AN_ARRAY], "pass meta_gain='auto'"),
     "meta_decay": ([-0.1, 1.1, np.nan, None], r"the paper uses 0\.99"),
@@ -194,28 +201,44 @@ BAD_ARGUMENTS = {
     "rayleigh_ritz": ([1, None, "no"], "choose one of True, False"),
     "block_size": ([0, -1, 1.5, "x", None, AN_ARRAY], "pass 'auto'"),
     "change_tol": ([-1, np.nan, "0"], "pass None"),
-    "max_memory": ([0, -1, 1.5, "much", "5 XB", True, [1]], "'500MB' or '2GB'"),
-    "warm_start": ([1, None, "no"], "choose one of True, False"),
-    "whiten": ([1, None, "no"], "choose one of True, False"),
-    "checkpoint": ([3, AN_ARRAY, "/no/such/folder/fit"], "pass a path|create it first"),
-    "checkpoint_every": ([0, -1, 1.5, "soon", None, AN_ARRAY], "pass 1, '30s'"),
-    "resume": ([1, None, "no", True], "choose one of True, False|pass checkpoint=path"),
-    "verbose": ([-1, 1.5, "yes", None], "pass 0 or 1"),
 }
-CASES = [(name, value) for name, (values, _) in BAD_ARGUMENTS.items() for value in values]
+CASES = [
+    (name, value, message)
+    for name, (values, message) in {**BAD_ARGUMENTS, **BAD_OPTIONS}.items()
+    for value in values
+]
 
 
 def test_every_constructor_argument_is_in_the_table():
-    elsewhere = {"init", "random_state"}
-    assert {*BAD_ARGUMENTS, *elsewhere} == {*KernelPCA().get_params()}
+    assert {*BAD_ARGUMENTS, "random_state"} == {*KernelPCA().get_params()}
+    assert {*BAD_OPTIONS, "init", "method"} == {*KHA().get_params()}
 
 
-@pytest.mark.parametrize(("name", "value"), CASES, ids=str)
-def test_bad_arguments(X, kernel, name, value):
-    bad = model(**{"kernel": kernel, name: value})
-    with pytest.raises(InvalidInput, match=BAD_ARGUMENTS[name][1]) as refused:
+@pytest.mark.parametrize(("name", "value", "message"), CASES, ids=str)
+def test_bad_arguments(X, kernel, name, value, message):
+    bad = model("kha-smd", **{"kernel": kernel, name: value})
+    with pytest.raises(InvalidInput, match=message) as refused:
         bad.fit(X)
     assert str(refused.value).startswith(f"{name}={value!r}: ")
+    assert kernel.calls == 0
+
+
+@pytest.mark.parametrize(
+    ("parameters", "name"),
+    [
+        ({"eigen_solver": KHA("kha/et", meta_gain=0.1)}, "meta_gain"),
+        ({"eigen_solver": KHA("kha/t", log_gain_init=1.0)}, "log_gain_init"),
+        ({"eigen_solver": KHA("kha-smd", gain=constant(0.1), meta_decay=0.9)}, "meta_decay"),
+        ({"eigen_solver": KHA("kha", clock="pass")}, "clock"),
+        ({"eigen_solver": KHA("sgd")}, "method"),
+        ({"eigen_solver": Krylov(init="random")}, "init"),
+        ({"eigen_solver": "dense", "warm_start": True}, "warm_start"),
+        ({"eigen_solver": "dense", "checkpoint": "fit.ikpca"}, "checkpoint"),
+    ],
+)
+def test_options_without_effect(X, kernel, parameters, name):
+    with pytest.raises(InvalidInput, match=f"^{name}="):
+        KernelPCA(2, kernel=kernel, **parameters).fit(X)
     assert kernel.calls == 0
 
 
@@ -247,7 +270,7 @@ BAD_STARTS = {
     "nothing": (None, "init"),
     "NaN": (np.full((2, 60), np.nan), "NaN or infinite values; replace them"),
     "infinite": (np.full((2, 60), np.inf), "NaN or infinite values; replace them"),
-    "text": ([["a"]], "is not an array of numbers; choose one of .*random"),
+    "text": ([["a"]], "is not an array of numbers; pass an array"),
 }
 
 
@@ -300,13 +323,13 @@ def test_no_argument_is_written_to(rows, solver, copy_X, kind):
         solver,
         kernel="precomputed" if kind == "kernel matrix" else "rbf",
         kernel_params=params,
-        init=init,
         copy_X=copy_X,
+        **{"init": init} if solver in HEBBIAN else {},
     )
     fitted.fit(X).transform(X)
     assert np.array_equal(data, before)
     assert np.array_equal(init, init_before)
-    assert fitted.init is init
+    assert solver not in HEBBIAN or fitted.eigen_solver.init is init
     assert fitted.kernel_params is params
     assert params == {}
 
@@ -355,15 +378,17 @@ def test_components_without_variance_are_removed_on_request(X, solver):
     assert fitted.transform(X).shape == (60, 5)
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("gain", ["auto", 0.1])
+@pytest.mark.parametrize(
+    ("solver", "options"),
+    [*((solver, {}) for solver in SOLVERS), *((solver, {"gain": 0.1}) for solver in HEBBIAN)],
+)
 @pytest.mark.parametrize(
     ("kernel", "value"), [("linear", 0.1), ("rbf", 0.1), ("poly", 0.3), ("linear", 0.0)]
 )
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_a_kernel_without_variance(solver, gain, kernel, value, dtype):
+def test_a_kernel_without_variance(solver, options, kernel, value, dtype):
     X = np.full((12, 3), value, dtype=dtype)
-    fitted = model(solver, gain=gain, kernel=kernel)
+    fitted = model(solver, kernel=kernel, **options)
     with pytest.warns(RankWarning, match=r"no variance on these rows.*; check that") as said:
         projections = fitted.fit_transform(X)
     assert len(said) == 1
@@ -396,7 +421,7 @@ HEBBIAN_CASES = [
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
 @pytest.mark.parametrize(("name", "value"), HEBBIAN_CASES, ids=str)
 def test_bad_arguments_of_hebbian_pca(X, name, value, method):
-    bad = HebbianPCA(**{"n_components": 2, "max_iter": 3, name: value})
+    bad = HebbianPCA(**with_solver("kha/et", {"n_components": 2, "max_iter": 3, name: value}))
     with pytest.raises(InvalidInput, match=BAD_HEBBIAN_ARGUMENTS[name][1]) as refused:
         getattr(bad, method)(X)
     assert str(refused.value).startswith(f"{name}={value!r}: ")
@@ -407,15 +432,15 @@ def test_bad_arguments_of_hebbian_pca(X, name, value, method):
     ("parameters", "message"),
     [
         ({"n_components": 6}, "n_components=6: X has 5 features; pass at most 5"),
-        ({"init": "sparse"}, "init='sparse'.*choose one of 'random'"),
+        ({"init": "sparse"}, "init='sparse'.*choose one of .*'random'"),
         ({"init": np.ones((3, 5))}, r"\(3, 5\)'.* must have shape \(2, 5\)"),
         ({"init": np.full((2, 5), np.nan)}, "NaN or infinite values"),
-        ({"gain": meta_descent(constant(0.1), 0.1)}, "needs a kernel; pass the gain"),
+        ({"gain": meta_descent(constant(0.1), 0.1)}, "needs a kernel; pass 'kha/et'"),
     ],
 )
 def test_what_hebbian_pca_refuses_for_these_rows(X, parameters, message, method):
     with pytest.raises(InvalidInput, match=message):
-        getattr(HebbianPCA(**{"n_components": 2} | parameters), method)(X)
+        getattr(HebbianPCA(**with_rule({"n_components": 2} | parameters)), method)(X)
 
 
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
@@ -458,7 +483,7 @@ def test_hebbian_pca_on_equal_rows(gain, value):
     """Zero variance: zeros up to the rounding of the mean, and one warning, as for a kernel."""
     X = np.full((12, 3), value)
     with pytest.warns(RankWarning) as said:
-        fitted = HebbianPCA(2, gain=gain, max_iter=3, random_state=0).fit(X)
+        fitted = HebbianPCA(2, **with_rule({"gain": gain}), max_iter=3, random_state=0).fit(X)
     assert len(said) == 1
     np.testing.assert_allclose(fitted.transform(X), 0, atol=1e-15)
     np.testing.assert_allclose(fitted.explained_variance_, 0, atol=1e-30)

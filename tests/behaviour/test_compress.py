@@ -196,7 +196,7 @@ def test_a_model_that_was_not_fitted(kind):
         ({"max_basis_rows": 0}, "max_basis_rows"),
         ({"max_basis_rows": "large"}, "max_basis_rows"),
         ({"tol": -0.1}, "tol"),
-        ({"reduction": "landmarks"}, "is not known"),
+        ({"reduction": "landmarks"}, "is unknown"),
     ],
 )
 def test_arguments_that_make_no_sense(model, arguments, message):

@@ -18,6 +18,7 @@ import ikpca
 import ikpca.dask
 from ikpca.errors import InvalidInput
 from tests.clusters import cluster_of
+from tests.solver_options import with_solver
 
 SOLVERS = ["dense", "krylov", "kha", "kha/t", "kha/et", "kha-smd"]
 CHUNKS = (90, 10, 140)
@@ -47,8 +48,8 @@ def two():
 
 def settings(solver, **others):
     passes = {"max_iter": 3} if solver != "dense" else {}
-    return {"n_components": 4, "kernel": "rbf", "gamma": 0.05, "eigen_solver": solver,
-            "random_state": 0, **passes, **others}  # fmt: skip
+    given = {"n_components": 4, "kernel": "rbf", "gamma": 0.05, "random_state": 0}
+    return with_solver(solver, {**given, **passes, **others})
 
 
 def same(found, expected, tolerance=1e-10):
@@ -133,7 +134,7 @@ def test_a_warm_start_goes_on(two, X, D):
 def test_a_checkpoint_is_gone_on_from(two, D, tmp_path):
     given = settings("kha/et", client=two, checkpoint=tmp_path / "where")
     ikpca.dask.KernelPCA(**given).set_params(max_iter=2).fit(D)
-    resumed = ikpca.dask.KernelPCA(**given, resume=True).fit(D)
+    resumed = ikpca.dask.KernelPCA(**given).fit(D)
     whole = ikpca.dask.KernelPCA(**settings("kha/et"), client=two).fit(D)
     assert resumed.n_iter_ == 3
     assert np.array_equal(resumed.coefficients_, whole.coefficients_)

@@ -18,6 +18,7 @@ import ikpca
 import ikpca.dask
 from ikpca.errors import ClusterLost
 from tests.clusters import cluster_elsewhere, cluster_of
+from tests.solver_options import with_solver
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +34,8 @@ def X():
 
 def settings(solver, **others):
     blocks = {} if solver == "krylov" else {"block_size": 50}
-    return {"n_components": 3, "kernel": "rbf", "gamma": 0.1, "eigen_solver": solver,
-            "max_iter": 3, "random_state": 0, **blocks, **others}  # fmt: skip
+    given = {"n_components": 3, "kernel": "rbf", "gamma": 0.1, "max_iter": 3, "random_state": 0}
+    return with_solver(solver, {**given, **blocks, **others})
 
 
 def blocks_of(X):
@@ -109,15 +110,13 @@ def test_a_lost_cluster_is_resumed_on_another(tmp_path, monkeypatch, solver):
     X = np.random.default_rng(0).normal(size=(600, 5))
     given = settings(solver, checkpoint=tmp_path / "where")
     with cluster_elsewhere(tmp_path) as (address, kill), Client(address, timeout=20) as client:
-        monkeypatch.setattr(
-            "ikpca.dask.estimators._Events.on_step_end", lambda self, state, report: kill()
-        )
-        with pytest.raises(ClusterLost, match="resume=True"):
+        monkeypatch.setattr("ikpca.estimators.base.FitMonitor.__call__", lambda *_: kill())
+        with pytest.raises(ClusterLost, match="checkpoint"):
             ikpca.dask.KernelPCA(**given, client=client).fit(blocks_of(X))
     monkeypatch.undo()
     # Processes again: Dask gives each one thread of BLAS, on which the bits depend.
     with cluster_of(2, processes=True) as client:
-        resumed = ikpca.dask.KernelPCA(**given, resume=True, client=client).fit(blocks_of(X))
+        resumed = ikpca.dask.KernelPCA(**given, client=client).fit(blocks_of(X))
         whole = ikpca.dask.KernelPCA(**settings(solver), client=client).fit(blocks_of(X))
     assert [record.number for record in resumed.history_] == [1, 2, 3]
     assert np.array_equal(resumed.coefficients_, whole.coefficients_)

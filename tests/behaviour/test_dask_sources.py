@@ -6,7 +6,6 @@ import json
 import pickle
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -103,13 +102,11 @@ def test_projections_are_lazy_and_by_blocks(client, X, expected):
     same(model.transform(D).blocks[1].compute(), expected[50:100])
 
 
-def test_passes_are_told_of(client, X, capsys):
+def test_passes_are_reported(client, X, capsys):
     D = da.from_array(X, chunks=(60, -1))
     model = ikpca.dask.KernelPCA(**GIVEN, client=client, verbose=1).fit(D)
     shown = capsys.readouterr()
     assert (shown.out + shown.err).count("kha/et") == 2
-    told = [event for _, event in client.get_events("ikpca")]
-    assert told[-2:] == [{"pass": 1}, {"pass": 2}]
     assert len(model.history_) == 2
 
 
@@ -160,13 +157,10 @@ def test_workers_with_another_version(X, tmp_path):
             model.fit(da.from_array(X, chunks=(50, -1)))
 
 
-NO_FILES_LEFT = """
-import os, resource
-import dask.array as da, distributed
+NO_CLIENT = """
+import dask.array as da
 from ikpca.dask import KernelPCA
 
-open_now = len(os.listdir("/proc/self/fd"))
-resource.setrlimit(resource.RLIMIT_NOFILE, (open_now + 1, open_now + 1))
 try:
     KernelPCA(2).fit(da.ones((60, 3), chunks=(30, 3)))
 except ValueError as refusal:
@@ -174,12 +168,11 @@ except ValueError as refusal:
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs a list of open files")
-def test_no_client_and_none_startable():
-    command = [sys.executable, "-c", NO_FILES_LEFT]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert "there is no Dask client, and none could be started" in found.stdout, found.stderr
-    assert "pass distributed.Client(address)" in found.stdout
+def test_without_a_client():
+    found = subprocess.run(
+        [sys.executable, "-c", NO_CLIENT], capture_output=True, text=True, check=False
+    )
+    assert "there is no current Dask client" in found.stdout, found.stderr
 
 
 def test_what_has_no_twin():

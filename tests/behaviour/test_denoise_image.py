@@ -105,7 +105,7 @@ def test_bad_images_are_refused(name):
     "settings",
     [
         {"noise": -1}, {"noise": "much"}, {"noise": np.nan}, {"scheme": "best"}, {"n_parts": 0},
-        {"stride": 0}, {"size": 0}, {"n_training": 1}, {"rounds": 0}, {"window": "round"},
+        {"stride": 0}, {"size": 0}, {"n_training": 1},
         {"pca": "kpca"}, {"pca": KernelPCA()}, {"stride": 30, "size": 5},
     ],
     ids=str,

@@ -13,6 +13,7 @@ from ikpca import KernelPCA
 from ikpca.errors import DivergenceWarning
 from ikpca.gains import constant, inverse_time, meta_descent, reciprocal_eigenvalues
 from ikpca.solvers import METHODS, Outcome
+from tests.solver_options import with_solver
 
 R, PASSES = 4, 10
 RBF = {"kernel": "rbf", "gamma": 0.05}
@@ -30,7 +31,7 @@ def some_digits():
 def fitted(X, method, **parameters):
     """The model, and every warning of its fit."""
     defaults = {"max_iter": PASSES, "random_state": 0, "n_jobs": 1}
-    model = KernelPCA(R, eigen_solver=method, **RBF | defaults | parameters)
+    model = KernelPCA(R, **with_solver(method, RBF | defaults | parameters))
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         model.fit(X)
@@ -59,7 +60,7 @@ def assert_said_once(model, said):
         assert "gain scaled to" in record.note
     if troubled:
         message = str(said[0].message)
-        assert f"gain={model.gain!r} was too large in {len(troubled)} of " in message
+        assert f"gain={model.eigen_solver.gain!r} was too large in {len(troubled)} of " in message
         assert troubled[-1].note in message
         assert "pass gain='auto' or a smaller number" in message
     return troubled

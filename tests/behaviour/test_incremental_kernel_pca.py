@@ -77,10 +77,10 @@ def test_the_error_reported_is_that_of_the_last_reduction(X):
         IncrementalState.empty(kernel, X, keep_values=True), X[:100], IncrementalSettings(4)
     )
     reduced, errors = Compression(SelectedRows(), 50, orthonormal=False).reduce(exact, 50)
-    rows = np.vstack([exact.library, reduced.library])
+    rows = np.vstack([exact.basis, reduced.basis])
     both = np.hstack([exact.vectors, -reduced.vectors])
     apart = np.einsum("ij,jk,ik->i", both, cross_gram(kernel, rows, rows), both)
-    K = cross_gram(kernel, exact.library, exact.library)
+    K = cross_gram(kernel, exact.basis, exact.basis)
     lengths = np.einsum("ij,jk,ik->i", exact.vectors, K, exact.vectors)
     np.testing.assert_allclose(errors, np.sqrt(apart / lengths), rtol=1e-6)
     np.testing.assert_array_equal(reduced.singular_values, exact.singular_values)
@@ -118,7 +118,7 @@ def test_kernel_values_of_the_library_are_computed_once(X):
     state = IncrementalState.empty(Gaussian(0.02), X, keep_values=True)
     for begin in (0, 7, 30):
         state, _ = update_step(state, X[begin : begin + 23], IncrementalSettings(4))
-    expected = cross_gram(state.kernel, state.library, state.library)
+    expected = cross_gram(state.kernel, state.basis, state.basis)
     np.testing.assert_allclose(state.values.matrix(), expected, atol=1e-14)
 
 

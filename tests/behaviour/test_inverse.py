@@ -302,3 +302,14 @@ def test_rows_in_chunks_have_no_pre_images(X, tmp_path):
 def test_bad_projections(X, bad):
     with pytest.raises(ValueError, match=r"NaN|infinity|2D"):
         model(3).fit(X).inverse_transform(bad)
+
+
+def test_refine_learns_the_ridge_regression_again(digits):
+    model = KernelPCA(
+        3, kernel="rbf", gamma=0.05, eigen_solver="kha/et", max_iter=2, fit_inverse_transform=True,
+        random_state=0,
+    ).fit(digits[:200])  # fmt: skip
+    exact = KernelPCA(3, kernel="rbf", gamma=0.05, fit_inverse_transform=True).fit(digits[:200])
+    found = model.refine().inverse_transform(model.transform(digits[:5]))
+    expected = exact.inverse_transform(exact.transform(digits[:5]))
+    np.testing.assert_allclose(found, expected, atol=1e-6)

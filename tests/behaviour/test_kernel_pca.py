@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,10 +16,11 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from ikpca import KernelPCA, vectorized
 from ikpca.gains import constant, inverse_time, meta_descent, reciprocal_eigenvalues
-from ikpca.gram import TILE, ComputedGram
+from ikpca.gram import TILE, read_budget
 from ikpca.kernels import Gaussian
-from ikpca.solvers import METHODS, HebbianOptions, LocalStore, Outcome, solve_kha
+from ikpca.solvers import KHA, METHODS, Outcome, Problem, RunSettings
 from tests.conftest import KERNELS, explicitly_centred
+from tests.solver_options import with_solver
 
 SOLVERS = ["dense", "krylov", *METHODS]
 RBF = {"kernel": "rbf", "gamma": 0.05}
@@ -48,7 +48,7 @@ def model(solver="kha/et", n_components=3, **parameters):
     if solver in METHODS:
         # From landmarks, problems as small as these would be solved before the first pass.
         defaults |= {"max_iter": 6, "init": "random"}
-    return KernelPCA(n_components, eigen_solver=solver, **RBF | defaults | parameters)
+    return KernelPCA(n_components, **with_solver(solver, RBF | defaults | parameters))
 
 
 def same(first, second):
@@ -663,9 +663,9 @@ def test_an_interrupt_in_the_middle_of_a_pass_leaves_no_trace_of_it(X):
     """Four blocks of 50 patterns per pass, a tile each, after one tile for the means."""
 
     def solution(patience, n_passes):
-        options = HebbianOptions("kha/et", max_iter=n_passes, block_size=50)
-        source = ComputedGram(Impatient(patience), X)
-        return solve_kha(source, 3, options, seed=0, open_store=LocalStore)
+        solver = KHA("kha/et", block_size=50, init="random")
+        problem = Problem(Impatient(patience), X, read_budget("20MB"))
+        return solver.solve(problem, 3, RunSettings(n_passes))
 
     found, expected = solution(1 + 2 * 4 + 2, 6), solution(1000, 2)
     assert found.outcome is Outcome.INTERRUPTED
@@ -674,19 +674,13 @@ def test_an_interrupt_in_the_middle_of_a_pass_leaves_no_trace_of_it(X):
     assert np.array_equal(found.projections, expected.projections)
 
 
-def test_an_interrupt_by_an_observer_keeps_the_finished_pass(X):
-    def see(state, report):
-        if report.number == 2:
+def test_an_interrupt_by_a_callback_keeps_the_finished_pass(X):
+    def see(record, solution):
+        if record.number == 2:
             raise KeyboardInterrupt
 
-    found = solve_kha(
-        ComputedGram(Gaussian(0.05), X),
-        3,
-        HebbianOptions("kha/et", max_iter=6),
-        seed=0,
-        open_store=LocalStore,
-        make_observers=lambda snapshot: [SimpleNamespace(on_step_end=see)],
-    )
+    problem = Problem(Gaussian(0.05), X, read_budget(None))
+    found = KHA("kha/et", init="random").solve(problem, 3, RunSettings(6, callback=see))
     assert found.outcome is Outcome.INTERRUPTED
     assert [record.number for record in found.records] == [1, 2]
 
@@ -700,8 +694,8 @@ def test_an_interrupt_before_the_first_pass_is_an_interrupt(X):
 
 def test_rows_of_the_kernel_matrix_are_counted_where_it_is_not_kept(X):
     """One look for the means and AK', then every row once per pass."""
-    options = HebbianOptions("kha/et", max_iter=3)
-    found = solve_kha(ComputedGram(Gaussian(0.05), X), 3, options, seed=0, open_store=LocalStore)
+    problem = Problem(Gaussian(0.05), X, read_budget("20MB"))
+    found = KHA("kha/et", init="random").solve(problem, 3, RunSettings(3))
     first, *_, last = [record.entries for record in found.records]
     assert last - first == 2 * len(X) ** 2
     # κ and the check for variance read the diagonal.

@@ -35,7 +35,7 @@ def lines_of(part, hidden, folder):
 @pytest.mark.parametrize(
     ("part", "hidden", "number"),
     [
-        ("library", EXTRAS + CLI, len(plain.LIBRARY) + 4),
+        ("library", EXTRAS + CLI, len(plain.LIBRARY) + 3),
         ("verbs", EXTRAS, len(plain.VERBS) + 3),
     ],
 )
@@ -59,30 +59,3 @@ def test_something_wrong_is_seen(monkeypatch, capsys, tmp_path):
     wrong = plain._told(plain.library())
     assert {"plots", "fit, stream, save and load", "ikpca --help", "ikpca info"} <= {*wrong}
     assert "good" not in capsys.readouterr().out
-
-
-def test_help_without_the_command_line_names_its_verbs():
-    typer = pytest.importorskip("typer")
-    from ikpca.cli.app import app
-    from ikpca.cli.plain import COMMANDS
-
-    commands = typer.main.get_command(app).commands
-    assert {name: one.get_short_help_str(1000) for name, one in commands.items()} == COMMANDS
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
-        (["--help"], 0, "cluster "),
-        ([], 0, "Not installed: the command line needs typer; run: pip install 'ikpca[cli]'."),
-        (["fit", "-h"], 0, "Usage: ikpca COMMAND"),
-        (["--version"], 0, "ikpca "),
-    ],
-)
-def test_plain_answers(arguments, code, said, capsys):
-    from ikpca.cli.plain import run_without_extras
-
-    assert run_without_extras(arguments, ["typer"]) == code
-    seen = capsys.readouterr()
-    assert said in seen.out
-    assert not seen.err

@@ -19,6 +19,7 @@ from matplotlib import pyplot  # noqa: E402
 from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA  # noqa: E402
 from ikpca.errors import InvalidInput  # noqa: E402
 from ikpca.plotting import components, convergence, projections, scree  # noqa: E402
+from ikpca.solvers import KHA  # noqa: E402
 
 X, Y = load_digits(return_X_y=True)
 X, Y = X[:240] / 16, Y[:240]
@@ -61,8 +62,9 @@ def test_convergence_shows_the_history(quantity):
 
 
 def test_convergence_marks_what_was_undone():
+    solver = KHA("kha", gain=50.0)
     with pytest.warns(match="gain"):
-        model = KernelPCA(3, kernel="rbf", gamma=0.02, eigen_solver="kha", gain=50.0, max_iter=8,
+        model = KernelPCA(3, kernel="rbf", gamma=0.02, eigen_solver=solver, max_iter=8,
                           random_state=0).fit(X)  # fmt: skip
     undone = [record.number for record in model.history_ if record.note]
     assert undone

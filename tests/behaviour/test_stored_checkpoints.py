@@ -13,7 +13,7 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from ikpca import KernelPCA
-from ikpca.errors import InvalidInput, UnreadableFile
+from ikpca.errors import UnreadableFile
 from ikpca.model_files import FORMAT_VERSION
 
 STORED = Path(__file__).resolve().parents[1] / "files"
@@ -28,7 +28,7 @@ def model(path):
 def test_a_checkpoint_of_an_earlier_version_is_refused(tmp_path):
     path = Path(shutil.copy(STORED / "checkpoint-v1.ikpca", tmp_path / "fit"))
     before = path.read_bytes()
-    with pytest.raises(InvalidInput):
+    with pytest.raises(UnreadableFile, match=r"before 0\.1; fit the model again"):
         model(path).fit(X)
     assert path.read_bytes() == before
 

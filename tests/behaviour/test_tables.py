@@ -73,7 +73,7 @@ def test_tables_as_programs_write_them(text, tmp_path):
 def test_a_large_array_is_mapped(tmp_path, monkeypatch):
     write_table(tmp_path / "rows.npy", ROWS)
     assert not isinstance(read_table(tmp_path / "rows.npy").rows, np.memmap)
-    monkeypatch.setattr("ikpca.tables.numeric._MEMORY_MAP_BYTES", 1)
+    monkeypatch.setattr("ikpca.tables._MEMORY_MAP_BYTES", 1)
     mapped = read_table(tmp_path / "rows.npy").rows
     assert isinstance(mapped, np.memmap)
     np.testing.assert_array_equal(mapped, ROWS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,9 +13,9 @@ import dask.array as da
 
 from ikpca.dask.engine import DaskStore
 from ikpca.dask.gram import DaskGram, split_features
-from ikpca.gram import ComputedGram, center_gram, full_matrix, multiply
+from ikpca.gram import ComputedGram, center_gram, full_matrix, multiply, read_budget
 from ikpca.kernels import FeatureSplit, Gaussian, Laplacian, Linear, Polynomial
-from ikpca.solvers import LocalStore, kha, krylov, landmark_start
+from ikpca.solvers import KHA, METHODS, Krylov, Problem, RunSettings, landmark_start
 from tests.clusters import cluster_of
 
 N_SAMPLES, R, SIDE = 150, 4, 32
@@ -90,7 +90,7 @@ def test_sparse_features_are_split_as_in_one_process(client, monkeypatch):
     D = da.from_array(X, chunks=(70, -1))
     found, expected = split_features(client, D), FeatureSplit.from_rows(X)
     assert expected.sparse.sum() > 64
-    for name in ("dense", "sparse", "constant", "nnz"):
+    for name in ("dense", "sparse", "nnz"):
         assert np.array_equal(getattr(found, name), getattr(expected, name))
     close(found.origin, expected.origin)
     V = rng.normal(size=(N_SAMPLES, 3))
@@ -104,22 +104,24 @@ def test_landmark_rows(source, local):
     close(np.abs(far.projections), np.abs(near.projections), 1e-10)
 
 
-@pytest.mark.parametrize("method", ["kha", "kha/t", "kha/et", "kha-smd"])
-def test_hebbian_passes(source, local, method):
-    options = kha.HebbianOptions(method, init="landmarks", max_iter=3, block_size=16)
-    expected = kha.solve_kha(local, R, options, seed=3, open_store=LocalStore)
-    found = kha.solve_kha(source, R, options, seed=3, open_store=partial(DaskStore, source))
+@pytest.mark.parametrize(
+    "solver",
+    [Krylov(), *(KHA(method, init="landmarks", block_size=16) for method in METHODS)],
+    ids=repr,
+)
+def test_passes(source, X, solver):
+    class Engine:
+        block_size = 16
+
+        def open_gram(self, kernel, budget, needs):
+            return source
+
+        def open_store(self, gram, rows, products):
+            return DaskStore(source, gram, rows, products)
+
+    problem = Problem(KERNEL, X, read_budget(None), seed=3)
+    expected = solver.solve(problem, R, RunSettings(3))
+    found = solver.solve(replace(problem, engine=Engine()), R, RunSettings(3))
     for name in ("coefficients", "projections", "eigenvalues"):
         close(getattr(found, name), getattr(expected, name), 1e-10)
-    assert len(found.records) == 3
-
-
-def test_krylov_passes(source, local):
-    options = krylov.KrylovOptions(max_iter=3, n_landmarks=50)
-    expected = krylov.solve_krylov(local, R, options, seed=3)
-    found = krylov.solve_krylov(source, R, options, seed=3)
-    close(found.eigenvalues, expected.eigenvalues, 1e-10)
-    # Components have their length from the solver, but their sign from the estimator.
-    signs = np.sign(np.einsum("il,il->i", found.coefficients, expected.projections))[:, None]
-    for name in ("coefficients", "projections"):
-        close(signs * getattr(found, name), getattr(expected, name), 1e-10)
+    assert len(found.records) == len(expected.records)

@@ -7,6 +7,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA, OnlineKernelPCA
 from ikpca.applications import KernelSpectralClustering
+from ikpca.solvers import KHA
 
 pytestmark = pytest.mark.filterwarnings("ignore::ikpca.errors.RankWarning")
 
@@ -24,10 +25,16 @@ ESTIMATORS = [
     IncrementalKernelPCA(2, kernel="rbf", reduction="preimages", max_basis_rows=12, batch_size=5),
     IncrementalKernelPCA(2, kernel="poly", gamma="scale", forgetting=0.9, whiten=True),
     OnlineKernelPCA(),
-    OnlineKernelPCA(2, kernel="rbf", gain=0.05, init="random", max_basis_rows=20, forgetting=0.99),
+    OnlineKernelPCA(
+        2,
+        kernel="rbf",
+        eigen_solver=KHA("kha", gain=0.05, init="random"),
+        max_basis_rows=20,
+        forgetting=0.99,
+    ),
     KernelSpectralClustering(2),
     KernelSpectralClustering(2, normalise=None, eigen_solver="kha/et", max_iter=5),
-    HebbianPCA(1, gain=1e-4, rayleigh_ritz=False, max_iter=5),
+    HebbianPCA(1, eigen_solver=KHA("kha", gain=1e-4, rayleigh_ritz=False), max_iter=5),
 ]
 
 

@@ -244,8 +244,6 @@ def denoising_calls(draw):
         "size": draw(st.sampled_from([3, 5, (3, 5), 9])),
         "stride": draw(st.sampled_from([1, 2])),
         "shrink": draw(st.booleans()),
-        "remove_means": draw(st.booleans()),
-        "window": draw(st.sampled_from(["uniform", "smooth"])),
         "n_training": draw(st.sampled_from([None, 20])),
         "pca": draw(st.sampled_from([None, None, KernelPCA(3, kernel="rbf")])),
     }

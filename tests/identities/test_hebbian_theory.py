@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.linalg import subspace_angles
 
 from ikpca import HebbianPCA, KernelPCA
-from ikpca.gram import ComputedGram, full_matrix
+from ikpca.gains import constant, inverse_time
+from ikpca.gram import ComputedGram, center_gram, full_matrix, read_budget
 from ikpca.kernels import Polynomial
-from ikpca.metrics import principal_angles
-from ikpca.solvers import METHODS, HebbianOptions, LocalStore, hebbian_step, solve_kha
+from ikpca.solvers import KHA, METHODS, LocalStore, Problem, RunSettings, hebbian_step
 from tests.conftest import explicitly_centred
 
 R = 4
@@ -40,9 +41,10 @@ def test_linear_kernel_is_gha(rows, clock):
     X = rows - rows.mean(axis=0)
     rng = np.random.default_rng(5)
     A = rng.normal(size=(R, len(X))) / np.sqrt(R * len(X))
-    settings = {"gain": 0.005, "rayleigh_ritz": False, "random_state": 7, "max_iter": 6}
-    kernel = KernelPCA(R, eigen_solver="kha", init=A, clock=clock, **settings).fit(rows)
-    explicit = HebbianPCA(R, init=A @ X, clock=clock, **settings).fit(rows)
+    rule = {"gain": constant(0.005) * inverse_time(), "clock": clock, "rayleigh_ritz": False}
+    settings = {"random_state": 7, "max_iter": 6}
+    kernel = KernelPCA(R, eigen_solver=KHA(init=A, **rule), **settings).fit(rows)
+    explicit = HebbianPCA(R, eigen_solver=KHA(init=A @ X, **rule), **settings).fit(rows)
     W = kernel.coefficients_ @ X
     signs = np.sign(np.sum(W * explicit.components_, axis=1))[:, None]
     assert np.abs(W - A @ X).max() > 0.1, "the components must have moved"
@@ -92,24 +94,18 @@ def test_every_method_approaches_the_dense_reference(digits, method):
     X = digits[:300]
     exact = KernelPCA(R, kernel="rbf", gamma=0.05, eigen_solver="dense").fit(X)
     found = KernelPCA(
-        R, kernel="rbf", gamma=0.05, eigen_solver=method, init="random", random_state=0
+        R, kernel="rbf", gamma=0.05, eigen_solver=KHA(method, init="random"), random_state=0
     ).fit(X)
-    angle = principal_angles(found.eigenvectors_, exact.eigenvectors_)[0]
+    angle = subspace_angles(found.eigenvectors_, exact.eigenvectors_)[0]
     assert angle < (0.3 if method == "kha" else 0.06)
     np.testing.assert_allclose(found.eigenvalues_, exact.eigenvalues_, rtol=1e-3)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_block_size_changes_nothing(digits, method):
-    source = ComputedGram(Polynomial(2, 0.1), digits[:150])
+    problem = Problem(Polynomial(2, 0.1), digits[:150], read_budget(None), seed=3)
     found = [
-        solve_kha(
-            source,
-            R,
-            HebbianOptions(method, max_iter=4, block_size=size),
-            seed=3,
-            open_store=LocalStore,
-        ).coefficients
+        KHA(method, init="random", block_size=size).solve(problem, R, RunSettings(4)).coefficients
         for size in (1, 7, 150)
     ]
     np.testing.assert_allclose(found[1], found[0], atol=1e-11)
@@ -118,33 +114,21 @@ def test_block_size_changes_nothing(digits, method):
 
 def test_resume_is_going_on(digits):
     """Four passes at once equal the state after four single steps, bit for bit."""
-    from ikpca.gram import center_gram
-    from ikpca.solvers.kha import _initial_state
-    from ikpca.solvers.kha_pass import HebbianPass
-
     gram, _ = center_gram(ComputedGram(Polynomial(2, 0.1), digits[:100]))
     A = np.random.default_rng(0).normal(size=(R, 100))
     rows = np.vstack([A, np.zeros_like(A)])
+    solver = KHA("kha-smd", init=A)
 
-    def fresh(rows, products):
-        store = LocalStore(gram, rows, products)
-        return store, HebbianOptions("kha-smd").settings(store, R, 5, "norms")
+    def passes(rows, products):
+        return solver.passes(LocalStore(gram, rows, products), R, seed=5, gram=gram)
 
-    store, settings = fresh(rows, gram.multiply(rows.T).T)
-    state = _initial_state(store, settings, HebbianOptions("kha-smd"))
+    whole = passes(rows, gram.multiply(rows.T).T)
+    state, _, records = solver.run(whole, RunSettings(4))
+    first = passes(rows, gram.multiply(rows.T).T)
+    halfway, _, _ = solver.run(first, RunSettings(2))
+    second = passes(*first.store.read())
     for _ in range(2):
-        state, _, _ = HebbianPass(store, settings)(state)
-    saved = store.read()
-    for _ in range(2):
-        state, _, _ = HebbianPass(store, settings)(state)
-    expected, seen = store.read()[0], state.seen
-
-    store, settings = fresh(rows, gram.multiply(rows.T).T)
-    state = _initial_state(store, settings, HebbianOptions("kha-smd"))
-    for _ in range(2):
-        state, _, _ = HebbianPass(store, settings)(state)
-    store, settings = fresh(*saved)
-    for _ in range(2):
-        state, _, _ = HebbianPass(store, settings)(state)
-    assert state.seen == seen
-    assert np.array_equal(store.read()[0], expected)
+        halfway, record, _ = second.step(halfway)
+    assert halfway.seen == state.seen
+    assert np.array_equal(record.residuals, records[-1].residuals)
+    assert np.array_equal(second.store.read()[0], whole.store.read()[0])

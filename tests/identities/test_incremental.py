@@ -137,7 +137,7 @@ def test_without_the_mean_update_the_centre_is_that_of_the_first_batch(X):
     np.testing.assert_allclose(
         np.sort(state.singular_values**2), np.linalg.eigvalsh(scatter), rtol=1e-10
     )
-    np.testing.assert_allclose(state.vectors[-1] @ state.library, centre, atol=1e-12)
+    np.testing.assert_allclose(state.vectors[-1] @ state.basis, centre, atol=1e-12)
 
 
 def test_novelty_is_the_reconstruction_error_before_learning(X):

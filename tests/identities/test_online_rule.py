@@ -66,7 +66,7 @@ def test_every_step_is_the_explicit_one(rows, points, gain):
         y = W @ (phi - mean)
         W = W + eta * (np.outer(y, phi - mean) - np.tril(np.outer(y, y)) @ W)
         mean = mean + (phi - mean) / (t + 1)
-        library = features(state.library)
+        library = features(state.basis)
         assert np.abs(state.coefficients @ library - W).max() < 1e-10
         assert np.abs(state.mean @ library - mean).max() < 1e-10
 
@@ -88,7 +88,7 @@ def test_meta_descent_is_the_explicit_one(rows, points):
         d_gamma = np.outer(z, x) - L @ B - np.tril(np.outer(z, y) + np.outer(y, z)) @ W
         W, B = W + h * gamma, xi * B + h * (gamma + xi * d_gamma)
         mean = mean + (phi - mean) / (t + 1)
-        library = features(state.library)
+        library = features(state.basis)
         assert np.abs(state.coefficients @ library - np.vstack([W, B])).max() < 1e-10
         assert np.abs(state.log_gains - rho).max() < 1e-10
     assert np.abs(rho).max() > 0.01
@@ -171,7 +171,7 @@ def test_batches_do_not_matter(rows, points, name, size, automatic):
 def test_inner_products_are_carried_along(rows, points, name):
     chosen = settings(GAINS[name], memory=60.0)
     state = learn_rows(start_online(chosen, points, 0.5 * np.eye(R)), rows, chosen)[0]
-    K = cross_gram(QUADRATIC, state.library, state.library)
+    K = cross_gram(QUADRATIC, state.basis, state.basis)
     W = state.coefficients[:R]
     assert np.abs(W @ K @ W.T - state.lengths).max() < 1e-11
     assert np.abs(state.coefficients @ K @ state.mean - state.with_mean).max() < 1e-11
@@ -197,14 +197,14 @@ def test_with_a_mean_that_stands_still_it_is_kha(rows, points):
     fixed = replace(seen, seen=10**15)
     after = learn_rows(fixed, rows[:20], chosen)[0]
     Phi = features(rows) - features(rows).mean(axis=0)
-    library = features(seen.library)
+    library = features(seen.basis)
     W = seen.coefficients @ library
     # The first rows again, as unit vectors beside the components: A = [I, 0] on [W; Φ'].
     basis = np.vstack([W, Phi[:20]])
     K, A = basis @ basis.T, np.hstack([np.eye(R), np.zeros((R, 20))])
     for p in range(20):
         A = hebbian_step(A, K[:, R + p], R + p, ETA)
-    assert np.abs(after.coefficients @ features(after.library) - A @ basis).max() < 1e-10
+    assert np.abs(after.coefficients @ features(after.basis) - A @ basis).max() < 1e-10
 
 
 def test_ritz_leaves_the_span_and_makes_it_orthonormal(rows, points):

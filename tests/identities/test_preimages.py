@@ -9,7 +9,7 @@ from sklearn.decomposition import PCA
 from ikpca import KernelPCA
 from ikpca.gram import cross_gram
 from ikpca.preimages import MDS
-from ikpca.solvers import METHODS
+from ikpca.solvers import KHA, METHODS
 from tests.conftest import KERNELS, explicitly_centred
 
 SOLVERS = ["dense", "krylov", *METHODS]
@@ -67,7 +67,7 @@ def test_every_solver_leads_to_the_reconstruction_of_pca(rows, new, solver):
 def test_components_that_are_not_orthonormal(rows, new, whiten):
     """Papers' passes without Rayleigh–Ritz: the projector on a span does not ask for its basis."""
     fitted = KernelPCA(
-        3, eigen_solver="kha", rayleigh_ritz=False, max_iter=4, init="random", gain=1e-3,
+        3, eigen_solver=KHA("kha", rayleigh_ritz=False, init="random", gain=1e-3), max_iter=4,
         whiten=whiten, random_state=0,
     ).fit(rows)  # fmt: skip
     W = fitted.coefficients_ @ (rows - rows.mean(axis=0))

@@ -21,20 +21,20 @@ from sklearn.datasets import load_digits
 
 from ikpca import KernelPCA
 from ikpca.plotting import convergence
+from ikpca.solvers import KHA
 
 X = load_digits().data[:800] / 16
 settings = {"n_components": 8, "kernel": "rbf", "gamma": 1 / 8, "max_iter": 30, "random_state": 0}
-papers = {"init": "random", "clock": "pass"}
-
-models = {
-    "KHA": KernelPCA(eigen_solver="kha", gain=0.02, **papers, **settings),
-    "KHA/t": KernelPCA(eigen_solver="kha/t", gain=0.2, **papers, **settings),
-    "KHA/et": KernelPCA(eigen_solver="kha/et", gain=0.05, **papers, **settings),
-    "KHA-SMD": KernelPCA(eigen_solver="kha-smd", gain=0.05, **papers, **settings),
-    "KHA/et, nothing set": KernelPCA(eigen_solver="kha/et", **settings),
+solvers = {
+    "KHA": KHA("kha", gain=0.02, init="random"),
+    "KHA/t": KHA("kha/t", gain=0.2, clock="pass", init="random"),
+    "KHA/et": KHA("kha/et", gain=0.05, clock="pass", init="random"),
+    "KHA-SMD": KHA("kha-smd", gain=0.05, clock="pass", init="random"),
+    "KHA/et, nothing set": "kha/et",
 }
-for model in models.values():
-    model.fit(X)
+models = {
+    name: KernelPCA(eigen_solver=solver, **settings).fit(X) for name, solver in solvers.items()
+}
 
 axes = convergence(models, "excess_error")
 axes.set_title("Digits, Gaussian kernel, 8 components", loc="left")

@@ -8,10 +8,10 @@ those of linear PCA (Kim et al. 2003, figure 4).
 """
 
 import numpy as np
+from scipy.linalg import subspace_angles
 from sklearn.decomposition import PCA
 
 from ikpca import KernelPCA
-from ikpca.metrics import principal_angles
 from ikpca.plotting import components
 from ikpca_papers.data import photograph_patches
 
@@ -33,5 +33,5 @@ figure.suptitle("linear PCA", fontsize=10)
 
 for gamma in (1e-2, 1e-3, 1e-4, 1e-5):
     model = KernelPCA(6, kernel="rbf", gamma=gamma, random_state=0).fit(X)
-    angles = principal_angles(linear.transform(X)[:, :6], model.transform(X))
+    angles = subspace_angles(linear.transform(X)[:, :6], model.transform(X))
     print(f"gamma {gamma:7g}: largest angle {np.degrees(angles.max()):5.1f}°")

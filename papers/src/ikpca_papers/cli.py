@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ikpca.cli.errors import FAILED, CommandError, UsageError, as_usage_errors, run_app
-from ikpca_papers.data_commands import data_app
+from ikpca.cli.errors import FAILED, CommandError, UsageError, run_app
+from ikpca_papers.data_commands import as_usage_errors, data_app
 from ikpca_papers.errors import DataUnavailable, SubprocessFailed
 
 if TYPE_CHECKING:

@@ -12,12 +12,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ikpca.cli.errors import as_usage_errors
+from ikpca.cli.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from ikpca_papers.data.entries import DataSet, Entry, Progress
+
+
+@contextmanager
+def as_usage_errors() -> Iterator[None]:
+    """Report InvalidInput as a usage error, for commands that read no files of the user."""
+    from ikpca.errors import InvalidInput
+
+    try:
+        yield
+    except InvalidInput as error:
+        raise UsageError(str(error)) from error
 
 
 def fetch_data(

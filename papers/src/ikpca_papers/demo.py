@@ -24,20 +24,12 @@ from rich.table import Table
 
 from ikpca import KernelPCA
 from ikpca.errors import RankWarning, invalid_parameter
-from ikpca.gram import CenteredGram, ComputedGram, PrecomputedGram, center_gram, full_matrix
+from ikpca.gram import Budget, CenteredGram, ComputedGram, PrecomputedGram, center_gram, full_matrix
 from ikpca.kernels import Floats, Gaussian
-from ikpca.metrics import excess_error
-from ikpca.solvers import (
-    HebbianOptions,
-    HebbianSolution,
-    LocalStore,
-    Observer,
-    Outcome,
-    PassRecord,
-    solve_kha,
-)
+from ikpca.solvers import KHA, EigenSolution, Outcome, PassRecord, Problem, RunSettings
 from ikpca_papers.experiment import blas_threads, versions
 from ikpca_papers.memory import PeakMemory
+from ikpca_papers.metrics import excess_error
 from ikpca_papers.subprocesses import Send, run_in_subprocess
 
 #: Rows of scikit-learn's digits.
@@ -314,18 +306,22 @@ def measure_fit(spec: DemoSpec, method: str, send: Send) -> FitCost:
 
 
 def _fit_hebbian(spec: DemoSpec, method: str, X: Floats, send: Send) -> _Fit:
-    reporter = _PassReporter(send)
+    passes, sending, entries = 0.0, 0.0, 0
+
+    def send_pass(record: PassRecord, solution: Callable[[], EigenSolution]) -> None:
+        nonlocal passes, sending, entries
+        start = time.perf_counter()
+        passes, entries = passes + record.seconds, record.entries
+        send(PassDone(record.number, passes, solution().projections))
+        sending += time.perf_counter() - start
+
+    # Without a budget K is not cached: every pass evaluates it.
+    problem = Problem(spec.kernel, X, Budget(0, explicit=False), seed=spec.seed)
+    settings = RunSettings(spec.passes, callback=send_pass)
     start = time.perf_counter()
-    solution = solve_kha(
-        ComputedGram(spec.kernel, X),
-        spec.components,
-        HebbianOptions(method=method, max_iter=spec.passes),
-        seed=spec.seed,
-        open_store=LocalStore,
-        make_observers=reporter.make_observers,
-    )
-    seconds = time.perf_counter() - start - reporter.spent
-    return _Fit(seconds, solution.gram.entries, solution.eigenvalues, solution.outcome)
+    solution = KHA(method, init="random").solve(problem, spec.components, settings)
+    seconds = time.perf_counter() - start - sending
+    return _Fit(seconds, entries, solution.eigenvalues, solution.outcome)
 
 
 def _fit_dense(spec: DemoSpec, method: str, X: Floats, send: Send) -> _Fit:
@@ -339,30 +335,6 @@ def _fit_dense(spec: DemoSpec, method: str, X: Floats, send: Send) -> _Fit:
     projections = model.eigenvectors_.T * np.sqrt(model.eigenvalues_)[:, None]
     send(PassDone(1, seconds, projections))
     return _Fit(seconds, model.history_[-1].entries, model.eigenvalues_, model.outcome_)
-
-
-class _PassReporter:
-    """Observer that sends every pass to the parent, and measures the time this takes."""
-
-    def __init__(self, send: Send) -> None:
-        self.spent = 0.0
-        self._send = send
-        self._seconds = 0.0
-
-    def make_observers(
-        self, snapshot: Callable[[], HebbianSolution]
-    ) -> Sequence[Observer[Any, Any]]:
-        """Observe a run."""
-        self._snapshot = snapshot
-        return [self]
-
-    def on_step_end(self, state: object, report: PassRecord) -> Outcome | None:
-        """Send the projections of a pass."""
-        start = time.perf_counter()
-        self._seconds += report.seconds
-        self._send(PassDone(report.number, self._seconds, self._snapshot().projections))
-        self.spent += time.perf_counter() - start
-        return None
 
 
 #: Called with a method, its finished passes and the seconds they took.

@@ -1,4 +1,4 @@
-"""Agreement of streamed and batch models, growth exponents, contour surfaces."""
+"""Excess error, agreement of streamed and batch models, growth exponents, contour surfaces."""
 
 from __future__ import annotations
 
@@ -9,7 +9,47 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ikpca import KernelPCA
+from ikpca.gram import CenteredGram
 from ikpca.kernels import Floats
+
+
+def excess_error(
+    gram: CenteredGram, projections: Floats, eigenvalues: Floats, norm_squared: float
+) -> float:
+    """Return E/E_min − 1 for E = ‖K' − (AK')ᵀ(AK')‖_F (Günter 2006, eq. 22), without an l×l matrix.
+
+    If E_min is at most 1e-10 ‖K'‖, the excess is undefined, and E/‖K'‖ is returned instead.
+
+    Parameters
+    ----------
+    gram : CenteredGram
+        K', in double precision; in single precision the formula is limited to about 3e-6.
+    projections : ndarray of shape (r, l)
+        Y = AK'.
+    eigenvalues : ndarray of shape (r,)
+        The exact leading eigenvalues of K'.
+    norm_squared : float
+        ‖K'‖².
+
+    Returns
+    -------
+    float
+        From E² = ‖K'‖² − 2 tr(Y K' Yᵀ) + ‖YYᵀ‖² and E²_min = ‖K'‖² − Σ λ_i².
+
+    Examples
+    --------
+    >>> from ikpca.gram import PrecomputedGram, center_gram
+    >>> K, _ = center_gram(PrecomputedGram(np.diag([2.0, 1.0, 0.0])))
+    >>> excess_error(K, np.zeros((1, 3)), np.zeros(1), K.squared_norm())
+    0.0
+    """
+    Y, exact = np.asarray(projections, np.float64), np.asarray(eigenvalues, np.float64)
+    captured, inner = float(np.einsum("il,li->", Y, gram.multiply(Y.T))), Y @ Y.T
+    error = np.sqrt(max(norm_squared - 2 * captured + float(np.sum(inner * inner)), 0.0))
+    minimum = np.sqrt(max(norm_squared - float(np.sum(exact * exact)), 0.0))
+    if minimum <= 1e-10 * np.sqrt(norm_squared):
+        return float(error / np.sqrt(norm_squared)) if norm_squared else 0.0
+    return float(error / minimum - 1)
 
 
 def correlations(first: Floats, second: Floats) -> Floats:

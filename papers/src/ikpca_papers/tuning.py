@@ -15,22 +15,15 @@ from ikpca.gram import (
     CenteredGram,
     ComputedGram,
     PrecomputedGram,
-    Workers,
     center_gram,
     full_matrix,
+    read_budget,
 )
 from ikpca.kernels import Floats, Kernel
-from ikpca.metrics import excess_error
-from ikpca.solvers import (
-    HebbianOptions,
-    HebbianSolution,
-    LocalStore,
-    Observer,
-    PassRecord,
-    solve_dense,
-    solve_kha,
-)
+from ikpca.solvers import KHA, Callback, EigenSolution, PassRecord, RunSettings, solve_dense
+from ikpca.solvers import Problem as EigenProblem
 from ikpca_papers.claims import Rows
+from ikpca_papers.metrics import excess_error
 
 _MANTISSAS = (1, 2, 5)
 #: A step must lower the error by a thousandth, or a gain without effect is divided for ever.
@@ -125,20 +118,20 @@ class Problem:
         """‖K'‖²."""
         return self.gram.squared_norm()
 
-    def error(self, options: HebbianOptions, seed: int) -> float:
-        """Return the excess error after a run."""
-        source = PrecomputedGram(self.K, symmetric=True)
-        # One thread: runs are small, and searches run in parallel.
-        with Workers(1) as workers:
-            solution = solve_kha(
-                source,
-                self.n_components,
-                options,
-                seed=seed,
-                open_store=LocalStore,
-                workers=workers,
-            )
+    def solve(
+        self, solver: KHA, seed: int, passes: int, callback: Callback | None = None
+    ) -> EigenSolution:
+        """Run a solver in one thread: runs are small, and searches run in parallel."""
+        problem = EigenProblem(None, self.K, read_budget(None), seed=seed)
+        return solver.solve(problem, self.n_components, RunSettings(passes, callback=callback))
+
+    def excess_error(self, solution: EigenSolution) -> float:
+        """Return E/E_min − 1."""
         return excess_error(self.gram, solution.projections, self.eigenvalues, self.squared_norm)
+
+    def error(self, solver: KHA, seed: int, passes: int = 50) -> float:
+        """Return the excess error after a run."""
+        return self.excess_error(self.solve(solver, seed, passes))
 
 
 @dataclass(frozen=True)
@@ -153,23 +146,19 @@ class TunedRun:
 
     @property
     def gains(self) -> dict[str, float]:
-        """Keyword arguments for the options."""
+        """Keyword arguments for the solver."""
         if self.eta0 is None:
             return {"gain": self.gain}
         return {"gain": self.eta0, "meta_gain": self.gain}
 
 
-def paper_options(
-    method: str, n_components: int, n_samples: int, seed: int, *, passes: int, gain: float,
-    meta_gain: float = 0.0,
-) -> HebbianOptions:  # fmt: skip
-    """Options as in Günter 2006: A ~ N(0, 1/(rl)), gains once per pass, no Rayleigh–Ritz."""
+def paper_solver(method: str, n_components: int, n_samples: int, seed: int, **gains: Any) -> KHA:
+    """Solver as in Günter 2006: A ~ N(0, 1/(rl)), gains once per pass, no Rayleigh–Ritz."""
     shape = (n_components, n_samples)
     start = np.random.default_rng(seed).normal(size=shape) / np.sqrt(n_components * n_samples)
-    return HebbianOptions(
-        method, gain=gain, meta_gain=meta_gain, clock="pass", init=start, rayleigh_ritz=False,
-        max_iter=passes,
-    )  # fmt: skip
+    # A constant gain has no clock.
+    clock: dict[str, Any] = {} if method == "kha" else {"clock": "pass"}
+    return KHA(method, init=start, rayleigh_ritz=False, **clock, **gains)
 
 
 def tune(
@@ -178,11 +167,9 @@ def tune(
     """Tune one run as the papers did, over {1, 2, 5}·10^b: η0, or µ for a given η0."""
 
     def error(step: float) -> float:
-        gains: dict[str, Any] = TunedRun(method, seed, step, 0.0, eta0).gains
-        options = paper_options(
-            method, problem.n_components, len(problem.K), seed, passes=passes, **gains
-        )
-        return problem.error(options, seed)
+        gains = TunedRun(method, seed, step, 0.0, eta0).gains
+        solver = paper_solver(method, problem.n_components, len(problem.K), seed, **gains)
+        return problem.error(solver, seed, passes)
 
     first = _FIRST_GUESS[method] / problem.gram.mean_diagonal
     step, best = search_gain(error, start=round(3 * math.log10(first)))
@@ -201,73 +188,44 @@ def tuned_runs(
 
 
 def automatic_error(problem: Problem, method: str, seed: int, passes: int = 50) -> float:
-    """Return the excess error of a run with default parameters."""
-    return problem.error(HebbianOptions(method, max_iter=passes), seed)
+    """Return the excess error of a run with automatic gains from a random start."""
+    return problem.error(KHA(method, init="random"), seed, passes)
 
 
 LABELS = {"kha": "KHA", "kha/t": "KHA/t", "kha/et": "KHA/et", "kha-smd": "KHA-SMD"}
 #: Methods that are tuned together: KHA-SMD uses the η0 of KHA/et.
 METHOD_GROUPS = (("kha",), ("kha/t",), ("kha/et", "kha-smd"))
 #: From the solution after a pass to further columns of the table.
-Measure = Callable[[HebbianSolution], dict[str, Any]]
+Measure = Callable[[EigenSolution], dict[str, Any]]
 
 
-def _no_columns(solution: HebbianSolution) -> dict[str, Any]:
+def _no_columns(solution: EigenSolution) -> dict[str, Any]:
     return {}
-
-
-@dataclass
-class PassRecorder:
-    """Observer that records a row per pass."""
-
-    problem: Problem
-    measure: Measure = _no_columns
-    every: int = 1
-
-    def __post_init__(self) -> None:
-        self.rows: Rows = []
-        self._seconds = 0.0
-
-    def make_observers(
-        self, snapshot: Callable[[], HebbianSolution]
-    ) -> Sequence[Observer[Any, Any]]:
-        """Observe a run."""
-        self._snapshot = snapshot
-        return [self]
-
-    def on_step_end(self, state: object, report: PassRecord) -> None:
-        """Record a row; seconds are those of the passes alone."""
-        self._seconds += report.seconds
-        if report.number % self.every:
-            return
-        solution, problem = self._snapshot(), self.problem
-        error = excess_error(
-            problem.gram, solution.projections, problem.eigenvalues, problem.squared_norm
-        )
-        row = {"pass": report.number, "seconds": self._seconds, "excess_error": error}
-        self.rows.append({**row, **self.measure(solution)})
 
 
 def learning_curve(
     problem: Problem,
-    options: HebbianOptions,
+    solver: KHA,
     seed: int,
+    passes: int,
     measure: Measure = _no_columns,
     every: int = 1,
-) -> tuple[Rows, HebbianSolution]:
-    """Run once and record a row after every so many passes."""
-    recorder = PassRecorder(problem, measure, every)
-    with Workers(1) as workers:
-        solution = solve_kha(
-            PrecomputedGram(problem.K, symmetric=True),
-            problem.n_components,
-            options,
-            seed=seed,
-            open_store=LocalStore,
-            workers=workers,
-            make_observers=recorder.make_observers,
-        )
-    return recorder.rows, solution
+) -> tuple[Rows, EigenSolution]:
+    """Run once and record a row after every so many passes; seconds are those of the passes."""
+    rows: Rows = []
+    seconds = 0.0
+
+    def record_row(record: PassRecord, current: Callable[[], EigenSolution]) -> None:
+        nonlocal seconds
+        seconds += record.seconds
+        if record.number % every:
+            return
+        solution = current()
+        error = problem.excess_error(solution)
+        row = {"pass": record.number, "seconds": seconds, "excess_error": error}
+        rows.append({**row, **measure(solution)})
+
+    return rows, problem.solve(solver, seed, passes, record_row)
 
 
 def tuned_curves(
@@ -276,16 +234,14 @@ def tuned_curves(
     seed: int,
     passes: int,
     measure: Measure = _no_columns,
-) -> tuple[Rows, Rows, dict[str, HebbianSolution]]:
+) -> tuple[Rows, Rows, dict[str, EigenSolution]]:
     """Tune the methods and record their learning curves: curves, gains, solutions."""
     curves: Rows = []
     gains: Rows = []
     solutions = {}
     for method, tuned in tuned_runs(problem, tuple(methods), seed, passes).items():
-        options = paper_options(
-            method, problem.n_components, len(problem.K), seed, passes=passes, **tuned.gains
-        )
-        rows, solutions[method] = learning_curve(problem, options, seed, measure)
+        solver = paper_solver(method, problem.n_components, len(problem.K), seed, **tuned.gains)
+        rows, solutions[method] = learning_curve(problem, solver, seed, passes, measure)
         name: dict[str, Any] = {"method": LABELS[method], "seed": seed}
         curves.extend({**name, **row} for row in rows)
         gains.append({**name, **tuned.gains, "excess_error": rows[-1]["excess_error"]})

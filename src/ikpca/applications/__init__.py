@@ -2,14 +2,13 @@
 
 from ikpca.applications.image_denoising import denoise_image, estimate_noise
 from ikpca.applications.image_patches import PatchGrid, draw_patches
-from ikpca.applications.motion import MotionSettings, denoise_motion, motion_settings
+from ikpca.applications.motion import denoise_motion, motion_settings
 from ikpca.applications.spectral_clustering import KernelSpectralClustering
 from ikpca.applications.super_resolution import Hyperresolution, box_mean, enlarge, make_consistent
 
 __all__ = [
     "Hyperresolution",
     "KernelSpectralClustering",
-    "MotionSettings",
     "PatchGrid",
     "box_mean",
     "denoise_image",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from numbers import Integral
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,8 +13,6 @@ from sklearn.utils.random import sample_without_replacement
 
 from ikpca.errors import InvalidInput, invalid_parameter
 
-#: Weights of the pixels of a window where windows overlap.
-Window = Literal["uniform", "smooth"]
 GrayImage = NDArray[np.float64]
 #: Largest pixel value; sums of squares must not overflow.
 _MAX_PIXEL = 1e12
@@ -34,6 +32,15 @@ class PatchGrid:
         Height and width of a window.
     stride : int or (int, int), default=1
         Rows and columns between neighbouring windows; at most the size.
+
+    Attributes
+    ----------
+    grid_shape : (int, int)
+        Number of windows in the vertical and the horizontal direction.
+    n_patches : int
+        Number of windows.
+    patch_shape : tuple of int
+        Height, width and, for colour images, channels of a window.
 
     Examples
     --------
@@ -69,21 +76,9 @@ class PatchGrid:
             rule = f"is larger than the windows of {self.size[0]}×{self.size[1]} pixels"
             raise invalid_parameter("stride", stride, rule, "pass a stride within the size")
         self._tops, self._lefts = map(_starts, self.shape, self.size, self.stride)
-
-    @property
-    def grid_shape(self) -> tuple[int, int]:
-        """Number of windows in the vertical and the horizontal direction."""
-        return len(self._tops), len(self._lefts)
-
-    @property
-    def n_patches(self) -> int:
-        """Number of windows."""
-        return len(self._tops) * len(self._lefts)
-
-    @property
-    def patch_shape(self) -> tuple[int, ...]:
-        """Height, width and, for colour images, channels of a window."""
-        return (*self.size, *self.shape[2:])
+        self.grid_shape = len(self._tops), len(self._lefts)
+        self.n_patches = len(self._tops) * len(self._lefts)
+        self.patch_shape = (*self.size, *self.shape[2:])
 
     def extract(self, image: ArrayLike) -> NDArray[Any]:
         """Extract the windows of an image.
@@ -109,41 +104,18 @@ class PatchGrid:
             chosen = np.moveaxis(chosen, 2, -1)
         return chosen.reshape(self.n_patches, -1)
 
-    def assemble(
-        self, patches: ArrayLike, *, window: Window = "uniform", weights: ArrayLike | None = None
-    ) -> NDArray[Any]:
+    def assemble(self, patches: ArrayLike) -> NDArray[Any]:
         """Assemble an image from windows, averaged where they overlap.
 
         Parameters
         ----------
         patches : array-like of shape (n_patches, pixels of a window)
-        window : {"uniform", "smooth"}, default="uniform"
-            "uniform": equal weights within a window. "smooth": larger weights at its centre, which
-            hides its border.
-        weights : array-like of shape (n_patches,), optional
-            Positive weight of each window.
 
         Returns
         -------
         ndarray of the grid's shape
             In the type of the patches; averages of integers are rounded.
         """
-        rows = self._checked_rows(patches)
-        patch_weights = self._checked_weights(weights)
-        window_weights = _window(window, self.size)
-        # A grey image is treated as one with a single channel.
-        blocks = rows.reshape(*patch_weights.shape, *self.size, -1)
-        total, weight = np.zeros((*self.shape[:2], blocks.shape[-1])), np.zeros(self.shape[:2])
-        for i, j in np.ndindex(*self.size):
-            # Targets of one pixel of all windows are distinct, so in-place addition is safe.
-            here = np.ix_(self._tops + i, self._lefts + j)
-            share = window_weights[i, j] * patch_weights
-            weight[here] += share
-            total[here] += share[..., None] * blocks[:, :, i, j]
-        image = (total / weight[..., None]).reshape(self.shape)
-        return (np.rint(image) if rows.dtype.kind in "bui" else image).astype(rows.dtype)
-
-    def _checked_rows(self, patches: ArrayLike) -> NDArray[Any]:
         rows = np.asarray(patches)
         expected = (self.n_patches, math.prod(self.patch_shape))
         if rows.shape != expected or rows.dtype.kind not in "buif":
@@ -151,18 +123,16 @@ class PatchGrid:
                 f"patches have shape {rows.shape} and type {rows.dtype}: they must be numbers of "
                 f"shape {expected}; pass as many rows as extract returned."
             )
-        return rows
-
-    def _checked_weights(self, weights: ArrayLike | None) -> NDArray[np.float64]:
-        if weights is None:
-            return np.ones(self.grid_shape)
-        array = np.asarray(weights, dtype=np.float64)
-        if array.shape != (self.n_patches,) or not (np.isfinite(array) & (array > 0)).all():
-            raise InvalidInput(
-                f"weights have shape {array.shape}: there must be {self.n_patches} positive finite "
-                "numbers; pass one per window, or None."
-            )
-        return array.reshape(self.grid_shape)
+        # A grey image is treated as one with a single channel.
+        blocks = rows.reshape(*self.grid_shape, *self.size, -1)
+        total, count = np.zeros((*self.shape[:2], blocks.shape[-1])), np.zeros(self.shape[:2])
+        for i, j in np.ndindex(*self.size):
+            # Targets of one pixel of all windows are distinct, so in-place addition is safe.
+            here = np.ix_(self._tops + i, self._lefts + j)
+            count[here] += 1
+            total[here] += blocks[:, :, i, j]
+        image = (total / count[..., None]).reshape(self.shape)
+        return (np.rint(image) if rows.dtype.kind in "bui" else image).astype(rows.dtype)
 
 
 def _pair(name: str, value: object) -> tuple[int, int]:
@@ -178,62 +148,42 @@ def _pair(name: str, value: object) -> tuple[int, int]:
 
 def _starts(length: int, size: int, stride: int) -> NDArray[np.intp]:
     """Return regular positions, and one more at the border if they do not reach it."""
-    starts = np.arange(0, length - size + 1, stride)
-    border = length - size
-    return starts if starts[-1] == border else np.append(starts, border)
+    return np.unique(np.append(np.arange(0, length - size + 1, stride), length - size))
 
 
-def _window(name: str, size: tuple[int, int]) -> NDArray[np.float64]:
-    """Return positive weights within a window; smooth: a raised cosine in each direction."""
-    if name == "uniform":
-        return np.ones(size)
-    if name != "smooth":
-        raise invalid_parameter("window", name, "is unknown", "choose 'uniform' or 'smooth'")
-    height, width = (np.sin(np.pi * (np.arange(n) + 0.5) / n) ** 2 for n in size)
-    return np.outer(height, width)
-
-
-def image_array(image: ArrayLike) -> NDArray[Any]:
-    """Return a grey image (height, width) or a colour image (height, width, channels)."""
-    array = np.asarray(image)
+def image_array(image: ArrayLike, name: str = "image") -> NDArray[Any]:
+    """Validate a grey image (height, width) or a colour image (height, width, channels)."""
+    try:
+        array = np.asarray(image)
+    except ValueError:
+        raise InvalidInput(
+            f"{name} has rows of unequal length: they must have equal length; pad or crop them."
+        ) from None
     if array.dtype.kind not in "buif":
         raise InvalidInput(
-            f"image is of type {array.dtype}: pixels are integers or floating-point numbers; "
+            f"{name} is of type {array.dtype}: pixels are integers or floating-point numbers; "
             "convert it."
         )
     if array.ndim not in (2, 3) or array.size == 0:
         raise InvalidInput(
-            f"image has shape {array.shape}: it must be (height, width) or (height, width, "
+            f"{name} has shape {array.shape}: it must be (height, width) or (height, width, "
             "channels) and not empty; pass one image at a time."
         )
     largest = float(np.abs(array).max()) if array.dtype.kind == "f" else 0.0
     if _MAX_PIXEL < largest < math.inf:
         raise InvalidInput(
-            f"image has pixels as large as {largest:.3g}: they must not exceed {_MAX_PIXEL:g}, as "
+            f"{name} has pixels as large as {largest:.3g}: they must not exceed {_MAX_PIXEL:g}, as "
             "sums of squares would overflow; scale it."
         )
     return array
 
 
-def as_gray_image(image: Any, name: str = "image") -> GrayImage:
-    """Validate a grey image of finite numbers; copy it only if its type changes."""
-    try:
-        array = image_array(image)
-    except InvalidInput as error:
-        raise InvalidInput(str(error).replace("image", name, 1)) from None
-    except ValueError:
-        raise InvalidInput(
-            f"{name} has rows of unequal length: they must have equal length; pad or crop them."
-        ) from None
-    if array.ndim != 2:
-        raise InvalidInput(
-            f"{name} has shape {array.shape}: it must be grey, (height, width); pass its "
-            "brightness, or each channel by itself."
-        )
-    pixels = array.astype(np.float64, copy=False)
-    if not np.isfinite(pixels).all():
+def finite_image(image: ArrayLike, name: str = "image") -> NDArray[Any]:
+    """Validate an image of finite numbers."""
+    array = image_array(image, name)
+    if not np.isfinite(array).all():
         raise InvalidInput(f"{name} contains NaN or infinite pixels: replace them.")
-    return pixels
+    return array
 
 
 def as_gray_images(images: Any) -> list[GrayImage]:
@@ -254,6 +204,17 @@ def is_one_image(images: Any) -> bool:
     if isinstance(images, list | tuple):
         return len(images) > 0 and all(np.ndim(row) < 2 for row in images)
     return np.ndim(images) < 3
+
+
+def as_gray_image(image: Any, name: str = "image") -> GrayImage:
+    """Validate a grey image of finite numbers; copy it only if its type changes."""
+    array = finite_image(image, name)
+    if array.ndim != 2:
+        raise InvalidInput(
+            f"{name} has shape {array.shape}: it must be grey, (height, width); pass its "
+            "brightness, or each channel by itself."
+        )
+    return array.astype(np.float64, copy=False)
 
 
 def count_windows(images: Sequence[GrayImage], size: tuple[int, int]) -> int:
@@ -277,14 +238,13 @@ def draw_patches(
         Number of windows; all windows if there are no more.
     rng : RandomState
     """
-    views = [np.lib.stride_tricks.sliding_window_view(image, size) for image in images]
     ends = np.cumsum([count_windows([image], size) for image in images])
     total = int(ends[-1])
     chosen = np.sort(sample_without_replacement(total, min(number, total), random_state=rng))
-    owners = np.searchsorted(ends, chosen, side="right")
-    starts = np.concatenate([[0], ends[:-1]])
     rows = []
-    for owner, view in enumerate(views):
-        places = np.unravel_index(chosen[owners == owner] - starts[owner], view.shape[:2])
-        rows.append(view[places].reshape(-1, size[0] * size[1]))
+    for image, end in zip(images, ends, strict=True):
+        windows = np.lib.stride_tricks.sliding_window_view(image, size)
+        places = chosen[chosen < end] - end + math.prod(windows.shape[:2])
+        places = np.unravel_index(places[places >= 0], windows.shape[:2])
+        rows.append(windows[places].reshape(-1, math.prod(size)))
     return np.vstack(rows)

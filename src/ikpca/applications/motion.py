@@ -24,26 +24,7 @@ _MIN_FRAMES = 12
 
 
 class MotionSettings(NamedTuple):
-    """Parameters of :func:`denoise_motion` chosen from the data.
-
-    Parameters
-    ----------
-    gamma : float
-        Coefficient 1/(2σ²) of the Gaussian kernel.
-    n_components : int
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ikpca.applications import motion_settings
-    >>> rng = np.random.default_rng(0)
-    >>> phases = rng.uniform(0, 6, size=(1, 9, 3))
-    >>> clean = np.sin(np.arange(200)[:, None, None] / 20 + phases)
-    >>> noisy = clean + rng.normal(scale=0.2, size=clean.shape)
-    >>> gamma, n_components = motion_settings(noisy, random_state=0)
-    >>> gamma > 0, 1 <= n_components <= 27
-    (True, True)
-    """
+    """Parameters of :func:`denoise_motion` chosen from the data."""
 
     gamma: float
     n_components: int
@@ -90,17 +71,17 @@ def denoise_motion(
     True
     """
     rows = _validate_positions(positions)
+    for name, value in (("gamma", gamma), ("n_components", n_components)):
+        if isinstance(value, str) and value != "auto":
+            raise invalid_parameter(name, value, "must be a number or 'auto'", "pass 'auto'")
     if isinstance(gamma, str):
-        gamma = _resolve_gamma(rows, gamma)
+        gamma = _choose_gamma(rows)
     if isinstance(n_components, str):
-        n_components = _resolve_n_components(rows, gamma, n_components, random_state)
-    model: Any = KernelPCA(
-        n_components,
-        kernel="rbf",
-        gamma=gamma,
-        eigen_solver=eigen_solver,
+        n_components = _choose_n_components(rows, gamma, random_state)
+    model = KernelPCA(
+        n_components, kernel="rbf", gamma=gamma, eigen_solver=eigen_solver,
         random_state=random_state,
-    )
+    )  # fmt: skip
     return model.fit(rows).reconstruct(rows).reshape(np.shape(positions))
 
 
@@ -121,7 +102,7 @@ def motion_settings(positions: ArrayLike, *, random_state: Any = None) -> Motion
 
     Returns
     -------
-    MotionSettings
+    (gamma, n_components) : named tuple of float and int
 
     Examples
     --------
@@ -136,17 +117,13 @@ def motion_settings(positions: ArrayLike, *, random_state: Any = None) -> Motion
     True
     """
     rows = _validate_positions(positions)
-    gamma = _resolve_gamma(rows, "auto")
-    return MotionSettings(gamma, _resolve_n_components(rows, gamma, "auto", random_state))
+    gamma = _choose_gamma(rows)
+    return MotionSettings(gamma, _choose_n_components(rows, gamma, random_state))
 
 
 def _validate_positions(positions: ArrayLike) -> Floats:
     frames = check_array(
-        positions,
-        dtype=FLOAT_DTYPES,
-        ensure_2d=False,
-        allow_nd=True,
-        input_name="positions",
+        positions, dtype=FLOAT_DTYPES, ensure_2d=False, allow_nd=True, input_name="positions"
     )
     if frames.ndim != 3 or frames.shape[2] != 3 or frames.shape[0] < 2 or not frames.shape[1]:
         raise InvalidInput(
@@ -158,50 +135,28 @@ def _validate_positions(positions: ArrayLike) -> Floats:
     return rows
 
 
-def _resolve_gamma(rows: Floats, value: str) -> float:
-    if value != "auto":
-        raise invalid_parameter(
-            "gamma", value, "must be a number or 'auto'", "pass 'auto' or 1 / (2σ²)"
-        )
+def _choose_gamma(rows: Floats) -> float:
     variance = float(rows.var(axis=0, dtype=np.float64).sum())
     if not variance > 0:
-        raise invalid_parameter(
-            "gamma",
-            value,
-            "needs frames that differ, and all frames are equal",
-            "pass a number",
-        )
+        rule = "needs frames that differ, and all frames are equal"
+        raise invalid_parameter("gamma", "auto", rule, "pass a number")
     return 1 / variance
 
 
-def _resolve_n_components(rows: Floats, gamma: float, value: str, random_state: Any) -> int:
+def _choose_n_components(rows: Floats, gamma: float, random_state: Any) -> int:
     """Return the number of components with little noise, at least one."""
-    if value != "auto":
-        raise invalid_parameter(
-            "n_components", value, "must be a number or 'auto'", "pass 'auto' or 25"
-        )
     if len(rows) < _MIN_FRAMES:
-        raise invalid_parameter(
-            "n_components",
-            value,
-            f"needs at least {_MIN_FRAMES} frames, not {len(rows)}",
-            "pass a number",
-        )
+        rule = f"needs at least {_MIN_FRAMES} frames, not {len(rows)}"
+        raise invalid_parameter("n_components", "auto", rule, "pass a number")
     most = min(len(rows) - 1, rows.shape[1])
+    model = KernelPCA(most, kernel="rbf", gamma=gamma, random_state=random_state)
     with warnings.catch_warnings():
         # All components are requested, so a smaller rank is expected.
         warnings.simplefilter("ignore", RankWarning)
-        projections = KernelPCA(
-            most, kernel="rbf", gamma=gamma, random_state=random_state
-        ).fit_transform(rows)
-    return max(1, int(np.count_nonzero(_noise_shares(projections) <= _MAX_NOISE_SHARE)))
-
-
-def _noise_shares(projections: Floats) -> Floats:
-    """Return the fraction of white noise in the variance of each column."""
+        projections = model.fit_transform(rows)
     differences = np.diff(projections, n=_DIFFERENCE_ORDER, axis=0)
-    noise = np.mean(differences * differences, axis=0) / math.comb(
+    # The squares of the weights of the differences sum to this binomial coefficient.
+    noise = np.mean(np.square(differences), axis=0) / math.comb(
         2 * _DIFFERENCE_ORDER, _DIFFERENCE_ORDER
     )
-    variance = projections.var(axis=0)
-    return np.divide(noise, variance, out=np.ones_like(noise), where=variance > 0)
+    return max(1, int(np.count_nonzero(noise < _MAX_NOISE_SHARE * projections.var(axis=0))))

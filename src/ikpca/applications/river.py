@@ -1,13 +1,11 @@
-"""Streaming estimators as transformers of river.
-
-Install it with ``pip install 'ikpca[river]'``.
-"""
+"""Streaming estimators as transformers of river."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -57,7 +55,7 @@ class RiverKernelPCA(_Transformer):
             )
         self.model = model
         self.features: list[Any] = []
-        self._fitted = _make_model(model)
+        self._fitted = OnlineKernelPCA(2, kernel="rbf") if model is None else clone(model)
 
     @property
     def novelty(self) -> float:
@@ -91,7 +89,7 @@ class RiverKernelPCA(_Transformer):
         """
         if not self.features:
             return dict.fromkeys(range(int(self._fitted.n_components)), 0.0)
-        (projections,) = self._fitted.transform(self._rows([x]))
+        (projections,) = self._fitted.transform(_matrix([x], self.features))
         return {number: float(value) for number, value in enumerate(projections)}
 
     def learn_many(self, X: Any) -> None:
@@ -102,7 +100,7 @@ class RiverKernelPCA(_Transformer):
         X : pandas.DataFrame
         """
         if len(X):
-            self._learn(_to_records(X))
+            self._learn(X.to_dict(orient="records"))
 
     def transform_many(self, X: Any) -> Any:
         """Project the rows of a data frame.
@@ -117,15 +115,14 @@ class RiverKernelPCA(_Transformer):
             With the same index; columns are numbered from 0.
         """
         number = int(self._fitted.n_components)
-        found = np.zeros((len(X), number))
+        found: Floats = np.zeros((len(X), number))
         if self.features and len(X):
-            found = self._fitted.transform(self._rows(_to_records(X)))
+            found = self._fitted.transform(_matrix(X.to_dict(orient="records"), self.features))
         return type(X)(found, index=X.index, columns=range(number))
 
     def _learn(self, records: list[Mapping[Any, Any]]) -> None:
         """Learn rows; new features are kept only if the rows are valid."""
-        known = dict.fromkeys(self.features)
-        names = [*known, *(name for name in _names(records) if name not in known)]
+        names = list(dict.fromkeys(chain(self.features, *records)))
         rows = _matrix(records, names)
         extended = self._fitted
         if self.features and len(names) > len(self.features):
@@ -137,41 +134,18 @@ class RiverKernelPCA(_Transformer):
             extended = copy.copy(extended)._add_features(len(names))
         self._fitted, self.features = extended.partial_fit(rows), names
 
-    def _rows(self, records: list[Mapping[Any, Any]]) -> Floats:
-        """Return an array of the known features; unknown ones are ignored."""
-        return _matrix(records, self.features)
-
-
-def _make_model(model: Any) -> Any:
-    return OnlineKernelPCA(2, kernel="rbf") if model is None else clone(model)
-
-
-def _to_records(X: Any) -> list[Mapping[Any, Any]]:
-    return X.to_dict(orient="records")
-
-
-def _names(records: Iterable[Mapping[Any, Any]]) -> Iterable[Any]:
-    return dict.fromkeys(name for record in records for name in record)
-
 
 def _matrix(records: list[Mapping[Any, Any]], names: list[Any]) -> Floats:
-    try:
-        return np.array([[_number(record.get(name)) for name in names] for record in records])
-    except (TypeError, ValueError):
-        bad = [name for record in records for name in names if not _is_number(record.get(name))]
-        raise InvalidInput(
-            f"feature {bad[0]!r} is not a number: kernels need numbers; encode it, for example "
-            "with river.preprocessing.OneHotEncoder."
-        ) from None
-
-
-def _number(value: Any) -> float:
-    return 0.0 if value is None else float(value)
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        _number(value)
-    except (TypeError, ValueError):
-        return False
-    return True
+    """Return an array of the named features; others are ignored."""
+    rows = np.zeros((len(records), len(names)))
+    for row, record in zip(rows, records, strict=True):
+        for column, name in enumerate(names):
+            value = record.get(name)
+            try:
+                row[column] = 0.0 if value is None else float(value)
+            except (TypeError, ValueError):
+                raise InvalidInput(
+                    f"feature {name!r} is not a number: kernels need numbers; encode it, for "
+                    "example with river.preprocessing.OneHotEncoder."
+                ) from None
+    return rows

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from numbers import Integral
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -30,8 +29,7 @@ from ikpca.kernels import Floats
 
 #: Interpolation before the projection.
 Enlargement = Literal["nearest", "bilinear", "bicubic"]
-ENLARGEMENTS: tuple[Enlargement, ...] = ("nearest", "bilinear", "bicubic")
-_ORDERS = {"bilinear": 1, "bicubic": 3}
+_ORDERS = {"nearest": 0, "bilinear": 1, "bicubic": 3}
 #: Widths of the coarse grid, in units of the spread of the patches, and steps around the best.
 _COARSE_WIDTHS, _FINE_STEPS = (0.25, 0.5, 1.0, 2.0, 4.0), (2**-0.5, 2**0.5)
 #: Maximum number of held-out images, and the inverse of their fraction.
@@ -153,10 +151,14 @@ class Hyperresolution(SavedEstimator):
         -------
         self
         """
-        self._check()
+        self._check_parameters()
         images = as_gray_images(images)
         self.patch_shape_ = self._window_size(images)
-        self._check_components(min(self.n_patches, count_windows(images, self.patch_shape_)))
+        n_patches = min(self.n_patches, count_windows(images, self.patch_shape_))
+        if self.n_components >= n_patches:
+            rule = f"there are only {n_patches} patches"
+            remedy = "pass a smaller number, or more or larger images"
+            raise invalid_parameter("n_components", self.n_components, rule, remedy)
         rng = check_random_state(self.random_state)
         self.gamma_search_: list[tuple[float, float]] = []
         self.gamma_ = self._search_gamma(images, rng) if is_auto(self.gamma) else float(self.gamma)
@@ -180,20 +182,30 @@ class Hyperresolution(SavedEstimator):
         check_is_fitted(self)
         one = is_one_image(images)
         low = [as_gray_image(images)] if one else as_gray_images(images)
+        size = "×".join(map(str, self.patch_shape_))
+        rule = f"not be smaller than a patch of {size}; pass a larger image"
+        if self.patch is None:
+            rule = f"have the size {size} of the training images; crop it"
         for image in low:
-            self._check_size(image)
+            shape = self.factor * np.array(image.shape)
+            valid = shape == self.patch_shape_ if self.patch is None else shape >= self.patch_shape_
+            if not valid.all():
+                raise InvalidInput(
+                    f"image of {image.shape[0]}×{image.shape[1]} pixels: enlarged {self.factor} "
+                    f"times, it must {rule}."
+                )
         sharp = self._sharpen(low, self.kernel_pca_)
         return sharp[0] if one else sharp
 
-    def _check(self) -> None:
-        check_factor(self.factor)
+    def _check_parameters(self) -> None:
+        _check_factor(self.factor)
         for name in ("n_components", "n_patches"):
             check_number(name, getattr(self, name), "must be a positive integer", "pass 300", low=1,
                          integer=True)  # fmt: skip
         if not is_auto(self.gamma):
             check_number("gamma", self.gamma, "must be 'auto' or a positive number",
                          "pass 'auto', or 1/(2σ²)", low=0, open_low=True)  # fmt: skip
-        check_choice("enlargement", self.enlargement, ENLARGEMENTS)
+        check_choice("enlargement", self.enlargement, _ORDERS)
         check_choice("consistent", self.consistent, (True, False))
         self._kernel_pca(1.0, 1, 0)._check_parameters()
         if self.patch is None and not is_auto(self.stride):
@@ -203,45 +215,16 @@ class Hyperresolution(SavedEstimator):
 
     def _window_size(self, images: list[GrayImage]) -> tuple[int, int]:
         """Return height and width of a window; raise an error if an image is smaller."""
-        if self.patch is not None:
-            sizes = {self._grid(image.shape).size for image in images}
-            return sizes.pop()
-        shape = images[0].shape
-        if any(image.shape != shape for image in images):
+        sizes = {self._grid(image.shape).size for image in images}
+        if len(sizes) > 1:
             raise InvalidInput(
                 "images are of unequal sizes: patch=None needs equal sizes; crop them, or pass a "
                 "patch size."
             )
-        if shape[0] % self.factor or shape[1] % self.factor:
-            raise InvalidInput(
-                f"images of {shape[0]}×{shape[1]} pixels: factor={self.factor} does not divide "
-                "their height and width; crop them to a multiple."
-            )
-        return shape[0], shape[1]
-
-    def _check_components(self, n_patches: int) -> None:
-        if self.n_components >= n_patches:
-            raise invalid_parameter(
-                "n_components",
-                self.n_components,
-                f"there are only {n_patches} patches",
-                "pass a smaller number, or more or larger images",
-            )
-
-    def _check_size(self, low: GrayImage) -> None:
-        """Reject images that are too small, or of another size if ``patch=None``."""
-        height, width = (self.factor * length for length in low.shape)
-        rows, columns = self.patch_shape_
-        if self.patch is None and (height, width) != (rows, columns):
-            raise InvalidInput(
-                f"image of {low.shape[0]}×{low.shape[1]} pixels: enlarged {self.factor} times, it "
-                f"must have the size {rows}×{columns} of the training images; crop it."
-            )
-        if height < rows or width < columns:
-            raise InvalidInput(
-                f"image of {low.shape[0]}×{low.shape[1]} pixels: enlarged {self.factor} times, it "
-                f"must not be smaller than a patch of {rows}×{columns}; pass a larger image."
-            )
+        if self.patch is None:
+            # The error if the factor does not divide the size.
+            box_mean(images[0], self.factor)
+        return sizes.pop()
 
     def _grid(self, shape: tuple[int, ...]) -> PatchGrid:
         """Return the grid of windows of a large image."""
@@ -281,18 +264,13 @@ class Hyperresolution(SavedEstimator):
         return patches
 
     def _kernel_pca(self, gamma: float, n_components: int, seed: int) -> KernelPCA:
+        names = ("eigen_solver", "tol", "max_memory", "preimage")
+        settings = {name: getattr(self, name) for name in names}
+        # Constant patches may reduce the rank.
         return KernelPCA(
-            n_components,
-            kernel="rbf",
-            gamma=gamma,
-            eigen_solver=self.eigen_solver,
-            tol=self.tol,
-            max_memory=self.max_memory,
-            preimage=self.preimage,
-            random_state=seed,
-            # Constant patches may reduce the rank.
-            remove_zero_eig=True,
-        )
+            n_components, kernel="rbf", gamma=gamma, random_state=seed, remove_zero_eig=True,
+            **settings,
+        )  # fmt: skip
 
     def _sharpen(self, low: list[GrayImage], model: KernelPCA) -> list[GrayImage]:
         """Enlarge, project and assemble images; the windows of all images are joined."""
@@ -327,7 +305,7 @@ def box_mean(image: ArrayLike, factor: int) -> NDArray[np.float64]:
     >>> box_mean(np.arange(8.0).reshape(2, 4), 2)
     array([[2.5, 4.5]])
     """
-    check_factor(factor)
+    _check_factor(factor)
     array = image_array(image)
     height, width, *channels = array.shape
     if height % factor or width % factor:
@@ -361,15 +339,12 @@ def enlarge(image: ArrayLike, factor: int, method: Enlargement = "nearest") -> N
     array([[1., 1., 2., 2.],
            [1., 1., 2., 2.]])
     """
-    check_factor(factor)
+    _check_factor(factor)
+    check_choice("method", method, _ORDERS)
     array = image_array(image).astype(np.float64)
     if method == "nearest":
         return array.repeat(factor, axis=0).repeat(factor, axis=1)
-    if method not in _ORDERS:
-        raise invalid_parameter(
-            "method", method, "is unknown", f"choose one of {', '.join(ENLARGEMENTS)}"
-        )
-    zooms = (factor, factor, *(1 for _ in array.shape[2:]))
+    zooms = (factor, factor, 1)[: array.ndim]
     return ndimage.zoom(array, zooms, order=_ORDERS[method], mode="nearest", grid_mode=True)
 
 
@@ -402,10 +377,9 @@ def make_consistent(large: ArrayLike, low: ArrayLike) -> NDArray[np.float64]:
     return image + enlarge(seen - box_mean(image, factor), factor)
 
 
-def check_factor(factor: object) -> None:
-    """Raise an error unless the factor is a positive integer."""
-    if isinstance(factor, bool) or not isinstance(factor, Integral) or factor < 1:
-        raise invalid_parameter("factor", factor, "must be a positive integer", "pass 2, 3 or 4")
+def _check_factor(factor: object) -> None:
+    check_number("factor", factor, "must be a positive integer", "pass 2, 3 or 4", low=1,
+                 integer=True)  # fmt: skip
 
 
 def choose_gamma(
@@ -413,12 +387,7 @@ def choose_gamma(
 ) -> tuple[float, list[tuple[float, float]]]:
     """Search γ on a coarse grid of widths, then around the best of them.
 
-    Returns
-    -------
-    gamma : float
-        The best value, 1/(2σ²).
-    tried : list of (float, float)
-        Every γ and its error, sorted by width.
+    Return the best γ, and every γ with its error, sorted by width.
     """
     unit = resolve_gamma("scale", patches, "rbf", 0)
     errors = {width: error(unit / width**2) for width in _COARSE_WIDTHS}
@@ -436,35 +405,20 @@ def hold_out(
     A single image is used for both. Crops have up to three windows per side and a size that the
     factor divides.
     """
-    whole = [_multiple_shape(image.shape, factor) for image in images]
-    fit = [number for number, shape in enumerate(whole) if _contains(shape, size)]
-    if not fit:
+    whole = np.array([image.shape for image in images]) // factor * factor
+    fit = np.flatnonzero((whole >= size).all(axis=1))
+    if not len(fit):
         rule = f"no image cropped to a multiple of factor has a window of {size[0]}×{size[1]}"
         raise invalid_parameter("gamma", "auto", rule, "pass a number, or larger images")
-    held = set(
-        rng.permutation(fit)[
-            : max(1, min(_MAX_HELD_OUT, len(images) // _HELD_OUT_INTERVAL))
-        ].tolist()
-    )
+    n_held = max(1, min(_MAX_HELD_OUT, len(images) // _HELD_OUT_INTERVAL))
+    held = np.sort(rng.permutation(fit)[:n_held])
     learn = [image for number, image in enumerate(images) if number not in held]
-    wanted = (-(-3 * size[0] // factor) * factor, -(-3 * size[1] // factor) * factor)
+    crops = []
     # If few images are held out, each gives several crops.
-    crops = [
-        _crop(images[number], (min(wanted[0], whole[number][0]), min(wanted[1], whole[number][1])),
-              rng)
-        for number in np.resize(sorted(held), _MAX_HELD_OUT)
-    ]  # fmt: skip
+    for number in np.resize(held, _MAX_HELD_OUT):
+        shape = np.minimum(-(-3 * np.array(size) // factor) * factor, whole[number])
+        top, left = (
+            rng.randint(n - m + 1) for n, m in zip(images[number].shape, shape, strict=True)
+        )
+        crops.append(images[number][top : top + shape[0], left : left + shape[1]])
     return learn or list(images), crops
-
-
-def _multiple_shape(shape: tuple[int, ...], factor: int) -> tuple[int, int]:
-    return shape[0] // factor * factor, shape[1] // factor * factor
-
-
-def _contains(shape: tuple[int, int], size: tuple[int, int]) -> bool:
-    return shape[0] >= size[0] and shape[1] >= size[1]
-
-
-def _crop(image: GrayImage, shape: tuple[int, int], rng: np.random.RandomState) -> GrayImage:
-    top, left = (rng.randint(n - m + 1) for n, m in zip(image.shape, shape, strict=True))
-    return image[top : top + shape[0], left : left + shape[1]]

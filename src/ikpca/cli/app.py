@@ -21,13 +21,8 @@ app = typer.Typer(
     epilog="Exit codes: 0 success, 1 invalid file, 2 invalid arguments, 130 Ctrl-C. Tables are "
     "read from .npy, .npz:member, .csv, .parquet, .png, .jpg, .tif or a folder of pictures.",
 )
-app.command()(fit)
-app.command()(transform)
-app.command()(inverse)
-app.command()(denoise)
-app.command()(upscale)
-app.command()(cluster)
-app.command()(info)
+for command in (fit, transform, inverse, denoise, upscale, cluster, info):
+    app.command()(command)
 
 
 def _show_version(wanted: bool) -> None:

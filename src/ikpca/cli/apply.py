@@ -5,21 +5,33 @@ from __future__ import annotations
 import os
 import platform
 import warnings
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+import ikpca
+from ikpca.cli.models import stored_input_form
 from ikpca.cli.options import Grey, Json, Quiet, Rows
+from ikpca.cli.output import reporting
+
+if TYPE_CHECKING:
+    from ikpca.estimators.base import SavedEstimator
+    from ikpca.tables import Table
 
 _CORE = ("numpy", "scipy", "scikit-learn", "numba", "threadpoolctl", "joblib", "safetensors")
-#: Optional dependencies for users, without those for developers.
-_EXTRAS = ("cli", "plot", "images", "pictures", "parquet", "zarr", "data", "river", "dask")
+#: A module of each optional dependency for users.
+_EXTRAS = {
+    "cli": "typer", "plot": "matplotlib", "images": "skimage", "pictures": "PIL",
+    "parquet": "pyarrow", "zarr": "zarr", "river": "river", "dask": "distributed",
+}  # fmt: skip
+_Model: TypeAlias = Annotated[Path, typer.Argument(help="A model file that 'ikpca fit' wrote.")]
 
 
 def transform(
-    model: Annotated[Path, typer.Argument(help="A model file that 'ikpca fit' wrote.")],
+    model: _Model,
     rows: Rows,
     out: Annotated[
         str, typer.Option("--out", "-o", help="Projections: .npy, .npz, .csv or .parquet.")
@@ -34,58 +46,37 @@ def transform(
 
     Example: ikpca transform faces.ikpca faces/ --out projections.csv
     """
-    from ikpca.cli.models import check_columns, open_model, stored_input_form
-    from ikpca.cli.output import Report, progress_bar
-    from ikpca.tables import PictureFormat, check_target, read_table, write_table
+    from ikpca.tables import check_target, read_table, write_table
 
-    with Report(quiet, as_json) as report:
+    with reporting(quiet, as_json) as report:
         check_target(out)
-        fitted = open_model(model, "transform")
+        fitted = _load(model, "transform")
         table = read_table(rows, grey=grey)
-        check_columns(fitted, table, rows, model)
+        _check_columns(fitted, table, rows, model)
         form = stored_input_form(fitted)
-        if isinstance(form, PictureFormat) and form.scaled:
+        if form is not None and form.scaled:
             table = table.scaled()
-        with progress_bar("Projecting", shown=report.shows_progress), warnings.catch_warnings():
+        with report.progress("Projecting"), warnings.catch_warnings():
             # Names were compared above and are not part of the array.
             warnings.filterwarnings("ignore", message="X does not have valid feature names")
             projections = fitted.transform(table.rows)
-        write_table(out, projections, _names(fitted, projections.shape[1]))
+        n_rows, n_components = projections.shape
+        write_table(out, projections, list(fitted.get_feature_names_out()))
         report.show(
-            {
-                "model": str(model),
-                "input": rows,
-                "rows": len(projections),
-                "components": projections.shape[1],
-            },
-            f"{len(projections)} rows on {projections.shape[1]} components.",
+            {"model": model, "input": rows, "rows": n_rows, "components": n_components},
+            f"{n_rows} rows on {n_components} components.",
             wrote=[out],
         )
 
 
-def _names(fitted: object, n_components: int) -> list[str]:
-    """Return names as in scikit-learn: kernelpca0, kernelpca1 and so on."""
-    feature_names = getattr(fitted, "get_feature_names_out", None)
-    if feature_names is None:
-        return [f"component{number}" for number in range(n_components)]
-    return [str(name) for name in feature_names()]
-
-
 def inverse(
-    model: Annotated[Path, typer.Argument(help="A model file that 'ikpca fit' wrote.")],
+    model: _Model,
     projections: Annotated[
-        str,
-        typer.Argument(
-            help="Projections from 'ikpca transform': .npy, .npz:member, .csv or .parquet."
-        ),
+        str, typer.Argument(help="Projections: .npy, .npz:member, .csv or .parquet.")
     ],
     out: Annotated[
         str,
-        typer.Option(
-            "--out",
-            "-o",
-            help="Rows: .npy, .npz, .csv, .parquet; for a model of pictures also a new folder.",
-        ),
+        typer.Option("--out", "-o", help="Rows: .npy, .npz, .csv, .parquet; pictures: a folder."),
     ],
     as_json: Json = False,
     quiet: Quiet = False,
@@ -94,13 +85,11 @@ def inverse(
 
     Example: ikpca inverse faces.ikpca projections.csv --out faces_again/
     """
-    from ikpca.cli.models import open_model, stored_input_form
-    from ikpca.cli.output import Report, progress_bar
     from ikpca.errors import InvalidInput
     from ikpca.tables import check_target, read_table, write_table
 
-    with Report(quiet, as_json) as report:
-        fitted = open_model(model, "inverse_transform")
+    with reporting(quiet, as_json) as report:
+        fitted = _load(model, "inverse_transform")
         form = stored_input_form(fitted)
         # Shells complete folders with a slash.
         out = out.rstrip("/") if len(out) > 1 else out
@@ -112,20 +101,53 @@ def inverse(
                 f"{projections}: has {table.rows.shape[1]} columns, and {model} has {expected} "
                 "components; pass projections from 'ikpca transform'."
             )
-        with progress_bar("Finding rows", shown=report.shows_progress):
+        with report.progress("Finding rows"):
             rows = fitted.inverse_transform(table.rows)
-        names = getattr(fitted, "feature_names_in_", None)
-        write_table(out, rows, None if names is None else list(names), form)
+        n_rows, n_columns = rows.shape
+        write_table(out, rows, getattr(fitted, "feature_names_in_", None), form)
         report.show(
-            {
-                "model": str(model),
-                "projections": projections,
-                "rows": len(rows),
-                "columns": rows.shape[1],
-            },
-            f"{len(rows)} rows × {rows.shape[1]} columns.",
+            {"model": model, "projections": projections, "rows": n_rows, "columns": n_columns},
+            f"{n_rows} rows × {n_columns} columns.",
             wrote=[out],
         )
+
+
+def _load(path: Path, method: str) -> Any:
+    """Load a model that has the method of a command."""
+    from ikpca.errors import InvalidInput
+
+    model = ikpca.load(path)
+    if not hasattr(model, method):
+        raise InvalidInput(
+            f"{path}: a {type(model).__name__} has no {method}; pass a model that 'ikpca fit' "
+            "wrote."
+        )
+    return model
+
+
+def _check_columns(model: SavedEstimator, table: Table, source: str, path: Path) -> None:
+    """Raise an error if rows have other columns or pictures than the training rows."""
+    from ikpca.errors import InvalidInput
+
+    form, wanted = table.form, stored_input_form(model)
+    if form is not None and wanted is not None and form.shape != wanted.shape:
+        raise InvalidInput(
+            f"{source}: pictures are {form.description}, and {path} was fitted on "
+            f"{wanted.description}; convert them."
+        )
+    columns, expected = table.rows.shape[1], model.n_features_in_
+    if columns != expected:
+        raise InvalidInput(
+            f"{source}: has {columns} columns, and {path} was fitted on {expected}; pass rows with "
+            "the same columns."
+        )
+    pairs = zip(table.names or (), getattr(model, "feature_names_in_", ()), strict=False)
+    for number, (name, fitted) in enumerate(pairs, start=1):
+        if name != fitted:
+            raise InvalidInput(
+                f"{source}: column {number} is {name!r}, and {path} was fitted on {fitted!r}; "
+                "put the columns in the same order."
+            )
 
 
 def info(
@@ -141,10 +163,14 @@ def info(
 
     Example: ikpca info faces.ikpca
     """
-    from ikpca.cli.output import Report
+    from ikpca.model_files import describe_model_file
 
-    with Report(quiet, as_json) as report:
-        document = _installation() if model is None else _describe_model(model)
+    with reporting(quiet, as_json) as report:
+        if model is None:
+            document = _installation()
+        else:
+            description = describe_model_file(model)
+            document = {"file": model, "bytes": model.stat().st_size, **description}
         report.show(document, _table(document))
 
 
@@ -158,7 +184,6 @@ def _installation() -> dict[str, Any]:
     from ikpca.gram.memory import machine_memory
 
     memory = machine_memory()
-    pools = {Path(pool["filepath"]).name: pool["num_threads"] for pool in threadpool_info()}
     return {
         "versions": {
             "ikpca": version("ikpca"),
@@ -168,57 +193,18 @@ def _installation() -> dict[str, Any]:
         "machine": {
             "system": f"{platform.system()} {platform.machine()}",
             "processors": os.cpu_count(),
-            "threads of BLAS and OpenMP": pools,
+            "threads of BLAS and OpenMP": {
+                Path(pool["filepath"]).name: pool["num_threads"] for pool in threadpool_info()
+            },
             "memory in GB": round(memory / 1e9, 1),
             "memory of a fit in GB": round(DEFAULT_MEMORY_FRACTION * memory / 1e9, 1),
         },
-        "folders": {
-            "IKPCA_CACHE": os.environ.get("IKPCA_CACHE", "not set"),
-            "IKPCA_DATA": os.environ.get("IKPCA_DATA", "not set"),
-            "compiled code": os.environ.get("NUMBA_CACHE_DIR", "__pycache__ beside the sources"),
+        "extras": {
+            extra: f"missing: pip install 'ikpca[{extra}]'"
+            if find_spec(name) is None
+            else "present"
+            for extra, name in _EXTRAS.items()
         },
-        "extras": _extras(),
-    }
-
-
-def _extras() -> dict[str, str]:
-    """Return the status of every extra, with the install command of missing ones."""
-    found = {}
-    declared = [line for line in requires("ikpca") or [] if "extra ==" in line]
-    for extra in _EXTRAS:
-        needs = [_package(line) for line in declared if _extra(line) == extra]
-        missing = [name for name in needs if not _is_installed(name)]
-        if missing:
-            found[extra] = f"missing {', '.join(missing)}: pip install 'ikpca[{extra}]'"
-        elif needs:
-            found[extra] = f"present ({', '.join(needs)})"
-    return found
-
-
-def _package(line: str) -> str:
-    name = line.split(";", maxsplit=1)[0].strip()
-    return name[: next((i for i, sign in enumerate(name) if sign in " <>=!~[("), len(name))]
-
-
-def _extra(line: str) -> str:
-    return line.partition("extra ==")[2].strip().strip("'\"")
-
-
-def _is_installed(name: str) -> bool:
-    try:
-        version(name)
-    except PackageNotFoundError:
-        return False
-    return True
-
-
-def _describe_model(path: Path) -> dict[str, Any]:
-    from ikpca.model_files import describe_model_file
-
-    return {
-        "file": str(path),
-        "bytes": path.stat().st_size if path.exists() else 0,
-        **describe_model_file(path),
     }
 
 
@@ -235,11 +221,10 @@ def _table(document: dict[str, Any]) -> Any:
             continue
         table.add_row(key, "")
         for name, part in value.items():
-            table.add_row(f"  {name}", _format(part))
+            pairs = (
+                [f"{key}: {each}" for key, each in part.items()]
+                if isinstance(part, dict)
+                else [part]
+            )
+            table.add_row(f"  {name}", ", ".join(map(str, pairs)) or "none")
     return table
-
-
-def _format(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{key}: {part}" for key, part in value.items()) or "none"
-    return str(value)

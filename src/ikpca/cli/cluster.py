@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ikpca.cli.models import store_input_form
 from ikpca.cli.options import (
     Coef0,
     Degree,
@@ -25,8 +26,9 @@ from ikpca.cli.options import (
     Tol,
     one_of,
 )
+from ikpca.cli.output import reporting
 
-_NORMALIZATIONS = ("njw", "none")
+_NORMALISE = one_of(("njw", "none"))
 _OPTIONS = (
     "gamma", "degree", "coef0", "kernel", "eigen_solver", "tol", "max_iter", "max_memory", "n_jobs",
 )  # fmt: skip
@@ -36,29 +38,15 @@ def cluster(
     rows: Rows,
     n_clusters: Annotated[int, typer.Option("--clusters", "-c", min=1, help="Number of clusters.")],
     out: Annotated[
-        str,
-        typer.Option(
-            "--out",
-            "-o",
-            help="Labels from 0: .npy, .npz, .parquet, or .csv (with file names for pictures).",
-        ),
+        str, typer.Option("--out", "-o", help="Labels from 0: .npy, .npz, .parquet or .csv.")
     ],
     n_components: Annotated[
         int | None,
-        typer.Option(
-            "--n-components",
-            "-n",
-            help="Number of kernel components.",
-            show_default="number of clusters",
-        ),
+        typer.Option("--n-components", "-n", help="Components.", show_default="number of clusters"),
     ] = None,
     normalise: Annotated[
         str,
-        typer.Option(
-            "--normalise",
-            help="njw: Ng, Jordan and Weiss; none: kernel PCA.",
-            **one_of(_NORMALIZATIONS),
-        ),
+        typer.Option("--normalise", help="njw: Ng, Jordan and Weiss; none.", **_NORMALISE),
     ] = "njw",
     kernel: Kernel = "rbf",
     gamma: Gamma = "scale",
@@ -80,22 +68,23 @@ def cluster(
 ) -> None:
     """Cluster rows by their kernel components.
 
+    For pictures, a .csv file has their names, too.
+
     Example: ikpca cluster digits.npy --clusters 10 --gamma median --out labels.csv
     """
-    options = {name: value for name, value in locals().items() if name in _OPTIONS}
+    settings = {
+        name: value for name, value in locals().items() if name in _OPTIONS and value is not None
+    }
     import numpy as np
 
     from ikpca.applications import KernelSpectralClustering
-    from ikpca.cli.models import store_input_form
-    from ikpca.cli.output import Report, progress_bar
     from ikpca.model_files import check_writable
     from ikpca.tables import check_target, read_table, write_table
 
-    with Report(quiet, as_json) as report:
+    with reporting(quiet, as_json) as report:
         check_target(out)
         if save_model is not None:
             check_writable(save_model)
-        settings = {name: value for name, value in options.items() if value is not None}
         if settings["gamma"] == "columns":
             settings["gamma"] = None
         model: Any = KernelSpectralClustering(
@@ -107,7 +96,7 @@ def cluster(
         )
         table = read_table(rows, grey=grey)
         table = table.scaled() if scale else table
-        with progress_bar("Clustering", shown=report.shows_progress):
+        with report.progress("Clustering"):
             labels = model.fit_predict(table.rows)
         columns, names = labels[:, None], ["cluster"]
         if table.labels is not None and out.lower().endswith(".csv"):
@@ -119,16 +108,10 @@ def cluster(
             store_input_form(model, table)
             model.save(save_model)
         sizes = [int((labels == label).sum()) for label in range(n_clusters)]
+        document = {"input": rows, "rows": len(labels), "clusters": n_clusters, "sizes": sizes}
+        attributes = {"eigenvalues": model.eigenvalues_, "passes": model.n_iter_}
         report.show(
-            {
-                "input": rows,
-                "rows": len(labels),
-                "clusters": n_clusters,
-                "sizes": sizes,
-                "gamma": model.gamma_,
-                "eigenvalues": model.eigenvalues_,
-                "passes": model.n_iter_,
-            },
+            {**document, "gamma": model.gamma_, **attributes},
             f"{len(labels)} rows in {n_clusters} clusters of {', '.join(map(str, sizes))}; "
             f"γ = {model.gamma_:.4g}.",
             wrote=[out] if save_model is None else [out, save_model],

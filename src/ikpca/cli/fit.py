@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import accumulate, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +11,7 @@ import typer
 
 import ikpca
 from ikpca.cli.errors import UsageError
-from ikpca.cli.models import ESTIMATORS
+from ikpca.cli.models import ESTIMATORS, build, store_input_form
 from ikpca.cli.options import (
     PREIMAGES,
     Checkpoint,
@@ -35,9 +36,10 @@ from ikpca.cli.options import (
     Tol,
     one_of,
 )
-from ikpca.cli.output import pass_progress
+from ikpca.cli.output import pass_progress, reporting, resume_hint
 
 if TYPE_CHECKING:
+    from ikpca.estimators.base import SavedEstimator
     from ikpca.tables import Table
 
 #: Options by parameter of the estimators; options that an estimator does not have are rejected.
@@ -102,12 +104,10 @@ def fit(
     """
     given = locals()
     # Imported here to keep the help fast.
-    from ikpca.cli.models import build, store_input_form
-    from ikpca.cli.output import Report, resume_hint
     from ikpca.model_files import check_writable
     from ikpca.tables import read_table
 
-    with Report(quiet, as_json) as report:
+    with reporting(quiet, as_json) as report:
         model = build(estimator, {name: given[name] for name in _FLAGS}, _FLAGS)
         model.set_params(random_state=random_state)
         if checkpoint is not None:
@@ -119,7 +119,7 @@ def fit(
         table = table.scaled() if scale else table
         start = time.perf_counter()
         with resume_hint(checkpoint, resume=resume):
-            model = fit_model(model, table.rows, dask, shown=report.shows_progress)
+            model = fit_model(model, table.rows, dask, shown=not quiet)
         seconds = time.perf_counter() - start
         store_input_form(model, table)
         # The checkpoint belongs to this fit, not to the model.
@@ -134,7 +134,7 @@ def fit(
         )
 
 
-def fit_model(model: Any, rows: Any, dask: str | None, *, shown: bool) -> Any:
+def fit_model(model: SavedEstimator, rows: Any, dask: str | None, *, shown: bool) -> Any:
     """Fit a model; ``dask`` is an address, "local", or None for this process."""
     if dask is None:
         with pass_progress(model, "Passes", shown=shown):
@@ -151,17 +151,14 @@ def fit_model(model: Any, rows: Any, dask: str | None, *, shown: bool) -> Any:
         return remote.to_local()
 
 
-def _document(model: Any, table: Table, seconds: float) -> dict[str, Any]:
-    eigenvalues = getattr(model, "eigenvalues_", None)
+def _document(model: SavedEstimator, table: Table, seconds: float) -> dict[str, Any]:
     history = getattr(model, "history_", None) or [None]
     last, outcome = history[-1], getattr(model, "outcome_", None)
     return {
         "rows": len(table.rows),
         "columns": table.rows.shape[1],
         "gamma": getattr(model, "gamma_", None),
-        "eigenvalues": getattr(model, "explained_variance_", None)
-        if eigenvalues is None
-        else eigenvalues,
+        "eigenvalues": getattr(model, "eigenvalues_", getattr(model, "explained_variance_", None)),
         "explained_variance_ratio": getattr(model, "explained_variance_ratio_", None),
         "residuals": None if last is None else last.residuals,
         "passes": getattr(model, "n_iter_", None),
@@ -176,20 +173,18 @@ def _components_table(document: dict[str, Any]) -> Any:
     from rich import box
     from rich.table import Table as Printed
 
-    shares, residuals = document["explained_variance_ratio"], document["residuals"]
     printed = Printed(box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
     for head in ("component", "eigenvalue", "explained", "together", "residual"):
         printed.add_column(head, justify="right")
-    total = 0.0
-    for number, value in enumerate(document["eigenvalues"]):
-        total += 0.0 if shares is None else float(shares[number])
-        printed.add_row(
-            str(number + 1),
-            f"{value:.6g}",
-            "–" if shares is None else f"{shares[number]:.2%}",
-            "–" if shares is None else f"{total:.2%}",
-            "–" if residuals is None or number >= len(residuals) else f"{residuals[number]:.1e}",
-        )
+    shares, residuals = document["explained_variance_ratio"], document["residuals"]
+    columns = [
+        [f"{value:.6g}" for value in document["eigenvalues"]],
+        [f"{share:.2%}" for share in ([] if shares is None else shares)],
+        [f"{share:.2%}" for share in accumulate([] if shares is None else shares)],
+        [f"{residual:.1e}" for residual in ([] if residuals is None else residuals)],
+    ]
+    for number, cells in enumerate(zip_longest(*columns, fillvalue="–"), start=1):
+        printed.add_row(str(number), *cells)
     return printed
 
 

@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+import ikpca
 from ikpca.cli.errors import UsageError
 from ikpca.cli.options import Json, MaxMemory, Quiet, Seed, one_of
+from ikpca.cli.output import Report, reporting
 
-if TYPE_CHECKING:
-    from ikpca.cli.output import Report
-
-_SCHEMES = ("groups", "sub-images", "single")
-_ENLARGEMENTS = ("nearest", "bilinear", "bicubic")
-#: Help panel of the options that a saved model determines.
-_PANEL = "With --train"
+#: Options that a saved model determines have a help panel of their own.
+_TrainOption = partial(typer.Option, rich_help_panel="With --train")
 
 
 def denoise(
     source: Annotated[
-        Path,
-        typer.Argument(
-            metavar="INPUT", help="A picture (.png, .jpg, .tif), or joint positions (.npy, .csv)."
-        ),
+        Path, typer.Argument(metavar="INPUT", help="A picture, or joint positions (.npy, .csv).")
     ],
     out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            "-o",
-            help="For a picture .png, .jpg or .tif; for joint positions .npy, .csv or .parquet.",
-        ),
+        Path, typer.Option("--out", "-o", help="A .png, .jpg or .tif file; for motion a table.")
     ],
     noise: Annotated[
         float | None,
@@ -48,7 +38,7 @@ def denoise(
             "--scheme",
             help="Windows of a picture with common components: groups of similar windows, "
             "sub-images, or all windows (single).",
-            **one_of(_SCHEMES),
+            **one_of(("groups", "sub-images", "single")),
         ),
     ] = "groups",
     size: Annotated[int, typer.Option("--size", help="Pixels per side of a window.")] = 9,
@@ -57,9 +47,7 @@ def denoise(
     ] = 2,
     n_components: Annotated[
         int | None,
-        typer.Option(
-            "--n-components", "-n", help="Number of components for motion; estimated by default."
-        ),
+        typer.Option("--n-components", "-n", help="Components for motion; estimated by default."),
     ] = None,
     random_state: Seed = 0,
     as_json: Json = False,
@@ -72,10 +60,9 @@ def denoise(
 
     Example: ikpca denoise noisy.png --out clean.png
     """
-    from ikpca.cli.output import Report
-    from ikpca.tables.pictures import PICTURE_SUFFIXES
+    from ikpca.tables import PICTURE_SUFFIXES
 
-    with Report(quiet, as_json) as report:
+    with reporting(quiet, as_json) as report:
         if source.suffix.lower() not in PICTURE_SUFFIXES:
             if noise is not None:
                 raise UsageError("--noise is for pictures; the noise of motion is estimated.")
@@ -83,34 +70,34 @@ def denoise(
         else:
             if n_components is not None:
                 raise UsageError("--n-components is for motion; for pictures it is automatic.")
-            settings = {"noise": noise, "scheme": scheme, "size": size, "stride": stride}
-            _picture(report, source, out, {**settings, "random_state": random_state})
+            settings = {"scheme": scheme, "size": size, "stride": stride}
+            _picture(report, source, out, noise, {**settings, "random_state": random_state})
 
 
-def _picture(report: Report, source: Path, out: Path, settings: dict[str, Any]) -> None:
+def _picture(
+    report: Report, source: Path, out: Path, noise: float | None, settings: dict[str, Any]
+) -> None:
     import numpy as np
 
     from ikpca.applications import denoise_image, estimate_noise
-    from ikpca.cli.output import progress_bar
-    from ikpca.tables import read_picture, write_picture
-    from ikpca.tables.pictures import check_picture_target
+    from ikpca.model_files import check_writable
+    from ikpca.tables import check_picture_target, read_picture, write_picture
 
     pixels = read_picture(source)
     check_picture_target(out, pixels.shape, pixels.dtype)
+    check_writable(out)
     # The last of two or four channels is alpha, which has no noise.
-    channels = pixels.shape[2] if pixels.ndim == 3 else 1
-    colors = pixels[..., : channels - 1] if channels in (2, 4) else pixels
-    level = settings["noise"]
-    if level is None:
-        level = settings["noise"] = float(estimate_noise(colors.astype(np.float64)))
-    with progress_bar("Windows", shown=report.shows_progress) as advance:
-        clean = denoise_image(colors, **settings, progress=advance)
-    if channels in (2, 4):
-        clean = np.concatenate([clean, pixels[..., channels - 1 :]], axis=2)
+    has_alpha = pixels.ndim == 3 and pixels.shape[2] in (2, 4)
+    colors = pixels[..., :-1] if has_alpha else pixels
+    noise = estimate_noise(colors) if noise is None else noise
+    with report.progress("Windows") as advance:
+        clean = denoise_image(colors, noise=noise, **settings, progress=advance)
+    if has_alpha:
+        clean = np.concatenate([clean, pixels[..., -1:]], axis=2)
     write_picture(out, clean)
     report.show(
-        {"input": str(source), "kind": "picture", "shape": pixels.shape, "noise": level},
-        f"{pixels.shape[1]}×{pixels.shape[0]} pixels, noise of standard deviation {level:.3g}.",
+        {"input": source, "kind": "picture", "shape": pixels.shape, "noise": noise},
+        f"{pixels.shape[1]}×{pixels.shape[0]} pixels, noise of standard deviation {noise:.3g}.",
         wrote=[out],
     )
 
@@ -119,7 +106,6 @@ def _motion(report: Report, source: Path, out: Path, number: int | None, seed: i
     import numpy as np
 
     from ikpca.applications import denoise_motion, motion_settings
-    from ikpca.cli.output import progress_bar
     from ikpca.errors import InvalidInput
     from ikpca.tables import check_target, read_table, write_table
 
@@ -132,24 +118,17 @@ def _motion(report: Report, source: Path, out: Path, number: int | None, seed: i
     check_target(out)
     positions = np.asarray(table.rows, dtype=np.float64).reshape(frames, -1, 3)
     root = positions[:, :1]
-    with progress_bar("Denoising", shown=report.shows_progress):
-        settings = motion_settings(positions - root, random_state=seed)
-        chosen = settings.n_components if number is None else number
+    with report.progress("Denoising"):
+        gamma, chosen = motion_settings(positions - root, random_state=seed)
+        chosen = chosen if number is None else number
         clean = denoise_motion(
-            positions - root, gamma=settings.gamma, n_components=chosen, random_state=seed
+            positions - root, gamma=gamma, n_components=chosen, random_state=seed
         )
     write_table(out, (clean + root).reshape(frames, columns), table.names)
-    joints = columns // 3
+    document = {"input": source, "kind": "motion", "frames": frames, "joints": columns // 3}
     report.show(
-        {
-            "input": str(source),
-            "kind": "motion",
-            "frames": frames,
-            "joints": joints,
-            "gamma": settings.gamma,
-            "n_components": chosen,
-        },
-        f"{frames} frames of {joints} joints; {chosen} components.",
+        {**document, "gamma": gamma, "n_components": chosen},
+        f"{frames} frames of {columns // 3} joints; {chosen} components.",
         wrote=[out],
     )
 
@@ -161,59 +140,30 @@ def upscale(
         Path | None, typer.Option("--model", "-m", help="A model that --save-model wrote.")
     ] = None,
     train: Annotated[
-        Path | None,
-        typer.Option("--train", "-t", help="Folder of sharp pictures to learn from."),
+        Path | None, typer.Option("--train", "-t", help="Folder of sharp pictures to learn from.")
     ] = None,
     factor: Annotated[
         int | None,
-        typer.Option(
-            "--factor",
-            "-f",
-            help="Magnification per side.",
-            show_default="4",
-            rich_help_panel=_PANEL,
-        ),
+        _TrainOption("--factor", "-f", help="Magnification per side.", show_default="4"),
     ] = None,
     patch: Annotated[
-        int,
-        typer.Option(
-            "--patch",
-            help="Pixels per side of a window; 0: complete pictures.",
-            rich_help_panel=_PANEL,
-        ),
+        int, _TrainOption("--patch", help="Pixels per side of a window; 0: complete pictures.")
     ] = 14,
     n_components: Annotated[
-        int,
-        typer.Option("--n-components", "-n", help="Number of components.", rich_help_panel=_PANEL),
+        int, _TrainOption("--n-components", "-n", help="Number of components.")
     ] = 300,
     n_patches: Annotated[
-        int,
-        typer.Option(
-            "--n-patches", help="Maximum number of training windows.", rich_help_panel=_PANEL
-        ),
+        int, _TrainOption("--n-patches", help="Maximum number of training windows.")
     ] = 7000,
-    enlargement: Annotated[
-        str,
-        typer.Option(
-            "--enlargement",
-            help=f"Interpolation before the projection: {', '.join(_ENLARGEMENTS)}.",
-            rich_help_panel=_PANEL,
-            **one_of(_ENLARGEMENTS),
-        ),
-    ] = "bicubic",
     consistent: Annotated[
         bool,
-        typer.Option(
+        _TrainOption(
             "--consistent/--no-consistent",
             help="Correct the result so that shrinking it restores the picture.",
-            rich_help_panel=_PANEL,
         ),
     ] = True,
     save_model: Annotated[
-        Path | None,
-        typer.Option(
-            "--save-model", help="Also write the model to a file.", rich_help_panel=_PANEL
-        ),
+        Path | None, _TrainOption("--save-model", help="Also write the model to a file.")
     ] = None,
     random_state: Seed = 0,
     max_memory: MaxMemory = None,
@@ -222,26 +172,29 @@ def upscale(
 ) -> None:
     """Enlarge a picture by super-resolution learned from sharp pictures.
 
+    Channels are enlarged one by one.
+
     Example: ikpca upscale small.png --train sharp/ --factor 4 --out large.png
     """
-    from ikpca.cli.output import Report
-    from ikpca.tables import read_picture
-    from ikpca.tables.pictures import check_picture_target
+    import numpy as np
+
+    from ikpca import tables
+    from ikpca.model_files import check_writable
 
     if (model is None) == (train is None):
         raise UsageError("pass either --model or --train.")
     if model is not None and factor is not None:
         raise UsageError("--factor belongs to --train; a model has its own.")
-    with Report(quiet, as_json) as report:
-        pixels = read_picture(picture)
-        check_picture_target(out, pixels.shape, pixels.dtype)
+    with reporting(quiet, as_json) as report:
+        pixels = tables.read_picture(picture)
+        tables.check_picture_target(out, pixels.shape, pixels.dtype)
+        check_writable(out)
         if model is None:
             settings = {
                 "factor": 4 if factor is None else factor,
                 "patch": patch or None,
                 "n_components": n_components,
                 "n_patches": n_patches,
-                "enlargement": enlargement,
                 "consistent": consistent,
                 "random_state": random_state,
                 "max_memory": max_memory,
@@ -249,17 +202,19 @@ def upscale(
             fitted = _train_model(report, train, settings, save_model)
         else:
             fitted = _load_model(model)
-        large = _enlarge_picture(report, fitted, pixels, out)
+        channels = tables.to_unit_range(np.atleast_3d(pixels))
+        with report.progress("Enlarging"):
+            large = np.stack(fitted.transform(list(np.moveaxis(channels, 2, 0))), axis=2)
+        shape = (*large.shape[:2], *pixels.shape[2:])
+        tables.write_picture(
+            out, tables.PictureFormat(shape, tables.white_value(pixels.dtype), True).pixels(large)
+        )
+        patches, gamma = fitted.n_patches_, fitted.gamma_
+        document = {"input": picture, "factor": fitted.factor, "shape": shape}
         report.show(
-            {
-                "input": str(picture),
-                "factor": fitted.factor,
-                "shape": large,
-                "gamma": fitted.gamma_,
-                "patches": fitted.n_patches_,
-            },
-            f"{pixels.shape[1]}×{pixels.shape[0]} to {large[1]}×{large[0]} pixels; learned from "
-            f"{fitted.n_patches_} windows, γ = {fitted.gamma_:.4g}.",
+            {**document, "gamma": gamma, "patches": patches},
+            f"{pixels.shape[1]}×{pixels.shape[0]} to {shape[1]}×{shape[0]} pixels; learned from "
+            f"{patches} windows, γ = {gamma:.4g}.",
             wrote=[out] if save_model is None else [out, save_model],
         )
 
@@ -268,19 +223,17 @@ def _train_model(
     report: Report, folder: Path | None, settings: dict[str, Any], save_model: Path | None
 ) -> Any:
     from ikpca.applications import Hyperresolution
-    from ikpca.cli.output import progress_bar
     from ikpca.errors import InvalidInput
     from ikpca.model_files import check_writable
-    from ikpca.tables import picture_files, read_picture
-    from ikpca.tables.pictures import to_unit_range
+    from ikpca.tables import picture_files, read_picture, to_unit_range
 
     if folder is None or not folder.is_dir():
         raise InvalidInput(f"{folder}: no such folder; pass a folder of sharp pictures.")
     if save_model is not None:
         check_writable(save_model)
-    fitted = Hyperresolution(**settings)
+    fitted = Hyperresolution(enlargement="bicubic", **settings)
     sharp = [to_unit_range(read_picture(file, grey=True)) for file in picture_files(folder)]
-    with progress_bar("Learning", shown=report.shows_progress):
+    with report.progress("Learning"):
         fitted.fit(sharp)
     if save_model is not None:
         fitted.save(save_model)
@@ -288,33 +241,13 @@ def _train_model(
 
 
 def _load_model(path: Path) -> Any:
-    import ikpca
+    from ikpca.applications import Hyperresolution
     from ikpca.errors import InvalidInput
 
     fitted = ikpca.load(path)
-    if type(fitted).__name__ != "Hyperresolution":
+    if not isinstance(fitted, Hyperresolution):
         raise InvalidInput(
             f"{path}: is a {type(fitted).__name__}, not a Hyperresolution; pass a model that "
             "'ikpca upscale --save-model' wrote."
         )
     return fitted
-
-
-def _enlarge_picture(report: Report, fitted: Any, pixels: Any, out: Path) -> tuple[int, ...]:
-    """Enlarge every channel separately, as the model is grey, and write the picture."""
-    import numpy as np
-
-    from ikpca.cli.output import progress_bar
-    from ikpca.tables import PictureFormat, write_picture
-    from ikpca.tables.numeric import white_value
-    from ikpca.tables.pictures import to_unit_range
-
-    scaled = to_unit_range(pixels)
-    with progress_bar("Enlarging", shown=report.shows_progress):
-        if scaled.ndim == 2:
-            large = fitted.transform(scaled)
-        else:
-            large = np.stack(fitted.transform(list(np.moveaxis(scaled, 2, 0))), axis=2)
-    form = PictureFormat(large.shape, white_value(pixels.dtype), scaled=True)
-    write_picture(out, form.pixels(large))
-    return tuple(large.shape)

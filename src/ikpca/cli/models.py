@@ -1,27 +1,26 @@
-"""Estimators by name, and metadata of their model files."""
+"""Estimators by name, and the format of the input in their model files."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ikpca
 from ikpca.cli.errors import UsageError
 
 if TYPE_CHECKING:
+    from ikpca.estimators.base import SavedEstimator
     from ikpca.tables import PictureFormat, Table
 
 
-_CLASSES = {
+#: Classes in ikpca by their names on the command line.
+ESTIMATORS = {
     "kernel-pca": "KernelPCA",
     "hebbian-pca": "HebbianPCA",
     "incremental": "IncrementalKernelPCA",
     "online": "OnlineKernelPCA",
 }
-#: Classes in ikpca by their names on the command line.
-ESTIMATORS = {name: kind for name, kind in _CLASSES.items() if kind in ikpca.__all__}
 #: Defaults of the command line for parameters that the estimator has.
 _DEFAULTS = {"n_components": 16, "kernel": "rbf", "gamma": "scale"}
 #: Words on the command line for None in the library.
@@ -29,17 +28,7 @@ _NONE_WORDS = {"n_components": "all", "gamma": "columns"}
 
 
 def build(name: str, options: Mapping[str, Any], flags: Mapping[str, str]) -> Any:
-    """Return an unfitted estimator; raise an error for options that it does not have.
-
-    Parameters
-    ----------
-    name : str
-        A key of ``ESTIMATORS``.
-    options : mapping of str to value
-        Values by parameter; None if not given.
-    flags : mapping of str to str
-        Options of the command line by parameter.
-    """
+    """Return an unfitted estimator; raise an error for options that it does not have."""
     kind = getattr(ikpca, ESTIMATORS[name])
     known = inspect.signature(kind).parameters
     given = {key: value for key, value in options.items() if value is not None}
@@ -51,12 +40,8 @@ def build(name: str, options: Mapping[str, Any], flags: Mapping[str, str]) -> An
     return kind(**{key: None if key in nothing else value for key, value in settings.items()})
 
 
-def store_input_form(model: Any, table: Table) -> None:
-    """Store the format of the input in the model, so that rows can be written in it again.
-
-    Names become ``feature_names_in_``, as for a data frame. Shape and scale of pictures become
-    ``input_``, which model files store like every attribute.
-    """
+def store_input_form(model: SavedEstimator, table: Table) -> None:
+    """Store names and picture format of the input, so that rows can be written in it again."""
     import numpy as np
 
     if table.names is not None:
@@ -65,7 +50,7 @@ def store_input_form(model: Any, table: Table) -> None:
         model.input_ = {"kind": "pictures", **vars(table.form)}
 
 
-def stored_input_form(model: Any) -> PictureFormat | None:
+def stored_input_form(model: SavedEstimator) -> PictureFormat | None:
     """Return the picture format that :func:`store_input_form` stored."""
     from ikpca.tables import PictureFormat
 
@@ -73,43 +58,3 @@ def stored_input_form(model: Any) -> PictureFormat | None:
     if stored is None:
         return None
     return PictureFormat(tuple(stored["shape"]), stored["white"], stored["scaled"])
-
-
-def open_model(path: Path, method: str) -> Any:
-    """Load a model that has the method of a command."""
-    from ikpca.errors import InvalidInput
-
-    model = ikpca.load(path)
-    if not hasattr(model, method):
-        raise InvalidInput(
-            f"{path}: a {type(model).__name__} has no {method}; pass a model that 'ikpca fit' "
-            "wrote."
-        )
-    return model
-
-
-def check_columns(model: Any, table: Table, source: str, path: Path) -> None:
-    """Raise an error if rows have other columns or pictures than the training rows."""
-    from ikpca.errors import InvalidInput
-
-    form, wanted = table.form, stored_input_form(model)
-    if form is not None and wanted is not None and form.shape != wanted.shape:
-        raise InvalidInput(
-            f"{source}: pictures are {form.description}, and {path} was fitted on "
-            f"{wanted.description}; convert them."
-        )
-    columns, expected = table.rows.shape[1], model.n_features_in_
-    if columns != expected:
-        raise InvalidInput(
-            f"{source}: has {columns} columns, and {path} was fitted on {expected}; pass rows with "
-            "the same columns."
-        )
-    names = getattr(model, "feature_names_in_", None)
-    if names is None or table.names is None:
-        return
-    for number, (name, fitted) in enumerate(zip(table.names, names, strict=True), start=1):
-        if name != fitted:
-            raise InvalidInput(
-                f"{source}: column {number} is {name!r}, and {path} was fitted on {fitted!r}; "
-                "put the columns in the same order."
-            )

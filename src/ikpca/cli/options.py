@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -35,15 +35,13 @@ def one_of(choices: Sequence[str]) -> dict[str, Any]:
     return {"callback": check, "autocompletion": complete}
 
 
-def _number_or(names: dict[str, Any], number: Callable[[str], Any], rule: str) -> dict[str, Any]:
-    """Return settings of an option that takes a number or one of some names."""
+def _number_or(words: Collection[str], number: Callable[[str], Any], rule: str) -> dict[str, Any]:
+    """Return settings of an option that takes a number or one of some words."""
 
     def parse(text: str) -> Any:
         # Defaults are not parsed.
-        if not isinstance(text, str):
+        if not isinstance(text, str) or text in words:
             return text
-        if text in names:
-            return names[text]
         try:
             return number(text)
         except ValueError:
@@ -71,19 +69,12 @@ Quiet: TypeAlias = Annotated[
 ]
 Seed: TypeAlias = Annotated[
     int,
-    typer.Option(
-        "--seed",
-        min=0,
-        max=2**32 - 1,
-        metavar="<int>",
-        help="Seed of the random numbers.",
-    ),
+    typer.Option("--seed", min=0, max=2**32 - 1, metavar="<int>", help="Seed of random numbers."),
 ]
 MaxMemory: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--max-memory",
-        help="Memory budget such as 500MB or 2GB; by default a quarter of the machine's memory.",
+        "--max-memory", help="Memory budget such as 2GB; by default a quarter of all memory."
     ),
 ]
 Dask: TypeAlias = Annotated[
@@ -130,7 +121,7 @@ Components: TypeAlias = Annotated[
         "-n",
         help="Number of components, a fraction of the variance such as 0.95, or all.",
         show_default="16",
-        **_number_or({"all": "all"}, _count_or_fraction, "must be a number, a fraction or 'all'"),
+        **_number_or(("all",), _count_or_fraction, "must be a number, a fraction or 'all'"),
     ),
 ]
 Kernel: TypeAlias = Annotated[
@@ -151,9 +142,7 @@ Gamma: TypeAlias = Annotated[
         "the median distance between rows; columns: 1/columns.",
         show_default="scale",
         **_number_or(
-            {"scale": "scale", "median": "median", "columns": "columns"},
-            float,
-            "must be a number, scale, median or columns",
+            ("scale", "median", "columns"), float, "must be a number, scale, median or columns"
         ),
     ),
 ]

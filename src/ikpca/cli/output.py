@@ -7,59 +7,27 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-#: Width of tables in pipes and logs.
-_WIDTH = 100
+    from ikpca.estimators.base import SavedEstimator
+
 #: Called with the number of finished steps and the total.
 Advance = Callable[[int, int | None], None]
 
 
+@dataclass
 class Report:
-    """Output of a command, which also collects its warnings.
+    """Output of a command, with the warnings that it caused."""
 
-    Parameters
-    ----------
-    quiet : bool
-        If True, print only errors and JSON.
-    as_json : bool
-        If True, print one JSON document instead of tables.
-    """
-
-    def __init__(self, quiet: bool, as_json: bool) -> None:
-        self.quiet = quiet
-        self.as_json = as_json
-        self._warnings: list[str] = []
-        self._catch = warnings.catch_warnings()
-
-    @property
-    def shows_progress(self) -> bool:
-        """True if progress bars are shown."""
-        return not self.quiet
-
-    def __enter__(self) -> Self:
-        self._catch.__enter__()
-        # Warnings are shown regardless of Python's own filters.
-        warnings.simplefilter("default")
-        # Deprecations concern developers, not users of the command line.
-        for category in (DeprecationWarning, FutureWarning, PendingDeprecationWarning):
-            warnings.simplefilter("ignore", category)
-        warnings.showwarning = self._show_warning  # type: ignore[assignment]
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._catch.__exit__(kind, error, trace)
+    quiet: bool
+    as_json: bool
+    warnings: list[str] = field(default_factory=list)
 
     def show(
         self, document: Mapping[str, Any], *tables: Table | str, wrote: Sequence[str | Path] = ()
@@ -67,27 +35,44 @@ class Report:
         """Print the document as JSON, or tables and lines of text, and the files written."""
         if self.as_json:
             files = {"wrote": [str(path) for path in wrote]} if wrote else {}
-            whole = {**document, **files, "warnings": self._warnings}
+            whole = {**document, **files, "warnings": self.warnings}
             sys.stdout.write(json.dumps(_to_json(whole), indent=2, allow_nan=False) + "\n")
-        elif not self.quiet:
-            self._print(tables, wrote)
-
-    def _print(self, tables: Sequence[Table | str], wrote: Sequence[str | Path]) -> None:
+            return
+        if self.quiet:
+            return
         from rich.console import Console
 
-        console = Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False)
+        # Tables in pipes and logs have a fixed width.
+        console = Console(width=None if sys.stdout.isatty() else 100, highlight=False)
         for table in tables:
             console.print(table, markup=False)
         # Paths are printed for copying: not wrapped, no markup.
         for path in wrote:
             console.print(f"Wrote {path}", soft_wrap=True, markup=False)
 
-    def _show_warning(self, message: Warning | str, category: type[Warning], *_: Any) -> None:
+    def progress(self, title: str) -> AbstractContextManager[Advance]:
+        """Show a progress bar unless the command is quiet."""
+        return progress_bar(title, shown=not self.quiet)
+
+    def _show_warning(self, message: Warning | str, *_: Any, **__: Any) -> None:
         """Print a warning without file and line number."""
         sentence = str(message).split("\n", maxsplit=1)[0]
-        self._warnings.append(sentence)
+        self.warnings.append(sentence)
         if not self.quiet:
             sys.stderr.write(f"ikpca: warning: {sentence}\n")
+
+
+@contextmanager
+def reporting(quiet: bool, as_json: bool) -> Iterator[Report]:
+    """Return the output of a command; its warnings are shown whatever the filters of Python."""
+    report = Report(quiet, as_json)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        # Deprecations concern developers, not users of the command line.
+        for category in (DeprecationWarning, FutureWarning, PendingDeprecationWarning):
+            warnings.simplefilter("ignore", category)
+        warnings.showwarning = report._show_warning
+        yield report
 
 
 def _to_json(value: Any) -> Any:
@@ -109,37 +94,22 @@ def progress_bar(title: str, *, shown: bool) -> Iterator[Advance]:
     if not shown:
         yield lambda done, total: None
         return
+    from rich import progress
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
 
     columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left at most"),
-        TimeRemainingColumn(),
-    )
-    console = Console(stderr=True)
+        "{task.description}", progress.BarColumn(30), progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(), "left at most", progress.TimeRemainingColumn(),
+    )  # fmt: skip
     # No bar in log files.
-    with Progress(*columns, console=console, transient=True, disable=not _is_terminal()) as bars:
+    settings: Any = {"transient": True, "disable": not sys.stderr.isatty()}
+    with progress.Progress(*columns, console=Console(stderr=True), **settings) as bars:
         task = bars.add_task(title, total=None)
         yield lambda done, total: bars.update(task, completed=done, total=total)
 
 
-def _is_terminal() -> bool:
-    return sys.stderr.isatty()
-
-
 @contextmanager
-def pass_progress(model: Any, title: str, *, shown: bool) -> Iterator[None]:
+def pass_progress(model: SavedEstimator, title: str, *, shown: bool) -> Iterator[None]:
     """Show a progress bar of the passes of a fit if scikit-learn supports callbacks."""
     with progress_bar(title, shown=shown) as advance:
         supported = hasattr(model, "set_callbacks")
@@ -160,20 +130,17 @@ class _PassCallback:
         self._done = 0
 
     def setup(self, estimator: Any, context: Any) -> None:
-        """Initialize the bar."""
         self._advance(0, context.max_subtasks)
 
-    def teardown(self, estimator: Any, context: Any) -> None:
-        """Do nothing."""
+    def teardown(self, estimator: Any, context: Any) -> None: ...
 
-    def on_fit_task_begin(self, estimator: Any, context: Any, **_: Any) -> None:
-        """Do nothing."""
+    def on_fit_task_begin(self, estimator: Any, context: Any, **_: Any) -> None: ...
 
     def on_fit_task_end(self, estimator: Any, context: Any, **_: Any) -> bool:
-        """Advance the bar after a pass; never stop the fit."""
         if context.parent is not None:
             self._done += 1
             self._advance(self._done, context.parent.max_subtasks)
+        # True would stop the fit.
         return False
 
 

@@ -28,7 +28,7 @@ QUIET = {
 
 
 def get_client(client: Any) -> Any:
-    """Return the client that was passed, the current one, or one on threads of this process."""
+    """Return the client that was passed, or the current one."""
     if client is not None:
         if not isinstance(client, Client):
             raise invalid_parameter(
@@ -45,19 +45,9 @@ def get_client(client: Any) -> Any:
     try:
         return distributed.get_client()
     except ValueError:
-        pass
-    try:
-        return Client(
-            processes=False,
-            n_workers=os.cpu_count() or 1,
-            threads_per_worker=1,
-            dashboard_address=None,
-        )
-    except (OSError, RuntimeError, ValueError) as error:
         raise InvalidInput(
-            f"client=None: there is no Dask client, and none could be started ({error}); pass "
-            "distributed.Client(address)."
-        ) from error
+            "client=None: there is no current Dask client; connect with distributed.Client(...)."
+        ) from None
 
 
 @contextmanager
@@ -117,8 +107,8 @@ def explain_losses(client: Any) -> Iterator[None]:
         if client.status == "running" and not isinstance(error, CancelledError):
             raise
         raise ClusterLost(
-            "client: the connection to the scheduler was lost; start a cluster again, and fit with "
-            "resume=True if there is a checkpoint."
+            "client: the connection to the scheduler was lost; start a cluster again and repeat "
+            "the fit, which resumes from its checkpoint if there is one."
         ) from error
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import dask.array as da
 import numpy as np
@@ -17,7 +17,7 @@ from ikpca.dask.rows import DaskRows, check_rows
 from ikpca.errors import InvalidInput, invalid_parameter
 from ikpca.estimators import IncrementalKernelPCA as LocalIncrementalKernelPCA
 from ikpca.estimators import KernelPCA as LocalKernelPCA
-from ikpca.estimators.base import with_callbacks
+from ikpca.estimators.base import KernelTransformer, with_callbacks
 from ikpca.estimators.validation import single_thread
 from ikpca.gram import cross_gram, tile_slices
 from ikpca.kernels import Floats
@@ -27,15 +27,16 @@ from ikpca.solvers import KHA, Problem, Solver
 class KernelPCA(ClientMixin, LocalKernelPCA):
     """:class:`ikpca.KernelPCA` on a Dask cluster, with the same result.
 
-    Rows stay on the workers; kernel values are computed by tasks on blocks of rows, and only narrow
-    matrices come back. Dask repeats the tasks of workers that are lost during the fit.
+    ``fit`` takes a Dask array, a Dask data frame or the path of a file of rows. Rows stay on the
+    workers; kernel values are computed by tasks on blocks of rows, and only narrow matrices come
+    back. Dask repeats the tasks of workers that are lost during the fit.
 
     Parameters
     ----------
     n_components : int, float or None, default=None
         As for :class:`ikpca.KernelPCA`.
     client : distributed.Client, default=None
-        None uses the current client; if there is none, a local cluster on threads is started.
+        None uses the current client.
     **parameters
         All other parameters of :class:`ikpca.KernelPCA`. Sparse rows, ``kernel="precomputed"``,
         ``fit_inverse_transform`` and ``preimage="ridge"`` need all rows in one process.
@@ -63,22 +64,6 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
     """
 
     _local = LocalKernelPCA
-
-    @with_callbacks
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the components of a Dask array, a Dask data frame or a file of rows.
-
-        Parameters
-        ----------
-        X : dask array, data frame or path, of shape (n_samples, n_features)
-        y : Ignored
-
-        Returns
-        -------
-        self
-        """
-        self._fit(X)
-        return self
 
     @with_callbacks
     def fit_transform(self, X: Any, y: Any = None) -> da.Array:
@@ -126,36 +111,15 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
         return da.concatenate(blocks)
 
     def inverse_transform(self, X: Any, return_distance: bool = False) -> Any:
-        """Transform projections back to input space, in this process.
+        """Transform projections back to input space, as :meth:`ikpca.KernelPCA.inverse_transform`.
 
-        The training rows are fetched from the cluster; to call this often, keep :meth:`to_local`.
-
-        Parameters
-        ----------
-        X : array or dask array of shape (n_rows, n_components)
-        return_distance : bool, default=False
-            Also return the distances in feature space.
-
-        Returns
-        -------
-        rows : ndarray of shape (n_rows, n_features)
-        distances : ndarray of shape (n_rows,)
-            With ``return_distance=True``.
+        This happens in this process, and the training rows are fetched from the cluster; to call it
+        often, keep the model of :meth:`to_local`.
         """
         return self.to_local().inverse_transform(self._computed(X), return_distance)
 
     def refine(self, X: Any = None) -> Self:
-        """Improve the fitted components to machine precision by block Krylov iterations.
-
-        Parameters
-        ----------
-        X : dask array, data frame or path, optional
-            Training rows; those of the fit by default.
-
-        Returns
-        -------
-        self
-        """
+        """Improve the components to machine precision, as :meth:`ikpca.KernelPCA.refine`."""
         check_is_fitted(self)
         X = self.X_fit_ if X is None else X
         if len(self.eigenvalues_):
@@ -199,7 +163,7 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
 
     def _solve(self, solver: Solver, problem: Problem, *args: Any, **options: Any) -> Floats:
         """Run a solver on the cluster; rows stay there."""
-        rows: Any = problem.X
+        rows = cast(DaskRows, problem.X)
         engine = DaskEngine(self.client_, rows.array, pairs=not isinstance(solver, KHA))
         try:
             # Idle BLAS threads of this process would slow down workers on the same machine.
@@ -241,14 +205,16 @@ def _finish_projections(parts: list[Floats], offset: Floats, scale: Floats) -> F
 class IncrementalKernelPCA(ClientMixin, LocalIncrementalKernelPCA):
     """:class:`ikpca.IncrementalKernelPCA` of rows on a Dask cluster, with the same result.
 
-    Batches of a stream are learned in order, in this process; workers load and project rows.
+    ``fit`` takes a Dask array, a Dask data frame or the path of a file of rows, and ``transform``
+    returns a Dask array. Batches are learned in order, in this process; workers load and project
+    rows.
 
     Parameters
     ----------
     n_components : int or None, default=None
         As for :class:`ikpca.IncrementalKernelPCA`.
     client : distributed.Client, default=None
-        None uses the current client; if there is none, a local cluster on threads is started.
+        None uses the current client.
     **parameters
         All other parameters of :class:`ikpca.IncrementalKernelPCA`.
 
@@ -275,21 +241,6 @@ class IncrementalKernelPCA(ClientMixin, LocalIncrementalKernelPCA):
     """
 
     _local = LocalIncrementalKernelPCA
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from all rows, a batch at a time; an earlier fit is discarded.
-
-        Parameters
-        ----------
-        X : dask array, data frame or path, of shape (n_samples, n_features)
-        y : Ignored
-
-        Returns
-        -------
-        self
-        """
-        super().fit(self._rows(X))
-        return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from one collection of rows, block by block.
@@ -328,19 +279,8 @@ class IncrementalKernelPCA(ClientMixin, LocalIncrementalKernelPCA):
             dtype=array.dtype, meta=np.empty((0, 0), dtype=array.dtype),
         )  # fmt: skip
 
-    def fit_transform(self, X: Any, y: Any = None) -> da.Array:
-        """Learn from all rows, then project them on the components.
-
-        Parameters
-        ----------
-        X : dask array, data frame or path, of shape (n_samples, n_features)
-        y : Ignored
-
-        Returns
-        -------
-        dask array of shape (n_samples, n_components)
-        """
-        return self.fit(X).transform(X)
+    def _validate_data_set(self, X: Any) -> Any:
+        return super()._validate_data_set(self._rows(X))
 
     def _rows(self, X: Any) -> DaskRows:
         client = self.client_
@@ -353,7 +293,7 @@ def _project(block: Floats, subspace: Any, scale: Floats) -> Floats:
     return subspace.project(block) * scale
 
 
-def to_dask(model: Any, client: Any = None) -> Any:
+def to_dask(model: KernelTransformer, client: Any = None) -> Any:
     """Return an unfitted estimator with the same parameters that fits on a Dask cluster.
 
     Parameters

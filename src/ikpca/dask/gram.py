@@ -18,7 +18,7 @@ import numpy as np
 from dask import delayed
 from scipy import sparse
 
-from ikpca.gram import SERIAL, LandmarkRows, tile_pairs, tile_slices
+from ikpca.gram import SERIAL, tile_pairs, tile_slices
 from ikpca.gram.sources import MatmulTiles
 from ikpca.kernels import FeatureSplit, Floats, Indices, Kernel, MatmulKernel, Operand
 
@@ -234,7 +234,7 @@ class DaskGram:
         self.entries += sum(map(self._pair_entries, keys))
         return np.concatenate([part for part, _ in parts]), sum(squared for _, squared in parts)
 
-    def landmark_rows(self, indices: Indices) -> LandmarkRows:
+    def landmark_rows(self, indices: Indices) -> _DaskLandmarkRows:
         """Return K[indices, :], which stays on the workers."""
         return _DaskLandmarkRows(self, indices)
 

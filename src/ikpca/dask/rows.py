@@ -12,6 +12,7 @@ import numpy as np
 from dask import delayed
 
 from ikpca.errors import InvalidInput, invalid_parameter
+from ikpca.estimators.base import KernelTransformer
 from ikpca.gram import tile_slices
 from ikpca.kernels import Floats, Indices
 
@@ -108,7 +109,7 @@ class DaskRows:
         return found
 
 
-def check_rows(model: Any, X: Any, *, reset: bool = True) -> da.Array:
+def check_rows(model: KernelTransformer | None, X: Any, *, reset: bool = True) -> da.Array:
     """Return float rows; loading a block with NaN, infinite or overflowing values raises.
 
     With ``reset``, number and names of the features are set in the model; otherwise the number is
@@ -126,7 +127,7 @@ def check_rows(model: Any, X: Any, *, reset: bool = True) -> da.Array:
         model.n_features_in_ = int(X.shape[1])
         model.__dict__.pop("feature_names_in_", None)
         if columns is not None and all(isinstance(name, str) for name in columns):
-            model.feature_names_in_ = np.asarray(columns, dtype=object)
+            setattr(model, "feature_names_in_", np.asarray(columns, dtype=object))  # noqa: B010
     elif model is not None and X.shape[1] != model.n_features_in_:
         raise InvalidInput(
             f"X has {X.shape[1]} features, but {type(model).__name__} is expecting "

@@ -84,6 +84,7 @@ class SavedEstimator(BaseEstimator):
     checkpoint: Any
     n_jobs: int | None
     verbose: int
+    n_features_in_: int
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file: arrays in safetensors, the rest as JSON.
@@ -131,6 +132,8 @@ class SavedEstimator(BaseEstimator):
             check_number(
                 "verbose", self.verbose, "must be 0, 1 or more", "pass 0 or 1", low=0, integer=True
             )
+        if self.checkpoint is not None:
+            Checkpoint.from_parameter(self.checkpoint)
 
     def _check_flags(self, *names: str) -> None:
         for name in names:
@@ -160,9 +163,9 @@ class SavedEstimator(BaseEstimator):
         resume : bool, optional
             Replaces ``resume`` of the checkpoint.
         """
-        checkpoint = Checkpoint.from_parameter(self.checkpoint)
-        if checkpoint is None:
+        if self.checkpoint is None:
             return None
+        checkpoint = Checkpoint.from_parameter(self.checkpoint)
         if resume is not None:
             checkpoint = replace(checkpoint, resume=resume)
         parameters = self.get_params(deep=False)
@@ -344,7 +347,8 @@ class KernelTransformer(
     @property
     def _uses_ridge(self) -> bool:
         """True if ``inverse_transform`` uses the ridge regression learned in the fit."""
-        return is_named(self.preimage, "ridge")
+        learned = is_named(self.preimage, "auto") and hasattr(self, "dual_coef_")
+        return is_named(self.preimage, "ridge") or learned
 
     def _validated_rows(self, X: Any) -> Any:
         check_is_fitted(self)
@@ -455,7 +459,8 @@ class FitMonitor:
         Name in progress lines.
     max_iter : int
     attributes : callable
-        Returns the fitted attributes of a solution; called only if a callback needs them.
+        Returns the fitted attributes, given a function that returns the current solution; called
+        only if a callback needs them.
     """
 
     def __init__(
@@ -463,7 +468,7 @@ class FitMonitor:
         estimator: SavedEstimator,
         solver: str,
         max_iter: int,
-        attributes: Callable[[EigenSolution], dict[str, Any]],
+        attributes: Callable[[Callable[[], EigenSolution]], dict[str, Any]],
     ) -> None:
         self._estimator = estimator
         self._solver = solver
@@ -484,7 +489,7 @@ class FitMonitor:
         task.call_on_fit_task_begin(estimator=self._estimator)
         stop = task.call_on_fit_task_end(
             estimator=self._estimator,
-            reconstruction_attributes=lambda: self._attributes(solution()),
+            reconstruction_attributes=lambda: self._attributes(solution),
         )
         return Outcome.STOPPED if stop else None
 

@@ -79,10 +79,8 @@ class Checkpoint:
     resume: bool = True
 
     @classmethod
-    def from_parameter(cls, checkpoint: Any) -> Checkpoint | None:
-        """Return the checkpoint of a path, an object or None; raise an error if it is invalid."""
-        if checkpoint is None:
-            return None
+    def from_parameter(cls, checkpoint: Any) -> Checkpoint:
+        """Return the checkpoint of a path or an object; raise an error if it is invalid."""
         found = checkpoint if isinstance(checkpoint, cls) else cls(checkpoint)
         try:
             folder = Path(found.path).absolute().parent

@@ -26,7 +26,7 @@ from ikpca.estimators.base import (
     warn_of_tolerance,
     with_callbacks,
 )
-from ikpca.estimators.checkpoint import Checkpoint, CheckpointFile
+from ikpca.estimators.checkpoint import CheckpointFile
 from ikpca.estimators.validation import (
     FLOAT_DTYPES,
     check_overflow,
@@ -243,13 +243,17 @@ class HebbianPCA(
         if self.n_components is not None:
             check_number("n_components", self.n_components, "must be a positive integer or None",
                          "pass None for all", low=1, integer=True)  # fmt: skip
-        self._solver.check_linear(("auto", "random"))
+        solver = self._solver
+        solver.check_options(("auto", "random"))
+        if solver.has_companion:
+            raise invalid_parameter(
+                "eigen_solver", solver, "meta-descent needs a kernel", "pass 'kha/et'"
+            )
         check_number("tol", self.tol, "must not be negative", "pass 0", low=0)
         check_number("max_iter", self.max_iter, "must be a positive integer", "pass 50",
                      low=1, integer=True)  # fmt: skip
         self._check_flags("whiten")
         self._check_runtime_parameters()
-        Checkpoint.from_parameter(self.checkpoint)
 
     @property
     def _solver(self) -> KHA:

@@ -51,7 +51,7 @@ _MIN_OVERSAMPLES = 8
 _BATCH, _MAX_BATCH = 200, 1000
 
 
-class IncrementalKernelPCA(StreamTransformer):
+class IncrementalKernelPCA(StreamTransformer[IncrementalStream]):
     r"""Kernel PCA of a stream in one pass, optionally in bounded memory.
 
     Each batch updates mean and components exactly (Chin & Suter 2006). Both are combinations of
@@ -495,5 +495,5 @@ def _leading_subspace(state: IncrementalState, number: int) -> Subspace:
         np.vstack([_pad(each[:-1], number), each[-1:]]) for each in (state.vectors, state.products)
     )
     gram = vectors @ products.T
-    arrays = cast_arrays((vectors, products, (gram + gram.T) / 2), state.library.dtype)
-    return Subspace(state.kernel, state.library, *arrays)
+    arrays = cast_arrays((vectors, products, (gram + gram.T) / 2), state.basis.dtype)
+    return Subspace(state.kernel, state.basis, *arrays)

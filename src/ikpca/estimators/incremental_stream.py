@@ -98,7 +98,7 @@ class IncrementalStream:
 
     def from_state(self, state: IncrementalState) -> IncrementalStream:
         """Return a stream that starts from a batch, compressed if its basis is too large."""
-        rows, errors = state.library, None
+        rows, errors = state.basis, None
         mean_row = rows.mean(axis=0, dtype=np.float64)
         if self.settings.compression is not None:
             state, errors = self.settings.compression.enforce_limit(state, rows.shape[0])
@@ -120,7 +120,7 @@ class IncrementalStream:
         share /= self.state.total_variance or 1.0
         novelty = 0.0 if self.report is None else float(self.report.novelty.mean())
         return (
-            f"batch {self.n_batches}: {self.seen} samples, basis {self.state.library.shape[0]}, "
+            f"batch {self.n_batches}: {self.seen} samples, basis {self.state.basis.shape[0]}, "
             f"explained {share:.4f}, novelty {novelty:.3g}"
         )
 

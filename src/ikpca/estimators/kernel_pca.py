@@ -27,7 +27,7 @@ from ikpca.estimators.base import (
     warn_of_tolerance,
     with_callbacks,
 )
-from ikpca.estimators.checkpoint import Checkpoint, CheckpointFile
+from ikpca.estimators.checkpoint import CheckpointFile
 from ikpca.estimators.validation import (
     FLOAT_DTYPES,
     check_overflow,
@@ -294,7 +294,7 @@ class KernelPCA(CallbackSupport, KernelTransformer):
     def _fit_rows(self, kernel: Kernel, X: Rows, start: Floats) -> None:
         """Fit valid rows from a start."""
         solver = choose_solver(self.eigen_solver, self.n_components, X.shape[0])
-        self._fit_components(solver, self._problem(kernel, X, 0, start), None)
+        self._fit_components(solver, self._problem(kernel, X, 0, start))
 
     @classmethod
     def from_sklearn(cls, fitted: Any) -> Self:
@@ -378,17 +378,11 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         )
 
     def _fit_components(
-        self, solver: Solver, problem: Problem, checkpoint: CheckpointFile | None
+        self, solver: Solver, problem: Problem, checkpoint: CheckpointFile | None = None
     ) -> Floats:
-        """Solve with the parameters of the model; learn the ridge regression if it is asked for."""
+        """Solve with the parameters of the model."""
         max_iter = solver.default_max_iter if self.max_iter is None else int(self.max_iter)
-        projections = self._solve(
-            solver, problem, self.n_components, self.tol, max_iter, checkpoint
-        )
-        if self._learns_ridge and problem.kernel is not None:
-            self.X_transformed_fit_ = projections
-            self.dual_coef_ = ridge_coefficients(problem.kernel, projections, problem.X, self.alpha)
-        return projections
+        return self._solve(solver, problem, self.n_components, self.tol, max_iter, checkpoint)
 
     def _solve(
         self,
@@ -404,7 +398,7 @@ class KernelPCA(CallbackSupport, KernelTransformer):
             self,
             solver.name,
             max_iter,
-            lambda solution: self._fitted_attributes(solution, problem.kernel, problem.X),
+            lambda solution: self._fitted_attributes(solution(), problem.kernel, problem.X),
         )
         settings = RunSettings(
             max_iter,
@@ -420,9 +414,13 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         self._set_fitted(solution, problem.kernel, problem.X)
         if checkpoint is not None:
             checkpoint.finish()
+        projections = solution.projections.T * self._scale
+        if self._learns_ridge and problem.kernel is not None:
+            self.X_transformed_fit_ = projections
+            self.dual_coef_ = ridge_coefficients(problem.kernel, projections, problem.X, self.alpha)
         monitor.end()
         self._warn(solver, solution)
-        return solution.projections.T * self._scale
+        return projections
 
     def _set_fitted(self, solution: EigenSolution, kernel: Kernel | None, X: Rows) -> None:
         """Set the fitted attributes and remove optional ones of an earlier fit."""
@@ -472,11 +470,6 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         return bool(self.fit_inverse_transform or is_named(self.preimage, "ridge"))
 
     @property
-    def _uses_ridge(self) -> bool:
-        learned = is_named(self.preimage, "auto") and self.fit_inverse_transform
-        return super()._uses_ridge or bool(learned)
-
-    @property
     def _needs_dense_rows(self) -> bool:
         """True if pre-images are requested, which need dense rows in memory."""
         return self._learns_ridge or not is_named(self.preimage, "auto")
@@ -502,7 +495,6 @@ class KernelPCA(CallbackSupport, KernelTransformer):
             "fit_inverse_transform", "remove_zero_eig", "copy_X", "whiten", "warm_start"
         )
         self._check_runtime_parameters()
-        Checkpoint.from_parameter(self.checkpoint)
 
     def _check_n_components(self) -> None:
         wanted = self.n_components

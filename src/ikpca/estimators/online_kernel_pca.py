@@ -41,7 +41,7 @@ _MIN_ROWS, _ROWS_PER_COMPONENT = 512, 8
 _REDUCED_FRACTION = 0.75
 
 
-class OnlineKernelPCA(StreamTransformer):
+class OnlineKernelPCA(StreamTransformer[OnlineStream]):
     r"""Kernel PCA of a stream, one row at a time, in bounded memory.
 
     The kernel Hebbian algorithm of Kim 2003, appendix A: every new row is added to the expansion of
@@ -321,7 +321,7 @@ class OnlineKernelPCA(StreamTransformer):
     def _stream_from_batch(
         self, batch: IncrementalState, gamma: float, clock: int = 0
     ) -> OnlineStream:
-        start = self._start(batch.library.shape[1], 0)
+        start = self._start(batch.basis.shape[1], 0)
         return OnlineStream.from_batch(batch, gamma, start, self._settings(batch.kernel), clock)
 
     def _step(self, stream: OnlineStream, rows: Floats) -> OnlineStream:
@@ -426,7 +426,7 @@ class OnlineKernelPCA(StreamTransformer):
         check_number("n_components", self.n_components, "must be a positive integer",
                      "pass how many components you want", low=1, integer=True)  # fmt: skip
         self._check_stream_parameters()
-        self._solver.check_linear(
+        self._solver.check_options(
             ("auto", *START_NAMES), unused=("clock", "block_size", "change_tol")
         )
         least = 4 * (int(self.n_components) + 1)

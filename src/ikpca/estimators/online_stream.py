@@ -74,7 +74,7 @@ class OnlineStream:
         clock: int = 0,
     ) -> OnlineStream:
         """Return a stream with the components of a batch; the gains start at ``clock``."""
-        rows = batch.library
+        rows = batch.basis
         return cls(
             kernel=batch.kernel,
             gamma=gamma,
@@ -166,14 +166,14 @@ class OnlineStream:
             start=start,
             kept=np.pad(self.kept, ((0, 0), (0, more))),
             row_sum=np.pad(self.row_sum, (0, more)),
-            state=replace(self.state, library=np.pad(self.state.library, ((0, 0), (0, more)))),
+            state=replace(self.state, basis=np.pad(self.state.basis, ((0, 0), (0, more)))),
         )
 
     def progress_line(self) -> str:
         """Return the progress line of a batch."""
         assert self.state is not None
         return (
-            f"{self.seen} samples, expansion {len(self.state.library)}, "
+            f"{self.seen} samples, expansion {len(self.state.basis)}, "
             f"novelty {self.novelty.mean():.3g}, drift {self.drift:.2f}"
         )
 
@@ -187,7 +187,7 @@ def _state_from_batch(
     batch: IncrementalState, number: int, settings: OnlineSettings, clock: int
 ) -> OnlineState:
     """Return the online state of a batch; components without variance are zero."""
-    n, found = len(batch.library), min(batch.n_components, number)
+    n, found = len(batch.basis), min(batch.n_components, number)
     coefficients = np.zeros((number, n))
     coefficients[:found] = batch.vectors[:found]
     gram = np.zeros((number + 1, number + 1))
@@ -196,7 +196,7 @@ def _state_from_batch(
     variances = np.zeros(number)
     variances[:found] = np.square(batch.singular_values[:found]) / n
     # Inner products are known, so no kernel values are computed.
-    first = start_online(settings, batch.library, coefficients, lengths=gram[:-1, :-1])
+    first = start_online(settings, batch.basis, coefficients, lengths=gram[:-1, :-1])
     with_mean = np.zeros(len(first.coefficients))
     with_mean[:number] = gram[-1, :-1]
     state = replace(

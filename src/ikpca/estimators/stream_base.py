@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_array, validate_data
 from ikpca.errors import InvalidInput, UnreadableFile, check_number, invalid_parameter
 from ikpca.estimators.base import KernelTransformer
 from ikpca.estimators.checkpoint import (
-    Checkpoint,
     CheckpointFile,
     StreamFingerprint,
     StreamProgress,
@@ -28,7 +27,7 @@ from ikpca.estimators.validation import (
     explain_memory_errors,
     single_thread,
 )
-from ikpca.kernels import Floats
+from ikpca.kernels import Floats, Kernel
 from ikpca.solvers import plain_interrupts
 
 _FEATURE_ATTRIBUTES = ("n_features_in_", "feature_names_in_")
@@ -152,7 +151,28 @@ def _finishing(file: CheckpointFile | None) -> Iterator[None]:
             file.finish()
 
 
-class StreamTransformer(KernelTransformer):
+class Stream(Protocol):
+    """State of a streaming estimator between batches."""
+
+    @property
+    def seen(self) -> int:
+        """Number of rows learned."""
+
+    @property
+    def gamma(self) -> float:
+        """Value of gamma, computed from the first batch."""
+
+    def unwrap(self) -> Self:
+        """Return the stream without its kernel, for a file."""
+
+    def wrap(self, kernel: Kernel) -> Self:
+        """Return an unwrapped stream with its kernel."""
+
+
+StreamT = TypeVar("StreamT", bound=Stream)
+
+
+class StreamTransformer(KernelTransformer, Generic[StreamT]):
     """Base class of streaming estimators, whose components are combinations of basis rows.
 
     Subclasses implement ``_initial_stream``, ``_step`` and ``_set_stream``, which sets ``_stream``,
@@ -163,7 +183,7 @@ class StreamTransformer(KernelTransformer):
     drift_threshold: float
     drift_delta: float
     mean_: Floats
-    _stream: Any
+    _stream: StreamT
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from one batch of rows in their order.
@@ -182,7 +202,7 @@ class StreamTransformer(KernelTransformer):
         """
         self._check_parameters()
         self._restore_checkpoint()
-        earlier = getattr(self, "_stream", None)
+        earlier: StreamT | None = getattr(self, "_stream", None)
         X = self._validate_batch(X, earlier)
         if self._skip_if_learned(X):
             return self
@@ -221,10 +241,10 @@ class StreamTransformer(KernelTransformer):
     def _fit_stream(
         self,
         X: Any,
-        initial: Callable[[int], Any],
-        step: Callable[[Any], Any],
-        n_steps_left: Callable[[Any], int],
-    ) -> Any:
+        initial: Callable[[int], StreamT],
+        step: Callable[[StreamT], StreamT],
+        n_steps_left: Callable[[StreamT], int],
+    ) -> StreamT:
         """Learn from all rows of a data set, from the start or from a checkpoint.
 
         Parameters
@@ -264,7 +284,7 @@ class StreamTransformer(KernelTransformer):
             raise
         return stream
 
-    def _record_batch(self, stream: Any, batch: Any) -> None:
+    def _record_batch(self, stream: StreamT, batch: Any) -> None:
         """Record a batch of ``partial_fit`` in the checkpoint."""
         file = self._open_checkpoint(None, 0, resume=False)
         if file is not None:
@@ -274,7 +294,9 @@ class StreamTransformer(KernelTransformer):
             file.record_step(partial(self._progress, stream, batches), batches.batches)
             self._batches = batches
 
-    def _progress(self, stream: Any, batches: StreamFingerprint | None = None) -> StreamProgress:
+    def _progress(
+        self, stream: StreamT, batches: StreamFingerprint | None = None
+    ) -> StreamProgress:
         names = {name: getattr(self, name) for name in _FEATURE_ATTRIBUTES if hasattr(self, name)}
         return StreamProgress(stream.unwrap(), names, batches or StreamFingerprint())
 
@@ -308,32 +330,32 @@ class StreamTransformer(KernelTransformer):
         batches: StreamFingerprint = file.saved.progress.batches
         return batches
 
-    def _restored_stream(self, file: CheckpointFile) -> Any:
+    def _restored_stream(self, file: CheckpointFile) -> StreamT:
         assert file.saved is not None
         if not isinstance(file.saved.progress, StreamProgress):
             raise UnreadableFile("the checkpoint is not that of a stream; pass another path.")
-        stream = file.saved.progress.stream
+        stream: StreamT = file.saved.progress.stream
         kernel = self._make_kernel(stream.gamma)
         self._check_preimage_of(kernel)
         return self._with_settings(stream.wrap(kernel))
 
     @abstractmethod
-    def _initial_stream(self, rows: Any, seed: int) -> Any:
+    def _initial_stream(self, rows: Any, seed: int) -> StreamT:
         """Return the stream before the first batch, with the parameters that depend on it."""
 
     @abstractmethod
-    def _step(self, stream: Any, rows: Any) -> Any:
+    def _step(self, stream: StreamT, rows: Any) -> StreamT:
         """Return the stream after learning from rows."""
 
     @abstractmethod
-    def _set_stream(self, stream: Any) -> None:
+    def _set_stream(self, stream: StreamT) -> None:
         """Store a stream and set the fitted attributes."""
 
     @abstractmethod
     def _check_parameters(self) -> None:
         """Validate the parameters."""
 
-    def _with_settings(self, stream: Any) -> Any:
+    def _with_settings(self, stream: StreamT) -> StreamT:
         """Return the stream with the current parameters; all but the kernel may change."""
         return stream
 
@@ -356,9 +378,8 @@ class StreamTransformer(KernelTransformer):
                      low=0)  # fmt: skip
         self._check_flags("whiten")
         self._check_runtime_parameters()
-        Checkpoint.from_parameter(self.checkpoint)
 
-    def _validate_batch(self, X: Any, stream: Any) -> Any:
+    def _validate_batch(self, X: Any, stream: StreamT | None) -> Any:
         """Return a valid batch as float32 or float64; ``stream`` is None for the first one."""
         settings = {"dtype": FLOAT_DTYPES, "ensure_all_finite": False}
         if stream is None:

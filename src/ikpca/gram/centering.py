@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from ikpca.errors import InvalidInput
 from ikpca.gram.parallel import SERIAL, Workers
-from ikpca.gram.sources import (
-    CountedSource,
-    CountingGram,
-    GramSource,
-    multiply,
-    multiply_and_square,
-)
+from ikpca.gram.sources import GramSource, multiply, multiply_and_square
 from ikpca.gram.tiles import tile_pairs, tile_slices
 from ikpca.kernels import Floats, Indices
 
@@ -48,85 +42,37 @@ class Centering:
 
 @dataclass(frozen=True, eq=False)
 class GramMeans:
-    """Result of the centering pass over K, stored so that a resumed fit needs no second one.
-
-    Parameters
-    ----------
-    row_means : ndarray of shape (l,)
-    centring : Centering
-    squared_norm : float
-        Estimate of ‖K'‖².
-    entries : int
-        Entries of K evaluated so far.
-    """
+    """Result of the centering pass over K, stored so that a resumed fit needs no second one."""
 
     row_means: Floats
-    centring: Centering
+    centering: Centering
+    #: Estimate of ‖K'‖², at no cost; its error is the rounding error of ‖K‖².
     squared_norm: float
+    #: Entries of K evaluated before the source was opened.
     entries: int
 
 
 class CenteredGram:
-    """Centered kernel matrix K', read in the same tiles as K.
+    """Centered kernel matrix K', read in the same tiles as K."""
 
-    Parameters
-    ----------
-    source : CountedSource
-        K.
-    row_means : ndarray of shape (l,)
-    centering : Centering
-    workers : Workers
-        Threads that share the tiles.
-    """
-
-    def __init__(
-        self,
-        source: CountedSource,
-        row_means: Floats,
-        centering: Centering,
-        workers: Workers,
-    ) -> None:
+    def __init__(self, source: GramSource, means: GramMeans, workers: Workers) -> None:
         self._source = source
-        self._row_means = row_means
+        self._means = means
         self._workers = workers
-        self.centering = centering
-        #: ‖K'‖² from the centering pass, at no cost; its error is the rounding error of ‖K‖².
-        self.squared_norm_estimate = float("nan")
-        self._earlier_entries = 0
+        self.n_samples, self.dtype = source.n_samples, source.dtype
+        self.centering = means.centering
+        self.squared_norm_estimate = means.squared_norm
         self._buffer = self._other_buffer = np.empty((0, source.n_samples), dtype=source.dtype)
-
-    @classmethod
-    def from_means(cls, source: GramSource, means: GramMeans, workers: Workers) -> CenteredGram:
-        """Center K with the means of an earlier pass over it."""
-        gram = cls(count_entries(source), means.row_means, means.centring, workers)
-        gram.squared_norm_estimate = means.squared_norm
-        gram._earlier_entries = means.entries
-        return gram
 
     @property
     def means(self) -> GramMeans:
-        """Means and counts from which ``from_means`` restores the matrix."""
-        return GramMeans(self._row_means, self.centering, self.squared_norm_estimate, self.entries)
-
-    @property
-    def n_samples(self) -> int:
-        """Order l of K'."""
-        return self._source.n_samples
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Data type of the source."""
-        return self._source.dtype
+        """Means and counts from which the matrix can be restored."""
+        return replace(self._means, entries=self.entries)
 
     @property
     def entries(self) -> int:
         """Entries of K evaluated so far, including the centering pass."""
-        return self._earlier_entries + self._source.entries
-
-    @property
-    def recovery(self) -> str:
-        """Description of how memory errors were handled; empty if there were none."""
-        return self._workers.memory_retry.message
+        return self._means.entries + self._source.entries
 
     @cached_property
     def mean_diagonal(self) -> float:
@@ -150,10 +96,7 @@ class CenteredGram:
         def fill(columns: slice) -> None:
             self._source.fill(indices, columns, stacked[:n_rows, columns])
 
-        self._workers.each(
-            partial(self._workers.memory_retry.run_columns, fill),
-            tile_slices(self.n_samples, self._source.strip_width),
-        )
+        self._workers.each(fill, tile_slices(self.n_samples, self._source.strip_width))
         return self._centered_strip(stacked, indices)
 
     def prefetch_strip(self, indices: Indices, extra_rows: int = 0) -> Callable[[], CenteredStrip]:
@@ -176,7 +119,7 @@ class CenteredGram:
         n_rows = len(indices)
         stacked[n_rows] = self.centering.column_means
         stacked[n_rows + 1] = 1
-        offsets = self._row_means[indices] - self.dtype.type(self.centering.grand_mean)
+        offsets = self._means.row_means[indices] - self.dtype.type(self.centering.grand_mean)
         return CenteredStrip(stacked, offsets, self._workers)
 
     def _next_buffer(self, n_rows: int) -> Floats:
@@ -192,7 +135,7 @@ class CenteredGram:
 
     def diagonal(self) -> Floats:
         """Return k'(x, x) for every sample."""
-        means = self._row_means + self.centering.column_means
+        means = self._means.row_means + self.centering.column_means
         return self._source.diagonal() - means + self.centering.grand_mean
 
     def squared_norm(self) -> float:
@@ -290,29 +233,23 @@ def center_gram(
     product : ndarray of shape (l, columns)
         K'V.
     """
-    counted = count_entries(source)
     n_samples = source.n_samples
     V = np.empty((n_samples, 0), dtype=source.dtype) if V is None else center_columns(V)
     ones = np.ones((n_samples, 1), dtype=V.dtype)
-    product, squared = multiply_and_square(counted, np.hstack([V, ones]), workers)
+    product, squared = multiply_and_square(source, np.hstack([V, ones]), workers)
     row_means = product[:, -1] / n_samples
     if not np.isfinite(row_means).all():
         raise InvalidInput(NOT_FINITE)
-    column_means = row_means if source.symmetric else _column_means(counted)
+    column_means = row_means if source.symmetric else _column_means(source)
     centering = Centering(column_means, float(row_means.mean(dtype=np.float64)))
-    gram = CenteredGram(counted, row_means, centering, workers)
-    gram.squared_norm_estimate = _centered_squared_norm(squared, row_means, centering)
+    squared_norm = _centered_squared_norm(squared, row_means, centering)
+    gram = CenteredGram(source, GramMeans(row_means, centering, squared_norm, 0), workers)
     return gram, center_columns(product[:, :-1])
 
 
 def center_columns(V: Floats) -> Floats:
     """Subtract the mean of each column, computed in double precision."""
     return V - V.mean(axis=0, dtype=np.float64).astype(V.dtype)
-
-
-def count_entries(source: GramSource) -> CountedSource:
-    """Return the source itself if it counts its entries, otherwise wrapped so that it does."""
-    return source if isinstance(source, CountedSource) else CountingGram(source)
 
 
 def _centered_squared_norm(squared: float, row_means: Floats, centering: Centering) -> float:

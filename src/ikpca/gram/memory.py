@@ -26,9 +26,9 @@ _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
 MIN_TILE_SIDE = TILE // 8
 _TILE_SIDES = (TILE, TILE // 2, TILE // 4, MIN_TILE_SIDE)
 #: Tiles that the side of a plan leaves memory for; the number of threads is limited accordingly.
-CONCURRENT_TILES = 4
+_CONCURRENT_TILES = 4
 #: Memory of the compiler, which products of sparse features need.
-COMPILER_BYTES = 130 * 10**6
+_COMPILER_BYTES = 130 * 10**6
 #: Memory that no plan accounts for (BLAS buffers, temporaries, the allocator's rounding); it is
 #: not available for caches.
 _OVERHEAD_BYTES, _OVERHEAD_SHARE = 32 * 10**6, 0.1
@@ -40,19 +40,12 @@ _MAX_OPERAND_SHARE = 0.6
 
 @dataclass(frozen=True)
 class Budget:
-    """Memory limit in bytes.
-
-    Parameters
-    ----------
-    n_bytes : int
-    explicit : bool
-        True if the user set the limit; only then does the size of the tiles depend on it.
-    used : int
-        Bytes that are in use before a plan is made.
-    """
+    """Memory limit in bytes."""
 
     n_bytes: int
+    #: True if the user set the limit; only then does the size of the tiles depend on it.
     explicit: bool
+    #: Bytes that are in use before a plan is made.
     used: int = 0
 
     @property
@@ -63,14 +56,6 @@ class Budget:
 
 def read_budget(max_memory: Any) -> Budget:
     """Parse a memory limit: "500MB", "2GiB", a number, or None for a quarter of the machine.
-
-    Parameters
-    ----------
-    max_memory : str, int or None
-
-    Returns
-    -------
-    Budget
 
     Examples
     --------
@@ -128,25 +113,21 @@ def plan_tiles(
         Returns the bytes of a tile of a given side, including scratch.
     threads : int
         Largest number of threads.
-
-    Returns
-    -------
-    TilePlan
     """
-    available = budget.available - fixed
-    if not budget.explicit:
-        side = TILE
-    else:
-        fitting = [side for side in _TILE_SIDES if CONCURRENT_TILES * tile_bytes(side) <= available]
-        side = fitting[0] if fitting else _TILE_SIDES[-1]
-    if budget.explicit and tile_bytes(side) > available:
-        needed = budget.used + fixed + tile_bytes(side)
-        raise invalid_parameter(
-            "max_memory",
-            budget.n_bytes,
-            f"this fit needs at least {needed} bytes",
-            "raise it, ask for fewer components, or pass copy_X=False",
+    available, side = budget.available - fixed, TILE
+    if budget.explicit:
+        fitting = (
+            side for side in _TILE_SIDES if _CONCURRENT_TILES * tile_bytes(side) <= available
         )
+        side = next(fitting, MIN_TILE_SIDE)
+        if tile_bytes(side) > available:
+            needed = budget.used + fixed + tile_bytes(side)
+            raise invalid_parameter(
+                "max_memory",
+                budget.n_bytes,
+                f"this fit needs at least {needed} bytes",
+                "raise it, ask for fewer components, or pass copy_X=False",
+            )
     usable = max(1, min(threads, available // max(tile_bytes(side), 1)))
     overhead = _OVERHEAD_BYTES + int(_OVERHEAD_SHARE * budget.n_bytes)
     return TilePlan(side, usable, max(0, available - usable * tile_bytes(side) - overhead))
@@ -161,38 +142,15 @@ class PlannedSource:
     cache_bytes: int
 
     def with_cache(self, form: Literal["tiles", "matrix"], workers: Workers) -> GramSource:
-        """Cache as much as memory allows.
-
-        Parameters
-        ----------
-        form : {"tiles", "matrix"}
-            Tiles, for products; or the whole matrix if it fits, for rows in random order.
-        workers : Workers
-            Threads that compute the whole matrix.
-        """
-        matrix_bytes = self.source.n_samples**2 * self.source.dtype.itemsize
+        """Cache tiles, for products; or the whole matrix if it fits, for rows in random order."""
         if form == "tiles":
             return CachedGram(self.source, self.cache_bytes)
+        matrix_bytes = self.source.n_samples**2 * self.source.dtype.itemsize
         return StoredGram(self.source, workers) if matrix_bytes <= self.cache_bytes else self.source
 
 
 def plan_source(kernel: Kernel, X: Rows, budget: Budget, fixed: int, threads: int) -> PlannedSource:
-    """Plan the tiles of the kernel matrix of rows that are in memory.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    X : rows
-    budget : Budget
-    fixed : int
-        Bytes of the solver that do not depend on the tiles, including a copy of X.
-    threads : int
-        Largest number of threads.
-
-    Returns
-    -------
-    PlannedSource
-    """
+    """Plan the tiles of the kernel matrix of rows that are in memory; see ``plan_tiles``."""
     available = budget.available - fixed
     for split in _feature_splits(kernel, X):
         operand, tile_bytes = _operand_bytes(split, X), partial(_tile_bytes, kernel, X, split)
@@ -216,7 +174,7 @@ def _operand_bytes(split: FeatureSplit | None, X: Rows) -> int:
     """Return the bytes of the operand, and of the compiler if there are sparse features."""
     if split is None:
         return 0
-    return split.operand_bytes(X.shape[0]) + (COMPILER_BYTES if split.nnz else 0)
+    return split.operand_bytes(X.shape[0]) + (_COMPILER_BYTES if split.nnz else 0)
 
 
 def _tile_bytes(kernel: Kernel, X: Rows, split: FeatureSplit | None, side: int) -> int:
@@ -230,6 +188,6 @@ def _fits(
 ) -> bool:
     """Return True if the operand fits: with full tiles if it needs the compiler, else with any."""
     if split.nnz:
-        return operand + CONCURRENT_TILES * tile_bytes(TILE) <= available
+        return operand + _CONCURRENT_TILES * tile_bytes(TILE) <= available
     small_enough = operand <= _MAX_OPERAND_SHARE * available
     return small_enough and operand + tile_bytes(MIN_TILE_SIDE) <= available

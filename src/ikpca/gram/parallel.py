@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
-from itertools import chain, islice
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from ikpca.gram.tiles import MemoryErrorRetry
 from ikpca.kernels import Floats
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+#: Results per thread that may wait for an earlier one.
+_MAX_PENDING = 4
 
 
 class Workers:
@@ -27,16 +28,10 @@ class Workers:
     Parameters
     ----------
     n_threads : int
-
-    Attributes
-    ----------
-    memory_retry : MemoryErrorRetry
-        Repeats tiles that run out of memory in smaller ones.
     """
 
     def __init__(self, n_threads: int = 1) -> None:
         self.n_threads = n_threads
-        self.memory_retry = MemoryErrorRetry()
         self._pool: ThreadPoolExecutor | None = None
         self._exit = ExitStack()
         self._local = threading.local()
@@ -46,8 +41,7 @@ class Workers:
 
         self._exit.enter_context(threadpool_limits(1, user_api="blas"))
         if self.n_threads > 1:
-            # The calling thread works too.
-            self._pool = self._exit.enter_context(ThreadPoolExecutor(self.n_threads - 1))
+            self._pool = self._exit.enter_context(ThreadPoolExecutor(self.n_threads))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -56,21 +50,22 @@ class Workers:
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Yield results of ``function`` in the order of ``items``, few of them in memory."""
-        items = iter(items)
-        first = list(islice(items, 2))
-        items = chain(first, items)
-        if self._pool is None or len(first) < 2:
+        if self._pool is None:
             yield from map(function, items)
             return
-        tasks = _OrderedTasks(function, items, max_pending=4 * self.n_threads)
-        helpers = [self._pool.submit(tasks.run) for _ in range(self.n_threads - 1)]
+        pending: deque[Future[Result]] = deque()
         try:
-            yield from tasks.results()
+            for item in items:
+                pending.append(self._pool.submit(function, item))
+                if len(pending) == _MAX_PENDING * self.n_threads:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
         finally:
-            # Wait for the helpers even if the caller stops early or a task failed.
-            tasks.close()
-            for helper in helpers:
-                helper.result()
+            # Wait for the threads even if the caller stops early or a task failed.
+            for task in pending:
+                task.cancel()
+            wait(pending)
 
     def each(self, function: Callable[[Item], Any], items: Iterable[Item]) -> None:
         """Apply ``function`` to all items and discard the results."""
@@ -91,80 +86,6 @@ class Workers:
             self._local.memory = np.empty(n_bytes, dtype=np.uint8)
         memory: Any = self._local.memory[:n_bytes]
         return memory.view(dtype).reshape(shape)
-
-
-class _OrderedTasks(Generic[Item, Result]):
-    """Queue of items that threads take when they are free; results are yielded in order.
-
-    A thread waits only if too many results are pending.
-
-    Parameters
-    ----------
-    function : callable
-        Applied to every item.
-    items : iterable
-    max_pending : int
-        Results that may be pending before helper threads wait.
-    """
-
-    def __init__(
-        self, function: Callable[[Item], Result], items: Iterable[Item], max_pending: int
-    ) -> None:
-        self._function = function
-        self._items = iter(items)
-        self._done: dict[int, Future[Result]] = {}
-        self._changed = threading.Condition()
-        self._n_taken, self._next = 0, 0
-        self._max_pending, self._open = max_pending, True
-
-    def run(self) -> None:
-        """Work in a helper thread until no item is left."""
-        while self._run_one():
-            with self._changed:
-                self._changed.wait_for(
-                    lambda: not self._open or len(self._done) < self._max_pending
-                )
-
-    def results(self) -> Iterator[Result]:
-        """Work in the calling thread, and yield results in order as they become ready."""
-        while self._run_one():
-            yield from self._ready()
-        while self._next < self._n_taken:
-            with self._changed:
-                self._changed.wait_for(lambda: self._next in self._done)
-            yield from self._ready()
-
-    def close(self) -> None:
-        """Stop handing out items."""
-        with self._changed:
-            self._open = False
-            self._changed.notify_all()
-
-    def _run_one(self) -> bool:
-        """Process one item and store its result or exception; return False if none is left."""
-        with self._changed:
-            taken = list(islice(self._items, 1)) if self._open else []
-            number = self._n_taken
-            self._n_taken += len(taken)
-        if not taken:
-            return False
-        outcome: Future[Result] = Future()
-        try:
-            outcome.set_result(self._function(taken[0]))
-        except BaseException as error:
-            outcome.set_exception(error)
-        with self._changed:
-            self._done[number] = outcome
-            self._changed.notify_all()
-        return True
-
-    def _ready(self) -> Iterator[Result]:
-        while self._next in self._done:
-            with self._changed:
-                outcome = self._done.pop(self._next)
-                self._next += 1
-                self._changed.notify_all()
-            yield outcome.result()
 
 
 #: The calling thread, with the number of BLAS threads unchanged.

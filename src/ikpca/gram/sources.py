@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from functools import partial
-from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from collections.abc import Iterator
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from scipy import sparse
 
 from ikpca.gram.parallel import SERIAL, Workers
-from ikpca.gram.tiles import TILE, MemoryErrorRetry, tile_pairs, tile_slices
+from ikpca.gram.tiles import TILE, tile_pairs, tile_slices
 from ikpca.kernels import FeatureSplit, Floats, Indices, Kernel, MatmulKernel, Operand, Rows
-
-if TYPE_CHECKING:
-    from ikpca.gram.sparse_features import SparseFeatureProducts
 
 #: Tiles per block of memory of a cache.
 _TILES_PER_BLOCK = 16
-Result = TypeVar("Result")
 _Pair: TypeAlias = tuple[slice, slice]
 
 
@@ -47,6 +41,10 @@ class GramSource(Protocol):
     def strip_width(self) -> int:
         """Number of columns to fill at a time in a strip of rows."""
 
+    @property
+    def entries(self) -> int:
+        """Number of entries evaluated; entries read from memory are not counted."""
+
     def fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
         """Write K[rows, columns] into ``out``; may be called from several threads."""
 
@@ -58,36 +56,14 @@ class GramSource(Protocol):
 
 
 @runtime_checkable
-class CountedSource(GramSource, Protocol):
-    """Source that counts the entries it evaluates."""
-
-    @property
-    def entries(self) -> int:
-        """Number of entries evaluated; entries read from memory are not counted."""
-
-
-class LandmarkRows(Protocol):
-    """Kernel rows K[L, :] of a few landmarks L, in this process or distributed."""
-
-    def landmark_gram(self) -> Floats:
-        """Return K[L, L] in double precision."""
-
-    def reduce(self, basis: Floats) -> Floats:
-        """Store B = basis · K[L, :] less its row means, and return B Bᵀ."""
-
-    def rotate(self, T: Floats) -> Floats:
-        """Return T B, of shape (r, l)."""
-
-
-@runtime_checkable
-class DistributedSource(CountedSource, Protocol):
+class DistributedSource(GramSource, Protocol):
     """Source whose tiles are computed by other processes, which return only narrow matrices."""
 
     def product(self, V: Floats, *, square: bool) -> tuple[Floats, float]:
         """Return K·V, and ‖K‖²_F if ``square`` is true."""
 
-    def landmark_rows(self, indices: Indices) -> LandmarkRows:
-        """Return K[indices, :], which stays distributed."""
+    def landmark_rows(self, indices: Indices) -> Any:
+        """Return K[indices, :], distributed, with the methods that ``landmark_start`` needs."""
 
 
 class ComputedGram:
@@ -112,35 +88,22 @@ class ComputedGram:
     ) -> None:
         self._kernel = kernel
         self._X = X
+        self.n_samples, self.dtype = int(X.shape[0]), np.dtype(X.dtype)
         self.side = self.strip_width = side
+        self.entries = 0
+        self._lock = threading.Lock()
         self._matmul = None
         if split is not None and isinstance(kernel, MatmulKernel):
-            self._split = split
             self._matmul = MatmulTiles(kernel, kernel.right_operand(X, split))
-
-    @property
-    def n_samples(self) -> int:
-        """Order l of K."""
-        return int(self._X.shape[0])
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Data type of the rows."""
-        return np.dtype(self._X.dtype)
 
     def fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
         """Compute K[rows, columns]."""
+        with self._lock:
+            self.entries += out.size
         if self._matmul is not None:
             self._matmul.fill(rows, columns, out)
         else:
             self._kernel.fill(self._X[rows], self._X[columns], out)
-
-    def cross_filler(self, Z: Rows) -> Callable[[slice, Floats], None]:
-        """Return a function (columns, out) that writes k(z, x) of other rows z into ``out``."""
-        if self._matmul is not None:
-            left = self._matmul.kernel.left_operand(Z, self._split)
-            return partial(self._matmul.fill_from, left)
-        return lambda columns, out: self._kernel.fill(Z, self._X[columns], out)
 
     def stored_tile(self, rows: slice, columns: slice) -> Floats | None:
         """Return None: no tile is stored."""
@@ -148,20 +111,24 @@ class ComputedGram:
 
     def diagonal(self) -> Floats:
         """Return k(x, x)."""
-        parts = [
-            self._kernel.diagonal(self._X[part]) for part in tile_slices(self.n_samples, self.side)
-        ]
-        return np.concatenate(parts)
+        self.entries += self.n_samples
+        parts = tile_slices(self.n_samples, self.side)
+        return np.concatenate([self._kernel.diagonal(self._X[part]) for part in parts])
 
 
 class MatmulTiles:
     """Tiles of a MatmulKernel from a right operand that is computed once."""
 
     def __init__(self, kernel: MatmulKernel, right: Operand) -> None:
-        self.kernel = kernel
+        self._kernel = kernel
         self._right = right
-        self._sparse_products = _sparse_products(right)
-        self._last = _LastLeftOperand()
+        self._sparse_products = None
+        if right.sparse is not None:
+            from ikpca.gram.sparse_features import SparseFeatureProducts
+
+            self._sparse_products = SparseFeatureProducts(right.sparse)
+        #: Left operand that a thread used last, and its rows.
+        self._last = threading.local()
 
     def fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
         """Write k(x, y) for rows x and columns y of the right operand."""
@@ -172,33 +139,20 @@ class MatmulTiles:
         np.matmul(left.dense, self._right.dense[columns].T, out=out)
         if self._sparse_products is not None:
             self._sparse_products.add(left.sparse, columns, out)
-        self.kernel.finish(out)
+        self._kernel.finish(out)
 
     def _left(self, rows: slice | Indices) -> Operand:
         """Return the left operand of rows; consecutive tiles mostly share it."""
         if not isinstance(rows, slice):
-            return self.kernel.left_from_right(self._right.copy(rows))
+            return self._kernel.left_from_right(self._right.copy(rows))
         last = self._last
-        if last.left is None or rows != last.rows:
+        if getattr(last, "rows", None) != rows:
             # Released first: the memory plan has one left operand per thread.
-            last.left = None
-            last.left, last.rows = self.kernel.left_from_right(self._right.copy(rows)), rows
-        return last.left
-
-
-class _LastLeftOperand(threading.local):
-    """Left operand that a thread used last, and its rows."""
-
-    rows: slice | None = None
-    left: Operand | None = None
-
-
-def _sparse_products(right: Operand) -> SparseFeatureProducts | None:
-    if right.sparse is None:
-        return None
-    from ikpca.gram.sparse_features import SparseFeatureProducts
-
-    return SparseFeatureProducts(right.sparse)
+            last.rows = last.left = None
+            last.left = self._kernel.left_from_right(self._right.copy(rows))
+            last.rows = rows
+        left: Operand = last.left
+        return left
 
 
 class PrecomputedGram:
@@ -212,25 +166,14 @@ class PrecomputedGram:
     """
 
     side = TILE
+    entries = 0
 
     def __init__(self, K: Rows, symmetric: bool | None = None) -> None:
         self._K = K
         self.symmetric = _is_symmetric(K) if symmetric is None else symmetric
-
-    @property
-    def n_samples(self) -> int:
-        """Order l of K."""
-        return int(self._K.shape[0])
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Data type of the matrix."""
-        return np.dtype(self._K.dtype)
-
-    @property
-    def strip_width(self) -> int:
-        """All columns: copies are bound by memory bandwidth, and one long copy is the fastest."""
-        return self.n_samples
+        self.n_samples, self.dtype = int(K.shape[0]), np.dtype(K.dtype)
+        # Copies are bound by memory bandwidth, and one long copy is the fastest.
+        self.strip_width = self.n_samples
 
     def fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
         """Copy K[rows, columns]."""
@@ -253,11 +196,16 @@ class PrecomputedGram:
 
 def _is_symmetric(K: Rows) -> bool:
     """Return True if K equals its transpose up to the rounding errors of a product X @ Xᵀ."""
-    if sparse.issparse(K):
-        difference, scale = abs(K - K.T).max(), abs(K).max()
-    else:
-        difference, scale = np.abs(K - K.T).max(), np.abs(K).max()
+    difference, scale = abs(K - K.T).max(), abs(K).max()
     return bool(difference <= 100 * np.finfo(K.dtype).eps * scale)
+
+
+class StoredGram(PrecomputedGram):
+    """Whole matrix of another source, computed once."""
+
+    def __init__(self, source: GramSource, workers: Workers = SERIAL) -> None:
+        super().__init__(full_matrix(source, workers), source.symmetric)
+        self.entries = source.entries
 
 
 class WrappedSource:
@@ -265,109 +213,35 @@ class WrappedSource:
 
     def __init__(self, source: GramSource) -> None:
         self._source = source
+        self.n_samples, self.dtype, self.symmetric = (
+            source.n_samples,
+            source.dtype,
+            source.symmetric,
+        )
+        self.side, self.strip_width = source.side, source.strip_width
 
     @property
-    def n_samples(self) -> int:
-        """Order l of K."""
-        return self._source.n_samples
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Data type of the source."""
-        return self._source.dtype
-
-    @property
-    def symmetric(self) -> bool:
-        """Symmetry of the source."""
-        return self._source.symmetric
-
-    @property
-    def side(self) -> int:
-        """Side of the tiles of the source."""
-        return self._source.side
-
-    @property
-    def strip_width(self) -> int:
-        """Strip width of the source."""
-        return self._source.strip_width
+    def entries(self) -> int:
+        """Number of entries that the source evaluated."""
+        return self._source.entries
 
     def diagonal(self) -> Floats:
         """Return k(x, x)."""
         return self._source.diagonal()
 
 
-class CountingGram(WrappedSource):
-    """Wrapper that counts the entries evaluated by another source."""
-
-    def __init__(self, source: GramSource) -> None:
-        super().__init__(source)
-        self.entries = 0
-        self._lock = Lock()
-
-    def fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
-        """Write K[rows, columns] and count its entries."""
-        with self._lock:
-            self.entries += out.size
-        self._source.fill(rows, columns, out)
-
-    def stored_tile(self, rows: slice, columns: slice) -> Floats | None:
-        """Return the stored tile of the source, which counts no entries."""
-        return self._source.stored_tile(rows, columns)
-
-    def diagonal(self) -> Floats:
-        """Return k(x, x) and count its entries."""
-        self.entries += self.n_samples
-        return super().diagonal()
-
-
-class StoredGram(WrappedSource):
-    """Whole matrix of another source, computed once; ``entries`` counts that evaluation.
-
-    Parameters
-    ----------
-    source : GramSource
-    workers : Workers
-        Threads that compute the matrix.
-    """
-
-    def __init__(self, source: GramSource, workers: Workers = SERIAL) -> None:
-        counted = CountingGram(source)
-        super().__init__(PrecomputedGram(full_matrix(counted, workers), symmetric=source.symmetric))
-        self.entries = counted.entries
-
-    def fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
-        """Copy K[rows, columns]."""
-        self._source.fill(rows, columns, out)
-
-    def stored_tile(self, rows: slice, columns: slice) -> Floats | None:
-        """Return a view."""
-        return self._source.stored_tile(rows, columns)
-
-
 class CachedGram(WrappedSource):
     """Cache of square tiles of another source, half of K if it is symmetric.
 
     The size of the cache changes the number of evaluations, but not the results.
-
-    Parameters
-    ----------
-    source : GramSource
-    max_bytes : int
-        Size of the cache.
     """
 
     def __init__(self, source: GramSource, max_bytes: int) -> None:
-        self._counted = CountingGram(source)
-        super().__init__(self._counted)
+        super().__init__(source)
         self._available = max_bytes
         self._block = np.empty(0, dtype=source.dtype)
         self._tiles: dict[tuple[int, int, int, int], Floats] = {}
-        self._lock = Lock()
-
-    @property
-    def entries(self) -> int:
-        """Number of entries evaluated; entries read from the cache are not counted."""
-        return self._counted.entries
+        self._lock = threading.Lock()
 
     def fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
         """Compute K[rows, columns] and copy a tile to the cache while there is memory for it.
@@ -428,13 +302,12 @@ def multiply_and_square(
         # The equivalent tile.T @ V[rows] takes a fifth longer.
         return pair, tile @ V[columns], (V[rows].T @ tile).T if off_diagonal else None, norm
 
-    for parts in workers.map(_with_retry(tile_products, source, workers), _pairs(source)):
-        for (rows, columns), upper, lower, norm in parts:
-            product[rows] += upper
+    for (rows, columns), upper, lower, norm in workers.map(tile_products, _pairs(source)):
+        product[rows] += upper
+        squared += norm
+        if lower is not None:
+            product[columns] += lower
             squared += norm
-            if lower is not None:
-                product[columns] += lower
-                squared += norm
     return product, squared
 
 
@@ -448,28 +321,16 @@ def full_matrix(source: GramSource, workers: Workers = SERIAL) -> Floats:
         if source.symmetric and rows != columns:
             K[columns, rows] = K[rows, columns].T
 
-    workers.each(_with_retry(fill, source, workers), _pairs(source))
+    workers.each(fill, _pairs(source))
     return K
 
 
 def cross_gram(kernel: Kernel, X: Rows, Y: Rows) -> Floats:
     """Return k(x_i, y_j) for two sets of rows, computed by column tiles to limit scratch memory."""
     out = np.empty((X.shape[0], Y.shape[0]), dtype=np.result_type(X.dtype, Y.dtype))
-    memory_retry = MemoryErrorRetry()
-
-    def fill(columns: slice) -> None:
-        kernel.fill(X, Y[columns], out[:, columns])
-
     for columns in tile_slices(Y.shape[0]):
-        memory_retry.run_columns(fill, columns)
+        kernel.fill(X, Y[columns], out[:, columns])
     return out
-
-
-def _with_retry(
-    work: Callable[[_Pair], Result], source: GramSource, workers: Workers
-) -> Callable[[_Pair], list[Result]]:
-    """Return work on tiles that is repeated in smaller tiles after a MemoryError."""
-    return lambda pair: workers.memory_retry.run_tile(work, pair, symmetric=source.symmetric)
 
 
 def _pairs(source: GramSource) -> Iterator[_Pair]:

@@ -6,6 +6,7 @@ import importlib
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -115,10 +116,10 @@ class Vectorized:
 
     def __reduce__(self) -> Any:
         """Pickle by name: the decorator replaced the function in its module."""
-        if _find_decorated(self.function) is None:
-            return type(self), (self.function, self.params)
         function = self.function
-        return (_import_kernel, (function.__module__, function.__qualname__, self.params))
+        if not _is_decorated(function):
+            return type(self), (function, self.params)
+        return _import_kernel, (function.__module__, function.__qualname__, self.params)
 
     def __call__(self, x: ArrayLike, y: ArrayLike, **params: Any) -> float:
         """Return k(x, y) of one pair, as scikit-learn expects of a callable kernel."""
@@ -153,21 +154,15 @@ def vectorized(function: Callable[..., ArrayLike]) -> Vectorized:
     return Vectorized(function)
 
 
-def _find_decorated(function: Callable[..., ArrayLike]) -> Vectorized | None:
-    """Return the kernel that a module defines under the name of the function, or None."""
+def _is_decorated(function: Callable[..., ArrayLike]) -> bool:
+    """Return True if a module defines a kernel of the function under the name of the function."""
     try:
-        found: Any = sys.modules[function.__module__]
-        for name in function.__qualname__.split("."):
-            found = getattr(found, name)
+        found = attrgetter(function.__qualname__)(sys.modules[function.__module__])
     except (AttributeError, KeyError):
-        return None
-    same = isinstance(found, Vectorized) and found.function is function
-    return found if same else None
+        return False
+    return isinstance(found, Vectorized) and found.function is function
 
 
 def _import_kernel(module: str, name: str, params: Mapping[str, Any]) -> Vectorized:
     """Import a decorated kernel by its qualified name, for unpickling."""
-    found: Any = importlib.import_module(module)
-    for part in name.split("."):
-        found = getattr(found, part)
-    return replace(found, params=params)
+    return replace(attrgetter(name)(importlib.import_module(module)), params=params)

@@ -10,8 +10,47 @@ from scipy import sparse
 from ikpca.kernels.base import Floats, Rows
 
 
+class _DotProductKernel:
+    """Kernel κ(⟨x, y⟩); κ is the identity unless a subclass overrides both methods below."""
+
+    takes_sparse = True
+
+    def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
+        """Write κ(⟨x, y⟩)."""
+        inner_products(X, Y, out)
+        self._finish(out)
+
+    def diagonal(self, X: Rows) -> Floats:
+        """Return κ(‖x‖²)."""
+        values = squared_norms(X)
+        self._finish(values)
+        return values
+
+    def scratch_bytes(self, n_x: int, n_y: int, n_features: int, itemsize: int) -> int:
+        """Return zero: nothing is allocated."""
+        return 0
+
+    def weighted_gradient(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
+        """Return Σ_j G_ij κ(⟨z_i, x_j⟩) and its gradient Σ_j G_ij κ'(⟨z_i, x_j⟩) x_j."""
+        values, slopes = self._with_slopes(np.matmul(Z, X.T))
+        total = np.einsum("ij,ij->i", weights, values)
+        slopes *= weights
+        return total, slopes @ X
+
+    def diagonal_gradient(self, Z: Floats) -> Floats:
+        """Return 2κ'(‖z‖²) z."""
+        return 2 * self._with_slopes(squared_norms(Z))[1][:, None] * Z
+
+    def _finish(self, values: Floats) -> None:
+        """Replace inner products by κ, in place."""
+
+    def _with_slopes(self, inner: Floats) -> tuple[Floats, Floats]:
+        """Return κ and κ', which share much."""
+        return inner, np.ones_like(inner)
+
+
 @dataclass(frozen=True)
-class Linear:
+class Linear(_DotProductKernel):
     """Linear kernel k(x, y) = ⟨x, y⟩.
 
     See Also
@@ -25,20 +64,6 @@ class Linear:
     >>> Linear().diagonal(np.array([[3.0, 4.0]]))
     array([25.])
     """
-
-    takes_sparse = True
-
-    def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
-        """Write the tile."""
-        inner_products(X, Y, out)
-
-    def diagonal(self, X: Rows) -> Floats:
-        """Return ‖x‖²."""
-        return squared_norms(X)
-
-    def scratch_bytes(self, n_x: int, n_y: int, n_features: int, itemsize: int) -> int:
-        """Return zero: nothing is allocated."""
-        return 0
 
     def weighted_gradient(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
         """Return ⟨z, Gx⟩ and Gx, without a tile of kernel values."""
@@ -55,7 +80,7 @@ class Linear:
 
 
 @dataclass(frozen=True)
-class Polynomial:
+class Polynomial(_DotProductKernel):
     """Polynomial kernel k(x, y) = (γ⟨x, y⟩ + c)^d.
 
     Parameters
@@ -83,31 +108,9 @@ class Polynomial:
     gamma: float = 1.0
     coef0: float = 1.0
 
-    takes_sparse = True
-
-    def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
-        """Write the tile."""
-        inner_products(X, Y, out)
-        self._finish(out)
-
-    def diagonal(self, X: Rows) -> Floats:
-        """Return (γ‖x‖² + c)^d."""
-        values = squared_norms(X)
-        self._finish(values)
-        return values
-
     def scratch_bytes(self, n_x: int, n_y: int, n_features: int, itemsize: int) -> int:
         """Return the size of a second tile, which powers above two need."""
         return 0 if self.degree in (1, 2) else n_x * n_y * itemsize
-
-    def weighted_gradient(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
-        """Return the weighted sums of κ(s) = (γs + c)^d and their gradients."""
-        values, slopes = self._with_slopes(_products(Z, X))
-        return _weighted_sums(values, slopes, X, weights)
-
-    def diagonal_gradient(self, Z: Floats) -> Floats:
-        """Return 2κ'(‖z‖²) z."""
-        return 2 * self._with_slopes(squared_norms(Z))[1][:, None] * Z
 
     def input_distances(self, values: Floats, squared_norms: Floats) -> Floats:
         """Invert the power by the d-th root; for even d, the root with γ⟨z, x⟩ + c ≥ 0."""
@@ -118,7 +121,6 @@ class Polynomial:
         return squared_norms - 2 * (roots - self.coef0) / self.gamma
 
     def _with_slopes(self, inner: Floats) -> tuple[Floats, Floats]:
-        """Return κ and κ', which share a power."""
         base = inner * self.gamma + self.coef0
         if self.degree == 0:
             return np.ones_like(base), np.zeros_like(base)
@@ -135,7 +137,7 @@ class Polynomial:
 
 
 @dataclass(frozen=True)
-class Sigmoid:
+class Sigmoid(_DotProductKernel):
     """Sigmoid kernel k(x, y) = tanh(γ⟨x, y⟩ + c); not positive semi-definite in general.
 
     Parameters
@@ -159,32 +161,6 @@ class Sigmoid:
 
     gamma: float = 1.0
     coef0: float = 1.0
-
-    takes_sparse = True
-
-    def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
-        """Write the tile."""
-        inner_products(X, Y, out)
-        self._finish(out)
-
-    def diagonal(self, X: Rows) -> Floats:
-        """Return tanh(γ‖x‖² + c)."""
-        values = squared_norms(X)
-        self._finish(values)
-        return values
-
-    def scratch_bytes(self, n_x: int, n_y: int, n_features: int, itemsize: int) -> int:
-        """Return zero: nothing is allocated."""
-        return 0
-
-    def weighted_gradient(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
-        """Return the weighted sums of κ(s) = tanh(γs + c) and their gradients."""
-        values, slopes = self._with_slopes(_products(Z, X))
-        return _weighted_sums(values, slopes, X, weights)
-
-    def diagonal_gradient(self, Z: Floats) -> Floats:
-        """Return 2κ'(‖z‖²) z."""
-        return 2 * self._with_slopes(squared_norms(Z))[1][:, None] * Z
 
     def _with_slopes(self, inner: Floats) -> tuple[Floats, Floats]:
         self._finish(inner)
@@ -275,39 +251,19 @@ def inner_products(X: Rows, Y: Rows, out: Floats) -> None:
     out[...] = product.toarray() if sparse.issparse(product) else product
 
 
-def _weighted_sums(
-    values: Floats, slopes: Floats, X: Floats, weights: Floats
-) -> tuple[Floats, Floats]:
-    """Return Σ_j G_ij κ(s_ij) and its gradient Σ_j G_ij κ'(s_ij) x_j, for kernels κ(⟨z, x⟩)."""
-    total = np.einsum("ij,ij->i", weights, values)
-    slopes *= weights
-    return total, slopes @ X
-
-
-def _products(Z: Floats, X: Floats) -> Floats:
-    out = np.empty((len(Z), len(X)), dtype=np.result_type(Z, X))
-    np.matmul(Z, X.T, out=out)
-    return out
-
-
 def _power(values: Floats, degree: float) -> None:
-    if degree == int(degree) and degree >= 0:
-        _integer_power(values, int(degree))
-    else:
+    """Raise to a power in place, if possible by squaring: ``np.power`` is about 20 times slower."""
+    if degree != int(degree) or degree < 0:
         # NaN for negative bases; the caller reports values that are not finite.
         with np.errstate(invalid="ignore"):
             np.power(values, degree, out=values)
-
-
-def _integer_power(values: Floats, degree: int) -> None:
-    """Raise to a power in place by repeated squaring: ``np.power`` is about 20 times slower."""
-    if degree == 0:
+    elif degree == 0:
         values.fill(1)
     elif degree == 2:
         np.multiply(values, values, out=values)
     elif degree > 2:
         base = values.copy()
-        for bit in bin(degree)[3:]:
+        for bit in bin(int(degree))[3:]:
             np.multiply(values, values, out=values)
             if bit == "1":
                 values *= base

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ikpca.errors import InvalidInput, invalid_parameter
+from ikpca.errors import invalid_parameter
 from ikpca.kernels.base import Kernel
 from ikpca.kernels.callable import Pairwise, Vectorized
 from ikpca.kernels.dot_product import Cosine, Linear, Polynomial, Sigmoid
@@ -57,9 +57,9 @@ def make_kernel(
     >>> make_kernel("rbf", gamma=0.5, degree=3, coef0=1)
     Gaussian(gamma=0.5)
     """
+    names = ", ".join([*KERNEL_NAMES, "precomputed"])
     if isinstance(kernel, str):
         if kernel not in _BUILDERS:
-            names = ", ".join([*KERNEL_NAMES, "precomputed"])
             raise invalid_parameter(
                 "kernel", kernel, "is unknown", f"choose one of {names}, or pass a callable"
             )
@@ -70,7 +70,6 @@ def make_kernel(
         return kernel
     if callable(kernel):
         return Pairwise(kernel, params or {})
-    raise InvalidInput(
-        f"kernel={kernel!r}: must be a name, a callable or a kernel object; "
-        f"choose one of {', '.join([*KERNEL_NAMES, 'precomputed'])}."
+    raise invalid_parameter(
+        "kernel", kernel, "must be a name, a callable or a kernel object", f"choose one of {names}"
     )

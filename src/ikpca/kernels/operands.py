@@ -67,15 +67,7 @@ class FeatureSplit:
     def from_counts(
         cls, common: Floats, counts: Indices, means: Floats, n_rows: int
     ) -> FeatureSplit:
-        """Split features by the number of rows that differ from the common value of each.
-
-        Parameters
-        ----------
-        common, means : ndarray of shape (n_features,)
-            Common value and mean of every feature.
-        counts : ndarray of int of shape (n_features,)
-        n_rows : int
-        """
+        """Split features by the number of rows that differ from the common value of each."""
         is_dense, is_sparse = counts > 0, (counts > 0) & (counts <= _MAX_SPARSE_DENSITY * n_rows)
         if n_rows < _MIN_ROWS or is_sparse.sum() < _MIN_SPARSE_FEATURES:
             is_sparse = np.zeros_like(is_dense)
@@ -103,11 +95,6 @@ class FeatureSplit:
         """Return the split with the sparse features in the dense product."""
         return FeatureSplit(self.origin, self.dense | self.sparse, np.zeros_like(self.sparse))
 
-    @property
-    def constant(self) -> _Mask:
-        """Features that are in no product."""
-        return ~(self.dense | self.sparse)
-
     def operand_bytes(self, n_rows: int) -> int:
         """Return the size of the operand of the rows of the split, with its two extra columns."""
         item = self.origin.itemsize
@@ -116,19 +103,7 @@ class FeatureSplit:
         return n_rows * (int(self.dense.sum()) + 2) * item + sparse_bytes
 
     def shifted(self, X: Floats, extra_columns: int) -> tuple[Floats, Rows | None]:
-        """Return X less the origin: the dense features with extra columns of ones, and the sparse.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, n_features)
-        extra_columns : int
-            Columns of ones to append to the dense part.
-
-        Returns
-        -------
-        dense : ndarray of shape (n, dense features + extra_columns)
-        sparse : CSR array of shape (n, sparse features) or None
-        """
+        """Return X less the origin: dense features with extra columns of ones, and sparse (CSR)."""
         width = int(self.dense.sum())
         out = np.empty((len(X), width + extra_columns), np.result_type(X, self.origin))
         dense = out[:, :width]
@@ -198,9 +173,6 @@ class MatmulKernel(Kernel, Protocol):
 
     def left_from_right(self, right: Operand) -> Operand:
         """Convert a right operand in place into the left operand of the same rows."""
-
-    def left_operand(self, Z: Floats, split: FeatureSplit) -> Operand:
-        """Return the left operand of other rows, for the split of those on the right."""
 
     def finish(self, out: Floats) -> None:
         """Convert a product of operands to kernel values, in place."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 
-from ikpca.kernels.base import Floats, Kernel, Rows
+from ikpca.kernels.base import Floats, Rows
 from ikpca.kernels.dot_product import inner_products, squared_norms
 from ikpca.kernels.operands import FeatureSplit, Operand
 
@@ -15,8 +16,33 @@ from ikpca.kernels.operands import FeatureSplit, Operand
 _MIN_RELATIVE_VALUE = 1e-6
 
 
+class _DistanceKernelBase(ABC):
+    """Common part of kernels of a distance, for which k(x, x) = 1."""
+
+    takes_sparse = True
+
+    @abstractmethod
+    def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
+        """Write the tile."""
+
+    def diagonal(self, X: Rows) -> Floats:
+        """Return ones."""
+        return np.ones(X.shape[0], dtype=X.dtype)
+
+    def diagonal_gradient(self, Z: Floats) -> Floats:
+        """Return zeros: k(z, z) = 1."""
+        return np.zeros_like(Z)
+
+    def _weighted_values(self, Z: Floats, X: Floats, weights: Floats) -> Floats:
+        """Return G_ij k(z_i, x_j)."""
+        out = np.empty(weights.shape, dtype=np.result_type(Z, X))
+        self.fill(Z, X, out)
+        out *= weights
+        return out
+
+
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(_DistanceKernelBase):
     """Gaussian kernel k(x, y) = exp(−γ‖x − y‖²); the papers write γ = 1/(2σ²).
 
     Parameters
@@ -40,22 +66,24 @@ class Gaussian:
 
     gamma: float = 1.0
 
-    takes_sparse = True
     steps_are_gradients = True
 
     def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
         """Write the tile: one product of operands, then one exp in place."""
         if sparse.issparse(X) or sparse.issparse(Y):
-            self._fill_sparse(X, Y, out)
+            # A shift or extra columns would make CSR rows dense.
+            inner_products(X, Y, out)
+            out *= -2
+            out += squared_norms(X)[:, None]
+            out += squared_norms(Y)[None, :]
+            np.maximum(out, 0, out=out)
+            out *= -self.gamma
         else:
             split = FeatureSplit.all_dense(Y.mean(axis=0))
-            left, right = self.left_operand(X, split), self.right_operand(Y, split)
+            left = self.left_from_right(self.right_operand(X, split))
+            right = self.right_operand(Y, split)
             np.matmul(left.dense, right.dense.T, out=out)
-            self.finish(out)
-
-    def diagonal(self, X: Rows) -> Floats:
-        """Return ones."""
-        return np.ones(X.shape[0], dtype=X.dtype)
+        self.finish(out)
 
     def scratch_bytes(self, n_x: int, n_y: int, n_features: int, itemsize: int) -> int:
         """Return the size of both operands, with their two extra columns."""
@@ -63,7 +91,7 @@ class Gaussian:
 
     def weighted_center(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
         """Return the sums and the weighted means (Mika 1999): the distance is Euclidean."""
-        products = _weighted_values(self, Z, X, weights)
+        products = self._weighted_values(Z, X, weights)
         values = products.sum(axis=1)
         centers = products @ X
         positive = values[:, None] > 0
@@ -72,15 +100,11 @@ class Gaussian:
 
     def weighted_gradient(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
         """Return the sums and gradients, from ∇k = 2γ(x − z)k."""
-        products = _weighted_values(self, Z, X, weights)
+        products = self._weighted_values(Z, X, weights)
         # Relative to the mean of X, the difference has the smallest rounding error.
         values, origin = products.sum(axis=1), X.mean(axis=0)
         gradient = products @ (X - origin) - values[:, None] * (Z - origin)
         return values, 2 * self.gamma * gradient
-
-    def diagonal_gradient(self, Z: Floats) -> Floats:
-        """Return zeros: k(z, z) = 1."""
-        return np.zeros_like(Z)
 
     def input_distances(self, values: Floats, squared_norms: Floats) -> Floats:
         """Return −ln(k)/γ, with values clipped below at a small share of the largest."""
@@ -109,31 +133,13 @@ class Gaussian:
             sparse_part = sparse_part * sparse_part.dtype.type(2 * self.gamma)
         return Operand(dense, sparse_part)
 
-    def left_operand(self, Z: Floats, split: FeatureSplit) -> Operand:
-        """Return the left operand of other rows; constant features add the same to all values."""
-        left = self.left_from_right(self.right_operand(Z, split))
-        if split.constant.any():
-            difference = Z[:, split.constant] - split.origin[split.constant]
-            left.dense[:, -2] -= self.gamma * squared_norms(difference)
-        return left
-
     def finish(self, out: Floats) -> None:
         """Exponentiate in place."""
         np.exp(out, out=out)
 
-    def _fill_sparse(self, X: Rows, Y: Rows, out: Floats) -> None:
-        """Write the tile of CSR rows, which a shift or extra columns would make dense."""
-        inner_products(X, Y, out)
-        out *= -2
-        out += squared_norms(X)[:, None]
-        out += squared_norms(Y)[None, :]
-        np.maximum(out, 0, out=out)
-        out *= -self.gamma
-        np.exp(out, out=out)
-
 
 @dataclass(frozen=True)
-class Laplacian:
+class Laplacian(_DistanceKernelBase):
     """Laplacian kernel k(x, y) = exp(−γ‖x − y‖₁).
 
     Parameters
@@ -157,17 +163,12 @@ class Laplacian:
 
     gamma: float = 1.0
 
-    takes_sparse = True
     steps_are_gradients = False
 
     def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
         """Write the tile."""
         np.multiply(one_norm_distances(X, Y), -self.gamma, out=out, casting="same_kind")
         np.exp(out, out=out)
-
-    def diagonal(self, X: Rows) -> Floats:
-        """Return ones."""
-        return np.ones(X.shape[0], dtype=X.dtype)
 
     def scratch_bytes(self, n_x: int, n_y: int, n_features: int, itemsize: int) -> int:
         """Return the size of the distances and of copies of both operands in double precision."""
@@ -180,7 +181,7 @@ class Laplacian:
         of exponentials is bounded below by its tangent; the median maximizes the tangent and
         therefore cannot decrease the sum (for positive weights).
         """
-        products = _weighted_values(self, Z, X, weights)
+        products = self._weighted_values(Z, X, weights)
         values = products.sum(axis=1)
         centers = np.empty_like(Z)
         for column in range(X.shape[1]):
@@ -189,16 +190,12 @@ class Laplacian:
 
     def weighted_gradient(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
         """Return the sums and gradients, from ∇k = γ sign(x − z)k with sign(0) = 0."""
-        products = _weighted_values(self, Z, X, weights)
+        products = self._weighted_values(Z, X, weights)
         gradient = np.empty_like(Z)
         for column in range(X.shape[1]):
             signs = np.sign(X[:, column] - Z[:, column, None])
             gradient[:, column] = np.einsum("ij,ij->i", products, signs)
         return products.sum(axis=1), self.gamma * gradient
-
-    def diagonal_gradient(self, Z: Floats) -> Floats:
-        """Return zeros: k(z, z) = 1."""
-        return np.zeros_like(Z)
 
 
 def one_norm_distances(X: Rows, Y: Rows) -> Floats:
@@ -229,14 +226,6 @@ def one_norm_distances(X: Rows, Y: Rows) -> Floats:
     if sparse.issparse(X) or sparse.issparse(Y):
         X, Y = _with_int32_indices(X), _with_int32_indices(Y)
     return manhattan_distances(X, Y)
-
-
-def _weighted_values(kernel: Kernel, Z: Floats, X: Floats, weights: Floats) -> Floats:
-    """Return G_ij k(z_i, x_j)."""
-    out = np.empty(weights.shape, dtype=np.result_type(Z, X))
-    kernel.fill(Z, X, out)
-    out *= weights
-    return out
 
 
 def _weighted_medians(values: Floats, weights: Floats) -> Floats:

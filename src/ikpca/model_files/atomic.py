@@ -42,18 +42,10 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
     """
     if path.is_dir():
         raise InvalidInput(f"{path} is a folder: pass the path of a file.")
-    temporary = _temporary_path(path)
-    with unwritable_file_errors(path):
-        try:
-            with temporary.open("xb") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-        _sync_folder(path.parent)
+    with _renamed_at_end(path) as temporary, temporary.open("xb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
 
 
 @contextmanager
@@ -61,20 +53,26 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     """Create a temporary folder and rename it to ``path``, which must be new or empty."""
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise InvalidInput(f"{path} already exists and is not empty: pass a new folder.")
-    temporary = _temporary_path(path)
+    with _renamed_at_end(path) as temporary:
+        temporary.mkdir()
+        yield temporary
+
+
+@contextmanager
+def _renamed_at_end(path: Path) -> Iterator[Path]:
+    """Yield a temporary path that is renamed to ``path``, or removed after an error."""
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     with unwritable_file_errors(path):
         try:
-            temporary.mkdir()
             yield temporary
             os.replace(temporary, path)
         except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
+            if temporary.is_dir():
+                shutil.rmtree(temporary, ignore_errors=True)
+            else:
+                temporary.unlink(missing_ok=True)
             raise
         _sync_folder(path.parent)
-
-
-def _temporary_path(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -63,29 +63,12 @@ class Encoder:
             "a number, a name, an array or an object of ikpca before saving, or use joblib."
         )
 
-    def _float(self, value: float, where: str) -> Tree:
-        # JSON has no NaN and no infinities.
-        return float(value) if math.isfinite(value) else {"float": repr(float(value))}
-
-    def _list(self, value: list[Any], where: str) -> Tree:
+    def _list(self, value: Sequence[Any], where: str) -> Tree:
         return [self.encode(part, f"{where}[{i}]") for i, part in enumerate(value)]
 
-    def _tuple(self, value: tuple[Any, ...], where: str) -> Tree:
-        return {"tuple": self._list(list(value), where)}
-
     def _dict(self, value: Mapping[Any, Any], where: str) -> Tree:
-        pairs = [[self.encode(key), self.encode(part, f"{where}[{key!r}]")]
-                 for key, part in value.items()]  # fmt: skip
-        return {"dict": pairs}
-
-    def _path(self, value: Path, where: str) -> Tree:
-        return {"path": str(value)}
-
-    def _choice(self, value: Enum, where: str) -> Tree:
-        return {"choice": [class_name(type(value)), value.name]}
-
-    def _scalar(self, value: np.generic, where: str) -> Tree:
-        return {"scalar": self._array(np.asarray(value), where)}
+        items = value.items()
+        return {"dict": [[self.encode(k), self.encode(v, f"{where}[{k!r}]")] for k, v in items]}
 
     def _array(self, value: Array, where: str) -> Tree:
         if value.dtype.kind in "UO":
@@ -123,44 +106,36 @@ class Encoder:
         parts = [self.encode(getattr(rows, name)) for name in ("data", "indices", "indptr")]
         return {"csr": [*parts, list(rows.shape), isinstance(value, sparse.sparray)]}
 
-    def _random_state(self, value: np.random.RandomState, where: str) -> Tree:
-        return {"random_state": self.encode(tuple(value.get_state(legacy=True)))}
-
     def _ikpca_object(self, value: Any, where: str) -> Tree:
-        kind = type(value)
+        name = class_name(type(value))
         if dataclasses.is_dataclass(value):
-            fields = {
-                field.name: self.encode(getattr(value, field.name), f"{where}.{field.name}")
-                for field in dataclasses.fields(value)
-            }
-            return {"object": [class_name(kind), fields]}
+            fields = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
+            return {"object": [name, self._attributes(fields, where)]}
         if hasattr(value, "get_params"):
-            return self._model(value, where)
-        raise InvalidInput(f"{where} is a {kind.__name__}, which a model file cannot store.")
+            parameters = value.get_params(deep=False)
+            state = {key: part for key, part in vars(value).items() if key not in parameters}
+            trees = (self._attributes(each, where) for each in (parameters, state))
+            return {"model": [name, *trees]}
+        raise InvalidInput(f"{where} is a {type(value).__name__}, which a model file cannot store.")
 
-    def _model(self, value: Any, where: str) -> Tree:
-        parameters = value.get_params(deep=False)
-        state = {name: part for name, part in vars(value).items() if name not in parameters}
-        return {
-            "model": [
-                class_name(type(value)),
-                {name: self.encode(part, f"{where}.{name}") for name, part in parameters.items()},
-                {name: self.encode(part, f"{where}.{name}") for name, part in state.items()},
-            ]
-        }
+    def _attributes(self, values: Mapping[str, Any], where: str) -> Tree:
+        return {name: self.encode(part, f"{where}.{name}") for name, part in values.items()}
 
-    _writers: tuple[tuple[Any, Callable[..., Tree]], ...] = (
+    _writers: tuple[tuple[Any, Callable[[Encoder, Any, str], Tree]], ...] = (
         # Before float, because np.float64 is also a Python float and must keep its type.
-        (np.generic, _scalar),
-        (float, _float),
+        (np.generic, lambda self, value, at: {"scalar": self._array(np.asarray(value), at)}),
+        # JSON has no NaN and no infinities.
+        (float, lambda _, value, at: value if math.isfinite(value) else {"float": repr(value)}),
         (list, _list),
-        (tuple, _tuple),
+        (tuple, lambda self, value, at: {"tuple": self._list(value, at)}),
         (np.ndarray, _array),
-        (np.random.RandomState, _random_state),
-        (sparse.sparray, _csr),
-        (sparse.spmatrix, _csr),
-        (Enum, _choice),
-        (Path, _path),
+        (
+            np.random.RandomState,
+            lambda self, value, at: {"random_state": self.encode(value.get_state(legacy=True))},
+        ),
+        ((sparse.sparray, sparse.spmatrix), _csr),
+        (Enum, lambda _, value, at: {"choice": [class_name(type(value)), value.name]}),
+        (Path, lambda _, value, at: {"path": str(value)}),
         (Mapping, _dict),
     )
 
@@ -206,9 +181,6 @@ class Decoder:
             raise _unreadable(f"the tag {tag!r} is unknown")
         return read(self, content)
 
-    def _float(self, content: Tree) -> float:
-        return _FLOATS[content]
-
     def _tuple(self, content: Tree) -> tuple[Any, ...]:
         return tuple(self._decode(part) for part in _list(content))
 
@@ -219,9 +191,6 @@ class Decoder:
         if content not in self._arrays:
             raise _unreadable(f"there is no array {content!r}")
         return self._arrays[content]
-
-    def _columns(self, content: Tree) -> Array:
-        return self._array(content).T
 
     def _scalar(self, content: Tree) -> Any:
         value = self._decode(content)
@@ -248,9 +217,6 @@ class Decoder:
         state.set_state(self._decode(content))
         return state
 
-    def _path(self, content: Tree) -> Path:
-        return Path(content)
-
     def _choice(self, content: Tree) -> Enum:
         name, member = content
         kind = self._class(name)
@@ -263,8 +229,7 @@ class Decoder:
         kind = self._class(name)
         if not dataclasses.is_dataclass(kind):
             raise _unreadable(f"{name} has no fields")
-        known = {field.name for field in dataclasses.fields(kind)}
-        return kind(**{key: self._decode(part) for key, part in _check_names(known, fields, name)})
+        return kind(**self._known(fields, {field.name for field in dataclasses.fields(kind)}, name))
 
     def _model(self, content: Tree) -> Any:
         name, parameters, state = content
@@ -272,14 +237,19 @@ class Decoder:
         if not hasattr(kind, "get_params"):
             raise _unreadable(f"{name} is not a model")
         known = set(kind().get_params(deep=False))
-        model = kind(
-            **{key: self._decode(part) for key, part in _check_names(known, parameters, name)}
-        )
+        model = kind(**self._known(parameters, known, name))
         for key, part in state.items():
             if not _is_state(key) or key in known:
                 raise _unreadable(f"{key!r} is not an attribute of {name}")
             vars(model)[key] = self._decode(part)
         return model
+
+    def _known(self, trees: Mapping[str, Tree], known: set[str], name: str) -> dict[str, Any]:
+        """Return the values of trees; raise an error for names that the class does not have."""
+        unknown = set(trees) - known
+        if unknown:
+            raise _unreadable(f"{name} has no {sorted(unknown)[0]!r}")
+        return {key: self._decode(tree) for key, tree in trees.items()}
 
     def _class(self, name: Tree) -> type:
         kind = self._find_class(name) if isinstance(name, str) else None
@@ -288,17 +258,17 @@ class Decoder:
         return kind
 
     _readers: Mapping[str, Callable[..., Any]] = {
-        "float": _float,
+        "float": lambda _, content: _FLOATS[content],
         "tuple": _tuple,
         "dict": _dict,
         "array": _array,
-        "columns": _columns,
+        "columns": lambda self, content: self._array(content).T,
         "scalar": _scalar,
         "strings": _strings,
         "csr": _csr,
         "random_state": _random_state,
         "choice": _choice,
-        "path": _path,
+        "path": lambda _, content: Path(content),
         "object": _object,
         "model": _model,
     }
@@ -312,14 +282,6 @@ def _list(content: Tree) -> list[Any]:
     if not isinstance(content, list):
         raise _unreadable("a list is missing")
     return content
-
-
-def _check_names(known: set[str], given: Tree, name: str) -> Any:
-    """Return the items of a JSON object; raise an error for names that the class does not have."""
-    unknown = set(given) - known
-    if unknown:
-        raise _unreadable(f"{name} has no {sorted(unknown)[0]!r}")
-    return given.items()
 
 
 def _is_state(name: str) -> bool:

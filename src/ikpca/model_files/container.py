@@ -15,10 +15,8 @@ from ikpca.errors import InvalidInput, UnreadableFile
 from ikpca.model_files.atomic import atomic_write, unwritable_file_errors
 from ikpca.model_files.codec import Array, Tree
 
-#: Increased with every change that earlier versions cannot read.
-FORMAT_VERSION = 1
-#: Fields of the manifest.
-_FIELDS = {"format_version", "library_version", "kind", "content", "digests"}
+#: Format that is written and read; files of other formats are refused.
+FORMAT_VERSION = 2
 #: Limit of the header, which contains the manifest: far above any model, far below memory.
 _HEADER_LIMIT = 64 * 2**20
 #: safetensors starts with the length of its header.
@@ -29,54 +27,32 @@ _MANIFEST, _DIGEST = "ikpca", "sha256"
 
 @dataclass(frozen=True)
 class Manifest:
-    """The JSON part of a file.
+    """The JSON part of a file."""
 
-    Parameters
-    ----------
-    kind : str
-        "model" or "checkpoint".
-    content : tree
-        The object, encoded by :class:`Encoder`.
-    digests : dict of str to str
-        Digests of the arrays, including type and shape.
-    library_version : str
-        Version of ikpca that wrote the file; for information only.
-    format_version : int
-    """
-
+    #: "model" or "checkpoint".
     kind: str
+    #: The object, encoded by :class:`Encoder`.
     content: Tree
+    #: Digests of the arrays, including type and shape.
     digests: Mapping[str, str]
+    #: Version of ikpca that wrote the file; for information only.
     library_version: str
     format_version: int = FORMAT_VERSION
 
-    def to_json(self) -> str:
-        """Return the manifest as one line of JSON."""
-        return json.dumps(vars(self), allow_nan=False, separators=(",", ":"))
-
     @classmethod
     def from_json(cls, text: str) -> Manifest:
-        """Read a manifest; raise an error for a newer format version."""
+        """Read a manifest; raise an error for another format version."""
         try:
             fields: Any = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise UnreadableFile(f"the manifest is not JSON ({error})") from None
-        if not isinstance(fields, dict) or set(fields) != _FIELDS:
-            _check_version(fields)
-            raise UnreadableFile("the manifest has other fields than expected")
         _check_version(fields)
+        if set(fields) != set(cls.__dataclass_fields__):
+            raise UnreadableFile("the manifest has other fields than expected")
         manifest = cls(**fields)
         if not isinstance(manifest.digests, dict) or not isinstance(manifest.kind, str):
             raise UnreadableFile("the manifest has fields of a wrong type")
         return manifest
-
-    def check(self, arrays: Mapping[str, Array]) -> None:
-        """Raise an error if the arrays differ from those that were written."""
-        if set(arrays) != set(self.digests):
-            raise UnreadableFile("arrays are missing, or there are more than the manifest lists")
-        for name, array in arrays.items():
-            if digest(array) != self.digests[name]:
-                raise UnreadableFile(f"the checksum of {name} is wrong")
 
 
 def _check_version(fields: Any) -> None:
@@ -85,13 +61,16 @@ def _check_version(fields: Any) -> None:
         raise UnreadableFile("the manifest names no format version")
     if version > FORMAT_VERSION:
         raise UnreadableFile(
-            f"it was written in format version {version}, and this ikpca reads up to "
+            f"it was written in format version {version}, and this ikpca reads version "
             f"{FORMAT_VERSION}; install a newer ikpca"
+        )
+    if version < FORMAT_VERSION:
+        raise UnreadableFile(
+            "it was written by a development version before 0.1; fit the model again and save it"
         )
 
 
-def digest(array: Array) -> str:
-    """Return the SHA-256 of type, shape and bytes."""
+def _digest(array: Array) -> str:
     sha = hashlib.sha256(f"{array.dtype.str}{array.shape}".encode())
     # A view of the bytes, without a copy.
     sha.update(array.reshape(-1).view("u1").data)
@@ -99,8 +78,8 @@ def digest(array: Array) -> str:
 
 
 def digests_of(arrays: Mapping[str, Array]) -> dict[str, str]:
-    """Return the digest of every array, by name."""
-    return {name: digest(array) for name, array in arrays.items()}
+    """Return the SHA-256 of type, shape and bytes of every array, by name."""
+    return {name: _digest(array) for name, array in arrays.items()}
 
 
 def write_container(
@@ -110,7 +89,7 @@ def write_container(
     from safetensors.numpy import save
 
     target = Path(path)
-    text = manifest.to_json()
+    text = json.dumps(vars(manifest), allow_nan=False, separators=(",", ":"))
     if len(text) > _HEADER_LIMIT // 2:
         raise InvalidInput(
             f"the manifest of {target} would be {len(text)} bytes: shorten history_."
@@ -173,7 +152,8 @@ def _read(source: Path) -> tuple[Manifest, dict[str, Array]]:
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, TypeError, AttributeError) as error:
         raise UnreadableFile(f"its arrays are damaged ({error})") from None
-    manifest.check(arrays)
+    if digests_of(arrays) != manifest.digests:
+        raise UnreadableFile("the checksum of an array is wrong, or an array is missing")
     return manifest, arrays
 
 
@@ -181,7 +161,7 @@ def _manifest(metadata: Any) -> Manifest:
     text = (metadata or {}).get(_MANIFEST)
     if text is None:
         raise UnreadableFile("it has no manifest of ikpca")
-    # The version is checked first, because newer versions may use other checksums.
+    # The version is checked first, because other versions may use other checksums.
     manifest = Manifest.from_json(text)
     if _sha256(text) != metadata.get(_DIGEST):
         raise UnreadableFile("the checksum of the manifest is wrong")

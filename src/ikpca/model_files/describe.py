@@ -29,49 +29,39 @@ def describe_model_file(path: str | os.PathLike[str]) -> dict[str, Any]:
         "kind", "class", "written_by", "format_version", "checksums", "parameters" and "attributes".
     """
     manifest, arrays = read_container(path)
-    if manifest.kind != "model":
-        raise UnreadableFile(
-            f"{path} cannot be described: it is a {_truncate(manifest.kind)}, not a model."
-        )
-    name, parameters, attributes = _model(path, manifest.content)
+    match manifest.kind, manifest.content:
+        case "model", {"model": [str(name), dict(parameters), dict(attributes)]}:
+            pass
+        case "model", _:
+            raise UnreadableFile(f"{path} cannot be read: it does not contain a model.")
+        case kind, _:
+            raise UnreadableFile(
+                f"{path} cannot be described: it is a {_truncate(kind)}, not a model."
+            )
+    # Private attributes are of no interest to users.
+    fitted = {key: part for key, part in attributes.items() if not key.startswith("_")}
     return {
-        "kind": _truncate(manifest.kind),
-        "class": _truncate(_short_name(name)),
+        "kind": manifest.kind,
+        "class": _class_name(name),
         "written_by": f"ikpca {_truncate(manifest.library_version)}",
         "format_version": manifest.format_version,
         "checksums": "valid",
-        "parameters": {
-            _truncate(key): _describe_value(part, arrays) for key, part in parameters.items()
-        },
-        "attributes": {
-            _truncate(key): _describe_value(part, arrays)
-            for key, part in attributes.items()
-            # Private attributes are of no interest to users.
-            if not key.startswith("_")
-        },
+        "parameters": _describe_values(parameters, arrays),
+        "attributes": _describe_values(fitted, arrays),
     }
 
 
-def _model(path: str | os.PathLike[str], content: Tree) -> tuple[str, Tree, Tree]:
-    try:
-        name, parameters, attributes = content["model"]
-        if isinstance(name, str) and isinstance(parameters, dict) and isinstance(attributes, dict):
-            return name, parameters, attributes
-    except (TypeError, KeyError, ValueError):
-        pass
-    raise UnreadableFile(f"{path} cannot be read: it does not contain a model.")
+def _describe_values(trees: Mapping[str, Tree], arrays: Mapping[str, Array]) -> dict[str, str]:
+    return {_truncate(key): _describe(tree, arrays) for key, tree in trees.items()}
 
 
-def _describe_value(tree: Tree, arrays: Mapping[str, Array]) -> str:
+def _describe(tree: Tree, arrays: Mapping[str, Array]) -> str:
     """Return numbers and text as text, and the kind and size of everything else."""
-    if tree is None or isinstance(tree, bool | int | float | str):
-        return _truncate(str(tree))
     if isinstance(tree, list):
         return f"list of {len(tree)}"
-    if not isinstance(tree, dict) or len(tree) != 1:
-        return "unknown"
-    ((tag, content),) = tree.items()
-    return _describe_tagged(tag, content, arrays)
+    if isinstance(tree, dict):
+        return _describe_tagged(*next(iter(tree.items())), arrays) if len(tree) == 1 else "unknown"
+    return _truncate(tree)
 
 
 def _describe_tagged(tag: str, content: Tree, arrays: Mapping[str, Array]) -> str:
@@ -82,9 +72,9 @@ def _describe_tagged(tag: str, content: Tree, arrays: Mapping[str, Array]) -> st
         case "scalar", {"array": str(name)} if name in arrays and not arrays[name].ndim:
             return str(arrays[name][()])
         case "choice", [str(kind), str(member)]:
-            return f"{_truncate(_short_name(kind))} {_truncate(member)}"
+            return f"{_class_name(kind)} {_truncate(member)}"
         case "model" | "object", [str(kind), *_]:
-            return _truncate(_short_name(kind))
+            return _class_name(kind)
         case "float", str(number):
             return _truncate(number)
     return _truncate(tag)
@@ -97,6 +87,6 @@ def _truncate(text: object) -> str:
     return printable if len(printable) <= _MAX_LENGTH else f"{printable[:_MAX_LENGTH]}…"
 
 
-def _short_name(name: str) -> str:
+def _class_name(name: str) -> str:
     """Return the name of a class without its package."""
-    return name.rpartition(".")[2]
+    return _truncate(name.rpartition(".")[2])

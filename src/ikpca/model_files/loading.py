@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
@@ -34,13 +35,7 @@ _CLASSES = {
     "gram": ("Centering", "GramMeans"),
     "kernels": ("Cosine", "Gaussian", "Laplacian", "Linear", "Polynomial", "Sigmoid"),
     "preimages": ("FixedPoint", "Gradient", "MDS", "NeighborMean"),
-    "reduced_sets": (
-        "DropLeastImportant",
-        "IteratedPreimages",
-        "JointPreimages",
-        "MergeSimilar",
-        "SelectedRows",
-    ),
+    "reduced_sets": ("IteratedPreimages", "JointPreimages", "SelectedRows"),
     "solvers": (
         "KHA",
         "Certificate",
@@ -66,20 +61,11 @@ _CLASSES = {
     ),
     "subspace": ("Subspace",),
 }
-#: Names in files of earlier development versions.
-_RENAMED = {
-    "gram.Centring": "gram.Centering",
-    "hebbian.HebbianProgress": "solvers.HebbianProgress",
-    "hebbian.HebbianState": "solvers.HebbianState",
-    "loop.Outcome": "solvers.Outcome",
-    "loop.PassRecord": "solvers.PassRecord",
-    "spectra.Certificate": "solvers.Certificate",
-}
 
 
 def find_class(name: str) -> type | None:
     """Return the class of a name in a file, or None if the name is not in the list."""
-    package, _, class_name = _RENAMED.get(name, name).partition(".")
+    package, _, class_name = name.partition(".")
     if class_name not in _CLASSES.get(package, ()):
         return None
     found: type = getattr(import_module(f"ikpca.{package}"), class_name)
@@ -90,7 +76,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     """Load a model saved with ``save``.
 
     Loading never executes code: a file contains numbers, text and names of classes of this package.
-    A file that is damaged, truncated, or of a newer version raises an error.
+    A file that is damaged, truncated, or of another format version raises an error.
 
     Parameters
     ----------
@@ -131,7 +117,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     return model
 
 
-def _check_usable(model: Any) -> None:
+def _check_usable(model: BaseEstimator) -> None:
     """Apply the model to one row, which fails if the parts of a file are not consistent."""
     try:
         check_is_fitted(model)

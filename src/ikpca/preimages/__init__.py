@@ -1,11 +1,10 @@
 """Pre-images: from feature space back to input space."""
 
+from ikpca.errors import invalid_parameter
+from ikpca.kernels import DifferentiableKernel, Kernel, RadialKernel
 from ikpca.preimages.base import PreimageMethod, Preimages, masked_error
-from ikpca.preimages.factory import PREIMAGE_NAMES, make_preimage_method
-from ikpca.preimages.fixed_point import FixedPoint
-from ikpca.preimages.gradient import Gradient
-from ikpca.preimages.mds import MDS
-from ikpca.preimages.regression import NeighborMean, predict_rows, ridge_coefficients
+from ikpca.preimages.descent import FixedPoint, Gradient
+from ikpca.preimages.direct import MDS, NeighborMean, predict_rows, ridge_coefficients
 
 __all__ = [
     "MDS",
@@ -20,3 +19,51 @@ __all__ = [
     "predict_rows",
     "ridge_coefficients",
 ]
+
+_METHODS: dict[str, PreimageMethod] = {
+    "fixed-point": FixedPoint(),
+    "gradient": Gradient(),
+    "mds": MDS(),
+    "neighbours": NeighborMean(),
+}
+#: "ridge" is fitted with the model; the others need only the fitted model.
+PREIMAGE_NAMES = ("auto", *_METHODS, "ridge")
+
+
+def make_preimage_method(preimage: str | PreimageMethod, kernel: Kernel) -> PreimageMethod:
+    """Return the method for a kernel; raise an error if the method does not support it.
+
+    "auto" is the fixed point for radial kernels, the gradient method for other differentiable
+    kernels, and the mean of the nearest rows otherwise.
+
+    Parameters
+    ----------
+    preimage : str or PreimageMethod
+        One of ``PREIMAGE_NAMES`` except "ridge", which is fitted with the model; or an object.
+    kernel : Kernel
+
+    Returns
+    -------
+    PreimageMethod
+
+    Examples
+    --------
+    >>> from ikpca.kernels import Gaussian
+    >>> from ikpca.preimages import make_preimage_method
+    >>> type(make_preimage_method("auto", Gaussian(1.0))).__name__
+    'FixedPoint'
+    """
+    if preimage == "auto":
+        if isinstance(kernel, RadialKernel):
+            return _METHODS["fixed-point"]
+        return _METHODS["gradient" if isinstance(kernel, DifferentiableKernel) else "neighbours"]
+    method = _METHODS[preimage] if isinstance(preimage, str) else preimage
+    if not method.supports(kernel):
+        names = [name for name, known in _METHODS.items() if known.supports(kernel)]
+        raise invalid_parameter(
+            "preimage",
+            preimage,
+            f"does not support {kernel!r}",
+            f"choose one of {', '.join(map(repr, [*names, 'ridge']))}",
+        )
+    return method

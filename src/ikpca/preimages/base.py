@@ -1,19 +1,17 @@
-"""Pre-image protocol, and the search and validation that methods share."""
+"""Pre-image protocol, and points of feature space."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral, Real
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ikpca.errors import invalid_parameter
-from ikpca.kernels import Floats, Kernel, RadialKernel
-from ikpca.preimages.batched_lbfgs import DescentResult
+from ikpca.errors import check_number
+from ikpca.kernels import Floats, Indices, Kernel, RadialKernel
 from ikpca.subspace import Subspace
 
 #: Random parts of the features, each of which is masked in turn.
@@ -56,11 +54,8 @@ class Preimages:
     @classmethod
     def concatenate(cls, parts: Sequence[Preimages]) -> Preimages:
         """Join the results of consecutive strips of points."""
-
-        def concatenated(name: str) -> NDArray[Any]:
-            return np.concatenate([getattr(part, name) for part in parts])
-
-        return cls(*map(concatenated, ("rows", "squared_distances", "iterations", "converged")))
+        names = ("rows", "squared_distances", "iterations", "converged")
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 @runtime_checkable
@@ -105,13 +100,6 @@ class Points:
 
     The objective is ‖P − Φ(z)‖² less ‖P‖², and less k(z, z) if that is the same for all z: small
     inner products would be lost in its rounding error.
-
-    Parameters
-    ----------
-    subspace : Subspace
-        The vectors u_r.
-    coordinates : ndarray of shape (n, q)
-        Coefficients c of the points P_i = Σ_r c_ir u_r.
     """
 
     def __init__(self, subspace: Subspace, coordinates: Floats) -> None:
@@ -130,7 +118,7 @@ class Points:
         return -self.subspace.squared_norms(self.coordinates) - self.constant
 
     @cached_property
-    def nearest(self) -> NDArray[np.intp]:
+    def nearest(self) -> Indices:
         """Indices of the nearest basis rows."""
         return self.subspace.nearest_rows(self.coordinates, 1)[:, 0]
 
@@ -150,68 +138,20 @@ class Points:
         """Return ‖P − Φ(z)‖², clipped at 0 against rounding errors and indefinite kernels."""
         return np.maximum(objective - self.min_objective, 0)
 
-    def select(self, indices: NDArray[np.intp]) -> Points:
-        """Return some of the points."""
-        return Points(self.subspace, self.coordinates[indices])
-
-    def active_weights(self) -> Callable[[NDArray[np.intp]], Floats]:
+    def active_weights(self) -> Callable[[Indices], Floats]:
         """Return a function that selects rows of G, for index sets that only shrink.
 
         Rows are copied only when their number has changed.
         """
         last = self.weights
 
-        def select(indices: NDArray[np.intp]) -> Floats:
+        def select(indices: Indices) -> Floats:
             nonlocal last
             if len(indices) < len(last):
                 last = self.weights[indices]
             return last
 
         return select
-
-
-#: Descends from initial rows (n, N); returns the objective of :class:`Points`.
-Descend: TypeAlias = Callable[[Points, Floats], DescentResult]
-
-
-def search(
-    subspace: Subspace, coordinates: Floats, starts: Floats | None, descend: Descend
-) -> Preimages:
-    """Descend from the starts, one strip of points at a time.
-
-    If the result is worse than the nearest basis row, or not finite, the descent is repeated from
-    that row, which is also the default start. A point for which that fails as well (such as one
-    orthogonal to the images of all basis rows) gets the row itself.
-    """
-    parts = []
-    for strip in subspace.strips(len(coordinates)):
-        points = Points(subspace, coordinates[strip])
-        parts.append(_search_strip(points, None if starts is None else starts[strip], descend))
-    return Preimages.concatenate(parts)
-
-
-def _search_strip(points: Points, starts: Floats | None, descend: Descend) -> Preimages:
-    rows, objective = points.nearest_rows, points.nearest_objective
-    found = descend(points, rows if starts is None else starts)
-    if starts is not None:
-        worse = np.flatnonzero(~(found.objective <= objective))
-        if len(worse):
-            _replace_if_lower(found, worse, descend(points.select(worse), rows[worse]))
-    failed = np.flatnonzero(~np.isfinite(found.objective))
-    found.rows[failed], found.objective[failed] = rows[failed], objective[failed]
-    distances = points.squared_distances(found.objective)
-    return Preimages(found.rows, distances, found.iterations, found.converged)
-
-
-def _replace_if_lower(
-    found: DescentResult, indices: NDArray[np.intp], other: DescentResult
-) -> None:
-    """Replace results by those with a lower objective; the iterations of both are counted."""
-    found.iterations[indices] += other.iterations
-    lower = ~(found.objective[indices] <= other.objective)
-    indices = indices[lower]
-    found.rows[indices], found.objective[indices] = other.rows[lower], other.objective[lower]
-    found.converged[indices] = other.converged[lower]
 
 
 def masked_error(reconstruct: Callable[[Floats], Floats], X: Floats, means: Floats) -> float:
@@ -259,15 +199,5 @@ def masked_error(reconstruct: Callable[[Floats], Floats], X: Floats, means: Floa
 
 def check_count(name: str, value: Any, low: int) -> None:
     """Raise an error unless the value is an integer of at least ``low``."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or value < low:
-        raise invalid_parameter(
-            name, value, f"must be an integer of at least {low}", f"pass {max(low, 5)}"
-        )
-
-
-def check_iteration(max_iter: Any, tol: Any) -> None:
-    """Raise an error unless the limit of iterations and the tolerance are valid."""
-    check_count("max_iter", max_iter, 1)
-    number = isinstance(tol, Real) and not isinstance(tol, bool | np.bool_)
-    if not number or not 0 <= float(tol) < np.inf:
-        raise invalid_parameter("tol", tol, "must be a nonnegative number", "pass 1e-5")
+    rule = f"must be an integer of at least {low}"
+    check_number(name, value, rule, f"pass {max(low, 5)}", low=low, integer=True)

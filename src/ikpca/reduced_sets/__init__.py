@@ -2,23 +2,21 @@
 
 from ikpca.reduced_sets.base import ReducedSet, Reduction
 from ikpca.reduced_sets.compact_subspace import (
+    REDUCTION_NAMES,
     ReducedSubspace,
+    make_reduction,
     reduce_subspace,
     reduce_to_tolerance,
     reorthonormalize,
 )
-from ikpca.reduced_sets.drop_or_merge import DropLeastImportant, MergeSimilar
-from ikpca.reduced_sets.factory import REDUCTION_NAMES, make_reduction
 from ikpca.reduced_sets.iterated_preimages import IteratedPreimages
 from ikpca.reduced_sets.joint_preimages import JointPreimages
 from ikpca.reduced_sets.select_rows import SelectedRows
 
 __all__ = [
     "REDUCTION_NAMES",
-    "DropLeastImportant",
     "IteratedPreimages",
     "JointPreimages",
-    "MergeSimilar",
     "ReducedSet",
     "ReducedSubspace",
     "Reduction",

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import linalg
 
-from ikpca.errors import invalid_parameter
+from ikpca.errors import check_number, invalid_parameter
 from ikpca.gram import cross_gram
 from ikpca.kernels import Floats, Indices, Kernel, Rows
-from ikpca.solvers import uniform_landmarks
+from ikpca.solvers.landmarks import uniform_landmarks
 from ikpca.subspace import Subspace
 
 #: Ridge on a Gram matrix of unit diagonal, which bounds the coefficients, and the steps of
@@ -108,69 +107,53 @@ class Reduction(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ReductionProblem:
-    """Vectors to approximate, and candidate rows.
+    """Vectors to approximate on ``size`` rows with weighted errors, and candidate rows.
 
-    Parameters
-    ----------
-    subspace : Subspace
-        The vectors on all of their rows; without duplicate rows and in double precision if all rows
-        are candidates.
-    candidates : Subspace
-        The vectors, or their approximations, on the candidate rows.
-    values : ndarray of shape (c, c)
-        Kernel values of the candidates.
-    inner_products : ndarray of shape (q, c)
-        Inner products of the vectors with the images of the candidates.
-    dtype : dtype
-        Type of the rows to return.
+    Without duplicate rows and in double precision, if all rows are candidates.
     """
 
     subspace: Subspace
+    #: The vectors, or their approximations, on the candidate rows.
     candidates: Subspace
+    #: Kernel values of the candidates, and inner products of the vectors with their images.
     values: Floats
     inner_products: Floats
+    #: Type of the rows to return.
     dtype: np.dtype[Any]
+    size: int
+    weights: Floats
 
     @classmethod
-    def from_subspace(
-        cls, subspace: Subspace, values: Floats | None, limit: int, seed: int = 0
+    def create(
+        cls,
+        subspace: Subspace,
+        size: int,
+        weights: Floats | None,
+        values: Floats | None,
+        most: int,
+        seed: int,
     ) -> ReductionProblem:
-        """Use all rows as candidates, or a sample of ``limit`` rows."""
-        if subspace.basis.shape[0] > limit:
-            return cls._from_sample(subspace, values, limit, seed)
-        merged, values = merge_duplicates(in_double(subspace), values)
-        kernel, basis, coefficients = merged.kernel, merged.basis, merged.coefficients
-        if values is None:
-            values = cross_gram(kernel, basis, basis)
-        products = _check_finite(merged, coefficients @ values)
-        known = Subspace(kernel, basis, coefficients, products, products @ coefficients.T)
-        return cls(known, known, values, products, subspace.basis.dtype)
+        """Use all rows as candidates, or a sample of ``most`` rows (at least twice the size)."""
+        n_vectors = len(subspace.coefficients)
+        check_number("size", size, f"{n_vectors} vectors need at least as many rows",
+                     f"pass an integer of {n_vectors} or more", low=n_vectors,
+                     integer=True)  # fmt: skip
+        weights = _check_weights(n_vectors, weights)
+        most = max(most, 2 * int(size))
+        sampled = subspace.basis.shape[0] > most
+        parts = _sample(subspace, values, most, seed) if sampled else _merge(subspace, values)
+        return cls(*parts, subspace.basis.dtype, int(size), weights)
 
-    @classmethod
-    def _from_sample(
-        cls, subspace: Subspace, values: Floats | None, limit: int, seed: int
-    ) -> ReductionProblem:
-        """Use a sample of the rows as candidates, without copying all rows."""
-        chosen = uniform_landmarks(subspace.basis.shape[0], limit, seed)
-        chosen = chosen[first_occurrences(subspace.basis[chosen])]
-        rows = subspace.basis[chosen].astype(np.float64)
-        if values is None:
-            values = cross_gram(subspace.kernel, rows, rows)
-        else:
-            values = values[np.ix_(chosen, chosen)]
-        products = _check_finite(subspace, subspace.products[:, chosen].astype(np.float64))
-        approximation = least_squares_on(subspace, rows, values, products)
-        return cls(subspace, approximation.subspace, values, products, subspace.basis.dtype)
+    @property
+    def fits(self) -> bool:
+        """True if no reduction is needed."""
+        return self.subspace.basis.shape[0] <= self.size
 
     def identity(self) -> ReducedSet:
         """Return the vectors on all of their rows, without error."""
-        vectors = self.subspace
+        vectors, rows = self.subspace, self._to_dtype(self.subspace.basis)
         exact = make_reduced_set(
-            vectors,
-            self.to_dtype(vectors.basis),
-            self.values,
-            self.inner_products,
-            vectors.coefficients,
+            vectors, rows, self.values, self.inner_products, vectors.coefficients
         )
         return replace(exact, squared_errors=np.zeros_like(exact.squared_errors))
 
@@ -178,21 +161,69 @@ class ReductionProblem:
         """Return the least-squares approximation on some of the candidates."""
         return least_squares_on(
             self.subspace,
-            self.to_dtype(self.candidates.basis[indices]),
+            self._to_dtype(self.candidates.basis[indices]),
             self.values[np.ix_(indices, indices)],
             self.inner_products[:, indices],
         )
 
-    def to_dtype(self, rows: Rows) -> Rows:
-        """Convert rows to the type of the original rows."""
+    def on_rows(self, rows: Floats) -> tuple[Subspace, Floats, Floats, Floats]:
+        """Return the vectors, new rows, their kernel values and inner products."""
+        rows = self._to_dtype(rows)
+        Z = rows.astype(np.float64)
+        values = cross_gram(self.subspace.kernel, Z, Z)
+        return self.subspace, rows, values, self.subspace.products_with(Z)
+
+    def _to_dtype(self, rows: Rows) -> Rows:
         return rows.astype(self.dtype, copy=False)
 
 
-def _check_finite(vectors: Subspace, products: Floats) -> Floats:
+def _merge(subspace: Subspace, values: Floats | None) -> tuple[Subspace, Subspace, Floats, Floats]:
+    """Use all rows as candidates; duplicate rows are merged and their coefficients added."""
+    kernel, basis = subspace.kernel, subspace.basis.astype(np.float64, copy=False)
+    coefficients: Floats = subspace.coefficients.astype(np.float64, copy=False)
+    first, groups = _group_duplicates(basis)
+    if len(first) < len(groups):
+        sums = np.zeros((len(coefficients), len(first)))
+        np.add.at(sums.T, groups, coefficients.T)
+        basis, coefficients = basis[first], sums
+        values = None if values is None else values[np.ix_(first, first)]
+    if values is None:
+        values = cross_gram(kernel, basis, basis)
+    products = _check_finite(kernel, coefficients @ values)
+    known = Subspace(kernel, basis, coefficients, products, products @ coefficients.T)
+    return known, known, values, products
+
+
+def _sample(
+    subspace: Subspace, values: Floats | None, most: int, seed: int
+) -> tuple[Subspace, Subspace, Floats, Floats]:
+    """Use a sample of the rows as candidates, without copying all rows."""
+    chosen = uniform_landmarks(subspace.basis.shape[0], most, seed)
+    chosen = chosen[_group_duplicates(subspace.basis[chosen])[0]]
+    rows = subspace.basis[chosen].astype(np.float64)
+    if values is None:
+        values = cross_gram(subspace.kernel, rows, rows)
+    else:
+        values = values[np.ix_(chosen, chosen)]
+    products = _check_finite(subspace.kernel, subspace.products[:, chosen].astype(np.float64))
+    approximation = least_squares_on(subspace, rows, values, products)
+    return subspace, approximation.subspace, values, products
+
+
+def _group_duplicates(rows: Floats) -> tuple[Indices, Indices]:
+    """Return the first index of each group of equal rows, and the group of every row."""
+    numbers: dict[bytes, int] = {}
+    # Adding zero makes zeros of both signs equal.
+    keys = (row.tobytes() for row in np.ascontiguousarray(rows) + 0.0)
+    groups = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)
+    return np.unique(groups, return_index=True)[1], groups
+
+
+def _check_finite(kernel: Kernel, products: Floats) -> Floats:
     if not np.isfinite(products).all():
         raise invalid_parameter(
             "kernel",
-            vectors.kernel,
+            kernel,
             "is not finite on these rows",
             "scale the rows or choose another kernel",
         )
@@ -211,7 +242,7 @@ def least_squares_on(
     ``previous`` coefficients are kept for the vectors for which they have a smaller error: with a
     nearly singular Gram matrix, rounding may make the new ones worse.
     """
-    solution = least_squares(values, inner_products)
+    solution = _least_squares(values, inner_products)
     found = make_reduced_set(vectors, rows, values, inner_products, solution)
     if previous is None:
         return found
@@ -237,15 +268,10 @@ def make_reduced_set(
     return ReducedSet(reduced, errors, lengths, inner_products, values)
 
 
-def least_squares(gram: Floats, inner_products: Floats) -> Floats:
+def _least_squares(gram: Floats, inner_products: Floats) -> Floats:
     """Return C of shape (q, s) that minimizes ‖u_i − Σ_k C_ik Φ(z_k)‖ for every vector.
 
-    Parameters
-    ----------
-    gram : ndarray of shape (s, s)
-        k(z_k, z_l); it may be singular or, for some kernels, indefinite.
-    inner_products : ndarray of shape (q, s)
-        ⟨u_i, Φ(z_k)⟩.
+    The Gram matrix k(z_k, z_l) may be singular or, for some kernels, indefinite.
     """
     scales = unit_diagonal(gram)
     scaled = gram if (scales == 1).all() else gram * scales * scales[:, None]
@@ -277,104 +303,13 @@ def _on_positive_directions(gram: Floats, targets: Floats) -> Floats:
     return ((targets @ kept) / values[positive]) @ kept.T
 
 
-def in_double(subspace: Subspace) -> Subspace:
-    """Convert to double precision; known products in single precision are discarded."""
-    if subspace.basis.dtype == subspace.coefficients.dtype == np.float64:
-        return subspace
-    return Subspace(
-        subspace.kernel,
-        subspace.basis.astype(np.float64),
-        subspace.coefficients.astype(np.float64),
-    )
-
-
-def first_occurrences(rows: Rows) -> Indices:
-    """Return the indices of rows that do not occur earlier."""
-    return _group_duplicates(rows)[0]
-
-
-def merge_duplicates(subspace: Subspace, values: Floats | None) -> tuple[Subspace, Floats | None]:
-    """Merge duplicate rows and add their coefficients; select known kernel values likewise."""
-    first, groups = _group_duplicates(subspace.basis)
-    if len(first) == subspace.basis.shape[0]:
-        return subspace, values
-    sums = np.zeros((len(subspace.coefficients), len(first)))
-    np.add.at(sums.T, groups, subspace.coefficients.T)
-    products = subspace.known_products
-    merged = replace(
-        subspace,
-        basis=subspace.basis[first],
-        coefficients=sums,
-        known_products=None if products is None else products[:, first],
-    )
-    return merged, None if values is None else values[np.ix_(first, first)]
-
-
-def _group_duplicates(rows: Rows) -> tuple[Indices, Indices]:
-    """Return the first index of each group of equal rows, and the group of every row."""
-    seen: dict[bytes, int] = {}
-    first: list[int] = []
-    groups = np.empty(rows.shape[0], dtype=np.intp)
-    for j, key in enumerate(_keys(rows)):
-        group = seen.setdefault(key, len(seen))
-        if group == len(first):
-            first.append(j)
-        groups[j] = group
-    return np.array(first, dtype=np.intp), groups
-
-
-def _keys(rows: Rows) -> list[bytes]:
-    if sparse.issparse(rows):
-        csr = sparse.csr_array(rows, copy=True)
-        csr.sum_duplicates()
-        csr.eliminate_zeros()
-        ends = zip(csr.indptr[:-1], csr.indptr[1:], strict=True)
-        return [csr.indices[i:j].tobytes() + csr.data[i:j].tobytes() for i, j in ends]
-    # Adding zero makes zeros of both signs equal.
-    return [row.tobytes() for row in np.ascontiguousarray(rows) + 0.0]
-
-
-def check_row_count(name: str, value: Any, low: int) -> int:
-    """Raise an error unless the value is an integer of at least ``low``."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or value < low:
-        raise invalid_parameter(
-            name, value, f"must be an integer of at least {low}", f"pass {max(low, 5)}"
-        )
-    return int(value)
-
-
-def check_tol(tol: Any) -> None:
-    """Raise an error unless the tolerance is a number from 0 to below 1."""
-    number = isinstance(tol, Real) and not isinstance(tol, bool | np.bool_)
-    if not number or not 0 <= float(tol) < 1:
-        raise invalid_parameter("tol", tol, "must be a number from 0 to below 1", "pass 1e-4")
-
-
-def check_size(subspace: Subspace, size: Any) -> int:
-    """Raise an error for a size smaller than the number of vectors."""
-    number = len(subspace.coefficients)
-    integer = isinstance(size, Integral) and not isinstance(size, bool | np.bool_)
-    if not integer or size < number:
-        raise invalid_parameter(
-            "size",
-            size,
-            f"{number} vectors need at least as many rows",
-            f"pass an integer of {number} or more",
-        )
-    return int(size)
-
-
-def check_weights(subspace: Subspace, weights: Floats | None) -> Floats:
+def _check_weights(n_vectors: int, weights: Floats | None) -> Floats:
     """Return one non-negative weight per vector; equal weights by default."""
-    number = len(subspace.coefficients)
     if weights is None:
-        return np.ones(number)
+        return np.ones(n_vectors)
     found = np.asarray(weights, dtype=np.float64)
-    if found.shape != (number,) or not (np.isfinite(found).all() and (found >= 0).all()):
+    if found.shape != (n_vectors,) or not (np.isfinite(found).all() and (found >= 0).all()):
         raise invalid_parameter(
-            "weights",
-            weights,
-            f"must be {number} non-negative numbers",
-            "pass one per vector",
+            "weights", weights, f"must be {n_vectors} non-negative numbers", "pass one per vector"
         )
     return found

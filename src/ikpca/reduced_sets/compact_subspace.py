@@ -1,20 +1,82 @@
-"""Reduction of a subspace to fewer rows, with orthonormal components and measured errors."""
+"""Choice of a reduction, and reduction of a subspace with orthonormal components."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from scipy import linalg
 
-from ikpca.kernels import Floats
-from ikpca.reduced_sets.base import Reduction, in_double
+from ikpca.errors import check_choice, invalid_parameter
+from ikpca.kernels import DifferentiableKernel, Floats, Kernel
+from ikpca.reduced_sets.base import Reduction
+from ikpca.reduced_sets.iterated_preimages import IteratedPreimages
+from ikpca.reduced_sets.joint_preimages import JointPreimages
+from ikpca.reduced_sets.select_rows import SelectedRows
 from ikpca.subspace import Subspace
 
+REDUCTION_NAMES = ("auto", "preimages", "samples")
 #: Eigenvalues of a Gram matrix below this fraction of the largest are rounding noise.
 _DROP = 1e-12
 #: Rows per vector at the start of a search for the size.
 _INITIAL_ROWS = 10
+
+
+def make_reduction(
+    reduction: str | Reduction,
+    kernel: Kernel,
+    *,
+    per_vector: int | Literal["auto"] = "auto",
+    tol: float = 1e-4,
+    seed: int = 0,
+) -> Reduction:
+    """Return a reduction for a kernel.
+
+    "preimages" optimizes all rows jointly; with a number of pre-images per vector it is the paper's
+    method, which finds them one after the other. "auto" is "preimages" for kernels that have
+    pre-images, and "samples" for others.
+
+    Parameters
+    ----------
+    reduction : str or Reduction
+        One of ``REDUCTION_NAMES``, or an object.
+    kernel : Kernel
+    per_vector : int or "auto", default="auto"
+        Pre-images per vector, found one after the other; "auto" optimizes all rows jointly.
+    tol : float, default=1e-4
+        Relative error at which the search for pre-images stops.
+    seed : int, default=0
+
+    Returns
+    -------
+    Reduction
+
+    Examples
+    --------
+    >>> from ikpca.kernels import Cosine
+    >>> from ikpca.reduced_sets import make_reduction
+    >>> type(make_reduction("samples", Cosine())).__name__
+    'SelectedRows'
+    """
+    if isinstance(reduction, Reduction):
+        made = reduction
+    else:
+        check_choice("reduction", reduction, REDUCTION_NAMES)
+        differentiable = isinstance(kernel, DifferentiableKernel)
+        if reduction == "samples" or (reduction == "auto" and not differentiable):
+            return SelectedRows(seed=seed)
+        made = JointPreimages(tol=tol, seed=seed)
+        if per_vector != "auto":
+            made = IteratedPreimages(per_vector, tol=tol, seed=seed)
+    if not made.supports(kernel):
+        raise invalid_parameter(
+            "reduction",
+            reduction,
+            f"{kernel!r} has no gradient for pre-images",
+            "choose 'samples'",
+        )
+    return made
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +119,6 @@ def reduce_subspace(
     mean_weight: float,
     reduction: Reduction,
     size: int,
-    values: Floats | None = None,
 ) -> ReducedSubspace:
     """Reduce a subspace to at most ``size`` rows.
 
@@ -70,8 +131,6 @@ def reduce_subspace(
         Weight of the mean; √n, with n samples, weighs errors by their effect on the covariance.
     reduction : Reduction
     size : int
-    values : ndarray of shape (m, m), optional
-        Kernel values of the basis, if known.
 
     Returns
     -------
@@ -90,7 +149,7 @@ def reduce_subspace(
     ((2, 2), array([[1.]]))
     """
     weights = np.append(singular_values, mean_weight)
-    found = reduction.reduce(original, size, weights, values=values)
+    found = reduction.reduce(original, size, weights)
     after, new_values = reorthonormalize(
         original, found.subspace, singular_values, inner_products=found.inner_products
     )
@@ -109,7 +168,6 @@ def reduce_to_tolerance(
     mean_weight: float,
     reduction: Reduction,
     tol: float,
-    values: Floats | None = None,
 ) -> ReducedSubspace:
     """Reduce a subspace to the fewest rows with relative errors of at most ``tol``.
 
@@ -126,8 +184,6 @@ def reduce_to_tolerance(
     reduction : Reduction
     tol : float
         The largest relative error of a component or of the mean.
-    values : ndarray of shape (m, m), optional
-        Kernel values of the basis, if known.
 
     Returns
     -------
@@ -150,7 +206,7 @@ def reduce_to_tolerance(
     max_size = max(n_rows // 2, n_vectors)
     size = min(_INITIAL_ROWS * n_vectors, max_size)
     while True:
-        found = reduce_subspace(original, singular_values, mean_weight, reduction, size, values)
+        found = reduce_subspace(original, singular_values, mean_weight, reduction, size)
         if size == max_size or (found.relative_errors <= tol).all():
             return found
         size = min(2 * size, max_size)
@@ -162,7 +218,6 @@ def reorthonormalize(
     singular_values: Floats,
     *,
     inner_products: Floats | None = None,
-    rotate: bool = True,
 ) -> tuple[Subspace, Floats]:
     """Make the components on the reduced set orthonormal (Chin 2006, eqs. 22 to 25).
 
@@ -181,8 +236,6 @@ def reorthonormalize(
         Σ.
     inner_products : ndarray of shape (r + 1, s), optional
         ⟨u_i, Φ(z_k)⟩ of the original vectors and the new rows, as in a reduced set.
-    rotate : bool
-        False is the paper's method: π without rotation, and the diagonal of S.
 
     Returns
     -------
@@ -205,16 +258,19 @@ def reorthonormalize(
     1.0
     """
     if inner_products is None:
-        inner_products = in_double(original).products_with(reduced.basis.astype(np.float64))
+        double = (original.basis.astype(np.float64), original.coefficients.astype(np.float64))
+        rows = reduced.basis.astype(np.float64)
+        inner_products = Subspace(original.kernel, *double).products_with(rows)
     T = _inverse_root(reduced.gram[:-1, :-1].astype(np.float64))
     orthonormal = T @ reduced.coefficients[:-1].astype(np.float64)
     S = (orthonormal @ inner_products[:-1].T) * singular_values
-    if rotate:
-        U, values, _ = linalg.svd(S, full_matrices=False)
-        T = (U * np.where(np.einsum("ki,ki->i", U, S[:, : len(S)]) < 0, -1, 1)).T @ T
-    else:
-        values = np.abs(np.einsum("ii->i", S[:, : len(S)]))
-    return _transform(reduced, T), values
+    U, values, _ = linalg.svd(S, full_matrices=False)
+    T = (U * np.where(np.einsum("ki,ki->i", U, S[:, : len(S)]) < 0, -1, 1)).T @ T
+    full = linalg.block_diag(T, np.ones((1, 1)))
+    gram = full @ reduced.gram @ full.T
+    coefficients, products = full @ reduced.coefficients, full @ reduced.products
+    gram = (gram + gram.T) / 2
+    return Subspace(reduced.kernel, reduced.basis, coefficients, products, gram), values
 
 
 def _inverse_root(gram: Floats) -> Floats:
@@ -223,16 +279,3 @@ def _inverse_root(gram: Floats) -> Floats:
     positive = values > _DROP * max(values[-1], 0)
     root = (vectors[:, positive] / np.sqrt(values[positive])).T
     return vectors @ root if positive.all() else root
-
-
-def _transform(reduced: Subspace, T: Floats) -> Subspace:
-    """Multiply the components by T, and transform their known products accordingly."""
-    full = linalg.block_diag(T, np.ones((1, 1)))
-    gram = full @ reduced.gram @ full.T
-    return Subspace(
-        reduced.kernel,
-        reduced.basis,
-        full @ reduced.coefficients,
-        full @ reduced.products,
-        (gram + gram.T) / 2,
-    )

@@ -8,17 +8,13 @@ from typing import Literal
 import numpy as np
 from scipy import linalg
 
-from ikpca.errors import invalid_parameter
+from ikpca.errors import check_number, invalid_parameter
 from ikpca.gram import cross_gram
 from ikpca.kernels import DifferentiableKernel, Floats, Indices, Kernel, RadialKernel
-from ikpca.preimages import FixedPoint, Gradient, PreimageMethod, make_preimage_method
+from ikpca.preimages import FixedPoint, Gradient, PreimageMethod
 from ikpca.reduced_sets.base import (
     ReducedSet,
     ReductionProblem,
-    check_row_count,
-    check_size,
-    check_tol,
-    check_weights,
     least_squares_on,
     make_reduced_set,
 )
@@ -51,9 +47,6 @@ class IteratedPreimages:
         False is scheme (b).
     tol : float
         Relative error below which a vector needs no further pre-images.
-    method : "auto", name or PreimageMethod
-        Pre-image method; "auto" is the fixed point for radial kernels and the gradient for others,
-        both with few iterations.
     most : int
         Maximum number of rows used; more rows are sampled.
     seed : int
@@ -76,20 +69,18 @@ class IteratedPreimages:
     reuse: bool = True
     second_pass: bool = True
     tol: float = 1e-6
-    method: str | PreimageMethod = "auto"
     most: int = 4000
     seed: int = 0
 
     def __post_init__(self) -> None:
         if self.per_vector != "auto":
-            check_row_count("per_vector", self.per_vector, 1)
-        check_tol(self.tol)
+            check_number("per_vector", self.per_vector, "must be 'auto' or a positive integer",
+                         "pass 'auto'", low=1, integer=True)  # fmt: skip
+        check_number("tol", self.tol, "must be a number from 0 to 1", "pass 1e-4", low=0, high=1)
 
     def supports(self, kernel: Kernel) -> bool:
-        """Return True for radial and differentiable kernels, or as the given method does."""
-        if self.method == "auto":
-            return isinstance(kernel, RadialKernel | DifferentiableKernel)
-        return isinstance(self.method, str) or self.method.supports(kernel)
+        """Return True for radial and differentiable kernels."""
+        return isinstance(kernel, RadialKernel | DifferentiableKernel)
 
     def reduce(
         self,
@@ -100,69 +91,43 @@ class IteratedPreimages:
         values: Floats | None = None,
     ) -> ReducedSet:
         """Find at most ``size`` pre-images."""
-        method = self._method(subspace.kernel)
-        size = check_size(subspace, size)
-        weights = check_weights(subspace, weights)
-        problem = ReductionProblem.from_subspace(
-            subspace, values, max(self.most, 2 * size), self.seed
-        )
-        if problem.subspace.basis.shape[0] <= size:
-            return problem.identity()
-        order = np.argsort(-weights, kind="stable")
-        first_pass = _FirstPass(problem, size, self.per_vector, self.tol, method)
-        rows, first = first_pass.shared(order) if self.reuse else first_pass.separate(order)
-        if not len(rows):
-            # All vectors are zero, but the basis must not be empty.
-            rows, first = problem.candidates.basis[:1], np.zeros((len(order), 1))
-        rows, kernel, vectors = problem.to_dtype(rows), subspace.kernel, problem.subspace
-        Z = rows.astype(np.float64)
-        new, products = cross_gram(kernel, Z, Z), problem.subspace.products_with(Z)
-        if self.second_pass:
-            return least_squares_on(vectors, rows, new, products, first)
-        return make_reduced_set(vectors, rows, new, products, first)
-
-    def _method(self, kernel: Kernel) -> PreimageMethod:
-        if self.method != "auto":
-            return make_preimage_method(self.method, kernel)
-        if not self.supports(kernel):
+        if not self.supports(subspace.kernel):
             raise invalid_parameter(
                 "kernel",
-                kernel,
+                subspace.kernel,
                 "is neither radial nor differentiable and has no pre-images",
                 "choose SelectedRows",
             )
-        return _FIXED_POINT if isinstance(kernel, RadialKernel) else _GRADIENT
+        problem = ReductionProblem.create(subspace, size, weights, values, self.most, self.seed)
+        if problem.fits:
+            return problem.identity()
+        order = np.argsort(-problem.weights, kind="stable")
+        rows, first = (self._shared if self.reuse else self._separate)(problem, order)
+        if not len(rows):
+            # All vectors are zero, but the basis must not be empty.
+            rows, first = problem.candidates.basis[:1], np.zeros((len(order), 1))
+        finish = least_squares_on if self.second_pass else make_reduced_set
+        return finish(*problem.on_rows(rows), first)
 
-
-@dataclass(frozen=True)
-class _FirstPass:
-    """First pass over the vectors: rows, and the coefficients of each vector on them."""
-
-    problem: ReductionProblem
-    size: int
-    per_vector: int | Literal["auto"]
-    tol: float
-    method: PreimageMethod
-
-    def shared(self, order: Indices) -> tuple[Floats, Floats]:
+    def _shared(self, problem: ReductionProblem, order: Indices) -> tuple[Floats, Floats]:
         """Return rows and coefficients of scheme (b): one basis for all vectors."""
-        basis = GrowingBasis(self.problem.candidates, self.size)
-        coefficients = np.zeros((len(order), self.size))
+        basis = GrowingBasis(problem.candidates, problem.size)
+        coefficients = np.zeros((len(order), problem.size))
         for position, i in enumerate(order):
             self._add_preimages(basis, i, len(order) - position)
             coefficients[i, : basis.count] = basis.coefficients()[i]
         return basis.rows, coefficients[:, : basis.count]
 
-    def separate(self, order: Indices) -> tuple[Floats, Floats]:
+    def _separate(self, problem: ReductionProblem, order: Indices) -> tuple[Floats, Floats]:
         """Return rows and coefficients of scheme (a): one basis per vector."""
-        rows, parts, capacity = [], [], self.size
+        rows, parts, capacity = [], [], problem.size
         for position, i in enumerate(order):
-            basis = GrowingBasis(_single_vector(self.problem.candidates, i), capacity)
+            basis = GrowingBasis(_single_vector(problem.candidates, i), capacity)
             self._add_preimages(basis, 0, len(order) - position)
             capacity -= basis.count
             rows.append(basis.rows)
             parts.append(basis.coefficients())
-        coefficients = np.empty((len(order), self.size - capacity))
+        coefficients = np.empty((len(order), problem.size - capacity))
         coefficients[order] = linalg.block_diag(*parts)
         return np.vstack(rows), coefficients
 
@@ -172,11 +137,10 @@ class _FirstPass:
         if number == "auto":
             number = (basis.size - basis.count) // vectors_left
         tolerance = self.tol**2 * basis.vectors.gram[i, i]
-        n_starts = len(basis.vectors.basis)
         for _ in range(number):
             if basis.count == basis.size or basis.squared_errors[i] <= tolerance:
                 break
-            if not basis.add(best_preimage(self.method, basis.residual(i), n_starts)):
+            if not basis.add(_best_preimage(basis.residual(i), len(basis.vectors.basis))):
                 break
 
 
@@ -192,13 +156,6 @@ class GrowingBasis:
     With LLᵀ the Gram matrix of the rows, the coefficients C solve CL = Y, YLᵀ = ⟨u_i, Φ(z_k)⟩. Each
     new row reduces the squared error by the square of its entry of Y, and needs no new
     factorization.
-
-    Parameters
-    ----------
-    vectors : Subspace
-        Vectors with inner products in double precision.
-    size : int
-        Maximum number of rows.
     """
 
     def __init__(self, vectors: Subspace, size: int) -> None:
@@ -266,7 +223,7 @@ class GrowingBasis:
         return Subspace(vectors.kernel, basis, coefficients, products, gram)
 
 
-def best_preimage(method: PreimageMethod, vector: Subspace, n_starts: int) -> Floats:
+def _best_preimage(vector: Subspace, n_starts: int) -> Floats:
     """Find a row z with large ⟨u, Φ(z)⟩² / k(z, z), the part of ‖u‖² explained by βΦ(z).
 
     z is a pre-image of u/β. The search starts from two of the first ``n_starts`` basis rows: the
@@ -279,7 +236,9 @@ def best_preimage(method: PreimageMethod, vector: Subspace, n_starts: int) -> Fl
     if not len(starts):
         return vector.basis[0]
     rows, products, lengths = vector.basis[starts], products[starts], diagonal[starts]
-    for _ in range(1 if isinstance(vector.kernel, RadialKernel) else _SCALINGS):
+    radial = isinstance(vector.kernel, RadialKernel)
+    method: PreimageMethod = _FIXED_POINT if radial else _GRADIENT
+    for _ in range(1 if radial else _SCALINGS):
         scales = products / lengths
         coordinates = 1 / scales[:, None]
         found = method.find(vector, coordinates, rows)

@@ -8,18 +8,10 @@ from typing import Any, Literal
 import numpy as np
 from scipy import linalg
 
-from ikpca.errors import invalid_parameter
+from ikpca.errors import check_number, invalid_parameter
 from ikpca.gram import cross_gram
 from ikpca.kernels import DifferentiableKernel, Floats, Kernel
-from ikpca.reduced_sets.base import (
-    ReducedSet,
-    ReductionProblem,
-    check_row_count,
-    check_size,
-    check_tol,
-    check_weights,
-    least_squares_on,
-)
+from ikpca.reduced_sets.base import ReducedSet, ReductionProblem, least_squares_on
 from ikpca.reduced_sets.select_rows import select_rows
 from ikpca.subspace import Subspace
 
@@ -70,9 +62,11 @@ class JointPreimages:
 
     def __post_init__(self) -> None:
         if self.moves != "auto":
-            check_row_count("moves", self.moves, 0)
-        check_tol(self.tol)
-        check_row_count("most", self.most, 1)
+            check_number("moves", self.moves, "must be 'auto' or not negative", "pass 'auto'",
+                         low=0, integer=True)  # fmt: skip
+        check_number("tol", self.tol, "must be a number from 0 to 1", "pass 1e-4", low=0, high=1)
+        check_number("most", self.most, "must be a positive integer", "pass 4000", low=1,
+                     integer=True)  # fmt: skip
 
     def supports(self, kernel: Kernel) -> bool:
         """Return True for differentiable kernels."""
@@ -90,54 +84,39 @@ class JointPreimages:
         kernel = subspace.kernel
         if not isinstance(kernel, DifferentiableKernel):
             raise invalid_parameter("kernel", kernel, "has no gradient", "choose SelectedRows")
-        size = check_size(subspace, size)
-        weights = check_weights(subspace, weights)
-        problem = ReductionProblem.from_subspace(
-            subspace, values, max(self.most, 2 * size), self.seed
-        )
-        if problem.subspace.basis.shape[0] <= size:
+        problem = ReductionProblem.create(subspace, size, weights, values, self.most, self.seed)
+        if problem.fits:
             return problem.identity()
-        start = select_rows(problem, size, weights)
-        n_moves = self._n_moves(problem, size)
-        if not n_moves or (start.relative_errors[weights > 0] <= self.tol).all():
+        start, squares = select_rows(problem), problem.weights**2
+        n_moves = self._n_moves(problem)
+        if not n_moves or (start.relative_errors[problem.weights > 0] <= self.tol).all():
             return start
-        moved = _move_rows(kernel, problem, start, weights, n_moves)
-        return _better(start, moved, weights)
+        moved = _move_rows(kernel, problem, start, n_moves)
+        # Rounding or an indefinite kernel may make moved rows worse.
+        return moved if squares @ moved.squared_errors < squares @ start.squared_errors else start
 
-    def _n_moves(self, problem: ReductionProblem, size: int) -> int:
+    def _n_moves(self, problem: ReductionProblem) -> int:
         if self.moves != "auto":
             return self.moves
-        n_rows, n_features = problem.candidates.basis.shape
+        size, (n_rows, n_features) = problem.size, problem.candidates.basis.shape
         work = size * (n_rows + size) * n_features + size**3
         # Selection costs the cube of the number of rows; moving may cost as much again.
         number = int(max(_WORK, float(n_rows) ** 3) // work)
         return min(number, _MAX_MOVES) if number >= _MIN_MOVES else 0
 
 
-def _better(start: ReducedSet, moved: ReducedSet, weights: Floats) -> ReducedSet:
-    """Return the better set; rounding or an indefinite kernel may make moved rows worse."""
-    before, after = (weights**2 @ found.squared_errors for found in (start, moved))
-    return moved if after < before else start
-
-
 def _move_rows(
-    kernel: DifferentiableKernel,
-    problem: ReductionProblem,
-    start: ReducedSet,
-    weights: Floats,
-    n_moves: int,
+    kernel: DifferentiableKernel, problem: ReductionProblem, start: ReducedSet, n_moves: int
 ) -> ReducedSet:
     # Imported here because most reductions of a stream do not need it.
     from scipy.optimize import minimize
 
-    error = _WeightedError(kernel, problem.candidates, weights, start.subspace.basis.shape)
+    shape = start.subspace.basis.shape
+    error = _WeightedError(kernel, problem.candidates, problem.weights, shape)
     initial = start.subspace.basis.astype(np.float64).ravel() / error.spread
     options: dict[str, Any] = {"maxiter": n_moves, "ftol": 0.0, "gtol": 0.0}
     found = minimize(error, initial, jac=True, method="L-BFGS-B", options=options)
-    rows = problem.to_dtype(error.rows(found.x))
-    Z = rows.astype(np.float64)
-    values, products = cross_gram(kernel, Z, Z), problem.subspace.products_with(Z)
-    return least_squares_on(problem.subspace, rows, values, products)
+    return least_squares_on(*problem.on_rows(error.rows(found.x)))
 
 
 class _WeightedError:

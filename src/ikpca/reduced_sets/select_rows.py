@@ -8,16 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from ikpca.errors import check_number
 from ikpca.gram import tile_slices
 from ikpca.kernels import Floats, Indices, Kernel
-from ikpca.reduced_sets.base import (
-    ReducedSet,
-    ReductionProblem,
-    check_row_count,
-    check_size,
-    check_weights,
-    unit_diagonal,
-)
+from ikpca.reduced_sets.base import ReducedSet, ReductionProblem, unit_diagonal
 from ikpca.subspace import Subspace
 
 #: Ridge on the Gram matrix of unit diagonal: rows that differ by less count as duplicates.
@@ -59,7 +53,9 @@ class SelectedRows:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_row_count("most", self.most, 1)
+        check_number(
+            "most", self.most, "must be a positive integer", "pass 4000", low=1, integer=True
+        )
 
     def supports(self, kernel: Kernel) -> bool:
         """Return True: every kernel is supported."""
@@ -74,20 +70,14 @@ class SelectedRows:
         values: Floats | None = None,
     ) -> ReducedSet:
         """Select ``size`` of the rows."""
-        size = check_size(subspace, size)
-        weights = check_weights(subspace, weights)
-        problem = ReductionProblem.from_subspace(
-            subspace, values, max(self.most, 2 * size), self.seed
-        )
-        if problem.subspace.basis.shape[0] <= size:
-            return problem.identity()
-        return select_rows(problem, size, weights)
+        problem = ReductionProblem.create(subspace, size, weights, values, self.most, self.seed)
+        return problem.identity() if problem.fits else select_rows(problem)
 
 
-def select_rows(problem: ReductionProblem, size: int, weights: Floats) -> ReducedSet:
-    """Return the vectors on ``size`` of the candidates."""
-    selected = eliminate(problem.values, problem.candidates.coefficients, weights, size)
-    return problem.restrict(selected)
+def select_rows(problem: ReductionProblem) -> ReducedSet:
+    """Return the vectors on some of the candidates."""
+    coefficients = problem.candidates.coefficients
+    return problem.restrict(eliminate(problem.values, coefficients, problem.weights, problem.size))
 
 
 def eliminate(values: Floats, coefficients: Floats, weights: Floats, size: int) -> Indices:
@@ -96,20 +86,13 @@ def eliminate(values: Floats, coefficients: Floats, weights: Floats, size: int) 
     Removing row j increases the weighted least-squares error by Σ_i w_i² α_ij² / P_jj, with P the
     inverse of the kernel matrix and α the coefficients on the remaining rows. Rows are removed one
     by one from a block of candidates; the other rows are updated once per block.
-
-    Parameters
-    ----------
-    values : ndarray of shape (m, m)
-        k(x_i, x_j).
-    coefficients : ndarray of shape (q, m)
-    weights : ndarray of shape (q,)
-    size : int
     """
     scales = unit_diagonal(values)
     inverse = _inverse(values, scales)
     weighted = (coefficients / scales) * weights[:, None]
     rows, remaining = np.arange(len(values)), np.ones(len(values), dtype=bool)
-    for block in tile_slices(len(values) - size, _block_size(len(values))):
+    block_size = min(max(_MIN_BLOCK, len(values) // _BLOCKS), _MAX_BLOCK)
+    for block in tile_slices(len(values) - size, block_size):
         if 2 * remaining.sum() < len(remaining):
             inverse = np.asfortranarray(inverse[np.ix_(remaining, remaining)])
             weighted, rows = weighted[:, remaining], rows[remaining]
@@ -122,10 +105,6 @@ def eliminate(values: Floats, coefficients: Floats, weights: Floats, size: int) 
         # In place, because the inverse is the largest array.
         inverse = linalg.blas.dgemm(-1, strip, solution, 1, inverse, trans_a=True, overwrite_c=True)
     return rows[remaining]
-
-
-def _block_size(n_rows: int) -> int:
-    return min(max(_MIN_BLOCK, n_rows // _BLOCKS), _MAX_BLOCK)
 
 
 def _cheapest(

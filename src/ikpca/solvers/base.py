@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -132,6 +131,15 @@ class EigenSolution:
     certificate : Certificate or None
     outcome : Outcome
     records : list of PassRecord
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.solvers import solve_dense
+    >>> X = np.random.default_rng(0).normal(size=(60, 3))
+    >>> solution = solve_dense(X @ X.T, 2)
+    >>> solution.coefficients.shape, solution.eigenvectors.shape, solution.outcome.name
+    ((2, 60), (60, 2), 'EXACT')
     """
 
     coefficients: Floats
@@ -368,11 +376,6 @@ def plain_interrupts() -> Iterator[None]:
         if cause is None or isinstance(cause, Exception):
             raise
         raise cause from None
-
-
-def print_progress(solver: str, max_iter: int, record: PassRecord) -> None:
-    """Write the progress line of a pass to standard error."""
-    sys.stderr.write(record.line(solver, max_iter) + "\n")
 
 
 class Solver(BaseEstimator, ABC):

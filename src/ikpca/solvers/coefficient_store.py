@@ -49,10 +49,6 @@ class CoefficientStore(Protocol):
     def squared_norm(self) -> float:
         """‖K'‖²_F, or an estimate; NaN if unknown."""
 
-    @property
-    def recovery(self) -> str:
-        """Problem in the computation of K that was corrected; empty if there was none."""
-
     def project(self, patterns: Indices, upcoming: Sequence[Indices] = ()) -> tuple[Floats, Floats]:
         """Return (RK')[:, P] and K'[P, P].
 
@@ -205,11 +201,6 @@ class LocalStore:
     def squared_norm(self) -> float:
         """‖K'‖²_F, known since K was centered."""
         return self._gram.squared_norm_estimate
-
-    @property
-    def recovery(self) -> str:
-        """Problem in the computation of K that was corrected."""
-        return self._gram.recovery
 
     def project(self, patterns: Indices, upcoming: Sequence[Indices] = ()) -> tuple[Floats, Floats]:
         """Read two slices; the kernel rows are kept for the next ``transform``."""

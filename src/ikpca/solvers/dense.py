@@ -1,6 +1,6 @@
 """Dense solver: eigendecomposition of K'.
 
-It is the reference for the other solvers and shares no code with them.
+It is the reference for the other solvers and shares no algorithm with them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from scipy import linalg
 
 from ikpca.errors import InvalidInput
-from ikpca.gram import NOT_FINITE, Centering, CountingGram, full_matrix
+from ikpca.gram import NOT_FINITE, Centering, full_matrix
 from ikpca.kernels import Floats
 from ikpca.solvers.base import EigenSolution, Outcome, PassRecord, RunSettings, Solver
 from ikpca.solvers.problem import MemoryNeeds, Problem
@@ -51,8 +51,7 @@ class Dense(Solver):
         number = int(n_components) if isinstance(n_components, Integral) else None
         started = time.perf_counter()
         with problem.open(self.memory_needs(problem, problem.n_samples)) as (source, workers):
-            counted = CountingGram(source)
-            K = full_matrix(counted, workers)
+            K = full_matrix(source, workers)
             if not np.isfinite(K).all():
                 raise InvalidInput(NOT_FINITE)
             # One BLAS thread, as the last bits depend on the number of threads.
@@ -65,7 +64,7 @@ class Dense(Solver):
             eigenvalues=solution.eigenvalues,
             residuals=certificate.residuals,
             gains=np.full(len(solution.eigenvalues), np.nan),
-            entries=counted.entries,
+            entries=source.entries,
             change=0.0,
             orthonormality_defect=certificate.orthonormality_defect,
             excess_error=certificate.excess_error,

@@ -51,11 +51,6 @@ class FeatureStore:
         """NaN: X'X'ᵀ may be larger than X'."""
         return float("nan")
 
-    @property
-    def recovery(self) -> str:
-        """Empty: there is no kernel matrix."""
-        return ""
-
     def project(self, patterns: Indices, upcoming: Sequence[Indices] = ()) -> tuple[Floats, Floats]:
         """Return W X'_Pᵀ and X'_P X'_Pᵀ; ``upcoming`` is ignored."""
         X_P = self._X[patterns]

@@ -11,7 +11,7 @@ import numpy as np
 
 from ikpca.errors import check_choice, check_number, invalid_parameter, is_auto
 from ikpca.gains import Gain, MetaDescent, constant, inverse_time, reciprocal_eigenvalues
-from ikpca.gram import CenteredGram, GramSource, Workers, center_gram, count_entries
+from ikpca.gram import CenteredGram, GramSource, Workers, center_gram
 from ikpca.kernels import Floats
 from ikpca.solvers.base import (
     EigenSolution,
@@ -179,14 +179,6 @@ class KHA(Solver):
                     name, value, f"has no effect with {gain} here", "leave it out"
                 )
 
-    def check_linear(self, inits: tuple[str, ...], unused: tuple[str, ...] = ()) -> None:
-        """Validate the options for estimators without a kernel matrix, as :meth:`check_options`."""
-        self.check_options(inits, unused)
-        if self.has_companion:
-            raise invalid_parameter(
-                "method", "kha-smd", "needs a kernel matrix", "pass 'kha/et', or use KernelPCA"
-            )
-
     def initial_array(self, shape: tuple[int, int]) -> Floats | None:
         """Validate and copy ``init`` if it is an array; None if it is a name."""
         if isinstance(self.init, str):
@@ -239,10 +231,10 @@ class KHA(Solver):
             saved = settings.restore()
             if saved is None:
                 gram, rows, products = self._initial_rows(
-                    count_entries(source), number, array, problem.seed, workers
+                    source, number, array, problem.seed, workers
                 )
             else:
-                gram = CenteredGram.from_means(source, saved.progress.means, workers)
+                gram = CenteredGram(source, saved.progress.means, workers)
                 rows, products = saved.progress.rows, saved.progress.products
             if not gram.has_variance:
                 zeros = np.zeros_like(rows[:number])
@@ -313,16 +305,17 @@ class KHA(Solver):
         """Return the gain of a stream, whose κ is not known; ``step`` is h_i λ_i at t = 0."""
         if isinstance(self.gain, Gain):
             return self.gain
-        if not isinstance(self.gain, str):
-            return paper_gain(self.method, float(self.gain), 0.0, 0.0, 0.0)
-        if self.method != "kha/et":
-            raise invalid_parameter(
-                "gain",
-                "auto",
-                f"method={self.method!r} needs a number in a stream",
-                "pass gain=0.05, or method 'kha/et'",
-            )
-        return step * inverse_time() * reciprocal_eigenvalues(with_norm=False)
+        if self.automatic and self.method == "kha/et":
+            return step * inverse_time() * reciprocal_eigenvalues(with_norm=False)
+        for name in ("gain", "meta_gain") if self.has_companion else ("gain",):
+            if isinstance(getattr(self, name), str):
+                raise invalid_parameter(
+                    name,
+                    "auto",
+                    f"method={self.method!r} needs a number in a stream",
+                    "pass 0.05, or method 'kha/et'",
+                )
+        return self._gain(np.nan)
 
     @property
     def _from_landmarks(self) -> bool:

@@ -19,7 +19,6 @@ from ikpca.gram import (
     Workers,
     center_columns,
     center_gram,
-    count_entries,
 )
 from ikpca.kernels import Floats
 from ikpca.metrics import relative_residuals
@@ -247,8 +246,7 @@ class Krylov(Solver):
         return self._run(problem, n_components, settings).with_error(error)
 
     def _run(self, problem: Problem, n_components: int, settings: RunSettings) -> EigenSolution:
-        with problem.open(self.memory_needs(problem, n_components)) as (opened, workers):
-            source = count_entries(opened)
+        with problem.open(self.memory_needs(problem, n_components)) as (source, workers):
             max_blocks = _max_blocks(problem, n_components)
             passes = KrylovPasses(source, n_components, max_blocks, workers)
             saved = settings.restore()
@@ -434,7 +432,7 @@ class KrylovPasses:
         """Restore the basis of an earlier run, and return its state."""
         columns = earlier.state.columns
         self._Q[:, :columns], self._Z[:, :columns] = earlier.basis, earlier.products
-        self._gram = CenteredGram.from_means(self._source, earlier.means, self._workers)
+        self._gram = CenteredGram(self._source, earlier.means, self._workers)
         return earlier.state
 
     def solution(self, state: KrylovState) -> EigenSolution:

@@ -7,7 +7,6 @@ give exact projections, and a Rayleigh–Ritz step on them the best components.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from scipy import linalg
@@ -18,7 +17,6 @@ from ikpca.gram import (
     SERIAL,
     DistributedSource,
     GramSource,
-    LandmarkRows,
     Workers,
     tile_slices,
 )
@@ -106,7 +104,6 @@ def landmark_start(
     source: GramSource, n_components: int, indices: Indices, workers: Workers = SERIAL
 ) -> LandmarkStart:
     """Compute components by Rayleigh–Ritz in the leading directions of the landmarks."""
-    rows: LandmarkRows
     if isinstance(source, DistributedSource):
         rows = source.landmark_rows(indices)
     else:
@@ -139,8 +136,7 @@ class _LocalLandmarkRows:
         def fill(columns: slice) -> None:
             source.fill(indices, columns, self._rows[:, columns])
 
-        fill_in_strips = partial(workers.memory_retry.run_columns, fill)
-        workers.each(fill_in_strips, tile_slices(source.n_samples, source.strip_width))
+        workers.each(fill, tile_slices(source.n_samples, source.strip_width))
         if not np.isfinite(self._rows).all():
             raise InvalidInput(NOT_FINITE)
 

@@ -1,22 +1,22 @@
 """Incremental and online kernel PCA of streams."""
 
-from ikpca.streams.incremental_state import BasisGram, IncrementalState
-from ikpca.streams.incremental_update import (
-    BatchProducts,
+from ikpca.streams.incremental import (
+    BasisGram,
     Compression,
     IncrementalSettings,
+    IncrementalState,
     UpdateReport,
-    apply_update,
-    batch_products,
     join_reports,
     update,
     update_step,
 )
-from ikpca.streams.online_init import START_NAMES, OnlineStart, learn_stream
-from ikpca.streams.online_kha import (
+from ikpca.streams.online import (
+    START_NAMES,
     OnlineSettings,
+    OnlineStart,
     OnlineState,
     learn_rows,
+    learn_stream,
     reduce_expansion,
     start_online,
 )
@@ -24,7 +24,6 @@ from ikpca.streams.online_kha import (
 __all__ = [
     "START_NAMES",
     "BasisGram",
-    "BatchProducts",
     "Compression",
     "IncrementalSettings",
     "IncrementalState",
@@ -32,8 +31,6 @@ __all__ = [
     "OnlineStart",
     "OnlineState",
     "UpdateReport",
-    "apply_update",
-    "batch_products",
     "join_reports",
     "learn_rows",
     "learn_stream",

@@ -16,9 +16,9 @@ pytest.importorskip("rich")
 
 from ikpca.cli import options
 from ikpca.cli.output import progress_bar
-from ikpca.solvers.presets import SOLVERS
 from ikpca.kernels import KERNEL_NAMES
 from ikpca.preimages import PREIMAGE_NAMES
+from ikpca.solvers.presets import SOLVERS
 from tests.behaviour.cli.saying import fails, succeeds
 from tests.command_line import ikpca
 
@@ -109,7 +109,7 @@ def test_an_error_that_nobody_expected_is_not_hidden(tmp_path, monkeypatch):
 
 
 def test_a_bar_tells_what_is_done_and_what_is_left(monkeypatch, capsys):
-    monkeypatch.setattr("ikpca.cli.output._is_terminal", lambda: True)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
@@ -150,9 +150,9 @@ def test_info_of_the_installation():
 
 
 def test_info_names_what_is_missing(monkeypatch):
-    monkeypatch.setattr("ikpca.cli.apply._is_installed", lambda name: name != "zarr")
+    monkeypatch.setattr("ikpca.cli.apply.find_spec", lambda name: name != "zarr" or None)
     told = succeeds("info", "--json")["extras"]["zarr"]
-    assert told == "missing zarr: pip install 'ikpca[zarr]'"
+    assert told == "missing: pip install 'ikpca[zarr]'"
 
 
 def test_info_of_a_model_brings_nothing_to_life(tmp_path, monkeypatch):

@@ -20,7 +20,7 @@ from ikpca import IncrementalKernelPCA, KernelPCA
 from ikpca.gram import ComputedGram, center_gram, cross_gram, tile_slices
 from ikpca.kernels import Floats, Gaussian, Kernel, Polynomial
 from ikpca.reduced_sets import IteratedPreimages, JointPreimages, Reduction, SelectedRows
-from ikpca.solvers import hebbian_step
+from ikpca.solvers import KHA, hebbian_step
 from ikpca.streams import Compression, IncrementalSettings, IncrementalState, update_step
 from ikpca.subspace import Subspace
 from ikpca_papers.chin2006.stream_costs import stream_costs
@@ -150,8 +150,8 @@ def _kha_by_pattern(X: Floats, n_components: int) -> None:
 def _kha_in_blocks(X: Floats, n_components: int) -> None:
     """Run the same updates, many patterns at a time."""
     model = KernelPCA(
-        n_components, kernel="poly", degree=2, gamma=1, eigen_solver="kha", max_iter=_PASSES,
-        rayleigh_ritz=False, random_state=0, n_jobs=1,
+        n_components, kernel="poly", degree=2, gamma=1,
+        eigen_solver=KHA("kha", rayleigh_ritz=False), max_iter=_PASSES, random_state=0, n_jobs=1,
     )  # fmt: skip
     model.fit(X)
 

@@ -26,7 +26,6 @@ from filelock import FileLock
 from numpy.typing import NDArray
 
 from ikpca.errors import invalid_parameter
-from ikpca.tables import check_npz_member
 from ikpca_papers.data.entries import Arrays, Progress
 from ikpca_papers.errors import DataUnavailable
 
@@ -157,8 +156,6 @@ def read_archive(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str,
             raise zipfile.BadZipFile("it is not a zip file, or truncated")
         with np.load(path, allow_pickle=False) as archive:
             _check_names(path, archive.files, shapes)
-            for name in shapes:
-                check_npz_member(path, name)
             arrays = {name: archive[name] for name in shapes}
     except DataUnavailable:
         raise

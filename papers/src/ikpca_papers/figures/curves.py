@@ -12,16 +12,10 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
+from sklearn.isotonic import isotonic_regression
 
 from ikpca.kernels import Floats
-from ikpca.plotting import (
-    LINE_STYLES,
-    MUTED_COLOR,
-    REFERENCE_COLOR,
-    TEXT_COLOR,
-    DashPattern,
-    label_ends,
-)
+from ikpca.plotting import LINE_STYLES, MUTED_COLOR, REFERENCE_COLOR, TEXT_COLOR, DashPattern
 from ikpca_papers.claims import Curves, Rows
 from ikpca_papers.demo import DemoResult, Run
 from ikpca_papers.kim2003.online import Rotation, Track
@@ -430,3 +424,53 @@ def _format_tracking_axes(axes: Axes, rotation: Rotation, limit: float) -> None:
     )  # fmt: skip
     axes.grid(which="major", color="0.9", linewidth=0.8)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def style_axes(axes: Axes, title: str, subtitle: str = "") -> None:
+    """Set title and subtitle of the axes, and draw a light grid."""
+    axes.set_title(
+        title, loc="left", fontweight="bold", color=TEXT_COLOR, pad=22 if subtitle else 8
+    )
+    axes.text(0, 1.025, subtitle, transform=axes.transAxes, fontsize=9, color=MUTED_COLOR)
+    axes.grid(which="major", color="0.9", linewidth=0.8)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def label_ends(figure: Figure, axes: Axes) -> None:
+    """Label each curve at its last point; overlapping labels are moved apart."""
+    named = [line for line in axes.get_lines() if not str(line.get_label()).startswith("_")]
+    curves = [line for line in named if np.isfinite(line.get_ydata()).any()]
+    if not curves:
+        return
+    ends = [np.asarray(line.get_xydata())[np.isfinite(line.get_ydata())][-1] for line in curves]
+    # Positions are known only after the layout.
+    figure.draw_without_rendering()
+    heights = np.array([axes.transData.transform(end)[1] for end in ends])
+    pixels_per_point = figure.dpi / 72
+    wanted = spread_positions(heights, gap=12.5 * pixels_per_point)
+    for line, end, shift in zip(curves, ends, wanted - heights, strict=True):
+        axes.annotate(
+            str(line.get_label()),
+            end,
+            xytext=(7, shift / pixels_per_point),
+            textcoords="offset points",
+            va="center",
+            fontsize=10,
+            color=line.get_color(),
+            annotation_clip=False,
+        )
+
+
+def spread_positions(heights: Floats, gap: float) -> Floats:
+    """Move heights as little as possible until they are ``gap`` apart, in their order.
+
+    Examples
+    --------
+    >>> spread_positions(np.array([3.0, 0.0, 3.0]), gap=1.0)
+    array([2.5, 0. , 3.5])
+    """
+    order = np.argsort(heights, kind="stable")
+    gaps = gap * np.arange(len(heights))
+    result = np.empty_like(heights)
+    result[order] = isotonic_regression(heights[order] - gaps) + gaps
+    return result

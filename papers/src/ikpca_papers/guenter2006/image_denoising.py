@@ -25,7 +25,7 @@ from ikpca_papers.tuning import (
     METHOD_GROUPS,
     Problem,
     learning_curve,
-    paper_options,
+    paper_solver,
     tuned_runs,
 )
 
@@ -254,10 +254,8 @@ class _Task:
         windows = []
         noisy = map(self.parts.grid.extract, self.parts.cut(self.noisy))
         for number, (problem, rows) in enumerate(zip(problems, noisy, strict=True)):
-            options = paper_options(
-                method, self.n_components, len(rows), self.seed, passes=passes, **gains
-            )
-            errors, solution = learning_curve(problem, options, self.seed, every=every)
+            solver = paper_solver(method, self.n_components, len(rows), self.seed, **gains)
+            errors, solution = learning_curve(problem, solver, self.seed, passes, every=every)
             curves.extend({"method": name, "sub_image": number, **row} for row in errors)
             windows.append(
                 denoise_rows(rows, self.sigma, solution.coefficients, solution.projections)

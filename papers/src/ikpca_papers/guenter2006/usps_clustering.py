@@ -13,7 +13,7 @@ from sklearn.cluster import KMeans
 from ikpca import KernelPCA
 from ikpca.kernels import Floats, Gaussian
 from ikpca.metrics import variation_of_information
-from ikpca.solvers import HebbianSolution
+from ikpca.solvers import EigenSolution
 from ikpca_papers.claims import Rows, Tables
 from ikpca_papers.experiment import Findings, Part, Request
 from ikpca_papers.tuning import METHOD_GROUPS, Problem, tuned_curves
@@ -72,7 +72,7 @@ def _learning_curves(
     methods: Sequence[str],
     passes: int,
 ) -> Findings:
-    def measure(solution: HebbianSolution) -> dict[str, Any]:
+    def measure(solution: EigenSolution) -> dict[str, Any]:
         return {"vi": _distance(solution.projections, y, seed)}
 
     curves, gains, _ = tuned_curves(

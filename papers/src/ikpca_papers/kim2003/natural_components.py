@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.linalg import subspace_angles
 
 from ikpca import KernelPCA
 from ikpca.applications import draw_patches
 from ikpca.kernels import Floats
-from ikpca.metrics import principal_angles
 from ikpca_papers.claims import Cell
 from ikpca_papers.experiment import Findings, Part, Request
 from ikpca_papers.memory import PeakMemory
@@ -44,7 +44,7 @@ def _compare(X: Floats, sigma: float, settings: Mapping[str, Any], seed: int) ->
     axes = np.linalg.eigh(centred.T @ centred)[1][:, ::-1][:, :r]
     linear = centred @ axes
     projections = model.eigenvectors_[:, :few].astype(np.float64)
-    angles = np.degrees(principal_angles(projections, linear[:, :few]))
+    angles = np.degrees(subspace_angles(projections, linear[:, :few]))
     row: dict[str, Cell] = {
         "sigma": sigma,
         "largest_angle": float(angles.max()),

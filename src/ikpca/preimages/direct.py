@@ -1,13 +1,14 @@
-"""Distance-based pre-images (Kwok, Tsang 2004)."""
+"""Pre-images without iterations: scaling, means of neighbors, and ridge regression."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import linalg
 
 from ikpca.errors import invalid_parameter
-from ikpca.gram import tile_slices
+from ikpca.gram import cross_gram, tile_slices
 from ikpca.kernels import DistanceKernel, Floats, Kernel
 from ikpca.preimages.base import Points, Preimages, check_count
 from ikpca.subspace import Subspace
@@ -115,3 +116,140 @@ def _replace_worse(points: Points, rows: Floats) -> Preimages:
     worse = np.flatnonzero(~(distances <= limits))
     rows[worse], distances[worse] = points.nearest_rows[worse], limits[worse]
     return Preimages.direct(rows, distances)
+
+
+@dataclass(frozen=True)
+class NeighborMean:
+    """Mean of the basis rows whose images are nearest to the point, for any kernel.
+
+    Parameters
+    ----------
+    n_neighbours : int
+        Number of rows in the mean; at most all rows of the basis.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import Gaussian
+    >>> from ikpca.subspace import Subspace
+    >>> from ikpca.preimages import NeighborMean
+    >>> X = np.array([[0.0, 0.0], [1.0, 0.0], [9.0, 9.0]])
+    >>> near = Subspace(Gaussian(0.1), X, np.array([[0.5, 0.5, 0.0]]))
+    >>> NeighborMean(2).find(near, np.eye(1)).rows
+    array([[0.5, 0. ]])
+    """
+
+    n_neighbours: int = 5
+
+    def __post_init__(self) -> None:
+        check_count("n_neighbours", self.n_neighbours, 1)
+
+    def supports(self, kernel: Kernel) -> bool:
+        """Return True for every kernel."""
+        return True
+
+    def find(
+        self, subspace: Subspace, coordinates: Floats, starts: Floats | None = None
+    ) -> Preimages:
+        """Average the nearest rows of every point."""
+        n_neighbors = min(self.n_neighbours, len(subspace.basis))
+        parts = []
+        for strip in subspace.strips(len(coordinates)):
+            nearest = subspace.nearest_rows(coordinates[strip], n_neighbors)
+            parts.append(subspace.basis[nearest].mean(axis=1))
+        rows = np.concatenate(parts)
+        return Preimages.direct(rows, subspace.squared_distances(coordinates, rows))
+
+
+def ridge_coefficients(kernel: Kernel, projections: Floats, X: Floats, alpha: float) -> Floats:
+    """Solve (K + αI) c = X with the kernel matrix K of the projections, as scikit-learn does.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Kernel between projections.
+    projections : ndarray of shape (n, r)
+    X : ndarray of shape (n, N)
+        The rows that have these projections.
+    alpha : float
+        Ridge parameter α.
+
+    Returns
+    -------
+    ndarray of shape (n, N)
+        Coefficients c for :func:`predict_rows`.
+
+    See Also
+    --------
+    sklearn.kernel_ridge.KernelRidge : The same regression as an estimator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import Linear
+    >>> from ikpca.preimages import ridge_coefficients
+    >>> Y, X = np.array([[1.0], [-1.0]]), np.array([[2.0], [-2.0]])
+    >>> ridge_coefficients(Linear(), Y, X, 1.0).shape
+    (2, 1)
+    """
+    K = _kernel_values(kernel, projections, projections)
+    K.flat[:: len(K) + 1] += alpha
+    try:
+        return linalg.cho_solve(linalg.cho_factor(K), X)
+    except linalg.LinAlgError:
+        # The kernel is indefinite or the ridge is too small: the solution of minimum norm.
+        return linalg.lstsq(K, X)[0]
+
+
+def predict_rows(kernel: Kernel, new: Floats, projections: Floats, coefficients: Floats) -> Floats:
+    """Return rows in input space for new projections, computed by strips.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Kernel of :func:`ridge_coefficients`.
+    new : ndarray of shape (m, r)
+        Projections to predict rows for.
+    projections : ndarray of shape (n, r)
+        Projections that the coefficients were fitted on.
+    coefficients : ndarray of shape (n, N)
+
+    Returns
+    -------
+    ndarray of shape (m, N)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import Linear
+    >>> from ikpca.preimages import predict_rows, ridge_coefficients
+    >>> Y, X = np.array([[1.0], [-1.0]]), np.array([[2.0], [-2.0]])
+    >>> learned = ridge_coefficients(Linear(), Y, X, 1e-9)
+    >>> predict_rows(Linear(), np.array([[0.5]]), Y, learned).round(3)
+    array([[1.]])
+    """
+    strips = [
+        _kernel_values(kernel, new[strip], projections) @ coefficients
+        for strip in tile_slices(len(new))
+    ]
+    return np.vstack(strips)
+
+
+def _kernel_values(kernel: Kernel, X: Floats, Y: Floats) -> Floats:
+    """Return kernel values of projections, which may overflow.
+
+    As in scikit-learn, the kernel is that of the rows, though projections may be much larger.
+    """
+    if X.shape[1] == 0:
+        # Without components all projections are equal; a callable may require a column.
+        X, Y = np.zeros((len(X), 1)), np.zeros((len(Y), 1))
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = cross_gram(kernel, X, Y)
+    if not np.isfinite(values).all():
+        raise invalid_parameter(
+            "preimage",
+            "ridge",
+            f"values of {kernel!r} between projections overflow",
+            "choose another pre-image method, or scale X",
+        )
+    return values

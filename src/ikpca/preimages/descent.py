@@ -1,0 +1,380 @@
+"""Pre-images by descent in input space, all points at once.
+
+The descent is limited-memory BFGS (Liu, Nocedal 1989) for a batch of independent problems, on the
+objectives of the fixed-point iteration (Mika et al. 1999) or of gradient descent (Burges 1996).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ikpca.errors import check_number, invalid_parameter
+from ikpca.kernels import DifferentiableKernel, Floats, Indices, Kernel, RadialKernel
+from ikpca.preimages.base import Points, Preimages, check_count
+from ikpca.subspace import Subspace
+
+#: Longest step of the fixed-point iteration, relative to the standard deviation of the basis:
+#: starts may be distant, but iterates must not diverge.
+_MAX_FIXED_POINT_STEP = 10.0
+#: First and longest step of the gradient method, relative to the standard deviation of the basis.
+_FIRST_STEP, _MAX_STEP = 0.1, 2.0
+#: Pairs of steps and changes of gradients for the gradient method.
+_MEMORY = 8
+#: Share of the predicted decrease that a step of the gradient method must achieve (Armijo).
+_SUFFICIENT_DECREASE = 1e-4
+#: Largest negative distance that is attributed to rounding, relative to the smallest objective.
+_NEGATIVE_TOLERANCE = 1e-6
+#: Rounding error of an objective, in units of the machine precision.
+_ROUNDING_UNITS = 8
+#: Pairs with ⟨s, y⟩ below this share of ‖s‖‖y‖ are discarded.
+_MIN_CURVATURE = 1e-8
+#: Factor by which a rejected step is shortened.
+_SHRINK = 0.5
+
+#: Objective and gradient at rows Z of the points with the given indices. The objective is infinite
+#: at rows that are not admissible.
+_Evaluate: TypeAlias = Callable[[Floats, Indices], tuple[Floats, Floats]]
+
+
+@dataclass(frozen=True)
+class FixedPoint:
+    """Fixed-point iteration z ← Σ_j G_ij k(z, x_j) x_j / Σ_j G_ij k(z, x_j), with safeguards.
+
+    The step follows the negative gradient of −ln ⟨P, Φ(z)⟩ and thus, as k(z, z) is constant, of the
+    distance. Negative weights can make it too long; it is then halved. For the Laplacian kernel the
+    weighted mean becomes a weighted median. If ⟨P, Φ(z)⟩ is not positive, the step is undefined,
+    and the iteration restarts from the basis row nearest to P in feature space.
+
+    Parameters
+    ----------
+    max_iter : int
+        Evaluations per sample.
+    tol : float
+        A sample has converged when its next step is shorter than ``tol`` times the standard
+        deviation of the basis rows.
+    memory : int
+        Earlier steps used by limited-memory BFGS, which finds the same fixed points several times
+        faster; 0 is the iteration of the papers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import Gaussian
+    >>> from ikpca.subspace import Subspace
+    >>> from ikpca.preimages import FixedPoint
+    >>> X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> midway = Subspace(Gaussian(0.1), X, np.array([[0.5, 0.5, 0.0]]))
+    >>> FixedPoint().find(midway, np.eye(1)).rows.round(3)
+    array([[0.5, 0. ]])
+    """
+
+    max_iter: int = 200
+    tol: float = 1e-4
+    memory: int = 4
+
+    def __post_init__(self) -> None:
+        _check_iteration(self.max_iter, self.tol)
+        check_count("memory", self.memory, 0)
+
+    def supports(self, kernel: Kernel) -> bool:
+        """Return True for radial kernels."""
+        return isinstance(kernel, RadialKernel)
+
+    def find(
+        self, subspace: Subspace, coordinates: Floats, starts: Floats | None = None
+    ) -> Preimages:
+        """Find a row for every point."""
+        kernel, std = subspace.kernel, subspace.basis_std
+        if not isinstance(kernel, RadialKernel):
+            raise invalid_parameter(
+                "kernel",
+                kernel,
+                "the fixed-point method requires a radial kernel",
+                "choose Gradient, MDS or NeighborMean",
+            )
+        descent = _Descent(
+            memory=self.memory if kernel.steps_are_gradients else 0,
+            min_step=self.tol * std,
+            max_step=_MAX_FIXED_POINT_STEP * std,
+            max_iter=self.max_iter,
+            scale=1.0,
+        )
+
+        def descend(points: Points, starts: Floats) -> _Result:
+            found = descent.minimize(_fixed_point_objective(kernel, points), starts)
+            np.multiply(np.exp(-found.objective), -2, out=found.objective)
+            return found
+
+        return _search(subspace, coordinates, starts, descend)
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """Minimization of k(z, z) − 2 Σ_j G_ij k(z, x_j) over z by limited-memory BFGS.
+
+    Every sample has its own line search, so that its objective never increases. The cosine kernel
+    does not depend on norms; its pre-images have about the norm of their starts.
+
+    Parameters
+    ----------
+    max_iter : int
+        Evaluations per sample.
+    tol : float
+        A sample has converged when its next step is shorter than ``tol`` times the standard
+        deviation of the basis rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.kernels import Linear
+    >>> from ikpca.subspace import Subspace
+    >>> from ikpca.preimages import Gradient
+    >>> X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> midway = Subspace(Linear(), X, np.array([[0.0, 0.5, 0.5]]))
+    >>> Gradient().find(midway, np.eye(1)).rows.round(6)
+    array([[0.5, 0.5]])
+    """
+
+    max_iter: int = 300
+    tol: float = 1e-7
+
+    def __post_init__(self) -> None:
+        _check_iteration(self.max_iter, self.tol)
+
+    def supports(self, kernel: Kernel) -> bool:
+        """Return True for differentiable kernels."""
+        return isinstance(kernel, DifferentiableKernel)
+
+    def find(
+        self, subspace: Subspace, coordinates: Floats, starts: Floats | None = None
+    ) -> Preimages:
+        """Find a row for every point."""
+        kernel, std = subspace.kernel, subspace.basis_std
+        if not isinstance(kernel, DifferentiableKernel):
+            raise invalid_parameter("kernel", kernel, "has no gradient", "choose NeighborMean")
+        descent = _Descent(
+            memory=_MEMORY,
+            min_step=self.tol * std,
+            max_step=_MAX_STEP * std,
+            max_iter=self.max_iter,
+            first_step=_FIRST_STEP * std,
+            sufficient_decrease=_SUFFICIENT_DECREASE,
+        )
+
+        def descend(points: Points, starts: Floats) -> _Result:
+            return descent.minimize(_gradient_objective(kernel, points), starts)
+
+        return _search(subspace, coordinates, starts, descend)
+
+
+def _check_iteration(max_iter: Any, tol: Any) -> None:
+    check_count("max_iter", max_iter, 1)
+    check_number("tol", tol, "must be a nonnegative number", "pass 1e-5", low=0)
+
+
+def _fixed_point_objective(kernel: RadialKernel, points: Points) -> _Evaluate:
+    """Return a function for −ln ⟨P, Φ(z)⟩ and z less its weighted center."""
+    basis, weights = points.subspace.basis, points.active_weights()
+
+    def evaluate(Z: Floats, indices: Indices) -> tuple[Floats, Floats]:
+        values, centers = kernel.weighted_center(Z, basis, weights(indices))
+        objective = np.full_like(values, np.inf)
+        np.log(values, out=objective, where=values > 0)
+        np.negative(objective, out=objective, where=values > 0)
+        return objective, Z - centers
+
+    return evaluate
+
+
+def _gradient_objective(kernel: DifferentiableKernel, points: Points) -> _Evaluate:
+    """Return a function for the objective of the points and its gradient."""
+    basis, weights = points.subspace.basis, points.active_weights()
+    # Only an indefinite kernel has negative squared distances, which may be unbounded.
+    eps = float(np.finfo(basis.dtype).eps)
+    tolerance = max(_NEGATIVE_TOLERANCE, eps**0.5)
+    lowest = points.min_objective - tolerance * np.abs(points.min_objective)
+    # A gradient that changes the objective by no more than rounding over the basis counts as zero.
+    rounding = _ROUNDING_UNITS * eps / points.subspace.basis_std
+
+    def evaluate(Z: Floats, indices: Indices) -> tuple[Floats, Floats]:
+        values, value_gradients = kernel.weighted_gradient(Z, basis, weights(indices))
+        objective = (0 if points.constant else kernel.diagonal(Z)) - 2 * values
+        gradients = kernel.diagonal_gradient(Z) - 2 * value_gradients
+        gradients[np.linalg.norm(gradients, axis=1) <= rounding * np.abs(objective)] = 0
+        objective[objective < lowest[indices]] = np.inf
+        return objective, gradients
+
+    return evaluate
+
+
+@dataclass(frozen=True, eq=False)
+class _Result:
+    """Rows at which points converged or reached the limit of iterations, and their objective."""
+
+    rows: Floats
+    objective: Floats
+    iterations: NDArray[np.intp]
+    converged: NDArray[np.bool_]
+
+    def replace_if_lower(self, indices: Indices, other: _Result) -> None:
+        """Replace results with a higher objective; the iterations of both are counted."""
+        self.iterations[indices] += other.iterations
+        lower = ~(self.objective[indices] <= other.objective)
+        indices = indices[lower]
+        self.rows[indices], self.objective[indices] = other.rows[lower], other.objective[lower]
+        self.converged[indices] = other.converged[lower]
+
+
+def _search(
+    subspace: Subspace,
+    coordinates: Floats,
+    starts: Floats | None,
+    descend: Callable[[Points, Floats], _Result],
+) -> Preimages:
+    """Descend from the starts, one strip of points at a time.
+
+    If the result is worse than the nearest basis row, or not finite, the descent is repeated from
+    that row, which is also the default start. A point for which that fails as well (such as one
+    orthogonal to the images of all basis rows) gets the row itself.
+    """
+    parts = []
+    for strip in subspace.strips(len(coordinates)):
+        points = Points(subspace, coordinates[strip])
+        rows, objective = points.nearest_rows, points.nearest_objective
+        found = descend(points, rows if starts is None else starts[strip])
+        worse = np.flatnonzero(~(found.objective <= objective))
+        if starts is not None and len(worse):
+            others = Points(subspace, points.coordinates[worse])
+            found.replace_if_lower(worse, descend(others, rows[worse]))
+        failed = np.flatnonzero(~np.isfinite(found.objective))
+        found.rows[failed], found.objective[failed] = rows[failed], objective[failed]
+        distances = points.squared_distances(found.objective)
+        parts.append(Preimages(found.rows, distances, found.iterations, found.converged))
+    return Preimages.concatenate(parts)
+
+
+@dataclass(frozen=True)
+class _Descent:
+    """Settings of the descent."""
+
+    #: Number of curvature pairs; with 0, directions are negative gradients.
+    memory: int
+    #: A point has converged when its next step is shorter; longer steps than the longest are cut.
+    min_step: float
+    max_step: float
+    #: Evaluations per point, not counting that of the start.
+    max_iter: int
+    #: Length of the first step, before there is a pair; by default that of the gradient.
+    first_step: float | None = None
+    #: Share of the predicted decrease that a step must achieve; 0 if gradients are known only up to
+    #: a factor.
+    sufficient_decrease: float = 0.0
+    #: Added to the magnitude of the objective to estimate its rounding error.
+    scale: float = 0.0
+
+    def minimize(self, evaluate: _Evaluate, starts: Floats) -> _Result:
+        """Minimize from every start, with backtracking, until the next step is too short."""
+        curvature = _Curvature(self, starts)
+        rows = starts.copy()
+        active = np.arange(len(rows))
+        objective, gradients = evaluate(rows, active)
+        directions = curvature.directions(active, gradients)
+        step_sizes = np.ones(len(rows), dtype=rows.dtype)
+        iterations = np.zeros(len(rows), dtype=np.intp)
+        converged = np.zeros(len(rows), dtype=bool)
+        active = np.flatnonzero(np.isfinite(objective))
+        for _ in range(self.max_iter):
+            steps = step_sizes[active, None] * directions[active]
+            short = np.linalg.norm(steps, axis=1) <= self.min_step
+            converged[active[short]] = True
+            active, steps = active[~short], steps[~short]
+            if not len(active):
+                break
+            iterations[active] += 1
+            values, slopes = evaluate(rows[active] + steps, active)
+            accept = self._accept(values, slopes, objective[active], gradients[active], steps)
+            step_sizes[active[~accept]] *= _SHRINK
+            accepted = active[accept]
+            curvature.update(accepted, steps[accept], slopes[accept] - gradients[accepted])
+            rows[accepted] += steps[accept]
+            objective[accepted], gradients[accepted] = values[accept], slopes[accept]
+            step_sizes[accepted] = 1
+            directions[accepted] = curvature.directions(accepted, gradients[accepted])
+        return _Result(rows, objective, iterations, converged)
+
+    def _accept(
+        self, values: Floats, slopes: Floats, old_values: Floats, gradients: Floats, steps: Floats
+    ) -> NDArray[np.bool_]:
+        """Test for sufficient decrease, or a smaller gradient within rounding (Hager, Zhang)."""
+        predicted = self.sufficient_decrease * np.einsum("ij,ij->i", gradients, steps)
+        eps = np.finfo(values.dtype).eps
+        rounding = _ROUNDING_UNITS * eps * (self.scale + np.abs(old_values))
+        flatter = np.linalg.norm(slopes, axis=1) < np.linalg.norm(gradients, axis=1)
+        return (values <= old_values + predicted) | ((values <= old_values + rounding) & flatter)
+
+
+class _Curvature:
+    """Curvature pairs of every point: the last steps s and changes y of the gradient."""
+
+    def __init__(self, descent: _Descent, starts: Floats) -> None:
+        n_points, dtype = len(starts), starts.dtype
+        self._max_step = descent.max_step
+        self._steps = np.zeros((descent.memory, *starts.shape), dtype=dtype)
+        self._changes = np.zeros_like(self._steps)
+        #: 1/⟨s, y⟩; zero for missing pairs, which then have no effect.
+        self._inverses = np.zeros((descent.memory, n_points), dtype=dtype)
+        self._first_steps = None
+        if descent.first_step is not None:
+            self._first_steps = np.full(n_points, descent.first_step, dtype=dtype)
+        self._scales = np.zeros(n_points, dtype=dtype)
+
+    def update(self, indices: Indices, steps: Floats, changes: Floats) -> None:
+        """Add pairs; without positive curvature, double the length of the first step instead."""
+        if not len(self._steps):
+            return
+        products = np.einsum("ij,ij->i", steps, changes)
+        norms = np.linalg.norm(steps, axis=1) * np.linalg.norm(changes, axis=1)
+        squares = np.einsum("ij,ij->i", changes, changes)
+        # Values that underflow when squared or inverted count as no curvature.
+        tiny = np.finfo(products.dtype).tiny
+        valid = (products > _MIN_CURVATURE * norms) & (products >= tiny) & (squares >= tiny)
+        if self._first_steps is not None:
+            limit, invalid = np.finfo(self._first_steps.dtype).max / 4, indices[~valid]
+            self._first_steps[invalid] = 2 * np.minimum(self._first_steps[invalid], limit)
+        indices, products = indices[valid], products[valid]
+        for history in (self._steps, self._changes, self._inverses):
+            history[:-1, indices] = history[1:, indices]
+        self._steps[-1, indices], self._changes[-1, indices] = steps[valid], changes[valid]
+        self._inverses[-1, indices] = 1 / products
+        self._scales[indices] = products / squares[valid]
+
+    def directions(self, indices: Indices, gradients: Floats) -> Floats:
+        """Return −Hg by the two-loop recursion, no longer than the longest step."""
+        steps, changes = self._steps[:, indices], self._changes[:, indices]
+        inverses = self._inverses[:, indices]
+        alphas = np.zeros_like(inverses)
+        directions = -gradients
+        for k in reversed(range(len(steps))):
+            alphas[k] = inverses[k] * np.einsum("ij,ij->i", steps[k], directions)
+            directions -= alphas[k, :, None] * changes[k]
+        directions *= self._initial_scales(indices, gradients)[:, None]
+        for k in range(len(steps)):
+            betas = inverses[k] * np.einsum("ij,ij->i", changes[k], directions)
+            directions += (alphas[k] - betas)[:, None] * steps[k]
+        lengths = np.linalg.norm(directions, axis=1, keepdims=True)
+        return directions * (self._max_step / np.maximum(lengths, self._max_step))
+
+    def _initial_scales(self, indices: Indices, gradients: Floats) -> Floats:
+        """Return the factors of the identity that start the recursion."""
+        first = np.ones(len(indices), dtype=gradients.dtype)
+        if self._first_steps is not None:
+            norms = np.linalg.norm(gradients, axis=1)
+            limits = np.finfo(norms.dtype)
+            steps = np.minimum(self._first_steps[indices], limits.max * np.minimum(norms, 1))
+            np.divide(steps, norms, out=first, where=norms >= limits.tiny)
+        return np.where(self._scales[indices] > 0, self._scales[indices], first)

@@ -1,0 +1,614 @@
+"""Readers and writers of tables and pictures for the command line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ikpca.errors import InvalidInput
+from ikpca.model_files import atomic_folder, atomic_write, check_writable
+
+__all__ = [
+    "PictureFormat",
+    "Table",
+    "picture_files",
+    "read_picture",
+    "read_table",
+    "write_picture",
+    "write_table",
+]
+
+#: Pillow's names of the picture formats.
+PICTURE_SUFFIXES = {
+    ".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".tif": "TIFF", ".tiff": "TIFF",
+}  # fmt: skip
+_WRITABLE = (".npy", ".npz", ".csv", ".parquet", *PICTURE_SUFFIXES)
+_READABLE = (*_WRITABLE[:3], ".tsv", *_WRITABLE[3:])
+#: Size in bytes from which files are memory-mapped.
+_MEMORY_MAP_BYTES = 256 * 2**20
+
+
+@dataclass(frozen=True)
+class PictureFormat:
+    """Shape and scale of the pictures in the rows of a table.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        (height, width) for grey, (height, width, channels) for colour.
+    white : float
+        Value of white: 255 for bytes, 65535 for two bytes, 1 for floating-point pixels.
+    scaled : bool, default=False
+        True if rows are divided by the value of white.
+
+    Examples
+    --------
+    >>> from ikpca.tables import PictureFormat
+    >>> PictureFormat((64, 56), 255.0).description
+    '64×56 grey'
+    """
+
+    shape: tuple[int, ...]
+    white: float
+    scaled: bool = False
+
+    @property
+    def description(self) -> str:
+        """Size and kind of the picture, for messages."""
+        height, width, *channels = self.shape
+        kind = {1: "grey", 2: "grey with alpha", 3: "colour", 4: "colour with alpha"}
+        return f"{height}×{width} {kind.get(channels[0] if channels else 1, 'of many channels')}"
+
+    @property
+    def pixels_type(self) -> np.dtype[Any]:
+        """Type of the pixels: bytes, two bytes or floating-point numbers."""
+        return np.dtype({255.0: "u1", 65535.0: "u2"}.get(self.white, "f4"))
+
+    def pixels(self, row: NDArray[Any]) -> NDArray[Any]:
+        """Convert a row to a picture; integer pixels are rounded and clipped."""
+        values = np.reshape(row, self.shape) * (self.white if self.scaled else 1.0)
+        if self.pixels_type.kind == "f":
+            return values.astype(self.pixels_type)
+        return np.clip(np.rint(values), 0, self.white).astype(self.pixels_type)
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Table of numbers with optional names and picture format.
+
+    Parameters
+    ----------
+    rows : array of shape (rows, columns)
+        In memory, or a memory map of a large file.
+    names : tuple of str, optional
+        Names of the columns.
+    form : PictureFormat, optional
+        Shape and scale of the pictures if rows are pictures.
+    labels : tuple of str, optional
+        Names of the rows, such as picture files.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca.tables import Table
+    >>> Table(np.ones((2, 3)), ("a", "b", "c")).rows.shape
+    (2, 3)
+    """
+
+    rows: NDArray[Any]
+    names: tuple[str, ...] | None = None
+    form: PictureFormat | None = None
+    labels: tuple[str, ...] | None = None
+
+    def scaled(self) -> Self:
+        """Return a table with pixels divided by white; other tables are returned unchanged."""
+        form = self.form
+        if form is None or form.scaled:
+            return self
+        rows = self.rows if form.white == 1 else self.rows / self.rows.dtype.type(form.white)
+        return replace(self, rows=rows, form=replace(form, scaled=True))
+
+
+def read_table(source: str | Path, *, grey: bool = False) -> Table:
+    """Read rows from a file or from a folder of pictures.
+
+    The first line of a CSV file holds the names of the columns if one of its cells is not a number.
+    Any other cell that is not a finite number is reported with its line and column.
+
+    Parameters
+    ----------
+    source : str or Path
+        .npy; .npz, followed by ``:member`` if it has several; .csv, .tsv, .parquet; .png, .jpg,
+        .tif or a folder of them, one row per picture.
+    grey : bool, default=False
+        If True, convert colour pictures to grey.
+
+    Returns
+    -------
+    Table
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from ikpca.tables import read_table
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> np.savez(folder / "two.npz", a=np.ones((4, 2)), b=np.ones((5, 3)))
+    >>> read_table(f"{folder}/two.npz:b").rows.shape
+    (5, 3)
+    """
+    path, member = _split_member(source)
+    if not path.exists():
+        raise InvalidInput(f"{path}: no such file or folder; check the path.")
+    suffix = path.suffix.lower()
+    if path.is_dir() or suffix in PICTURE_SUFFIXES:
+        return _read_pictures(path, grey)
+    match suffix:
+        case ".npy" | ".npz":
+            return _read_arrays(path, member)
+        case ".csv" | ".tsv":
+            return _read_csv(path)
+        case ".parquet":
+            return _read_parquet(path)
+    rule = f"the suffix {suffix!r} is unknown" if suffix else "the name has no suffix"
+    raise InvalidInput(f"{path}: {rule}; pass {', '.join(_READABLE)}, or a folder.")
+
+
+def write_table(
+    target: str | Path,
+    rows: NDArray[Any],
+    names: Sequence[str] | None = None,
+    form: PictureFormat | None = None,
+) -> None:
+    """Write rows atomically in the format of the file name.
+
+    Parameters
+    ----------
+    target : str or Path
+        As for :func:`read_table`; a path without suffix is a new folder of pictures.
+    rows : array of shape (rows, columns)
+    names : sequence of str, optional
+        Names of the columns.
+    form : PictureFormat, optional
+        Shape and scale of the pictures; required for pictures.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from ikpca.tables import read_table, write_table
+    >>> path = Path(tempfile.mkdtemp(), "rows.csv")
+    >>> write_table(path, np.array([[1.0, 2.0]]), names=["a", "b"])
+    >>> read_table(path).rows
+    array([[1., 2.]])
+    """
+    check_target(target, form, len(rows))
+    path, member = _split_member(target)
+    suffix = path.suffix.lower()
+    if form is not None and not suffix:
+        with atomic_folder(path) as folder:
+            for number, row in enumerate(rows):
+                write_picture(folder / f"{number:05d}.png", form.pixels(row))
+        return
+    if form is not None and suffix in PICTURE_SUFFIXES:
+        write_picture(path, form.pixels(rows[0]))
+        return
+    with atomic_write(path) as file:
+        if suffix == ".npy":
+            np.save(file, rows, allow_pickle=False)
+        elif suffix == ".npz":
+            np.savez(file, **{member or "rows": rows})  # type: ignore[arg-type]
+        elif suffix == ".csv":
+            text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+            writer = csv.writer(text, lineterminator="\n")
+            writer.writerows([] if names is None else [names])
+            # str of a NumPy number is the shortest text that restores it.
+            writer.writerows([str(value) for value in row] for row in rows)
+            text.detach()
+        else:
+            import pyarrow
+
+            columns = [str(number) for number in range(rows.shape[1])] if names is None else names
+            table = pyarrow.table([pyarrow.array(column) for column in rows.T], names=[*columns])
+            _parquet(path).write_table(table, file)
+
+
+def check_target(
+    target: str | Path, form: PictureFormat | None = None, n_rows: int | None = None
+) -> None:
+    """Raise an error, before the work, if rows could not be written to the target."""
+    path, _ = _split_member(target)
+    suffix = path.suffix.lower()
+    if suffix and suffix not in _WRITABLE:
+        raise InvalidInput(
+            f"{path}: the suffix {suffix!r} is unknown; pass {', '.join(_WRITABLE)}, or a folder."
+        )
+    if suffix == ".parquet":
+        _parquet(path)
+    if suffix in ("", *PICTURE_SUFFIXES):
+        if form is None:
+            raise InvalidInput(f"{path}: rows are not pictures; pass a .npy or .csv file.")
+        if suffix and n_rows is not None and n_rows > 1:
+            raise InvalidInput(
+                f"{path}: a file holds one picture, not {n_rows}; pass a folder, without a suffix."
+            )
+        check_picture_target(path if suffix else path / "0.png", form.shape, form.pixels_type)
+        if not suffix and path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise InvalidInput(f"{path} exists and is not empty: pass a new folder.")
+    check_writable(path)
+
+
+def _split_member(source: str | Path) -> tuple[Path, str | None]:
+    """Split ``rows.npz:member`` into path and member."""
+    head, separator, member = str(source).rpartition(":")
+    if separator and head.lower().endswith(".npz"):
+        return Path(head), member
+    return Path(source), None
+
+
+def _read_csv(path: Path) -> Table:
+    """Read numbers separated by commas, semicolons or tabs, with or without names."""
+    content = path.read_bytes()
+    if b"\0" in content[:4096]:
+        raise InvalidInput(f"{path}: is not a text file; pass a CSV file.")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        # Numbers are equal in both encodings; only names may differ.
+        text = content.decode("latin-1")
+    separator = max(",;\t", key=text.split("\n", maxsplit=1)[0].count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    names: tuple[str, ...] | None = None
+    rows: list[NDArray[np.float64]] = []
+    try:
+        # Empty lines are skipped.
+        for cells in (cells for cells in reader if "".join(cells).strip()):
+            if not rows and names is None and _is_header(cells):
+                names = _names(cells)
+            else:
+                rows.append(_row(cells, names, len(rows[0]) if rows else len(names or cells)))
+    except csv.Error as error:
+        rule = f": cannot be read ({error}); correct the quotes"
+        raise InvalidInput(f"{path.name}, line {reader.line_num}{rule}.") from None
+    except ValueError as error:
+        raise InvalidInput(f"{path.name}, line {reader.line_num}{error}.") from None
+    if not rows:
+        raise InvalidInput(f"{path}: has no numbers; pass a file with at least one line of them.")
+    return Table(np.vstack(rows), names)
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return float(cell)
+    except ValueError:
+        return None
+
+
+def _is_header(cells: list[str]) -> bool:
+    return any(cell.strip() and _number(cell) is None for cell in cells)
+
+
+def _names(cells: list[str]) -> tuple[str, ...]:
+    names = tuple(cell.strip() for cell in cells)
+    for number, name in enumerate(names):
+        if not name or name in names[:number]:
+            rule = f"has the name {name!r} of an earlier one" if name else "has no name"
+            raise ValueError(f", column {number + 1}: {rule}; use different names")
+    return names
+
+
+def _row(cells: list[str], names: tuple[str, ...] | None, width: int) -> NDArray[np.float64]:
+    if len(cells) != width:
+        raise ValueError(
+            f": has {len(cells)} cells, but the first line has {width}; correct the line"
+        )
+    # None becomes NaN.
+    values = np.array([_number(cell) for cell in cells], dtype=np.float64)
+    if np.isfinite(values).all():
+        return values
+    column = int(np.isfinite(values).argmin())
+    cell = cells[column].strip()
+    where = f", column {column + 1}" + ("" if names is None else f" ({names[column]!r})")
+    if not cell:
+        raise ValueError(f"{where}: is empty; fill it in or remove the line")
+    remedy = "correct it, or remove the line or the column"
+    remedy = "write decimals with a point" if "," in cell else remedy
+    raise ValueError(f"{where}: {cell[:40]!r} is not a finite number; {remedy}")
+
+
+def _read_arrays(path: Path, member: str | None) -> Table:
+    """Read an array or a member of an archive; a large array is memory-mapped."""
+    mode: Any = "r" if path.stat().st_size >= _MEMORY_MAP_BYTES else None
+    try:
+        loaded = np.load(path, mmap_mode=mode, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return _array_table(loaded, str(path))
+        with loaded as archive:
+            names = archive.files
+            chosen = names[0] if member is None and len(names) == 1 else member
+            if chosen in names:
+                return _array_table(archive[chosen], f"{path}:{chosen}")
+    except InvalidInput:
+        raise
+    except Exception as error:
+        # Parsers of headers and compressed data raise many types of errors.
+        reason = str(error).split("\n", maxsplit=1)[0].rstrip(".") or type(error).__name__
+        raise InvalidInput(
+            f"{path}: is not an array of numbers ({reason}); save with numpy.save or numpy.savez."
+        ) from None
+    rule = "no member is given" if member is None else f"has no member {member!r}"
+    raise InvalidInput(
+        f"{path}: {rule}; pass {path.name}:{names[0] if names else 'member'}, or another of "
+        f"{', '.join(names)}."
+    )
+
+
+def _array_table(array: NDArray[Any], source: str) -> Table:
+    """Return the table of an array; three or four axes are a stack of pictures."""
+    if array.dtype.kind not in "fiub":
+        raise InvalidInput(f"{source}: contains {array.dtype}, not numbers; save real numbers.")
+    if array.ndim not in (2, 3, 4) or not array.size:
+        raise InvalidInput(
+            f"{source}: has shape {array.shape}; pass rows and columns, or a stack of pictures."
+        )
+    if array.ndim == 2:
+        return Table(_floats(array))
+    form = PictureFormat(array.shape[1:], white_value(array.dtype))
+    return Table(_floats(array).reshape(len(array), -1), form=form)
+
+
+def white_value(dtype: np.dtype[Any]) -> float:
+    """Return the value of white for a type of pixels."""
+    return {"uint8": 255.0, "uint16": 65535.0}.get(dtype.name, 1.0)
+
+
+def _floats(array: NDArray[Any]) -> NDArray[Any]:
+    """Convert to float32 if it represents every value, otherwise to float64."""
+    small = array.dtype.itemsize <= 2 or array.dtype.name == "float32"
+    return array.astype(np.float32 if small else np.float64, copy=False)
+
+
+def _read_parquet(path: Path) -> Table:
+    """Read all columns as numbers; report text, gaps, NaN and infinity by row and column."""
+    parquet = _parquet(path)
+    import pyarrow
+
+    try:
+        table = parquet.read_table(path)
+    except (pyarrow.ArrowException, OSError) as error:
+        reason = str(error).split("\n", maxsplit=1)[0].rstrip(".")
+        raise InvalidInput(f"{path}: cannot be read ({reason}); create it again.") from None
+    if not table.num_columns or not table.num_rows:
+        raise InvalidInput(f"{path}: has no rows; pass a file with at least one.")
+    columns = []
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        # Empty cells become NaN.
+        values = column.to_numpy()
+        if values.dtype.kind not in "fiub":
+            raise InvalidInput(
+                f"{path.name}, column {name!r}: contains {column.type}, not numbers; remove it."
+            )
+        if not np.isfinite(values).all():
+            row = int(np.isfinite(values).argmin())
+            rule = "is empty" if np.isnan(values[row]) else "is not finite"
+            raise InvalidInput(
+                f"{path.name}, row {row + 1}, column {name!r}: {rule}; correct it or remove the "
+                "row."
+            )
+        columns.append(_floats(values))
+    return Table(np.column_stack(columns), tuple(table.column_names))
+
+
+def _parquet(path: Path) -> Any:
+    """Import pyarrow, or raise an error with the install command."""
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise InvalidInput(
+            f"{path}: Parquet files need the package pyarrow; run: pip install 'ikpca[parquet]'."
+        ) from None
+    return pyarrow.parquet
+
+
+def read_picture(path: str | Path, *, grey: bool = False) -> NDArray[Any]:
+    """Read the pixels of a file: (height, width), with a third axis for colour or alpha.
+
+    Parameters
+    ----------
+    path : str or Path
+        A .png, .jpg or .tif file.
+    grey : bool, default=False
+        If True, convert colour to grey and remove alpha.
+
+    Returns
+    -------
+    ndarray
+        In the type of the file: 8 or 16 bits, or floating point.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from ikpca.tables import read_picture, write_picture
+    >>> path = Path(tempfile.mkdtemp(), "grey.png")
+    >>> write_picture(path, np.zeros((3, 2), dtype=np.uint8))
+    >>> read_picture(path).shape
+    (3, 2)
+    """
+    path = Path(path)
+    pillow = _pillow(path)
+    if not path.is_file():
+        rule = "is a folder, not a picture" if path.is_dir() else "no such file"
+        raise InvalidInput(f"{path}: {rule}; check the path.")
+    try:
+        with pillow.open(path) as opened:
+            if getattr(opened, "n_frames", 1) > 1:
+                raise InvalidInput(
+                    f"{path}: has {opened.n_frames} pictures; save each in its own file."
+                )
+            picture = _to_supported_mode(opened)
+    except InvalidInput:
+        raise
+    except (OSError, SyntaxError, ValueError, pillow.DecompressionBombError) as error:
+        reason = "unknown or damaged" if "identify" in str(error) else str(error).rstrip(".")
+        raise InvalidInput(
+            f"{path}: is not a readable picture ({reason}); save it again as PNG."
+        ) from None
+    if grey and picture.mode not in ("L", "F", "I;16"):
+        picture = picture.convert("L")
+    return np.asarray(picture)
+
+
+def _to_supported_mode(opened: Any) -> Any:
+    """Turn a picture upright and convert it to a mode with numeric pixels."""
+    from PIL import Image, ImageOps
+
+    picture = ImageOps.exif_transpose(opened)
+    if picture.mode in ("L", "LA", "RGB", "RGBA", "F", "I;16"):
+        picture.load()
+        return picture
+    if picture.mode == "I":
+        # Pillow opens some PNG files of two bytes in a mode of four bytes.
+        values = np.asarray(picture)
+        if values.min() >= 0 and values.max() <= 65535:
+            return Image.fromarray(values.astype(np.uint16))
+        return picture.convert("F")
+    if picture.mode == "P" and "transparency" in picture.info:
+        return picture.convert("RGBA")
+    modes = {"1": "L", "PA": "RGBA", "I;16B": "I;16", "I;16L": "I;16"}
+    return picture.convert(modes.get(picture.mode, "RGB"))
+
+
+def _read_pictures(path: Path, grey: bool) -> Table:
+    """Read one picture, or a folder of pictures of equal size, one per row in natural order."""
+    files = picture_files(path) if path.is_dir() else [path]
+    form, rows = None, np.empty(0)
+    for number, file in enumerate(files):
+        picture = read_picture(file, grey=grey)
+        found = PictureFormat(picture.shape, white_value(picture.dtype))
+        if form is None:
+            form = found
+            rows = np.empty((len(files), picture.size), dtype=_floats(picture[:1]).dtype)
+        if found != form:
+            same_size = found.shape[:2] == form.shape[:2] and not grey
+            raise InvalidInput(
+                f"{file}: is {found.description}, and {files[0].name} is {form.description}; "
+                f"convert them to one format{', or pass --grey' if same_size else ''}."
+            )
+        rows[number] = picture.ravel()
+    return Table(rows, form=form, labels=tuple(file.name for file in files))
+
+
+def picture_files(folder: str | Path) -> list[Path]:
+    """List the picture files of a folder in natural order: 9.png before 10.png.
+
+    Parameters
+    ----------
+    folder : str or Path
+
+    Returns
+    -------
+    list of Path
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from ikpca.tables import picture_files, write_picture
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> for name in ("10.png", "9.png"):
+    ...     write_picture(folder / name, np.zeros((2, 2), dtype=np.uint8))
+    >>> [path.name for path in picture_files(folder)]
+    ['9.png', '10.png']
+    """
+    files = [
+        file
+        for file in Path(folder).iterdir()
+        if file.suffix.lower() in PICTURE_SUFFIXES and not file.name.startswith(".")
+    ]
+    if not files:
+        raise InvalidInput(f"{folder}: has no PNG, JPEG or TIFF file; pass another folder.")
+    return sorted(files, key=_natural_key)
+
+
+def _natural_key(file: Path) -> tuple[list[tuple[int, str]], str]:
+    """Return a sort key that compares digits by their value."""
+    parts = re.split(r"(\d+)", file.name.lower())
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in parts], file.name
+
+
+def write_picture(path: str | Path, pixels: NDArray[Any]) -> None:
+    """Write one picture atomically in the format of the file name.
+
+    Parameters
+    ----------
+    path : str or Path
+        A .png, .jpg or .tif file.
+    pixels : ndarray of shape (height, width), or with a third axis for colour
+        Bytes from 0 to 255; grey levels of other types if the format supports them.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from ikpca.tables import read_picture, write_picture
+    >>> path = Path(tempfile.mkdtemp(), "grey.png")
+    >>> write_picture(path, np.full((3, 2), 7, dtype=np.uint8))
+    >>> int(read_picture(path).max())
+    7
+    """
+    path = Path(path)
+    check_picture_target(path, pixels.shape, pixels.dtype)
+    picture = _pillow(path).fromarray(np.ascontiguousarray(pixels))
+    with atomic_write(path) as file:
+        # JPEG of this quality has no visible artefacts.
+        picture.save(file, format=PICTURE_SUFFIXES[path.suffix.lower()], quality=95)
+
+
+def check_picture_target(path: Path, shape: tuple[int, ...], dtype: Any) -> None:
+    """Raise an error, before the work, if the format does not support the pixels."""
+    kind, dtype = PICTURE_SUFFIXES.get(path.suffix.lower()), np.dtype(dtype)
+    if kind is None:
+        raise InvalidInput(f"{path}: is not the name of a picture; pass a .png, .jpg or .tif file.")
+    _pillow(path)
+    channels = shape[2] if len(shape) == 3 else 1
+    if dtype != np.uint8 and kind == "JPEG":
+        rule = f"JPEG supports bytes only, not {dtype}; pass a .tif file"
+    elif dtype.kind == "f" and kind != "TIFF":
+        rule = f"{kind} does not support floating-point pixels; pass a .tif file, or bytes"
+    elif channels in (2, 4) and kind == "JPEG":
+        rule = "JPEG does not support an alpha channel; pass a .png file"
+    elif len(shape) == 3 and (channels not in (2, 3, 4) or dtype != np.uint8):
+        rule = f"pictures cannot have {channels} channels of {dtype}; pass an .npy file"
+    else:
+        return
+    raise InvalidInput(f"{path}: {rule}.")
+
+
+def to_unit_range(pixels: NDArray[Any]) -> NDArray[np.float64]:
+    """Scale pixels of any type to black 0 and white 1."""
+    return np.asarray(pixels, dtype=np.float64) / white_value(pixels.dtype)
+
+
+def _pillow(path: Path) -> Any:
+    """Import Pillow, or raise an error with the install command."""
+    try:
+        from PIL import Image
+    except ImportError:
+        raise InvalidInput(
+            f"{path}: pictures need the package pillow; run: pip install 'ikpca[pictures]'."
+        ) from None
+    return Image
