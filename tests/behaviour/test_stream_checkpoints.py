@@ -49,6 +49,9 @@ STREAMS = {
         3, kernel="rbf", eigen_solver=KHA("kha/t", gain=0.05), max_basis_rows=50,
         reduction="preimages",
     ),
+    "kha-smd": OnlineKernelPCA(
+        3, kernel="rbf", eigen_solver=KHA("kha-smd", gain=0.05, meta_gain=0.1), max_basis_rows=50
+    ),
     "random": OnlineKernelPCA(3, kernel="poly", degree=2, eigen_solver=KHA(init="random")),
 }  # fmt: skip
 

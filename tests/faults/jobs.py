@@ -121,6 +121,10 @@ STREAMS = {
     "online": _other(
         OnlineKernelPCA, n_components=5, kernel="rbf", gamma=0.05, max_basis_rows=60, max_iter=4
     ),
+    "online, kha-smd": _other(
+        OnlineKernelPCA, n_components=3, kernel="rbf", gamma=0.05, max_basis_rows=60, max_iter=4,
+        eigen_solver=KHA("kha-smd", gain=0.05, meta_gain=0.1),
+    ),
     "online, covering": _other(
         OnlineKernelPCA, n_components=3, kernel="laplacian", gamma=0.05,
         eigen_solver=KHA(init="covering"), max_basis_rows=40, max_iter=4,
