@@ -1,8 +1,7 @@
-"""What gives way in the middle of a fit ends in a named error, or is mended and told of."""
+"""Problems in the middle of a fit raise a named error, or are corrected and reported."""
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
 from dataclasses import replace
@@ -12,10 +11,10 @@ import pytest
 from scipy.linalg import subspace_angles
 from sklearn.datasets import load_digits
 
-from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA, OnlineKernelPCA
-from ikpca.errors import DataChanged, InvalidInput, OutOfMemory, RecoveryWarning
+from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA
+from ikpca.errors import InvalidInput, OutOfMemory, RecoveryWarning
 from ikpca.kernels import Gaussian
-from ikpca.solvers import rayleigh_ritz
+from ikpca.solvers import KHA, rayleigh_ritz
 
 X = load_digits().data[:400] / 16
 SOLVERS = ("dense", "krylov", "kha/et", "kha-smd")
@@ -49,88 +48,9 @@ def test_an_array_that_is_too_large_has_a_remedy(monkeypatch):
     def fail(*arguments, **keywords):
         raise MemoryError("Unable to allocate 745. GiB")
 
-    monkeypatch.setattr("ikpca.estimators.kernel_pca.decompose", fail)
+    monkeypatch.setattr(KHA, "solve", fail)
     with pytest.raises(OutOfMemory, match=r"745\. GiB.*eigen_solver='krylov'"):
         model().fit(X)
-
-
-# --- rows that change --------------------------------------------------------------------------
-
-
-def changing(path, how, calls=20):
-    """A kernel after so many calls of which somebody writes to the file."""
-    count = iter(range(calls))
-
-    class Changing(Gaussian):
-        def finish(self, out):
-            if next(count, None) is None:
-                how(path)
-            super().finish(out)
-
-        def fill(self, X, Y, out):
-            if next(count, None) is None:
-                how(path)
-            super().fill(X, Y, out)
-
-    return Changing(0.05)
-
-
-def first_row(path):
-    np.load(path, mmap_mode="r+")[0] = 0.25
-
-
-def another_row(path):
-    """Not among those that are read again; the system notes when."""
-    np.load(path, mmap_mode="r+")[1] = 0.25
-    os.utime(path, (1, 1))
-
-
-def longer(path):
-    """Whoever writes more rows may write others as well."""
-    with path.open("ab") as file:
-        file.write(b"more")
-
-
-FITS = {
-    "dense": lambda kernel: model("dense", kernel=kernel, max_memory=LITTLE, copy_X=False),
-    "krylov": lambda kernel: model("krylov", kernel=kernel, max_memory=LITTLE, copy_X=False),
-    "kha/et": lambda kernel: model("kha/et", kernel=kernel, max_memory=LITTLE, copy_X=False),
-    "incremental": lambda kernel: IncrementalKernelPCA(3, kernel=kernel, batch_size=20),
-    "online": lambda kernel: OnlineKernelPCA(3, kernel=kernel),
-}
-
-
-@pytest.mark.parametrize("how", [first_row, another_row, longer])
-@pytest.mark.parametrize("name", FITS)
-def test_rows_that_change_under_a_fit(name, how, tmp_path):
-    path = tmp_path / "rows.npy"
-    np.save(path, X)
-    rows = np.load(path, mmap_mode="r")
-    calls = {"dense": 0, "krylov": 5}.get(name, 20)
-    with pytest.raises(DataChanged, match=r"rows\.npy.*fit again"):
-        FITS[name](changing(path, how, calls)).fit(rows)
-
-
-@pytest.mark.parametrize("name", FITS)
-def test_rows_that_stay_are_no_trouble(name, tmp_path):
-    np.save(tmp_path / "rows.npy", X)
-    rows = np.load(tmp_path / "rows.npy", mmap_mode="r")
-    found = FITS[name](Gaussian(0.05)).set_params(random_state=0).fit(rows)
-    expected = FITS[name](Gaussian(0.05)).set_params(random_state=0).fit(X)
-    np.testing.assert_allclose(found.eigenvalues_, expected.eigenvalues_, rtol=1e-10)
-
-
-def test_no_checkpoint_of_rows_that_changed(tmp_path):
-    path, checkpoint = tmp_path / "rows.npy", tmp_path / "checkpoint"
-    np.save(path, X)
-    fit = FITS["kha/et"](changing(path, first_row)).set_params(checkpoint=checkpoint)
-    with pytest.raises(DataChanged):
-        fit.fit(np.load(path, mmap_mode="r"))
-    if checkpoint.exists():
-        again = FITS["kha/et"](changing(tmp_path / "none", first_row))
-        again.set_params(checkpoint=checkpoint, resume=True)
-        with pytest.raises(InvalidInput, match="training data differ"):
-            again.fit(np.load(path, mmap_mode="r"))
 
 
 # --- orthonormality ----------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from sklearn.decomposition import KernelPCA as ScikitKernelPCA
 
 from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA
 from ikpca.errors import InvalidInput
+from ikpca.solvers import KHA
 
 RBF = {"kernel": "rbf", "gamma": 0.1}
 
@@ -108,3 +109,12 @@ def test_what_cannot_go_on_is_refused(X):
         IncrementalKernelPCA.from_batch(KernelPCA(2, kernel="precomputed").fit(X @ X.T))
     with pytest.raises(InvalidInput, match=r"fit it on X\.toarray\(\)"):
         IncrementalKernelPCA.from_batch(KernelPCA(2).fit(sparse.csr_array(X)))
+
+
+@pytest.mark.filterwarnings("ignore::ikpca.errors.RankWarning")
+def test_dependent_components_cannot_start_a_stream(X):
+    solver = KHA("kha", gain=1e-6, rayleigh_ritz=False)
+    model = KernelPCA(3, eigen_solver=solver, max_iter=3, random_state=0).fit(X[:2])
+    with pytest.raises(InvalidInput, match="call refine first"):
+        IncrementalKernelPCA.from_batch(model)
+    IncrementalKernelPCA.from_batch(model.refine()).partial_fit(X)

@@ -1,4 +1,4 @@
-"""An interrupt is one, also where compiled code was just being called."""
+"""Interrupts during calls of compiled code, which raises them as SystemErrors."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from ikpca import KernelPCA
-from ikpca.solvers import kha_sweep
+from ikpca.solvers import KHA, Dense, kha_sweep
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 
 
 def wrapped(error):
-    """As compiled code hands on what a signal's handler raised."""
+    """Raise an error of a signal handler in the way of compiled code."""
     try:
         try:
             raise error
@@ -23,7 +23,7 @@ def wrapped(error):
 
 
 def interrupted_by(error, monkeypatch):
-    """A fit whose third sweep meets the error."""
+    """Return a model, and its fit, whose third sweep raises the error."""
     calls, compiled = [], kha_sweep.plain_sweep
 
     def third(*arguments):
@@ -31,12 +31,12 @@ def interrupted_by(error, monkeypatch):
         return wrapped(error) if len(calls) == 3 else compiled(*arguments)
 
     monkeypatch.setattr(kha_sweep, "plain_sweep", third)
-    settings = {"kernel": "rbf", "gamma": 0.5, "eigen_solver": "kha/et", "random_state": 0}
-    model = KernelPCA(2, max_iter=10, block_size=60, **settings)
+    solver = KHA("kha/et", block_size=60)
+    model = KernelPCA(2, kernel="rbf", gamma=0.5, eigen_solver=solver, max_iter=10, random_state=0)
     return model, model.fit
 
 
-def test_what_was_finished_is_kept(monkeypatch):
+def test_finished_passes_are_kept(monkeypatch):
     model, fit = interrupted_by(KeyboardInterrupt(), monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         fit(X)
@@ -44,15 +44,13 @@ def test_what_was_finished_is_kept(monkeypatch):
     assert model.transform(X).shape == (60, 2)
 
 
-def test_before_the_first_pass_too(monkeypatch):
-    monkeypatch.setattr(
-        "ikpca.estimators.decomposition._dense", lambda *_: wrapped(KeyboardInterrupt())
-    )
+def test_solvers_without_passes(monkeypatch):
+    monkeypatch.setattr(Dense, "solve", lambda *_: wrapped(KeyboardInterrupt()))
     with pytest.raises(KeyboardInterrupt):
         KernelPCA(2, kernel="rbf", gamma=0.5, eigen_solver="dense").fit(X)
 
 
-def test_other_system_errors_stay_what_they_are(monkeypatch):
+def test_other_system_errors_are_unchanged(monkeypatch):
     _, fit = interrupted_by(ValueError("of the library"), monkeypatch)
     with pytest.raises(SystemError, match="exception set") as raised:
         fit(X)

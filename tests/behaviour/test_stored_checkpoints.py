@@ -1,4 +1,4 @@
-"""Checkpoints of other format versions are refused."""
+"""A checkpoint of another format is refused and kept."""
 
 from __future__ import annotations
 
@@ -16,27 +16,33 @@ from ikpca import KernelPCA
 from ikpca.errors import UnreadableFile
 from ikpca.model_files import FORMAT_VERSION
 
-STORED = Path(__file__).resolve().parents[1] / "files" / "checkpoint-v1.ikpca"
+STORED = Path(__file__).resolve().parents[1] / "files"
 X = np.sin(np.outer(np.arange(1, 41), np.arange(1, 5)))
 
 
-def resume(path):
+def model(path):
     settings = {"kernel": "rbf", "gamma": 0.5, "eigen_solver": "kha-smd", "random_state": 0}
-    return KernelPCA(2, **settings, max_iter=6, checkpoint=path, resume=True).fit(X)
+    return KernelPCA(2, max_iter=1, checkpoint=path, **settings)
 
 
-def test_a_checkpoint_of_a_development_version_is_refused(tmp_path):
-    path = shutil.copy(STORED, tmp_path / "fit")
+def test_a_checkpoint_of_an_earlier_version_is_refused(tmp_path):
+    path = Path(shutil.copy(STORED / "checkpoint-v1.ikpca", tmp_path / "fit"))
+    before = path.read_bytes()
     with pytest.raises(UnreadableFile, match=r"before 0\.1; fit the model again"):
-        resume(path)
+        model(path).fit(X)
+    assert path.read_bytes() == before
 
 
-def test_a_checkpoint_of_the_future_is_refused(tmp_path):
-    with safe_open(STORED, framework="np") as file:
+def test_a_checkpoint_of_a_later_version_is_refused(tmp_path):
+    path = tmp_path / "fit"
+    model(path).fit(X)
+    with safe_open(path, framework="np") as file:
         manifest = json.loads(file.metadata()["ikpca"])
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     text = json.dumps({**manifest, "format_version": FORMAT_VERSION + 1})
     digest = hashlib.sha256(text.encode()).hexdigest()
-    save_file(arrays, tmp_path / "fit", {"ikpca": text, "sha256": digest})
+    save_file(arrays, path, {"ikpca": text, "sha256": digest})
+    before = path.read_bytes()
     with pytest.raises(UnreadableFile, match="install a newer ikpca"):
-        resume(tmp_path / "fit")
+        model(path).fit(X)
+    assert path.read_bytes() == before

@@ -13,6 +13,7 @@ from sklearn.datasets import load_digits
 from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA, OnlineKernelPCA
 from ikpca.applications import KernelSpectralClustering
 from ikpca.kernels import Gaussian
+from ikpca.solvers import KHA, Krylov
 
 _PAUSE = 0.002
 
@@ -34,9 +35,9 @@ def _kernel_pca(solver, kind=np.asarray, **parameters):
     """A fit of one solver, of rows of one kind."""
 
     def fit(path, n_jobs=1):
-        settings = {"kernel": Slow(0.05), "max_memory": "10MB", **parameters}
-        model = KernelPCA(5, eigen_solver=solver, random_state=0, n_jobs=n_jobs, **settings)
-        return _arrays(_gone_on(model, path).fit(kind(_rows())))
+        settings = {"n_components": 5, "kernel": Slow(0.05), "max_memory": "10MB", **parameters}
+        model = KernelPCA(eigen_solver=solver, random_state=0, n_jobs=n_jobs, **settings)
+        return _arrays(model.set_params(checkpoint=path).fit(kind(_rows())))
 
     return fit
 
@@ -46,7 +47,7 @@ def _other(model_class, rows=700, **parameters):
 
     def fit(path, n_jobs=1):
         model = model_class(**{"random_state": 0, "n_jobs": n_jobs, **parameters})
-        return _arrays(_gone_on(model, path).fit(_rows()[:rows]))
+        return _arrays(model.set_params(checkpoint=path).fit(_rows()[:rows]))
 
     return fit
 
@@ -55,8 +56,7 @@ def _batches(model_class, size, **parameters):
     """A stream that its caller cuts into batches, and brings again from the first one."""
 
     def fit(path, n_jobs=1):
-        model = model_class(**{"random_state": 0, "n_jobs": n_jobs, **parameters})
-        _gone_on(model, path)
+        model = model_class(random_state=0, n_jobs=n_jobs, checkpoint=path, **parameters)
         for start in range(0, len(_rows()), size):
             model.partial_fit(_rows()[start : start + size])
         return _arrays(model)
@@ -65,16 +65,12 @@ def _batches(model_class, size, **parameters):
 
 
 def _clustering(path, n_jobs=1):
-    going_on = {} if path is None else {"checkpoint": path, "resume": True}
+    """Has no checkpoints."""
     model = KernelSpectralClustering(
         5, kernel=Slow(0.05), eigen_solver="kha/et", max_iter=12, n_init=1, random_state=0,
-        n_jobs=n_jobs, max_memory="10MB", solver_params=going_on,
+        n_jobs=n_jobs, max_memory="10MB",
     )  # fmt: skip
     return _arrays(model.fit(_rows()))
-
-
-def _gone_on(model, path):
-    return model if path is None else model.set_params(checkpoint=path, resume=True)
 
 
 def _arrays(model):
@@ -95,15 +91,17 @@ def _matrix(X):
     return (K + 1) ** 2 / 1e3
 
 
-#: Each takes the path of its checkpoint, goes on from it, and returns the arrays of its result.
+#: Each takes the path of its checkpoint, resumes from it, and returns the arrays of its result.
 FITS = {
-    "kha": _kernel_pca("kha", max_iter=12, gain=0.05),
-    "kha/t": _kernel_pca("kha/t", max_iter=12, gain=0.1),
+    "kha": _kernel_pca(KHA("kha", gain=0.05), max_iter=12),
+    "kha/t": _kernel_pca(KHA("kha/t", gain=0.1), max_iter=12),
     "kha/et": _kernel_pca("kha/et", max_iter=12),
     "kha-smd": _kernel_pca("kha-smd", max_iter=12),
     "kha-smd, single": _kernel_pca("kha-smd", _single, max_iter=12),
     "kha/et, matrix": _kernel_pca("kha/et", _matrix, kernel="precomputed", max_iter=40),
     "krylov": _kernel_pca("krylov", tol=1e-9),
+    "krylov, pivoted": _kernel_pca(Krylov("pivoted"), tol=1e-9),
+    "krylov, fraction": _kernel_pca("krylov", tol=1e-6, n_components=0.9),
     "krylov, sparse": _kernel_pca("krylov", sparse.csr_array, kernel="rbf", gamma=0.05, tol=1e-9),
     "hebbian": _other(HebbianPCA, n_components=5, max_iter=30),
     "clustering": _clustering,
@@ -123,20 +121,19 @@ STREAMS = {
     "online": _other(
         OnlineKernelPCA, n_components=5, kernel="rbf", gamma=0.05, max_basis_rows=60, max_iter=4
     ),
+    "online, kha-smd": _other(
+        OnlineKernelPCA, n_components=3, kernel="rbf", gamma=0.05, max_basis_rows=60, max_iter=4,
+        eigen_solver=KHA("kha-smd", gain=0.05, meta_gain=0.1),
+    ),
     "online, covering": _other(
-        OnlineKernelPCA, n_components=3, kernel="laplacian", gamma=0.05, init="covering",
-        max_basis_rows=40, reduction="samples", max_iter=4,
+        OnlineKernelPCA, n_components=3, kernel="laplacian", gamma=0.05,
+        eigen_solver=KHA(init="covering"), max_basis_rows=40, max_iter=4,
     ),
 }  # fmt: skip
 
 
-def _has_checkpoints(name):
-    kind = IncrementalKernelPCA if name.startswith("incremental") else OnlineKernelPCA
-    return "checkpoint" in kind().get_params()
-
-
-#: What can be killed and gone on with.
-JOBS = FITS | {name: fit for name, fit in STREAMS.items() if _has_checkpoints(name)}
+#: Jobs that can be killed and resumed.
+JOBS = {name: fit for name, fit in (FITS | STREAMS).items() if fit is not _clustering}
 
 
 def digest(arrays):

@@ -9,6 +9,7 @@ from scipy import sparse
 from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA, OnlineKernelPCA, vectorized
 from ikpca.applications import Hyperresolution, KernelSpectralClustering
 from ikpca.gains import constant, inverse_time, reciprocal_eigenvalues
+from ikpca.solvers import KHA, Dense, Krylov
 
 seeds = st.integers(0, 2**32 - 1)
 numbers = st.sampled_from([0, 1, 2, 3, 7, -1, 0.5, 1e-300, 1e300, np.nan, np.inf, None, "auto",
@@ -16,16 +17,37 @@ numbers = st.sampled_from([0, 1, 2, 3, 7, -1, 0.5, 1e-300, 1e300, np.nan, np.inf
 positive = st.sampled_from([1e-6, 1e-3, 0.05, 1.0, 30.0])
 gammas = st.sampled_from([None, 1e-3, 0.05, 0.05, 1.0, 1.0, 30.0, "scale", "scale", "median"])
 named_kernels = st.sampled_from(["linear", "poly", "rbf", "sigmoid", "cosine", "laplacian"])
-solvers = st.sampled_from(
-    ["auto", "dense", "krylov", "arpack", "randomized", "kha", "kha/t", "kha/et", "kha-smd"]
-)
 gains = st.one_of(
     st.just("auto"),
     positive,
     st.sampled_from([constant(0.1), 0.5 * inverse_time(30) * reciprocal_eigenvalues()]),
 )
+methods = ("kha", "kha/t", "kha/et", "kha-smd")
+solver_names = ("auto", "dense", "krylov", "arpack", "randomized", *methods)
+
+
+@st.composite
+def khas(draw, methods=methods, inits=("auto",), **options):
+    """Solver objects; now and then one has an option without effect."""
+    method = draw(st.sampled_from(methods))
+    parameters = {
+        "gain": draw(gains),
+        "init": draw(st.sampled_from(inits)),
+        "rayleigh_ritz": draw(st.booleans()),
+        **{name: draw(values) for name, values in options.items()},
+    }
+    return KHA(method, **_spoiled(draw, parameters))
+
+
 preimages = st.sampled_from(
     ["auto"] * 6 + ["fixed-point", "gradient", "mds", "ridge", "neighbours"]
+)
+
+
+solvers = st.one_of(
+    st.sampled_from(solver_names),
+    st.sampled_from([Dense(), Krylov(), Krylov("pivoted")]),
+    khas(inits=("auto", "random", "sparse", "landmarks", "pivoted")),
 )
 
 
@@ -112,16 +134,13 @@ def kernel_pcas(draw):
         "n_components": draw(st.sampled_from([2, 1, 3, 3, 4, 5, 40, None, 0.5])),
         **_kernel(draw),
         "eigen_solver": draw(solvers),
-        "gain": draw(gains),
         "max_iter": draw(st.sampled_from([None, 1, 3])),
         "tol": draw(st.sampled_from([0, 0, 1e-3, 0.1])),
-        "init": draw(st.sampled_from(["auto", "random", "sparse", "landmarks", "pivoted"])),
-        "rayleigh_ritz": draw(st.booleans()),
         "fit_inverse_transform": draw(st.booleans()),
         "preimage": draw(preimages),
         "remove_zero_eig": draw(st.booleans()),
         "whiten": draw(st.booleans()),
-        "warm_start": draw(st.booleans()),
+        "warm_start": draw(st.sampled_from([False, False, False, True])),
         "max_memory": draw(st.sampled_from([None, None, "10MB"])),
         "n_jobs": draw(st.sampled_from([None, 1, 2])),
         "random_state": 0,
@@ -134,11 +153,14 @@ def hebbian_pcas(draw):
     """The same for explicit features."""
     parameters = {
         "n_components": draw(st.sampled_from([1, 2, 6, None])),
-        "gain": draw(gains),
-        "clock": draw(st.sampled_from(["pattern", "pass"])),
-        "rayleigh_ritz": draw(st.booleans()),
+        "eigen_solver": draw(
+            khas(
+                ("kha", "kha/t", "kha/et"),
+                clock=st.sampled_from(["pattern", "pattern", "pass"]),
+                block_size=st.sampled_from(["auto", 1, 4]),
+            )
+        ),
         "max_iter": draw(st.sampled_from([1, 3])),
-        "block_size": draw(st.sampled_from(["auto", 1, 4])),
         "whiten": draw(st.booleans()),
         "random_state": 0,
     }
@@ -170,12 +192,10 @@ def online_kernel_pcas(draw):
     parameters = {
         "n_components": draw(st.sampled_from([1, 2, 3])),
         **_kernel(draw),
-        "gain": draw(gains),
+        "eigen_solver": draw(khas(inits=("rows", "random", "covering"))),
         "forgetting": draw(st.sampled_from([1.0, 0.9])),
-        "init": draw(st.sampled_from(["rows", "random", "covering"])),
         "max_basis_rows": draw(st.sampled_from(["auto", None, 6])),
         "reduction": draw(st.sampled_from(["samples", "preimages"])),
-        "rayleigh_ritz": draw(st.booleans()),
         "max_iter": draw(st.sampled_from([1, 1, 3])),
         "whiten": draw(st.booleans()),
         "random_state": 0,

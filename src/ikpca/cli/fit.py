@@ -88,7 +88,7 @@ def fit(
     max_memory: MaxMemory = None,
     n_jobs: Threads = None,
     checkpoint: Checkpoint = None,
-    checkpoint_every: CheckpointEvery = 1,
+    every: CheckpointEvery = 1,
     resume: Resume = False,
     dask: Dask = None,
     scale: Scale = True,
@@ -111,7 +111,7 @@ def fit(
         model = build(estimator, {name: given[name] for name in _FLAGS}, _FLAGS)
         model.set_params(random_state=random_state)
         if checkpoint is not None:
-            model.set_params(checkpoint=ikpca.Checkpoint(checkpoint, checkpoint_every, resume))
+            model.set_params(checkpoint=ikpca.Checkpoint(checkpoint, every, resume))
         elif resume:
             raise UsageError("--resume needs a checkpoint; pass --checkpoint with its path.")
         check_writable(out)

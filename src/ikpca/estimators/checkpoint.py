@@ -164,8 +164,9 @@ class CheckpointFile:
     def continue_interval(self, n_steps: int) -> None:
         """Continue the interval of earlier calls of ``partial_fit``, ``n_steps`` in total."""
         self.n_written = n_steps - n_steps % self._every
-        if self.path.exists():
-            self._last_write -= time.time() - self.path.stat().st_mtime
+        # The first batch is written at once.
+        age = time.time() - self.path.stat().st_mtime if self.path.exists() else np.inf
+        self._last_write -= age
 
     def restore(self) -> SavedRun | None:
         """Return the earlier run; None if there is none."""
@@ -196,7 +197,6 @@ class CheckpointFile:
         if self._pending is None:
             return
         progress, n_steps, records, outcome = self._pending
-        self._pending = None
         content = {
             "of": self._fingerprint,
             "seed": self.seed,
@@ -205,14 +205,14 @@ class CheckpointFile:
             "records": list(records),
             "outcome": outcome,
         }
-        if content["progress"] is None:
-            # The data of that step were overwritten by an interrupted one.
-            return
-        encoder = Encoder()
-        encoded = encoder.encode(content, _KIND)
-        manifest = Manifest(_KIND, encoded, digests_of(encoder.arrays), version("ikpca"))
-        write_generation(self.path, manifest, encoder.arrays)
-        self.n_written, self._last_write = n_steps, time.monotonic()
+        # Without progress, an interrupted step has overwritten the data of that step.
+        if content["progress"] is not None:
+            encoder = Encoder()
+            encoded = encoder.encode(content, _KIND)
+            manifest = Manifest(_KIND, encoded, digests_of(encoder.arrays), version("ikpca"))
+            write_generation(self.path, manifest, encoder.arrays)
+            self.n_written, self._last_write = n_steps, time.monotonic()
+        self._pending = None
 
 
 def fingerprint(name: str, parameters: dict[str, Any], X: Any) -> dict[str, str]:
@@ -239,7 +239,9 @@ def fingerprint(name: str, parameters: dict[str, Any], X: Any) -> dict[str, str]
 def differences(before: dict[str, str], now: dict[str, str]) -> list[str]:
     """Describe the entries in which two fingerprints differ."""
     names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
-    return [_difference(name, before.get(name), now.get(name)) for name in names]
+    # Options that another estimator or solver does not have say nothing.
+    shared = [name for name in names if name in before and name in now]
+    return [_difference(name, before.get(name), now.get(name)) for name in shared or names]
 
 
 def _difference(name: str, before: str | None, now: str | None) -> str:

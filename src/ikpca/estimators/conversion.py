@@ -21,6 +21,8 @@ from ikpca.subspace import Subspace
 
 Model = TypeVar("Model", bound=KernelPCA)
 
+#: Relative eigenvalue of the inner products of components below which they are dependent.
+_DEPENDENT = 1e-12
 _SHARED_PARAMETERS = (
     "n_components", "kernel", "gamma", "degree", "coef0", "kernel_params", "alpha",
     "fit_inverse_transform", "tol", "max_iter", "iterated_power", "remove_zero_eig",
@@ -188,4 +190,9 @@ def refined_state(
 def _inverse_root(gram: Floats) -> Floats:
     """Return M^{-1/2}, which corrects the rounding errors in a solver's orthonormality."""
     values, vectors = linalg.eigh((gram + gram.T) / 2)
+    if len(values) and values[0] <= _DEPENDENT * values[-1]:
+        raise InvalidInput(
+            "The components of the model are linearly dependent: a stream cannot start from them; "
+            "call refine first, or fit with rayleigh_ritz=True."
+        )
     return (vectors / np.sqrt(values)) @ vectors.T

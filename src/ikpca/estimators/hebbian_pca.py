@@ -303,8 +303,6 @@ class HebbianPCA(
         solver = self._solver.started_from(W)
         passes = solver.passes(store, len(W), seed, solver.block_size)
         _, self.outcome_, self.history_ = solver.run(passes, settings)
-        if file is not None:
-            file.finish()
         monitor.end()
         self.n_iter_ = len(self.history_)
         self.__dict__.update(self._attributes_of(store, mean))
@@ -318,6 +316,8 @@ class HebbianPCA(
             total_variance=store.mean_diagonal * store.n_samples / seen,
             horizon=max(seen, _HORIZON),
         )
+        if file is not None:
+            file.finish()
 
     def _attributes_of(self, store: FeatureStore, mean: Floats) -> dict[str, Any]:
         """Return the fitted attributes of a fit."""

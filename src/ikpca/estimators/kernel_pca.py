@@ -411,9 +411,9 @@ class KernelPCA(CallbackSupport, KernelTransformer):
             solution = solver.solve(problem, n_components, settings)
         if self.remove_zero_eig or n_components is None:
             solution = solution.select(solution.eigenvalues > 0)
+        self._set_fitted(solution, problem.kernel, problem.X)
         if checkpoint is not None:
             checkpoint.finish()
-        self._set_fitted(solution, problem.kernel, problem.X)
         projections = solution.projections.T * self._scale
         if self._learns_ridge and problem.kernel is not None:
             self.X_transformed_fit_ = projections

@@ -141,6 +141,16 @@ def learning() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _finishing(file: CheckpointFile | None) -> Iterator[None]:
+    """Write the last finished step to the checkpoint, also after an error."""
+    try:
+        yield
+    finally:
+        if file is not None:
+            file.finish()
+
+
 class Stream(Protocol):
     """State of a streaming estimator between batches."""
 
@@ -225,6 +235,7 @@ class StreamTransformer(KernelTransformer, Generic[StreamT]):
         if file.saved is None:
             raise InvalidInput(f"{file.path} does not exist: pass the path of a checkpoint.")
         self._batches = self._restore_progress(file)
+        self.__dict__.pop("_goal", None)
         return self
 
     def _fit_stream(
@@ -262,7 +273,7 @@ class StreamTransformer(KernelTransformer, Generic[StreamT]):
             stream = self._restored_stream(file)
         n_done = 0 if file is None else file.n_written
         try:
-            with learning():
+            with learning(), _finishing(file):
                 for number in range(n_done + 1, n_done + n_steps_left(stream) + 1):
                     stream = step(stream)
                     if file is not None:
@@ -271,9 +282,6 @@ class StreamTransformer(KernelTransformer, Generic[StreamT]):
             if stream.seen:
                 self._set_stream(stream)
             raise
-        finally:
-            if file is not None:
-                file.finish()
         return stream
 
     def _record_batch(self, stream: StreamT, batch: Any) -> None:

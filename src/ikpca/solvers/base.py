@@ -333,33 +333,33 @@ def run_passes(
     ends the run with the result of the last finished pass; the caller re-raises it.
     """
     saved = settings.restore()
-    # State and records change together, so that they agree after an interrupt.
-    done: tuple[State, list[PassRecord]] = (state, [] if saved is None else list(saved.records))
-    outcome = None if saved is None else saved.outcome
+    # State, records and outcome change together, so that they agree after an interrupt.
+    done: tuple[State, list[PassRecord], Outcome | None] = (state, [], None)
+    if saved is not None:
+        done = (state, list(saved.records), saved.outcome)
     try:
-        while outcome is None and len(done[1]) < settings.max_iter:
+        while done[2] is None and len(done[1]) < settings.max_iter:
             with plain_interrupts():
                 following, record, outcome = passes.step(done[0])
-            done = (following, [*done[1], record])
+            records = [*done[1], record]
+            done = (following, records, outcome or settings.outcome(records))
             if settings.callback is not None:
                 stop = settings.callback(record, partial(passes.solution, following))
-                outcome = outcome or stop
-            outcome = outcome or settings.outcome(done[1])
-            _record(passes, done, outcome, settings.checkpoint)
+                done = (following, records, done[2] or stop)
+            _record(passes, done, settings.checkpoint)
     except KeyboardInterrupt:
         passes.undo(done[0])
-        outcome = Outcome.INTERRUPTED
-        _record(passes, done, None, settings.checkpoint)
-    return done[0], outcome or Outcome.PASS_LIMIT, done[1]
+        _record(passes, done, settings.checkpoint)
+        return done[0], Outcome.INTERRUPTED, done[1]
+    return done[0], done[2] or Outcome.PASS_LIMIT, done[1]
 
 
 def _record(
     passes: Passes[State],
-    done: tuple[State, list[PassRecord]],
-    outcome: Outcome | None,
+    done: tuple[State, list[PassRecord], Outcome | None],
     checkpoint: RunCheckpoint | None,
 ) -> None:
-    state, records = done
+    state, records, outcome = done
     if checkpoint is not None and records:
         checkpoint.record(lambda: passes.progress(state), records, outcome)
 

@@ -1,4 +1,4 @@
-"""``ikpca fit``, interrupted and gone on with."""
+"""``ikpca fit``, interrupted and resumed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytest.importorskip("rich")
 
 import ikpca as library
 from ikpca.cli.models import ESTIMATORS
-from ikpca.estimators.checkpoint import Checkpoint
+from ikpca.estimators.checkpoint import CheckpointFile
 from tests.behaviour.cli.saying import fails, succeeds
 from tests.command_line import ikpca
 from tests.sameness import same
@@ -43,15 +43,15 @@ def fit(estimator, *more):
 
 
 def interrupting(calls, monkeypatch):
-    """Ctrl-C while the so many-th step is looked at."""
-    count, keep = iter(range(calls)), Checkpoint.record
+    """Press Ctrl-C after so many steps."""
+    count, record = iter([False] * calls + [True]), CheckpointFile.record_step
 
-    def kept(self, *arguments):
-        if next(count, None) is None:
+    def recorded(self, *arguments):
+        if next(count, False):
             os.kill(os.getpid(), signal.SIGINT)
-        keep(self, *arguments)
+        record(self, *arguments)
 
-    monkeypatch.setattr(Checkpoint, "record", kept)
+    monkeypatch.setattr(CheckpointFile, "record_step", recorded)
 
 
 def test_every_estimator_is_covered():
@@ -60,7 +60,7 @@ def test_every_estimator_is_covered():
 
 @pytest.mark.skipif(os.name == "nt", reason="signals as on Unix")
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_an_interrupted_fit_goes_on(estimator, many, monkeypatch):
+def test_an_interrupted_fit_resumes(estimator, many, monkeypatch):
     assert fit(estimator, "-o", "whole").code == 0
     with monkeypatch.context() as patch:
         interrupting(1, patch)
@@ -81,9 +81,8 @@ def test_an_interrupted_fit_goes_on(estimator, many, monkeypatch):
     one, other = library.load("whole"), library.load("model")
     rows = np.load("many.npy")
     same(one.transform(rows), other.transform(rows))
-    # Nothing of the checkpoint travels with the model.
+    # The model file does not hold the checkpoint.
     assert other.checkpoint is None
-    assert not other.resume
 
 
 def test_without_a_checkpoint_nothing_is_promised(many, monkeypatch):
@@ -110,7 +109,7 @@ def test_mistakes(many):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals as on Unix")
-def test_terminated_from_outside(many):
+def test_control_c(many):
     options = ["-s", "kha/et", "--max-iter", "100000", "--checkpoint", "here"]
     code = "from ikpca.cli import main; main()"
     child = subprocess.Popen(
@@ -120,7 +119,7 @@ def test_terminated_from_outside(many):
     )
     while child.poll() is None and not os.path.exists("here"):
         threading.Event().wait(0.01)
-    child.terminate()
+    child.send_signal(signal.SIGINT)
     said = child.communicate(timeout=60)[1]
     assert child.returncode == 130
     assert "resume with the same command and --resume" in said

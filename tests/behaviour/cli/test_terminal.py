@@ -16,9 +16,9 @@ pytest.importorskip("rich")
 
 from ikpca.cli import options
 from ikpca.cli.output import progress_bar
-from ikpca.estimators.validation import SOLVERS
 from ikpca.kernels import KERNEL_NAMES
 from ikpca.preimages import PREIMAGE_NAMES
+from ikpca.solvers.presets import SOLVERS
 from tests.behaviour.cli.saying import fails, succeeds
 from tests.command_line import ikpca
 
@@ -69,15 +69,15 @@ def test_an_interrupt_ends_with_130_and_writes_nothing(tmp_path):
         import signal, sys
         # A shell's background jobs ignore interrupts, and so would whatever they start.
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        from ikpca.solvers import StopAtRounding
-        see = StopAtRounding.on_step_end
+        from ikpca.estimators.base import FitMonitor
+        call = FitMonitor.__call__
 
-        def announced(self, state, report):
-            if report.number == 2:
+        def announced(self, record, solution):
+            if record.number == 2:
                 print("a pass is done", flush=True)
-            return see(self, state, report)
+            return call(self, record, solution)
 
-        StopAtRounding.on_step_end = announced
+        FitMonitor.__call__ = announced
         from ikpca.cli import main
         main()
     """
