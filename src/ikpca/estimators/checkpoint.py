@@ -154,8 +154,8 @@ class CheckpointFile:
             raise UnreadableFile(f"{path} cannot be read: {error}.") from error
         if found:
             raise InvalidInput(
-                f"checkpoint={str(self.path)!r} belongs to another fit: {'; '.join(found)}. Pass "
-                "Checkpoint(path, resume=False) to overwrite it, or the path of another file."
+                f"checkpoint={str(self.path)!r} belongs to another fit: {'; '.join(found)}. Fit "
+                "without resuming (resume=False) to overwrite it, or pass the path of another file."
             )
         self.saved, self.seed, self.n_written = saved, seed, n_steps
         # The interval continues over restarts.
