@@ -7,12 +7,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import ClusterMixin
 from sklearn.cluster import KMeans
-from sklearn.utils import check_random_state
 
 from ikpca.errors import InvalidInput, check_choice, check_number, invalid_parameter
 from ikpca.estimators import KernelPCA
 from ikpca.estimators.base import SavedEstimator
-from ikpca.estimators.validation import is_named, single_thread
+from ikpca.estimators.validation import is_named, random_generator, single_thread
 from ikpca.gram import SERIAL, GramSource, Workers, multiply
 from ikpca.gram.sources import WrappedSource
 from ikpca.kernels import Floats, Indices
@@ -130,7 +129,7 @@ class KernelSpectralClustering(ClusterMixin, SavedEstimator):
         self
         """
         self._check()
-        rng = check_random_state(self.random_state)
+        rng = random_generator(self.random_state)
         pca = self._kernel_pca(rng)
         transform = _GramTransform(
             self.n_clusters, self._n_vectors, normalise=self.normalise is not None

@@ -8,7 +8,6 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ikpca.applications.image_patches import (
@@ -24,7 +23,7 @@ from ikpca.applications.image_patches import (
 from ikpca.errors import InvalidInput, check_choice, check_number, invalid_parameter, is_auto
 from ikpca.estimators import KernelPCA
 from ikpca.estimators.base import SavedEstimator
-from ikpca.estimators.validation import resolve_gamma
+from ikpca.estimators.validation import random_generator, resolve_gamma
 from ikpca.kernels import Floats
 
 #: Interpolation before the projection.
@@ -159,7 +158,7 @@ class Hyperresolution(SavedEstimator):
             rule = f"there are only {n_patches} patches"
             remedy = "pass a smaller number, or more or larger images"
             raise invalid_parameter("n_components", self.n_components, rule, remedy)
-        rng = check_random_state(self.random_state)
+        rng = random_generator(self.random_state)
         self.gamma_search_: list[tuple[float, float]] = []
         self.gamma_ = self._search_gamma(images, rng) if is_auto(self.gamma) else float(self.gamma)
         patches = self._patches(images, self.n_patches, rng)

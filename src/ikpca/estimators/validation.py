@@ -30,9 +30,22 @@ _MEDIAN_ROWS = 1000
 _MAX_LISTED_ROWS = 5
 
 
+def random_generator(random_state: Any) -> np.random.RandomState:
+    """Return the generator of ``random_state``; raise an error if it is not a seed."""
+    try:
+        return check_random_state(random_state)
+    except ValueError:
+        raise invalid_parameter(
+            "random_state",
+            random_state,
+            "must be an integer from 0 to 2³² − 1, a RandomState or None",
+            "pass 0",
+        ) from None
+
+
 def draw_seed(random_state: Any) -> int:
     """Draw an integer seed from ``random_state``."""
-    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    return int(random_generator(random_state).randint(np.iinfo(np.int32).max))
 
 
 def is_named(value: Any, *names: str) -> bool:

@@ -164,7 +164,11 @@ def _sweep_rows(
         T, C, failed = kha_sweep.plain_sweep(Y, G, eta, safety.cap, limits)
         if failed != kha_sweep.OK:
             return None
-        W = T.astype(W.dtype) @ W + C.astype(W.dtype) @ rows
+        with np.errstate(over="ignore", invalid="ignore"):
+            # Values beyond single precision become infinite.
+            W = T.astype(W.dtype) @ W + C.astype(W.dtype) @ rows
+        if not np.isfinite(W).all():
+            return None
     return W
 
 

@@ -294,11 +294,13 @@ class HebbianPasses:
     def _attempt(self, state: HebbianState) -> HebbianState:
         log_gains, inner = state.log_gains, self._inner_products()
         eta = self._gains(state, state.seen, self.clock.n_samples)
-        for steps, patterns, upcoming in self._blocks(state):
-            Y, G = self.store.project(patterns, upcoming)
-            limits = self._limits(np.diag(G), state.length)
-            T, C, log_gains = self._sweep(Y, G, eta[steps], limits, log_gains, inner)
-            self.store.transform(T, patterns, C)
+        # Values beyond single precision become infinite, which is detected.
+        with np.errstate(over="ignore", invalid="ignore"):
+            for steps, patterns, upcoming in self._blocks(state):
+                Y, G = self.store.project(patterns, upcoming)
+                limits = self._limits(np.diag(G), state.length)
+                T, C, log_gains = self._sweep(Y, G, eta[steps], limits, log_gains, inner)
+                self.store.transform(T, patterns, C)
         return self._finish(replace(state, log_gains=log_gains))
 
     def _blocks(self, state: HebbianState) -> Iterator[tuple[slice, Indices, list[Indices]]]:
