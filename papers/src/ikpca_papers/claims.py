@@ -235,7 +235,7 @@ class MeasuredClaim:
     what : str
         Name of the value.
     value, limit : float
-    side : {"at most", "at least", "below"}
+    side : {"at most", "at least"}
 
     Examples
     --------
@@ -248,14 +248,12 @@ class MeasuredClaim:
     what: str
     value: float
     limit: float
-    side: Literal["at most", "at least", "below"] = "at most"
+    side: Literal["at most", "at least"] = "at most"
 
     @property
     def holds(self) -> bool:
         """True if the value is on its side of the limit; False for NaN."""
-        if self.side == "at least":
-            return self.value >= self.limit
-        return self.value < self.limit if self.side == "below" else self.value <= self.limit
+        return self.value >= self.limit if self.side == "at least" else self.value <= self.limit
 
     def __str__(self) -> str:
         verdict = "holds" if self.holds else "DOES NOT HOLD"
