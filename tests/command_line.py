@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -12,11 +13,11 @@ import pytest
 from ikpca.cli import main
 
 
-def ikpca(*arguments):
-    """The command in this process: exit code, standard output, standard error."""
+def run(main, name, *arguments):
+    """A command in this process: exit code, standard output, standard error."""
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["ikpca", *map(str, arguments)])
+        patch.setattr(sys, "argv", [name, *map(str, arguments)])
         with (
             contextlib.redirect_stdout(out),
             contextlib.redirect_stderr(err),
@@ -24,3 +25,6 @@ def ikpca(*arguments):
         ):
             main()
     return SimpleNamespace(code=ended.value.code, out=out.getvalue(), err=err.getvalue())
+
+
+ikpca = partial(run, main, "ikpca")

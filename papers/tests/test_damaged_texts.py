@@ -61,16 +61,15 @@ def check_motion(motion):
 
 def check_spec(spec):
     assert spec.claims
-    for size in spec.sizes.values():
+    for name, size in spec.sizes.items():
         assert isinstance(size.data, str)
-        assert all(isinstance(name, str) for name in size.settings)
+        assert all(isinstance(key, str) for key in spec.settings_of(name))
     for drawing in spec.drawings:
         assert isinstance(drawing.options, dict)
     assert isinstance(spec.alone, bool)
     # Without results every number of every condition is looked up.
     for claim in spec.claims:
-        for condition in claim.conditions:
-            condition.check({})
+        claim.check({})
     return "loaded"
 
 

@@ -108,7 +108,7 @@ def test_list_as_json_tells_everything(data):
     assert told["cmu_walk_35_01"]["untried"]
 
 
-def test_fetch_shows_bars_and_ends_with_the_path(walk, own_folders):
+def test_fetch_reports_downloads_and_ends_with_the_path(walk, own_folders):
     walk.cuts = [100]
     said = ikpca_papers("data", "fetch", "cmu_walk_35_01")
     assert said.code == 0, said.err
@@ -117,10 +117,8 @@ def test_fetch_shows_bars_and_ends_with_the_path(walk, own_folders):
     assert "terms: free for research and commercial projects" in said.out
     # The arm is not the walk that was recorded.
     assert "differ from those" in said.out
-    for name in ("35.asf", "35_01.amc"):
-        assert any(line.startswith(name) for line in said.err.splitlines())
     assert load("cmu_walk_35_01", offline=True)["joint_names"].shape == (4,)
-    assert [asked for _, asked in walk.requests] == [None, "bytes=100-", None]
+    assert len(walk.requests) == 3
 
 
 def test_fetch_as_json_and_quiet(walk, own_folders):
@@ -136,7 +134,7 @@ def test_fetch_as_json_and_quiet(walk, own_folders):
     }  # fmt: skip
 
 
-def test_what_is_there_is_not_fetched_and_has_no_bar(data):
+def test_what_is_there_is_not_fetched(data):
     said = ikpca_papers("data", "fetch", "frey_faces", "digits", "--data", data)
     assert said.code == 0
     assert not said.err
@@ -155,10 +153,10 @@ def test_fetch_complains_in_one_sentence(walk, register, own_folders):
     assert "no address" in one_sentence(ikpca_papers("data", "fetch", entry.name), "fetch", 1)
     walk.files["/mocap/35.asf"] += b"#"
     said = ikpca_papers("data", "fetch", "--quiet", "cmu_walk_35_01")
-    assert "instead of" in one_sentence(said, "fetch", 1)
+    assert "does not match the known hash" in one_sentence(said, "fetch", 1)
     del walk.files["/mocap/35.asf"]
     said = ikpca_papers("data", "fetch", "--quiet", "cmu_walk_35_01")
-    assert "404 Not Found" in one_sentence(said, "fetch", 1)
+    assert "404 Client Error" in one_sentence(said, "fetch", 1)
     assert not (own_folders.cache / "cmu_walk_35_01.npz").exists()
 
 

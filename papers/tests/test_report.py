@@ -47,7 +47,7 @@ def results(method="KHA"):
 
 
 def experiment_result(**changes):
-    spec = replace(specs()["usps-kpca"], **changes)
+    spec = specs()["usps-kpca"].model_copy(update=changes)
     found = results()
     verdicts = tuple(evaluate_claim(claim, "quick", found.tables) for claim in spec.claims)
     return ExperimentResult(spec, "quick", found, verdicts, tuple(draw(spec, found)))
@@ -104,17 +104,18 @@ def test_every_picture_says_what_it_shows(result):
 
 
 def test_texts_are_escaped_wherever_they_come_from(result):
-    claim = replace(result.spec.claims[0], sentence=NASTY, paper=NASTY, note=NASTY)
-    spec = replace(result.spec, id="x", title=NASTY, about=NASTY, paper=NASTY, figure=NASTY)
+    nasty = dict.fromkeys(["sentence", "paper", "note", "title", "about", "figure"], NASTY)
+    claim = result.spec.claims[0].model_copy(update=nasty)
+    spec = result.spec.model_copy(update={"id": "x", **nasty})
     found = results(method=NASTY)
     picture = Picture("a.png", "png", b"", NASTY)
     verdict = replace(result.verdicts[0], claim=claim, ours=NASTY)
-    nasty = ExperimentResult(spec, NASTY, found, (verdict,), (picture,))
+    spoilt = ExperimentResult(spec, NASTY, found, (verdict,), (picture,))
     failed = ExperimentResult(spec, NASTY, None, (verdict,), (), NASTY)
-    plain, spoilt = Reader(page([result])), Reader(page([nasty, failed]))
-    assert not [element for element in spoilt.all("img") if "onerror" in element]
-    assert "<img src=x" not in page([nasty, failed])
-    assert len(spoilt.all("script")) == len(plain.all("script"))
+    html = page([spoilt, failed])
+    assert not [element for element in Reader(html).all("img") if "onerror" in element]
+    assert "<img src=x" not in html
+    assert len(Reader(html).all("script")) == len(Reader(page([result])).all("script"))
 
 
 def test_curves_are_means_over_seeds_and_survive_embedding(result):
@@ -146,14 +147,13 @@ def test_page_and_json_are_the_same_for_the_same_results(result):
 
 
 def test_a_figure_that_nothing_draws_is_refused(result):
-    spec = replace(result.spec, drawings=(Drawing("sculpture", "A", {}),))
+    spec = result.spec.model_copy(update={"drawings": [Drawing(draw="sculpture", caption="A")]})
     with pytest.raises(ValueError, match=r"usps-kpca.toml: nothing draws 'sculpture'"):
         list(draw(spec, results()))
 
 
 def test_curves_without_repetitions_or_panels():
-    spec = replace(
-        specs()["usps-kpca"], curves=Curves("curves", "pass", "excess_error", "method", "E")
-    )
+    curves = Curves(table="curves", x="pass", y="excess_error", series="method", label="E")
+    spec = specs()["usps-kpca"].model_copy(update={"curves": curves})
     picture = next(draw(spec, results()))
     assert picture.content.startswith(b"\x89PNG")

@@ -62,7 +62,8 @@ def test_all_methods_of_table_1_run():
 
 def test_what_the_mean_update_and_orthonormal_components_are_for():
     whole, still, skewed = parabola.ablation_curves(parabola.JOINT, n_rows=900, points=3)
-    assert all(claim.holds for claim in parabola.ablation_claims([whole, still, skewed]))
+    assert whole.angles[-1] < 0.5 * still.angles[-1]
+    assert max(whole.defects) < 1e-8
     assert whole.errors[-1] < 0.05 * still.errors[-1]
     assert min(skewed.defects) > 1e-4
 
@@ -71,8 +72,7 @@ def test_the_roll_streams_to_the_components_that_batch_separates():
     roll = manifolds.roll()
     assert roll.library_rows <= 200
     assert len(roll.separated) >= 5
-    (claim,) = manifolds.manifold_claims(roll)
-    assert claim.holds, str(claim)
+    assert roll.correlations[roll.separated].min() >= 0.99
     assert roll.angles(10)[0] < 3
 
 
@@ -87,7 +87,9 @@ def test_more_digits_make_fewer_errors():
     pixels, y = load_digits(return_X_y=True)
     kernels = {"polynomial": {"kernel": "poly", "degree": 2}}
     (found,) = eigenfaces.recognise_streams(pixels / 16, y, 300, 3, 16, kernels=kernels)
-    assert [claim.holds for claim in eigenfaces.face_claims(found)] == [True, True]
+    assert abs(found.difference) <= 1.5
+    # The upper end of the interval.
+    assert found.gain[1] < 0
 
 
 def test_more_faces_make_fewer_errors(data_folder):

@@ -17,7 +17,7 @@ from ikpca.cli.errors import UsageError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from ikpca_papers.data.entries import DataSet, Entry, Progress
+    from ikpca_papers.data.entries import DataSet, Entry
 
 
 @contextmanager
@@ -40,18 +40,19 @@ def fetch_data(
         typer.Option(help="Folder of .npz files; what is there is not fetched. [$IKPCA_DATA]"),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not report downloads.")] = False,
 ) -> None:
-    """Download data sets into the cache, or resume a download; then read and check them."""
+    """Download data sets into the cache; then read and check them."""
+    import pooch
+
     from ikpca_papers.data import find, load
 
+    if quiet:
+        pooch.get_logger().setLevel("WARNING")
     with as_usage_errors():
         # All names are checked before the first transfer.
         entries = [find(name) for name in names]
-        data_sets = []
-        for entry in entries:
-            with _progress_bars(quiet) as progress:
-                data_sets.append(load(entry.name, data, progress=progress))
+        data_sets = [load(entry.name, data) for entry in entries]
     if as_json:
         typer.echo(json.dumps([_as_json(data_set) for data_set in data_sets]))
         return
@@ -73,48 +74,6 @@ def _as_json(data_set: DataSet) -> dict[str, object]:
         "checksum": data_set.checksum,
         "as_recorded": data_set.as_recorded,
     }
-
-
-@contextmanager
-def _progress_bars(quiet: bool) -> Iterator[Progress | None]:
-    """Show one bar per file on standard error, with bytes, speed and remaining time."""
-    if quiet:
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        Progress,
-        TaskID,
-        TextColumn,
-        TimeRemainingColumn,
-        TransferSpeedColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description:<16}", markup=False),
-        BarColumn(bar_width=30),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-    )
-    tasks: dict[str, TaskID] = {}
-    bars = Progress(*columns, console=Console(stderr=True))
-
-    def on_progress(name: str, done: int, total: int | None) -> None:
-        # Only now: files that exist already need no bar.
-        bars.start()
-        if name not in tasks:
-            tasks[name] = bars.add_task(name, total=None)
-        bars.update(tasks[name], completed=done, total=total)
-
-    try:
-        yield on_progress
-    finally:
-        # Stopping bars that never started would print an empty line.
-        if tasks:
-            bars.stop()
 
 
 #: For pipes and logs, which have no width of their own.

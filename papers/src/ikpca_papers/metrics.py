@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg
 
 from ikpca import KernelPCA
 from ikpca.gram import CenteredGram
@@ -86,10 +87,23 @@ def overlaps(batch: KernelPCA, projections: Floats) -> Floats:
     return np.asarray(centred @ projections, dtype=np.float64)
 
 
-def subspace_angles(inner: Floats) -> Floats:
-    """Principal angles in degrees, largest first, from inner products of two orthonormal sets."""
-    cosines = np.linalg.svd(inner, compute_uv=False)
-    return np.degrees(np.arccos(np.minimum(cosines, 1)))[::-1]
+def feature_angles(
+    inner: Floats, first: Floats | None = None, second: Floats | None = None
+) -> Floats:
+    """Principal angles in degrees, largest first, between subspaces of feature space.
+
+    Parameters
+    ----------
+    inner : ndarray of shape (p, q)
+        Inner products of the components of the first and of the second subspace.
+    first, second : ndarray of shape (p, p) and (q, q), optional
+        Gram matrices of the components; by default they are orthonormal.
+    """
+    p, q = inner.shape
+    corners = np.eye(p) if first is None else first, np.eye(q) if second is None else second
+    values, vectors = linalg.eigh(np.block([[corners[0], inner], [inner.T, corners[1]]]))
+    coordinates = (vectors * np.sqrt(np.maximum(values, 0))).T
+    return np.degrees(linalg.subspace_angles(coordinates[:, :p], coordinates[:, p:]))
 
 
 def captured_variance(projections: Floats) -> float:

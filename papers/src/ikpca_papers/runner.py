@@ -274,8 +274,8 @@ def prepare(
         raise InvalidInput(
             f"{spec.id}: no experiment of this id is registered; add it to EXPERIMENTS."
         )
-    chosen = spec.sizes[size]
-    request = Request(chosen.settings, load_inputs(chosen.data, data_folder), seed)
+    inputs = load_inputs(spec.sizes[size].data, data_folder)
+    request = Request(spec.settings_of(size), inputs, seed)
     experiment = experiments[spec.id]
     folder = ResultsFolder.of(out, size, spec.id)
     return Job(spec, experiment, size, request, experiment.plan(request), folder)

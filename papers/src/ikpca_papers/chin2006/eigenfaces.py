@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 from ikpca import IncrementalKernelPCA, KernelPCA
 from ikpca.kernels import Floats
-from ikpca_papers.claims import MeasuredClaim, Rows, Tables
+from ikpca_papers.claims import Rows, Tables
 from ikpca_papers.experiment import Findings, Part, Request
 
 #: Pixels of a reduced face in each direction.
@@ -188,19 +188,6 @@ def error_rate(
     """Return the error rate of nearest neighbours among the projections."""
     nearest = KNeighborsClassifier(n_neighbors).fit(model.fit_transform(X), y)
     return float(np.mean(nearest.predict(model.transform(X_test)) != y_test))
-
-
-def face_claims(found: Splits) -> list[MeasuredClaim]:
-    """Claim that a stream is as good as batch, and better on more images (polynomial)."""
-    same = MeasuredClaim(
-        f"{found.kernel}: points between batch and stream on the same {found.subset:,} images",
-        abs(found.difference), 1.5,
-    )  # fmt: skip
-    more = MeasuredClaim(
-        f"{found.kernel}: upper end of the 95 % interval, stream of {found.train:,} minus batch",
-        found.gain[1], 0, "below",
-    )  # fmt: skip
-    return [same, more]
 
 
 def plan(request: Request) -> list[Part]:

@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 from ikpca import IncrementalKernelPCA, KernelPCA
 from ikpca.kernels import Floats
 from ikpca_papers.chin2006.parabola import frey_faces, teapot
-from ikpca_papers.claims import MeasuredClaim, Rows
+from ikpca_papers.claims import Rows
 from ikpca_papers.data.synthetic import perforated_swiss_roll
 from ikpca_papers.experiment import Findings, Part, Request
 from ikpca_papers.metrics import (
     align_signs,
     captured_variance,
     correlations,
+    feature_angles,
     overlaps,
     separated,
-    subspace_angles,
 )
 
 ROLL: dict[str, Any] = {"kernel": "rbf", "gamma": 0.5}
@@ -81,7 +81,7 @@ class Manifold:
 
     def angles(self, leading: int) -> Floats:
         """Return the angles between the leading components in degrees, largest first."""
-        return subspace_angles(self.inner[:leading, :leading])
+        return feature_angles(self.inner[:leading, :leading])
 
     def row(self, leading: Sequence[int]) -> dict[str, Any]:
         """Return a table row: the largest angle for each number of leading components."""
@@ -134,13 +134,6 @@ def real_manifolds(folder: Path, n_components: int = 10, **settings: Any) -> lis
                 **{**VIDEO, "max_basis_rows": _LIBRARIES[name], **settings})
         for name, X in videos.items()
     ]  # fmt: skip
-
-
-def manifold_claims(found: Manifold) -> list[MeasuredClaim]:
-    """Claim that separated components agree."""
-    closest = float(found.correlations[found.separated].min())
-    name = "least |correlation| of the components that batch separates"
-    return [MeasuredClaim(name, closest, 0.99, "at least")]
 
 
 def plan(request: Request) -> list[Part]:

@@ -1,7 +1,7 @@
 """Data sets: registry, downloads, synthetic rows, photographs."""
 
-from ikpca_papers.data.download import cache_folder, data_folder, fetch_file, is_offline
 from ikpca_papers.data.entries import DataSet, Entry, Remote, checksum_of, find, registry
+from ikpca_papers.data.files import cache_folder, data_folder, is_offline
 from ikpca_papers.data.photographs import photograph, photograph_patches, square_photograph
 from ikpca_papers.data.sources import available_sources, data_path, fetch, load
 from ikpca_papers.data.synthetic import (
@@ -30,7 +30,6 @@ __all__ = [
     "data_path",
     "drifting_parabola",
     "fetch",
-    "fetch_file",
     "find",
     "is_offline",
     "load",

@@ -5,21 +5,18 @@ from __future__ import annotations
 import difflib
 import hashlib
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ikpca.errors import InvalidInput, invalid_parameter
-
-#: Called with a file's name, the bytes received, and the bytes in total, if known.
-Progress = Callable[[str, int, int | None], None]
+from ikpca.errors import InvalidInput
 
 
 @dataclass(frozen=True)
@@ -32,9 +29,7 @@ class Remote:
     path : str
         Relative to the cache folder.
     sha256 : str
-        In hexadecimal, of the file.
-    any_line_ends : bool, default=False
-        The checksum ignores carriage returns.
+        In hexadecimal, of the file without carriage returns.
 
     Examples
     --------
@@ -46,14 +41,6 @@ class Remote:
     address: str
     path: str
     sha256: str
-    any_line_ends: bool = False
-
-    def __post_init__(self) -> None:
-        parts = PurePosixPath(self.path).parts
-        if not parts or parts[0] == "/" or ".." in parts or set("\\:") & set(self.path):
-            raise invalid_parameter(
-                "path", self.path, "must lie below the cache folder", "pass a/name"
-            )
 
 
 @dataclass(frozen=True)

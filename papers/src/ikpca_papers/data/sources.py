@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal, get_args
 
 import numpy as np
+import pooch
 from numpy.typing import NDArray
 
 from ikpca.errors import invalid_parameter
-from ikpca_papers.data.download import (
+from ikpca.model_files import atomic_write
+from ikpca_papers.data.entries import Arrays, DataSet, Entry, Origin, checksum_of, find
+from ikpca_papers.data.files import (
     cache_folder,
     check_shapes,
     data_folder,
-    exists,
-    fetch_file,
-    file_lock,
     is_offline,
-    no_progress,
-    offline_error,
     read_archive,
-    unwritable_error,
-    write_archive,
 )
-from ikpca_papers.data.entries import Arrays, DataSet, Entry, Origin, Progress, checksum_of, find
 from ikpca_papers.data.photographs import (
     PHOTOGRAPHS,
     photograph,
@@ -73,7 +69,7 @@ _MNIST_COUNTS = (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949)
 
 def fetch_usps(cache: Path) -> Arrays:
     """Download USPS from OpenML, where labels start at 1."""
-    rows, labels = _openml(cache, "usps", 41082)
+    rows, labels = _openml(cache, 41082)
     # The original files have three decimals.
     pixels = np.round(rows.astype(np.float64), 3).astype(np.float32)
     return _split("usps", pixels, labels - 1, _USPS_COUNTS)
@@ -81,7 +77,7 @@ def fetch_usps(cache: Path) -> Arrays:
 
 def fetch_mnist(cache: Path) -> Arrays:
     """Download MNIST from OpenML."""
-    rows, labels = _openml(cache, "mnist", 554)
+    rows, labels = _openml(cache, 554)
     return _split("mnist", rows.astype(np.uint8), labels, _MNIST_COUNTS)
 
 
@@ -89,40 +85,21 @@ def fetch_olivetti(cache: Path) -> Arrays:
     """Download the Olivetti faces, ordered by person."""
     from sklearn.datasets import fetch_olivetti_faces
 
-    def download(home: Path) -> Any:
-        return fetch_olivetti_faces(data_home=home)
-
-    found = _through_scikit_learn(cache, "olivetti", download)
+    with TemporaryDirectory(dir=cache) as home:
+        found = fetch_olivetti_faces(data_home=home)
     images = np.asarray(found.images, dtype=np.float32)
     return {"images": images, "subject": np.asarray(found.target, dtype=np.uint8)}
 
 
-def _openml(cache: Path, name: str, number: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def _openml(cache: Path, number: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
     from sklearn.datasets import fetch_openml
 
-    def download(home: Path) -> Any:
+    with TemporaryDirectory(dir=cache) as home:
         # The slower parser, but it needs no pandas; the other one fails with pandas 3.
-        return fetch_openml(
+        rows, labels = fetch_openml(
             data_id=number, data_home=home, as_frame=False, return_X_y=True, parser="liac-arff"
         )
-
-    rows, labels = _through_scikit_learn(cache, name, download)
     return np.asarray(rows), np.asarray(labels).astype(np.int64)
-
-
-def _through_scikit_learn(cache: Path, name: str, download: Callable[[Path], Any]) -> Any:
-    """Download into a folder of its own, which is kept for another try after a failure."""
-    home = cache / f"{name}.scikit-learn"
-    try:
-        found = download(home)
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        # From the network, from OpenML's checksum, or from parsing.
-        reason = " ".join(str(error).split())
-        raise DataUnavailable(
-            f"{name}: scikit-learn could not fetch it ({reason}); try again later."
-        ) from error
-    shutil.rmtree(home, ignore_errors=True)
-    return found
 
 
 def _split(
@@ -154,13 +131,7 @@ BUILDERS: dict[str, Callable[[Path], Arrays]] = {
 }
 
 
-def fetch(
-    name: str,
-    *,
-    cache: str | Path | None = None,
-    offline: bool | None = None,
-    progress: Progress | None = None,
-) -> Path:
+def fetch(name: str, *, cache: str | Path | None = None, offline: bool | None = None) -> Path:
     """Download a data set into the cache, unless it exists.
 
     The cache has the form of a data folder: files can be copied from one to the other.
@@ -172,8 +143,6 @@ def fetch(
         By default the folder that IKPCA_CACHE names, or the platform's.
     offline : bool, optional
         Never use the network; by default the value of IKPCA_OFFLINE.
-    progress : callable, optional
-        Called with a file's name, bytes received, and bytes in total, if known.
 
     Returns
     -------
@@ -197,7 +166,7 @@ def fetch(
     if entry.way == "embedded":
         raise invalid_parameter("name", name, "is embedded, there is nothing to fetch", "call load")
     path = cache_folder(cache) / entry.file
-    if exists(path):
+    if os.path.exists(path):
         return path
     if entry.way == "local":
         raise DataUnavailable(
@@ -205,34 +174,46 @@ def fetch(
             f"that in IKPCA_DATA (it comes from: {entry.source})."
         )
     if is_offline(offline):
-        raise offline_error(entry.file)
-    with file_lock(path):
-        if not exists(path):
-            _build(entry, path, progress or no_progress)
+        raise DataUnavailable(
+            f"{entry.file}: is not in the cache, and offline mode is on; unset IKPCA_OFFLINE and "
+            "fetch it, or name a folder that has it in IKPCA_DATA."
+        )
+    try:
+        _build(entry, path)
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        # From the network, a checksum, the disk, or the parsers of scikit-learn.
+        reason = " ".join(str(error).split()).split(". ")[0].rstrip(".")
+        raise DataUnavailable(
+            f"{name}: could not be fetched into {path.parent} ({reason}); check the network and "
+            "the folder, and try again."
+        ) from error
     return path
 
 
-def _build(entry: Entry, path: Path, progress: Progress) -> None:
+def _build(entry: Entry, path: Path) -> None:
+    """Download the files of a data set, and write its arrays."""
     cache = path.parent
+    cache.mkdir(parents=True, exist_ok=True)
+    downloads = pooch.create(
+        cache,
+        base_url="",
+        registry={remote.path: remote.sha256 for remote in entry.remotes},
+        urls={remote.path: remote.address for remote in entry.remotes},
+        retry_if_failed=2,
+    )
     for remote in entry.remotes:
-        fetch_file(
-            remote.address,
-            cache / remote.path,
-            remote.sha256,
-            any_line_ends=remote.any_line_ends,
-            offline=False,
-            progress=progress,
-        )
-    if not entry.remotes:
-        progress(entry.file, 0, None)
+        downloads.fetch(remote.path, downloader=_download_text)
     arrays = BUILDERS[entry.name](cache)
     check_shapes(entry.name, arrays, entry.shapes)
-    try:
-        write_archive(path, arrays)
-    except OSError as error:
-        raise unwritable_error(cache, error) from error
-    size = path.stat().st_size
-    progress(entry.file, size, size)
+    with atomic_write(path) as file:
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+
+
+def _download_text(address: str, file: str, downloads: pooch.Pooch) -> None:
+    """Download a text and remove its carriage returns, in which copies differ."""
+    pooch.HTTPDownloader()(address, file, downloads)
+    path = Path(file)
+    path.write_bytes(path.read_bytes().replace(b"\r", b""))
 
 
 Source = Literal["auto", "embedded", "local", "download"]
@@ -244,7 +225,6 @@ def load(
     source: Source = "auto",
     *,
     offline: bool | None = None,
-    progress: Progress | None = None,
 ) -> DataSet:
     """Load a data set of the registry.
 
@@ -258,8 +238,6 @@ def load(
         "auto" tries embedded data, the folder, the cache, and the download, in this order.
     offline : bool, optional
         Never use the network; by default the value of IKPCA_OFFLINE.
-    progress : callable, optional
-        Of a download: called with a file's name, bytes received, and bytes in total, if known.
 
     Returns
     -------
@@ -293,10 +271,7 @@ def load(
         arrays = GENERATORS[name]()
         check_shapes(name, arrays, entry.shapes)
         return _data_set(entry, arrays, "embedded", None)
-    if source == "local":
-        path = _local_path(entry, folder)
-    else:
-        path = fetch(name, offline=offline, progress=progress)
+    path = _local_path(entry, folder) if source == "local" else fetch(name, offline=offline)
     origin: Origin = "local" if source == "local" else "download"
     return _data_set(entry, read_archive(path, entry.shapes), origin, path)
 
@@ -363,12 +338,12 @@ def available_sources(
 def _in_folder(entry: Entry, folder: str | Path | None) -> Path | None:
     data = data_folder(folder)
     path = None if data is None else data / entry.file
-    return path if path is not None and exists(path) else None
+    return path if path is not None and os.path.exists(path) else None
 
 
 def _in_cache(entry: Entry) -> Path | None:
     path = cache_folder() / entry.file
-    return path if exists(path) else None
+    return path if os.path.exists(path) else None
 
 
 def _auto_source(entry: Entry, folder: str | Path | None) -> Source:
@@ -385,7 +360,7 @@ def _local_path(entry: Entry, folder: str | Path | None) -> Path:
             "in IKPCA_DATA."
         )
     path = data / entry.file
-    if not exists(path):
+    if not os.path.exists(path):
         raise DataUnavailable(
             f"{path}: there is no such file; put it there, or download it if it has an address."
         )

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 from ikpca import KernelPCA, OnlineKernelPCA
 from ikpca.errors import DivergenceWarning
@@ -19,7 +18,7 @@ from ikpca.subspace import Subspace
 from ikpca_papers.claims import Rows
 from ikpca_papers.data.synthetic import parabola
 from ikpca_papers.experiment import Findings, Part, Request
-from ikpca_papers.metrics import surfaces
+from ikpca_papers.metrics import feature_angles, surfaces
 
 #: The paper's three kernels, for rows of unit scale.
 KERNELS: dict[str, dict[str, Any]] = {
@@ -101,13 +100,7 @@ def _rotate(rows: Floats, angles: Floats) -> tuple[Floats, Floats]:
 def angle_between(first: Subspace, second: Subspace) -> float:
     """Return the largest principal angle between two subspaces of feature space, in degrees."""
     across = first.products_with(second.basis)[:-1] @ second.components.T
-    cosines = _whitener(first).T @ across @ _whitener(second)
-    return float(np.degrees(np.arccos(np.clip(linalg.svdvals(cosines).min(), 0, 1))))
-
-
-def _whitener(subspace: Subspace) -> Floats:
-    values, vectors = linalg.eigh(subspace.component_gram)
-    return vectors / np.sqrt(np.maximum(values, np.finfo(np.float64).tiny))
+    return float(feature_angles(across, first.component_gram, second.component_gram)[0])
 
 
 @dataclass(frozen=True, eq=False)
