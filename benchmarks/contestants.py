@@ -9,23 +9,25 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.decomposition import PCA
+from sklearn.decomposition import KernelPCA as ScikitKernelPCA
+from sklearn.kernel_approximation import Nystroem
 
 from ikpca import KernelPCA
 from ikpca.gram import CachedGram, CenteredGram, ComputedGram, Workers, center_gram, read_budget
 from ikpca.kernels import FeatureSplit, Floats, Gaussian
 from ikpca.solvers import hebbian_step
-from ikpca_papers.memory import PeakMemory, touch_memory
+from ikpca_papers.memory import PeakMemory
 from ikpca_papers.metrics import excess_error
 from ikpca_papers.subprocesses import run_in_subprocess
 
 #: η0 κ of the pattern-by-pattern rule, as tuned for KHA on digits in the papers.
 _REFERENCE_STEP = 0.05
-#: Bytes that every process touches before the measurement, more than any contestant allocates.
-_TOUCHED_BYTES = 4 * 10**9
 
 # With a larger eta kha stops with an error; its time does not depend on eta.
 _KERNLAB_SCRIPT = """
@@ -81,7 +83,7 @@ class Contestant:
     max_rows : int or None
         Skip larger data, which would take hours.
     repeats : int
-        Number of fits; the shortest time counts, since other load only adds to it.
+        Number of processes, each with one fit; the median counts.
     """
 
     name: str
@@ -89,7 +91,7 @@ class Contestant:
     settings: dict[str, Any] = field(default_factory=dict)
     dtype: str = "float32"
     max_rows: int | None = None
-    repeats: int = 4
+    repeats: int = 3
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ def all_contestants(*, full: bool = False) -> list[Contestant]:
         Contestant("ikpca krylov, tol 1e-5", fit_ikpca, {"tol": 1e-5}),
         *scikit_learn,
         Contestant("Nystroem 1000 + PCA", fit_nystroem, {"landmarks": 1000}),
-        Contestant("ikpca kha/et, 10 passes", fit_ikpca, hebbian, repeats=2),
+        Contestant("ikpca kha/et, 10 passes", fit_ikpca, hebbian),
         Contestant("KHA rule by pattern, 1 pass", fit_kha_reference, max_rows=5000, repeats=1),
     ]
     if has_kernlab():
@@ -189,8 +191,6 @@ def fit_scikit_learn(
     X: Floats, gamma: float, n_components: int, threads: int, **settings: Any
 ) -> FitResult:
     """Fit scikit-learn's ``KernelPCA``; its threads are those of BLAS."""
-    from sklearn.decomposition import KernelPCA as ScikitKernelPCA
-
     model = ScikitKernelPCA(
         n_components, kernel="rbf", gamma=gamma, random_state=0, copy_X=False, **settings
     )
@@ -201,9 +201,6 @@ def fit_nystroem(
     X: Floats, gamma: float, n_components: int, threads: int, landmarks: int
 ) -> FitResult:
     """Fit scikit-learn's ``PCA`` on ``Nystroem`` features."""
-    from sklearn.decomposition import PCA
-    from sklearn.kernel_approximation import Nystroem
-
     number = min(landmarks, len(X))
     features = Nystroem(gamma=gamma, n_components=number, random_state=0).fit_transform(X)
     return FitResult(PCA(n_components, random_state=0).fit_transform(features).T, number / len(X))
@@ -249,12 +246,16 @@ def run_contestant(
     contestant: Contestant, load: Callable[[], Floats], gamma: float, n_components: int,
     threads: int,
 ) -> FitResult:  # fmt: skip
-    """Measure time and memory of a contestant in a new process.
+    """Measure time and memory of the first fit of a process; return the median of some processes.
 
-    ``load`` must be picklable; it is called in that process.
+    ``load`` must be picklable; it is called in each process.
     """
     task = partial(_measure, contestant, load, gamma, n_components, threads)
-    return run_in_subprocess(contestant.name, task, lambda message: None)
+    fits: list[FitResult] = [
+        run_in_subprocess(contestant.name, task, lambda message: None)
+        for _ in range(contestant.repeats)
+    ]
+    return sorted(fits, key=attrgetter("seconds"))[len(fits) // 2]
 
 
 def _measure(
@@ -273,20 +274,12 @@ def _measure(
             contestant.fit, gamma=gamma, n_components=n_components, threads=threads,
             **contestant.settings,
         )  # fmt: skip
-        # A small fit first: imports, compilation and caches are not counted.
-        fit(X[: 20 * n_components])
-        touch_memory(_TOUCHED_BYTES)
         memory = PeakMemory()
-        seconds, first_passes = [], []
-        for _ in range(contestant.repeats):
-            start = time.perf_counter()
-            result = fit(X)
-            seconds.append(result.seconds or time.perf_counter() - start)
-            first_passes.append(result.first_pass)
+        start = time.perf_counter()
+        result = fit(X)
         return replace(
             result,
-            seconds=min(seconds),
-            first_pass=min(first_passes),
+            seconds=result.seconds or time.perf_counter() - start,
             peak_bytes=result.peak_bytes or memory.above_baseline(),
         )
 

@@ -8,24 +8,10 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-import numpy as np
-
 _STATUS = Path("/proc/self/status")
 _SYSTEM = Path("/proc/meminfo")
 _CLEAR_REFS = Path("/proc/self/clear_refs")
 _RESET_PEAK = "5"
-
-
-def touch_memory(n_bytes: int) -> None:
-    """Allocate so much memory once and release it.
-
-    The first access to memory can be much slower on a virtual machine; without this the method that
-    runs first would pay for all others. At most half of the available memory is allocated.
-    """
-    free = _available()
-    if free is not None:
-        np.ones(min(n_bytes, free // 2), dtype=np.uint8)
-        _release_free_memory()
 
 
 def _available() -> int | None:
