@@ -9,17 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 
 _STATUS = Path("/proc/self/status")
-_SYSTEM = Path("/proc/meminfo")
 _CLEAR_REFS = Path("/proc/self/clear_refs")
 _RESET_PEAK = "5"
-
-
-def _available() -> int | None:
-    """Return the available bytes; None where the system does not report them."""
-    if not _SYSTEM.exists():
-        return None
-    lines = (line.split() for line in _SYSTEM.read_text().splitlines())
-    return next((int(kilo) * 1024 for name, kilo, *_ in lines if name == "MemAvailable:"), None)
 
 
 class PeakMemory:
