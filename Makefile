@@ -14,7 +14,7 @@ help:
 	@echo "make run    reproduce the papers' experiments, small: tables, figures and one page"
 	@echo "make demo   fit the Hebbian family on scikit-learn's digits: table and convergence plot"
 	@echo "make test   run the tests"
-	@echo "make lint   ruff, mypy, import-linter"
+	@echo "make lint   ruff, mypy, import-linter, spelling and wording"
 	@echo "make faults kills, damaged files, random calls, full disks: the long form, with figures"
 	@echo "make audit  known vulnerabilities of what is installed; skipped where nobody can be asked"
 	@echo "make package  wheel and sdist: built, looked into, tried in an empty environment"
@@ -47,6 +47,8 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/codespell src papers/src papers/README.md docs README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md
+	$(BIN)/python .ci/prose.py
 
 faults: $(READY)
 	$(BIN)/python -m tests.faults --out results/faults

@@ -185,7 +185,7 @@ def _variants(library: str, reduction: Reduction, limit: int) -> list[Variant]:
     return [
         Variant(library, "nothing", whole),
         Variant(library, "mean update", replace(whole, move_mean=False)),
-        Variant(library, "re-orthogonalisation", replace(whole, compression=skewed)),
+        Variant(library, "re-orthogonalization", replace(whole, compression=skewed)),
     ]
 
 
@@ -284,7 +284,7 @@ def _scatter_error(exact: Floats, sigma: Floats, inner: Floats, gram: Floats) ->
 def ablation_claims(found: Sequence[AblationCurve]) -> list[MeasuredClaim]:
     """Claim that the complete update is better than one without a step.
 
-    With joint pre-images re-orthogonalisation does not change the span; with the paper's own
+    With joint pre-images re-orthogonalization does not change the span; with the paper's own
     reductions their error exceeds that of a constant mean.
     """
     curves = {(each.library, each.left_out): each for each in found}
@@ -301,13 +301,13 @@ def ablation_claims(found: Sequence[AblationCurve]) -> list[MeasuredClaim]:
         ),
     ]
     if last != joint:
-        skewed = curves[last, "re-orthogonalisation"].errors[-1]
-        what = f"{last}: error of the whole update over that without re-orthogonalisation"
+        skewed = curves[last, "re-orthogonalization"].errors[-1]
+        what = f"{last}: error of the whole update over that without re-orthogonalization"
         claims.append(MeasuredClaim(what, whole[-1].errors[-1] / skewed, 0.5))
     return claims
 
 
-#: Figure 1 (a), (b), (c); then a selection of rows, and its optimisation.
+#: Figure 1 (a), (b), (c); then a selection of rows, and its optimization.
 SCHEMES: dict[str, Reduction] = {
     "separate": IteratedPreimages(reuse=False, second_pass=False),
     "reuse": IteratedPreimages(second_pass=False),

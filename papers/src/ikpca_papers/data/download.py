@@ -396,7 +396,7 @@ class _Download:
         """Try until the file is complete; return its checksum."""
         failed, most = 0, self._size()
         while (lost := self._try_once()) is not None:
-            # Tries are counted anew after progress, for large files on unstable connections.
+            # Tries are counted again after progress, for large files on unstable connections.
             failed = 1 if self._size() > most else failed + 1
             most = max(most, self._size())
             if failed > len(self.pauses):
