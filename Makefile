@@ -1,25 +1,25 @@
-# Every target sets up the virtual environment and installs what it needs by itself.
+# Every target sets up the virtual environment and installs its requirements.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 READY := $(VENV)/.ready
-# What runs the experiments, without the tools of those who work on the library.
+# Requirements of the experiments, without the development tools.
 RUNS := $(VENV)/.runs
 TARGETS := run demo test lint docs audit package faults bench bench-full clean
 
 .PHONY: $(TARGETS) help
 
 help:
-	@echo "make run    reproduce the papers' experiments, small: tables, figures and one page"
-	@echo "make demo   fit the Hebbian family on scikit-learn's digits: table and convergence plot"
+	@echo "make run    run the papers' experiments at reduced size: tables, figures and a report"
+	@echo "make demo   compare the Hebbian solvers on scikit-learn's digits: table and convergence plot"
 	@echo "make test   run the tests"
-	@echo "make lint   ruff, mypy, import-linter"
-	@echo "make faults kills, damaged files, random calls, full disks: the long form, with figures"
-	@echo "make audit  known vulnerabilities of what is installed; skipped where nobody can be asked"
-	@echo "make package  wheel and sdist: built, looked into, tried in an empty environment"
-	@echo "make docs   build the site into build/docs/html: no warnings, no network, links checked"
-	@echo "make bench  speed as ratios within one run; make bench-full: the large form, MNIST from IKPCA_DATA"
+	@echo "make lint   ruff, mypy, import-linter, spelling and wording"
+	@echo "make faults long tests with killed processes, damaged files, random calls and full disks"
+	@echo "make audit  check installed packages for known vulnerabilities; skipped without network access"
+	@echo "make package  build and inspect wheel and sdist, and test them in an empty environment"
+	@echo "make docs   build the site in build/docs/html without network access; check links"
+	@echo "make bench  measure speed as ratios within one run; make bench-full: larger data, MNIST from IKPCA_DATA"
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ikpca needs Python 3.11 or newer; run make with PYTHON=python3.11")'
@@ -47,6 +47,8 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/codespell src papers/src papers/README.md docs README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md
+	$(BIN)/python .ci/prose.py
 
 faults: $(READY)
 	$(BIN)/python -m tests.faults --out results/faults

@@ -49,7 +49,7 @@ def main() -> int:
     wrong += found or []
     for line in wrong:
         _tell(f"package: {line}")
-    verdict = "not good" if wrong else "looked into, not tried" if found is None else "good"
+    verdict = "not good" if wrong else "inspected, not tested" if found is None else "good"
     _tell(f"package: {verdict}, {time.perf_counter() - begun:.0f} s")
     return 1 if wrong else 0
 
@@ -162,7 +162,7 @@ def tried(folder: Path, wheel: Path) -> list[str] | None:
     """
     venv.create(folder / "empty", with_pip=True)
     python = folder / "empty" / "bin" / "python"
-    # The smallest dependency: where it cannot be had, nobody can be asked for the others.
+    # The smallest dependency: if it cannot be installed, there is no package index.
     trouble = _installed(python, "threadpoolctl")
     if trouble:
         _tell(f"package: not tried in an empty environment: {trouble}")

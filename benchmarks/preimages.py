@@ -140,7 +140,7 @@ DENOISERS: dict[str, tuple[Callable[..., Floats], list[Settings]]] = {
     "fixed point": (partial(_preimage, preimage=FixedPoint()), _KERNEL_GRID),
     "gradient": (partial(_preimage, preimage=Gradient()), _KERNEL_GRID),
     "MDS": (_mds, _grid(gamma=_GAMMAS, n_components=_RANKS, n_neighbours=(5, 7, 10, 15))),
-    "neighbour mean": (_neighbour_mean, _grid(n_neighbours=(3, 5, 7, 10, 15))),
+    "neighbor mean": (_neighbour_mean, _grid(n_neighbours=(3, 5, 7, 10, 15))),
 }
 
 

@@ -1,4 +1,4 @@
-"""The site: pages in MyST, a reference from docstrings, a gallery of scripts that run."""
+"""Configuration of the site: MyST pages, reference from docstrings, gallery."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The block form against the pattern-by-pattern rule: the same numbers, at another price."""
+"""Block form and pattern-by-pattern rule: equal results at different cost."""
 
 import matplotlib.pyplot as plt
 import numpy as np

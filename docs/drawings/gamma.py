@@ -1,4 +1,4 @@
-"""What gamma does: contours of the first component of a Gaussian kernel, narrow to wide."""
+"""Effect of gamma: contours of the first component of a Gaussian kernel, narrow to wide."""
 
 import matplotlib.pyplot as plt
 import numpy as np

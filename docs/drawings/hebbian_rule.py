@@ -1,4 +1,4 @@
-"""Sanger's rule on a cloud of points: two weight vectors find the two principal directions."""
+"""Sanger's rule on a cloud of points: two weight vectors converge to the principal directions."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,6 +31,6 @@ for number, colour in enumerate(["#0072B2", "#D55E00"]):
     right.plot(np.array(angles)[:, number], color=colour, label=f"component {number + 1}")
 left.set_aspect("equal")
 left.set(xlim=(-4, 4), ylim=(-3, 3), xticks=[], yticks=[])
-left.set_title("weights on their way to the principal directions", loc="left", fontsize=10)
+left.set_title("convergence to the principal directions", loc="left", fontsize=10)
 right.set(xlabel="Patterns seen", ylabel="Angle to the true direction, °", ylim=(0, None))
 right.legend(frameon=False)

@@ -1,4 +1,4 @@
-"""A stream on a bounded basis, and what a fitted model loses when it is put on fewer rows."""
+"""Stream with a bounded basis, and error of a fitted model that is compressed to fewer rows."""
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -16,7 +16,7 @@ points = {row["name"]: (row["seconds"], row["excess_error"]) for row in shown}
 
 
 def is_close(one, other):
-    """Whether the names of two points would overlap."""
+    """Return True if the names of two points would overlap."""
     across, along = np.abs(np.log(np.divide(points[one], points[other])))
     return across < np.log(3) and along < np.log(4)
 

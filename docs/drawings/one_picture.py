@@ -1,4 +1,4 @@
-"""Three rings: the points, what linear PCA makes of them, what kernel PCA does."""
+"""Three rings: the points, their linear components and their kernel components."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -14,7 +14,7 @@ X = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
 
 views = {
     "450 points in three rings": X,
-    "linear PCA: the same, turned": PCA(2).fit_transform(X),
+    "linear PCA: rotated": PCA(2).fit_transform(X),
     "kernel PCA: three groups": KernelPCA(2, kernel="rbf", gamma=0.6).fit_transform(X),
 }
 figure, panels = plt.subplots(1, 3, figsize=(9.5, 3.15), layout="constrained")

@@ -1,4 +1,4 @@
-"""Pictures that a gallery script made without pyplot: figures among its variables."""
+"""Figures of gallery scripts that were created without pyplot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Formulas as MathML, which browsers draw themselves: no script, no network."""
+"""Formulas as MathML, without scripts or network access."""
 
 from __future__ import annotations
 

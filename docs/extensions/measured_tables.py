@@ -1,4 +1,4 @@
-"""Tables of the benchmarks page, made from the records that the scripts wrote."""
+"""Tables of the benchmarks page, from the records of the scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the reference shows of a class, and where names of other libraries lead."""
+"""Members of classes in the reference, and links to other libraries."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class ClusterLost(ConnectionError):
 
 
 class OutOfMemory(MemoryError):
-    """Insufficient memory; the message suggests what needs less.
+    """Insufficient memory; the message suggests a remedy.
 
     Examples
     --------

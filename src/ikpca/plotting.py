@@ -95,7 +95,7 @@ def scree(model: BaseEstimator, *, ax: Axes | None = None) -> Axes:
         f"together {shares.sum():.0%}", (numbers[-1], shares.sum()), xytext=(0, 7),
         textcoords="offset points", ha="right", color=_SUM_COLOR, fontsize=9,
     )  # fmt: skip
-    ax.set(xlabel="Component", ylabel="Share of the variance")
+    ax.set(xlabel="Component", ylabel="Fraction of the variance")
     ax.set_ylim(0, 1.15 * max(float(shares.sum()), float(shares.max(initial=0.0)), 1e-12))
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.spines[["top", "right"]].set_visible(False)
@@ -179,7 +179,7 @@ def projections(
     pair: tuple[int, int] = (0, 1),
     ax: Axes | None = None,
 ) -> Axes:
-    """Plot rows in the plane of two components, coloured by labels or numbers.
+    """Plot rows in the plane of two components, colored by labels or numbers.
 
     Parameters
     ----------

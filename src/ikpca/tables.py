@@ -43,7 +43,7 @@ class PictureFormat:
     Parameters
     ----------
     shape : tuple of int
-        (height, width) for grey, (height, width, channels) for colour.
+        (height, width) for grayscale, (height, width, channels) for color.
     white : float
         Value of white: 255 for bytes, 65535 for two bytes, 1 for floating-point pixels.
     scaled : bool, default=False
@@ -53,7 +53,7 @@ class PictureFormat:
     --------
     >>> from ikpca.tables import PictureFormat
     >>> PictureFormat((64, 56), 255.0).description
-    '64×56 grey'
+    '64×56 gray'
     """
 
     shape: tuple[int, ...]
@@ -64,7 +64,7 @@ class PictureFormat:
     def description(self) -> str:
         """Size and kind of the picture, for messages."""
         height, width, *channels = self.shape
-        kind = {1: "grey", 2: "grey with alpha", 3: "colour", 4: "colour with alpha"}
+        kind = {1: "gray", 2: "gray with alpha", 3: "color", 4: "color with alpha"}
         return f"{height}×{width} {kind.get(channels[0] if channels else 1, 'of many channels')}"
 
     @property
@@ -129,7 +129,7 @@ def read_table(source: str | Path, *, grey: bool = False) -> Table:
         .npy; .npz, followed by ``:member`` if it has several; .csv, .tsv, .parquet; .png, .jpg,
         .tif or a folder of them, one row per picture.
     grey : bool, default=False
-        If True, convert colour pictures to grey.
+        If True, convert color pictures to grayscale.
 
     Returns
     -------
@@ -421,14 +421,14 @@ def _parquet(path: Path) -> Any:
 
 
 def read_picture(path: str | Path, *, grey: bool = False) -> NDArray[Any]:
-    """Read the pixels of a file: (height, width), with a third axis for colour or alpha.
+    """Read the pixels of a file: (height, width), with a third axis for color or alpha.
 
     Parameters
     ----------
     path : str or Path
         A .png, .jpg or .tif file.
     grey : bool, default=False
-        If True, convert colour to grey and remove alpha.
+        If True, convert color to grayscale and remove alpha.
 
     Returns
     -------
@@ -557,7 +557,7 @@ def write_picture(path: str | Path, pixels: NDArray[Any]) -> None:
     path : str or Path
         A .png, .jpg or .tif file.
     pixels : ndarray of shape (height, width), or with a third axis for colour
-        Bytes from 0 to 255; grey levels of other types if the format supports them.
+        Bytes from 0 to 255; gray levels of other types if the format supports them.
 
     Examples
     --------
@@ -574,7 +574,7 @@ def write_picture(path: str | Path, pixels: NDArray[Any]) -> None:
     check_picture_target(path, pixels.shape, pixels.dtype)
     picture = _pillow(path).fromarray(np.ascontiguousarray(pixels))
     with atomic_write(path) as file:
-        # JPEG of this quality has no visible artefacts.
+        # JPEG of this quality has no visible artifacts.
         picture.save(file, format=PICTURE_SUFFIXES[path.suffix.lower()], quality=95)
 
 

@@ -101,7 +101,7 @@ def test_without_a_network_it_says_so_and_fails_nothing(package, tmp_path, monke
     assert package.main() == 0
     said = capsys.readouterr().out
     assert "package: not tried in an empty environment: no network\n" in said
-    assert "package: looked into, not tried," in said
+    assert "package: inspected, not tested," in said
     assert "good" not in said
 
 

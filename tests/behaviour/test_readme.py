@@ -54,7 +54,7 @@ def test_figures_are_those_of_the_record():
         f"| {row['excess_error']:.1e} |"
         for row in record["table"]
     ]
-    shown = TEXT.partition("## Measured")[2].partition("\n## ")[0]
+    shown = TEXT.partition("## Benchmarks")[2].partition("\n## ")[0]
     lines = [line for line in shown.splitlines() if line.startswith("| ")][2:]
     assert lines
     assert {*lines} <= {*rows}

@@ -1,11 +1,11 @@
 """
-Contours of a parabola
-======================
+Contours of kernel components
+=============================
 
-Kim, Franz and Schölkopf (2003) begin with points along a parabola. With the polynomial kernel
-:math:`(x \\cdot y)^2` the first components of kernel PCA are curves, where those of linear PCA
-could only be straight lines. The kernel Hebbian algorithm finds the same components as the
-eigendecomposition without ever storing the kernel matrix: this is figure 1 of the paper.
+This example reproduces figure 1 of Kim, Franz and Schölkopf (2003): points along a parabola, with
+the polynomial kernel :math:`(x \\cdot y)^2`. Contours of linear components are straight lines;
+those of kernel components are curves. The kernel Hebbian algorithm finds the same components as the
+eigendecomposition without storing the kernel matrix.
 """
 
 import matplotlib.pyplot as plt
@@ -20,7 +20,7 @@ exact = KernelPCA(3, eigen_solver="dense", **settings).fit(X)
 hebbian = KernelPCA(3, eigen_solver="kha", max_iter=100, **settings).fit(X)
 
 # %%
-# A component is a function on the plane: where it is constant, all points have the same projection.
+# The projection on a component is a function on the plane, shown by its contour lines.
 
 x, y = np.linspace(-1.3, 1.3, 80), np.linspace(-1.9, 0.9, 80)
 grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
@@ -36,7 +36,7 @@ for row, (name, model) in zip(
         axes.set_title(f"{name}, component {number + 1}", fontsize=9)
 
 # %%
-# The projections of both agree, up to the sign that every component is free to choose:
+# The projections of both agree up to the signs of the components:
 
 for number in range(3):
     r = np.corrcoef(exact.transform(X)[:, number], hebbian.transform(X)[:, number])[0, 1]

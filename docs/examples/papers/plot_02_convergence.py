@@ -1,18 +1,17 @@
 """
-How fast the Hebbian family converges
-=====================================
+Convergence of the Hebbian solvers
+==================================
 
-Günter, Schraudolph and Vishwanathan (2006) gave the kernel Hebbian algorithm a gain for every
-component: KHA/et divides it by the eigenvalue as it is known so far, KHA-SMD lets it learn. Here
-are all four on handwritten digits, from the papers' random start with gains tuned over {1, 2,
-5}·10ᵇ as the papers did; and KHA/et as it comes, with nothing set, which starts from landmarks.
+Günter, Schraudolph and Vishwanathan (2006) use a separate gain for every component: KHA/et divides
+it by the current estimate of the eigenvalue, and KHA-SMD also adapts it to the data. This example
+compares four solvers on handwritten digits, with the papers' random start and gains tuned over
+{1, 2, 5}·10ᵇ as in the papers, and KHA/et with default settings, which starts from landmarks.
 
-The gains were tuned on the very rows and for the very number of passes that the picture shows, so
-that the first four curves are the best that these rows allow; nothing says that the same gains are
-good for other rows. Here KHA-SMD adds nothing to a KHA/et that is tuned.
+The gains were tuned on the same rows and for the same number of passes. They may be worse for other
+data. In this example, KHA-SMD gives no improvement over KHA/et.
 
-The measure is the excess error :math:`E/E_{min} - 1`: how much worse the kernel matrix is
-reconstructed than by the best components of that number.
+The excess error is :math:`E/E_{min} - 1`, where :math:`E` is the error of the reconstruction of the
+kernel matrix, and :math:`E_{min}` that of the exact components.
 """
 
 import matplotlib.pyplot as plt
@@ -30,7 +29,7 @@ solvers = {
     "KHA/t": KHA("kha/t", gain=0.2, clock="pass", init="random"),
     "KHA/et": KHA("kha/et", gain=0.05, clock="pass", init="random"),
     "KHA-SMD": KHA("kha-smd", gain=0.05, clock="pass", init="random"),
-    "KHA/et, nothing set": "kha/et",
+    "KHA/et, default": "kha/et",
 }
 models = {
     name: KernelPCA(eigen_solver=solver, **settings).fit(X) for name, solver in solvers.items()
@@ -40,7 +39,7 @@ axes = convergence(models, "excess_error")
 axes.set_title("Digits, Gaussian kernel, 8 components", loc="left")
 
 # %%
-# Every fit remembers its passes in ``history_``, and how it ended in ``outcome_``.
+# ``history_`` has a record of every pass.
 
 for name, model in models.items():
     last = model.history_[-1]
@@ -50,11 +49,10 @@ for name, model in models.items():
     )
 
 # %%
-# Convergence can also be shown component by component: the residual says how far each is from
-# being an eigenvector. It is measured against the first eigenvalue: components of little variance,
-# drawn light, have little to be wrong by.
+# Residuals show the convergence of each component. They are relative to the first eigenvalue, so
+# that components of small variance, drawn in light colors, have small residuals.
 
-fitted = models["KHA/et, nothing set"]
+fitted = models["KHA/et, default"]
 figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
 passes = [record.number for record in fitted.history_]
 residuals = np.array([record.residuals for record in fitted.history_])

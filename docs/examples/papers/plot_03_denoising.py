@@ -1,13 +1,13 @@
 """
-A noisy picture
+Image denoising
 ===============
 
-:func:`ikpca.applications.denoise_image` cuts a picture into overlapping windows, lets similar
-windows share kernel components, shrinks the projections by their noise, and puts the pre-images
-together. Nothing has to be set: the noise is estimated from the picture.
+:func:`ikpca.applications.denoise_image` extracts overlapping windows from an image, computes kernel
+components for groups of similar windows, shrinks the projections by their noise, and averages the
+pre-images. The noise level is estimated from the image.
 
-Honesty first: on this task the kernel is not what helps. Similar windows with shared, shrunk
-components do as well with a linear kernel; see the :doc:`benchmarks </benchmarks/index>`.
+The improvement is not due to the kernel: with a linear kernel, the same procedure gives the same
+quality; see the :doc:`benchmarks </benchmarks/index>`.
 """
 
 import matplotlib.pyplot as plt
@@ -23,7 +23,7 @@ denoised = denoise_image(noisy)
 print(f"noise 0.100, estimated {estimate_noise(noisy):.3f}")
 
 # %%
-# Side by side, with the ratio of signal to noise.
+# Images and their signal-to-noise ratios:
 
 figure, panels = plt.subplots(1, 3, figsize=(8, 3.1), layout="constrained")
 for axes, (name, picture) in zip(

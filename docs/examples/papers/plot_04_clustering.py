@@ -2,10 +2,9 @@
 Spectral clustering without the affinity matrix
 ===============================================
 
-Günter et al. (2006) cluster handwritten digits in the space of their kernel components and
-measure, in nats, how far the clusters are from the true digits (the variation of information: 0 is
-perfect, a random clustering of ten classes is beyond 4). The width of the kernel was chosen here
-with the labels in view, which a reader with unlabelled rows cannot do.
+Günter et al. (2006) cluster handwritten digits in the space of their kernel components, and
+measure the variation of information between clusters and true digits in nats: 0 is a perfect
+agreement, and random labels have more than 4 nats. The kernel width was chosen with the labels.
 """
 
 import matplotlib.pyplot as plt
@@ -29,13 +28,13 @@ by_chance = np.random.default_rng(0).integers(10, size=len(X))
 for name, labels in {
     "kernel components": model.labels_,
     "k-means on pixels": by_pixels,
-    "chance": by_chance,
+    "random labels": by_chance,
 }.items():
     print(f"{name:18s} {variation_of_information(labels, y):.2f} nats from the digits")
 
 # %%
-# Two of the twelve components that k-means saw, and what it made of them. Clusters have no names:
-# their numbers and colours are not those of the digits.
+# Two of the twelve components, with the true digits and with the clusters. The numbers and colors
+# of clusters are arbitrary.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
 projections(model.embedding_, y, pair=(1, 2), ax=left).set_title("true digits", fontsize=10)

@@ -1,11 +1,11 @@
 """
-Cleaning recorded motion
-========================
+Denoising of recorded motion
+============================
 
-A body moves along few paths: joints that are recorded with errors can be cleaned by projecting
-every frame on the kernel components of all frames (Günter et al. 2006, section 5.4). The walker
-here is synthetic; :func:`ikpca_papers.mocap.read_motion` reads recordings, and ``ikpca denoise
-walk.npy`` denoises a table of joint positions.
+The poses of a moving body lie near a low-dimensional manifold. Noisy joint positions can be
+denoised by projecting every frame on the kernel components of all frames (Günter et al. 2006,
+section 5.4). The motion in this example is synthetic; :func:`ikpca_papers.mocap.read_motion` reads
+recordings, and ``ikpca denoise walk.npy`` denoises a table of joint positions.
 """
 
 import numpy as np
@@ -19,8 +19,8 @@ noisy = with_noise(walk, 0.05, seed=0)
 print(motion_settings(noisy.positions))
 
 # %%
-# Width of the kernel and number of components come from the noisy frames alone: what differs from
-# frame to frame faster than a body can move is noise.
+# The kernel width and the number of components are estimated from the noisy frames. Differences
+# between consecutive frames that are too fast for a body are noise.
 
 cleaned = walk.with_positions(denoise_motion(noisy.positions))
 
@@ -29,10 +29,9 @@ def error(motion):
     return np.mean(np.square(motion.positions - walk.positions))
 
 
-print(f"squared error falls by {1 - error(cleaned) / error(noisy):.0%}")
+print(f"squared error reduced by {1 - error(cleaned) / error(noisy):.0%}")
 
 # %%
-# Five centimetres of noise on every joint, and what is left; the true pose is the shadow.
-
+# Poses with 5 cm of noise on every joint, before and after denoising; the true pose is gray.
 
 figure = stick_figures({"clean": walk, "noisy": noisy, "denoised": cleaned})

@@ -1,13 +1,13 @@
 """
-More pixels than were recorded
-==============================
+Super-resolution of faces
+=========================
 
-Kim et al. (2003) restore small pictures by what sharp pictures of the same kind are like: blow the
-small one up, project it on kernel components of sharp ones, and go back by a pre-image. Here with
-faces drawn by formulas.
+Kim et al. (2003) restore images of low resolution with the kernel components of sharp images of the
+same kind: enlarge the image, project it on the components, and compute the pre-image. The faces in
+this example are synthetic.
 
-On photographs of faces linear PCA had the lower squared error, in the paper as in our runs. On
-these drawn ones the kernel has.
+On photographs of faces, linear PCA has the lower squared error, both in the paper and in our
+experiments. On these synthetic faces, kernel PCA has the lower error.
 """
 
 import matplotlib.pyplot as plt
@@ -22,17 +22,17 @@ order = np.random.default_rng(0).permutation(len(images))
 train, test = images[order[:-4]], images[order[-4:]]
 small = [box_mean(face, 4) for face in test]
 
-# Without gamma, some widths are tried on training faces that are held out; this is what that
-# finds, in ten times the time.
+# With gamma=None, gamma is chosen on held-out faces, which takes ten times as long and gives this
+# value.
 model = Hyperresolution(4, patch=None, n_components=60, gamma=0.002, random_state=0).fit(train)
 restored = [model.transform(face) for face in small]
-blown_up = np.array([enlarge(face, 4) for face in small])
+enlarged = np.array([enlarge(face, 4) for face in small])
 linear = PCA(60).fit(train.reshape(len(train), -1))
-straight = linear.inverse_transform(linear.transform(blown_up.reshape(4, -1))).reshape(test.shape)
+by_pca = linear.inverse_transform(linear.transform(enlarged.reshape(4, -1))).reshape(test.shape)
 
 # %%
 
-columns = {"12 × 10 pixels": small, "linear PCA": straight, "kernel PCA": restored, "true": test}
+columns = {"12 × 10 pixels": small, "linear PCA": by_pca, "kernel PCA": restored, "true": test}
 figure, panels = plt.subplots(4, 4, figsize=(5.6, 6.8), layout="constrained")
 for row, faces in zip(panels, zip(*columns.values(), strict=True), strict=True):
     for axes, face in zip(row, faces, strict=True):
@@ -44,8 +44,8 @@ for axes, name in zip(panels[0], columns, strict=True):
 # %%
 
 for name, faces in {
-    "enlarged pixels": blown_up,
-    "linear PCA": straight,
+    "enlarged pixels": enlarged,
+    "linear PCA": by_pca,
     "kernel PCA": restored,
 }.items():
     print(f"{name:16s} mean squared error {255**2 * np.mean((np.array(faces) - test) ** 2):6.1f}")

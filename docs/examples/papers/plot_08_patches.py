@@ -1,10 +1,10 @@
 """
-Components of windows of a photograph
-=====================================
+Kernel components of image patches
+==================================
 
-What a kernel component looks like: the difference between the pre-images of two points, up and
-down the component from the mean. The wider the Gaussian kernel, the nearer its components come to
-those of linear PCA (Kim et al. 2003, figure 4).
+A component is plotted as the difference between the pre-images of two points in opposite directions
+from the mean. The wider the Gaussian kernel, the closer its components are to those of linear PCA
+(Kim et al. 2003, figure 4).
 """
 
 import numpy as np
@@ -28,8 +28,8 @@ figure = components(linear, (side, side))
 figure.suptitle("linear PCA", fontsize=10)
 
 # %%
-# The largest angle between the first six components of both, measured on the projections of the
-# training rows, falls as the kernel widens.
+# The largest angle between the first six components of both, computed from the projections of the
+# training rows, decreases with the width of the kernel.
 
 for gamma in (1e-2, 1e-3, 1e-4, 1e-5):
     model = KernelPCA(6, kernel="rbf", gamma=gamma, random_state=0).fit(X)

@@ -1,10 +1,10 @@
 """
-Batch by batch
-==============
+Incremental kernel PCA of a Swiss roll
+======================================
 
-Chin and Suter (2006) update kernel PCA with every batch of new rows and then put the model on
-fewer rows, so that neither time nor memory grows with the stream. Their example, a rolled-up sheet
-with a hole, streamed in batches of 100 and kept on 200 rows.
+Chin and Suter (2006) update kernel PCA with every batch of new rows and then reduce the number of
+basis rows, so that neither time per batch nor memory grows with the stream. This example uses their
+data, a Swiss roll with a hole, in batches of 100 rows with a basis of 200 rows.
 """
 
 import matplotlib.pyplot as plt
@@ -27,15 +27,13 @@ print(
 )
 
 # %%
-# Projections of both, signs made equal; the colour is the place along the roll.
+# Projections of batch and stream, with equal signs; the color is the position along the roll.
 
 exact, streamed = batch.transform(X), stream.transform(X)
 streamed *= np.sign(np.sum(exact * streamed, axis=0))
 figure, panels = plt.subplots(2, 2, figsize=(8, 6), layout="constrained")
 for column, pair in enumerate([(0, 1), (2, 3)]):
-    projections(exact, along, pair=pair, ax=panels[0, column]).set_title(
-        "all rows at once", fontsize=10
-    )
+    projections(exact, along, pair=pair, ax=panels[0, column]).set_title("batch", fontsize=10)
     projections(streamed, along, pair=pair, ax=panels[1, column]).set_title("streamed", fontsize=10)
 
 # %%

@@ -1,12 +1,12 @@
 """
-Recognition from components
-===========================
+Recognition with streamed components
+====================================
 
-Chin and Suter (2006) ask what a stream is good for: with a batch method memory limits the training
-set, with a stream it does not. Nearest neighbours on kernel components, learned from a subset at
-once or from everything in batches; here with handwritten digits in place of faces. The rates are
-means over three splits; neighbours are looked for among the rows that each model has seen, so that
-what the larger set gains is not all due to its components.
+Memory limits the training set of a batch method, but not that of a stream. Following Chin and Suter
+(2006), this example compares nearest-neighbor classification on components learned from a subset in
+one batch and from all rows in a stream, with handwritten digits instead of faces. The error rates
+are means over three splits. Neighbors are searched among the training rows of each model, so that
+the improvement is not only due to the components.
 """
 
 import matplotlib.pyplot as plt
@@ -24,8 +24,8 @@ settings = {"n_components": 36, "kernel": "poly", "degree": 2, "gamma": 1 / 64}
 
 
 def error(model, rows):
-    neighbours = KNeighborsClassifier(10).fit(model.transform(X[rows]), y[rows])
-    return 1 - neighbours.score(model.transform(X[test]), y[test])
+    classifier = KNeighborsClassifier(10).fit(model.transform(X[rows]), y[rows])
+    return 1 - classifier.score(model.transform(X[test]), y[test])
 
 
 rates = []
@@ -41,16 +41,16 @@ rates = 100 * np.array(rates)
 
 figure, axes = plt.subplots(figsize=(5.5, 2.4), layout="constrained")
 axes.barh(
-    ["150 rows at once", f"{len(train)} rows streamed"],
+    ["150 rows, batch", f"{len(train)} rows streamed"],
     rates.mean(axis=0),
     color=["0.7", "#0072B2"],
 )
-axes.set(xlabel="Errors on new digits, %")
+axes.set(xlabel="Error rate on new digits, %")
 for place, value in enumerate(rates.mean(axis=0)):
     axes.annotate(f" {value:.1f}", (value, place), va="center")
 axes.margins(x=0.15)
 
 # %%
-# The first components as pictures: up minus down.
+# The first components, plotted as images.
 
 figure = components(streamed, (8, 8), number=6)

@@ -1,10 +1,10 @@
 """
-Rows in a file, within a budget
-===============================
+Data on disk with a memory budget
+=================================
 
-Rows can stay on disk: :func:`ikpca.open_rows` maps a file, and a fit reads it in tiles.
-``max_memory`` is a budget for everything that the fit holds beside the rows; the kernel matrix of
-these rows alone would take eighteen times as much.
+:func:`ikpca.open_rows` opens a file without reading it, and the fit reads it in tiles.
+``max_memory`` limits the memory that the fit uses in addition to the rows. The kernel matrix of
+these rows would take eighteen times as much.
 """
 
 import tempfile
@@ -34,10 +34,9 @@ print(model.certificate_)
 print(model.outcome_.value)
 
 # %%
-# Counting is more reliable than timing: every pass tells how many entries of the kernel matrix
-# were evaluated so far. The dotted line is the tolerance that was asked for. Rows in single
-# precision do not reach it, and the fit stops where it sees that: more digits need rows in double
-# precision, and twice the memory.
+# Every record has the number of kernel values computed so far, which is more reproducible than a
+# time. The dotted line is ``tol``. Data in single precision do not reach it, and the fit stops when
+# it detects this; use double precision, and twice the memory, for a higher accuracy.
 
 entries = [record.entries / len(X) ** 2 for record in model.history_]
 residuals = [record.residuals.max() for record in model.history_]

@@ -1,15 +1,14 @@
 """
-Find what is unlike the rest
-============================
+Novelty detection
+=================
 
-Components that explain the usual rows leave little of them. What is left of a row,
-``reconstruction_error``, is a score of novelty that needs no labels and has a shape of its own: it
-follows the data around corners. Linear PCA of two moons would see nothing.
+``reconstruction_error`` is small for rows that are similar to the training rows, and large for
+others. It is a novelty score that needs no labels and adapts to nonlinear structure such as two
+moons, which linear PCA does not detect.
 
-The distance to the nearest training rows needs no kernel PCA: any score worth its cost should be
-shown beside it. It needs all training rows for every question; the model below is put on forty.
-The moons were chosen after scikit-learn's digits, where the distance was the better score: try both
-on rows of your own.
+The mean distance to the nearest training rows is a simple baseline, but needs all training rows;
+the compressed model has 40. On scikit-learn's digits, the distance was the better score. Compare
+both on your data.
 """
 
 import matplotlib.pyplot as plt
@@ -23,46 +22,42 @@ from ikpca import KernelPCA, compress
 usual, _ = make_moons(1200, noise=0.08, random_state=0)
 train, known = usual[:600], usual[600:]
 rng = np.random.default_rng(0)
-strange = rng.uniform([-1.6, -1.1], [2.6, 1.6], size=(600, 2))
+novel = rng.uniform([-1.6, -1.1], [2.6, 1.6], size=(600, 2))
 
 model = KernelPCA(20, kernel="rbf", gamma=3.0).fit(train)
 small = compress(model, 40)
 
 # %%
-# The area under the curve: 1 if every strange row scores above every known one, ½ for chance.
-# Strange rows are drawn all over the place, so some of them lie where the known ones do, and
-# nobody can tell those apart.
+# The area under the ROC curve is 1 for a perfect score and 0.5 for a random one. The novel rows are
+# drawn uniformly. Some of them lie within the moons, so that no score is perfect.
 
 new = np.repeat([False, True], 600)
-rows = np.concatenate([known, strange])
+rows = np.concatenate([known, novel])
 distances, _ = NearestNeighbors(n_neighbors=5).fit(train).kneighbors(rows)
 scores = {
     "kernel components": model.reconstruction_error(rows),
-    "the same on 40 rows": small.reconstruction_error(rows),
-    "neighbour distance": distances.mean(axis=1),
+    "compressed, 40 rows": small.reconstruction_error(rows),
+    "neighbor distance": distances.mean(axis=1),
 }
 for name, score in scores.items():
     print(f"{name:20s} {roc_auc_score(new, score):.3f}")
 
 # %%
-# A limit for new rows: a quantile of the score on rows that the model was not fitted to. The
-# dashed line is that limit.
+# The threshold, a dashed line, is a quantile of the score on rows that were not used in the fit.
 
 x, y = np.linspace(-1.8, 2.8, 120), np.linspace(-1.3, 1.8, 90)
 grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-limit = np.quantile(model.reconstruction_error(known), 0.95)
+threshold = np.quantile(model.reconstruction_error(known), 0.95)
 height = model.reconstruction_error(grid).reshape(90, 120)
 
 figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
 shades = axes.contourf(x, y, height, levels=20, cmap="viridis")
-axes.contour(x, y, height, levels=[limit], colors="white", linestyles="dashed")
+axes.contour(x, y, height, levels=[threshold], colors="white", linestyles="dashed")
 axes.plot(*train.T, ".", color="white", markersize=2, alpha=0.7)
-axes.set_title("what the components leave of each place", loc="left", fontsize=10)
+axes.set_title("reconstruction error and threshold", loc="left", fontsize=10)
 figure.colorbar(shades, label="reconstruction error")
-beyond = {
-    name: np.mean(model.reconstruction_error(rows) > limit)
-    for name, rows in {"known": known, "strange": strange}.items()
+above = {
+    name: np.mean(model.reconstruction_error(rows) > threshold)
+    for name, rows in {"known": known, "novel": novel}.items()
 }
-print(
-    f"beyond the limit: {beyond['known']:.0%} of the known, {beyond['strange']:.0%} of the strange"
-)
+print(f"above the threshold: {above['known']:.0%} of known and {above['novel']:.0%} of novel rows")

@@ -2,9 +2,9 @@
 Features for a linear classifier
 ================================
 
-Two rings cannot be told apart by a straight line. Kernel components are features in which they
-can. Being a scikit-learn transformer, ``KernelPCA`` goes into a pipeline, and width and number of
-components into a search with cross-validation.
+A linear classifier cannot separate two concentric rings in input space, but it can with kernel
+components as features. ``KernelPCA`` is a scikit-learn transformer and can be used in a pipeline.
+The kernel width and the number of components are chosen by cross-validation.
 """
 
 import matplotlib.pyplot as plt
@@ -26,14 +26,14 @@ search = GridSearchCV(
     {"kernelpca__gamma": [0.01, 0.1, 1.0, 10.0], "kernelpca__n_components": [2, 4, 8]},
     cv=4,
 ).fit(X_train, y_train)
-straight = LogisticRegression().fit(X_train, y_train)
+linear = LogisticRegression().fit(X_train, y_train)
 print(search.best_params_)
-print(f"linear classifier on the points:     {straight.score(X_test, y_test):.2f}")
+print(f"linear classifier on the points:     {linear.score(X_test, y_test):.2f}")
 print(f"linear classifier on the components: {search.score(X_test, y_test):.2f}")
 
 # %%
-# Blue is the outer ring, orange the inner one; the shade is the probability of orange. On the right
-# a straight line would do.
+# The outer ring is blue, the inner ring orange; the shade is the predicted probability of the inner
+# ring. In the plane of two components, the rings are linearly separable.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(8.5, 3.6), layout="constrained")
 x = np.linspace(-1.6, 1.6, 120)
@@ -42,6 +42,6 @@ left.contourf(
     x, x, search.predict_proba(grid)[:, 1].reshape(120, 120), levels=20, cmap="PuOr_r", alpha=0.6
 )
 left.scatter(*X_test.T, color=np.array(["C0", "C1"])[y_test], edgecolor="white", s=18)
-left.set_title("points, and what the pipeline thinks", fontsize=10)
+left.set_title("points and predicted probability", fontsize=10)
 projections(search.best_estimator_[0].transform(X_test), y_test, pair=(0, 2), ax=right)
 right.set_title("the third component is the radius", fontsize=10)

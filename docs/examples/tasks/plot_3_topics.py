@@ -1,14 +1,13 @@
 """
-Texts as they arrive
-====================
+Topics in a stream of texts
+===========================
 
-Topic models in the manner of BERTopic embed texts, reduce the embeddings, and cluster what is
-left. Where texts keep coming, the reduction has to be learned on the way: any object with
-``partial_fit`` and ``transform`` will do. Here embeddings are made on the spot by hashing words,
-reduced by :class:`ikpca.IncrementalKernelPCA`, and clustered by scikit-learn's
-``MiniBatchKMeans``.
+Topic models such as BERTopic compute embeddings of texts, reduce their dimension, and cluster them.
+For a stream of texts, the reduction must be learned incrementally. This example computes embeddings
+by hashing words, reduces them with :class:`ikpca.IncrementalKernelPCA`, and clusters them with
+scikit-learn's ``MiniBatchKMeans``.
 
-In BERTopic itself the model goes into the place of the reduction:
+In BERTopic, pass the model as the reduction:
 ``BERTopic(umap_model=IncrementalKernelPCA(5, kernel="cosine"), ...)``.
 """
 
@@ -23,7 +22,7 @@ from ikpca.plotting import projections
 
 TOPICS = {
     "cooking": "pan oven butter salt onion simmer dough spice recipe roast garlic flour",
-    "sailing": "wind hull sail harbour tide rudder mast anchor deck rope buoy keel",
+    "sailing": "wind hull sail harbor tide rudder mast anchor deck rope buoy keel",
     "astronomy": "star orbit telescope planet galaxy comet lens eclipse moon dust nova spectrum",
     "gardening": "soil seed prune bloom compost root leaf hedge water bulb graft weed",
 }
@@ -32,7 +31,7 @@ rng = np.random.default_rng(0)
 
 
 def texts(number):
-    """Short texts: some words of one topic among words that mean nothing."""
+    """Return short texts of words of one topic and filler words."""
     topics = rng.integers(len(TOPICS), size=number)
     words = [value.split() for value in TOPICS.values()]
     return topics, [
@@ -45,7 +44,7 @@ reduce = IncrementalKernelPCA(5, kernel="cosine", max_basis_rows=200)
 cluster = MiniBatchKMeans(len(TOPICS), n_init=10, random_state=0)
 
 # %%
-# Ten batches of 100 texts. None of the texts is kept, and of their embeddings 200 rows.
+# Learn from ten batches of 100 texts. The model keeps 200 rows of the embeddings.
 
 for _ in range(10):
     topics, batch = texts(100)
@@ -58,9 +57,9 @@ print(
 )
 
 # %%
-# Components settle while the stream goes on: clusters that were learned early live in a space that
-# has since moved a little. So the clusters are learned once more from the last texts before they
-# are used. (These texts are made up, and easier than any that people write.)
+# Components change during the stream, so that clusters learned early refer to earlier components.
+# Therefore the clusters are fitted again to the last texts. (These texts are synthetic, and easier
+# than real ones.)
 
 topics, batch = texts(400)
 reduced = reduce.transform(embed.transform(batch).toarray())

@@ -1,14 +1,13 @@
 """
-Clean noisy rows, and what to compare with
-==========================================
+Denoising with a baseline
+=========================
 
-A row is projected on the components and taken back; noise outside their span is left behind.
-Two things matter in practice. The width of the kernel, which ``score`` finds without knowing the
-clean rows; and the baseline: the mean of the nearest training rows needs no kernel PCA at all, and
-is hard to beat by much.
+A row is denoised by its projection on the components and the pre-image of the projection. ``score``
+finds the kernel width without clean rows. The mean of the nearest training rows is a baseline that
+needs no kernel PCA, and is only slightly worse.
 
-The search looks at 200 rows only, to be quick; the model is then fitted to all. The baselines are
-given more: twelve components and 25 neighbours are the best numbers for these very test rows.
+The search uses 200 rows to save time; the model is then fitted to all rows. The parameters of the
+baselines, twelve components and 25 neighbors, are the best for these test rows.
 """
 
 import matplotlib.pyplot as plt
@@ -30,16 +29,16 @@ search = GridSearchCV(
     cv=2,
 ).fit(train[:200])
 model = search.best_estimator_.fit(train)
-print("found in noisy rows alone:", search.best_params_)
+print("parameters found in noisy rows:", search.best_params_)
 
 # %%
 
-neighbours = NearestNeighbors(n_neighbors=25).fit(train).kneighbors(test, return_distance=False)
+neighbors = NearestNeighbors(n_neighbors=25).fit(train).kneighbors(test, return_distance=False)
 linear = PCA(12).fit(train)
 found = {
     "noisy": test,
     "linear PCA": linear.inverse_transform(linear.transform(test)),
-    "neighbour mean": train[neighbours].mean(axis=1),
+    "neighbor mean": train[neighbors].mean(axis=1),
     "kernel PCA": model.reconstruct(test),
     "clean": truth,
 }

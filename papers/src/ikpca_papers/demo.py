@@ -73,7 +73,7 @@ class DemoSpec:
             rule = f"the digits have {_ALL_ROWS} rows, and one row has no variance"
             raise invalid_parameter("rows", self.rows, rule, f"pass 2 to {_ALL_ROWS}")
         if self.components >= self.rows:
-            rule = f"{self.rows} centred rows have fewer directions"
+            rule = f"{self.rows} centered rows have fewer directions"
             raise invalid_parameter(
                 "components", self.components, rule, f"pass at most {self.rows - 1}"
             )

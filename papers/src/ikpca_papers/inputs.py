@@ -85,7 +85,7 @@ def _small_faces(data: Arrays) -> Arrays:
 
 
 def _walk(data: Arrays) -> Arrays:
-    """Return positions relative to the root, in metres."""
+    """Return positions relative to the root, in meters."""
     positions = data["positions"].astype(np.float64) * float(data["metres_per_unit"])
     return {
         "positions": positions - positions[:, :1],

@@ -107,14 +107,14 @@ def feature_angles(
 
 
 def captured_variance(projections: Floats) -> float:
-    """Σ_i ‖P_i‖² of centred projections: the part of tr K' that the components explain."""
+    """Σ_i ‖P_i‖² of centered projections: the part of tr K' that the components explain."""
     return float(np.sum(np.square(projections - projections.mean(axis=0, dtype=np.float64))))
 
 
 def separated(eigenvalues: Floats, n_rows: int) -> NDArray[np.intp]:
-    """Indices of components that North's rule (1982) separates from both neighbours; not the last.
+    """Indices of components that North's rule (1982) separates from both neighbors; not the last.
 
-    The sampling error of an eigenvalue is λ√(2/l). If the nearest neighbour is closer than that,
+    The sampling error of an eigenvalue is λ√(2/l). If the nearest neighbor is closer than that,
     another sample would mix the components: only their span is determined.
 
     Examples

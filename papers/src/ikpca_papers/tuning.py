@@ -110,7 +110,7 @@ class Problem:
 
     @cached_property
     def gram(self) -> CenteredGram:
-        """Centred kernel matrix; created on demand, because it cannot be pickled."""
+        """Centered kernel matrix; created on demand, because it cannot be pickled."""
         return center_gram(PrecomputedGram(self.K, symmetric=True))[0]
 
     @cached_property

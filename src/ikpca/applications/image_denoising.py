@@ -45,7 +45,7 @@ def denoise_image(
     random_state: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> NDArray[Any]:
-    """Remove Gaussian noise from a grey or colour image.
+    """Remove Gaussian noise from a grayscale or color image.
 
     The image is divided into windows, and the windows into parts. The windows of a part are
     projected on common kernel components, and the image is assembled from the pre-images, averaged
@@ -176,7 +176,7 @@ def _validate(
     """Validate all arguments; return float32 if it represents all pixels, otherwise float64."""
     array = finite_image(image)
     if array.dtype.kind == "b":
-        raise InvalidInput("image is of type bool: grey levels are needed; convert it to floats.")
+        raise InvalidInput("image is of type bool: gray levels are needed; convert it to floats.")
     if array.ndim == 3 and array.shape[2] not in (1, 3):
         raise InvalidInput(
             f"image has {array.shape[2]} channels: it must have one or three; remove alpha with "

@@ -31,7 +31,7 @@ class PatchGrid:
     size : int or (int, int)
         Height and width of a window.
     stride : int or (int, int), default=1
-        Rows and columns between neighbouring windows; at most the size.
+        Rows and columns between neighboring windows; at most the size.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class PatchGrid:
     n_patches : int
         Number of windows.
     patch_shape : tuple of int
-        Height, width and, for colour images, channels of a window.
+        Height, width and, for color images, channels of a window.
 
     Examples
     --------
@@ -123,7 +123,7 @@ class PatchGrid:
                 f"patches have shape {rows.shape} and type {rows.dtype}: they must be numbers of "
                 f"shape {expected}; pass as many rows as extract returned."
             )
-        # A grey image is treated as one with a single channel.
+        # A grayscale image is treated as one with a single channel.
         blocks = rows.reshape(*self.grid_shape, *self.size, -1)
         total, count = np.zeros((*self.shape[:2], blocks.shape[-1])), np.zeros(self.shape[:2])
         for i, j in np.ndindex(*self.size):
@@ -152,7 +152,7 @@ def _starts(length: int, size: int, stride: int) -> NDArray[np.intp]:
 
 
 def image_array(image: ArrayLike, name: str = "image") -> NDArray[Any]:
-    """Validate a grey image (height, width) or a colour image (height, width, channels)."""
+    """Validate a grayscale image (height, width) or a color image (height, width, channels)."""
     try:
         array = np.asarray(image)
     except ValueError:
@@ -187,12 +187,12 @@ def finite_image(image: ArrayLike, name: str = "image") -> NDArray[Any]:
 
 
 def as_gray_images(images: Any) -> list[GrayImage]:
-    """Validate a list of grey images or a three-dimensional stack of them."""
+    """Validate a list of grayscale images or a three-dimensional stack of them."""
     if not isinstance(images, list | tuple | np.ndarray) or is_one_image(images):
         shape = np.shape(images) if isinstance(images, np.ndarray) else type(images).__name__
         raise InvalidInput(
-            f"images are {shape}: they must be a list of grey images or a stack (number, height, "
-            "width); pass [image] for a single one."
+            f"images are {shape}: they must be a list of grayscale images or a stack (number, "
+            "height, width); pass [image] for a single one."
         )
     if len(images) == 0:
         raise InvalidInput("images are empty: at least one is needed; pass more images.")
@@ -207,11 +207,11 @@ def is_one_image(images: Any) -> bool:
 
 
 def as_gray_image(image: Any, name: str = "image") -> GrayImage:
-    """Validate a grey image of finite numbers; copy it only if its type changes."""
+    """Validate a grayscale image of finite numbers; copy it only if its type changes."""
     array = finite_image(image, name)
     if array.ndim != 2:
         raise InvalidInput(
-            f"{name} has shape {array.shape}: it must be grey, (height, width); pass its "
+            f"{name} has shape {array.shape}: it must be grayscale, (height, width); pass its "
             "brightness, or each channel by itself."
         )
     return array.astype(np.float64, copy=False)

@@ -53,9 +53,9 @@ class KernelSpectralClustering(ClusterMixin, SavedEstimator):
     embedding_ : ndarray of shape (n_samples, n_components)
         Input of k-means.
     cluster_centers_ : ndarray of shape (n_clusters, n_components)
-        Cluster centres in the embedding.
+        Cluster centers in the embedding.
     eigenvalues_ : ndarray of shape (n_components,)
-        Eigenvalues of the normalised or of the centred kernel matrix, descending.
+        Eigenvalues of the normalized or of the centered kernel matrix, descending.
     history_, outcome_, n_iter_ : as in :class:`ikpca.KernelPCA`
     gamma_ : float
     n_features_in_ : int
@@ -168,7 +168,7 @@ class KernelSpectralClustering(ClusterMixin, SavedEstimator):
 
     def _cluster(self, rng: Any) -> None:
         means = KMeans(self.n_clusters, n_init=self.n_init, random_state=rng)
-        # The last bits of the centres depend on the number of threads.
+        # The last bits of the centers depend on the number of threads.
         with single_thread():
             self.labels_ = means.fit_predict(self.embedding_)
         self.cluster_centers_ = means.cluster_centers_
@@ -219,7 +219,7 @@ class NormalizedGram(WrappedSource):
     """Source of P L P with L = D^{-1/2} K D^{-1/2} (Ng, Jordan and Weiss 2002), D the degrees.
 
     The first eigenvector of L is known: u ∝ D^{1/2} 1, with eigenvalue 1. The reflection P maps u
-    to the constant vector, which centring removes, so that a solver of centred matrices finds the
+    to the constant vector, which centering removes, so that a solver of centered matrices finds the
     other eigenvectors of L; :meth:`reflect` maps them back. P = I − 2wwᵀ is a rank-two change of a
     tile, so no array larger than a tile is allocated.
 

@@ -52,7 +52,7 @@ class Hyperresolution(SavedEstimator):
         Height and width of a window. None: the complete image is one window, for small aligned
         images of equal size, such as faces.
     stride : "auto", int or (int, int), default="auto"
-        Distance between neighbouring windows; overlaps are averaged. "auto": half the patch.
+        Distance between neighboring windows; overlaps are averaged. "auto": half the patch.
     n_components : int, default=300
         Number of components; components without variance are removed.
     gamma : "auto" or float, default="auto"
@@ -143,7 +143,7 @@ class Hyperresolution(SavedEstimator):
         Parameters
         ----------
         images : list of arrays (height, width), or array of shape (n_images, height, width)
-            Grey images, at least as large as a patch; of equal size if ``patch=None``.
+            Grayscale images, at least as large as a patch; of equal size if ``patch=None``.
         y : Ignored
 
         Returns
@@ -325,7 +325,7 @@ def enlarge(image: ArrayLike, factor: int, method: Enlargement = "nearest") -> N
     factor : int
     method : {"nearest", "bilinear", "bicubic"}, default="nearest"
         "nearest": each pixel becomes a factor×factor square, as in Kim 2003; ``box_mean`` is the
-        exact inverse. The others interpolate between the centres of the pixels.
+        exact inverse. The others interpolate between the centers of the pixels.
 
     Returns
     -------

@@ -68,7 +68,7 @@ def cluster(
 ) -> None:
     """Cluster rows by their kernel components.
 
-    For pictures, a .csv file has their names, too.
+    For pictures, a .csv file also contains their names.
 
     Example: ikpca cluster digits.npy --clusters 10 --gamma median --out labels.csv
     """

@@ -28,7 +28,7 @@ def denoise(
         float | None,
         typer.Option(
             "--noise",
-            help="Standard deviation of the noise of a picture, in grey levels (0 to 255 for "
+            help="Standard deviation of the noise of a picture, in gray levels (0 to 255 for "
             "bytes). Estimated by default, and always for motion.",
         ),
     ] = None,

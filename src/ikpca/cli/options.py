@@ -109,7 +109,7 @@ Resume: TypeAlias = Annotated[
     bool,
     typer.Option("--resume", help="Resume from the checkpoint if it exists; bit-exact."),
 ]
-Grey: TypeAlias = Annotated[bool, typer.Option("--grey", help="Convert colour pictures to grey.")]
+Grey: TypeAlias = Annotated[bool, typer.Option("--grey", help="Convert to grayscale.")]
 Scale: TypeAlias = Annotated[
     bool,
     typer.Option("--scale/--no-scale", help="Divide the pixels of pictures by the value of white."),

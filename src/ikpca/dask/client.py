@@ -147,7 +147,7 @@ class ClientMixin:
     """Mixin of estimators with a ``client``, which clones share and which is never pickled."""
 
     client: Any
-    #: The estimator of one process, whose parameters are parameters here, too.
+    #: The estimator of one process, whose parameters are also parameters of this one.
     _local: ClassVar[Any]
 
     def __init__(self, n_components: Any = None, *, client: Any = None, **parameters: Any) -> None:

@@ -1,7 +1,7 @@
 """Kernel matrix of rows on a Dask cluster, computed by pure tasks on blocks of rows.
 
-All tasks are functions of row blocks, which come from the graph of the Dask array. So Dask itself
-computes again what a lost worker held.
+All tasks are functions of row blocks, which come from the graph of the Dask array. Dask
+computes the results of a lost worker again.
 """
 
 from __future__ import annotations

@@ -272,7 +272,7 @@ class KernelTransformer(
         Returns
         -------
         ndarray of shape (n_rows,)
-            ‖Φ'(x) − PΦ'(x)‖², with Φ' centred on the training mean and P the orthogonal projector
+            ‖Φ'(x) − PΦ'(x)‖², with Φ' centered on the training mean and P the orthogonal projector
             on the components; not negative.
         """
         check_is_fitted(self)
@@ -312,7 +312,7 @@ class KernelTransformer(
         reconstructed from the other features, an eighth of them masked at a time, so that copying
         noise does not reduce the error. Both scores can be compared between kernels and numbers of
         components, for example in ``GridSearchCV``. The explained variance, and the error of
-        ``reconstruct(X)`` against X itself, always favour the widest kernel.
+        ``reconstruct(X)`` against X itself, always favor the widest kernel.
 
         Parameters
         ----------
@@ -546,7 +546,7 @@ def warn_of_rank(
         )
     elif rank < found:
         text = (
-            f"n_components={wanted!r} exceeds the numerical rank {rank} of the centred kernel "
+            f"n_components={wanted!r} exceeds the numerical rank {rank} of the centered kernel "
             f"matrix: the other components are zero; {remedy}."
         )
     else:

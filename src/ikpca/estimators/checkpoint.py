@@ -239,7 +239,7 @@ def fingerprint(name: str, parameters: dict[str, Any], X: Any) -> dict[str, str]
 def differences(before: dict[str, str], now: dict[str, str]) -> list[str]:
     """Describe the entries in which two fingerprints differ."""
     names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
-    # Options that another estimator or solver does not have say nothing.
+    # Options that the other estimator or solver does not have are not compared.
     shared = [name for name in names if name in before and name in now]
     return [_difference(name, before.get(name), now.get(name)) for name in shared or names]
 

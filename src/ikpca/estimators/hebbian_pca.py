@@ -62,7 +62,7 @@ class HebbianPCA(
 ):
     """Linear PCA by Sanger's rule, on a data set in passes or on a stream in batches.
 
-    W ← W + η[y xᵀ − lt(yyᵀ)W] for centred rows x and y = Wx (Kim 2003, eq. 1). This is the kernel
+    W ← W + η[y xᵀ − lt(yyᵀ)W] for centered rows x and y = Wx (Kim 2003, eq. 1). This is the kernel
     Hebbian algorithm with a linear kernel, at a cost of N per row instead of l.
 
     Parameters

@@ -92,7 +92,7 @@ class IncrementalKernelPCA(StreamTransformer[IncrementalStream]):
     reduction_tol : float, default=1e-4
         Relative error of a component at which "preimages" stop before the basis is full.
     n_oversamples : int or "auto", default="auto"
-        Number of additional components, as later batches cannot restore what an update truncates.
+        Number of additional components, as later batches cannot restore truncated ones.
         0 truncates like the paper and scikit-learn's IncrementalPCA; "auto" is half of
         ``n_components``, at least 8, or fewer if the basis is small.
     batch_size : int or None, default=None
@@ -123,7 +123,7 @@ class IncrementalKernelPCA(StreamTransformer[IncrementalStream]):
     Attributes
     ----------
     eigenvalues_ : ndarray of shape (n_components,)
-        Eigenvalues of the centred kernel matrix of all samples seen, as in :class:`KernelPCA`;
+        Eigenvalues of the centered kernel matrix of all samples seen, as in :class:`KernelPCA`;
         zero for components without variance so far.
     explained_variance_ratio_ : ndarray of shape (n_components,)
         Eigenvalues divided by the trace of K', which is accumulated.

@@ -89,10 +89,10 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         Learn ``inverse_transform`` by kernel ridge regression, as scikit-learn does.
     preimage : str or pre-image object, default="auto"
         Method of ``inverse_transform``. "fixed-point": for kernels of a distance. "gradient": for
-        kernels with a gradient. "mds": for linear, poly and rbf, from distances to neighbours.
+        kernels with a gradient. "mds": for linear, poly and rbf, from distances to neighbors.
         "ridge": for any kernel, learned in the fit with ``alpha``. "neighbours": for any kernel,
         the mean of the nearest training rows. "auto": ridge with ``fit_inverse_transform=True``,
-        otherwise the first of fixed-point, gradient and neighbours that the kernel supports. Pass
+        otherwise the first of fixed-point, gradient and neighbors that the kernel supports. Pass
         an object from :mod:`ikpca.preimages` for other settings.
     eigen_solver : str or solver object, default="auto"
         "dense": eigendecomposition of the full kernel matrix. "krylov" (also "arpack" and
@@ -135,9 +135,9 @@ class KernelPCA(CallbackSupport, KernelTransformer):
     Attributes
     ----------
     eigenvalues_ : ndarray of shape (n_components,)
-        Eigenvalues of the centred kernel matrix, descending.
+        Eigenvalues of the centered kernel matrix, descending.
     eigenvectors_ : ndarray of shape (n_samples, n_components)
-        Eigenvectors of the centred kernel matrix; ``coefficients_.T * sqrt(eigenvalues_)``.
+        Eigenvectors of the centered kernel matrix; ``coefficients_.T * sqrt(eigenvalues_)``.
     coefficients_ : ndarray of shape (n_components, n_samples)
         A of the papers: components are W = AΦ'.
     explained_variance_ratio_ : ndarray of shape (n_components,)

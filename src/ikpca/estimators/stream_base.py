@@ -261,7 +261,7 @@ class StreamTransformer(KernelTransformer, Generic[StreamT]):
         Returns
         -------
         stream
-            After the last row. An interrupt keeps what was learned and is raised again.
+            After the last row. After an interrupt, the model keeps the batches learned so far.
         """
         for name in ("_batches", "_goal"):
             self.__dict__.pop(name, None)

@@ -216,7 +216,7 @@ def center_gram(
 ) -> tuple[CenteredGram, Floats]:
     """Center K, and compute K'V in the same pass over it.
 
-    A column of ones beside V gives the row sums, so that they need no pass of their own.
+    A column of ones in addition to V gives the row sums without a further pass.
 
     Parameters
     ----------

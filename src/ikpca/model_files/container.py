@@ -15,7 +15,7 @@ from ikpca.errors import InvalidInput, UnreadableFile
 from ikpca.model_files.atomic import atomic_write, unwritable_file_errors
 from ikpca.model_files.codec import Array, Tree
 
-#: Format that is written and read; files of other formats are refused.
+#: Format that is written and read; other formats raise an error.
 FORMAT_VERSION = 2
 #: Limit of the header, which contains the manifest: far above any model, far below memory.
 _HEADER_LIMIT = 64 * 2**20

@@ -43,7 +43,7 @@ class Outcome(Enum):
     CONVERGED = "the residual is within tol"
     PRECISE = "the residual has reached the rounding error of the arithmetic"
     SETTLED = "the solution changed by no more than change_tol in the last pass"
-    PASS_LIMIT = "max_iter passes are done; more passes or another solver come closer"
+    PASS_LIMIT = "max_iter was reached; increase it for a higher accuracy, or use another solver"
     STOPPED = "a callback requested a stop"
     INTERRUPTED = "interrupted; the result of the last finished pass is kept"
     DIVERGED = "no gain small enough was found; pass gain='auto' or check the scale of the kernel"
@@ -309,7 +309,7 @@ def _passes_without_progress(records: list[PassRecord]) -> int:
 
 
 class Passes(Protocol[State]):
-    """Passes of an iterative solver: a step from state to state and what belongs to it."""
+    """Passes of an iterative solver: a step from state to state, undo, and progress."""
 
     def step(self, state: State) -> tuple[State, PassRecord, Outcome | None]:
         """Run one pass; the outcome is None if more passes may follow."""

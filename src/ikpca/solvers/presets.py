@@ -39,7 +39,7 @@ def make_solver(eigen_solver: Any) -> Solver | None:
 
 
 def check_solver(eigen_solver: Any, n_components: float | None) -> None:
-    """Validate a solver and the number of components that it is asked for."""
+    """Validate a solver and the requested number of components."""
     solver = make_solver(eigen_solver)
     scikit = isinstance(eigen_solver, str) and eigen_solver in _SCIKIT_NAMES
     if solver is not None and not (scikit and n_components is None):

@@ -92,7 +92,7 @@ def test_pictures_of_unequal_sizes(faces):
 
     Image.fromarray(np.zeros((8, 7), np.uint8)).save("faces/face13.png")
     sentence = fails("fit", "faces", "-o", "m.ikpca")
-    assert "face13.png: is 8×7 grey, and face1.png is 8×6 grey" in sentence
+    assert "face13.png: is 8×7 gray, and face1.png is 8×6 gray" in sentence
     Image.fromarray(np.zeros((8, 6, 3), np.uint8)).save("faces/face13.png")
     assert "--grey" in fails("fit", "faces", "-o", "m.ikpca")
     succeeds("fit", "faces", "-o", "m.ikpca", "--grey", "-q")
@@ -116,7 +116,7 @@ def test_pictures_are_of_the_size_of_the_model(faces):
 
     succeeds("fit", "faces", "-o", "m.ikpca", "-n", 2, "-q")
     Image.fromarray(np.zeros((6, 8), np.uint8)).save("wide.png")
-    assert "6×8 grey" in fails("transform", "m.ikpca", "wide.png", "-o", "p.npy")
+    assert "6×8 gray" in fails("transform", "m.ikpca", "wide.png", "-o", "p.npy")
 
 
 @pytest.mark.parametrize(

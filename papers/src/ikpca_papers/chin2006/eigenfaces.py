@@ -44,7 +44,7 @@ class Recognition:
 
 
 def eigenfaces(n_components: int = 36, n_neighbors: int = 10, **settings: Any) -> Pipeline:
-    """Build the pipeline: kernel PCA, then nearest neighbours.
+    """Build the pipeline: kernel PCA, then nearest neighbors.
 
     Examples
     --------
@@ -185,7 +185,7 @@ def error_rate(
     model: TransformerMixin, X: Floats, y: NDArray[Any], X_test: Floats, y_test: NDArray[Any],
     n_neighbors: int = 10,
 ) -> float:  # fmt: skip
-    """Return the error rate of nearest neighbours among the projections."""
+    """Return the error rate of nearest neighbors among the projections."""
     nearest = KNeighborsClassifier(n_neighbors).fit(model.fit_transform(X), y)
     return float(np.mean(nearest.predict(model.transform(X_test)) != y_test))
 

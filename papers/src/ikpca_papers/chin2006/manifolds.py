@@ -49,11 +49,11 @@ class Manifold:
     ----------
     name : str
     place : ndarray of shape (l,)
-        Position of a row on the manifold, for colours.
+        Position of a row on the manifold, for colors.
     batch, streamed : ndarray of shape (l, r)
         Projections; the streamed ones have the signs of batch.
     eigenvalues, streamed_eigenvalues : ndarray
-        Of the centred kernel matrix; batch has more of them than components.
+        Of the centered kernel matrix; batch has more of them than components.
     inner : ndarray of shape (r, r)
         ⟨u_i, v_j⟩.
     library_rows : int
@@ -75,7 +75,7 @@ class Manifold:
 
     @property
     def separated(self) -> NDArray[np.intp]:
-        """Indices of components that are separated from their neighbours."""
+        """Indices of components that are separated from their neighbors."""
         found = separated(self.eigenvalues, len(self.place))
         return found[found < self.inner.shape[1]]
 

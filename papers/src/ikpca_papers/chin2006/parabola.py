@@ -184,7 +184,7 @@ def _variants(library: str, reduction: Reduction, limit: int) -> list[Variant]:
     return [
         Variant(library, "nothing", whole),
         Variant(library, "mean update", replace(whole, move_mean=False)),
-        Variant(library, "re-orthogonalisation", replace(whole, compression=skewed)),
+        Variant(library, "re-orthogonalization", replace(whole, compression=skewed)),
     ]
 
 
@@ -278,7 +278,7 @@ def _scatter_error(exact: Floats, sigma: Floats, inner: Floats, gram: Floats) ->
     return float(np.sqrt(max(np.square(weighted).sum() - 2 * mixed + total, 0) / total))
 
 
-#: Figure 1 (a), (b), (c); then a selection of rows, and its optimisation.
+#: Figure 1 (a), (b), (c); then a selection of rows, and its optimization.
 SCHEMES: dict[str, Reduction] = {
     "separate": IteratedPreimages(reuse=False, second_pass=False),
     "reuse": IteratedPreimages(second_pass=False),

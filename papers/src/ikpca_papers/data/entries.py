@@ -53,7 +53,7 @@ class Entry:
     way : {"embedded", "local", "download"}
         A data set that can be downloaded may also be in a local folder.
     description, source, terms : str
-        Contents, origin and licence.
+        Contents, origin and license.
     shapes : mapping of str to tuple of int
         Of every array.
     megabytes : float

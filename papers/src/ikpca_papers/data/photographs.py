@@ -1,4 +1,4 @@
-"""Photographs of scikit-learn as grey images and patches."""
+"""Photographs of scikit-learn as grayscale images and patches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LUMA = (0.299 / 255, 0.587 / 255, 0.114 / 255)
 
 
 def photograph(name: str) -> Floats:
-    """Load a photograph in grey: 427 rows, 640 columns, pixels from 0 to 1.
+    """Load a photograph in grayscale: 427 rows, 640 columns, pixels from 0 to 1.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def photograph(name: str) -> Floats:
 
     See Also
     --------
-    sklearn.datasets.load_sample_image : In colour.
+    sklearn.datasets.load_sample_image : In color.
 
     Examples
     --------

@@ -130,7 +130,7 @@ def perforated_swiss_roll(
     ----------
     n : int, default=800
     unit_variance : bool, default=True
-        Centre the rows and scale every axis to unit variance. The usual radius of 14 is too large
+        Center the rows and scale every axis to unit variance. The usual radius of 14 is too large
         for the paper's σ = 1. False leaves it at that size.
     random_state : int, default=0
 

@@ -28,7 +28,7 @@ _SCALE_BAR_METRES = 0.5
 
 @dataclass(frozen=True)
 class Takes:
-    """Poses projected to the plane at one scale, centred at the root of the first take.
+    """Poses projected to the plane at one scale, centered at the root of the first take.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class Takes:
         return len(self.points[self.names[0]])
 
     def colour(self, name: str) -> str:
-        """Return the colour of a take."""
+        """Return the color of a take."""
         return LINE_STYLES[self.names.index(name) % len(LINE_STYLES)][0]
 
     @property
@@ -88,12 +88,12 @@ class Takes:
 
     @property
     def spacing(self) -> float:
-        """Distance between neighbouring poses."""
+        """Distance between neighboring poses."""
         low, high = self.extent
         return float((1 + _GAP) * (high - low)[0]) or 1.0
 
     def draw(self, axes: Axes, name: str, frame: int, place: int) -> list[LineCollection]:
-        """Draw one pose at a position of its row, above the first take in grey."""
+        """Draw one pose at a position of its row, above the first take in gray."""
         drawn = [self._bones(name, frame, place, self.colour(name), 1.5)]
         if name != self.names[0]:
             drawn.insert(0, self._bones(self.names[0], frame, place, REFERENCE_COLOR, 3.2))
@@ -118,7 +118,7 @@ class Takes:
         axes.set_axis_off()
 
     def scale_bar(self, axes: Axes) -> None:
-        """Draw a bar of half a metre, if lengths are in metres."""
+        """Draw a bar of half a meter, if lengths are in meters."""
         if not self.in_metres:
             return
         right, bottom = axes.get_xlim()[1], axes.get_ylim()[0]
@@ -152,7 +152,7 @@ _WIDTH = 8.0
 def stick_figures(
     takes: Mapping[str, Motion], *, frames: Sequence[int] | None = None, azimuth: float = 30.0
 ) -> Figure:
-    """Draw stick figures: one row per take, one pose per frame, the first take in grey behind.
+    """Draw stick figures: one row per take, one pose per frame, the first take in gray behind.
 
     Parameters
     ----------
@@ -279,7 +279,7 @@ def _shown_frames(n_frames: int, frame_rate: float) -> list[int]:
 
 
 def _gif(pictures: list[Image.Image]) -> bytes:
-    """Encode with one palette for all images, or colours would flicker; white stays white."""
+    """Encode with one palette for all images, or colors would flicker; white stays white."""
     palette = pictures[0].quantize(_COLOURS, method=Image.Quantize.MAXCOVERAGE)
     first, *others = (picture.quantize(palette=palette) for picture in pictures)
     content = io.BytesIO()

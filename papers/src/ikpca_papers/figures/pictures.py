@@ -21,7 +21,7 @@ def picture_grid(
     titles: Sequence[str],
     notes: Sequence[Sequence[str]] | None = None,
 ) -> Figure:
-    """Draw grey images in rows and columns, from black 0 to white 1, without interpolation.
+    """Draw grayscale images in rows and columns, from black 0 to white 1, without interpolation.
 
     Parameters
     ----------

@@ -70,7 +70,7 @@ def _images(folder: Path | None) -> dict[str, Floats]:
             return {name: data[name] / 255 for name in ("cameraman", "boat", "house")}
     from sklearn.datasets import load_sample_image
 
-    # Luma, and every second pixel of the centre: 192×192.
+    # Luma, and every second pixel of the center: 192×192.
     weights = np.array([0.299, 0.587, 0.114]) / 255
     return {
         name: (load_sample_image(f"{name}.jpg") @ weights)[20:404:2, 120:504:2]
@@ -87,9 +87,9 @@ def run_denoiser(name: str, denoiser: Callable[[Floats], Floats], case: Case) ->
 
 
 def oracles(case: Case) -> Iterator[Denoised]:
-    """Run methods whose parameter is chosen with the clean image, in their favour."""
+    """Run methods whose parameter is chosen with the clean image, in their favor."""
     yield _best("linear PCA", "rank", _linear_pca(case.noisy), case)
-    yield _best("neighbour mean", "neighbours", _neighbour_means(case.noisy), case)
+    yield _best("neighbor mean", "neighbours", _neighbour_means(case.noisy), case)
     yield _best("non-local means", "h/σ, patch, distance", _non_local_means(case), case)
 
 
@@ -114,7 +114,7 @@ def _linear_pca(noisy: Floats) -> Iterator[tuple[int, Floats]]:
 
 
 def _neighbour_means(noisy: Floats) -> Iterator[tuple[int, Floats]]:
-    """Replace every window by the mean of its nearest neighbours among 2,000 windows; no PCA."""
+    """Replace every window by the mean of its nearest neighbors among 2,000 windows; no PCA."""
     grid = PatchGrid(noisy.shape, _SIZE, _STRIDE)
     windows = grid.extract(noisy).astype(np.float32)
     known = np.random.default_rng(0).permutation(windows)[:2000]

@@ -28,7 +28,7 @@ def plan(request: Request) -> list[Part]:
     rows = noisy.reshape(len(noisy), -1)
     rate = arrays["frame_rate"] / settings["every"]
     return [
-        Part("nothing set", partial(_denoise_with_defaults, clean, noisy, arrays["parents"], rate)),
+        Part("defaults", partial(_denoise_with_defaults, clean, noisy, arrays["parents"], rate)),
         *walks,
         *(
             Part(
@@ -78,7 +78,7 @@ def _denoise_with_defaults(
     ours = _error_reduction(clean, noisy, denoised)
     best_linear = max(_error_reduction(clean, noisy, image) for image in linear)
     falls: Rows = [
-        {"method": "nothing set", "variance": None, "fall": ours},
+        {"method": "defaults", "variance": None, "fall": ours},
         {"method": "linear PCA, best rank", "variance": None, "fall": best_linear},
     ]
     arrays = {"clean": clean, "noisy": noisy, "denoised": denoised}

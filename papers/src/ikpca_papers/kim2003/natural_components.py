@@ -58,7 +58,7 @@ def _compare(X: Floats, sigma: float, settings: Mapping[str, Any], seed: int) ->
 
 
 def _pictures(components: Floats, side: int) -> Floats:
-    """Scale to grey levels from 0 to 1 with zero at 0.5; signs with a positive sum."""
+    """Scale to gray levels from 0 to 1 with zero at 0.5; signs with a positive sum."""
     signs = np.where(components.sum(axis=1, keepdims=True) < 0, -1, 1)
     largest = np.abs(components).max(axis=1, keepdims=True)
     return (0.5 + 0.5 * signs * components / largest).reshape(-1, side, side)

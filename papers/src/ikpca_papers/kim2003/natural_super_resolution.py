@@ -22,7 +22,7 @@ from ikpca_papers.experiment import Findings, Part, Request
 
 #: Of the paper, for pixels from 0 to 1.
 PAPER_SIGMA = 0.5
-#: Linear PCA is shown at the best of these for each image, in its favour.
+#: Linear PCA is shown at the best of these for each image, in its favor.
 _RANKS = (5, 10, 15, 20, 30, 50, 100, 150)
 #: Weights of red, green and blue (ITU-R BT.601).
 _LUMA = (0.299, 0.587, 0.114)
@@ -115,13 +115,13 @@ class EnlargementModels:
 def enlarge_photographs(
     photos: dict[str, Floats], models: EnlargementModels, size: tuple[int, int]
 ) -> Iterator[Enlarged]:
-    """Enlarge the centre of every photograph."""
+    """Enlarge the center of every photograph."""
     for name, photo in photos.items():
         yield models.enlarge(name, crop_centre(photo, size, models.chosen.factor))
 
 
 def photographs(folder: Path | None) -> tuple[dict[str, Floats], dict[str, Floats]]:
-    """Load training and test photographs in grey, pixels from 0 to 1.
+    """Load training and test photographs in grayscale, pixels from 0 to 1.
 
     With a folder: BSDS, every second photograph for training. Without one: scikit-learn's two
     photographs, the left half of each for training and the right half for the test.
@@ -151,7 +151,7 @@ def split_alternating(
 
 
 def crop_centre(image: Floats, size: tuple[int, int], factor: int) -> Floats:
-    """Crop the centre of an image: at most ``size``, and a multiple of the factor."""
+    """Crop the center of an image: at most ``size``, and a multiple of the factor."""
     height, width = (
         min(length, part) // factor * factor for length, part in zip(image.shape, size, strict=True)
     )

@@ -139,7 +139,7 @@ def _row(group: list[Line], channels: dict[str, int]) -> list[float]:
         name, *values = line.words
         if name not in channels:
             raise line.error(
-                f"{name[:40]!r} is no bone of the skeleton that can turn",
+                f"{name[:40]!r} is not a bone of the skeleton with rotations",
                 "pass the ASF file that belongs to this AMC file",
             )
         if name in found:

@@ -169,7 +169,7 @@ class _HierarchyParser:
         for channel in channels:
             if channel not in allowed:
                 raise line.error(
-                    f"{channel[:40]!r} is no channel that {joint.name!r} can have",
+                    f"{channel[:40]!r} is not a channel that {joint.name!r} can have",
                     "export rotations, and positions for the root alone",
                 )
         joint.channels = channels

@@ -221,7 +221,7 @@ def body_centred(motion: Motion) -> Motion:
 
 
 def in_metres(motion: Motion, metres_per_unit: float | None = None) -> Motion:
-    """Scale lengths to metres.
+    """Scale lengths to meters.
 
     Parameters
     ----------

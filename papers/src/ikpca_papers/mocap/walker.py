@@ -11,7 +11,7 @@ from ikpca.errors import invalid_parameter
 from ikpca.kernels import Floats
 from ikpca_papers.mocap.skeleton import Motion, Skeleton, chain_bones, euler, global_rotations
 
-#: Parent and offset in metres of the joints of the trunk.
+#: Parent and offset in meters of the joints of the trunk.
 _TRUNK = {
     "pelvis": (None, (0.0, 0.0, 0.0)),
     "spine": ("pelvis", (0.0, 0.12, -0.01)),
@@ -40,7 +40,7 @@ _PELVIS_HEIGHT = 0.965
 def synthetic_walker(
     frames: int = 360, *, frame_rate: float = 120.0, stride: float = 1.1, speed: float = 1.3
 ) -> Motion:
-    """Synthesise a person of 1.7 m who walks along z, with bones of constant length.
+    """Synthesize a person of 1.7 m who walks along z, with bones of constant length.
 
     Parameters
     ----------
@@ -50,12 +50,12 @@ def synthetic_walker(
     stride : float, default=1.1
         Seconds per stride: from one step of the left foot to the next.
     speed : float, default=1.3
-        Metres per second.
+        Meters per second.
 
     Returns
     -------
     Motion
-        27 joints, in metres.
+        27 joints, in meters.
 
     Examples
     --------
