@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import re
 import sys
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
+import psutil
 
 _STATUS = Path("/proc/self/status")
-_SYSTEM = Path("/proc/meminfo")
 _CLEAR_REFS = Path("/proc/self/clear_refs")
 _RESET_PEAK = "5"
 
@@ -22,18 +23,8 @@ def touch_memory(n_bytes: int) -> None:
     The first access to memory can be much slower on a virtual machine; without this the method that
     runs first would pay for all others. At most half of the available memory is allocated.
     """
-    free = _available()
-    if free is not None:
-        np.ones(min(n_bytes, free // 2), dtype=np.uint8)
-        _release_free_memory()
-
-
-def _available() -> int | None:
-    """Return the available bytes; None where the system does not report them."""
-    if not _SYSTEM.exists():
-        return None
-    lines = (line.split() for line in _SYSTEM.read_text().splitlines())
-    return next((int(kilo) * 1024 for name, kilo, *_ in lines if name == "MemAvailable:"), None)
+    np.ones(min(n_bytes, psutil.virtual_memory().available // 2), dtype=np.uint8)
+    _release_free_memory()
 
 
 class PeakMemory:
@@ -56,15 +47,13 @@ class PeakMemory:
         _release_free_memory()
         # Not every system lets a process reset its own peak.
         with suppress(OSError):
-            _CLEAR_REFS.write_text(_RESET_PEAK)
-        self._baseline = _resident()
+            _CLEAR_REFS.write_text(_RESET_PEAK, encoding="ascii")
+        self._baseline = psutil.Process().memory_info().rss
 
     def above_baseline(self) -> int | None:
         """Return bytes; None where the system does not report them."""
         peak = _peak()
-        if peak is None or self._baseline is None:
-            return None
-        return max(peak - self._baseline, 0)
+        return None if peak is None else max(peak - self._baseline, 0)
 
 
 def _release_free_memory() -> None:
@@ -75,27 +64,15 @@ def _release_free_memory() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def _resident() -> int | None:
-    """Return the resident bytes; where they are unknown, the peak so far."""
-    return _status_bytes("VmRSS") if _STATUS.exists() else _peak()
-
-
 def _peak() -> int | None:
-    return _status_bytes("VmHWM") if _STATUS.exists() else _usage_bytes()
+    """Return the largest number of resident bytes; only Linux can reset it."""
+    if _STATUS.exists():
+        found = re.search(r"^VmHWM:\s+(\d+) kB$", _STATUS.read_text("utf-8"), re.MULTILINE)
+        return None if found is None else int(found[1]) * 1024
+    if sys.platform == "win32":
+        return int(psutil.Process().memory_info().peak_wset)
+    import resource
 
-
-def _status_bytes(field: str) -> int | None:
-    for line in _STATUS.read_text().splitlines():
-        if line.startswith(f"{field}:"):
-            return int(line.split()[1]) * 1024
-    return None
-
-
-def _usage_bytes() -> int | None:
-    try:
-        import resource
-    except ImportError:
-        return None
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     # macOS counts in bytes, every other system in kilobytes.
     return peak if sys.platform == "darwin" else peak * 1024
