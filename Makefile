@@ -56,7 +56,7 @@ $(OLDEST)/.ready: pyproject.toml .ci/oldest.py
 	@touch $@
 
 test-oldest: $(OLDEST)/.ready
-	$(OLDEST)/bin/python -m pytest -n auto --dist loadfile $(OLDEST_TESTS)
+	OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -n auto --dist loadfile $(OLDEST_TESTS)
 
 lint: $(READY)
 	$(BIN)/ruff check .
