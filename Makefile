@@ -6,7 +6,12 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 READY := $(VENV)/.ready
 # Requirements of the experiments, without the development tools.
 RUNS := $(VENV)/.runs
-TARGETS := run demo test lint docs audit package faults bench bench-full clean
+# Tests with the lowest declared versions, which need an old Python.
+OLDEST := .venv-oldest
+OLDEST_PYTHON ?= python3.11
+OLDEST_TESTS ?= tests/identities tests/contracts tests/oracles $(patsubst %,tests/behaviour/test_%.py,kernel_pca \
+	incremental_kernel_pca online_kernel_pca hebbian_pca model_files dask_kernel_pca dask_losses dask_sources)
+TARGETS := run demo test test-oldest lint docs audit package faults bench bench-full clean
 
 .PHONY: $(TARGETS) help
 
@@ -14,7 +19,8 @@ help:
 	@echo "make run    run the papers' experiments at reduced size: tables, figures and a report"
 	@echo "make demo   compare the Hebbian solvers on scikit-learn's digits: table and convergence plot"
 	@echo "make test   run the tests"
-	@echo "make lint   ruff, mypy, import-linter, spelling and wording"
+	@echo "make test-oldest  run a part of the tests with the lowest declared versions of all dependencies"
+	@echo "make lint   ruff, mypy, import-linter, yamllint, spelling and wording"
 	@echo "make faults long tests with killed processes, damaged files, random calls and full disks"
 	@echo "make audit  check installed packages for known vulnerabilities; skipped without network access"
 	@echo "make package  build and inspect wheel and sdist, and test them in an empty environment"
@@ -42,6 +48,16 @@ demo: $(RUNS)
 test: $(READY)
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
+$(OLDEST)/.ready: pyproject.toml .ci/oldest.py
+	$(OLDEST_PYTHON) -m venv --clear $(OLDEST)
+	$(OLDEST)/bin/python .ci/oldest.py > $(OLDEST)/pins.txt
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: -r $(OLDEST)/pins.txt
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+test-oldest: $(OLDEST)/.ready
+	OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -n auto --dist loadfile $(OLDEST_TESTS)
+
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -49,6 +65,7 @@ lint: $(READY)
 	$(BIN)/lint-imports
 	$(BIN)/codespell src papers/src papers/README.md docs README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md
 	$(BIN)/python .ci/prose.py
+	$(BIN)/yamllint --strict .github
 
 faults: $(READY)
 	$(BIN)/python -m tests.faults --out results/faults
@@ -77,4 +94,4 @@ bench-full: $(READY)
 	$(BIN)/python benchmarks/growth.py --out results/bench-full
 
 clean:
-	rm -rf $(VENV) results build dist docs/gallery docs/reference/generated docs/sg_execution_times.rst .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) results build dist docs/gallery docs/reference/generated docs/sg_execution_times.rst .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
+import psutil
 import pytest
 
 pytest.importorskip("distributed", reason="Dask is not installed")
@@ -55,12 +54,16 @@ def cluster_elsewhere(folder):
     script.write_text(_ELSEWHERE)
     process = subprocess.Popen(
         [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL, text=True, start_new_session=True,
+        stderr=subprocess.DEVNULL, text=True,
     )  # fmt: skip
 
     def kill():
         if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
+            parent = psutil.Process(process.pid)
+            # The parent first: it starts killed workers again.
+            for each in [parent, *parent.children(recursive=True)]:
+                with suppress(psutil.NoSuchProcess):
+                    each.kill()
             process.wait()
 
     try:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import signal
 import threading
 
 import numpy as np
+import psutil
 import pytest
 
 pytest.importorskip("distributed", reason="Dask is not installed")
@@ -81,7 +81,7 @@ def process_of_one(client):
 def test_a_killed_worker(client, X, monkeypatch, solver, task):
     """Killed right before tasks are submitted, so that the blocks that it held are lost."""
     client.wait_for_workers(2, timeout=120)
-    kill = lambda: os.kill(process_of_one(client), signal.SIGKILL)  # noqa: E731
+    kill = lambda: psutil.Process(process_of_one(client)).kill()  # noqa: E731
     seen = at_task(monkeypatch, task, kill)
     model = ikpca.dask.KernelPCA(**settings(solver), client=client).fit(blocks_of(X))
     assert len(seen) > task
@@ -93,8 +93,8 @@ def test_a_worker_killed_at_random(client, X, monkeypatch, seed):
     """Before some task, or a moment later, while it works."""
     rng = np.random.default_rng(seed)
     client.wait_for_workers(2, timeout=120)
-    process = process_of_one(client)
-    timer = threading.Timer(rng.uniform(0, 0.02), os.kill, (process, signal.SIGKILL))
+    process = psutil.Process(process_of_one(client))
+    timer = threading.Timer(rng.uniform(0, 0.02), process.kill)
     task = int(rng.integers(2, 50))
     seen = at_task(monkeypatch, task, timer.start)
     model = ikpca.dask.KernelPCA(**settings("kha/et"), client=client).fit(blocks_of(X))

@@ -52,7 +52,8 @@ def written(kind, X, folder):
     if kind == "zarr":
         zarr = pytest.importorskip("zarr")
         # Cut over features, too: it is the reader who puts rows together.
-        array = zarr.create_array(str(folder / "rows"), shape=X.shape, chunks=(40, 2), dtype="f8")
+        path = str(folder / "rows")
+        array = zarr.open_array(path, mode="w", shape=X.shape, chunks=(40, 2), dtype="f8")
         array[:] = X
         return folder / "rows"
     frames, pd = (pytest.importorskip(name) for name in ("dask.dataframe", "pandas"))

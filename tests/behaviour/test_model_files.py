@@ -11,6 +11,7 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pandas as pd
+import psutil
 import pytest
 from safetensors import safe_open
 from safetensors.numpy import save_file
@@ -110,6 +111,16 @@ def test_skops_brings_every_bit_back(name, tmp_path):
     # Whoever loads it has to trust classes of ours, and what rows may be kept in; nothing else.
     assert all(kind.startswith(("ikpca.", "scipy.sparse.")) for kind in types)
     same(skops.load(tmp_path / "model.skops", trusted=types), model)
+
+
+def test_a_file_that_was_read_is_closed(tmp_path):
+    """Windows replaces no file that is open or memory-mapped."""
+    fitted().save(tmp_path / "model")
+    model, process = ikpca.load(tmp_path / "model"), psutil.Process()
+    # Not available on macOS.
+    maps = process.memory_maps() if hasattr(process, "memory_maps") else []
+    assert not [each for each in (*process.open_files(), *maps) if str(tmp_path) in each.path]
+    model.save(tmp_path / "model")
 
 
 @pytest.mark.parametrize("name", ["compressed", "stream of pre-images", "online, from points"])

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import re
 import sys
 from contextlib import suppress
 from pathlib import Path
+
+import psutil
 
 _STATUS = Path("/proc/self/status")
 _CLEAR_REFS = Path("/proc/self/clear_refs")
@@ -33,15 +36,13 @@ class PeakMemory:
         _release_free_memory()
         # Not every system lets a process reset its own peak.
         with suppress(OSError):
-            _CLEAR_REFS.write_text(_RESET_PEAK)
-        self._baseline = _resident()
+            _CLEAR_REFS.write_text(_RESET_PEAK, encoding="ascii")
+        self._baseline = psutil.Process().memory_info().rss
 
     def above_baseline(self) -> int | None:
         """Return bytes; None where the system does not report them."""
         peak = _peak()
-        if peak is None or self._baseline is None:
-            return None
-        return max(peak - self._baseline, 0)
+        return None if peak is None else max(peak - self._baseline, 0)
 
 
 def _release_free_memory() -> None:
@@ -52,27 +53,15 @@ def _release_free_memory() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def _resident() -> int | None:
-    """Return the resident bytes; where they are unknown, the peak so far."""
-    return _status_bytes("VmRSS") if _STATUS.exists() else _peak()
-
-
 def _peak() -> int | None:
-    return _status_bytes("VmHWM") if _STATUS.exists() else _usage_bytes()
+    """Return the largest number of resident bytes; only Linux can reset it."""
+    if _STATUS.exists():
+        found = re.search(r"^VmHWM:\s+(\d+) kB$", _STATUS.read_text("utf-8"), re.MULTILINE)
+        return None if found is None else int(found[1]) * 1024
+    if sys.platform == "win32":
+        return int(psutil.Process().memory_info().peak_wset)
+    import resource
 
-
-def _status_bytes(field: str) -> int | None:
-    for line in _STATUS.read_text().splitlines():
-        if line.startswith(f"{field}:"):
-            return int(line.split()[1]) * 1024
-    return None
-
-
-def _usage_bytes() -> int | None:
-    try:
-        import resource
-    except ImportError:
-        return None
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     # macOS counts in bytes, every other system in kilobytes.
     return peak if sys.platform == "darwin" else peak * 1024

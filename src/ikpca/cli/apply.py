@@ -92,7 +92,7 @@ def inverse(
         fitted = _load(model, "inverse_transform")
         form = stored_input_form(fitted)
         # Shells complete folders with a slash.
-        out = out.rstrip("/") if len(out) > 1 else out
+        out = out.rstrip("/" + os.sep) if len(out) > 1 else out
         table = read_table(projections)
         check_target(out, form, len(table.rows))
         expected = len(fitted.get_feature_names_out())

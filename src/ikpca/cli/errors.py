@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import sys
@@ -36,6 +37,10 @@ def run_app(
 
     Errors of the library, and those of the expected classes, become one sentence after the name.
     """
+    # Code pages of Windows do not have the Greek letters of tables and help.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         code = app(arguments, prog_name=name, standalone_mode=False) or 0
     except (KeyboardInterrupt, typer.Abort):

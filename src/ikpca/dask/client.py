@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from importlib.metadata import PackageNotFoundError, version
@@ -11,6 +10,7 @@ from typing import Any, ClassVar
 import dask
 import distributed
 from distributed import CancelledError, Client, KilledWorker, LocalCluster
+from joblib import cpu_count
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -76,7 +76,7 @@ def connect(address: str) -> Iterator[Any]:
             if address == "local":
                 stack.enter_context(dask.config.set(QUIET))
                 place = LocalCluster(
-                    n_workers=os.cpu_count() or 1, threads_per_worker=1, dashboard_address=":0"
+                    n_workers=cpu_count(), threads_per_worker=1, dashboard_address=":0"
                 )
                 stack.enter_context(place)
             client = stack.enter_context(Client(place, timeout=_TIMEOUT))

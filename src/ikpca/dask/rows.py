@@ -135,9 +135,7 @@ def check_rows(model: KernelTransformer | None, X: Any, *, reset: bool = True) -
         )
     starts = [0, *np.cumsum(X.chunks[0]).tolist()]
     check = partial(_check_block, starts=starts)
-    return X.map_blocks(
-        check, token="checked-rows", dtype=X.dtype, meta=np.empty((0, 0), dtype=X.dtype)
-    )
+    return X.map_blocks(check, dtype=X.dtype, meta=np.empty((0, 0), dtype=X.dtype))
 
 
 def _check_array(X: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import psutil
 
 from ikpca.errors import invalid_parameter
 from ikpca.gram.parallel import Workers
@@ -81,9 +81,9 @@ def read_budget(max_memory: Any) -> Budget:
 
 def machine_memory() -> int:
     """Return the memory of the machine, or of the container if it has a lower limit, in bytes."""
-    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    total = int(psutil.virtual_memory().total)
     limit = Path("/sys/fs/cgroup/memory.max")
-    text = limit.read_text().strip() if limit.exists() else "max"
+    text = limit.read_text("ascii").strip() if limit.exists() else "max"
     return min(total, int(text)) if text.isdigit() else total
 
 

@@ -22,7 +22,7 @@ def check_writable(path: Path) -> None:
     >>> check_writable(Path("no such folder", "rows.npy"))
     Traceback (most recent call last):
         ...
-    ikpca.errors.InvalidInput: no such folder/rows.npy: there is no folder 'no such folder'; ...
+    ikpca.errors.InvalidInput: no such folder...rows.npy: there is no folder 'no such folder'; ...
     """
     folder = path.parent
     if not folder.is_dir():
@@ -56,6 +56,9 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     with _renamed_at_end(path) as temporary:
         temporary.mkdir()
         yield temporary
+        if os.name == "nt" and path.exists():
+            # Windows does not rename a folder onto another one, not even onto an empty one.
+            path.rmdir()
 
 
 @contextmanager

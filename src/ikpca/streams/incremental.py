@@ -364,6 +364,9 @@ def _orthonormal(G: Floats, H: Floats, r: int) -> tuple[Floats, Floats]:
     kept = values > rounding
     roots, Q = np.sqrt(values[kept]), Q[:, kept]
     J, K = H @ Q / roots, roots[:, None] * Q.T
+    if not len(K):
+        # Older versions of SciPy cannot solve empty systems.
+        return J, K
     # Division by small roots has amplified rounding errors: orthogonalize again.
     J[:r] -= G[:r] @ J
     try:
