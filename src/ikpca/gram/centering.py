@@ -63,6 +63,7 @@ class CenteredGram:
         self.centering = means.centering
         self.squared_norm_estimate = means.squared_norm
         self._buffer = self._other_buffer = np.empty((0, source.n_samples), dtype=source.dtype)
+        self._reading: Callable[[], CenteredStrip] | None = None
 
     @property
     def means(self) -> GramMeans:
@@ -113,7 +114,8 @@ class CenteredGram:
             self._source.fill(indices, everything, stacked[: len(indices)])
             return self._centered_strip(stacked, indices).cache_columns(indices)
 
-        return self._workers.submit(read)
+        self._reading = self._workers.submit(read)
+        return self._reading
 
     def _centered_strip(self, stacked: Floats, indices: Indices) -> CenteredStrip:
         n_rows = len(indices)
@@ -124,6 +126,10 @@ class CenteredGram:
 
     def _next_buffer(self, n_rows: int) -> Floats:
         """Return one of two buffers in turn: allocating pages takes as long as filling them."""
+        if self._reading is not None:
+            # A strip of an undone pass may still be read into one of them.
+            self._reading()
+            self._reading = None
         self._buffer, self._other_buffer = self._other_buffer, self._buffer
         if len(self._buffer) < n_rows:
             self._buffer = np.empty((n_rows, self.n_samples), dtype=self.dtype)
