@@ -6,14 +6,15 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 READY := $(VENV)/.ready
 # What runs the experiments, without the tools of those who work on the library.
 RUNS := $(VENV)/.runs
-TARGETS := run demo test lint docs audit package faults bench bench-full clean
+TARGETS := run demo test test-all coverage lint docs audit package faults bench bench-full clean
 
 .PHONY: $(TARGETS) help
 
 help:
 	@echo "make run    reproduce the papers' experiments, small: tables, figures and one page"
 	@echo "make demo   fit the Hebbian family on scikit-learn's digits: table and convergence plot"
-	@echo "make test   run the tests"
+	@echo "make test   the tests to run before every commit; make test-all: also the slow ones"
+	@echo "make coverage  lines of the library that make test runs"
 	@echo "make lint   ruff, mypy, import-linter"
 	@echo "make faults kills, damaged files, random calls, full disks: the long form, with figures"
 	@echo "make audit  known vulnerabilities of what is installed; skipped where nobody can be asked"
@@ -40,7 +41,13 @@ demo: $(RUNS)
 	$(BIN)/ikpca-papers demo --out results/demo
 
 test: $(READY)
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow"
+
+test-all: $(READY)
 	$(BIN)/python -m pytest -n auto --dist loadfile
+
+coverage: $(READY)
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow" --cov --cov-report=term-missing:skip-covered
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -75,4 +82,4 @@ bench-full: $(READY)
 	$(BIN)/python benchmarks/growth.py --out results/bench-full
 
 clean:
-	rm -rf $(VENV) results build dist docs/gallery docs/reference/generated docs/sg_execution_times.rst .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) results build dist docs/gallery docs/reference/generated docs/sg_execution_times.rst .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage

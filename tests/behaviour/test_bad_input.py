@@ -15,6 +15,7 @@ from ikpca.errors import InvalidInput, RankWarning
 from ikpca.gains import constant, inverse_time, meta_descent
 from ikpca.preimages import FixedPoint
 from ikpca.solvers import KHA, Krylov
+from tests.pairwise import pairwise
 from tests.solver_options import with_rule, with_solver
 
 SOLVERS = ["dense", "krylov", "kha", "kha/t", "kha/et", "kha-smd"]
@@ -71,8 +72,7 @@ BAD_ROWS = {
 }
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("case", BAD_ROWS)
+@pairwise(strength=1, solver=SOLVERS, case=BAD_ROWS)
 def test_bad_rows(X, kernel, solver, case):
     spoil, message = BAD_ROWS[case]
     with pytest.raises(ValueError, match=f"(?s){message}"):
@@ -86,8 +86,7 @@ def test_bad_sparse_rows(X, value):
         model().fit(sparse.csr_array(with_value(X, value)))
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+@pairwise(strength=1, solver=SOLVERS, kind=[np.asarray, sparse.csr_array])
 def test_precomputed_must_be_square(X, solver, kind):
     with pytest.raises(InvalidInput, match=r"\(60, 5\): .* must be square; pass rows with another"):
         model(solver, kernel="precomputed").fit(kind(X))
@@ -202,11 +201,6 @@ BAD_OPTIONS = {
     "block_size": ([0, -1, 1.5, "x", None, AN_ARRAY], "pass 'auto'"),
     "change_tol": ([-1, np.nan, "0"], "pass None"),
 }
-CASES = [
-    (name, value, message)
-    for name, (values, message) in {**BAD_ARGUMENTS, **BAD_OPTIONS}.items()
-    for value in values
-]
 
 
 def test_every_constructor_argument_is_in_the_table():
@@ -214,12 +208,14 @@ def test_every_constructor_argument_is_in_the_table():
     assert {*BAD_OPTIONS, "init", "method"} == {*KHA().get_params()}
 
 
-@pytest.mark.parametrize(("name", "value", "message"), CASES, ids=str)
-def test_bad_arguments(X, kernel, name, value, message):
-    bad = model("kha-smd", **{"kernel": kernel, name: value})
-    with pytest.raises(InvalidInput, match=message) as refused:
-        bad.fit(X)
-    assert str(refused.value).startswith(f"{name}={value!r}: ")
+@pytest.mark.parametrize("name", BAD_ARGUMENTS | BAD_OPTIONS)
+def test_bad_arguments(X, kernel, name):
+    values, message = (BAD_ARGUMENTS | BAD_OPTIONS)[name]
+    for value in values:
+        bad = model("kha-smd", **{"kernel": kernel, name: value})
+        with pytest.raises(InvalidInput, match=message) as refused:
+            bad.fit(X)
+        assert str(refused.value).startswith(f"{name}={value!r}: ")
     assert kernel.calls == 0
 
 
@@ -242,8 +238,7 @@ def test_options_without_effect(X, kernel, parameters, name):
     assert kernel.calls == 0
 
 
-@pytest.mark.parametrize("solver", HEBBIAN)
-@pytest.mark.parametrize("n_components", [None, 0.9])
+@pairwise(strength=1, solver=HEBBIAN, n_components=[None, 0.9])
 def test_hebbian_solvers_need_a_number_of_components(X, kernel, solver, n_components):
     with pytest.raises(InvalidInput, match=f"'{solver}' needs an integer; .*eigen_solver='dense'"):
         model(solver, n_components, kernel=kernel).fit(X)
@@ -311,9 +306,7 @@ def test_only_what_scikit_learn_has_converts(X):
 # --- arguments stay as they are ------------------------------------------------------
 
 
-@pytest.mark.parametrize("copy_X", [True, False])
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("kind", ["rows", "sparse rows", "kernel matrix"])
+@pairwise(solver=SOLVERS, copy_X=[True, False], kind=["rows", "sparse rows", "kernel matrix"])
 def test_no_argument_is_written_to(rows, solver, copy_X, kind):
     X = {"rows": rows, "sparse rows": sparse.csr_array(rows), "kernel matrix": rows @ rows.T}[kind]
     data = X.data if kind == "sparse rows" else X
@@ -378,15 +371,13 @@ def test_components_without_variance_are_removed_on_request(X, solver):
     assert fitted.transform(X).shape == (60, 5)
 
 
-@pytest.mark.parametrize(
-    ("solver", "options"),
-    [*((solver, {}) for solver in SOLVERS), *((solver, {"gain": 0.1}) for solver in HEBBIAN)],
+@pairwise(
+    settings=[*((solver, {}) for solver in SOLVERS), ("kha", {"gain": 0.1})],
+    kernel_and_value=[("linear", 0.1), ("rbf", 0.1), ("poly", 0.3), ("linear", 0.0)],
+    dtype=[np.float64, np.float32],
 )
-@pytest.mark.parametrize(
-    ("kernel", "value"), [("linear", 0.1), ("rbf", 0.1), ("poly", 0.3), ("linear", 0.0)]
-)
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_a_kernel_without_variance(solver, options, kernel, value, dtype):
+def test_a_kernel_without_variance(settings, kernel_and_value, dtype):
+    (solver, options), (kernel, value) = settings, kernel_and_value
     X = np.full((12, 3), value, dtype=dtype)
     fitted = model(solver, kernel=kernel, **options)
     with pytest.warns(RankWarning, match=r"no variance on these rows.*; check that") as said:
@@ -413,18 +404,17 @@ BAD_HEBBIAN_ARGUMENTS = {
     "n_jobs": ([0, 1.5, "2"], "pass None"),
     "verbose": ([-1, 1.5, "yes", None], "pass 0 or 1"),
 }
-HEBBIAN_CASES = [
-    (name, value) for name, (values, _) in BAD_HEBBIAN_ARGUMENTS.items() for value in values
-]
 
 
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
-@pytest.mark.parametrize(("name", "value"), HEBBIAN_CASES, ids=str)
-def test_bad_arguments_of_hebbian_pca(X, name, value, method):
-    bad = HebbianPCA(**with_solver("kha/et", {"n_components": 2, "max_iter": 3, name: value}))
-    with pytest.raises(InvalidInput, match=BAD_HEBBIAN_ARGUMENTS[name][1]) as refused:
-        getattr(bad, method)(X)
-    assert str(refused.value).startswith(f"{name}={value!r}: ")
+@pytest.mark.parametrize("name", BAD_HEBBIAN_ARGUMENTS)
+def test_bad_arguments_of_hebbian_pca(X, name, method):
+    values, message = BAD_HEBBIAN_ARGUMENTS[name]
+    for value in values:
+        bad = HebbianPCA(**with_solver("kha/et", {"n_components": 2, "max_iter": 3, name: value}))
+        with pytest.raises(InvalidInput, match=message) as refused:
+            getattr(bad, method)(X)
+        assert str(refused.value).startswith(f"{name}={value!r}: ")
 
 
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])

@@ -18,6 +18,7 @@ from ikpca.errors import InvalidInput
 from ikpca.preimages import MDS, FixedPoint, NeighborMean
 from ikpca.solvers import METHODS
 from tests.conftest import KERNELS
+from tests.pairwise import pairwise
 
 SOLVERS = ["dense", "krylov", *METHODS]
 PREIMAGES = ["auto", "fixed-point", "gradient", "mds", "ridge", "neighbours", FixedPoint(memory=0)]
@@ -47,8 +48,7 @@ def model(n_components=12, **parameters):
 # --- methods -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("preimage", PREIMAGES, ids=str)
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pairwise(strength=1, preimage=PREIMAGES, dtype=[np.float64, np.float32])
 def test_every_method_comes_nearer_than_the_mean(X, new, preimage, dtype):
     X, new = X.astype(dtype), new.astype(dtype)
     found = model(40, preimage=preimage, alpha=0.1).fit(X).reconstruct(new)
@@ -57,8 +57,7 @@ def test_every_method_comes_nearer_than_the_mean(X, new, preimage, dtype):
     assert np.square(found - new).mean() < 0.4 * np.square(new - X.mean(axis=0)).mean()
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("kernel", [*KERNELS, quadratic])
+@pairwise(strength=1, solver=SOLVERS, kernel=[*KERNELS, quadratic])
 def test_nothing_needs_to_be_set(X, new, solver, kernel):
     """Every kernel and every solver, after a plain ``fit``."""
     fitted = model(6, kernel=kernel, gamma=0.02, eigen_solver=solver, max_iter=3).fit(X)
@@ -103,8 +102,7 @@ def test_components_without_variance_change_nothing(rows, whiten):
 
 
 @pytest.mark.filterwarnings("ignore::ikpca.errors.RankWarning")
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("n_components", [None, 2])
+@pairwise(strength=1, kernel=KERNELS, n_components=[None, 2])
 def test_equal_rows_come_back(kernel, n_components):
     X = np.full((6, 3), 2.0)
     fitted = KernelPCA(n_components, kernel=kernel, gamma=0.1).fit(X)

@@ -94,6 +94,7 @@ def test_every_bit_comes_back(name, tmp_path):
     same(pickle.loads(pickle.dumps(model)), again)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_joblib_brings_every_bit_back(name, tmp_path):
     model = MODELS[name]()
@@ -101,6 +102,7 @@ def test_joblib_brings_every_bit_back(name, tmp_path):
     same(joblib.load(tmp_path / "model.joblib"), model)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_skops_brings_every_bit_back(name, tmp_path):
     model = MODELS[name]()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tracemalloc
-from itertools import product
 
 import numpy as np
 import pytest
@@ -28,6 +27,7 @@ from ikpca.kernels import (
     vectorized,
 )
 from tests.conftest import KERNELS
+from tests.pairwise import pairwise
 
 PARAMETERS = {
     "linear": {},
@@ -38,7 +38,6 @@ PARAMETERS = {
     "laplacian": {"gamma": 0.2},
 }
 KINDS = {"dense": np.asarray, "csr array": sparse.csr_array, "csr matrix": sparse.csr_matrix}
-MIXTURES = list(product(KINDS, KINDS))
 # Five features: a handful of roundings, cubed for poly.
 TOLERANCE = {np.float64: 1e-12, np.float32: 2e-5}
 # NumPy's own buffers, 64 kB each whatever the size of the arrays; a tile below has 3 MB or more.
@@ -72,21 +71,20 @@ def peak_bytes(function):
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("kinds", MIXTURES, ids=" × ".join)
-@pytest.mark.parametrize("name", KERNELS)
-def test_fill_gives_the_values_of_scikit_learn(name, kinds, dtype):
+@pairwise(name=KERNELS, kind=KINDS, other_kind=KINDS, dtype=[np.float64, np.float32])
+def test_fill_gives_the_values_of_scikit_learn(name, kind, other_kind, dtype):
     X, Y = small_rows(9, 0, dtype), small_rows(7, 1, dtype)
     expected = pairwise_kernels(
         X.astype(np.float64), Y.astype(np.float64), metric=name, **PARAMETERS[name]
     )
-    found = filled(KERNELS[name], KINDS[kinds[0]](X), KINDS[kinds[1]](Y))
+    found = filled(KERNELS[name], KINDS[kind](X), KINDS[other_kind](Y))
     assert found.dtype == dtype
     np.testing.assert_allclose(found, expected, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_fill_writes_into_any_view_and_nowhere_else(kernel, kind):
+@pairwise(strength=1, name=KERNELS, kind=KINDS)
+def test_fill_writes_into_any_view_and_nowhere_else(name, kind):
+    kernel = KERNELS[name]
     X, Y = small_rows(9, 0), small_rows(7, 1)
     X_kind, Y_kind = KINDS[kind](X), KINDS[kind](Y)
     expected = filled(kernel, X, Y)
@@ -98,9 +96,9 @@ def test_fill_writes_into_any_view_and_nowhere_else(kernel, kind):
     assert (board == -7.0).all()
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("kind", KINDS)
-def test_diagonal_is_the_diagonal_of_fill(kernel, kind, dtype):
+@pairwise(name=KERNELS, kind=KINDS, dtype=[np.float64, np.float32])
+def test_diagonal_is_the_diagonal_of_fill(name, kind, dtype):
+    kernel = KERNELS[name]
     X = KINDS[kind](small_rows(9, 2, dtype))
     found = kernel.diagonal(X)
     assert found.dtype == dtype
@@ -108,8 +106,9 @@ def test_diagonal_is_the_diagonal_of_fill(kernel, kind, dtype):
     np.testing.assert_allclose(found, expected, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_arguments_are_not_written_to(kernel, kind):
+@pairwise(strength=1, name=KERNELS, kind=KINDS)
+def test_arguments_are_not_written_to(name, kind):
+    kernel = KERNELS[name]
     X, Y = KINDS[kind](small_rows(9, 0)), KINDS[kind](small_rows(7, 1))
     before = X.copy(), Y.copy()
     for array in (X, Y):
@@ -120,9 +119,11 @@ def test_arguments_are_not_written_to(kernel, kind):
         assert abs(array - copy).max() == 0
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize(("n_x", "n_y"), [(1000, 800), (3000, 100), (100, 3000)])
-def test_scratch_is_no_more_than_declared(kernel, dtype, n_x, n_y):
+@pairwise(
+    name=KERNELS, dtype=[np.float64, np.float32], shape=[(1000, 800), (3000, 100), (100, 3000)]
+)
+def test_scratch_is_no_more_than_declared(name, dtype, shape):
+    kernel, (n_x, n_y) = KERNELS[name], shape
     X, Y = (np.ones((n_rows, 100), dtype) for n_rows in (n_x, n_y))
     out = np.empty((n_x, n_y), dtype)
     allowed = kernel.scratch_bytes(n_x, n_y, 100, out.itemsize)
