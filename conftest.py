@@ -23,6 +23,7 @@ SLOW = (
     "tests/behaviour/test_dask_losses.py",
     "tests/behaviour/test_dask_sources.py",
     "tests/behaviour/test_docs.py",
+    "tests/behaviour/test_missing_extras.py",
     "tests/behaviour/test_package.py",
     "tests/behaviour/test_readme.py",
     "tests/behaviour/test_reference.py",

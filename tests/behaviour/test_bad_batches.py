@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 from ikpca import IncrementalKernelPCA
 from ikpca.errors import InvalidInput
 from ikpca.estimators.validation import check_finite
+from tests.pairwise import pairwise
 
 RBF = {"kernel": "rbf", "gamma": 0.1}
 
@@ -46,8 +47,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("compression", ["samples", None])
-@pytest.mark.parametrize("name", BAD)
+@pairwise(strength=1, name=BAD, compression=["samples", None])
 def test_the_model_before_a_bad_batch_is_untouched(X, name, compression):
     spoil, message = BAD[name]
     model = IncrementalKernelPCA(3, **RBF, reduction=compression, max_basis_rows=30)
@@ -160,14 +160,15 @@ def without_address(parameter):
     return re.sub(r" at 0x\w+", "", str(parameter))
 
 
-@pytest.mark.parametrize(("parameters", "message"), PARAMETERS, ids=without_address)
-def test_parameters(X, parameters, message):
-    settings = {"n_components": 3, "kernel": "rbf"} | parameters
-    for method in ("fit", "partial_fit"):
-        model = IncrementalKernelPCA(**settings)
-        with pytest.raises(InvalidInput, match=message):
-            getattr(model, method)(X)
-        assert not hasattr(model, "basis_")
+def test_parameters(X, subtests):
+    for parameters, message in PARAMETERS:
+        with subtests.test(message):
+            settings = {"n_components": 3, "kernel": "rbf"} | parameters
+            for method in ("fit", "partial_fit"):
+                model = IncrementalKernelPCA(**settings)
+                with pytest.raises(InvalidInput, match=message):
+                    getattr(model, method)(X)
+                assert not hasattr(model, "basis_")
 
 
 def test_parameters_may_change_on_the_way_if_they_are_good(X):

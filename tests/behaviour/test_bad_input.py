@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
@@ -209,13 +210,14 @@ def test_every_constructor_argument_is_in_the_table():
 
 
 @pytest.mark.parametrize("name", BAD_ARGUMENTS | BAD_OPTIONS)
-def test_bad_arguments(X, kernel, name):
+def test_bad_arguments(X, kernel, name, subtests):
     values, message = (BAD_ARGUMENTS | BAD_OPTIONS)[name]
     for value in values:
         bad = model("kha-smd", **{"kernel": kernel, name: value})
-        with pytest.raises(InvalidInput, match=message) as refused:
-            bad.fit(X)
-        assert str(refused.value).startswith(f"{name}={value!r}: ")
+        with subtests.test(repr(value)):
+            with pytest.raises(InvalidInput, match=message) as refused:
+                bad.fit(X)
+            assert str(refused.value).startswith(f"{name}={value!r}: ")
     assert kernel.calls == 0
 
 
@@ -330,8 +332,7 @@ def test_no_argument_is_written_to(rows, solver, copy_X, kind):
 # --- rank ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("solver", SOLVERS)
+@pairwise(strength=1, solver=SOLVERS, dtype=[np.float64, np.float32])
 def test_more_components_than_rank(X, solver, dtype):
     """scikit-learn's zeros, and one warning that names both numbers; l = 60, rank 5."""
     X = X.astype(dtype)
@@ -406,15 +407,15 @@ BAD_HEBBIAN_ARGUMENTS = {
 }
 
 
-@pytest.mark.parametrize("method", ["fit", "partial_fit"])
 @pytest.mark.parametrize("name", BAD_HEBBIAN_ARGUMENTS)
-def test_bad_arguments_of_hebbian_pca(X, name, method):
+def test_bad_arguments_of_hebbian_pca(X, name, subtests):
     values, message = BAD_HEBBIAN_ARGUMENTS[name]
-    for value in values:
+    for value, method in product(values, ("fit", "partial_fit")):
         bad = HebbianPCA(**with_solver("kha/et", {"n_components": 2, "max_iter": 3, name: value}))
-        with pytest.raises(InvalidInput, match=message) as refused:
-            getattr(bad, method)(X)
-        assert str(refused.value).startswith(f"{name}={value!r}: ")
+        with subtests.test(repr(value), method=method):
+            with pytest.raises(InvalidInput, match=message) as refused:
+                getattr(bad, method)(X)
+            assert str(refused.value).startswith(f"{name}={value!r}: ")
 
 
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
@@ -433,8 +434,11 @@ def test_what_hebbian_pca_refuses_for_these_rows(X, parameters, message, method)
         getattr(HebbianPCA(**with_rule({"n_components": 2} | parameters)), method)(X)
 
 
-@pytest.mark.parametrize("method", ["fit", "partial_fit"])
-@pytest.mark.parametrize("case", sorted({*BAD_ROWS} - {"one sample", "empty"}))
+@pairwise(
+    strength=1,
+    case=sorted({*BAD_ROWS} - {"one sample", "empty"}),
+    method=["fit", "partial_fit"],
+)
 def test_bad_rows_of_hebbian_pca(X, case, method):
     spoil, message = BAD_ROWS[case]
     with pytest.raises(ValueError, match=f"(?s){message}"):

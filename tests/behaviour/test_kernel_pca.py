@@ -60,7 +60,7 @@ def same(first, second):
 # --- projections ---------------------------------------------------------------------
 
 
-@pairwise(solver=SOLVERS, kernel=KERNELS, whiten=[False, True])
+@pairwise(solver=["dense", "krylov", "kha", "kha-smd"], kernel=KERNELS, whiten=[False, True])
 def test_fit_transform_is_transform_of_the_training_rows(X, solver, kernel, whiten):
     """AK' is carried through the passes; it stays the product of A and K'."""
     fitted = model(solver, kernel=kernel, gamma=0.02, whiten=whiten)
@@ -496,8 +496,7 @@ def test_a_seed_fixes_every_bit(X, method):
     assert same(*by_object)
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+@pairwise(strength=1, solver=SOLVERS, kind=[np.asarray, sparse.csr_array])
 def test_the_number_of_threads_changes_no_bit(X, solver, kind):
     assert same(model(solver, n_jobs=1).fit(kind(X)), model(solver, n_jobs=2).fit(kind(X)))
 
@@ -532,8 +531,7 @@ def test_a_constant_gain_is_kha(X):
 # --- starts --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("init", ["auto", "landmarks", "random", "sparse"])
-@pytest.mark.parametrize("gain", ["auto", 0.2])
+@pairwise(strength=1, init=["auto", "landmarks", "random", "sparse"], gain=["auto", 0.2])
 def test_starts(X, init, gain):
     exact = model("dense").fit(X).eigenvalues_.sum()
     found = model("kha/et", init=init, gain=gain, max_iter=30).fit(X).eigenvalues_.sum()

@@ -291,13 +291,12 @@ FORGED = {
 }
 
 
-@pytest.mark.parametrize("name", FORGED)
-def test_forged_manifests_are_refused(name, tmp_path):
-    change, message = FORGED[name]
+def test_forged_manifests_are_refused(tmp_path, subtests):
     fitted().save(tmp_path / "model")
-    rewritten(tmp_path / "model", tmp_path / "forged", change)
-    with pytest.raises(UnreadableFile, match=message):
-        ikpca.load(tmp_path / "forged")
+    for name, (change, message) in FORGED.items():
+        rewritten(tmp_path / "model", tmp_path / "forged", change)
+        with subtests.test(name), pytest.raises(UnreadableFile, match=message):
+            ikpca.load(tmp_path / "forged")
 
 
 def test_an_honest_rewrite_loads(tmp_path):

@@ -160,13 +160,6 @@ class TestEverySource:
 
         return compare
 
-    def test_describes_itself(self, source, name, n_samples, dtype):
-        assert source.n_samples == n_samples
-        assert source.dtype == dtype
-        assert source.symmetric is ("asymmetric" not in name)
-        assert source.strip_width > 0
-        assert source.side > 0
-
     def test_fill(self, source, K, close, n_samples, dtype):
         out = np.full((7, 20), np.nan, dtype=dtype)
         source.fill(slice(3, 10), slice(15, 35), out)
@@ -198,7 +191,10 @@ class TestEverySource:
             assert product.dtype == dtype
             close(product, K @ V[:, :columns])
 
-    def test_whole_and_stored_tiles(self, source, K, close, dtype):
+    def test_whole_and_stored_tiles(self, source, K, close, name, n_samples, dtype):
+        assert source.n_samples == n_samples
+        assert source.dtype == dtype
+        assert source.symmetric is ("asymmetric" not in name)
         found = full_matrix(source)
         assert found.dtype == dtype
         close(found, K)
