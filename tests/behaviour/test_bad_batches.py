@@ -106,7 +106,7 @@ def test_kernel_values_that_overflow_are_refused(X):
     assert bits(model) == before
     cubed = IncrementalKernelPCA(3, kernel="poly").fit(X)
     large[4] = 1e60
-    with pytest.raises(InvalidInput, match=r"rows 4 of the batch are not finite: .*scale the rows"):
+    with pytest.raises(InvalidInput, match="rows 4 of the batch"):
         cubed.partial_fit(large)
 
 
@@ -117,13 +117,13 @@ def test_rows_on_disk_are_looked_through_before_the_first_batch(X, tmp_path):
     with pytest.raises(InvalidInput, match=r"rows 2500 of the stream"):
         model.fit(mapped)
     assert not hasattr(model, "n_features_in_")
-    with pytest.raises(InvalidInput, match=r"shape \(12000,\): it must be two-dimensional"):
+    with pytest.raises(InvalidInput, match=r"shape \(12000,\)"):
         model.fit(mapped.reshape(-1))
 
 
 def test_a_kernel_that_is_no_inner_product_is_refused(X):
     model = IncrementalKernelPCA(3, kernel="sigmoid", gamma=2.0, reduction=None)
-    with pytest.raises(InvalidInput, match=r"not positive semi-definite .* choose another kernel"):
+    with pytest.raises(InvalidInput, match="positive semi-definite"):
         model.fit(X)
     assert not hasattr(model, "basis_")
 

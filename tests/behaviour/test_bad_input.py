@@ -89,7 +89,7 @@ def test_bad_sparse_rows(X, value):
 
 @pairwise(strength=1, solver=SOLVERS, kind=[np.asarray, sparse.csr_array])
 def test_precomputed_must_be_square(X, solver, kind):
-    with pytest.raises(InvalidInput, match=r"\(60, 5\): .* must be square; pass rows with another"):
+    with pytest.raises(InvalidInput, match=r"\(60, 5\)"):
         model(solver, kernel="precomputed").fit(kind(X))
 
 
@@ -100,7 +100,7 @@ def test_precomputed_must_be_finite():
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_sparse_rows_with_a_kernel_of_one_pair(X, kernel, solver):
-    with pytest.raises(InvalidInput, match=r"kernel=.*sparse rows; pass X\.toarray\(\)"):
+    with pytest.raises(InvalidInput, match=r"^kernel=.*X\.toarray\(\)"):
         model(solver, kernel=kernel).fit(sparse.csr_array(X))
     assert kernel.calls == 0
 
@@ -140,7 +140,7 @@ def test_new_kernel_values_of_another_width(X):
 
 def test_explained_share_needs_more_than_a_kernel_matrix(X):
     fitted = model(kernel="precomputed").fit(X @ X.T)
-    with pytest.raises(InvalidInput, match=r"kernel='precomputed': .*k\(x, x\).*; fit on rows"):
+    with pytest.raises(InvalidInput, match=r"^kernel='precomputed'"):
         fitted.explained_share(X @ X.T)
 
 
@@ -155,12 +155,12 @@ def test_before_fit(X, method):
 
 def test_inverse_of_another_width(X):
     fitted = model(kernel="rbf", fit_inverse_transform=True).fit(X)
-    with pytest.raises(InvalidInput, match="X has 5 columns: the model has 2 components; pass"):
+    with pytest.raises(InvalidInput, match=r"5 columns.* 2 components"):
         fitted.inverse_transform(np.ones((3, 5)))
 
 
 def test_inverse_needs_rows(X):
-    with pytest.raises(ValueError, match=r"precomputed kernel.*; pass rows and a kernel"):
+    with pytest.raises(ValueError, match="precomputed"):
         model(kernel="precomputed", fit_inverse_transform=True).fit(X @ X.T)
     with pytest.raises(TypeError, match=r"[Ss]parse.*toarray"):
         model(fit_inverse_transform=True).fit(sparse.csr_array(X))
@@ -242,20 +242,20 @@ def test_options_without_effect(X, kernel, parameters, name):
 
 @pairwise(strength=1, solver=HEBBIAN, n_components=[None, 0.9])
 def test_hebbian_solvers_need_a_number_of_components(X, kernel, solver, n_components):
-    with pytest.raises(InvalidInput, match=f"'{solver}' needs an integer; .*eigen_solver='dense'"):
+    with pytest.raises(InvalidInput, match=rf"^n_components=.*'{solver}'"):
         model(solver, n_components, kernel=kernel).fit(X)
     assert kernel.calls == 0
 
 
 @pytest.mark.parametrize("kernel", ["linear", "poly", "sigmoid", "cosine", "precomputed"])
 def test_the_median_distance_is_for_kernels_of_a_distance(X, kernel):
-    with pytest.raises(InvalidInput, match=f"gamma='median'.*kernel='{kernel}'; pass a number"):
+    with pytest.raises(InvalidInput, match=rf"^gamma='median'.*kernel='{kernel}'"):
         model(kernel=kernel, gamma="median").fit(X)
 
 
 @pytest.mark.parametrize("gamma", ["scale", "median"])
 def test_equal_rows_leave_no_scale(gamma):
-    with pytest.raises(InvalidInput, match=f"gamma='{gamma}': .*all rows are equal.*pass a number"):
+    with pytest.raises(InvalidInput, match=rf"^gamma='{gamma}'"):
         model(kernel="rbf", gamma=gamma).fit(np.ones((10, 3)))
 
 
@@ -295,11 +295,11 @@ def test_bad_random_state(X, kernel, random_state):
 
 
 def test_only_what_scikit_learn_has_converts(X):
-    with pytest.raises(InvalidInput, match=r"whiten=True.*fit with whiten=False"):
+    with pytest.raises(InvalidInput, match=r"^whiten=True"):
         model(whiten=True).fit(X).to_sklearn()
-    with pytest.raises(InvalidInput, match=r"kernel='laplacian'.*choose one of linear"):
+    with pytest.raises(InvalidInput, match=r"^kernel='laplacian'"):
         model(kernel="laplacian").fit(X).to_sklearn()
-    with pytest.raises(InvalidInput, match=r"dict cannot be converted: pass a fitted sklearn"):
+    with pytest.raises(InvalidInput, match=r"^dict "):
         KernelPCA.from_sklearn({})
     with pytest.raises(NotFittedError):
         KernelPCA.from_sklearn(ScikitKernelPCA())
@@ -337,7 +337,7 @@ def test_more_components_than_rank(X, solver, dtype):
     """scikit-learn's zeros, and one warning that names both numbers; l = 60, rank 5."""
     X = X.astype(dtype)
     fitted = model(solver, 8, max_iter=None)
-    with pytest.warns(RankWarning, match="n_components=8 exceeds the numerical rank 5") as said:
+    with pytest.warns(RankWarning, match=r"n_components=8 .* rank 5") as said:
         projections = fitted.fit_transform(X)
     assert len(said) == 1
     expected = ScikitKernelPCA(8, eigen_solver="dense").fit(X)
@@ -358,7 +358,7 @@ def test_a_warning_points_at_the_line_of_the_caller(X, solver, method):
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_more_components_than_samples(X, solver):
-    with pytest.warns(RankWarning, match="n_components=100 exceeds the numerical rank 5"):
+    with pytest.warns(RankWarning, match=r"n_components=100 .* rank 5"):
         fitted = model(solver, 100).fit(X)
     assert fitted.eigenvalues_.shape == (60,)
 
@@ -381,7 +381,7 @@ def test_a_kernel_without_variance(settings, kernel_and_value, dtype):
     (solver, options), (kernel, value) = settings, kernel_and_value
     X = np.full((12, 3), value, dtype=dtype)
     fitted = model(solver, kernel=kernel, **options)
-    with pytest.warns(RankWarning, match=r"no variance on these rows.*; check that") as said:
+    with pytest.warns(RankWarning, match="no variance") as said:
         projections = fitted.fit_transform(X)
     assert len(said) == 1
     assert projections.shape == (12, 2)

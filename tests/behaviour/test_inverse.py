@@ -276,11 +276,11 @@ def test_sparse_rows_have_no_pre_images(X, method):
 @pytest.mark.parametrize("method", ["inverse_transform", "reconstruct"])
 def test_a_kernel_matrix_has_no_pre_images(X, method):
     fitted = model(3, kernel="precomputed").fit(X @ X.T)
-    with pytest.raises(InvalidInput, match=r"kernel='precomputed': .*; pass rows and a kernel"):
+    with pytest.raises(InvalidInput, match=r"^kernel='precomputed'"):
         getattr(fitted, method)(X @ X.T)
-    with pytest.raises(InvalidInput, match=r"kernel='precomputed': .*k\(x, x\).*; fit on rows"):
+    with pytest.raises(InvalidInput, match=r"^kernel='precomputed'"):
         fitted.reconstruction_error(X @ X.T)
-    with pytest.raises(InvalidInput, match="preimage='mds': pre-images need the training rows"):
+    with pytest.raises(InvalidInput, match=r"^preimage='mds'"):
         model(kernel="precomputed", preimage="mds").fit(X @ X.T)
     assert not hasattr(fitted, "score")
 
@@ -292,7 +292,7 @@ def test_rows_in_chunks_have_no_pre_images(X, tmp_path):
     fitted = model(3, kernel="linear").fit(rows)
     with pytest.raises(NotFittedError, match=r"fit it on X\[:\]"):
         fitted.reconstruct(X)
-    with pytest.raises(InvalidInput, match=r"preimage.* need rows in memory; pass X\[:\]"):
+    with pytest.raises(InvalidInput, match=r"preimage.*X\[:\]"):
         model(3, preimage="mds").fit(rows)
 
 

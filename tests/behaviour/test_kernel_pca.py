@@ -462,7 +462,7 @@ def test_stops_when_the_solution_settles(X, method):
 @pytest.mark.parametrize("asked", [{"tol": 1e-12}, {"change_tol": 1e-20}])
 def test_says_when_passes_ran_out(X, asked):
     (name, value), *_ = asked.items()
-    with pytest.warns(ConvergenceWarning, match=rf"max_iter=6 .*{name}={value}.*increase max_iter"):
+    with pytest.warns(ConvergenceWarning, match=rf"max_iter=6 .*{name}={value}"):
         fitted = model(max_iter=6, **asked).fit(X)
     assert fitted.outcome_ is Outcome.PASS_LIMIT
 

@@ -95,7 +95,7 @@ def test_a_folder_that_is_no_zarr_array_is_refused(tmp_path, inside):
     pytest.importorskip("zarr")
     for name, text in inside.items():
         (tmp_path / name).write_text(text)
-    with pytest.raises(InvalidInput, match=r"is not the folder of a Zarr array .*; pass one"):
+    with pytest.raises(InvalidInput, match="Zarr"):
         open_rows(tmp_path)
 
 
@@ -111,7 +111,7 @@ def test_wrong_budgets_are_refused(X, subtests):
 @pytest.mark.parametrize("solver", ["krylov", "kha/et", "dense"])
 def test_a_budget_smaller_than_one_tile_is_refused(X, solver):
     model = KernelPCA(5, kernel="rbf", eigen_solver=solver, max_memory="10kB")
-    with pytest.raises(ValueError, match=r"needs at least .* bytes; raise it"):
+    with pytest.raises(ValueError, match=r"^max_memory="):
         model.fit(X)
     assert not hasattr(model, "eigenvalues_")
 

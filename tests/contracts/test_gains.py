@@ -155,7 +155,7 @@ def test_the_clock_ticks_at_every_pattern_or_once_per_pass():
     bad=[0, -1, 0.0, -1e-30, np.nan, np.inf],
 )
 def test_what_is_not_positive_is_refused(make, bad):
-    with pytest.raises(InvalidInput, match=r"must be positive and finite; pass") as refused:
+    with pytest.raises(InvalidInput, match="positive") as refused:
         make(bad)
     assert repr(float(bad)) in str(refused.value) or repr(bad) in str(refused.value)
 

@@ -42,6 +42,18 @@ def test_a_small_budget_changes_the_tiles_and_not_the_components(digits):
 
 
 @pytest.mark.parametrize("solver", ["krylov", "kha/et"])
+def test_a_resumed_fit_is_the_uninterrupted_one(digits, solver, tmp_path):
+    settings = {"kernel": "rbf", "gamma": 0.1, "eigen_solver": solver, "random_state": 0}
+    whole = KernelPCA(R, max_iter=4, **settings).fit(digits[:500])
+    settings["checkpoint"] = tmp_path / "fit.ikpca"
+    KernelPCA(R, max_iter=2, **settings).fit(digits[:500])
+    resumed = KernelPCA(R, max_iter=4, **settings).fit(digits[:500])
+    assert len(resumed.history_) == len(whole.history_) == 4
+    assert np.array_equal(resumed.coefficients_, whole.coefficients_)
+    assert np.array_equal(resumed.eigenvalues_, whole.eigenvalues_)
+
+
+@pytest.mark.parametrize("solver", ["krylov", "kha/et"])
 @pytest.mark.parametrize("max_memory", [None, "16MB"])
 def test_threads_change_no_bit(digits, solver, max_memory):
     fits = [
