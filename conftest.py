@@ -6,10 +6,6 @@ from pathlib import Path
 
 import pytest
 
-# Before NumPy is imported: several workers with a BLAS thread per core each slow one another down.
-if "PYTEST_XDIST_WORKER" in os.environ:
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-
 # The examples of these modules need Dask.
 collect_ignore = [] if find_spec("distributed") else ["src/ikpca/dask"]
 
@@ -29,6 +25,12 @@ SLOW = (
     "tests/behaviour/test_reference.py",
     "tests/contracts/test_dask_engine.py",
 )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give every worker of xdist one BLAS thread; they start after this, and share the cores."""
+    if config.getoption("numprocesses", None):
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
