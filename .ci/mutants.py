@@ -50,7 +50,7 @@ TARGETS = {
         "tests/behaviour/test_bad_input.py",
     ],
 }
-COPIED = ("src", "tests", "papers/src", "conftest.py", "pyproject.toml")
+COPIED = ("src", "tests", "conftest.py", "pyproject.toml")
 #: Seconds for the tests of one mutant; a loop that does not end is noticed.
 PATIENCE = 600
 
@@ -138,51 +138,50 @@ def _mutant(
     changed = ast.fix_missing_locations(copy.deepcopy(tree, memo))
     before = ast.unparse(node).partition("\n")[0]
     after = ast.unparse(new).partition("\n")[0]
-    return f"line {node.lineno}: {name}: {before}  →  {after}", ast.unparse(changed)
+    return f"{node.lineno}:{node.col_offset}: {name}: {before}  →  {after}", ast.unparse(changed)
 
 
-def survives(folder: Path, path: str, source: str) -> bool:
-    """Return True if no test notices the changed source."""
+def outcome(folder: Path, path: str, source: str) -> str:
+    """Return "survived" if no test notices the changed source, else "killed" or "timed out"."""
     original = (folder / path).read_text(encoding="utf-8")
     (folder / path).write_text(source, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not slow", "-p",
                "no:cacheprovider", *TARGETS[path]]  # fmt: skip
-    paths = [str(folder / "src"), str(folder / "papers/src"), os.environ.get("PYTHONPATH", "")]
+    paths = [str(folder / "src"), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
     try:
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True,
                               timeout=PATIENCE, check=False)  # fmt: skip
     except subprocess.TimeoutExpired:
-        return False
+        return "timed out"
     finally:
         (folder / path).write_text(original, encoding="utf-8")
-    return done.returncode == 0
+    return "killed" if done.returncode else "survived"
 
 
 def main() -> int:
     """Exit status: 1 if more mutants survive than allowed."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("paths", nargs="*", choices=[*TARGETS, []], help="default: all of TARGETS")
+    parser.add_argument("paths", nargs="*", default=[*TARGETS], help="some of TARGETS")
     parser.add_argument("--per-file", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--survivors", type=int, default=4)
     asked = parser.parse_args()
-    survivors = total = 0
+    outcomes: list[str] = []
     with tempfile.TemporaryDirectory(prefix="ikpca-mutants-") as name:
         folder = Path(name)
         for part in COPIED:
-            (folder / part).parent.mkdir(exist_ok=True)
             copied = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
             copied(ROOT / part, folder / part)
-        for path in asked.paths or TARGETS:
+        for path in asked.paths:
             source = (ROOT / path).read_text(encoding="utf-8")
-            if not survives(folder, path, source):
+            if outcome(folder, path, source) != "survived":
                 sys.exit(f"{path}: its tests fail without a change")
             for what, changed in mutants(source, asked.per_file, asked.seed):
-                survived = survives(folder, path, changed)
-                survivors, total = survivors + survived, total + 1
-                _tell(f"{'SURVIVED' if survived else 'killed  '} {Path(path).name} {what}")
-    _tell(f"{total - survivors} of {total} mutants killed")
+                outcomes.append(outcome(folder, path, changed))
+                _tell(f"{outcomes[-1]:9} {Path(path).name}:{what}")
+    survivors = outcomes.count("survived")
+    _tell(f"{len(outcomes) - survivors} of {len(outcomes)} mutants killed")
     return int(survivors > asked.survivors)
 
 

@@ -41,6 +41,14 @@ def test_a_small_budget_changes_the_tiles_and_not_the_components(digits):
     assert tight.history_[-1].entries > 2 * len(digits) ** 2
 
 
+def test_a_basis_of_the_whole_range_ends_the_fit():
+    """Five features: the first block spans all that the linear kernel has."""
+    X = np.random.default_rng(0).normal(size=(400, 5))
+    fitted = KernelPCA(3, eigen_solver="krylov", random_state=0).fit(X)
+    assert fitted.outcome_.name == "PRECISE"
+    assert fitted.n_iter_ == 1
+
+
 @pytest.mark.parametrize("solver", ["krylov", "kha/et"])
 def test_a_resumed_fit_is_the_uninterrupted_one(digits, solver, tmp_path):
     settings = {"kernel": "rbf", "gamma": 0.1, "eigen_solver": solver, "random_state": 0}
