@@ -212,6 +212,7 @@ class TestEverySource:
         close(gram.diagonal(), np.diag(centred_K))
         close(gram.mean_diagonal, np.trace(centred_K) / n_samples)
         close(gram.squared_norm(), np.sum(centred_K**2))
+        close(gram.squared_norm_estimate, np.sum(centred_K**2))
         close(gram.centering.column_means, K.mean(axis=0))
         close(gram.centering.grand_mean, K.mean())
         assert gram.has_variance
