@@ -11,14 +11,15 @@ OLDEST := .venv-oldest
 OLDEST_PYTHON ?= python3.11
 OLDEST_TESTS ?= tests/identities tests/contracts tests/oracles $(patsubst %,tests/behaviour/test_%.py,kernel_pca \
 	incremental_kernel_pca online_kernel_pca hebbian_pca model_files dask_kernel_pca dask_losses dask_sources)
-TARGETS := run demo test test-oldest lint docs audit package faults bench bench-full clean
+TARGETS := run demo test test-all coverage test-oldest lint docs audit package faults bench bench-full clean
 
 .PHONY: $(TARGETS) help
 
 help:
 	@echo "make run    run the papers' experiments at reduced size: tables, figures and a report"
 	@echo "make demo   compare the Hebbian solvers on scikit-learn's digits: table and convergence plot"
-	@echo "make test   run the tests"
+	@echo "make test   run the tests, without the slow ones; make test-all: all tests"
+	@echo "make coverage  report the lines of the library that make test runs"
 	@echo "make test-oldest  run a part of the tests with the lowest declared versions of all dependencies"
 	@echo "make lint   ruff, mypy, import-linter, yamllint, spelling and wording"
 	@echo "make faults long tests with killed processes, damaged files, random calls and full disks"
@@ -46,6 +47,9 @@ demo: $(RUNS)
 	$(BIN)/ikpca-papers demo --out results/demo
 
 test: $(READY)
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow"
+
+test-all: $(READY)
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
 $(OLDEST)/.ready: pyproject.toml .ci/oldest.py
@@ -57,6 +61,9 @@ $(OLDEST)/.ready: pyproject.toml .ci/oldest.py
 
 test-oldest: $(OLDEST)/.ready
 	OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -n auto --dist loadfile $(OLDEST_TESTS)
+
+coverage: $(READY)
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow" --cov --cov-report=term-missing:skip-covered
 
 lint: $(READY)
 	$(BIN)/ruff check .

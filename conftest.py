@@ -1,9 +1,44 @@
-"""Collect modules only where what they import is available."""
+"""Configuration of all tests: which are slow, and how many threads a worker of xdist has."""
 
 import os
 from importlib.util import find_spec
+from pathlib import Path
 
+import pytest
+
+# The examples of these modules need Dask.
 collect_ignore = [] if find_spec("distributed") else ["src/ikpca/dask"]
 if os.name == "nt":
     # They limit processes by the module resource, which only Unix has.
     collect_ignore += ["tests/faults"]
+
+#: Folders and files of slow tests, which `make test` leaves out and `make test-all` runs.
+SLOW = (
+    "papers/",
+    "src/ikpca/dask/",
+    "tests/faults/",
+    "tests/behaviour/test_audit.py",
+    "tests/behaviour/test_dask_kernel_pca.py",
+    "tests/behaviour/test_dask_losses.py",
+    "tests/behaviour/test_dask_sources.py",
+    "tests/behaviour/test_docs.py",
+    "tests/behaviour/test_missing_extras.py",
+    "tests/behaviour/test_package.py",
+    "tests/behaviour/test_readme.py",
+    "tests/behaviour/test_reference.py",
+    "tests/contracts/test_dask_engine.py",
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give every worker of xdist one BLAS thread; they start after this, and share the cores."""
+    if config.getoption("numprocesses", None):
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of slow folders and files."""
+    root = Path(__file__).parent
+    for item in items:
+        if item.path.relative_to(root).as_posix().startswith(SLOW):
+            item.add_marker("slow")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from ikpca.errors import InvalidInput, RankWarning
 from ikpca.gains import constant, inverse_time, meta_descent
 from ikpca.preimages import FixedPoint
 from ikpca.solvers import KHA, Krylov
+from tests.pairwise import pairwise
 from tests.solver_options import with_rule, with_solver
 
 SOLVERS = ["dense", "krylov", "kha", "kha/t", "kha/et", "kha-smd"]
@@ -71,8 +73,7 @@ BAD_ROWS = {
 }
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("case", BAD_ROWS)
+@pairwise(strength=1, solver=SOLVERS, case=BAD_ROWS)
 def test_bad_rows(X, kernel, solver, case):
     spoil, message = BAD_ROWS[case]
     with pytest.raises(ValueError, match=f"(?s){message}"):
@@ -86,10 +87,9 @@ def test_bad_sparse_rows(X, value):
         model().fit(sparse.csr_array(with_value(X, value)))
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+@pairwise(strength=1, solver=SOLVERS, kind=[np.asarray, sparse.csr_array])
 def test_precomputed_must_be_square(X, solver, kind):
-    with pytest.raises(InvalidInput, match=r"\(60, 5\): .* must be square; pass rows with another"):
+    with pytest.raises(InvalidInput, match=r"\(60, 5\)"):
         model(solver, kernel="precomputed").fit(kind(X))
 
 
@@ -100,7 +100,7 @@ def test_precomputed_must_be_finite():
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_sparse_rows_with_a_kernel_of_one_pair(X, kernel, solver):
-    with pytest.raises(InvalidInput, match=r"kernel=.*sparse rows; pass X\.toarray\(\)"):
+    with pytest.raises(InvalidInput, match=r"^kernel=.*X\.toarray\(\)"):
         model(solver, kernel=kernel).fit(sparse.csr_array(X))
     assert kernel.calls == 0
 
@@ -140,7 +140,7 @@ def test_new_kernel_values_of_another_width(X):
 
 def test_explained_share_needs_more_than_a_kernel_matrix(X):
     fitted = model(kernel="precomputed").fit(X @ X.T)
-    with pytest.raises(InvalidInput, match=r"kernel='precomputed': .*k\(x, x\).*; fit on rows"):
+    with pytest.raises(InvalidInput, match=r"^kernel='precomputed'"):
         fitted.explained_share(X @ X.T)
 
 
@@ -155,12 +155,12 @@ def test_before_fit(X, method):
 
 def test_inverse_of_another_width(X):
     fitted = model(kernel="rbf", fit_inverse_transform=True).fit(X)
-    with pytest.raises(InvalidInput, match="X has 5 columns: the model has 2 components; pass"):
+    with pytest.raises(InvalidInput, match=r"5 columns.* 2 components"):
         fitted.inverse_transform(np.ones((3, 5)))
 
 
 def test_inverse_needs_rows(X):
-    with pytest.raises(ValueError, match=r"precomputed kernel.*; pass rows and a kernel"):
+    with pytest.raises(ValueError, match="precomputed"):
         model(kernel="precomputed", fit_inverse_transform=True).fit(X @ X.T)
     with pytest.raises(TypeError, match=r"[Ss]parse.*toarray"):
         model(fit_inverse_transform=True).fit(sparse.csr_array(X))
@@ -202,11 +202,6 @@ BAD_OPTIONS = {
     "block_size": ([0, -1, 1.5, "x", None, AN_ARRAY], "pass 'auto'"),
     "change_tol": ([-1, np.nan, "0"], "pass None"),
 }
-CASES = [
-    (name, value, message)
-    for name, (values, message) in {**BAD_ARGUMENTS, **BAD_OPTIONS}.items()
-    for value in values
-]
 
 
 def test_every_constructor_argument_is_in_the_table():
@@ -214,12 +209,15 @@ def test_every_constructor_argument_is_in_the_table():
     assert {*BAD_OPTIONS, "init", "method"} == {*KHA().get_params()}
 
 
-@pytest.mark.parametrize(("name", "value", "message"), CASES, ids=str)
-def test_bad_arguments(X, kernel, name, value, message):
-    bad = model("kha-smd", **{"kernel": kernel, name: value})
-    with pytest.raises(InvalidInput, match=message) as refused:
-        bad.fit(X)
-    assert str(refused.value).startswith(f"{name}={value!r}: ")
+@pytest.mark.parametrize("name", BAD_ARGUMENTS | BAD_OPTIONS)
+def test_bad_arguments(X, kernel, name, subtests):
+    values, message = (BAD_ARGUMENTS | BAD_OPTIONS)[name]
+    for value in values:
+        bad = model("kha-smd", **{"kernel": kernel, name: value})
+        with subtests.test(repr(value)):
+            with pytest.raises(InvalidInput, match=message) as refused:
+                bad.fit(X)
+            assert str(refused.value).startswith(f"{name}={value!r}: ")
     assert kernel.calls == 0
 
 
@@ -242,23 +240,22 @@ def test_options_without_effect(X, kernel, parameters, name):
     assert kernel.calls == 0
 
 
-@pytest.mark.parametrize("solver", HEBBIAN)
-@pytest.mark.parametrize("n_components", [None, 0.9])
+@pairwise(strength=1, solver=HEBBIAN, n_components=[None, 0.9])
 def test_hebbian_solvers_need_a_number_of_components(X, kernel, solver, n_components):
-    with pytest.raises(InvalidInput, match=f"'{solver}' needs an integer; .*eigen_solver='dense'"):
+    with pytest.raises(InvalidInput, match=rf"^n_components=.*'{solver}'"):
         model(solver, n_components, kernel=kernel).fit(X)
     assert kernel.calls == 0
 
 
 @pytest.mark.parametrize("kernel", ["linear", "poly", "sigmoid", "cosine", "precomputed"])
 def test_the_median_distance_is_for_kernels_of_a_distance(X, kernel):
-    with pytest.raises(InvalidInput, match=f"gamma='median'.*kernel='{kernel}'; pass a number"):
+    with pytest.raises(InvalidInput, match=rf"^gamma='median'.*kernel='{kernel}'"):
         model(kernel=kernel, gamma="median").fit(X)
 
 
 @pytest.mark.parametrize("gamma", ["scale", "median"])
 def test_equal_rows_leave_no_scale(gamma):
-    with pytest.raises(InvalidInput, match=f"gamma='{gamma}': .*all rows are equal.*pass a number"):
+    with pytest.raises(InvalidInput, match=rf"^gamma='{gamma}'"):
         model(kernel="rbf", gamma=gamma).fit(np.ones((10, 3)))
 
 
@@ -298,11 +295,11 @@ def test_bad_random_state(X, kernel, random_state):
 
 
 def test_only_what_scikit_learn_has_converts(X):
-    with pytest.raises(InvalidInput, match=r"whiten=True.*fit with whiten=False"):
+    with pytest.raises(InvalidInput, match=r"^whiten=True"):
         model(whiten=True).fit(X).to_sklearn()
-    with pytest.raises(InvalidInput, match=r"kernel='laplacian'.*choose one of linear"):
+    with pytest.raises(InvalidInput, match=r"^kernel='laplacian'"):
         model(kernel="laplacian").fit(X).to_sklearn()
-    with pytest.raises(InvalidInput, match=r"dict cannot be converted: pass a fitted sklearn"):
+    with pytest.raises(InvalidInput, match=r"^dict "):
         KernelPCA.from_sklearn({})
     with pytest.raises(NotFittedError):
         KernelPCA.from_sklearn(ScikitKernelPCA())
@@ -311,9 +308,7 @@ def test_only_what_scikit_learn_has_converts(X):
 # --- arguments stay as they are ------------------------------------------------------
 
 
-@pytest.mark.parametrize("copy_X", [True, False])
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("kind", ["rows", "sparse rows", "kernel matrix"])
+@pairwise(solver=SOLVERS, copy_X=[True, False], kind=["rows", "sparse rows", "kernel matrix"])
 def test_no_argument_is_written_to(rows, solver, copy_X, kind):
     X = {"rows": rows, "sparse rows": sparse.csr_array(rows), "kernel matrix": rows @ rows.T}[kind]
     data = X.data if kind == "sparse rows" else X
@@ -337,13 +332,12 @@ def test_no_argument_is_written_to(rows, solver, copy_X, kind):
 # --- rank ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("solver", SOLVERS)
+@pairwise(strength=1, solver=SOLVERS, dtype=[np.float64, np.float32])
 def test_more_components_than_rank(X, solver, dtype):
     """scikit-learn's zeros, and one warning that names both numbers; l = 60, rank 5."""
     X = X.astype(dtype)
     fitted = model(solver, 8, max_iter=None)
-    with pytest.warns(RankWarning, match="n_components=8 exceeds the numerical rank 5") as said:
+    with pytest.warns(RankWarning, match=r"n_components=8 .* rank 5") as said:
         projections = fitted.fit_transform(X)
     assert len(said) == 1
     expected = ScikitKernelPCA(8, eigen_solver="dense").fit(X)
@@ -364,7 +358,7 @@ def test_a_warning_points_at_the_line_of_the_caller(X, solver, method):
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_more_components_than_samples(X, solver):
-    with pytest.warns(RankWarning, match="n_components=100 exceeds the numerical rank 5"):
+    with pytest.warns(RankWarning, match=r"n_components=100 .* rank 5"):
         fitted = model(solver, 100).fit(X)
     assert fitted.eigenvalues_.shape == (60,)
 
@@ -378,18 +372,16 @@ def test_components_without_variance_are_removed_on_request(X, solver):
     assert fitted.transform(X).shape == (60, 5)
 
 
-@pytest.mark.parametrize(
-    ("solver", "options"),
-    [*((solver, {}) for solver in SOLVERS), *((solver, {"gain": 0.1}) for solver in HEBBIAN)],
+@pairwise(
+    settings=[*((solver, {}) for solver in SOLVERS), ("kha", {"gain": 0.1})],
+    kernel_and_value=[("linear", 0.1), ("rbf", 0.1), ("poly", 0.3), ("linear", 0.0)],
+    dtype=[np.float64, np.float32],
 )
-@pytest.mark.parametrize(
-    ("kernel", "value"), [("linear", 0.1), ("rbf", 0.1), ("poly", 0.3), ("linear", 0.0)]
-)
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_a_kernel_without_variance(solver, options, kernel, value, dtype):
+def test_a_kernel_without_variance(settings, kernel_and_value, dtype):
+    (solver, options), (kernel, value) = settings, kernel_and_value
     X = np.full((12, 3), value, dtype=dtype)
     fitted = model(solver, kernel=kernel, **options)
-    with pytest.warns(RankWarning, match=r"no variance on these rows.*; check that") as said:
+    with pytest.warns(RankWarning, match="no variance") as said:
         projections = fitted.fit_transform(X)
     assert len(said) == 1
     assert projections.shape == (12, 2)
@@ -413,18 +405,17 @@ BAD_HEBBIAN_ARGUMENTS = {
     "n_jobs": ([0, 1.5, "2"], "pass None"),
     "verbose": ([-1, 1.5, "yes", None], "pass 0 or 1"),
 }
-HEBBIAN_CASES = [
-    (name, value) for name, (values, _) in BAD_HEBBIAN_ARGUMENTS.items() for value in values
-]
 
 
-@pytest.mark.parametrize("method", ["fit", "partial_fit"])
-@pytest.mark.parametrize(("name", "value"), HEBBIAN_CASES, ids=str)
-def test_bad_arguments_of_hebbian_pca(X, name, value, method):
-    bad = HebbianPCA(**with_solver("kha/et", {"n_components": 2, "max_iter": 3, name: value}))
-    with pytest.raises(InvalidInput, match=BAD_HEBBIAN_ARGUMENTS[name][1]) as refused:
-        getattr(bad, method)(X)
-    assert str(refused.value).startswith(f"{name}={value!r}: ")
+@pytest.mark.parametrize("name", BAD_HEBBIAN_ARGUMENTS)
+def test_bad_arguments_of_hebbian_pca(X, name, subtests):
+    values, message = BAD_HEBBIAN_ARGUMENTS[name]
+    for value, method in product(values, ("fit", "partial_fit")):
+        bad = HebbianPCA(**with_solver("kha/et", {"n_components": 2, "max_iter": 3, name: value}))
+        with subtests.test(repr(value), method=method):
+            with pytest.raises(InvalidInput, match=message) as refused:
+                getattr(bad, method)(X)
+            assert str(refused.value).startswith(f"{name}={value!r}: ")
 
 
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
@@ -443,8 +434,11 @@ def test_what_hebbian_pca_refuses_for_these_rows(X, parameters, message, method)
         getattr(HebbianPCA(**with_rule({"n_components": 2} | parameters)), method)(X)
 
 
-@pytest.mark.parametrize("method", ["fit", "partial_fit"])
-@pytest.mark.parametrize("case", sorted({*BAD_ROWS} - {"one sample", "empty"}))
+@pairwise(
+    strength=1,
+    case=sorted({*BAD_ROWS} - {"one sample", "empty"}),
+    method=["fit", "partial_fit"],
+)
 def test_bad_rows_of_hebbian_pca(X, case, method):
     spoil, message = BAD_ROWS[case]
     with pytest.raises(ValueError, match=f"(?s){message}"):

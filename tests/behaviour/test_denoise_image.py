@@ -94,22 +94,20 @@ BAD_IMAGES = {
 }
 
 
-@pytest.mark.parametrize("name", BAD_IMAGES)
-def test_bad_images_are_refused(name):
-    image, settings = BAD_IMAGES[name]
-    with pytest.raises(InvalidInput):
-        denoise_image(image, **settings)
+def test_bad_images_are_refused(subtests):
+    for name, (image, settings) in BAD_IMAGES.items():
+        with subtests.test(name), pytest.raises(InvalidInput):
+            denoise_image(image, **settings)
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
+BAD_SETTINGS = [
         {"noise": -1}, {"noise": "much"}, {"noise": np.nan}, {"scheme": "best"}, {"n_parts": 0},
         {"stride": 0}, {"size": 0}, {"n_training": 1},
         {"pca": "kpca"}, {"pca": KernelPCA()}, {"stride": 30, "size": 5},
-    ],
-    ids=str,
-)  # fmt: skip
-def test_bad_settings_are_refused(noisy, settings):
-    with pytest.raises(InvalidInput):
-        denoise_image(noisy, **settings)
+    ]  # fmt: skip
+
+
+def test_bad_settings_are_refused(noisy, subtests):
+    for settings in BAD_SETTINGS:
+        with subtests.test(repr(settings)), pytest.raises(InvalidInput):
+            denoise_image(noisy, **settings)

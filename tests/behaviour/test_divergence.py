@@ -13,6 +13,7 @@ from ikpca import KernelPCA
 from ikpca.errors import DivergenceWarning
 from ikpca.gains import constant, inverse_time, meta_descent, reciprocal_eigenvalues
 from ikpca.solvers import METHODS, Outcome
+from tests.pairwise import pairwise
 from tests.solver_options import with_solver
 
 R, PASSES = 4, 10
@@ -66,10 +67,12 @@ def assert_said_once(model, said):
     return troubled
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
-@pytest.mark.parametrize("rayleigh_ritz", [True, False], ids=["ritz", "papers"])
-@pytest.mark.parametrize("factor", [1, 20, 1000])
-@pytest.mark.parametrize("method", METHODS)
+@pairwise(
+    method=METHODS,
+    factor=[1, 20, 1000],
+    rayleigh_ritz=[True, False],
+    dtype=[np.float64, np.float32],
+)
 def test_gains_too_large(method, factor, rayleigh_ritz, dtype):
     X = some_digits().astype(dtype)
     gain = factor * TUNED[method]
@@ -87,9 +90,7 @@ def test_gains_too_large(method, factor, rayleigh_ritz, dtype):
         assert model.history_[-1].gains.max() < 50 < gain
 
 
-@pytest.mark.parametrize("rayleigh_ritz", [True, False], ids=["ritz", "papers"])
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("gain", [1e30, 1e300])
+@pairwise(method=METHODS, gain=[1e30, 1e300], rayleigh_ritz=[True, False])
 def test_absurd_gains(method, gain, rayleigh_ritz):
     model, said = fitted(some_digits(), method, gain=gain, rayleigh_ritz=rayleigh_ritz)
     assert_finite(model, some_digits())
@@ -177,10 +178,7 @@ def exact_share(case):
     return exact.eigenvalues_.sum(), exact.explained_share(X)
 
 
-@pytest.mark.parametrize("init", ["random", "landmarks"])
-@pytest.mark.parametrize("rayleigh_ritz", [True, False], ids=["ritz", "papers"])
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("case", HARD)
+@pairwise(case=HARD, method=METHODS, rayleigh_ritz=[True, False], init=["random", "landmarks"])
 def test_automatic_gains_never_warn(case, method, rayleigh_ritz, init):
     make, parameters = HARD[case]
     X = make()

@@ -103,9 +103,9 @@ def test_refine_keeps_rows_of_its_own(X):
 
 
 def test_what_cannot_go_on_is_refused(X):
-    with pytest.raises(InvalidInput, match=r"HebbianPCA cannot be converted: .*from_sklearn"):
+    with pytest.raises(InvalidInput, match=r"^HebbianPCA .*from_sklearn"):
         IncrementalKernelPCA.from_batch(HebbianPCA(2).fit(X))
-    with pytest.raises(InvalidInput, match="a stream needs the rows; fit the model on rows"):
+    with pytest.raises(InvalidInput, match="fit the model on rows"):
         IncrementalKernelPCA.from_batch(KernelPCA(2, kernel="precomputed").fit(X @ X.T))
     with pytest.raises(InvalidInput, match=r"fit it on X\.toarray\(\)"):
         IncrementalKernelPCA.from_batch(KernelPCA(2).fit(sparse.csr_array(X)))

@@ -109,64 +109,61 @@ def test_whole_images_are_single_windows():
 NAN = np.where(np.eye(20) > 0, np.nan, 0.0)
 
 
-@pytest.mark.parametrize(
-    ("images", "said"),
-    [
-        (np.zeros((20, 20)), r"images are \(20, 20\): .*a list of grayscale images"),
-        ([], "images are empty"),
-        (np.zeros((0, 20, 20)), "images are empty"),
-        (7, "images are int"),
-        ("images", "images are str"),
-        (
-            [np.zeros((20, 20)), np.zeros((20, 20, 3))],
-            r"images\[1\] has shape .* must be gray",
-        ),
-        ([np.zeros((20, 20), dtype=complex)], r"images\[0\] is of type complex128"),
-        ([np.full((20, 20), "a")], r"images\[0\] is of type <U1"),
-        ([NAN], r"images\[0\] contains NaN"),
-        ([np.full((20, 20), np.inf)], r"images\[0\] contains NaN or infinite"),
-        ([np.zeros((20, 20)), np.zeros((5, 20))], "larger than the image of 5×20"),
-        ([np.zeros((20, 20))], "patches are equal"),
-        ([np.arange(42.0).reshape(6, 7)], "n_components=10: there are only 2 patches"),
-    ],
-)
-def test_training_images_that_are_refused(images, said):
-    with pytest.raises(InvalidInput, match=said):
-        model().fit(images)
+BAD_TRAINING_IMAGES = [
+    (np.zeros((20, 20)), r"images are \(20, 20\): .*a list of grey images"),
+    ([], "images are empty"),
+    (np.zeros((0, 20, 20)), "images are empty"),
+    (7, "images are int"),
+    ("images", "images are str"),
+    ([np.zeros((20, 20)), np.zeros((20, 20, 3))], r"images\[1\] has shape .* must be grey"),
+    ([np.zeros((20, 20), dtype=complex)], r"images\[0\] is of type complex128"),
+    ([np.full((20, 20), "a")], r"images\[0\] is of type <U1"),
+    ([NAN], r"images\[0\] contains NaN"),
+    ([np.full((20, 20), np.inf)], r"images\[0\] contains NaN or infinite"),
+    ([np.zeros((20, 20)), np.zeros((5, 20))], "larger than the image of 5×20"),
+    ([np.zeros((20, 20))], "patches are equal"),
+    ([np.arange(42.0).reshape(6, 7)], "n_components=10: there are only 2 patches"),
+]
 
 
-@pytest.mark.parametrize(
-    ("parameters", "said"),
-    [
-        ({"factor": 0}, "factor=0"),
-        ({"factor": 2.5}, "factor=2.5"),
-        ({"patch": 0}, "patch=0: must be a positive integer"),
-        ({"patch": (6, 6, 6)}, r"patch=\(6, 6, 6\)"),
-        ({"patch": "large"}, "patch='large'"),
-        ({"patch": 50}, "patch=50: is larger than the image of 32×40"),
-        ({"stride": 7}, "stride=7: is larger than the windows"),
-        ({"stride": "half"}, "stride='half'"),
-        ({"patch": None, "stride": 3}, "stride=3: patch=None"),
-        ({"n_components": 0}, "n_components=0"),
-        ({"n_components": 0.5}, "n_components=0.5"),
-        ({"n_components": 50, "n_patches": 50}, "n_components=50: there are only 50 patches"),
-        ({"n_patches": -1}, "n_patches=-1"),
-        ({"gamma": 0}, "gamma=0: must be 'auto' or a positive number"),
-        ({"gamma": "scale"}, "gamma='scale'"),
-        ({"gamma": np.nan}, "gamma=nan"),
-        ({"enlargement": "cubic"}, "enlargement='cubic'"),
-        ({"consistent": "yes"}, "consistent='yes'"),
-        ({"eigen_solver": "magic"}, "eigen_solver='magic'"),
-        ({"tol": -1}, "tol=-1"),
-        ({"max_memory": "lots"}, "max_memory='lots'"),
-        ({"preimage": "mirror"}, "preimage='mirror'"),
-        ({"patch": None, "factor": 3}, "factor=3 does not divide"),
-        ({"patch": (32, 40), "factor": 9, "n_components": 1, "gamma": "auto"}, "no image"),
-    ],
-)
-def test_parameters_that_are_refused(parameters, said):
-    with pytest.raises(InvalidInput, match=said):
-        model(**parameters).fit(waves())
+def test_training_images_that_are_refused(subtests):
+    for images, said in BAD_TRAINING_IMAGES:
+        with subtests.test(said), pytest.raises(InvalidInput, match=said):
+            model().fit(images)
+
+
+BAD_PARAMETERS = [
+    ({"factor": 0}, "factor=0"),
+    ({"factor": 2.5}, "factor=2.5"),
+    ({"patch": 0}, "patch=0: must be a positive integer"),
+    ({"patch": (6, 6, 6)}, r"patch=\(6, 6, 6\)"),
+    ({"patch": "large"}, "patch='large'"),
+    ({"patch": 50}, "patch=50: is larger than the image of 32×40"),
+    ({"stride": 7}, "stride=7: is larger than the windows"),
+    ({"stride": "half"}, "stride='half'"),
+    ({"patch": None, "stride": 3}, "stride=3: patch=None"),
+    ({"n_components": 0}, "n_components=0"),
+    ({"n_components": 0.5}, "n_components=0.5"),
+    ({"n_components": 50, "n_patches": 50}, "n_components=50: there are only 50 patches"),
+    ({"n_patches": -1}, "n_patches=-1"),
+    ({"gamma": 0}, "gamma=0: must be 'auto' or a positive number"),
+    ({"gamma": "scale"}, "gamma='scale'"),
+    ({"gamma": np.nan}, "gamma=nan"),
+    ({"enlargement": "cubic"}, "enlargement='cubic'"),
+    ({"consistent": "yes"}, "consistent='yes'"),
+    ({"eigen_solver": "magic"}, "eigen_solver='magic'"),
+    ({"tol": -1}, "tol=-1"),
+    ({"max_memory": "lots"}, "max_memory='lots'"),
+    ({"preimage": "mirror"}, "preimage='mirror'"),
+    ({"patch": None, "factor": 3}, "factor=3 does not divide"),
+    ({"patch": (32, 40), "factor": 9, "n_components": 1, "gamma": "auto"}, "no image"),
+]
+
+
+def test_parameters_that_are_refused(subtests):
+    for parameters, said in BAD_PARAMETERS:
+        with subtests.test(said), pytest.raises(InvalidInput, match=said):
+            model(**parameters).fit(waves())
 
 
 def test_whole_images_of_two_sizes_are_refused():
@@ -174,21 +171,21 @@ def test_whole_images_of_two_sizes_are_refused():
         model(patch=None).fit([np.zeros((20, 20)), np.zeros((20, 22))])
 
 
-@pytest.mark.parametrize(
-    ("image", "said"),
-    [
-        (np.zeros(16), r"image has shape \(16,\)"),
-        (np.zeros((0, 4)), "not empty"),
-        (np.zeros((2, 9)), "image of 2×9 pixels: enlarged 2 times, .* patch of 6×6"),
-        (NAN, "image contains NaN"),
-        ([[1, 2], [3]], "rows of unequal length"),
-        (None, "image is of type object"),
-        ([np.zeros((9, 9)), NAN], r"images\[1\] contains NaN"),
-    ],
-)
-def test_images_that_are_refused(fitted, image, said):
-    with pytest.raises(InvalidInput, match=said):
-        fitted.transform(image)
+BAD_IMAGES = [
+    (np.zeros(16), r"image has shape \(16,\)"),
+    (np.zeros((0, 4)), "not empty"),
+    (np.zeros((2, 9)), "image of 2×9 pixels: enlarged 2 times, .* patch of 6×6"),
+    (NAN, "image contains NaN"),
+    ([[1, 2], [3]], "rows of unequal length"),
+    (None, "image is of type object"),
+    ([np.zeros((9, 9)), NAN], r"images\[1\] contains NaN"),
+]
+
+
+def test_images_that_are_refused(fitted, subtests):
+    for image, said in BAD_IMAGES:
+        with subtests.test(said), pytest.raises(InvalidInput, match=said):
+            fitted.transform(image)
 
 
 def test_a_whole_image_must_be_of_the_size_that_was_learned():

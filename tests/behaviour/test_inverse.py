@@ -18,6 +18,7 @@ from ikpca.errors import InvalidInput
 from ikpca.preimages import MDS, FixedPoint, NeighborMean
 from ikpca.solvers import METHODS
 from tests.conftest import KERNELS
+from tests.pairwise import pairwise
 
 SOLVERS = ["dense", "krylov", *METHODS]
 PREIMAGES = ["auto", "fixed-point", "gradient", "mds", "ridge", "neighbours", FixedPoint(memory=0)]
@@ -47,8 +48,7 @@ def model(n_components=12, **parameters):
 # --- methods -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("preimage", PREIMAGES, ids=str)
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pairwise(strength=1, preimage=PREIMAGES, dtype=[np.float64, np.float32])
 def test_every_method_comes_nearer_than_the_mean(X, new, preimage, dtype):
     X, new = X.astype(dtype), new.astype(dtype)
     found = model(40, preimage=preimage, alpha=0.1).fit(X).reconstruct(new)
@@ -57,8 +57,7 @@ def test_every_method_comes_nearer_than_the_mean(X, new, preimage, dtype):
     assert np.square(found - new).mean() < 0.4 * np.square(new - X.mean(axis=0)).mean()
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("kernel", [*KERNELS, quadratic])
+@pairwise(strength=1, solver=SOLVERS, kernel=[*KERNELS, quadratic])
 def test_nothing_needs_to_be_set(X, new, solver, kernel):
     """Every kernel and every solver, after a plain ``fit``."""
     fitted = model(6, kernel=kernel, gamma=0.02, eigen_solver=solver, max_iter=3).fit(X)
@@ -103,8 +102,7 @@ def test_components_without_variance_change_nothing(rows, whiten):
 
 
 @pytest.mark.filterwarnings("ignore::ikpca.errors.RankWarning")
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("n_components", [None, 2])
+@pairwise(strength=1, kernel=KERNELS, n_components=[None, 2])
 def test_equal_rows_come_back(kernel, n_components):
     X = np.full((6, 3), 2.0)
     fitted = KernelPCA(n_components, kernel=kernel, gamma=0.1).fit(X)
@@ -278,11 +276,11 @@ def test_sparse_rows_have_no_pre_images(X, method):
 @pytest.mark.parametrize("method", ["inverse_transform", "reconstruct"])
 def test_a_kernel_matrix_has_no_pre_images(X, method):
     fitted = model(3, kernel="precomputed").fit(X @ X.T)
-    with pytest.raises(InvalidInput, match=r"kernel='precomputed': .*; pass rows and a kernel"):
+    with pytest.raises(InvalidInput, match=r"^kernel='precomputed'"):
         getattr(fitted, method)(X @ X.T)
-    with pytest.raises(InvalidInput, match=r"kernel='precomputed': .*k\(x, x\).*; fit on rows"):
+    with pytest.raises(InvalidInput, match=r"^kernel='precomputed'"):
         fitted.reconstruction_error(X @ X.T)
-    with pytest.raises(InvalidInput, match="preimage='mds': pre-images need the training rows"):
+    with pytest.raises(InvalidInput, match=r"^preimage='mds'"):
         model(kernel="precomputed", preimage="mds").fit(X @ X.T)
     assert not hasattr(fitted, "score")
 
@@ -294,7 +292,7 @@ def test_rows_in_chunks_have_no_pre_images(X, tmp_path):
     fitted = model(3, kernel="linear").fit(rows)
     with pytest.raises(NotFittedError, match=r"fit it on X\[:\]"):
         fitted.reconstruct(X)
-    with pytest.raises(InvalidInput, match=r"preimage.* need rows in memory; pass X\[:\]"):
+    with pytest.raises(InvalidInput, match=r"preimage.*X\[:\]"):
         model(3, preimage="mds").fit(rows)
 
 

@@ -114,21 +114,22 @@ def test_components_of_a_stream():
     assert len(shown(components(model, (8, 8), number=3))) == 3
 
 
-@pytest.mark.parametrize(
-    ("call", "rule"),
-    [
-        (lambda: convergence(MODEL, "speed"), "quantity='speed'"),
-        (lambda: convergence(IncrementalKernelPCA(2).fit(X)), "fit a KernelPCA"),
-        (lambda: projections(X, Y[:5]), "240 rows"),
-        (lambda: projections(X, pair=(0, 64)), "pair"),
-        (lambda: components(MODEL, (8, 9)), "64 features"),
-        (lambda: scree(MODEL.to_sklearn()), "from_sklearn"),
-    ],
-)
-def test_refusals_are_one_sentence_before_any_figure(call, rule):
-    with pytest.raises(InvalidInput, match=rule):
-        call()
-    assert not pyplot.get_fignums()
+REFUSED = [
+    (lambda: convergence(MODEL, "speed"), "quantity='speed'"),
+    (lambda: convergence(IncrementalKernelPCA(2).fit(X)), "fit a KernelPCA"),
+    (lambda: projections(X, Y[:5]), "240 rows"),
+    (lambda: projections(X, pair=(0, 64)), "pair"),
+    (lambda: components(MODEL, (8, 9)), "64 features"),
+    (lambda: scree(MODEL.to_sklearn()), "from_sklearn"),
+]
+
+
+def test_refusals_are_one_sentence_before_any_figure(subtests):
+    for call, rule in REFUSED:
+        with subtests.test(rule):
+            with pytest.raises(InvalidInput, match=rule):
+                call()
+            assert not pyplot.get_fignums()
 
 
 @pytest.mark.parametrize("draw", [scree, convergence, lambda m: components(m, (8, 8))])

@@ -119,12 +119,12 @@ BAD_POSITIONS = {
 }
 
 
-@pytest.mark.parametrize("case", BAD_POSITIONS)
-def test_bad_positions(recorder, case):
-    positions, words = BAD_POSITIONS[case]
-    for call in (denoise_motion, motion_settings):
-        with pytest.raises(ValueError, match=words):
-            call(positions)
+def test_bad_positions(recorder, subtests):
+    for case, (positions, words) in BAD_POSITIONS.items():
+        with subtests.test(case):
+            for call in (denoise_motion, motion_settings):
+                with pytest.raises(ValueError, match=words):
+                    call(positions)
 
 
 def test_few_frames_will_do_where_settings_are_given(recorder):

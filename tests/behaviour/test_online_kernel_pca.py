@@ -15,6 +15,7 @@ from ikpca import KernelPCA, OnlineKernelPCA
 from ikpca.errors import DivergenceWarning, InvalidInput
 from ikpca.gains import constant, inverse_time, meta_descent, reciprocal_eigenvalues
 from ikpca.kernels import Gaussian
+from tests.pairwise import pairwise
 from tests.solver_options import with_rule
 
 R = 3
@@ -78,14 +79,17 @@ def test_batches_do_not_matter(X, parameters):
         assert whole._stream.signal.seen == parts._stream.signal.seen
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
-@pytest.mark.parametrize(
-    "kernel",
-    [{}, {"kernel": "poly", "degree": 2, "gamma": 1.0},
-     {"kernel": "sigmoid", "gamma": 0.5, "coef0": 0},
-     {"kernel": "laplacian"}, {"kernel": Gaussian(0.5)}],
-    ids=["rbf", "poly", "tanh", "laplacian", "object"],
-)  # fmt: skip
+@pairwise(
+    strength=1,
+    kernel=[
+        {},
+        {"kernel": "poly", "degree": 2, "gamma": 1.0},
+        {"kernel": "sigmoid", "gamma": 0.5, "coef0": 0},
+        {"kernel": "laplacian"},
+        {"kernel": Gaussian(0.5)},
+    ],
+    dtype=[np.float64, np.float32],
+)
 def test_nothing_else_set_it_comes_near_the_batch(X, kernel, dtype):
     X = X.astype(dtype)
     settings = {"kernel": "rbf", "gamma": 0.5} | kernel
@@ -134,8 +138,7 @@ def test_a_gain_that_is_too_large_is_lowered_and_said_so(X, gain, kernel):
     assert np.diagonal(fitted._stream.state.lengths).max() < 100
 
 
-@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e4])
-@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "cosine"])
+@pairwise(strength=1, kernel=["linear", "poly", "rbf", "cosine"], scale=[1e-6, 1.0, 1e4])
 def test_automatic_gains_never_fail(X, kernel, scale):
     """Outliers, constant rows and any scale: finite, and without a warning."""
     rows = scale * X[:200]
@@ -289,21 +292,30 @@ def test_single_rows_and_copies(X):
     assert in_batches(fitted, X, 1).eigenvalues_[0] > 0
 
 
-@pytest.mark.parametrize(
-    ("parameters", "words"),
-    [({"n_components": 0}, "positive integer"), ({"n_components": None}, "positive integer"),
-     ({"kernel": "precomputed"}, "KernelPCA for a kernel matrix"), ({"gain": -1.0}, "gain='auto'"),
-     ({"forgetting": 0.0}, r"\(0, 1\]"), ({"forgetting": 1.1}, r"\(0, 1\]"),
-     ({"init": "landmarks"}, "'covering'"), ({"init": np.ones((2, 2))}, r"shape \(3, 3\)"),
-     ({"max_basis_rows": 10}, "at least 16"), ({"max_basis_rows": 20.5}, "at least 16"),
-     ({"reduction": "forget"}, "'samples'"), ({"preimage": "ridge"}, "pre-image method"),
-     ({"kernel": np.dot, "reduction": "preimages"}, "does not support"),
-     ({"max_iter": 0}, "pass 1"),
-     ({"kernel": "cosine", "preimage": "mds"}, "preimage='mds'"), ({"whiten": "yes"}, "whiten")],
-)  # fmt: skip
-def test_bad_parameters_say_what_to_pass(X, parameters, words):
-    with pytest.raises(InvalidInput, match=words):
-        model(**parameters).partial_fit(X)
+BAD_PARAMETERS = [
+    ({"n_components": 0}, "positive integer"),
+    ({"n_components": None}, "positive integer"),
+    ({"kernel": "precomputed"}, "KernelPCA for a kernel matrix"),
+    ({"gain": -1.0}, "gain='auto'"),
+    ({"forgetting": 0.0}, r"\(0, 1\]"),
+    ({"forgetting": 1.1}, r"\(0, 1\]"),
+    ({"init": "landmarks"}, "'covering'"),
+    ({"init": np.ones((2, 2))}, r"shape \(3, 3\)"),
+    ({"max_basis_rows": 10}, "at least 16"),
+    ({"max_basis_rows": 20.5}, "at least 16"),
+    ({"reduction": "forget"}, "'samples'"),
+    ({"preimage": "ridge"}, "pre-image method"),
+    ({"kernel": np.dot, "reduction": "preimages"}, "does not support"),
+    ({"max_iter": 0}, "pass 1"),
+    ({"kernel": "cosine", "preimage": "mds"}, "preimage='mds'"),
+    ({"whiten": "yes"}, "whiten"),
+]
+
+
+def test_bad_parameters_say_what_to_pass(X, subtests):
+    for parameters, words in BAD_PARAMETERS:
+        with subtests.test(words), pytest.raises(InvalidInput, match=words):
+            model(**parameters).partial_fit(X)
 
 
 def test_the_number_of_components_stays(X):

@@ -95,20 +95,23 @@ def test_a_folder_that_is_no_zarr_array_is_refused(tmp_path, inside):
     pytest.importorskip("zarr")
     for name, text in inside.items():
         (tmp_path / name).write_text(text)
-    with pytest.raises(InvalidInput, match=r"is not the folder of a Zarr array .*; pass one"):
+    with pytest.raises(InvalidInput, match="Zarr"):
         open_rows(tmp_path)
 
 
-@pytest.mark.parametrize("budget", ["-1", "abc", "", "1.2.3GB", -5, 0, 1.5, True, "GB"])
-def test_wrong_budgets_are_refused(X, budget):
-    with pytest.raises(ValueError, match=r"max_memory=.*pass bytes"):
-        fitted(X, max_memory=budget)
+BAD_BUDGETS = ["-1", "abc", "", "1.2.3GB", -5, 0, 1.5, True, "GB"]
+
+
+def test_wrong_budgets_are_refused(X, subtests):
+    for budget in BAD_BUDGETS:
+        with subtests.test(repr(budget)), pytest.raises(ValueError, match=r"^max_memory="):
+            fitted(X, max_memory=budget)
 
 
 @pytest.mark.parametrize("solver", ["krylov", "kha/et", "dense"])
 def test_a_budget_smaller_than_one_tile_is_refused(X, solver):
     model = KernelPCA(5, kernel="rbf", eigen_solver=solver, max_memory="10kB")
-    with pytest.raises(ValueError, match=r"needs at least .* bytes; raise it"):
+    with pytest.raises(ValueError, match=r"^max_memory="):
         model.fit(X)
     assert not hasattr(model, "eigenvalues_")
 

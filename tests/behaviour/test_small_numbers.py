@@ -24,7 +24,7 @@ LIMITS = {"float32": 3.2e-16, "float64": 1.01e-146}
 )
 def test_refused_below_the_limit_and_taken_above(model, dtype):
     rows = (ROWS / np.abs(ROWS).max()).astype(dtype)
-    with pytest.raises(InvalidInput, match=rf"no value larger than .* in {dtype}; scale X"):
+    with pytest.raises(InvalidInput, match=rf"{dtype}; scale X"):
         model.fit((rows * 0.9 * LIMITS[dtype]).astype(dtype))
     found = model.fit((rows * 1.1 * LIMITS[dtype]).astype(dtype))
     assert np.isfinite(found.transform(rows)).all()

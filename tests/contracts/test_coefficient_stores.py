@@ -67,6 +67,9 @@ STORES = {
     "features": feature_store,
     "dask": dask_store,
 }
+every_store = pytest.mark.parametrize(
+    "name", ["local", "local on stored", "features", pytest.param("dask", marks=pytest.mark.slow)]
+)
 
 
 class Explicit:
@@ -86,7 +89,7 @@ class Explicit:
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
-@pytest.mark.parametrize("name", STORES)
+@every_store
 class TestEveryStore:
     """What any store must do; a new engine adds a line to ``STORES``."""
 
@@ -267,7 +270,7 @@ def test_residuals_of_explicit_components():
     np.testing.assert_allclose(store.residuals(values), expected, rtol=1e-11)
 
 
-@pytest.mark.parametrize("name", STORES)
+@every_store
 def test_residuals_of_eigenvectors_and_of_nothing_are_zero(name):
     K = Explicit(np.zeros((R, N_SAMPLES))).K
     values, vectors = np.linalg.eigh(K)

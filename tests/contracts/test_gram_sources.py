@@ -24,6 +24,7 @@ from ikpca.gram import (
 from ikpca.kernels import FeatureSplit, Gaussian, Linear
 from ikpca.subspace import Subspace
 from tests.conftest import explicitly_centred
+from tests.pairwise import pairwise
 
 KERNEL = Gaussian(0.2)
 SMALL, LARGE = 50, TILE + 60
@@ -129,9 +130,7 @@ def shared_source(name, n_samples, dtype):
     return SOURCES[name](n_samples, dtype)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
-@pytest.mark.parametrize("n_samples", [SMALL, LARGE])
-@pytest.mark.parametrize("name", SOURCES)
+@pairwise(name=SOURCES, n_samples=[SMALL, LARGE], dtype=[np.float64, np.float32])
 class TestEverySource:
     """What any source must do; a new one adds a line to ``SOURCES``."""
 
@@ -156,28 +155,15 @@ class TestEverySource:
     @pytest.fixture
     def close(self, dtype):
         def compare(found, expected):
-            scale = max(1.0, float(np.abs(expected).max()))
+            scale = float(np.abs(expected).max(initial=1.0))
             np.testing.assert_allclose(found, expected, atol=TOLERANCE[dtype] * scale)
 
         return compare
 
-    def test_describes_itself(self, source, name, n_samples, dtype):
-        assert source.n_samples == n_samples
-        assert source.dtype == dtype
-        assert source.symmetric is ("asymmetric" not in name)
-        assert source.strip_width > 0
-        assert source.side > 0
-
-    def test_what_is_held_is_right(self, source, K, close):
-        held = source.stored_tile(slice(0, 20), slice(20, 50))
-        close(K[:20, 20:50] if held is None else held, K[:20, 20:50])
-
-    def test_fill_with_slices(self, source, K, close, dtype):
+    def test_fill(self, source, K, close, n_samples, dtype):
         out = np.full((7, 20), np.nan, dtype=dtype)
         source.fill(slice(3, 10), slice(15, 35), out)
         close(out, K[3:10, 15:35])
-
-    def test_fill_with_indices(self, source, K, close, n_samples, dtype):
         indices = np.array([9, 2, 2, n_samples - 1])
         for columns in (slice(5, 25), slice(0, n_samples)):
             out = np.full((4, columns.stop - columns.start), np.nan, dtype=dtype)
@@ -197,19 +183,24 @@ class TestEverySource:
         found[:] = 0
         close(source.diagonal(), np.diag(K))
 
-    @pytest.mark.parametrize("columns", [0, 1, 3])
-    def test_multiply(self, source, K, close, n_samples, dtype, columns):
-        V = read_only(np.random.default_rng(0).normal(size=(n_samples, columns)).astype(dtype))
-        product = multiply(source, V)
-        assert product.shape == V.shape
-        assert product.dtype == dtype
-        if columns:
-            close(product, K @ V)
+    def test_multiply(self, source, K, close, n_samples, dtype):
+        V = read_only(np.random.default_rng(0).normal(size=(n_samples, 3)).astype(dtype))
+        for columns in (0, 1, 3):
+            product = multiply(source, V[:, :columns])
+            assert product.shape == (n_samples, columns)
+            assert product.dtype == dtype
+            close(product, K @ V[:, :columns])
 
-    def test_whole(self, source, K, close, dtype):
+    def test_whole_and_stored_tiles(self, source, K, close, name, n_samples, dtype):
+        assert source.n_samples == n_samples
+        assert source.dtype == dtype
+        assert source.symmetric is ("asymmetric" not in name)
         found = full_matrix(source)
         assert found.dtype == dtype
         close(found, K)
+        stored = source.stored_tile(slice(0, 20), slice(20, 50))
+        if stored is not None:
+            close(stored, K[:20, 20:50])
 
     def test_centred(self, source, K, centred_K, close, n_samples, dtype):
         V = np.random.default_rng(1).normal(size=(n_samples, 2)).astype(dtype)
@@ -221,6 +212,7 @@ class TestEverySource:
         close(gram.diagonal(), np.diag(centred_K))
         close(gram.mean_diagonal, np.trace(centred_K) / n_samples)
         close(gram.squared_norm(), np.sum(centred_K**2))
+        close(gram.squared_norm_estimate, np.sum(centred_K**2))
         close(gram.centering.column_means, K.mean(axis=0))
         close(gram.centering.grand_mean, K.mean())
         assert gram.has_variance
@@ -382,22 +374,7 @@ def test_symmetry_up_to_rounding_is_symmetry():
 
 
 class TestWorkers:
-    """Threads that share tiles."""
-
-    @pytest.mark.parametrize("n_threads", [1, 2, 5])
-    def test_results_come_in_order(self, n_threads):
-        with Workers(n_threads) as workers:
-            assert list(workers.map(lambda item: item**2, range(12))) == [i**2 for i in range(12)]
-
-    @pytest.mark.parametrize("n_threads", [1, 2])
-    @pytest.mark.parametrize("bad", [0, 1, 3])
-    def test_errors_arrive_from_any_thread(self, n_threads, bad):
-        def fragile(item):
-            if item == bad:
-                raise KeyError(item)
-
-        with Workers(n_threads) as workers, pytest.raises(KeyError):
-            workers.each(fragile, range(4))
+    """Threads that share tiles; ``tests/behaviour/test_workers.py`` has their order and errors."""
 
     def test_scratch_is_reused_by_a_thread(self):
         workers, dtype = Workers(), np.dtype(np.float32)

@@ -20,6 +20,7 @@ from ikpca.kernels import (
 )
 from tests.conftest import KERNELS
 from tests.contracts.test_kernels import SLACK, filled, peak_bytes
+from tests.pairwise import pairwise
 
 DIFFERENTIABLE = {
     **KERNELS,
@@ -75,8 +76,7 @@ def test_diagonal_gradient_against_finite_differences(name, sets):
     np.testing.assert_allclose(kernel.diagonal_gradient(Z), expected, atol=1e-7 * scale)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("name", DIFFERENTIABLE)
+@pairwise(strength=1, name=DIFFERENTIABLE, dtype=[np.float64, np.float32])
 def test_types_are_kept_and_arguments_not_written_to(name, sets, dtype):
     kernel = DIFFERENTIABLE[name]
     arguments = [array.astype(dtype) for array in sets]

@@ -1,4 +1,4 @@
-"""scikit-learn's estimator checks, for every estimator and every kind of solver."""
+"""scikit-learn's estimator checks, for every estimator; other configurations are slow tests."""
 
 from __future__ import annotations
 
@@ -13,18 +13,21 @@ pytestmark = pytest.mark.filterwarnings("ignore::ikpca.errors.RankWarning")
 
 ESTIMATORS = [
     KernelPCA(),
+    HebbianPCA(2, max_iter=5),
+    IncrementalKernelPCA(2, kernel="rbf", batch_size=7, max_basis_rows=20),
+    OnlineKernelPCA(),
+    KernelSpectralClustering(2),
+]
+CONFIGURATIONS = [
     KernelPCA(2, kernel="rbf", fit_inverse_transform=True),
     KernelPCA(2, kernel="rbf", preimage="mds"),
     KernelPCA(2, kernel="laplacian", gamma="median"),
     KernelPCA(2, kernel="precomputed"),
     *[KernelPCA(2, eigen_solver=solver, max_iter=5) for solver in ("kha", "kha/t", "kha/et")],
     KernelPCA(2, kernel="rbf", eigen_solver="kha-smd", max_iter=5, whiten=True),
-    HebbianPCA(2, max_iter=5),
     IncrementalKernelPCA(),
-    IncrementalKernelPCA(2, kernel="rbf", batch_size=7, max_basis_rows=20),
     IncrementalKernelPCA(2, kernel="rbf", reduction="preimages", max_basis_rows=12, batch_size=5),
     IncrementalKernelPCA(2, kernel="poly", gamma="scale", forgetting=0.9, whiten=True),
-    OnlineKernelPCA(),
     OnlineKernelPCA(
         2,
         kernel="rbf",
@@ -32,7 +35,6 @@ ESTIMATORS = [
         max_basis_rows=20,
         forgetting=0.99,
     ),
-    KernelSpectralClustering(2),
     KernelSpectralClustering(2, normalise=None, eigen_solver="kha/et", max_iter=5),
     HebbianPCA(1, eigen_solver=KHA("kha", gain=1e-4, rayleigh_ritz=False), max_iter=5),
 ]
@@ -40,4 +42,10 @@ ESTIMATORS = [
 
 @parametrize_with_checks(ESTIMATORS)
 def test_estimator(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(CONFIGURATIONS)
+def test_configuration(estimator, check):
     check(estimator)

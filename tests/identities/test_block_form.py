@@ -8,6 +8,7 @@ import pytest
 from ikpca.gram import PrecomputedGram, center_gram
 from ikpca.solvers import LocalStore, hebbian_step, hebbian_step_with_products, meta_step
 from ikpca.solvers.kha_sweep import OK, meta_sweep, plain_sweep
+from tests.pairwise import pairwise
 
 N_SAMPLES, R, M = 40, 5, 200
 NO_LIMIT = np.inf
@@ -57,9 +58,11 @@ def by_blocks(K, rows, patterns, size, sweep_block, dtype):
     return store.read()
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("size", [1, 7, 64, N_SAMPLES, M])
-@pytest.mark.parametrize("method", ["kha", "kha/t", "kha/et"])
+@pairwise(
+    method=["kha", "kha/t", "kha/et"],
+    size=[1, 7, 64, N_SAMPLES, M],
+    dtype=[np.float64, np.float32],
+)
 def test_plain_methods(gram, start, method, size, dtype):
     K, centred_K = gram
     A, _, patterns = start

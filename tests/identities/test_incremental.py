@@ -129,6 +129,14 @@ def test_components_stay_orthonormal_over_many_single_samples():
     np.testing.assert_allclose(gram, np.eye(6), atol=1e-11)
 
 
+def test_a_new_component_has_the_sign_of_the_batch_that_adds_it():
+    """Not of the earlier mean, which lies on the other side."""
+    first = np.array([[10.0, 1.0], [10.0, -1.0]])
+    state = update(IncrementalState.empty(Linear(), first), first)
+    state = update(state, np.array([[-2.0, 0.0], [-3.0, 0.0]]))
+    np.testing.assert_allclose(state.vectors[0] @ state.basis, [-1, 0], atol=1e-12)
+
+
 def test_without_the_mean_update_the_centre_is_that_of_the_first_batch(X):
     """The ablation: scatter about a point that is not the mean."""
     state = streamed(Linear(), X, 30, move_mean=False)

@@ -41,6 +41,36 @@ def test_a_small_budget_changes_the_tiles_and_not_the_components(digits):
     assert tight.history_[-1].entries > 2 * len(digits) ** 2
 
 
+def test_a_basis_of_the_whole_range_ends_the_fit():
+    """Five features: the first block spans all that the linear kernel has."""
+    X = np.random.default_rng(0).normal(size=(400, 5))
+    fitted = KernelPCA(3, eigen_solver="krylov", random_state=0).fit(X)
+    assert fitted.outcome_.name == "PRECISE"
+    assert fitted.n_iter_ == 1
+
+
+@pytest.mark.parametrize("solver", ["krylov", "kha/et"])
+def test_a_resumed_fit_is_the_uninterrupted_one(digits, solver, tmp_path):
+    settings = {"kernel": "rbf", "gamma": 0.1, "eigen_solver": solver, "random_state": 0}
+    whole = KernelPCA(R, max_iter=4, **settings).fit(digits[:500])
+    settings["checkpoint"] = tmp_path / "fit.ikpca"
+    KernelPCA(R, max_iter=2, **settings).fit(digits[:500])
+    resumed = KernelPCA(R, max_iter=4, **settings).fit(digits[:500])
+    assert len(resumed.history_) == len(whole.history_) == 4
+    assert np.array_equal(resumed.coefficients_, whole.coefficients_)
+    assert np.array_equal(resumed.eigenvalues_, whole.eigenvalues_)
+
+
+def test_a_search_for_a_share_of_the_variance_resumes(digits, tmp_path):
+    settings = {"kernel": "rbf", "gamma": 0.3, "eigen_solver": "krylov", "random_state": 0}
+    whole = KernelPCA(0.3, **settings).fit(digits[:600])
+    settings["checkpoint"] = tmp_path / "fit.ikpca"
+    assert KernelPCA(0.3, max_iter=2, **settings).fit(digits[:600]).n_iter_ == 2
+    resumed = KernelPCA(0.3, **settings).fit(digits[:600])
+    assert len(resumed.history_) == len(whole.history_) > 2
+    assert np.array_equal(resumed.coefficients_, whole.coefficients_)
+
+
 @pytest.mark.parametrize("solver", ["krylov", "kha/et"])
 @pytest.mark.parametrize("max_memory", [None, "16MB"])
 def test_threads_change_no_bit(digits, solver, max_memory):
@@ -201,6 +231,12 @@ def test_a_share_of_the_variance_takes_as_many_components_as_dense(digits, share
     assert [record.number for record in found.history_] == list(range(1, found.n_iter_ + 1))
     entries = [record.entries for record in found.history_]
     assert entries == sorted(entries)
+
+
+def test_a_search_for_a_fraction_may_take_more_passes_than_max_iter(digits):
+    """``max_iter`` is the limit for each number of components."""
+    model = KernelPCA(0.6, kernel="rbf", gamma=0.3, eigen_solver="krylov", max_iter=2)
+    assert model.set_params(random_state=0).fit(digits[:600]).n_iter_ > 2
 
 
 @pytest.mark.parametrize("solver", [Krylov, KHA])

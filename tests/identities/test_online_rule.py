@@ -12,6 +12,7 @@ from ikpca.gram import cross_gram
 from ikpca.kernels import Polynomial
 from ikpca.solvers import hebbian_step, online_step, safety_for
 from ikpca.streams import OnlineSettings, learn_rows, start_online
+from tests.pairwise import pairwise
 
 R, ETA = 3, 0.02
 QUADRATIC = Polynomial(degree=2, gamma=1.0, coef0=1.0)
@@ -151,9 +152,7 @@ def test_a_block_is_the_rule_pattern_by_pattern(rows, points, kernel, name):
     assert np.abs(state.mean - nu).max() < 1e-12
 
 
-@pytest.mark.parametrize("automatic", [True, False], ids=["capped", "backed off"])
-@pytest.mark.parametrize("name", GAINS)
-@pytest.mark.parametrize("size", [1, 7, 100])
+@pairwise(name=GAINS, size=[1, 7, 100], automatic=[True, False])
 def test_batches_do_not_matter(rows, points, name, size, automatic):
     chosen = settings(GAINS[name], automatic=automatic, memory=80.0)
     first = start_online(chosen, points, 0.5 * np.eye(R))

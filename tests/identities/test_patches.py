@@ -67,25 +67,25 @@ def test_extract_copies():
     assert not image.any()
 
 
-@pytest.mark.parametrize(
-    ("shape", "size", "stride", "said"),
-    [
-        ((4, 5), 5, 1, r"size=5: is larger than the image of 4×5 pixels"),
-        ((4, 5), (2, 6), 1, r"larger than the image"),
-        ((9, 9), 3, 4, r"stride=4: is larger than the windows"),
-        ((9, 9), 0, 1, r"size=0: must be a positive integer"),
-        ((9, 9), 2.0, 1, r"size=2.0: must be a positive integer"),
-        ((9, 9), True, 1, r"size=True: must be a positive integer"),
-        ((9, 9), (2, 2, 2), 1, r"size=\(2, 2, 2\)"),
-        ((9, 9), 2, (1, -1), r"stride=\(1, -1\)"),
-        ((9,), 2, 1, r"shape=\(9,\): must be \(height, width\)"),
-        ((9, 9, 3, 2), 2, 1, r"shape="),
-        ((0, 9), 2, 1, r"at least one pixel"),
-    ],
-)
-def test_grids_that_are_refused(shape, size, stride, said):
-    with pytest.raises(InvalidInput, match=said):
-        PatchGrid(shape, size, stride)
+BAD_GRIDS = [
+    ((4, 5), 5, 1, r"size=5: is larger than the image of 4×5 pixels"),
+    ((4, 5), (2, 6), 1, r"larger than the image"),
+    ((9, 9), 3, 4, r"stride=4: is larger than the windows"),
+    ((9, 9), 0, 1, r"size=0: must be a positive integer"),
+    ((9, 9), 2.0, 1, r"size=2.0: must be a positive integer"),
+    ((9, 9), True, 1, r"size=True: must be a positive integer"),
+    ((9, 9), (2, 2, 2), 1, r"size=\(2, 2, 2\)"),
+    ((9, 9), 2, (1, -1), r"stride=\(1, -1\)"),
+    ((9,), 2, 1, r"shape=\(9,\): must be \(height, width\)"),
+    ((9, 9, 3, 2), 2, 1, r"shape="),
+    ((0, 9), 2, 1, r"at least one pixel"),
+]
+
+
+def test_grids_that_are_refused(subtests):
+    for shape, size, stride, said in BAD_GRIDS:
+        with subtests.test(said), pytest.raises(InvalidInput, match=said):
+            PatchGrid(shape, size, stride)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from ikpca.gram import cross_gram
 from ikpca.preimages import MDS
 from ikpca.solvers import KHA, METHODS
 from tests.conftest import KERNELS, explicitly_centred
+from tests.pairwise import pairwise
 
 SOLVERS = ["dense", "krylov", *METHODS]
 EXACT = {"gradient": "gradient", "mds": MDS(60)}
@@ -24,9 +25,7 @@ def new(rows):
 # --- the linear kernel is PCA ----------------------------------------------------------
 
 
-@pytest.mark.parametrize("offset", [0.0, 100.0])
-@pytest.mark.parametrize("n_components", [1, 3, 5])
-@pytest.mark.parametrize("method", EXACT)
+@pairwise(method=EXACT, n_components=[1, 3, 5], offset=[0.0, 100.0])
 def test_the_linear_kernel_gives_the_reconstruction_of_pca(rows, new, method, n_components, offset):
     """Mean included; also for rows that lie far outside the training rows."""
     new = np.vstack([new, 20 * new])
@@ -100,8 +99,7 @@ def test_and_for_other_kernels(rows, name):
 # --- the subspace of a model -----------------------------------------------------------
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("name", ["linear", "poly", "rbf", "cosine", "laplacian"])
+@pairwise(strength=1, solver=SOLVERS, name=["linear", "poly", "rbf", "cosine", "laplacian"])
 def test_the_subspace_of_a_model_in_inner_products(rows, new, name, solver):
     """γ̃ = Aᵀy, less its mean, plus 1/l: ⟨PΦ(x), Φ(x_j)⟩ and ‖PΦ(x)‖² from K alone."""
     fitted = KernelPCA(

@@ -15,6 +15,7 @@ from ikpca.reduced_sets.joint_preimages import _WeightedError
 from ikpca.reduced_sets.select_rows import eliminate
 from ikpca.subspace import Subspace
 from tests.conftest import KERNELS, explicitly_centred
+from tests.pairwise import pairwise
 
 QUADRATIC = Polynomial(degree=2, gamma=1.0, coef0=0.0)
 REDUCTIONS = [SelectedRows(), IteratedPreimages(), JointPreimages()]
@@ -40,8 +41,7 @@ def weighted_error(found, weights):
     return float(weights**2 @ found.squared_errors)
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("name", ["linear", "poly", "rbf", "cosine", "laplacian"])
+@pairwise(strength=1, name=["linear", "poly", "rbf", "cosine", "laplacian"], seed=range(3))
 def test_a_second_pass_never_raises_an_error(name, seed):
     X = np.random.default_rng(seed).normal(size=(30, 3)) + 1
     subspace, singular_values = fitted(KERNELS[name], X, 2)
@@ -182,9 +182,11 @@ def orthonormality_defect(subspace):
     return np.abs(A @ cross_gram(subspace.kernel, rows, rows) @ A.T - np.eye(len(A))).max()
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("reduction", REDUCTIONS)
-@pytest.mark.parametrize("name", ["linear", "poly", "rbf", "cosine", "laplacian"])
+@pairwise(
+    name=["linear", "poly", "rbf", "cosine", "laplacian"],
+    reduction=REDUCTIONS,
+    dtype=[np.float32, np.float64],
+)
 def test_components_are_orthonormal_again(name, reduction, dtype):
     X = (np.random.default_rng(8).normal(size=(60, 5)) + 1).astype(dtype)
     subspace, singular_values = fitted(KERNELS[name], X.astype(np.float64), 3)

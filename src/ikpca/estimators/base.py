@@ -461,6 +461,8 @@ class FitMonitor:
     attributes : callable
         Returns the fitted attributes, given a function that returns the current solution; called
         only if a callback needs them.
+    bounded : bool
+        False if ``max_iter`` limits only a part of the passes.
     """
 
     def __init__(
@@ -469,6 +471,8 @@ class FitMonitor:
         solver: str,
         max_iter: int,
         attributes: Callable[[Callable[[], EigenSolution]], dict[str, Any]],
+        *,
+        bounded: bool = True,
     ) -> None:
         self._estimator = estimator
         self._solver = solver
@@ -476,7 +480,9 @@ class FitMonitor:
         self._attributes = attributes
         self._context: Any = None
         if hasattr(estimator, "_init_callback_context"):
-            self._context = estimator._init_callback_context(max_subtasks=max_iter)
+            self._context = estimator._init_callback_context(
+                max_subtasks=max_iter if bounded else None
+            )
             self._context.call_on_fit_task_begin(estimator=estimator)
 
     def __call__(self, record: PassRecord, solution: Callable[[], EigenSolution]) -> Outcome | None:

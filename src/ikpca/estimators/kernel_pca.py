@@ -399,6 +399,8 @@ class KernelPCA(CallbackSupport, KernelTransformer):
             solver.name,
             max_iter,
             lambda solution: self._fitted_attributes(solution(), problem.kernel, problem.X),
+            # A search for a fraction of the variance runs the solver several times.
+            bounded=n_components is None or isinstance(n_components, Integral),
         )
         settings = RunSettings(
             max_iter,

@@ -41,7 +41,8 @@ class Workers:
 
         self._exit.enter_context(threadpool_limits(1, user_api="blas"))
         if self.n_threads > 1:
-            self._pool = self._exit.enter_context(ThreadPoolExecutor(self.n_threads))
+            # The calling thread works too.
+            self._pool = self._exit.enter_context(ThreadPoolExecutor(self.n_threads - 1))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -53,19 +54,23 @@ class Workers:
         if self._pool is None:
             yield from map(function, items)
             return
-        pending: deque[Future[Result]] = deque()
+        pending: deque[tuple[Item, Future[Result]]] = deque()
+
+        def next_result() -> Result:
+            item, task = pending.popleft()
+            # The calling thread computes what no other has started.
+            return function(item) if task.cancel() else task.result()
+
         try:
             for item in items:
-                pending.append(self._pool.submit(function, item))
+                pending.append((item, self._pool.submit(function, item)))
                 if len(pending) == _MAX_PENDING * self.n_threads:
-                    yield pending.popleft().result()
+                    yield next_result()
             while pending:
-                yield pending.popleft().result()
+                yield next_result()
         finally:
             # Wait for the threads even if the caller stops early or a task failed.
-            for task in pending:
-                task.cancel()
-            wait(pending)
+            wait([task for _, task in pending if not task.cancel()])
 
     def each(self, function: Callable[[Item], Any], items: Iterable[Item]) -> None:
         """Apply ``function`` to all items and discard the results."""

@@ -39,16 +39,15 @@ CSVS = {
 }
 
 
-@pytest.mark.parametrize("case", CSVS)
-def test_a_fault_in_a_table_is_told_by_line_and_column(case, files):
-    content, told = CSVS[case]
-    (files / "bad.csv").write_text(content)
-    before = listing(files)
-    sentence = fails("fit", "bad.csv", "--out", "m.ikpca")
-    assert sentence.startswith("ikpca fit: ")
-    for part in told:
-        assert part in sentence
-    assert listing(files) == before
+def test_a_fault_in_a_table_is_told_by_line_and_column(files, subtests):
+    for case, (content, told) in CSVS.items():
+        (files / "bad.csv").write_text(content)
+        before = listing(files)
+        with subtests.test(case):
+            sentence = fails("fit", "bad.csv", "--out", "m.ikpca")
+            assert sentence.startswith("ikpca fit: ")
+            assert all(part in sentence for part in told)
+            assert listing(files) == before
 
 
 def _broken(path):
@@ -71,14 +70,14 @@ INPUTS = {
 }
 
 
-@pytest.mark.parametrize("name", INPUTS)
-def test_an_input_that_cannot_be_read(name, files):
-    make, told = INPUTS[name]
-    if make is not None:
-        make(files / name)
-    before = listing(files)
-    assert told in fails("fit", name, "--out", "m.ikpca")
-    assert listing(files) == before
+def test_an_input_that_cannot_be_read(files, subtests):
+    for name, (make, told) in INPUTS.items():
+        if make is not None:
+            make(files / name)
+        before = listing(files)
+        with subtests.test(name):
+            assert told in fails("fit", name, "--out", "m.ikpca")
+            assert listing(files) == before
 
 
 def test_a_member_must_be_named(files):
@@ -152,12 +151,13 @@ OUTS = {
 }
 
 
-@pytest.mark.parametrize("out", OUTS)
-def test_a_place_that_cannot_be_written_to_is_refused_before_the_work(out, fitted, monkeypatch):
+def test_a_place_that_cannot_be_written_to_is_refused_first(fitted, monkeypatch, subtests):
     monkeypatch.setattr("ikpca.KernelPCA.transform", None)
     before = listing(fitted)
-    assert OUTS[out] in fails("transform", "m.ikpca", "rows.npy", "-o", out)
-    assert listing(fitted) == before
+    for out, told in OUTS.items():
+        with subtests.test(out):
+            assert told in fails("transform", "m.ikpca", "rows.npy", "-o", out)
+            assert listing(fitted) == before
 
 
 def test_a_folder_that_is_not_empty_is_left_alone(faces):
@@ -236,12 +236,12 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("case", MISTAKES)
-def test_a_mistake_in_the_command_line(case, files):
-    arguments, told = MISTAKES[case]
+def test_a_mistake_in_the_command_line(files, subtests):
     before = listing(files)
-    assert told in fails("fit", "rows.npy", "-o", "m.ikpca", *arguments, code=2)
-    assert listing(files) == before
+    for case, (arguments, told) in MISTAKES.items():
+        with subtests.test(case):
+            assert told in fails("fit", "rows.npy", "-o", "m.ikpca", *arguments, code=2)
+            assert listing(files) == before
 
 
 def test_an_unknown_verb_suggests_the_nearest():

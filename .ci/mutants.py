@@ -1,0 +1,194 @@
+"""Mutation check: change the numerical core at random, one place at a time; a test must fail.
+
+Every mutant is made in a temporary copy of the sources and tested by the files named in TARGETS
+that ``make test`` runs. Lists the mutants that no test noticed; exit status 1 if there are more
+than ``--survivors``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+#: Sources, and the tests concerned: those that fail soonest come first.
+TARGETS = {
+    "src/ikpca/solvers/kha_sweep.py": [
+        "tests/identities/test_block_form.py",
+        "tests/identities/test_hebbian_theory.py",
+        "tests/behaviour/test_divergence.py",
+        "tests/behaviour/test_kernel_pca.py",
+    ],
+    "src/ikpca/solvers/krylov.py": [
+        "tests/identities/test_krylov.py",
+        "tests/contracts/test_solvers.py",
+        "tests/behaviour/test_hand_over.py",
+        "tests/behaviour/test_far_and_few.py",
+        "tests/behaviour/test_kernel_pca.py",
+        "tests/behaviour/test_bad_input.py",
+    ],
+    "src/ikpca/streams/incremental.py": [
+        "tests/identities/test_incremental.py",
+        "tests/behaviour/test_incremental_kernel_pca.py",
+        "tests/behaviour/test_bad_batches.py",
+        "tests/behaviour/test_drift.py",
+        "tests/behaviour/test_model_files.py",
+    ],
+    "src/ikpca/gram/centering.py": [
+        "tests/contracts/test_gram_sources.py",
+        "tests/contracts/test_coefficient_stores.py",
+        "tests/behaviour/test_kernel_pca.py",
+        "tests/behaviour/test_bad_input.py",
+    ],
+}
+COPIED = ("src", "tests", "conftest.py", "pyproject.toml")
+#: Seconds for the tests of one mutant; a loop that does not end is noticed.
+PATIENCE = 600
+
+COMPARISONS = {
+    ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.Gt: ast.LtE, ast.LtE: ast.Gt,
+    ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
+}  # fmt: skip
+OPERATORS = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult, ast.MatMult: ast.Mult,
+}  # fmt: skip
+Change = tuple[str, Callable[[ast.AST], ast.AST]]
+
+
+def changes(node: ast.AST) -> Iterator[Change]:
+    """Yield the changes that a node allows, each with its name."""
+    if isinstance(node, ast.Compare) and type(node.ops[0]) in COMPARISONS:
+        yield "flip comparison", _flip
+    if isinstance(node, ast.BinOp | ast.AugAssign) and type(node.op) in OPERATORS:
+        yield "change operator", _exchange
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        yield "add 1", lambda found: ast.Constant(found.value + 1)
+        yield "subtract 1", lambda found: ast.Constant(found.value - 1)
+    if isinstance(node, ast.If | ast.While | ast.IfExp):
+        yield "negate condition", _negate
+    if isinstance(node, ast.Call) and len(node.args) > 1 and not _is_symmetric(node.func):
+        yield "swap arguments", _swap
+    if _is_effect(node):
+        yield "drop statement", lambda found: ast.Pass()
+
+
+def _flip(node: ast.AST) -> ast.AST:
+    node.ops[0] = COMPARISONS[type(node.ops[0])]()
+    return node
+
+
+def _exchange(node: ast.AST) -> ast.AST:
+    node.op = OPERATORS[type(node.op)]()
+    return node
+
+
+def _negate(node: ast.AST) -> ast.AST:
+    node.test = ast.UnaryOp(ast.Not(), node.test)
+    return node
+
+
+def _swap(node: ast.AST) -> ast.AST:
+    node.args[:2] = node.args[1::-1]
+    return node
+
+
+def _is_symmetric(function: ast.expr) -> bool:
+    return ast.unparse(function).removeprefix("np.") in ("max", "min", "maximum", "minimum")
+
+
+def _is_effect(node: ast.AST) -> bool:
+    """Return True for statements without which the others still run."""
+    if isinstance(node, ast.Assign):
+        return isinstance(node.targets[0], ast.Subscript)
+    return isinstance(node, ast.AugAssign) or (
+        isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
+    )
+
+
+def mutants(source: str, number: int, seed: int) -> list[tuple[str, str]]:
+    """Return descriptions and sources of mutants of the functions' bodies."""
+    tree = ast.parse(source)
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    places = {
+        (node.lineno, node.col_offset, name): (node, name, change)
+        for function in functions
+        for statement in function.body
+        for node in ast.walk(statement)
+        for name, change in changes(node)
+    }
+    chosen = random.Random(seed).sample(sorted(places), number)
+    return [_mutant(tree, *places[place]) for place in chosen]
+
+
+def _mutant(
+    tree: ast.Module, node: ast.AST, name: str, change: Callable[[ast.AST], ast.AST]
+) -> tuple[str, str]:
+    new = ast.copy_location(change(copy.deepcopy(node)), node)
+    memo = {id(node): new}
+    changed = ast.fix_missing_locations(copy.deepcopy(tree, memo))
+    before = ast.unparse(node).partition("\n")[0]
+    after = ast.unparse(new).partition("\n")[0]
+    return f"{node.lineno}:{node.col_offset}: {name}: {before}  →  {after}", ast.unparse(changed)
+
+
+def outcome(folder: Path, path: str, source: str) -> str:
+    """Return "survived" if no test notices the changed source, else "killed" or "timed out"."""
+    original = (folder / path).read_text(encoding="utf-8")
+    (folder / path).write_text(source, encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not slow", "-p",
+               "no:cacheprovider", *TARGETS[path]]  # fmt: skip
+    paths = [str(folder / "src"), os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
+    try:
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True,
+                              timeout=PATIENCE, check=False)  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return "timed out"
+    finally:
+        (folder / path).write_text(original, encoding="utf-8")
+    return "killed" if done.returncode else "survived"
+
+
+def main() -> int:
+    """Exit status: 1 if more mutants survive than allowed."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("paths", nargs="*", default=[*TARGETS], help="some of TARGETS")
+    parser.add_argument("--per-file", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--survivors", type=int, default=4)
+    asked = parser.parse_args()
+    outcomes: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="ikpca-mutants-") as name:
+        folder = Path(name)
+        for part in COPIED:
+            copied = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
+            copied(ROOT / part, folder / part)
+        for path in asked.paths:
+            source = (ROOT / path).read_text(encoding="utf-8")
+            if outcome(folder, path, source) != "survived":
+                sys.exit(f"{path}: its tests fail without a change")
+            for what, changed in mutants(source, asked.per_file, asked.seed):
+                outcomes.append(outcome(folder, path, changed))
+                _tell(f"{outcomes[-1]:9} {Path(path).name}:{what}")
+    survivors = outcomes.count("survived")
+    _tell(f"{len(outcomes) - survivors} of {len(outcomes)} mutants killed")
+    return int(survivors > asked.survivors)
+
+
+def _tell(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
