@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
-from typing import Any, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 
@@ -54,23 +54,28 @@ class Workers:
         if self._pool is None:
             yield from map(function, items)
             return
-        pending: deque[tuple[Item, Future[Result]]] = deque()
-
-        def next_result() -> Result:
-            item, task = pending.popleft()
-            # The calling thread computes what no other has started.
-            return function(item) if task.cancel() else task.result()
-
+        pending: deque[_Task[Item, Result]] = deque()
         try:
             for item in items:
-                pending.append((item, self._pool.submit(function, item)))
+                pending.append(_Task(function, item))
+                self._pool.submit(pending[-1].run)
                 if len(pending) == _MAX_PENDING * self.n_threads:
-                    yield next_result()
+                    yield self._next_result(pending)
             while pending:
-                yield next_result()
+                yield self._next_result(pending)
         finally:
             # Wait for the threads even if the caller stops early or a task failed.
-            wait([task for _, task in pending if not task.cancel()])
+            wait([task.future for task in pending if not task.claim()])
+
+    def _next_result(self, pending: deque[_Task[Item, Result]]) -> Result:
+        """Return the first result; the calling thread works on other items until it is ready."""
+        first = pending.popleft()
+        first.run()
+        for task in pending:
+            if first.future.done():
+                break
+            task.run()
+        return first.future.result()
 
     def each(self, function: Callable[[Item], Any], items: Iterable[Item]) -> None:
         """Apply ``function`` to all items and discard the results."""
@@ -95,3 +100,28 @@ class Workers:
 
 #: The calling thread, with the number of BLAS threads unchanged.
 SERIAL = Workers()
+
+
+class _Task(Generic[Item, Result]):
+    """Call of a function, which the first thread that claims it runs."""
+
+    def __init__(self, function: Callable[[Item], Result], item: Item) -> None:
+        self._function = function
+        self._item = item
+        self._claimed = threading.Lock()
+        self.future: Future[Result] = Future()
+
+    def claim(self) -> bool:
+        """Return True for the first caller only."""
+        return self._claimed.acquire(blocking=False)
+
+    def run(self) -> None:
+        """Call the function unless another thread has claimed it."""
+        if not self.claim():
+            return
+        try:
+            self.future.set_result(self._function(self._item))
+        except BaseException as error:
+            self.future.set_exception(error)
+            if not isinstance(error, Exception):
+                raise
