@@ -26,6 +26,7 @@ from contestants import (
     run_contestant,
 )
 from ikpca.plotting import LINE_STYLES, TEXT_COLOR
+from ikpca_papers.errors import SubprocessFailed
 from ikpca_papers.figures.curves import style_axes
 from ikpca_papers.large import large_rows, usps_rows
 
@@ -104,7 +105,11 @@ def main() -> None:
         if contestant.max_rows is not None and len(X) > contestant.max_rows:
             print(f"| {contestant.name} | skipped above {contestant.max_rows:,} rows |")
             continue
-        fit = run_contestant(contestant, load, gamma, r, arguments.threads)
+        try:
+            fit = run_contestant(contestant, load, gamma, r, arguments.threads)
+        except SubprocessFailed as error:
+            print(f"| {error} |")
+            continue
         error = reference.excess_error(fit.projections)
         rows.append(
             ScaleRow(contestant.name, fit.seconds, fit.entries, fit.peak_bytes, fit.residual, error)
