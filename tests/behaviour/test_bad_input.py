@@ -289,7 +289,7 @@ def test_a_start_without_length_in_feature_space(X, gain, init):
 
 @pytest.mark.parametrize("random_state", ["x", -1, 1.5])
 def test_bad_random_state(X, kernel, random_state):
-    with pytest.raises(ValueError, match="^random_state="):
+    with pytest.raises(ValueError, match=r"^random_state="):
         model(kernel=kernel, random_state=random_state).fit(X)
     assert kernel.calls == 0
 
