@@ -35,6 +35,7 @@ TARGETS = {
         "tests/behaviour/test_far_and_few.py",
         "tests/behaviour/test_kernel_pca.py",
         "tests/behaviour/test_bad_input.py",
+        "tests/behaviour/test_checkpoints.py",
     ],
     "src/ikpca/streams/incremental.py": [
         "tests/identities/test_incremental.py",
@@ -42,8 +43,10 @@ TARGETS = {
         "tests/behaviour/test_bad_batches.py",
         "tests/behaviour/test_drift.py",
         "tests/behaviour/test_model_files.py",
+        "tests/behaviour/test_stream_checkpoints.py",
     ],
     "src/ikpca/gram/centering.py": [
+        "tests/contracts/test_prefetch.py",
         "tests/contracts/test_gram_sources.py",
         "tests/contracts/test_coefficient_stores.py",
         "tests/behaviour/test_kernel_pca.py",

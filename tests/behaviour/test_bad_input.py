@@ -471,13 +471,17 @@ def test_hebbian_pca_before_fit(X, method):
         getattr(HebbianPCA(2), method)(X)
 
 
-@pytest.mark.parametrize("gain", ["auto", 0.1, 0.1 * inverse_time()], ids=["auto", "0.1", "object"])
+@pytest.mark.parametrize(
+    "solver",
+    ["kha", "kha/t", "kha/et", KHA("kha", gain=0.1), KHA(gain=0.1 * inverse_time())],
+    ids=repr,
+)
 @pytest.mark.parametrize("value", [0.1, 1.0])
-def test_hebbian_pca_on_equal_rows(gain, value):
+def test_hebbian_pca_on_equal_rows(solver, value):
     """Zero variance: zeros up to the rounding of the mean, and one warning, as for a kernel."""
     X = np.full((12, 3), value)
     with pytest.warns(RankWarning) as said:
-        fitted = HebbianPCA(2, **with_rule({"gain": gain}), max_iter=3, random_state=0).fit(X)
+        fitted = HebbianPCA(2, eigen_solver=solver, max_iter=3, random_state=0).fit(X)
     assert len(said) == 1
     np.testing.assert_allclose(fitted.transform(X), 0, atol=1e-15)
     np.testing.assert_allclose(fitted.explained_variance_, 0, atol=1e-30)

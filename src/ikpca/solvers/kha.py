@@ -339,6 +339,8 @@ class KHA(Solver):
     def _gain(self, kappa: float) -> Gain:
         if isinstance(self.gain, Gain):
             return self.gain
+        # Rows without variance do not move the components, whatever the gain.
+        kappa = kappa if kappa > 0 else 1.0
         rate = 0.0 if isinstance(self.meta_gain, str) else self.meta_gain
         if isinstance(self.meta_gain, str) and self.has_companion:
             rate = automatic_meta_rate(kappa)
