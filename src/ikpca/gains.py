@@ -77,7 +77,7 @@ def _as_gain(value: object) -> Gain:
 
 
 def _check_positive(name: str, value: float, remedy: str) -> None:
-    if not (np.isfinite(value) and value > 0):
+    if not (np.isfinite(float(value)) and value > 0):
         raise invalid_parameter(name, value, "must be positive and finite", remedy)
 
 

@@ -189,3 +189,9 @@ def test_automatic_gains_never_warn(case, method, rayleigh_ritz, init):
     # Ten passes of KHA reach 97 % on plain digits; half of it would be a failure to learn.
     assert model.eigenvalues_.sum() > 0.9 * variance
     assert model.explained_share(X) > 0.9 * share
+
+
+def test_gains_that_are_large_integers():
+    """NumPy has no integers of this size."""
+    model, _ = fitted(some_digits(), "kha-smd", gain=10**30, meta_gain=10**25)
+    assert_finite(model, some_digits())

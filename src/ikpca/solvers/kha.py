@@ -341,14 +341,14 @@ class KHA(Solver):
             return self.gain
         # Rows without variance do not move the components, whatever the gain.
         kappa = kappa if kappa > 0 else 1.0
-        rate = 0.0 if isinstance(self.meta_gain, str) else self.meta_gain
+        rate = 0.0 if isinstance(self.meta_gain, str) else float(self.meta_gain)
         if isinstance(self.meta_gain, str) and self.has_companion:
             rate = automatic_meta_rate(kappa)
         meta = (rate, self.meta_decay, self.log_gain_init)
         if isinstance(self.gain, str):
             from_landmarks = self._from_landmarks
             return automatic_gain(self.method, kappa, *meta, from_landmarks=from_landmarks)
-        return paper_gain(self.method, self.gain, *meta)
+        return paper_gain(self.method, float(self.gain), *meta)
 
     def _initial_rows(
         self, source: GramSource, number: int, array: Floats | None, seed: int, workers: Workers

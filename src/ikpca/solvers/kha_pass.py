@@ -301,7 +301,7 @@ class HebbianPasses:
                 limits = self._limits(np.diag(G), state.length)
                 T, C, log_gains = self._sweep(Y, G, eta[steps], limits, log_gains, inner)
                 self.store.transform(T, patterns, C)
-        return self._finish(replace(state, log_gains=log_gains))
+            return self._finish(replace(state, log_gains=log_gains))
 
     def _blocks(self, state: HebbianState) -> Iterator[tuple[slice, Indices, list[Indices]]]:
         """Yield each block of patterns, and the two after it."""

@@ -165,7 +165,7 @@ class Problem:
         error = np.linalg.norm(K - _sample_gram(kernel, rows.astype(np.float32)), 2)
         centered = K - K.mean(axis=0) - K.mean(axis=1, keepdims=True) + K.mean()
         largest = np.linalg.norm(centered, 2)
-        if error > _ROUNDING_FRACTION * tol * largest:
+        if error > _ROUNDING_FRACTION * tol * largest or largest == 0:
             return None
         single = X.astype(np.float32)
         budget = replace(self.budget, used=self.budget.used + single.nbytes)
