@@ -329,10 +329,12 @@ class KernelTransformer(
         self._check_invertible()
         X = self._validated_rows(X)
         rows = X.toarray() if sparse.issparse(X) else X
-        if y is not None and np.shape(y) == rows.shape:
-            truth = check_array(y, dtype=FLOAT_DTYPES)
-            return -float(np.mean(np.square(self.reconstruct(rows) - truth, dtype=np.float64)))
-        return -masked_error(self.reconstruct, rows, self._mean_row)
+        # The error of very large values is infinite.
+        with np.errstate(over="ignore"):
+            if y is not None and np.shape(y) == rows.shape:
+                truth = check_array(y, dtype=FLOAT_DTYPES)
+                return -float(np.mean(np.square(self.reconstruct(rows) - truth, dtype=np.float64)))
+            return -masked_error(self.reconstruct, rows, self._mean_row)
 
     @property
     @abstractmethod
