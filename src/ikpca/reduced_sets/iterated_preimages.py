@@ -240,6 +240,9 @@ def _best_preimage(vector: Subspace, n_starts: int) -> Floats:
     method: PreimageMethod = _FIXED_POINT if radial else _GRADIENT
     for _ in range(1 if radial else _SCALINGS):
         scales = products / lengths
+        if np.abs(scales).min() < np.finfo(scales.dtype).tiny:
+            # The vector is too short for its direction to be computed.
+            break
         coordinates = 1 / scales[:, None]
         found = method.find(vector, coordinates, rows)
         rows, lengths = found.rows, vector.kernel.diagonal(found.rows)
