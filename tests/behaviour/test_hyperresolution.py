@@ -110,12 +110,12 @@ NAN = np.where(np.eye(20) > 0, np.nan, 0.0)
 
 
 BAD_TRAINING_IMAGES = [
-    (np.zeros((20, 20)), r"images are \(20, 20\): .*a list of gr"),
+    (np.zeros((20, 20)), r"images are \(20, 20\): .*a list of grayscale"),
     ([], "images are empty"),
     (np.zeros((0, 20, 20)), "images are empty"),
     (7, "images are int"),
     ("images", "images are str"),
-    ([np.zeros((20, 20)), np.zeros((20, 20, 3))], r"images\[1\] has shape .* must be gr"),
+    ([np.zeros((20, 20)), np.zeros((20, 20, 3))], r"images\[1\] has shape .* must be gray"),
     ([np.zeros((20, 20), dtype=complex)], r"images\[0\] is of type complex128"),
     ([np.full((20, 20), "a")], r"images\[0\] is of type <U1"),
     ([NAN], r"images\[0\] contains NaN"),
