@@ -221,13 +221,15 @@ class Subspace:
         return np.take_along_axis(nearest, order, axis=1)
 
     def squared_distances(self, coordinates: Floats, Z: Floats) -> Floats:
-        """Return ‖P_i − Φ(z_i)‖², clipped at 0 against rounding errors."""
+        """Return ‖P_i − Φ(z_i)‖², clipped at 0 against rounding errors; infinite on overflow."""
         parts = []
-        for strip in self.strips(len(Z)):
-            values = cross_gram(self.kernel, Z[strip], self.basis)
-            parts.append(np.einsum("ij,ij->i", values, self.weights(coordinates[strip])))
-        products, diagonal = np.concatenate(parts), self.kernel.diagonal(Z)
-        return np.maximum(self.squared_norms(coordinates) - 2 * products + diagonal, 0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for strip in self.strips(len(Z)):
+                values = cross_gram(self.kernel, Z[strip], self.basis)
+                parts.append(np.einsum("ij,ij->i", values, self.weights(coordinates[strip])))
+            products, diagonal = np.concatenate(parts), self.kernel.diagonal(Z)
+            distances = self.squared_norms(coordinates) - 2 * products + diagonal
+        return np.where(np.isnan(distances), np.inf, np.maximum(distances, 0))
 
     @cached_property
     def _inverse_gram(self) -> Floats:

@@ -195,3 +195,16 @@ def test_gains_that_are_large_integers():
     """NumPy has no integers of this size."""
     model, _ = fitted(some_digits(), "kha-smd", gain=10**30, meta_gain=10**25)
     assert_finite(model, some_digits())
+
+
+def test_without_backoff_a_run_that_overflows_ends_with_the_pass_before():
+    X = some_digits()
+    start = np.random.default_rng(0).normal(size=(4, len(X))) / 40
+    printed = {"init": start, "rayleigh_ritz": False, "backoff": False}
+    calm, _ = fitted(X, "kha", gain=TUNED["kha"], **printed)
+    assert calm.outcome_ is Outcome.PASS_LIMIT
+    wild, said = fitted(X, "kha", gain=1e3, **printed)
+    assert wild.outcome_ is Outcome.DIVERGED
+    assert len(said) == 1
+    assert wild.history_[-1].change == 0
+    assert np.isfinite(wild.coefficients_).all()

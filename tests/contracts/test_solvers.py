@@ -81,7 +81,8 @@ def test_every_option_has_an_effect(X, name):
 def test_block_size_has_none(X):
     plain, changed = fitted(X, KHA()), fitted(X, KHA(block_size=7))
     np.testing.assert_allclose(plain.coefficients_, changed.coefficients_, atol=1e-11)
-    assert {*OPTIONS, "block_size", "method"} == {*KHA().get_params()}
+    # Back-off has an effect where gains diverge (test_divergence).
+    assert {*OPTIONS, "backoff", "block_size", "method"} == {*KHA().get_params()}
 
 
 @pytest.mark.parametrize("solver", [Dense(), Krylov("pivoted"), KHA("kha-smd", gain=0.1)], ids=repr)

@@ -124,7 +124,11 @@ class Claim(_SpecModel):
     ----------
     id, sentence : str
     paper : str
-        The paper's value, as text.
+        The paper's words or value.
+    kind : {"printed", "ours"}
+        Evaluated on the paper's method with the paper's settings, or on a variant of ours.
+    fails_if : str
+        Result that would make it fail.
     selection : Selection
         ``from`` in the file: the number that is compared.
     sign : {">=", ">", "<=", "<"}, optional
@@ -143,6 +147,8 @@ class Claim(_SpecModel):
     id: str
     sentence: str
     paper: str
+    kind: Literal["printed", "ours"] = "printed"
+    fails_if: str = ""
     selection: Selection = Field(alias="from")
     sign: Literal[">=", ">", "<=", "<"] | None = Field(None, alias="is")
     bound: float | Selection | None = Field(None, alias="than")

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from ikpca import KernelPCA
 from ikpca.gram import (
     CenteredGram,
@@ -22,6 +20,7 @@ from ikpca.gram import (
 from ikpca.kernels import Floats, Kernel
 from ikpca.solvers import KHA, Callback, EigenSolution, PassRecord, RunSettings, solve_dense
 from ikpca.solvers import Problem as EigenProblem
+from ikpca_papers.as_printed import paper_solver
 from ikpca_papers.claims import Rows
 from ikpca_papers.metrics import excess_error
 
@@ -150,15 +149,6 @@ class TunedRun:
         if self.eta0 is None:
             return {"gain": self.gain}
         return {"gain": self.eta0, "meta_gain": self.gain}
-
-
-def paper_solver(method: str, n_components: int, n_samples: int, seed: int, **gains: Any) -> KHA:
-    """Solver as in Günter 2006: A ~ N(0, 1/(rl)), gains once per pass, no Rayleigh–Ritz."""
-    shape = (n_components, n_samples)
-    start = np.random.default_rng(seed).normal(size=shape) / np.sqrt(n_components * n_samples)
-    # A constant gain has no clock.
-    clock: dict[str, Any] = {} if method == "kha" else {"clock": "pass"}
-    return KHA(method, init=start, rayleigh_ritz=False, **clock, **gains)
 
 
 def tune(

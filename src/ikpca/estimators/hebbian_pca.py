@@ -244,7 +244,7 @@ class HebbianPCA(
             check_number("n_components", self.n_components, "must be a positive integer or None",
                          "pass None for all", low=1, integer=True)  # fmt: skip
         solver = self._solver
-        solver.check_options(("auto", "random"))
+        solver.check_options(("auto", "random"), unused=("backoff",))
         if solver.has_companion:
             raise invalid_parameter(
                 "eigen_solver", solver, "meta-descent needs a kernel", "pass 'kha/et'"

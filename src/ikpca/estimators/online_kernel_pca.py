@@ -427,7 +427,7 @@ class OnlineKernelPCA(StreamTransformer[OnlineStream]):
                      "pass how many components you want", low=1, integer=True)  # fmt: skip
         self._check_stream_parameters()
         self._solver.check_options(
-            ("auto", *START_NAMES), unused=("clock", "block_size", "change_tol")
+            ("auto", *START_NAMES), unused=("backoff", "clock", "block_size", "change_tol")
         )
         least = 4 * (int(self.n_components) + 1)
         if self.max_basis_rows is not None and not is_auto(self.max_basis_rows):

@@ -13,9 +13,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ikpca.errors import check_number, invalid_parameter
+from ikpca.errors import check_choice, check_number, invalid_parameter
 from ikpca.kernels import DifferentiableKernel, Floats, Indices, Kernel, RadialKernel
 from ikpca.preimages.base import Points, Preimages, check_count
+from ikpca.preimages.direct import MDS
 from ikpca.subspace import Subspace
 
 #: Longest step of the fixed-point iteration, relative to the standard deviation of the basis:
@@ -127,6 +128,9 @@ class Gradient:
     tol : float
         A sample has converged when its next step is shorter than ``tol`` times the standard
         deviation of the basis rows.
+    start : {"nearest", "mds"}, default="nearest"
+        Start of every sample: the basis row with the nearest image, or the pre-image by
+        :class:`MDS` as in Kim 2003, for kernels that determine distances in input space.
 
     Examples
     --------
@@ -142,13 +146,16 @@ class Gradient:
 
     max_iter: int = 300
     tol: float = 1e-7
+    start: str = "nearest"
 
     def __post_init__(self) -> None:
         _check_iteration(self.max_iter, self.tol)
+        check_choice("start", self.start, ("nearest", "mds"))
 
     def supports(self, kernel: Kernel) -> bool:
-        """Return True for differentiable kernels."""
-        return isinstance(kernel, DifferentiableKernel)
+        """Return True for differentiable kernels, which with "mds" determine distances, too."""
+        differentiable = isinstance(kernel, DifferentiableKernel)
+        return differentiable and (self.start != "mds" or MDS().supports(kernel))
 
     def find(
         self, subspace: Subspace, coordinates: Floats, starts: Floats | None = None
@@ -157,6 +164,8 @@ class Gradient:
         kernel, std = subspace.kernel, subspace.basis_std
         if not isinstance(kernel, DifferentiableKernel):
             raise invalid_parameter("kernel", kernel, "has no gradient", "choose NeighborMean")
+        if starts is None and self.start == "mds":
+            starts = MDS().find(subspace, coordinates).rows
         descent = _Descent(
             memory=_MEMORY,
             min_step=self.tol * std,

@@ -46,7 +46,7 @@ class Outcome(Enum):
     PASS_LIMIT = "max_iter was reached; increase it for a higher accuracy, or use another solver"
     STOPPED = "a callback requested a stop"
     INTERRUPTED = "interrupted; the result of the last finished pass is kept"
-    DIVERGED = "no gain small enough was found; pass gain='auto' or check the scale of the kernel"
+    DIVERGED = "the components diverged; pass gain='auto' or check the scale of the kernel"
     EXACT = "solved directly"
 
 

@@ -65,6 +65,9 @@ class KHA(Solver):
         have initializations of their own.
     rayleigh_ritz : bool, default=True
         If True, end every pass with a Rayleigh–Ritz step, unlike the papers.
+    backoff : bool, default=True
+        If True, undo a pass that diverges and continue with smaller gains. If False, the fit ends
+        with the last finished pass, as a run of the papers; needs a gain of your own.
     block_size : int or "auto", default="auto"
         Patterns per block; affects the speed, not the result.
     change_tol : float, default=None
@@ -96,6 +99,7 @@ class KHA(Solver):
         clock: Literal["pattern", "pass"] = "pattern",
         init: Floats | str = "auto",
         rayleigh_ritz: bool = True,
+        backoff: bool = True,
         block_size: int | Literal["auto"] = "auto",
         change_tol: float | None = None,
     ) -> None:
@@ -107,6 +111,7 @@ class KHA(Solver):
         self.clock = clock
         self.init = init
         self.rayleigh_ritz = rayleigh_ritz
+        self.backoff = backoff
         self.block_size = block_size
         self.change_tol = change_tol
 
@@ -157,6 +162,7 @@ class KHA(Solver):
         if isinstance(self.init, str):
             check_choice("init", self.init, inits)
         check_choice("rayleigh_ritz", self.rayleigh_ritz, (True, False))
+        check_choice("backoff", self.backoff, (True, False))
         if not is_auto(self.block_size):
             check_number("block_size", self.block_size, "must be 'auto' or a positive integer",
                          "pass 'auto'", low=1, integer=True)  # fmt: skip
@@ -170,6 +176,8 @@ class KHA(Solver):
             unused += ("meta_gain", "meta_decay", "log_gain_init")
         if not own_gain and self.method == "kha":
             unused += ("clock",)
+        if self.automatic:
+            unused += ("backoff",)
         for name in unused:
             value = getattr(self, name)
             default = inspect.signature(KHA).parameters[name].default
@@ -264,7 +272,7 @@ class KHA(Solver):
             n_components=n_components,
             gain=self._gain(kappa),
             clock=Clock(store.n_samples, self.clock),
-            safety=safety_for(automatic=self.automatic),
+            safety=safety_for(automatic=self.automatic, backoff=self.backoff),
             seed=seed,
             mean_diagonal=kappa,
             block_size=min(block_size, store.n_samples),

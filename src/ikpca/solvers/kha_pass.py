@@ -35,7 +35,7 @@ class Safety:
     check_variance : bool
         Undo a pass after which the components capture less variance than before.
     backoff : float
-        Factor of the gains after an undone pass.
+        Factor of the gains after an undone pass; 0 ends the run.
     repeat : bool
         Repeat the undone pass; otherwise it counts as done and the clock advances.
     """
@@ -51,10 +51,14 @@ class Safety:
 AUTOMATIC = Safety(cap=True, check_norms=False, check_variance=True, backoff=0.25, repeat=False)
 #: A user's gain: the papers' steps, unchanged until they diverge.
 MANUAL = Safety(cap=False, check_norms=True, check_variance=False, backoff=0.5, repeat=True)
+#: The papers' steps alone: a run that overflows has diverged.
+PRINTED = Safety(cap=False, check_norms=False, check_variance=False, backoff=0.0, repeat=False)
 
 
-def safety_for(*, automatic: bool) -> Safety:
-    """Return the rules for automatic gains, or for a user's."""
+def safety_for(*, automatic: bool, backoff: bool = True) -> Safety:
+    """Return the rules for automatic gains, for a user's, or for a user's without back-off."""
+    if not backoff:
+        return PRINTED
     return AUTOMATIC if automatic else MANUAL
 
 
@@ -195,7 +199,7 @@ class HebbianPasses:
         self.store.mark()
         self._running = state.passes
         after, notes = self._with_backoff(state)
-        failed = len(notes) > _MAX_RETRIES
+        failed = len(notes) > _MAX_RETRIES or bool(notes and not self.safety.backoff)
         # A pass that was undone has left the components of the pass before.
         undone = bool(notes) and (failed or not self.safety.repeat)
         recovery = "" if undone else self._reorthonormalize()

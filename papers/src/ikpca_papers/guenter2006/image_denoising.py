@@ -17,6 +17,7 @@ from ikpca.kernels import Floats, Gaussian
 from ikpca.metrics import signal_to_noise_ratio
 from ikpca.preimages import FixedPoint, Preimages
 from ikpca.subspace import Subspace
+from ikpca_papers.as_printed import paper_solver
 from ikpca_papers.claims import Cell, Rows
 from ikpca_papers.experiment import Findings, Part, Request
 from ikpca_papers.kim2003.natural_super_resolution import crop_centre
@@ -25,7 +26,6 @@ from ikpca_papers.tuning import (
     METHOD_GROUPS,
     Problem,
     learning_curve,
-    paper_solver,
     tuned_runs,
 )
 
