@@ -162,6 +162,8 @@ def fit_ikpca(
         **{"eigen_solver": "krylov", **settings},
     )
     projections = model.fit_transform(X).T
+    if not model.history_:
+        return FitResult(projections)
     last = model.history_[-1]
     return FitResult(
         projections,

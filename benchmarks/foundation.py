@@ -18,8 +18,14 @@ from pathlib import Path
 
 import numpy as np
 
-from contestants import best_seconds, fit_kernlab, has_kernlab
-from ikpca import KernelPCA
+from contestants import (
+    Contestant,
+    best_seconds,
+    fit_ikpca,
+    fit_kernlab,
+    has_kernlab,
+    run_contestant,
+)
 from ikpca.gram import ComputedGram, full_matrix, read_budget
 from ikpca.kernels import Floats, Gaussian
 from ikpca.solvers import (
@@ -137,18 +143,13 @@ def _rule_pass(centered: Floats, method: str) -> Callable[[], None]:
     return {"kha-smd": with_meta_descent, "bare": bare}.get(method, with_products)
 
 
-def fit_seconds(X: Floats, passes: int, n_jobs: int) -> float:
-    """Time a KHA fit on raw rows: kernel, centering, passes."""
-    model = KernelPCA(
-        _COMPONENTS,
-        kernel="rbf",
-        gamma=_GAMMA,
-        eigen_solver=KHA("kha", gain=_GAIN, rayleigh_ritz=False),
-        max_iter=passes,
-        n_jobs=n_jobs,
-        random_state=0,
-    )
-    return best_seconds(partial(model.fit, X), 4)
+def fit_seconds(n_samples: int, n_features: int, passes: int, threads: int) -> float | None:
+    """Time a KHA fit on raw rows in fresh processes: kernel, centering, passes."""
+    solver = KHA("kha", gain=_GAIN, rayleigh_ritz=False)
+    settings = {"eigen_solver": solver, "max_iter": passes}
+    contestant = Contestant("ikpca kha", fit_ikpca, settings, "float64")
+    load = partial(generated_rows, n_samples, n_features)
+    return run_contestant(contestant, load, _GAMMA, _COMPONENTS, threads).seconds
 
 
 def import_seconds(module: str) -> float:
@@ -179,7 +180,7 @@ def main() -> None:
     found["block form over rule"] = {row.method: row.ratio for row in rows}
     found["block form over update of A alone"] = {row.method: row.bare_ratio for row in rows}
     X = generated_rows(1000, 64)
-    ours = fit_seconds(X, 10, threads)
+    ours = fit_seconds(*X.shape, 10, threads)
     print(f"\nten passes of KHA from raw rows, l = 1000, N = 64, r = {_COMPONENTS}")
     if has_kernlab():
         kernlab = fit_kernlab(X, _GAMMA, _COMPONENTS, passes=10).seconds
