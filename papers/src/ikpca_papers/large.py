@@ -128,9 +128,13 @@ def _fit(
         "true_residual": true,
         "true_over_stated": true / stated,
         "error": error,
-        "peak_megabytes": None if peak is None else peak / 1e6,
-        "peak_over_budget": None if peak is None else peak / budget,
         "matrix_megabytes": 8 * n_rows**2 / 1e6,
+        # Not every system reports a peak.
+        **(
+            {}
+            if peak is None
+            else {"peak_megabytes": peak / 1e6, "peak_over_budget": peak / budget}
+        ),
     }
 
 
