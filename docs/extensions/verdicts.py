@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ from docutils.parsers.rst import Directive
 from ikpca_papers.claims import KINDS, VERDICTS, Status
 
 #: Sizes of the columns, and their headings.
-SIZES = {"real": "the papers' data", "embedded": "data without downloads"}
+SIZES = {"real": "the papers' data", "embedded": "embedded data"}
 _MARKS = {Status.HOLDS.value: "✓", Status.FAILS.value: "✗", Status.NOT_RUN.value: "–"}
 _CLASSES = {Status.HOLDS.value: "holds", Status.FAILS.value: "fails", Status.NOT_RUN.value: "idle"}
 
@@ -56,7 +57,8 @@ class Verdicts(Directive):
 
     def _section(self, experiment: Any, runs: Any) -> nodes.section:
         name = experiment["experiment"]
-        heading = f"{experiment['figure'].capitalize()}: {experiment['title']}"
+        figure = experiment["figure"]
+        heading = f"{figure[0].upper()}{figure[1:]}: {experiment['title']}"
         section = nodes.section(ids=[name], names=[name])
         self.state.document.note_explicit_target(section, section)
         section += nodes.title(heading, heading)
@@ -65,9 +67,9 @@ class Verdicts(Directive):
 
 
 def _place(experiment: Any) -> tuple[bool, str]:
-    """Order by figures, then tables and appendices."""
+    """Order by the first number of a figure, then of a table."""
     figure = experiment["figure"]
-    return not figure.startswith("figure"), figure
+    return figure.startswith("table"), re.sub(r"\D", "", figure)
 
 
 def _claims(name: str, runs: Any) -> Iterator[tuple[Any, dict[str, Any]]]:
@@ -81,13 +83,13 @@ def _claims(name: str, runs: Any) -> Iterator[tuple[Any, dict[str, Any]]]:
 
 
 def _table(claims: list[tuple[Any, dict[str, Any]]]) -> nodes.table:
-    table = nodes.table(classes=["verdicts"])
+    table = nodes.table(classes=["verdicts", "colwidths-given"])
     group = nodes.tgroup(cols=4)
     group += [nodes.colspec(colwidth=width) for width in (36, 20, 22, 22)]
     head, body = nodes.thead(), nodes.tbody()
     head += _row([_entry([text]) for text in ("claim", "in the paper", *SIZES.values())])
     for claim, verdicts in claims:
-        statement = [f"{claim['sentence']} ({KINDS[claim['kind']]})", claim["note"]]
+        statement = [claim["sentence"], KINDS[claim["kind"]], claim["note"]]
         cells = [_entry(statement), _entry([claim["paper"]])]
         body += _row([*cells, *(_verdict(verdicts.get(size)) for size in SIZES)])
     group += [head, body]
