@@ -47,6 +47,13 @@ def test_components_that_are_off_have_a_larger_residual_than_stated(rows):
     assert error > minimum
 
 
+def test_a_fit_that_diverged_has_no_excess_error():
+    fits = [{"method": name, "rows": 9, "error": error}
+            for name, error in (("krylov", 2.0), ("KHA/et", 3.0), ("KHA-SMD", None))]  # fmt: skip
+    methods = large.summary({"fits": fits})["methods"]
+    assert [row["excess_error"] for row in methods] == [0.0, 0.5, None]
+
+
 def test_a_small_run_compares_the_methods_with_krylov():
     spec = specs()["large"]
     X = np.random.default_rng(1).uniform(size=(300, 8))

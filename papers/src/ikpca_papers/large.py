@@ -77,8 +77,13 @@ def summary(tables: Tables) -> Mapping[str, Rows]:
     krylov = [row for row in fits if row["method"] == "krylov"]
     largest = [row for row in fits if row["rows"] == krylov[-1]["rows"]]
     minimum = krylov[-1]["error"]
-    methods = [{**row, "excess_error": row["error"] / minimum - 1} for row in largest]
+    methods = [{**row, "excess_error": _excess(row["error"], minimum)} for row in largest]
     return {"growth": krylov, "methods": methods}
+
+
+def _excess(error: float | None, minimum: float | None) -> float | None:
+    """Return E/E_min − 1; None for a fit that diverged."""
+    return None if error is None or minimum is None else error / minimum - 1
 
 
 def _measure(
