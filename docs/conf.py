@@ -33,6 +33,7 @@ extensions = [
     "mathml",
     "public_names",
     "measured_tables",
+    "verdicts",
 ]
 
 exclude_patterns = [
@@ -113,11 +114,11 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {"index": [], "start": [], "benchmarks/index": []}
+html_sidebars = {"index": [], "start": [], "benchmarks/index": [], "what_holds": []}
 html_theme_options = {
     "navbar_align": "left",
     "show_toc_level": 2,
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 8,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],

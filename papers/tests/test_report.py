@@ -9,12 +9,32 @@ from html.parser import HTMLParser
 
 import pytest
 
-from ikpca_papers.claims import Curves, Drawing, Status, evaluate_claim, specs
+from ikpca_papers import report
+from ikpca_papers.claims import Claim, Curves, Drawing, Status, evaluate_claim, specs
 from ikpca_papers.figures import Picture, draw
 from ikpca_papers.report import ExperimentResult, as_json, page
 from ikpca_papers.runner import Results
 
 NASTY = "</script><img src=x onerror=alert(1)> & \"quoted\" 'too'"
+
+
+CLAIMS = [
+    Claim.model_validate(
+        {"id": f"order-{number}", "sentence": f"{kernel}: KHA-SMD is below KHA/et.",
+         "paper": f"the order of figure {number}", "fails_if": "KHA-SMD has the larger error.",
+         "from": {"table": "gains", "column": "excess_error", "where": {"kernel": kernel}},
+         "decreasing": [{"method": "KHA/et"}, {"method": "KHA-SMD"}]}
+    )
+    for number, kernel in enumerate(("Gaussian", "dot product"))
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def stored(monkeypatch):
+    """Verdicts of the last complete run: none, unless a test adds some."""
+    verdicts = {}
+    monkeypatch.setattr(report, "stored_verdicts", lambda size: verdicts)
+    return verdicts
 
 
 def results(method="KHA"):
@@ -47,7 +67,7 @@ def results(method="KHA"):
 
 
 def experiment_result(**changes):
-    spec = specs()["usps-kpca"].model_copy(update=changes)
+    spec = specs()["usps-kpca"].model_copy(update={"claims": CLAIMS, **changes})
     found = results()
     verdicts = tuple(evaluate_claim(claim, "quick", found.tables) for claim in spec.claims)
     return ExperimentResult(spec, "quick", found, verdicts, tuple(draw(spec, found)))
@@ -77,13 +97,28 @@ def result():
 
 
 def test_every_claim_is_shown_with_both_figures_and_a_verdict(result):
-    text = " ".join(Reader(page([result])).texts)
+    html = page([result])
+    text = " ".join(Reader(html).texts)
     for verdict in result.verdicts:
         assert verdict.claim.sentence in text
         assert verdict.claim.paper in text
         assert verdict.ours in text
     assert {verdict.status for verdict in result.verdicts} == {Status.FAILS}
-    assert text.count("does not hold") == 2
+    assert html.count('class="verdict fails"') == 2
+    assert html.count('class="verdict idle"') == 2
+
+
+def test_the_verdict_of_the_full_size_stands_beside(result, stored):
+    first, second = (("usps-kpca", claim.id) for claim in CLAIMS)
+    stored[first] = {"status": "holds", "ours": "KHA/et 3.3e-4"}
+    stored[second] = {"status": "does not hold", "ours": "KHA/et 7.7e-4"}
+    html = page([result])
+    assert html.count('class="verdict holds"') == 1
+    assert html.count('class="verdict fails"') == 3
+    assert "KHA/et 3.3e-4" in html
+    assert "KHA/et 7.7e-4" in html
+    # Only the first claim fails here and holds there.
+    assert html.count(">only in the full size<") == 1
 
 
 def test_nothing_is_asked_of_the_network(result):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import operator
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
@@ -29,6 +31,10 @@ from ikpca.errors import InvalidInput
 Cell: TypeAlias = str | int | float | bool | None
 Rows: TypeAlias = list[dict[str, Cell]]
 Tables: TypeAlias = Mapping[str, Rows]
+
+_FOLDER = Path(__file__).parent
+#: Verdicts of complete runs: real.json and embedded.json.
+VERDICTS = _FOLDER / "verdicts"
 
 #: Characters of an invalid value in a message.
 _QUOTED = 40
@@ -80,11 +86,17 @@ class Selection(_SpecModel):
     times: float = 1.0
 
     def value(self, tables: Tables) -> float | None:
-        """Compute the number; None where no row matches, or a cell is not a number."""
-        cells = [row.get(self.column) for row in self._rows(tables)]
-        numbers = [float(cell) for cell in cells if isinstance(cell, int | float)]
-        if not cells or len(numbers) < len(cells):
+        """Compute the number; None where no row matches, NaN where a selected run diverged.
+
+        Results hold None for numbers that are not finite.
+        """
+        rows = list(self._rows(tables))
+        cells = [row[self.column] for row in rows if self.column in row]
+        if not cells or len(cells) < len(rows) or any(isinstance(cell, str) for cell in cells):
             return None
+        numbers = [math.nan if cell is None else float(cell) for cell in cells]
+        if not all(map(math.isfinite, numbers)):
+            return math.nan
         return self.times * AGGREGATES[self.take](numbers)
 
     def _rows(self, tables: Tables) -> Iterable[dict[str, Cell]]:
@@ -113,6 +125,8 @@ class Status(Enum):
     NOT_RUN = "not run"
 
 
+#: Words for the kinds of claims.
+KINDS = {"printed": "as printed", "ours": "ours"}
 SIZES = ("quick", "embedded", "real")
 SizeName: TypeAlias = Annotated[str, Field(pattern=f"^({'|'.join(SIZES)})$")]
 
@@ -212,6 +226,8 @@ class Verdict:
             "claim": self.claim.id,
             "sentence": self.claim.sentence,
             "paper": self.claim.paper,
+            "kind": self.claim.kind,
+            "fails_if": self.claim.fails_if,
             "ours": self.ours,
             "status": self.status.value,
             "note": self.claim.note,
@@ -228,7 +244,23 @@ def evaluate_claim(claim: Claim, size: str, tables: Tables | None) -> Verdict:
     return Verdict(claim, Status.HOLDS if held else Status.FAILS, ours)
 
 
+@cache
+def stored_verdicts(size: str) -> Mapping[tuple[str, str], Mapping[str, Any]]:
+    """Return the verdicts of the last complete run, by experiment and claim; empty if none is kept.
+
+    They are ``claims.json`` of ``ikpca-papers reproduce``, for the sizes embedded and real.
+    """
+    path = VERDICTS / f"{size}.json"
+    if not path.exists():
+        return {}
+    experiments = json.loads(path.read_text(encoding="utf-8"))
+    return {(one["experiment"], claim["claim"]): claim for one in experiments
+            for claim in one["claims"]}  # fmt: skip
+
+
 def _text(value: float) -> str:
+    if math.isnan(value):
+        return "diverged"
     return f"{value:.4g}" if value == 0 or 1e-3 <= abs(value) < 1e4 else f"{value:.1e}"
 
 
@@ -269,9 +301,6 @@ class MeasuredClaim:
 def claim_rows(claims: Iterable[MeasuredClaim]) -> list[dict[str, Any]]:
     """Return rows for JSON."""
     return [{**asdict(claim), "holds": claim.holds} for claim in claims]
-
-
-_FOLDER = Path(__file__).parent
 
 
 class Size(_SpecModel, extra="allow"):

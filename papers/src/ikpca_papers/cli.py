@@ -266,13 +266,14 @@ def _print_claims(results: Sequence[ExperimentResult]) -> None:
     """Print one line per claim: the experiment, the paper's value, ours, the verdict."""
     from rich.text import Text
 
-    from ikpca_papers.claims import Status
+    from ikpca_papers.claims import KINDS, Status
 
     styles = {Status.HOLDS: "green", Status.FAILS: "bold red", Status.NOT_RUN: "dim"}
     _print_table(
-        ("experiment", "claim", "paper", "ours", "verdict"),
+        ("experiment", "claim", "method", "paper", "ours", "verdict"),
         [
-            (result.spec.id, verdict.claim.id, verdict.claim.paper, verdict.ours,
+            (result.spec.id, verdict.claim.id, KINDS[verdict.claim.kind], verdict.claim.paper,
+             verdict.ours,
              Text(verdict.status.value, style=styles[verdict.status]))
             for result in results
             for verdict in result.verdicts

@@ -12,36 +12,62 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from ikpca_papers.claims import Curves, ExperimentSpec, Status, Verdict, evaluate_claim, specs
+from ikpca_papers.claims import (
+    KINDS,
+    Curves,
+    ExperimentSpec,
+    Status,
+    Verdict,
+    evaluate_claim,
+    specs,
+    stored_verdicts,
+)
 from ikpca_papers.figures.curves import axis_label, mean_curves, split_panels
 from ikpca_papers.figures.drawing import Picture, draw
 from ikpca_papers.runner import EXPERIMENTS, Results, ResultsFolder
 
 _MARKS = {Status.HOLDS: "✓", Status.FAILS: "✗", Status.NOT_RUN: "–"}
 _CLASSES = {Status.HOLDS: "holds", Status.FAILS: "fails", Status.NOT_RUN: "idle"}
+_HEADS = ("claim", "paper", "method", "ours", "verdict", "full size")
 #: Rows of a table that the page shows; the rest is in the CSV file.
 _SHOWN = 40
 
 
-def claims_table(verdicts: Sequence[Verdict]) -> str:
-    """Return the table of claims with the paper's values and ours."""
-    body = "".join(_claim(verdict) for verdict in verdicts)
-    heads = "".join(
-        f'<th scope="col">{name}</th>' for name in ("claim", "paper", "ours", "verdict")
-    )
+def claims_table(verdicts: Sequence[Verdict], full: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the table of claims with the paper's values and ours.
+
+    Parameters
+    ----------
+    verdicts : sequence of Verdict
+    full : dict
+        Verdicts of the last complete run on the papers' data, by claim.
+    """
+    body = "".join(_claim(verdict, full.get(verdict.claim.id, {})) for verdict in verdicts)
+    heads = "".join(f'<th scope="col">{name}</th>' for name in _HEADS)
     return f'<table class="claims"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
 
 
-def _claim(verdict: Verdict) -> str:
+def _claim(verdict: Verdict, full: Mapping[str, Any]) -> str:
     claim, status = verdict.claim, verdict.status
     note = f'<small class="note">{escape(claim.note)}</small>' if claim.note else ""
+    then = Status(full.get("status", Status.NOT_RUN.value))
+    shown = _marked(status)
+    if status is Status.FAILS and then is Status.HOLDS:
+        shown += '<small class="note">only in the full size</small>'
+    figure = "" if then is Status.NOT_RUN else f'<small class="note">{escape(full["ours"])}</small>'
     return (
-        f'<tr class="{_CLASSES[status]}"><td data-label="claim">{escape(claim.sentence)}{note}</td>'
+        f'<tr><td data-label="claim">{escape(claim.sentence)}{note}</td>'
         f'<td data-label="paper">{escape(claim.paper)}</td>'
+        f'<td data-label="method">{KINDS[claim.kind]}</td>'
         f'<td data-label="ours">{escape(verdict.ours)}</td>'
-        f'<td data-label="verdict" class="verdict"><span aria-hidden="true">{_MARKS[status]}</span>'
-        f" {escape(status.value)}</td></tr>"
+        f'<td data-label="verdict" class="verdict {_CLASSES[status]}">{shown}</td>'
+        f'<td data-label="full size" class="verdict {_CLASSES[then]}">{_marked(then)}{figure}</td>'
+        "</tr>"
     )
+
+
+def _marked(status: Status) -> str:
+    return f'<span aria-hidden="true">{_MARKS[status]}</span> {escape(status.value)}'
 
 
 def figure_html(picture: Picture, title: str) -> str:
@@ -182,10 +208,12 @@ def as_json(results: Sequence[ExperimentResult]) -> str:
     document = [
         {
             "experiment": result.spec.id,
+            "title": result.spec.title,
             "size": result.size,
             "paper": result.spec.paper,
             "figure": result.spec.figure,
             "data": None if result.results is None else result.results.document["data"],
+            "versions": None if result.results is None else result.results.document["versions"],
             "failure": result.failure or None,
             "claims": [dict(verdict.as_row()) for verdict in result.verdicts],
         }
@@ -262,7 +290,9 @@ def _section(result: ExperimentResult) -> str:
         f'<p class="source">{escape(spec.id)} · {escape(spec.paper)}, {escape(spec.figure)}</p>'
         f"<p>{escape(spec.about)}</p>"
     )
-    claims = claims_table(result.verdicts)
+    stored = stored_verdicts("real")
+    full = {claim: row for (experiment, claim), row in stored.items() if experiment == spec.id}
+    claims = claims_table(result.verdicts, full)
     if result.results is None:
         why = result.failure or "This experiment was not run at this size."
         return f'{head}{claims}<p class="missing">{escape(why)}</p></section>'

@@ -218,7 +218,7 @@ EXPERIMENTS = {
     "incremental-toy": Experiment(parabola.plan, parabola.summary),
     "manifolds": Experiment(manifolds.plan),
     "kernel-eigenfaces": Experiment(eigenfaces.plan, eigenfaces.summary),
-    "large": Experiment(large.plan),
+    "large": Experiment(large.plan, large.summary),
 }
 
 
