@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
@@ -29,6 +30,9 @@ from ikpca.errors import InvalidInput
 Cell: TypeAlias = str | int | float | bool | None
 Rows: TypeAlias = list[dict[str, Cell]]
 Tables: TypeAlias = Mapping[str, Rows]
+
+#: Value of the column ``outcome`` in rows of a run that diverged and has no numbers.
+DIVERGED = "diverged"
 
 #: Characters of an invalid value in a message.
 _QUOTED = 40
@@ -80,8 +84,14 @@ class Selection(_SpecModel):
     times: float = 1.0
 
     def value(self, tables: Tables) -> float | None:
-        """Compute the number; None where no row matches, or a cell is not a number."""
-        cells = [row.get(self.column) for row in self._rows(tables)]
+        """Compute the number; None where no row matches, or a cell is not a number.
+
+        It is NaN, for which no comparison holds, where a run diverged.
+        """
+        rows = list(self._rows(tables))
+        cells = [row.get(self.column) for row in rows]
+        if any(row.get("outcome") == DIVERGED for row in rows):
+            return math.nan
         numbers = [float(cell) for cell in cells if isinstance(cell, int | float)]
         if not cells or len(numbers) < len(cells):
             return None
@@ -229,6 +239,8 @@ def evaluate_claim(claim: Claim, size: str, tables: Tables | None) -> Verdict:
 
 
 def _text(value: float) -> str:
+    if math.isnan(value):
+        return DIVERGED
     return f"{value:.4g}" if value == 0 or 1e-3 <= abs(value) < 1e4 else f"{value:.1e}"
 
 
