@@ -250,7 +250,7 @@ class _Task:
     def run_constant_gain(self, passes: int, gain: float, early: int) -> Findings:
         """Run KHA with the constant gain of the papers; also report the error after few passes."""
         label = f", {passes} passes"
-        found = self._denoise("kha", self._problems(), passes, {"gain": gain}, label)
+        found = self._denoise("kha", self._problems(), passes, {"gain": gain}, label, every=5)
         errors = [row["excess_error"] for row in found.tables["curves"] if row["pass"] == early]
         numbers = [float(error) for error in errors if isinstance(error, float)]
         columns = outcome_columns(numbers, diverged=len(numbers) < N_SUB_IMAGES)
@@ -297,6 +297,7 @@ class _Task:
         passes: int,
         gains: dict[str, float],
         suffix: str = "",
+        every: int = 1,
     ) -> Findings:
         """Run a method on all sub-images; without an image if it diverges on one of them."""
         name = LABELS[method] + suffix
@@ -304,7 +305,7 @@ class _Task:
         errors, windows = [], []
         for number, (problem, rows) in enumerate(zip(problems, self._windows(), strict=True)):
             solver = paper_solver(method, self.n_components, len(rows), self.seed, **gains)
-            curve, solution = learning_curve(problem, solver, self.seed, passes)
+            curve, solution = learning_curve(problem, solver, self.seed, passes, every=every)
             curves.extend({"method": name, "sub_image": number, **row} for row in curve)
             if solution.outcome is not Outcome.DIVERGED:
                 errors.append(problem.excess_error(solution))
