@@ -80,7 +80,8 @@ def _compare_clocks(
         row: dict[str, Any] = {"kernel": name, "method": LABELS[method], "seed": seed, **run.gains}
         if math.isfinite(run.error):
             error = run_algorithm_1(problem, run, passes)
-            row |= {"once_per_pass": run.error, "every_pattern": error, "ratio": run.error / error}
+            ratio = run.error / error if math.isfinite(error) else None
+            row |= {"once_per_pass": run.error, "every_pattern": error, "ratio": ratio}
         else:
             row["outcome"] = DIVERGED
         rows.append(row)
