@@ -98,6 +98,9 @@ def _exact(X: Floats, y: NDArray[Any], sigma: float, n_components: int, seed: in
             variation_of_information(rng.integers(n_clusters, size=len(y)), y) for rng in rngs
         ],
     }
+    # The limit for clusters of these sizes that are independent of the labels.
+    shares = np.unique(y, return_counts=True)[1] / len(y)
+    found["twice the entropy of the labels"] = [float(-2 * np.sum(shares * np.log(shares)))]
     return Findings({"levels": [_level(name, values) for name, values in found.items()]})
 
 
