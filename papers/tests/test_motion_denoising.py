@@ -53,7 +53,7 @@ def best_linear(clean, noisy):
 
 @pytest.mark.parametrize("name", WALKS)
 @pytest.mark.parametrize("seed", [0, 1])
-def test_the_papers_settings(walk, name, seed):
+def test_the_papers_components(walk, name, seed):
     clean = walk(name)
     noisy = with_noise(clean, 0.05, seed)
     falls = [
@@ -71,7 +71,7 @@ def test_the_papers_settings(walk, name, seed):
         for variance in (0.1, 1.5)
     ]
     assert falls[0] >= 0.875
-    # The paper's own number has no unit; in square metres it is the worse choice.
+    # The paper's own width has no unit; in square metres it is the worse choice.
     assert 0.7 < falls[1] < falls[0]
 
 

@@ -1,18 +1,19 @@
 """Günter 2006, figure 1: USPS, the first hundred of each digit, sixteen components, fifty passes.
 
-Gains are those that ``benchmarks/gains.py`` finds per run over {1, 2, 5}·10^b; ceilings and order
-are the claims.
+Gains are those that the experiment ``usps-kpca`` finds per run over {1, 2, 5}·10^b. With the dot
+product KHA-SMD fails from the paper's ρ0 = 1, with every µ for two of the seeds; ρ0 = 0 stands in.
 """
 
 from __future__ import annotations
 
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from ikpca.kernels import Gaussian, Linear
-from ikpca_papers.as_printed import paper_solver
+from ikpca_papers.as_printed import SMD_FROM_ZERO, paper_solver
 from ikpca_papers.tuning import Problem, automatic_error
 
 SEEDS = (0, 1, 2)
@@ -23,19 +24,22 @@ TUNED = {
         "kha": [0.05, 0.05, 0.05],
         "kha/t": [1.0, 1.0, 1.0],
         "kha/et": [0.2, 0.2, 0.2],
-        "kha-smd": [(0.2, 0.5), (0.2, 0.2), (0.2, 0.2)],
+        "kha-smd": [(0.2, 1.0), (0.2, 0.5), (0.2, 0.5)],
+        SMD_FROM_ZERO: [(0.2, 0.5), (0.2, 0.2), (0.2, 0.2)],
     },
     "dot product": {
         "kha": [1e-4, 1e-4, 2e-4],
-        "kha/t": [5e-3, 2e-3, 5e-3],
-        "kha/et": [5e-3, 2e-3, 5e-4],
-        "kha-smd": [(5e-3, 5e-5), (2e-3, 2e-3), (5e-4, 1e-3)],
+        "kha/t": [2e-3, 5e-3, 5e-3],
+        "kha/et": [5e-4, 1e-3, 5e-4],
+        SMD_FROM_ZERO: [(5e-4, 1e-4), (1e-3, 2e-3), (5e-4, 1e-3)],
     },
 }
 CEILINGS = {
-    "gaussian": {"kha": 1e-2, "kha/t": 1e-3, "kha/et": 6e-4, "kha-smd": 4e-4},
-    "dot product": {"kha": 2e-2, "kha/t": 4e-3, "kha/et": 6e-4, "kha-smd": 6e-4},
-}
+    "gaussian": {
+        "kha": 1e-2, "kha/t": 1e-3, "kha/et": 6e-4, "kha-smd": 1.5e-4, SMD_FROM_ZERO: 2e-4,
+    },
+    "dot product": {"kha": 2e-2, "kha/t": 8e-3, "kha/et": 6e-4, SMD_FROM_ZERO: 3e-4},
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module", params=KERNELS)
@@ -65,19 +69,24 @@ def tuned_error(problem, name):
     return mean
 
 
-@pytest.mark.parametrize("method", ["kha", "kha/t", "kha/et", "kha-smd"])
-def test_error_of_the_tuned_methods(tuned_error, name, method):
-    assert tuned_error(method) <= CEILINGS[name][method]
+def test_error_and_order_of_the_tuned_methods(tuned_error, name):
+    found = {method: tuned_error(method) for method in TUNED[name]}
+    assert all(error <= CEILINGS[name][method] for method, error in found.items())
+    order = ["kha", "kha/t", "kha/et", "kha-smd" if name == "gaussian" else SMD_FROM_ZERO]
+    assert all(found[worse] > found[better] for worse, better in pairwise(order))
 
 
-def test_order_of_the_tuned_methods(tuned_error, name):
-    kha, kha_t, kha_et, kha_smd = map(tuned_error, ["kha", "kha/t", "kha/et", "kha-smd"])
-    assert kha > kha_t > kha_et
-    assert kha_smd < (kha_et if name == "gaussian" else 1.1 * kha_et)
+def test_from_the_papers_log_gain_the_dot_product_fails(usps_1000):
+    problem = Problem.of("dot product", KERNELS["dot product"], usps_1000, 16)
+    errors = [
+        problem.error(paper_solver("kha-smd", 16, 1000, 0, gain=5e-4, meta_gain=step), 0)
+        for step in (1e-6, 1e-4, 1e-2)
+    ]
+    assert min(errors) > 100
 
 
 @pytest.mark.parametrize("method", ["kha/et", "kha-smd"])
 def test_nothing_set_is_nearly_as_good_as_the_best_tuned(problem, tuned_error, method):
-    best = min(tuned_error("kha/et"), tuned_error("kha-smd"))
+    best = min(tuned_error("kha/et"), tuned_error(SMD_FROM_ZERO))
     found = np.mean([automatic_error(problem, method, seed) for seed in SEEDS])
     assert found <= 3 * best

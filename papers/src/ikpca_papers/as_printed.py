@@ -16,19 +16,25 @@ from ikpca.solvers import KHA
 
 #: ρ0 of KHA-SMD (algorithm 1).
 LOG_GAIN_INIT = 1.0
+#: Decay ξ of KHA-SMD, "set a priori" (section 5).
+META_DECAY = 0.99
+#: KHA-SMD that starts from the gains of KHA/et; not in the paper, shown beside it.
+SMD_FROM_ZERO = "kha-smd, ρ0 = 0"
 
 
 def paper_solver(method: str, n_components: int, n_samples: int, seed: int, **options: Any) -> KHA:
     """Return a solver of the papers: random start, no Rayleigh–Ritz step, no safety rule.
 
     A ~ N(0, 1/(rl)). KHA/t decays at every pattern; λ and the gains of KHA/et and KHA-SMD are
-    determined once per pass (section 4). ρ0 = 1 for KHA-SMD.
+    determined once per pass (section 4). ρ0 = 1 for KHA-SMD, 0 for ``SMD_FROM_ZERO``.
     """
+    if method == SMD_FROM_ZERO:
+        return paper_solver("kha-smd", n_components, n_samples, seed, log_gain_init=0.0, **options)
     shape = (n_components, n_samples)
     start = np.random.default_rng(seed).normal(size=shape) / np.sqrt(n_components * n_samples)
     printed: dict[str, Any] = {"init": start, "rayleigh_ritz": False, "backoff": False}
     if method in ("kha/et", "kha-smd"):
         printed["clock"] = "pass"
     if method == "kha-smd":
-        printed["log_gain_init"] = LOG_GAIN_INIT
+        printed |= {"log_gain_init": LOG_GAIN_INIT, "meta_decay": META_DECAY}
     return KHA(method, **{**printed, **options})

@@ -35,6 +35,8 @@ Tables: TypeAlias = Mapping[str, Rows]
 _FOLDER = Path(__file__).parent
 #: Verdicts of complete runs: real.json and embedded.json.
 VERDICTS = _FOLDER / "verdicts"
+#: Value of the column ``outcome`` in rows of a run that diverged and has no numbers.
+DIVERGED = "diverged"
 
 #: Characters of an invalid value in a message.
 _QUOTED = 40
@@ -91,6 +93,8 @@ class Selection(_SpecModel):
         Results hold None for numbers that are not finite.
         """
         rows = list(self._rows(tables))
+        if any(row.get("outcome") == DIVERGED for row in rows):
+            return math.nan
         cells = [row[self.column] for row in rows if self.column in row]
         if not cells or len(cells) < len(rows) or any(isinstance(cell, str) for cell in cells):
             return None
@@ -260,7 +264,7 @@ def stored_verdicts(size: str) -> Mapping[tuple[str, str], Mapping[str, Any]]:
 
 def _text(value: float) -> str:
     if math.isnan(value):
-        return "diverged"
+        return DIVERGED
     return f"{value:.4g}" if value == 0 or 1e-3 <= abs(value) < 1e4 else f"{value:.1e}"
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import fmean
 from typing import Any
 
 from ikpca import KernelPCA
@@ -18,15 +19,25 @@ from ikpca.gram import (
     read_budget,
 )
 from ikpca.kernels import Floats, Kernel
-from ikpca.solvers import KHA, Callback, EigenSolution, PassRecord, RunSettings, solve_dense
+from ikpca.solvers import (
+    KHA,
+    Callback,
+    EigenSolution,
+    Outcome,
+    PassRecord,
+    RunSettings,
+    solve_dense,
+)
 from ikpca.solvers import Problem as EigenProblem
-from ikpca_papers.as_printed import paper_solver
-from ikpca_papers.claims import Rows
+from ikpca_papers.as_printed import SMD_FROM_ZERO, paper_solver
+from ikpca_papers.claims import DIVERGED, Rows
 from ikpca_papers.metrics import excess_error
 
 _MANTISSAS = (1, 2, 5)
 #: A step must lower the error by a thousandth, or a gain without effect is divided for ever.
 _MIN_IMPROVEMENT = 0.999
+#: Steps of the grid, up and down, in which a run that does not diverge is looked for.
+_REACH = 12
 
 
 def grid_gain(index: int) -> float:
@@ -45,7 +56,8 @@ def search_gain(error: Callable[[float], float], start: int = 0) -> tuple[float,
     """Search the grid from ``start`` while the error decreases, up then down.
 
     Where the next gain is not better, the one after it is tried, so that one unlucky seed does not
-    end the search.
+    end the search. A run that diverges has an infinite error and is never chosen; if the first one
+    does, the search starts from the nearest gain whose run does not.
 
     Parameters
     ----------
@@ -57,7 +69,7 @@ def search_gain(error: Callable[[float], float], start: int = 0) -> tuple[float,
     Returns
     -------
     gain, error : float
-        The best ones.
+        The best ones; the error is infinite if every run diverged.
     """
     known: dict[int, float] = {}
 
@@ -66,7 +78,8 @@ def search_gain(error: Callable[[float], float], start: int = 0) -> tuple[float,
             known[index] = error(grid_gain(index))
         return known[index]
 
-    best = start
+    nearby = (start + sign * step for step in range(_REACH + 1) for sign in (-1, 1))
+    best = next((index for index in nearby if math.isfinite(at(index))), start)
     for direction in (1, -1):
         best = _search_direction(at, best, direction)
     return grid_gain(best), at(best)
@@ -84,7 +97,7 @@ def _search_direction(at: Callable[[int], float], best: int, direction: int) -> 
 #: For more rows a dense eigendecomposition would take longer than the experiments.
 _DENSE_ROWS = 2000
 #: Start of the search, times 1/κ.
-_FIRST_GUESS = {"kha": 0.05, "kha/t": 0.8, "kha/et": 0.2, "kha-smd": 0.2}
+_FIRST_GUESS = {"kha": 0.05, "kha/t": 0.8, "kha/et": 0.2, "kha-smd": 0.2, SMD_FROM_ZERO: 0.2}
 
 
 @dataclass(frozen=True)
@@ -99,7 +112,11 @@ class Problem:
     @classmethod
     def of(cls, name: str, kernel: Kernel, X: Floats, n_components: int) -> Problem:
         """Evaluate the kernel matrix once and solve it exactly."""
-        K = full_matrix(ComputedGram(kernel, X))
+        return cls.from_matrix(name, full_matrix(ComputedGram(kernel, X)), n_components)
+
+    @classmethod
+    def from_matrix(cls, name: str, K: Floats, n_components: int) -> Problem:
+        """Solve a symmetric kernel matrix exactly."""
         if len(K) <= _DENSE_ROWS:
             return cls(name, K, n_components, solve_dense(K, n_components).eigenvalues)
         model = KernelPCA(
@@ -129,13 +146,16 @@ class Problem:
         return excess_error(self.gram, solution.projections, self.eigenvalues, self.squared_norm)
 
     def error(self, solver: KHA, seed: int, passes: int = 50) -> float:
-        """Return the excess error after a run."""
-        return self.excess_error(self.solve(solver, seed, passes))
+        """Return the excess error after a run; infinite if the run diverged."""
+        solution = self.solve(solver, seed, passes)
+        error = self.excess_error(solution)
+        finished = solution.outcome is not Outcome.DIVERGED and math.isfinite(error)
+        return error if finished else math.inf
 
 
 @dataclass(frozen=True)
 class TunedRun:
-    """Result of a search: the best η0, or µ for KHA-SMD, and its error."""
+    """Result of a search: the best η0, or µ for KHA-SMD; the error is inf if all runs diverged."""
 
     method: str
     seed: int
@@ -154,7 +174,10 @@ class TunedRun:
 def tune(
     problem: Problem, method: str, seed: int, passes: int = 50, eta0: float | None = None
 ) -> TunedRun:
-    """Tune one run as the papers did, over {1, 2, 5}·10^b: η0, or µ for a given η0."""
+    """Tune one run as the papers did, over {1, 2, 5}·10^b: η0, or µ for a given η0.
+
+    Nothing corrects a run that diverges, and it is not a candidate.
+    """
 
     def error(step: float) -> float:
         gains = TunedRun(method, seed, step, 0.0, eta0).gains
@@ -172,7 +195,7 @@ def tuned_runs(
     """Tune one run of each method; KHA-SMD uses the η0 found for KHA/et (section 5)."""
     runs: dict[str, TunedRun] = {}
     for method in methods:
-        eta0 = runs["kha/et"].gain if method == "kha-smd" else None
+        eta0 = runs["kha/et"].gain if method in ("kha-smd", SMD_FROM_ZERO) else None
         runs[method] = tune(problem, method, seed, passes, eta0)
     return runs
 
@@ -182,9 +205,15 @@ def automatic_error(problem: Problem, method: str, seed: int, passes: int = 50) 
     return problem.error(KHA(method, init="random"), seed, passes)
 
 
-LABELS = {"kha": "KHA", "kha/t": "KHA/t", "kha/et": "KHA/et", "kha-smd": "KHA-SMD"}
+LABELS = {
+    "kha": "KHA",
+    "kha/t": "KHA/t",
+    "kha/et": "KHA/et",
+    "kha-smd": "KHA-SMD",
+    SMD_FROM_ZERO: "KHA-SMD, ρ0 = 0",
+}
 #: Methods that are tuned together: KHA-SMD uses the η0 of KHA/et.
-METHOD_GROUPS = (("kha",), ("kha/t",), ("kha/et", "kha-smd"))
+METHOD_GROUPS = (("kha",), ("kha/t",), ("kha/et", "kha-smd", SMD_FROM_ZERO))
 #: From the solution after a pass to further columns of the table.
 Measure = Callable[[EigenSolution], dict[str, Any]]
 
@@ -201,7 +230,10 @@ def learning_curve(
     measure: Measure = _no_columns,
     every: int = 1,
 ) -> tuple[Rows, EigenSolution]:
-    """Run once and record a row after every so many passes; seconds are those of the passes."""
+    """Run once and record a row after every so many passes; seconds are those of the passes.
+
+    A run that diverges has no row for the pass in which it does.
+    """
     rows: Rows = []
     seconds = 0.0
 
@@ -215,7 +247,18 @@ def learning_curve(
         row = {"pass": record.number, "seconds": seconds, "excess_error": error}
         rows.append({**row, **measure(solution)})
 
-    return rows, problem.solve(solver, seed, passes, record_row)
+    solution = problem.solve(solver, seed, passes, record_row)
+    if solution.outcome is Outcome.DIVERGED:
+        # The pass was undone.
+        rows = [row for row in rows if row["pass"] != len(solution.records)]
+    return rows, solution
+
+
+def outcome_columns(errors: Sequence[float], *, diverged: bool) -> dict[str, Any]:
+    """Return the mean of excess errors and the outcome; a method that diverged has no error."""
+    if diverged:
+        return {"excess_error": None, "outcome": DIVERGED}
+    return {"excess_error": fmean(errors), "outcome": "finished"}
 
 
 def tuned_curves(
@@ -234,5 +277,7 @@ def tuned_curves(
         rows, solutions[method] = learning_curve(problem, solver, seed, passes, measure)
         name: dict[str, Any] = {"method": LABELS[method], "seed": seed}
         curves.extend({**name, **row} for row in rows)
-        gains.append({**name, **tuned.gains, "excess_error": rows[-1]["excess_error"]})
+        diverged = solutions[method].outcome is Outcome.DIVERGED
+        found = outcome_columns([tuned.error], diverged=diverged)
+        gains.append({**name, **tuned.gains, **found})
     return curves, gains, solutions

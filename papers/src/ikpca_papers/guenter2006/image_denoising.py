@@ -12,10 +12,13 @@ from typing import Any
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
+from ikpca import KernelPCA
 from ikpca.applications import PatchGrid
+from ikpca.gram import ComputedGram, full_matrix
 from ikpca.kernels import Floats, Gaussian
 from ikpca.metrics import signal_to_noise_ratio
 from ikpca.preimages import FixedPoint, Preimages
+from ikpca.solvers import Outcome
 from ikpca.subspace import Subspace
 from ikpca_papers.as_printed import paper_solver
 from ikpca_papers.claims import Cell, Rows
@@ -26,6 +29,7 @@ from ikpca_papers.tuning import (
     METHOD_GROUPS,
     Problem,
     learning_curve,
+    outcome_columns,
     tuned_runs,
 )
 
@@ -141,6 +145,9 @@ def _non_local_means(case: Case) -> Iterator[tuple[tuple[float, int, int], Float
             yield (share, patch, distance), image
 
 
+N_SUB_IMAGES = 4
+
+
 @dataclass(frozen=True)
 class SubImages:
     """Four overlapping corners of a square image, each divided into windows.
@@ -186,23 +193,35 @@ class SubImages:
 
 
 def plan(request: Request) -> list[Part]:
-    """Plan tuned methods, KHA with a constant gain for many passes, and baselines."""
+    """Plan tuned methods, KHA with a constant gain for many passes, levels of noise, baselines."""
     settings = request.settings
     side = settings["side"]
     clean = crop_centre(np.asarray(request.inputs.arrays["image"]), (side, side), 1)
-    rng = np.random.default_rng(request.seed)
-    noisy = clean + settings["noise"] * rng.normal(size=clean.shape)
+    pattern = np.random.default_rng(request.seed).normal(size=clean.shape)
     parts = SubImages(side, settings["part"], settings["window"], settings["stride"])
-    task = _Task(parts, clean, noisy, settings["sigma"], settings["components"], request.seed)
+    shared = (settings["sigma"], settings["components"], request.seed)
+    tasks = {
+        level: _Task(parts, clean, clean + level * pattern, *shared)
+        for level in {*settings["levels"], settings["noise"]}
+    }
+    task = tasks[settings["noise"]]
     long = (settings["long_passes"], settings["long_gain"])
     return [
-        Part("baselines", partial(_baselines, clean, noisy, settings["noise"])),
+        Part("baselines", partial(_baselines, clean, task.noisy, settings["noise"])),
         Part(f"kha, {long[0]} passes", partial(task.run_constant_gain, *long, settings["passes"])),
         *(
             Part(" and ".join(methods), partial(task.run_tuned, methods, settings["passes"]))
             for methods in METHOD_GROUPS[1:]
         ),
+        *(
+            Part(f"exact components, noise {level}", partial(tasks[level].run_exact, level))
+            for level in settings["levels"]
+        ),
     ]
+
+
+#: Signal-to-noise ratio of KHA after 800 passes in the paper, in decibels.
+_PRINTED_RATIO = 13.46
 
 
 @dataclass(frozen=True)
@@ -216,60 +235,98 @@ class _Task:
     n_components: int
     seed: int
 
+    @property
+    def kernel(self) -> Gaussian:
+        """Gaussian kernel of the paper's width."""
+        return Gaussian(1 / (2 * self.sigma**2))
+
     def run_tuned(self, methods: Sequence[str], passes: int) -> Findings:
         """Tune gains on the first sub-image and use them on all four."""
         problems = self._problems()
         runs = tuned_runs(problems[0], tuple(methods), self.seed, passes)
-        found = [
-            self._denoise(method, problems, passes, 1, run.gains) for method, run in runs.items()
-        ]
+        found = [self._denoise(method, problems, passes, run.gains) for method, run in runs.items()]
         return _concatenate(found)
 
     def run_constant_gain(self, passes: int, gain: float, early: int) -> Findings:
         """Run KHA with the constant gain of the papers; also report the error after few passes."""
         label = f", {passes} passes"
-        found = self._denoise("kha", self._problems(), passes, 1, {"gain": gain}, label)
+        found = self._denoise("kha", self._problems(), passes, {"gain": gain}, label, every=5)
         errors = [row["excess_error"] for row in found.tables["curves"] if row["pass"] == early]
-        mean = float(np.mean(np.array(errors, dtype=np.float64)))
-        first: dict[str, Cell] = {"method": "KHA", "passes": early, "excess_error": mean}
+        numbers = [float(error) for error in errors if isinstance(error, float)]
+        columns = outcome_columns(numbers, diverged=len(numbers) < N_SUB_IMAGES)
+        first: dict[str, Cell] = {"method": "KHA", "passes": early, "gain": gain, **columns}
         named = [{**row, "method": "KHA"} for row in found.tables["curves"]]
         return Findings({"curves": named, "images": [first, *found.tables["images"]]}, found.arrays)
 
+    def run_exact(self, level: float) -> Findings:
+        """Denoise with exact components, which takes gains and passes out of the comparison."""
+        windows, neighbours = [], []
+        for rows in self._windows():
+            K = full_matrix(ComputedGram(self.kernel, rows))
+            neighbours.append(float(K.sum(axis=1).mean() - 1))
+            model = KernelPCA(
+                self.n_components, kernel="precomputed", eigen_solver="krylov", tol=1e-6,
+                random_state=self.seed,
+            ).fit(K)  # fmt: skip
+            scale = np.sqrt(model.eigenvalues_)[:, None]
+            vectors = model.eigenvectors_.T
+            windows.append(denoise_rows(rows, self.sigma, vectors / scale, vectors * scale))
+        ratios = _ratios(self.clean, self.parts.join(windows))
+        row: dict[str, Cell] = {
+            "noise": level,
+            "snr_noisy": signal_to_noise_ratio(self.clean, self.noisy),
+            **ratios,
+            "from_paper": min(abs(ratio - _PRINTED_RATIO) for ratio in ratios.values()),
+            "neighbours": min(neighbours),
+            "learnable": min(neighbours) >= 1,
+        }
+        return Findings({"noise": [row]})
+
+    def _windows(self) -> list[Floats]:
+        return [self.parts.grid.extract(part) for part in self.parts.cut(self.noisy)]
+
     def _problems(self) -> list[Problem]:
-        kernel = Gaussian(1 / (2 * self.sigma**2))
-        windows = map(self.parts.grid.extract, self.parts.cut(self.noisy))
-        return [Problem.of("windows", kernel, rows, self.n_components) for rows in windows]
+        return [
+            Problem.of("windows", self.kernel, rows, self.n_components) for rows in self._windows()
+        ]
 
     def _denoise(
         self,
         method: str,
         problems: Sequence[Problem],
         passes: int,
-        every: int,
         gains: dict[str, float],
         suffix: str = "",
+        every: int = 1,
     ) -> Findings:
+        """Run a method on all sub-images; without an image if it diverges on one of them."""
         name = LABELS[method] + suffix
         curves: Rows = []
-        windows = []
-        noisy = map(self.parts.grid.extract, self.parts.cut(self.noisy))
-        for number, (problem, rows) in enumerate(zip(problems, noisy, strict=True)):
+        errors, windows = [], []
+        for number, (problem, rows) in enumerate(zip(problems, self._windows(), strict=True)):
             solver = paper_solver(method, self.n_components, len(rows), self.seed, **gains)
-            errors, solution = learning_curve(problem, solver, self.seed, passes, every=every)
-            curves.extend({"method": name, "sub_image": number, **row} for row in errors)
-            windows.append(
-                denoise_rows(rows, self.sigma, solution.coefficients, solution.projections)
-            )
+            curve, solution = learning_curve(problem, solver, self.seed, passes, every=every)
+            curves.extend({"method": name, "sub_image": number, **row} for row in curve)
+            if solution.outcome is not Outcome.DIVERGED:
+                errors.append(problem.excess_error(solution))
+                windows.append(
+                    denoise_rows(rows, self.sigma, solution.coefficients, solution.projections)
+                )
+        diverged = len(windows) < len(problems)
+        columns = outcome_columns(errors, diverged=diverged)
+        row: dict[str, Cell] = {"method": name, "passes": passes, **gains, **columns}
+        if diverged:
+            return Findings({"curves": curves, "images": [row]})
         image = self.parts.join(windows)
-        last = [row["excess_error"] for row in curves if row["pass"] == passes]
-        row: dict[str, Cell] = {
-            "method": name,
-            "passes": passes,
-            **gains,
-            "excess_error": float(np.mean(np.array(last, dtype=np.float64))),
-            "snr": signal_to_noise_ratio(self.clean, image),
-        }
-        return Findings({"curves": curves, "images": [row]}, {name: image})
+        return Findings(
+            {"curves": curves, "images": [{**row, **_ratios(self.clean, image)}]}, {name: image}
+        )
+
+
+def _ratios(clean: Floats, image: Floats) -> dict[str, float]:
+    """Return the signal-to-noise ratio by the variance, and by the squares, of the clean image."""
+    by_squares = 10 * np.log10(np.sum(clean**2) / np.sum((clean - image) ** 2))
+    return {"snr": signal_to_noise_ratio(clean, image), "snr_squares": float(by_squares)}
 
 
 def denoise_rows(X: Floats, sigma: float, A: Floats, projections: Floats) -> Floats:

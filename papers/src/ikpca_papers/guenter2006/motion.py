@@ -2,94 +2,173 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from ikpca.applications import denoise_motion
+from ikpca.gram import ComputedGram, full_matrix
 from ikpca.kernels import Floats, Gaussian
-from ikpca_papers.claims import Cell, Rows
+from ikpca.solvers import Outcome, solve_dense
+from ikpca_papers.claims import DIVERGED, Cell, Rows
 from ikpca_papers.experiment import Findings, Part, Request
-from ikpca_papers.tuning import METHOD_GROUPS, Problem, tuned_curves
+from ikpca_papers.guenter2006.image_denoising import denoise_rows
+from ikpca_papers.tuning import LABELS, METHOD_GROUPS, Problem, tuned_curves
 
 
 def plan(request: Request) -> list[Part]:
-    """Plan denoised walks, then the excess error of every method."""
+    """Plan defaults, a table of units and levels of noise, and the methods in some units."""
     settings, arrays = request.settings, request.inputs.arrays
     clean = np.asarray(arrays["positions"])[:: settings["every"]]
-    rng = np.random.default_rng(request.seed)
-    noisy = clean + settings["noise"] * rng.normal(size=clean.shape)
-    r, seed = settings["components"], request.seed
-    walks = [
-        Part(f"denoised, σ² = {variance}", partial(_denoise, clean, noisy, variance, r, seed))
-        for variance in settings["variances"]
-    ]
-    rows = noisy.reshape(len(noisy), -1)
+    pattern = np.random.default_rng(request.seed).normal(size=clean.shape)
+    walk = _Walk(clean, pattern, settings["variance"], settings["components"])
+    units, levels, ours = settings["units"], settings["levels"], settings["ours"]
     rate = arrays["frame_rate"] / settings["every"]
+    seeds = range(request.seed, request.seed + settings["seeds"])
     return [
-        Part("defaults", partial(_denoise_with_defaults, clean, noisy, arrays["parents"], rate)),
-        *walks,
+        Part("defaults", partial(walk.run_defaults, arrays["parents"], rate, ours, request.seed)),
+        Part("units and noise", partial(walk.run_exact, units, levels)),
         *(
             Part(
-                f"{' and '.join(methods)}, σ² = {variance}, seed {start}",
-                partial(_learning_curves, rows, variance, r, methods, start, settings["passes"]),
+                f"{unit}, {' and '.join(methods)}, seed {seed}",
+                partial(walk.run_tuned, unit, units[unit], levels, methods, seed,
+                        settings["passes"]),
             )
-            for variance in settings["variances"]
-            for start in range(seed, seed + settings["seeds"])
+            for unit in settings["tuned_units"]
+            for seed in seeds
             for methods in METHOD_GROUPS
         ),
     ]  # fmt: skip
 
 
-def _error_reduction(clean: Floats, noisy: Floats, denoised: Floats) -> float:
-    """Reduction of the mean squared error relative to the noise, in per cent."""
-    error = np.mean((denoised - clean) ** 2) / np.mean((noisy - clean) ** 2)
-    return float(100 * (1 - error))
+@dataclass(frozen=True)
+class _Walk:
+    """Clean positions in meters, a pattern of noise of unit variance, and the paper's settings."""
 
+    clean: Floats
+    pattern: Floats
+    variance: float
+    n_components: int
 
-def _denoise(
-    clean: Floats, noisy: Floats, variance: float, n_components: int, seed: int
-) -> Findings:
-    denoised = denoise_motion(
-        noisy, gamma=1 / (2 * variance), n_components=n_components, eigen_solver="kha-smd",
-        random_state=seed,
-    )  # fmt: skip
-    row: dict[str, Cell] = {
-        "method": "KHA-SMD",
-        "variance": variance,
-        "fall": _error_reduction(clean, noisy, denoised),
-    }
-    return Findings({"falls": [row]}, {"denoised": denoised})
+    @property
+    def kernel(self) -> Gaussian:
+        """Gaussian kernel of the paper's width."""
+        return Gaussian(1 / (2 * self.variance))
 
+    def noisy(self, level: float) -> Floats:
+        """Return positions with noise of a standard deviation in meters."""
+        return np.asarray(self.clean + level * self.pattern)
 
-def _denoise_with_defaults(
-    clean: Floats, noisy: Floats, parents: Floats, frame_rate: Floats
-) -> Findings:
-    """Denoise with settings from the noisy frames alone, and by linear PCA at its best rank."""
-    denoised = denoise_motion(noisy)
-    rows = noisy.reshape(len(noisy), -1)
-    mean = rows.mean(axis=0)
-    axes = np.linalg.svd(rows - mean, full_matrices=False)[2]
-    linear = [
-        ((rows - mean) @ axes[:rank].T @ axes[:rank] + mean).reshape(clean.shape)
-        for rank in range(1, 31)
-    ]
-    ours = _error_reduction(clean, noisy, denoised)
-    best_linear = max(_error_reduction(clean, noisy, image) for image in linear)
-    falls: Rows = [
-        {"method": "defaults", "variance": None, "fall": ours},
-        {"method": "linear PCA, best rank", "variance": None, "fall": best_linear},
-    ]
-    arrays = {"clean": clean, "noisy": noisy, "denoised": denoised}
-    return Findings({"falls": falls}, {**arrays, "parents": parents, "frame_rate": frame_rate})
+    def rows(self, level: float, unit: float) -> Floats:
+        """Return noisy frames as rows in a unit of so many meters."""
+        return self.noisy(level).reshape(len(self.clean), -1) / unit
 
+    def kernel_matrix(self, level: float, unit: float) -> Floats:
+        """Return K of the noisy frames."""
+        return full_matrix(ComputedGram(self.kernel, self.rows(level, unit)))
 
-def _learning_curves(
-    rows: Floats, variance: float, n_components: int, methods: Sequence[str], seed: int, passes: int
-) -> Findings:
-    problem = Problem.of("walk", Gaussian(1 / (2 * variance)), rows, n_components)
-    curves, gains, _ = tuned_curves(problem, methods, seed, passes)
-    tables = {"curves": curves, "gains": gains}
-    width = {"width": f"σ² = {variance}"}
-    return Findings({key: [{**width, **row} for row in rows] for key, rows in tables.items()})
+    def neighbours(self, level: float, unit: float) -> float:
+        """Return the sum of the kernel of a frame with all others, mean of all frames.
+
+        Below 1, the kernel of a frame with itself, K is nearly the unit matrix, and there is
+        nothing to learn.
+        """
+        return float(self.kernel_matrix(level, unit).sum(axis=1).mean() - 1)
+
+    def largest_noise(self, unit: float, levels: Sequence[float]) -> float | None:
+        """Return the largest level at which frames have neighbors; None if there is none."""
+        known = [level for level in levels if self.neighbours(level, unit) >= 1]
+        return max(known, default=None)
+
+    def reduction(self, level: float, denoised: Floats) -> float:
+        """Return the reduction of the mean squared error relative to the noise, in per cent."""
+        noise = np.mean((self.noisy(level) - self.clean) ** 2)
+        return float(100 * (1 - np.mean((denoised - self.clean) ** 2) / noise))
+
+    def denoise(self, level: float, unit: float, A: Floats, projections: Floats) -> float:
+        """Return the reduction by pre-images of the frames' projections."""
+        rows = denoise_rows(self.rows(level, unit), self.variance**0.5, A, projections)
+        return self.reduction(level, unit * rows.reshape(self.clean.shape))
+
+    def linear_pca(self, level: float) -> float:
+        """Return the reduction by linear PCA at the rank that suits the clean frames."""
+        rows = self.rows(level, 1.0)
+        mean = rows.mean(axis=0)
+        axes = np.linalg.svd(rows - mean, full_matrices=False)[2]
+        images = ((rows - mean) @ axes[:rank].T @ axes[:rank] + mean for rank in range(1, 31))
+        return max(self.reduction(level, image.reshape(self.clean.shape)) for image in images)
+
+    def run_exact(self, units: Mapping[str, float], levels: Sequence[float]) -> Findings:
+        """Denoise with exact components in every unit, at every level of noise."""
+        table: Rows = []
+        for name, unit in units.items():
+            chosen = self.largest_noise(unit, levels)
+            for level in levels:
+                exact = solve_dense(self.kernel_matrix(level, unit), self.n_components)
+                table.append(
+                    {
+                        "unit": name,
+                        "meters": unit,
+                        "noise": level,
+                        "neighbours": self.neighbours(level, unit),
+                        "chosen": level == chosen,
+                        "kernel_pca": self.denoise(
+                            level, unit, exact.coefficients, exact.projections
+                        ),
+                        "linear_pca": self.linear_pca(level),
+                    }
+                )
+        return Findings({"units": table})
+
+    def run_tuned(
+        self,
+        name: str,
+        unit: float,
+        levels: Sequence[float],
+        methods: Sequence[str],
+        seed: int,
+        passes: int,
+    ) -> Findings:
+        """Tune methods in a unit at the largest noise there, and denoise."""
+        level = self.largest_noise(unit, levels)
+        if level is None:
+            return Findings({"curves": [], "gains": [], "reductions": []})
+        problem = Problem.of(name, self.kernel, self.rows(level, unit), self.n_components)
+        curves, gains, solutions = tuned_curves(problem, methods, seed, passes)
+        reductions: Rows = []
+        for method, one in solutions.items():
+            row: dict[str, Cell] = {"method": LABELS[method], "seed": seed, "noise": level}
+            if one.outcome is Outcome.DIVERGED:
+                reductions.append({**row, "outcome": DIVERGED})
+            else:
+                fall = self.denoise(level, unit, one.coefficients, one.projections)
+                reductions.append({**row, "reduction": fall})
+        tables = {"curves": curves, "gains": gains, "reductions": reductions}
+        return Findings({key: [{"unit": name, **row} for row in found]
+                         for key, found in tables.items()})  # fmt: skip
+
+    def run_defaults(
+        self, parents: Floats, frame_rate: Floats, ours: Mapping[str, float], seed: int
+    ) -> Findings:
+        """Denoise with settings from the noisy frames alone, and with a width for meters."""
+        level = ours["noise"]
+        noisy = self.noisy(level)
+        denoised = denoise_motion(noisy)
+        wide: dict[str, Any] = {"gamma": 1 / (2 * ours["variance"]), "eigen_solver": "kha-smd"}
+        narrow = denoise_motion(noisy, n_components=self.n_components, random_state=seed, **wide)
+        found = {
+            "defaults": self.reduction(level, denoised),
+            "automatic KHA-SMD, σ² = 0.1 m²": self.reduction(level, narrow),
+            "linear PCA, best rank": self.linear_pca(level),
+        }
+        rows: Rows = [
+            {"unit": "m", "method": name, "noise": level, "reduction": fall}
+            for name, fall in found.items()
+        ]
+        arrays = {"clean": self.clean, "noisy": noisy, "denoised": denoised}
+        return Findings(
+            {"reductions": rows}, {**arrays, "parents": parents, "frame_rate": frame_rate}
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -10,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ikpca.kernels import Floats, Gaussian, Kernel, Linear
+from ikpca_papers.claims import DIVERGED, Rows
 from ikpca_papers.experiment import Findings, Part, Request
-from ikpca_papers.tuning import METHOD_GROUPS, Problem, tuned_curves
+from ikpca_papers.guenter2006.algorithm_1 import run_algorithm_1
+from ikpca_papers.tuning import LABELS, METHOD_GROUPS, Problem, tuned_curves, tuned_runs
 
 
 def plan(request: Request) -> list[Part]:
@@ -24,23 +27,25 @@ def plan(request: Request) -> list[Part]:
         "Gaussian": Gaussian(1 / (2 * settings["sigma"] ** 2)),
         "dot product": Linear(),
     }
+    shared = (X, settings["components"], settings["passes"])
+    seeds = range(request.seed, request.seed + settings["seeds"])
     return [
-        Part(
-            f"{name}, {' and '.join(methods)}, seed {seed}",
-            partial(
-                _learning_curves,
-                name,
-                kernel,
-                X,
-                methods,
-                seed,
-                settings["components"],
-                settings["passes"],
-            ),
-        )
-        for name, kernel in kernels.items()
-        for seed in range(request.seed, request.seed + settings["seeds"])
-        for methods in METHOD_GROUPS
+        *(
+            Part(
+                f"{name}, {' and '.join(methods)}, seed {seed}",
+                partial(_learning_curves, name, kernel, *shared, seed, methods),
+            )
+            for name, kernel in kernels.items()
+            for seed in seeds
+            for methods in METHOD_GROUPS
+        ),
+        *(
+            Part(
+                f"{name}, λ at every pattern",
+                partial(_compare_clocks, name, kernel, *shared, request.seed),
+            )
+            for name, kernel in kernels.items()
+        ),
     ]
 
 
@@ -53,13 +58,31 @@ def _learning_curves(
     name: str,
     kernel: Kernel,
     X: Floats,
-    methods: Sequence[str],
-    seed: int,
     n_components: int,
     passes: int,
+    seed: int,
+    methods: Sequence[str],
 ) -> Findings:
     problem = Problem.of(name, kernel, X, n_components)
     curves, gains, _ = tuned_curves(problem, methods, seed, passes)
     tables = {"curves": curves, "gains": gains}
     named = {key: [{"kernel": name, **row} for row in rows] for key, rows in tables.items()}
     return Findings(named)
+
+
+def _compare_clocks(
+    name: str, kernel: Kernel, X: Floats, n_components: int, passes: int, seed: int
+) -> Findings:
+    """Run the tuned methods again with λ and η at every pattern, as algorithm 1 prints them."""
+    problem = Problem.of(name, kernel, X, n_components)
+    rows: Rows = []
+    for method, run in tuned_runs(problem, ("kha/et", "kha-smd"), seed, passes).items():
+        row: dict[str, Any] = {"kernel": name, "method": LABELS[method], "seed": seed, **run.gains}
+        if math.isfinite(run.error):
+            error = run_algorithm_1(problem, run, passes)
+            ratio = run.error / error if math.isfinite(error) else None
+            row |= {"once_per_pass": run.error, "every_pattern": error, "ratio": ratio}
+        else:
+            row["outcome"] = DIVERGED
+        rows.append(row)
+    return Findings({"clocks": rows})
