@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
-from scipy.spatial.distance import cdist
+from scipy.spatial.distance import cdist, pdist
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
@@ -24,6 +24,8 @@ from ikpca_papers.experiment import Findings, Part, Request
 from ikpca_papers.kim2003.gains import kha_model, tune_gain
 
 _SIDE = 60
+#: Training faces for the choice of the unit.
+_UNIT_FACES = 500
 
 
 @dataclass(frozen=True)
@@ -90,10 +92,37 @@ class Restored:
         }
 
 
+def read_units(train: Floats) -> tuple[float, Rows]:
+    """Choose the unit of the pixels, which the paper does not give.
+
+    Return σ for pixels from 0 to 1, and the median value of the kernel between training faces for
+    every unit. The unit whose median is nearest to a half is chosen.
+    """
+    X = _flat(train)[:_UNIT_FACES]
+    units = {"0 to 255": 255.0, "0 to 1": 1.0, "length 1": 1 / np.linalg.norm(X, axis=1).mean()}
+    squares = pdist(X, "sqeuclidean")
+    rows: Rows = [
+        {"unit": unit, "sigma": float(FACE_SIGMA / scale),
+         "median_kernel": float(np.median(np.exp(-squares * scale**2 / (2 * FACE_SIGMA**2))))}
+        for unit, scale in units.items()
+    ]  # fmt: skip
+    best = min(rows, key=lambda row: abs(float(row["median_kernel"] or 0) - 0.5))
+    return float(best["sigma"] or 0), rows
+
+
 def restore(
-    split: FaceSplit, factor: int, ranks: Sequence[int], n_few: int, gain: float, seed: int = 0
+    split: FaceSplit,
+    factor: int,
+    ranks: Sequence[int],
+    n_few: int,
+    sigma: float,
+    gains: Mapping[float, float],
+    seed: int = 0,
 ) -> Iterator[Restored]:
-    """Reduce the test faces, and restore them with every method and rank."""
+    """Reduce the test faces, and restore them with every method and rank.
+
+    ``sigma`` is the paper's, for pixels from 0 to 1; ``gains`` are those of KHA by σ.
+    """
     low = np.array([box_mean(face, factor) for face in split.test])
     for method in ("nearest", "bicubic"):
         yield Restored(method, None, np.array([enlarge(face, factor, method) for face in low]))
@@ -103,28 +132,37 @@ def restore(
     for rank in ranks:
         flat = scores[:, :rank] @ linear.components_[:rank] + linear.mean_
         yield Restored("linear PCA", rank, flat.reshape(split.test.shape), len(split.train))
-    yield from _restore_as_printed(split, large, ranks, n_few, gain, seed)
+    for width, gain in gains.items():
+        name = "" if width == sigma else f", σ = {width:g}"
+        found = _restore_as_printed(split, large, ranks, n_few, width, gain, seed)
+        yield from (replace(one, method=one.method + name) for one in found)
     for known in (split, split.reduced(n_few)):
         yield from _restore_by_ours(known, low, factor, ranks)
 
 
 def _restore_as_printed(
-    split: FaceSplit, large: Floats, ranks: Sequence[int], n_few: int, gain: float, seed: int
+    split: FaceSplit,
+    large: Floats,
+    ranks: Sequence[int],
+    n_few: int,
+    sigma: float,
+    gain: float,
+    seed: int,
 ) -> Iterator[Restored]:
     """KHA on all faces; kernel PCA on a few and, for comparison, on all."""
     shared: dict[str, Any] = {
-        "kernel": "rbf", "gamma": 1 / (2 * FACE_SIGMA**2), "preimage": KIM_PREIMAGE,
+        "kernel": "rbf", "gamma": 1 / (2 * sigma**2), "preimage": KIM_PREIMAGE,
     }  # fmt: skip
-    every, few, most = _flat(split.train), _flat(split.train)[:n_few], max(ranks)
+    every, few = _flat(split.train), _flat(split.train)[:n_few]
     runs: list[tuple[str, KernelPCA, Floats]] = [
         ("KHA", kha_model(rank, len(every), FACE_PASSES, gain, seed, **shared), every)
         for rank in ranks
     ]
-    exact = KernelPCA(most, random_state=seed, **shared)
+    exact = KernelPCA(max(ranks), random_state=seed, **shared)
     runs += [("KPCA on few", exact, few), ("KPCA", exact, every)]
     for method, model, rows in runs:
         images = model.fit(rows).reconstruct(large).reshape(split.test.shape)
-        yield Restored(method, model.n_components, images, len(rows), FACE_SIGMA)
+        yield Restored(method, model.n_components, images, len(rows), sigma)
 
 
 def _restore_by_ours(
@@ -156,9 +194,10 @@ def enlarged_faces(pixels: NDArray[np.uint8]) -> Floats:
     return ndimage.zoom(images, zooms, order=1, mode="nearest", grid_mode=True)
 
 
-def small_digits() -> Floats:
-    """Load scikit-learn's digits, cropped to 6×6, as a substitute for faces."""
-    return load_digits().images[:, 1:7, 1:7] / 16
+def small_digits() -> tuple[Floats, NDArray[Any]]:
+    """Load scikit-learn's digits and their labels, cropped to 6×6, as a substitute for faces."""
+    found = load_digits()
+    return found.images[:, 1:7, 1:7] / 16, found.target
 
 
 #: Faces in the figure.
@@ -181,11 +220,17 @@ def _restore(
     if settings["train"]:
         split = split.reduced(settings["train"])
     ranks = settings["ranks"]
+    sigma, units = read_units(split.train)
     X = _flat(split.train)[: settings["tuning"]]
-    gain, gains = tune_gain(Gaussian(1 / (2 * FACE_SIGMA**2)), X, max(ranks), FACE_PASSES, seed)
+    gains: dict[float, float] = {}
+    tried: Rows = []
+    for width in (sigma, FACE_SIGMA):
+        kernel = Gaussian(1 / (2 * width**2))
+        gains[width], found_gains = tune_gain(kernel, X, max(ranks), FACE_PASSES, seed)
+        tried += [{"factor": factor, "sigma": width, **row} for row in found_gains]
     rows: Rows = []
     arrays = {f"factor {factor}/original": split.test[:_N_SHOWN]}
-    for found in restore(split, factor, ranks, settings["few"], gain, seed):
+    for found in restore(split, factor, ranks, settings["few"], sigma, gains, seed):
         rows.append(
             {
                 "factor": factor,
@@ -200,4 +245,4 @@ def _restore(
         if found.n_components in (None, max(ranks)):
             name = found.method + ("" if found.n_train is None else f", {found.n_train}")
             arrays[f"factor {factor}/{name}"] = found.images[:_N_SHOWN]
-    return Findings({"errors": rows, "gains": gains}, arrays)
+    return Findings({"errors": rows, "units": units, "gains": tried}, arrays)

@@ -97,24 +97,21 @@ def _measure_memory(X: Floats, settings: Mapping[str, Any], seed: int) -> Findin
 
 def _peak_memory(path: Path, n_rows: int, r: int, seed: int, send: Send) -> dict[str, Any]:
     """Run one pass in this process; the rows are part of the peak, as in O(rl + lN)."""
-    needed = 4 * n_rows * (r + np.load(path, mmap_mode="r").shape[1])
-
-    def fit(X: Floats) -> None:
-        # The least budget that KHA accepts is some times the formula; no kernel values are kept.
-        budget = 8 * 4 * len(X) * (r + X.shape[1])
-        model = kha_model(r, len(X), 1, 1e-3, seed, kernel="rbf", gamma=1 / (2 * COMPONENT_SIGMA**2),
-                          max_memory=budget, copy_X=False, n_jobs=1)  # fmt: skip
-        model.fit(X)
-
+    stored = np.load(path, mmap_mode="r")
+    # A budget in which KHA runs, some times the formula: no kernel values are kept.
+    columns = r + stored.shape[1]
+    model = kha_model(r, n_rows, 1, 1e-3, seed, kernel="rbf", gamma=1 / (2 * COMPONENT_SIGMA**2),
+                      max_memory=4 * n_rows * (8 * columns + 1024), copy_X=False,
+                      n_jobs=1)  # fmt: skip
     # Compile first; that is not part of the fit.
-    fit(np.load(path)[: 8 * r])
+    kha_model(r, 8 * r, 1, 1e-3, seed).fit(np.array(stored[: 8 * r]))
     memory = PeakMemory()
-    fit(np.array(np.load(path, mmap_mode="r")[:n_rows]))
+    model.fit(np.array(stored[:n_rows]))
     peak = memory.above_baseline()
     return {
         "patches": n_rows,
         "peak_megabytes": None if peak is None else peak / 1e6,
-        "formula_megabytes": needed / 1e6,
+        "formula_megabytes": 4 * n_rows * columns / 1e6,
         "matrix_megabytes": 4 * n_rows**2 / 1e6,
     }
 
