@@ -39,8 +39,8 @@ def paper_solver(method: str, n_components: int, n_samples: int, seed: int, **op
 
 #: Iterations for faces and for natural images (section 5).
 FACE_PASSES, NATURAL_PASSES = 40, 120
-#: σ for faces, for the components of patches and for enlarging photographs (figures 2, 4, 5). The unit of
-#: the pixels is not given: from 0 to 1 in all of them.
+#: σ for faces, for the components of patches and for enlarging photographs (figures 2, 4, 5). The
+#: unit of the pixels is not given: the specs state how it was chosen.
 FACE_SIGMA, COMPONENT_SIGMA, PHOTOGRAPH_SIGMA = 1.0, 40.0, 0.5
 #: Gradient descent from the pre-image by MDS (section 4.2); the tolerance is below a gray level.
 KIM_PREIMAGE = Gradient(tol=1e-4, start="mds")

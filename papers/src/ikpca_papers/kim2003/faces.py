@@ -38,9 +38,7 @@ class FaceSplit:
     test_persons: NDArray[Any]
 
     @classmethod
-    def random(
-        cls, faces: Floats, persons: NDArray[Any], n_test: int, seed: int = 0
-    ) -> FaceSplit:
+    def random(cls, faces: Floats, persons: NDArray[Any], n_test: int, seed: int = 0) -> FaceSplit:
         """Draw the test faces at random; as in the paper, persons may be in both parts."""
         order = np.random.default_rng(seed).permutation(len(faces))
         test, train = order[:n_test], order[n_test:]
@@ -48,9 +46,7 @@ class FaceSplit:
 
     def reduced(self, number: int) -> FaceSplit:
         """Return the split with fewer training faces."""
-        return replace(
-            self, train=self.train[:number], train_persons=self.train_persons[:number]
-        )
+        return replace(self, train=self.train[:number], train_persons=self.train_persons[:number])
 
     def nearest(self, images: Floats) -> tuple[Floats, NDArray[np.bool_]]:
         """Return distances to the nearest training faces, and if these show another person."""
@@ -81,7 +77,7 @@ class Restored:
     sigma: float | None = None
 
     def measure(self, split: FaceSplit) -> dict[str, Any]:
-        """Return errors for pixels from 0 to 255 and, per face, from 0 to 1; and the nearest faces."""
+        """Return the errors, per pixel from 0 to 255 and per face, and the nearest faces."""
         squares = np.square(self.images - split.test).sum(axis=(1, 2))
         distances, other_person = split.nearest(self.images)
         return {

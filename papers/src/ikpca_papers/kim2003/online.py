@@ -173,9 +173,7 @@ def track(rotation: Rotation, **kernel: Any) -> tuple[list[Track], Rows]:
 
         gain, tried = tune_online(error, _FIRST_GUESS)
         gains += [{"shape": rotation.shape, "run": name, **row} for row in tried]
-        tracks.append(
-            track_angles(rotation, name, **kernel, **printed_online(gain, method=method))
-        )
+        tracks.append(track_angles(rotation, name, **kernel, **printed_online(gain, method=method)))
     tracks += [track_angles(rotation, name, **kernel, **gain) for name, gain in TRACKERS.items()]
     return tracks, gains
 
