@@ -79,8 +79,8 @@ def test_digits_restored_whole():
     errors = {key: measures["mse"] for key, measures in found.items()}
     assert errors["ours", 20, 600] < 0.9 * errors["nearest", None, None]
     assert errors["ours", 20, 600] < errors["ours", 20, 200]
-    assert errors["linear PCA", 20, 600] < errors["linear PCA", 5, 600]
-    assert errors["KHA", 20, 600] < errors["KHA", 5, 600]
+    # KHA comes near the exact components.
+    assert errors["KHA", 20, 600] == pytest.approx(errors["KPCA", 20, 600], rel=0.1)
     assert found["KHA", 20, 600]["wrong_person"] < 0.9
 
 
