@@ -10,6 +10,7 @@ from ikpca_papers.kim2003.online import (
     TRACKERS,
     Rotation,
     converge,
+    converge_as_printed,
     starts_of_figures_6_and_7,
     track_angles,
 )
@@ -26,18 +27,18 @@ def tracked(shape, name):
 @pytest.mark.parametrize("shape", ["ellipse", "parabola"])
 def test_a_constant_gain_tracks_a_rotating_distribution(shape):
     """Half a turn: seen over more than a full one, 11.1° and 11.5° at most."""
-    found = tracked(shape, "constant gain")
+    found = tracked(shape, "ours, constant gain")
     assert found.worst_after(WARM_UP) < LIMIT
     assert found.library <= 128
 
 
 def test_so_does_an_automatic_gain_that_forgets():
-    assert tracked("ellipse", "automatic gain, forgetting").worst_after(WARM_UP) < LIMIT
+    assert tracked("ellipse", "ours, automatic gain, forgetting").worst_after(WARM_UP) < LIMIT
 
 
 @pytest.mark.parametrize("shape", ["ellipse", "parabola"])
 def test_a_decaying_gain_loses_it(shape):
-    assert tracked(shape, "decaying gain").worst_after(WARM_UP) > 60
+    assert tracked(shape, "ours, decaying gain").worst_after(WARM_UP) > 60
 
 
 @pytest.mark.parametrize("start", ["rows", "random"])
@@ -48,8 +49,16 @@ def test_it_converges_to_the_components_of_the_batch(start):
         assert found.kernel == "tanh" or found.held > 0.995, found
 
 
-def test_figures_6_and_7():
+def test_as_printed_it_comes_near_them():
+    for (found,), gains in converge_as_printed(sizes=(1500,)):
+        assert 0.9 < min(found.correlations) <= 1, found
+        assert len(gains) >= 3
+
+
+@pytest.mark.parametrize("as_printed", [True, False])
+def test_figures_6_and_7(as_printed):
     """A start far from all rows is orthogonal to them in double precision, and stays so."""
-    distant, covering = (found for _, found in starts_of_figures_6_and_7(parabola(2000)))
-    assert distant.held < 1e-12
-    assert covering.held > 0.9
+    found = starts_of_figures_6_and_7(parabola(2000), as_printed=as_printed)
+    held = {start: one.held for start, _, one in found}
+    assert held["distant"] < 1e-12
+    assert held["covering"] > 0.9

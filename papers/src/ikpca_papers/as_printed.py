@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ikpca.preimages import Gradient
 from ikpca.solvers import KHA
 
 # Günter, Schraudolph, Vishwanathan 2006.
@@ -38,3 +39,20 @@ def paper_solver(method: str, n_components: int, n_samples: int, seed: int, **op
     if method == "kha-smd":
         printed |= {"log_gain_init": LOG_GAIN_INIT, "meta_decay": META_DECAY}
     return KHA(method, **{**printed, **options})
+
+
+# Kim, Franz, Schölkopf 2003.
+
+#: Iterations for faces and for natural images (section 5).
+FACE_PASSES, NATURAL_PASSES = 40, 120
+#: σ for faces, for the components of patches and for enlarging photographs (figures 2, 4, 5). The
+#: unit of the pixels is not given: the specs state how it was chosen.
+FACE_SIGMA, COMPONENT_SIGMA, PHOTOGRAPH_SIGMA = 1.0, 40.0, 0.5
+#: Gradient descent from the pre-image by MDS (section 4.2); the tolerance is below a gray level.
+KIM_PREIMAGE = Gradient(tol=1e-4, start="mds")
+
+
+def printed_online(gain: float, init: Any = "random", method: str = "kha") -> dict[str, Any]:
+    """Return settings of online KHA (appendix A): random points, a gain, all rows kept."""
+    solver = KHA(method, gain=gain, init=init, rayleigh_ritz=False)
+    return {"eigen_solver": solver, "max_basis_rows": None}

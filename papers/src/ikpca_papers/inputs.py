@@ -77,7 +77,7 @@ def _split(parts: tuple[Arrays, Arrays]) -> Arrays:
 
 
 def _large_faces(data: Arrays) -> Arrays:
-    return {"images": enlarged_faces(data["images"])}
+    return {"images": enlarged_faces(data["images"]), "persons": data["subject"]}
 
 
 def _small_faces(data: Arrays) -> Arrays:

@@ -117,10 +117,12 @@ def face_rows(results: Results) -> Figure:
 
 
 def component_images(results: Results) -> Figure:
-    """Draw the components of every part, and those of linear PCA."""
-    sheets = {part: _sheet(arrays["kernel"]) for part, arrays in results.arrays.items()}
-    sheets["linear PCA"] = _sheet(next(iter(results.arrays.values()))["linear"])
-    return picture_grid([list(sheets.values())], list(sheets))
+    """Draw the components of every part, with the same methods in the same order."""
+    sheets = {part: arrays for part, arrays in results.arrays.items() if arrays}
+    methods = list(next(iter(sheets.values())))
+    rows = [[_sheet(arrays[method]) for method in methods] for arrays in sheets.values()]
+    notes = [[part] * len(methods) for part in sheets]
+    return picture_grid(rows, methods, notes)
 
 
 def _sheet(pictures: NDArray[Any], across: int = 5) -> NDArray[Any]:

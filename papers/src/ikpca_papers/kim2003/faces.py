@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,35 +11,48 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
+from scipy.spatial.distance import cdist, pdist
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
+from ikpca import KernelPCA
 from ikpca.applications import Hyperresolution, box_mean, enlarge
-from ikpca.kernels import Floats
+from ikpca.kernels import Floats, Gaussian
+from ikpca_papers.as_printed import FACE_PASSES, FACE_SIGMA, KIM_PREIMAGE
 from ikpca_papers.claims import Rows
 from ikpca_papers.experiment import Findings, Part, Request
+from ikpca_papers.kim2003.gains import kha_model, tune_gain
 
-#: Of the paper, for pixels from 0 to 1.
-PAPER_SIGMA = 1.0
 _SIDE = 60
+#: Training faces for the choice of the unit.
+_UNIT_FACES = 500
 
 
 @dataclass(frozen=True)
 class FaceSplit:
-    """Faces of high resolution, split into training and test faces."""
+    """Faces of high resolution, split into training and test faces, and the persons they show."""
 
     train: Floats
     test: Floats
+    train_persons: NDArray[Any]
+    test_persons: NDArray[Any]
 
     @classmethod
-    def random(cls, faces: Floats, n_test: int, seed: int = 0) -> FaceSplit:
+    def random(cls, faces: Floats, persons: NDArray[Any], n_test: int, seed: int = 0) -> FaceSplit:
         """Draw the test faces at random; as in the paper, persons may be in both parts."""
         order = np.random.default_rng(seed).permutation(len(faces))
-        return cls(faces[order[n_test:]], faces[order[:n_test]])
+        test, train = order[:n_test], order[n_test:]
+        return cls(faces[train], faces[test], persons[train], persons[test])
 
     def reduced(self, number: int) -> FaceSplit:
         """Return the split with fewer training faces."""
-        return FaceSplit(self.train[:number], self.test)
+        return replace(self, train=self.train[:number], train_persons=self.train_persons[:number])
+
+    def nearest(self, images: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+        """Return distances to the nearest training faces, and if these show another person."""
+        distances = cdist(_flat(images), _flat(self.train))
+        persons = self.train_persons[distances.argmin(axis=1)]
+        return distances.min(axis=1), persons != self.test_persons
 
 
 @dataclass(frozen=True)
@@ -48,62 +61,120 @@ class Restored:
 
     Parameters
     ----------
-    name : str
+    method : str
     n_components : int or None
         None for interpolation.
     images : ndarray of shape (n_faces, height, width)
-    error : float
-        Mean squared, for pixels from 0 to 255.
+    n_train : int or None
+        Number of training faces.
     sigma : float or None
     """
 
-    name: str
+    method: str
     n_components: int | None
     images: Floats
-    error: float
+    n_train: int | None = None
     sigma: float | None = None
+
+    def measure(self, split: FaceSplit) -> dict[str, Any]:
+        """Return the errors, per pixel from 0 to 255 and per face, and the nearest faces."""
+        squares = np.square(self.images - split.test).sum(axis=(1, 2))
+        distances, other_person = split.nearest(self.images)
+        return {
+            "mse": 255**2 * float(squares.mean()) / split.test[0].size,
+            "squared_error": float(squares.mean()),
+            "distance_to_faces": float(distances.mean()),
+            "wrong_person": float(other_person.mean()),
+        }
+
+
+def read_units(train: Floats) -> tuple[float, Rows]:
+    """Choose the unit of the pixels, which the paper does not give.
+
+    Return σ for pixels from 0 to 1, and the median value of the kernel between training faces for
+    every unit. The unit whose median is nearest to a half is chosen.
+    """
+    X = _flat(train)[:_UNIT_FACES]
+    units = {"0 to 255": 255.0, "0 to 1": 1.0, "length 1": 1 / np.linalg.norm(X, axis=1).mean()}
+    squares = pdist(X, "sqeuclidean")
+    rows: Rows = [
+        {"unit": unit, "sigma": float(FACE_SIGMA / scale),
+         "median_kernel": float(np.median(np.exp(-squares * scale**2 / (2 * FACE_SIGMA**2))))}
+        for unit, scale in units.items()
+    ]  # fmt: skip
+    best = min(rows, key=lambda row: abs(float(row["median_kernel"] or 0) - 0.5))
+    return float(best["sigma"] or 0), rows
 
 
 def restore(
-    split: FaceSplit, factor: int, ranks: tuple[int, ...], n_few: int
+    split: FaceSplit,
+    factor: int,
+    ranks: Sequence[int],
+    n_few: int,
+    sigma: float,
+    gains: Mapping[float, float],
+    seed: int = 0,
 ) -> Iterator[Restored]:
     """Reduce the test faces, and restore them with every method and rank.
 
-    σ is chosen on training faces at the largest rank, and kept for the others; the paper's σ is
-    used at that rank only.
+    ``sigma`` is the paper's, for pixels from 0 to 1; ``gains`` are those of KHA by σ.
     """
     low = np.array([box_mean(face, factor) for face in split.test])
     for method in ("nearest", "bicubic"):
-        images = np.array([enlarge(face, factor, method) for face in low])
-        yield _restored(method, None, images, split)
-    blurred = np.array([enlarge(face, factor) for face in low]).reshape(len(low), -1)
-    linear = PCA(max(ranks), svd_solver="full").fit(split.train.reshape(len(split.train), -1))
-    scores = linear.transform(blurred)
+        yield Restored(method, None, np.array([enlarge(face, factor, method) for face in low]))
+    large = _flat(np.array([enlarge(face, factor) for face in low]))
+    linear = PCA(max(ranks), svd_solver="full").fit(_flat(split.train))
+    scores = linear.transform(large)
     for rank in ranks:
         flat = scores[:, :rank] @ linear.components_[:rank] + linear.mean_
-        yield _restored("linear PCA", rank, flat.reshape(split.test.shape), split)
+        yield Restored("linear PCA", rank, flat.reshape(split.test.shape), len(split.train))
+    for width, gain in gains.items():
+        name = "" if width == sigma else f", σ = {width:g}"
+        found = _restore_as_printed(split, large, ranks, n_few, width, gain, seed)
+        yield from (replace(one, method=one.method + name) for one in found)
     for known in (split, split.reduced(n_few)):
-        yield from _restore_by_kernel_pca(known, low, factor, ranks, None)
-        yield from _restore_by_kernel_pca(known, low, factor, (max(ranks),), PAPER_SIGMA)
+        yield from _restore_by_ours(known, low, factor, ranks)
 
 
-def _restore_by_kernel_pca(
-    split: FaceSplit, low: Floats, factor: int, ranks: tuple[int, ...], sigma: float | None
+def _restore_as_printed(
+    split: FaceSplit,
+    large: Floats,
+    ranks: Sequence[int],
+    n_few: int,
+    sigma: float,
+    gain: float,
+    seed: int,
 ) -> Iterator[Restored]:
-    gamma: float | str = "auto" if sigma is None else 1 / (2 * sigma**2)
-    name = f"KernelPCA on {len(split.train)}, σ {'chosen' if sigma is None else f'= {sigma:g}'}"
+    """KHA on all faces; kernel PCA on a few and, for comparison, on all."""
+    shared: dict[str, Any] = {
+        "kernel": "rbf", "gamma": 1 / (2 * sigma**2), "preimage": KIM_PREIMAGE,
+    }  # fmt: skip
+    every, few = _flat(split.train), _flat(split.train)[:n_few]
+    runs: list[tuple[str, KernelPCA, Floats]] = [
+        ("KHA", kha_model(rank, len(every), FACE_PASSES, gain, seed, **shared), every)
+        for rank in ranks
+    ]
+    exact = KernelPCA(max(ranks), random_state=seed, **shared)
+    runs += [("KPCA on few", exact, few), ("KPCA", exact, every)]
+    for method, model, rows in runs:
+        images = model.fit(rows).reconstruct(large).reshape(split.test.shape)
+        yield Restored(method, model.n_components, images, len(rows), sigma)
+
+
+def _restore_by_ours(
+    split: FaceSplit, low: Floats, factor: int, ranks: Sequence[int]
+) -> Iterator[Restored]:
+    """σ is chosen on training faces at the largest rank, and kept for the others."""
+    gamma: float | str = "auto"
     for rank in sorted(ranks, reverse=True):
         model = Hyperresolution(factor, None, n_components=rank, gamma=gamma, random_state=0)
         images = np.array(model.fit(split.train).transform(low))
         gamma = model.gamma_
-        yield _restored(name, rank, images, split, float((2 * gamma) ** -0.5))
+        yield Restored("ours", rank, images, len(split.train), float((2 * gamma) ** -0.5))
 
 
-def _restored(
-    name: str, rank: int | None, images: Floats, split: FaceSplit, sigma: float | None = None
-) -> Restored:
-    error = 255**2 * float(np.mean(np.square(images - split.test)))
-    return Restored(name, rank, images, error, sigma)
+def _flat(images: Floats) -> Floats:
+    return images.reshape(len(images), -1)
 
 
 def large_faces(folder: Path) -> Floats:
@@ -119,9 +190,10 @@ def enlarged_faces(pixels: NDArray[np.uint8]) -> Floats:
     return ndimage.zoom(images, zooms, order=1, mode="nearest", grid_mode=True)
 
 
-def small_digits() -> Floats:
-    """Load scikit-learn's digits, cropped to 6×6, as a substitute for faces."""
-    return load_digits().images[:, 1:7, 1:7] / 16
+def small_digits() -> tuple[Floats, NDArray[Any]]:
+    """Load scikit-learn's digits and their labels, cropped to 6×6, as a substitute for faces."""
+    found = load_digits()
+    return found.images[:, 1:7, 1:7] / 16, found.target
 
 
 #: Faces in the figure.
@@ -130,32 +202,43 @@ _N_SHOWN = 5
 
 def plan(request: Request) -> list[Part]:
     """Plan one part per factor."""
-    images, settings = np.asarray(request.inputs.arrays["images"]), request.settings
     return [
-        Part(f"factor {factor}", partial(_restore, images, factor, settings, request.seed))
-        for factor in settings["factors"]
-    ]
+        Part(f"factor {factor}", partial(_restore, request.inputs.arrays, factor,
+                                         request.settings, request.seed))
+        for factor in request.settings["factors"]
+    ]  # fmt: skip
 
 
-def _restore(images: Floats, factor: int, settings: Mapping[str, Any], seed: int) -> Findings:
-    split = FaceSplit.random(images, settings["tests"], seed)
+def _restore(
+    data: Mapping[str, NDArray[Any]], factor: int, settings: Mapping[str, Any], seed: int
+) -> Findings:
+    split = FaceSplit.random(data["images"], data["persons"], settings["tests"], seed)
     if settings["train"]:
         split = split.reduced(settings["train"])
-    ranks = tuple(settings["ranks"])
+    ranks = settings["ranks"]
+    sigma, units = read_units(split.train)
+    X = _flat(split.train)[: settings["tuning"]]
+    gains: dict[float, float] = {}
+    tried: Rows = []
+    for width in (sigma, FACE_SIGMA):
+        kernel = Gaussian(1 / (2 * width**2))
+        gains[width], found_gains = tune_gain(kernel, X, max(ranks), FACE_PASSES, seed)
+        tried += [{"factor": factor, "sigma": width, **row} for row in found_gains]
     rows: Rows = []
     arrays = {f"factor {factor}/original": split.test[:_N_SHOWN]}
-    for found in restore(split, factor, ranks, settings["few"]):
-        family = "kernel" if found.name.startswith("KernelPCA") else found.name
+    for found in restore(split, factor, ranks, settings["few"], sigma, gains, seed):
         rows.append(
             {
                 "factor": factor,
-                "method": found.name,
-                "family": family,
+                "method": found.method,
                 "components": found.n_components,
+                "faces": found.n_train,
+                "all": found.n_train == len(split.train),
                 "sigma": found.sigma,
-                "mse": found.error,
+                **found.measure(split),
             }
         )
         if found.n_components in (None, max(ranks)):
-            arrays[f"factor {factor}/{found.name}"] = found.images[:_N_SHOWN]
-    return Findings({"errors": rows}, arrays)
+            name = found.method + ("" if found.n_train is None else f", {found.n_train}")
+            arrays[f"factor {factor}/{name}"] = found.images[:_N_SHOWN]
+    return Findings({"errors": rows, "units": units, "gains": tried}, arrays)

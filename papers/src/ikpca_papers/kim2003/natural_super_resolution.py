@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -14,14 +14,15 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_sample_image
 from sklearn.decomposition import PCA
 
+from ikpca import KernelPCA
 from ikpca.applications import Hyperresolution, PatchGrid, box_mean, enlarge, make_consistent
-from ikpca.kernels import Floats
+from ikpca.kernels import Floats, Gaussian
 from ikpca.metrics import signal_to_noise_ratio
+from ikpca_papers.as_printed import KIM_PREIMAGE, NATURAL_PASSES, PHOTOGRAPH_SIGMA
 from ikpca_papers.claims import Rows
 from ikpca_papers.experiment import Findings, Part, Request
+from ikpca_papers.kim2003.gains import kha_model, tune_gain
 
-#: Of the paper, for pixels from 0 to 1.
-PAPER_SIGMA = 0.5
 #: Linear PCA is shown at the best of these for each image, in its favor.
 _RANKS = (5, 10, 15, 20, 30, 50, 100, 150)
 #: Weights of red, green and blue (ITU-R BT.601).
@@ -41,15 +42,12 @@ class Enlarged:
         The photograph at high and at low resolution.
     images : dict of ndarray
         By method.
-    rank : int
-        Of linear PCA, on this image.
     """
 
     name: str
     sharp: Floats
     low: Floats
     images: dict[str, Floats]
-    rank: int
 
     @property
     def ratios(self) -> dict[str, float]:
@@ -58,22 +56,60 @@ class Enlarged:
             name: signal_to_noise_ratio(self.sharp, image) for name, image in self.images.items()
         }
 
+    @property
+    def structure(self) -> dict[str, float]:
+        """Deviation from the means of squares of pixels, relative to the photograph's."""
+        whole = self._detail(self.sharp)
+        return {name: self._detail(image) / whole for name, image in self.images.items()}
+
+    def _detail(self, image: Floats) -> float:
+        factor = len(image) // len(self.low)
+        return float(np.std(image - enlarge(box_mean(image, factor), factor)))
+
 
 @dataclass(frozen=True)
 class EnlargementModels:
-    """Models that are fitted on the training photographs."""
+    """Models of the same patches of the training photographs.
 
-    chosen: Hyperresolution
-    paper: Hyperresolution
+    Parameters
+    ----------
+    kha : KernelPCA
+        As printed.
+    exact : KernelPCA
+        Exact components for the paper's σ.
+    ours : Hyperresolution
+        Exact components for a σ that is chosen on training photographs.
+    linear : PCA
+    gains : list of dict
+        Gains of the search, with their errors.
+    """
+
+    kha: KernelPCA
+    exact: KernelPCA
+    ours: Hyperresolution
     linear: PCA
+    gains: Rows
 
     @classmethod
-    def fit(cls, images: Sequence[Floats], factor: int = 4, **settings: Any) -> EnlargementModels:
-        """Fit all models on the same photographs; σ of the first is chosen on them, too."""
-        chosen = Hyperresolution(factor, **settings).fit(images)
-        paper = Hyperresolution(factor, gamma=1 / (2 * PAPER_SIGMA**2), **settings).fit(images)
-        linear = PCA(max(_RANKS), svd_solver="full").fit(chosen.kernel_pca_.X_fit_)
-        return cls(chosen, paper, linear)
+    def fit(
+        cls, images: Sequence[Floats], factor: int, n_patches: int, n_components: int,
+        n_tuning: int, passes: int = NATURAL_PASSES, seed: int = 0,
+    ) -> EnlargementModels:  # fmt: skip
+        """Fit all models; the gain of KHA is chosen on the first ``n_tuning`` patches."""
+        ours = Hyperresolution(
+            factor, n_patches=n_patches, n_components=n_components, eigen_solver="krylov",
+            random_state=seed,
+        ).fit(images)  # fmt: skip
+        X = ours.kernel_pca_.X_fit_
+        gamma = 1 / (2 * PHOTOGRAPH_SIGMA**2)
+        gain, gains = tune_gain(Gaussian(gamma), X[:n_tuning], n_components, passes, seed)
+        shared: dict[str, Any] = {"kernel": "rbf", "gamma": gamma, "preimage": KIM_PREIMAGE}
+        kha = kha_model(n_components, len(X), passes, gain, seed, **shared)
+        exact = KernelPCA(
+            n_components, eigen_solver="krylov", tol=1e-3, random_state=seed, **shared
+        )
+        linear = PCA(max(_RANKS), svd_solver="full").fit(X)
+        return cls(kha.fit(X.astype(np.float32)), exact.fit(X), ours, linear, gains)
 
     def enlarge(self, name: str, sharp: Floats) -> Enlarged:
         """Reduce a photograph, and enlarge it with every method.
@@ -81,43 +117,40 @@ class EnlargementModels:
         A star marks images that were made consistent with the low resolution; bicubic interpolation
         has it, too, to show the gain by that alone.
         """
-        low, model = box_mean(sharp, self.chosen.factor), self.chosen
-        linear, rank = self._linear(sharp, low)
-        bicubic = enlarge(low, model.factor, "bicubic")
+        model = self.ours
+        size, factor = model.patch_shape_, model.factor
+        low = box_mean(sharp, factor)
+        large = enlarge(low, factor)
+        # "Slightly overlapping": by one pixel of the low resolution.
+        overlapping = PatchGrid(sharp.shape, size, (size[0] - factor, size[1] - factor))
+        blocks = PatchGrid(sharp.shape, size, size)
+        bicubic = enlarge(low, factor, "bicubic")
         images = {
-            "nearest": enlarge(low, model.factor),
-            "bilinear": enlarge(low, model.factor, "bilinear"),
+            "nearest": large,
+            "linear PCA": self._linear(sharp, overlapping, large),
+            "bilinear": enlarge(low, factor, "bilinear"),
+            "KHA": _restore(self.kha, overlapping, large),
+            "KHA block-wise": _restore(self.kha, blocks, large),
+            "KPCA": _restore(self.exact, overlapping, large),
             "bicubic": bicubic,
             "bicubic*": make_consistent(bicubic, low),
-            "linear PCA": linear,
-            f"σ = {PAPER_SIGMA}": self.paper.transform(low),
-            "block-wise": copy(model).set_params(stride=model.patch_shape_).transform(low),
-            "overlapping": model.transform(low),
+            "ours": model.transform(low),
+            "ours block-wise": copy(model).set_params(stride=size).transform(low),
         }
-        images["overlapping*"] = make_consistent(images["overlapping"], low)
-        return Enlarged(name, sharp, low, images, rank)
+        images["ours*"] = make_consistent(images["ours"], low)
+        return Enlarged(name, sharp, low, images)
 
-    def _linear(self, sharp: Floats, low: Floats) -> tuple[Floats, int]:
+    def _linear(self, sharp: Floats, grid: PatchGrid, large: Floats) -> Floats:
         """Enlarge by linear PCA of the same windows, at the best of all ranks."""
-        size = self.chosen.patch_shape_
-        grid = PatchGrid(sharp.shape, size, (size[0] // 2, size[1] // 2))
-        scores = self.linear.transform(grid.extract(enlarge(low, self.chosen.factor)))
+        scores = self.linear.transform(grid.extract(large))
         axes, mean = self.linear.components_, self.linear.mean_
-        found = {
-            rank: grid.assemble(scores[:, :rank] @ axes[:rank] + mean)
-            for rank in _RANKS
-            if rank <= len(axes)
-        }
-        rank = max(found, key=lambda rank: signal_to_noise_ratio(sharp, found[rank]))
-        return found[rank], rank
+        found = [grid.assemble(scores[:, :rank] @ axes[:rank] + mean) for rank in _RANKS]
+        return max(found, key=lambda image: signal_to_noise_ratio(sharp, image))
 
 
-def enlarge_photographs(
-    photos: dict[str, Floats], models: EnlargementModels, size: tuple[int, int]
-) -> Iterator[Enlarged]:
-    """Enlarge the center of every photograph."""
-    for name, photo in photos.items():
-        yield models.enlarge(name, crop_centre(photo, size, models.chosen.factor))
+def _restore(model: KernelPCA, grid: PatchGrid, large: Floats) -> Floats:
+    """Restore every window, and average where windows overlap."""
+    return grid.assemble(np.asarray(model.reconstruct(grid.extract(large)), dtype=np.float64))
 
 
 def photographs(folder: Path | None) -> tuple[dict[str, Floats], dict[str, Floats]]:
@@ -178,26 +211,23 @@ def _enlarge(photos: dict[str, Floats], settings: Mapping[str, Any], seed: int) 
     train = [image for name, image in photos.items() if name.startswith("train/")]
     tests = {name.removeprefix("test/"): image for name, image in photos.items()
              if name.startswith("test/")}  # fmt: skip
-    factor = settings["factor"]
+    factor, n_patches = settings["factor"], settings["patches"]
     models = EnlargementModels.fit(
-        train,
-        factor,
-        n_patches=settings["patches"],
-        n_components=settings["components"],
-        eigen_solver="krylov",
-        random_state=seed,
+        train, factor, n_patches, settings["components"], settings["tuning"], seed=seed
     )
     rows: Rows = []
     arrays: dict[str, Floats] = {}
     for number, (name, photo) in enumerate(tests.items()):
         sharp = crop_centre(photo, (settings["height"], settings["width"]), factor)
         found = models.enlarge(name, sharp)
-        rows += [{"image": name, "method": method, "snr": ratio}
+        structure = found.structure
+        rows += [{"image": name, "method": method, "snr": ratio, "structure": structure[method]}
                  for method, ratio in found.ratios.items()]  # fmt: skip
         if number < _N_SHOWN:
             arrays |= _pictures(found)
-    widths: Rows = [{"width": "chosen on training images", "sigma": kernel_width(models.chosen)}]
-    return Findings({"ratios": rows, "widths": widths, "margins": _margins(rows)}, arrays)
+    widths: Rows = [{"width": "chosen on training images", "sigma": kernel_width(models.ours)}]
+    tables = {"ratios": rows, "margins": margins(rows), "gains": models.gains, "widths": widths}
+    return Findings(tables, arrays)
 
 
 def _pictures(found: Enlarged) -> dict[str, Floats]:
@@ -205,14 +235,15 @@ def _pictures(found: Enlarged) -> dict[str, Floats]:
     return {f"{found.name}/{method}": image for method, image in images.items()}
 
 
-def _margins(rows: Rows) -> Rows:
-    """Compute per image the gain of overlapping windows over the other methods, in decibels."""
+def margins(rows: Rows) -> Rows:
+    """Compute per image the gain of one method over all others, in decibels."""
     by_image: dict[str, dict[str, float]] = {}
     for row in rows:
         by_image.setdefault(str(row["image"]), {})[str(row["method"])] = float(row["snr"] or 0)
     return [
-        {"image": image, "against": method, "decibels": ratios["overlapping"] - ratio}
+        {"image": image, "method": method, "against": other, "decibels": ratios[method] - ratio}
         for image, ratios in by_image.items()
-        for method, ratio in ratios.items()
-        if method != "overlapping"
+        for method in ("KHA", "bilinear", "ours")
+        for other, ratio in ratios.items()
+        if other != method
     ]

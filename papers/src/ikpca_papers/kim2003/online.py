@@ -15,9 +15,11 @@ from ikpca.errors import DivergenceWarning
 from ikpca.kernels import Floats
 from ikpca.solvers import KHA
 from ikpca.subspace import Subspace
+from ikpca_papers.as_printed import printed_online
 from ikpca_papers.claims import Rows
 from ikpca_papers.data.synthetic import parabola
 from ikpca_papers.experiment import Findings, Part, Request
+from ikpca_papers.kim2003.gains import tune_online
 from ikpca_papers.metrics import feature_angles, surfaces
 
 #: The paper's three kernels, for rows of unit scale.
@@ -30,12 +32,18 @@ KERNELS: dict[str, dict[str, Any]] = {
 NARROW: dict[str, Any] = {"kernel": "rbf", "gamma": 50.0}
 #: Most rows of a stream for the batch model of a comparison.
 _BATCH_ROWS = 2000
-#: Gains that do not decay, and one that does.
+#: Start of every search for a gain.
+_FIRST_GUESS = 0.1
+#: Ours: gains that do not decay, and one that does.
 TRACKERS: dict[str, dict[str, Any]] = {
-    "constant gain": {"eigen_solver": KHA("kha", gain=0.05), "forgetting": 0.995},
-    "automatic gain, forgetting": {"forgetting": 0.997},
-    "decaying gain": {},
-}
+    "ours, constant gain": {
+        "eigen_solver": KHA("kha", gain=0.05), "forgetting": 0.995, "max_basis_rows": 128,
+    },
+    "ours, automatic gain, forgetting": {"forgetting": 0.997, "max_basis_rows": 128},
+    "ours, decaying gain": {"max_basis_rows": 128},
+}  # fmt: skip
+#: As printed: constant, and decaying as 1/t.
+PRINTED_TRACKERS = {"as printed, constant gain": "kha", "as printed, decaying gain": "kha/t"}
 
 
 def _ellipse(n: int, seed: int) -> Floats:
@@ -133,7 +141,7 @@ def track_angles(
 ) -> Track:
     """Fit a model to the stream and measure its angle to the true components at intervals."""
     kernel = {key: value for key, value in settings.items() if key in _KERNEL_PARAMETERS}
-    model = OnlineKernelPCA(n_components, random_state=0, **{"max_basis_rows": 128} | settings)
+    model = OnlineKernelPCA(n_components, random_state=0, **settings)
     truth, rows, angles = rotation.truth(n_components, **kernel), rotation.rows(), rotation.angles()
     times = np.arange(every, rotation.n + 1, every)
     found, library = [], 0
@@ -147,10 +155,27 @@ def track_angles(
 _KERNEL_PARAMETERS = ("kernel", "gamma", "degree", "coef0")
 
 
-def track(rotation: Rotation, **kernel: Any) -> list[Track]:
-    """Run all of ``TRACKERS`` on the same rows."""
+def track(rotation: Rotation, **kernel: Any) -> tuple[list[Track], Rows]:
+    """Run all of ``PRINTED_TRACKERS`` and ``TRACKERS`` on the same rows; return gains, too.
+
+    The gain as printed is open: the one with the least error of rows before they are learned.
+    """
     kernel = kernel or KERNELS["Gaussian, σ = 1"]
-    return [track_angles(rotation, name, **kernel, **gain) for name, gain in TRACKERS.items()]
+    tracks, gains = [], []
+    rows = rotation.rows()
+    for name, method in PRINTED_TRACKERS.items():
+
+        def error(gain: float, method: str = method) -> float:
+            model = OnlineKernelPCA(
+                1, random_state=0, **kernel, **printed_online(gain, method=method)
+            )
+            return float(model.partial_fit(rows).novelty_.mean())
+
+        gain, tried = tune_online(error, _FIRST_GUESS)
+        gains += [{"shape": rotation.shape, "run": name, **row} for row in tried]
+        tracks.append(track_angles(rotation, name, **kernel, **printed_online(gain, method=method)))
+    tracks += [track_angles(rotation, name, **kernel, **gain) for name, gain in TRACKERS.items()]
+    return tracks, gains
 
 
 @dataclass(frozen=True)
@@ -159,7 +184,9 @@ class Convergence:
 
     Parameters
     ----------
-    kernel, start : str
+    kernel : str
+    form : str
+        As printed, or ours.
     n : int
         Rows.
     correlations : tuple of float
@@ -170,7 +197,7 @@ class Convergence:
     """
 
     kernel: str
-    start: str
+    form: str
     n: int
     correlations: tuple[float, ...]
     held: float
@@ -179,18 +206,58 @@ class Convergence:
 def converge(
     sizes: tuple[int, ...] = (500, 2000, 8000), n_components: int = 2, init: str = "rows"
 ) -> Iterator[Convergence]:
-    """Fit a stationary parabola in one pass, with each of the paper's kernels."""
+    """Fit a stationary parabola in one pass, with each of the paper's kernels; ours."""
     for name, kernel in KERNELS.items():
         rows = parabola(max(sizes))
-        solver = KHA(init=init)
-        model = OnlineKernelPCA(n_components, eigen_solver=solver, random_state=0, **kernel)
-        for begin, end in zip((0, *sizes), sizes, strict=False):
-            model.partial_fit(rows[begin:end])
-            yield compare(name, init, model, rows[:end], **kernel)
+        yield from _converge_to(name, "ours", rows, sizes, n_components, kernel,
+                                eigen_solver=KHA(init=init))  # fmt: skip
+
+
+def converge_as_printed(
+    sizes: tuple[int, ...] = (500, 2000, 8000), n_components: int = 2
+) -> Iterator[tuple[list[Convergence], Rows]]:
+    """Fit the same rows as printed: from random points, with a constant gain.
+
+    The gain is open: the one with the least reconstruction error of the rows in feature space.
+    """
+    for name, kernel in KERNELS.items():
+        rows = parabola(max(sizes))
+        gain, tried = tune_online(_error_of(rows, n_components, kernel), _FIRST_GUESS)
+        found = _converge_to(name, "as printed", rows, sizes, n_components, kernel,
+                             **printed_online(gain))  # fmt: skip
+        yield list(found), [{"kernel": name, **row} for row in tried]
+
+
+def _error_of(
+    rows: Floats, n_components: int, kernel: dict[str, Any], init: Any = "random"
+) -> Callable[[float], float]:
+    """Return a function from a gain to the mean reconstruction error after one pass."""
+
+    def error(gain: float) -> float:
+        settings = kernel | printed_online(gain, init)
+        model = OnlineKernelPCA(n_components, random_state=0, **settings)
+        return float(model.partial_fit(rows).reconstruction_error(rows).mean())
+
+    return error
+
+
+def _converge_to(
+    name: str,
+    form: str,
+    rows: Floats,
+    sizes: Sequence[int],
+    n_components: int,
+    kernel: dict[str, Any],
+    **settings: Any,
+) -> Iterator[Convergence]:
+    model = OnlineKernelPCA(n_components, random_state=0, **kernel, **settings)
+    for begin, end in zip((0, *sizes), sizes, strict=False):
+        model.partial_fit(rows[begin:end])
+        yield compare(name, form, model, rows[:end], **kernel)
 
 
 def compare(
-    name: str, start: str, model: OnlineKernelPCA, rows: Floats, **kernel: Any
+    name: str, form: str, model: OnlineKernelPCA, rows: Floats, **kernel: Any
 ) -> Convergence:
     """Compare an online model with the batch components of the same rows."""
     number = len(model.eigenvalues_)
@@ -202,17 +269,24 @@ def compare(
         for i in range(number)
     )
     held = model.explained_share(rows) / batch.explained_share(rows)
-    return Convergence(name, start, len(rows), correlations, held)
+    return Convergence(name, form, len(rows), correlations, held)
 
 
-def starts_of_figures_6_and_7(rows: Floats) -> Iterator[tuple[OnlineKernelPCA, Convergence]]:
+def starts_of_figures_6_and_7(
+    rows: Floats, *, as_printed: bool
+) -> Iterator[tuple[str, OnlineKernelPCA, Convergence]]:
     """Fit with a narrow Gaussian, from a point far from all rows and from a covering of them."""
+    form = "as printed" if as_printed else "ours"
     for start, init in (("distant", np.array([[8.0, 8.0]])), ("covering", "covering")):
-        model = OnlineKernelPCA(1, eigen_solver=KHA(init=init), random_state=0, **NARROW)
+        settings: dict[str, Any] = {"eigen_solver": KHA(init=init)}
+        if as_printed:
+            gain, _ = tune_online(_error_of(rows, 1, NARROW, init), _FIRST_GUESS)
+            settings = printed_online(gain, init)
+        model = OnlineKernelPCA(1, random_state=0, **NARROW, **settings)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DivergenceWarning)
             model.fit(rows)
-        yield model, compare("Gaussian, σ = 0.1", start, model, rows, **NARROW)
+        yield start, model, compare("Gaussian, σ = 0.1", form, model, rows, **NARROW)
 
 
 def plan(request: Request) -> list[Part]:
@@ -232,23 +306,31 @@ def plan(request: Request) -> list[Part]:
 
 
 def _converge(sizes: Sequence[int], n_components: int) -> Findings:
+    found: list[Convergence] = []
+    gains: Rows = []
+    for printed, tried in converge_as_printed(tuple(sizes), n_components):
+        found += printed
+        gains += tried
+    found += converge(tuple(sizes), n_components)
     rows: Rows = [
-        {"kernel": found.kernel, "rows": found.n, "last": found.n == max(sizes),
-         "held": found.held, "least_correlation": min(found.correlations)}
-        for found in converge(tuple(sizes), n_components)
+        {"kernel": one.kernel, "form": one.form, "rows": one.n, "last": one.n == max(sizes),
+         "held": one.held, "least_correlation": min(one.correlations)}
+        for one in found
     ]  # fmt: skip
-    return Findings({"convergence": rows})
+    return Findings({"convergence": rows, "gains": gains})
 
 
 def _starts(n_rows: int) -> Findings:
     X = parabola(n_rows)
     models: dict[str, Any] = {"batch": KernelPCA(1, random_state=0, **NARROW).fit(X)}
     rows: Rows = []
-    for model, found in starts_of_figures_6_and_7(X):
-        models[f"{found.start} start"] = model
-        rows.append(
-            {"start": found.start, "held": found.held, "correlation": found.correlations[0]}
-        )
+    for as_printed in (True, False):
+        for start, model, found in starts_of_figures_6_and_7(X, as_printed=as_printed):
+            models[f"{found.form}, {start} start"] = model
+            rows.append(
+                {"start": start, "form": found.form, "held": found.held,
+                 "correlation": found.correlations[0]}
+            )  # fmt: skip
     return Findings({"starts": rows}, surfaces(X, models, 1))
 
 
@@ -256,11 +338,12 @@ def _track(shape: str, n_rows: int, period: float, seed: int) -> Findings:
     warm_up = n_rows // 3
     lags: Rows = []
     curves: Rows = []
-    for found in track(Rotation(shape, n_rows, period, seed)):
+    tracks, gains = track(Rotation(shape, n_rows, period, seed))
+    for found in tracks:
         lags.append(
             {"shape": shape, "gain": found.name, "largest_angle": found.worst_after(warm_up)}
         )
         points = zip(found.times, found.angles, strict=True)
         curves += [{"shape": shape, "gain": found.name, "rows": int(time), "angle": float(angle)}
                    for time, angle in points]  # fmt: skip
-    return Findings({"tracking": lags, "angles": curves})
+    return Findings({"tracking": lags, "angles": curves, "tracking_gains": gains})
