@@ -23,7 +23,7 @@ from ikpca.subspace import Subspace
 #: A row is dependent on the others if its residual is below this fraction of k(z, z).
 _DEPENDENT = 1e-11
 #: A low accuracy is enough, since the coefficients are solved for afterwards.
-_FIXED_POINT, _GRADIENT = FixedPoint(max_iter=15, tol=1e-3), Gradient(max_iter=15, tol=1e-3)
+_FIXED_POINT, _GRADIENT = FixedPoint(max_iter=5, tol=1e-3), Gradient(max_iter=5, tol=1e-3)
 
 
 @dataclass(frozen=True)
