@@ -95,3 +95,13 @@ class PaperIncrementalPCA(TransformerMixin):
     def transform(self, X: Floats) -> Floats:
         """Project rows on the components."""
         return self.state_.subspace().project(X)
+
+    @property
+    def eigenvalues_(self) -> Floats:
+        """Eigenvalues of K'."""
+        return self.state_.singular_values**2
+
+    @property
+    def basis_(self) -> Floats:
+        """Basis rows."""
+        return self.state_.basis

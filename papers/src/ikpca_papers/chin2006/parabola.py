@@ -296,6 +296,7 @@ def ablation_variants(n_components: int) -> list[Variant]:
         size = number * (n_components + 1)
         return replace(base, compression=Compression(IteratedPreimages(number), size))
 
+    few = Compression(IteratedPreimages(2), 2 * (n_components + 1))
     first = IteratedPreimages(n, second_pass=False)
     separate = IteratedPreimages(n, reuse=False, second_pass=False)
     return [
@@ -312,6 +313,8 @@ def ablation_variants(n_components: int) -> list[Variant]:
         }),
         *reductions("orthogonalization", none=replace(paper, orthonormal=False),
                     as_printed=PrintedOrthogonalization(paper.reduction, limit)),
+        *reductions("orthogonalization, n = 2", none=replace(few, orthonormal=False),
+                    as_printed=PrintedOrthogonalization(few.reduction, few.limit)),
         Variant("mean update", "left out", replace(base, move_mean=False)),
         *(Variant("n", str(number), with_preimages(number)) for number in (2, 5, 20)),
         *(Variant("c", str(count), base, count) for count in (10, 100)),
