@@ -473,19 +473,14 @@ _WHOLE = "incremental, whole stream"
 def plan(request: Request) -> list[Part]:
     """Plan table 1, longer streams, contours, ablation and figure 1."""
     settings = request.settings
-    variants = ablation_variants(settings["components"])
-    pieces = np.array_split(np.arange(len(variants)), settings["ablation_parts"])
+    variants, sizes = ablation_variants(settings["components"]), settings["scheme_sizes"]
     return [
         Part("table 1", partial(_durations, settings["rows"], settings["repeats"])),
         Part("streams", partial(_streams, settings["stream_rows"])),
         Part("contours", partial(_contours, settings["contour_rows"], settings["components"])),
-        *(
-            Part(f"ablation {number + 1}",
-                 partial(_ablation, [variants[i] for i in piece], settings["ablation_rows"]))
-            for number, piece in enumerate(pieces)
-        ),
-        Part("schemes", _schemes),
-    ]  # fmt: skip
+        Part("ablation", partial(_ablation, variants, settings["ablation_rows"])),
+        *([Part("schemes", partial(_schemes, tuple(sizes)))] if sizes else []),
+    ]
 
 
 def _durations(sizes: Sequence[int], repeats: int) -> Findings:
@@ -530,8 +525,8 @@ def _ablation(variants: Sequence[Variant], n_rows: int) -> Findings:
     return Findings({"ablation": [asdict(row) for row in ablation(variants, n_rows)]})
 
 
-def _schemes() -> Findings:
-    return Findings({"schemes": [asdict(row) for row in compare_schemes(sizes=(2, 8))]})
+def _schemes(sizes: tuple[int, ...]) -> Findings:
+    return Findings({"schemes": [asdict(row) for row in compare_schemes(sizes=sizes)]})
 
 
 def summary(tables: Tables) -> dict[str, Rows]:
