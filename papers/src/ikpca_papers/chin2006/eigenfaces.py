@@ -247,8 +247,13 @@ def _table_2(
     if algorithm == "KPCA":
         model = KernelPCA(r, kernel=kernel, eigen_solver="dense", n_jobs=1)
     error = error_rate(model, X[:number], y[:number], X_test, y_test)
-    row = {"algorithm": algorithm, "kernel": name, "images": number, "error": 100 * error}
-    return Findings({"table_2": [{**row, "set": "all" if number == len(X) else "subset"}]})
+    rows_used = "all" if number == len(X) else "subset"
+    return Findings({
+        "table_2": [
+            {"algorithm": algorithm, "kernel": name, "images": number, "set": rows_used,
+             "error": 100 * error}
+        ]
+    })  # fmt: skip
 
 
 def _recognise(
