@@ -29,12 +29,11 @@ from matplotlib.figure import Figure
 from ikpca import IncrementalKernelPCA, KernelPCA
 from ikpca.kernels import Floats
 from ikpca.plotting import LINE_STYLES, MUTED_COLOR, REFERENCE_COLOR, TEXT_COLOR
+from ikpca_papers.as_printed import TABLE_1_ROWS
 from ikpca_papers.chin2006.manifolds import VARIANTS, real_manifolds, roll
 from ikpca_papers.chin2006.parabola import (
-    PAPER_ROWS,
     PARABOLA_GAMMA,
     Duration,
-    duration_claims,
     durations,
     rising_parabola,
 )
@@ -138,7 +137,7 @@ def run_durations(arguments: argparse.Namespace) -> None:
         print(f"| {rows:,} | " + " | ".join(f"{row.seconds[number]:.3f}" for row in found) + " |")
     print("| exponent | " + " | ".join(f"{row.exponent:.2f}" for row in found) + " |")
     print("| in the paper | " + " | ".join(f"{row.paper_exponent:.2f}" for row in found) + " |")
-    report(arguments, "durations", [asdict(row) for row in found], duration_claims(found))
+    report(arguments, "durations", [asdict(row) for row in found], [])
     figure = durations_plot(found, "parabola; table 1 of Chin and Suter")
     figure.savefig(arguments.out / "durations.png", dpi=160)
 
@@ -150,7 +149,7 @@ def durations_plot(found: Sequence[Duration], subtitle: str) -> Figure:
     for axes, row in zip(panels, found, strict=True):
         paper, ours = np.array(row.paper_seconds), np.array(row.seconds)
         axes.plot(
-            PAPER_ROWS, paper / paper[0], color=LINE_STYLES[3][0], marker="s", linestyle="dashed",
+            TABLE_1_ROWS, paper / paper[0], color=LINE_STYLES[3][0], marker="s", linestyle="dashed",
             label=f"paper, exponent {row.paper_exponent:.2f}",
         )  # fmt: skip
         axes.plot(
@@ -158,7 +157,7 @@ def durations_plot(found: Sequence[Duration], subtitle: str) -> Figure:
             label=f"here, exponent {row.exponent:.2f}",
         )  # fmt: skip
         axes.set(xscale="log", yscale="log", xlabel="Rows")
-        axes.set_xticks(PAPER_ROWS[::2], [f"{rows:,}" for rows in PAPER_ROWS[::2]])
+        axes.set_xticks(TABLE_1_ROWS[::2], [f"{rows:,}" for rows in TABLE_1_ROWS[::2]])
         axes.minorticks_off()
         axes.legend(frameon=False, fontsize=9, loc="upper left")
         style_axes(axes, row.method, subtitle if axes is panels[0] else " ")

@@ -163,17 +163,43 @@ def test_a_growing_library_is_least_squares():
     X, Z = rng.normal(size=(20, 3)), rng.normal(size=(5, 3))
     subspace = Subspace(QUADRATIC, X, rng.normal(size=(2, 20)))
     library = GrowingBasis(subspace, 6)
-    assert all(library.add(row) for row in Z)
-    assert not library.add(2 * Z[1])
+    for row in Z:
+        library.add(row)
     targets = subspace.coefficients @ features(X)
     expected, *_ = np.linalg.lstsq(features(Z).T, targets.T, rcond=None)
     np.testing.assert_allclose(library.coefficients(), expected.T, rtol=1e-8)
     rest = targets - expected.T @ features(Z)
     np.testing.assert_allclose(library.squared_errors, np.sum(rest**2, axis=1), rtol=1e-8)
-    residual = library.residual(1)
+    residual = library._residual(1)
     explicit = residual.coefficients @ features(residual.basis)
     np.testing.assert_allclose(explicit, rest[1:], atol=1e-8)
+    np.testing.assert_allclose(residual.products, rest[1:] @ features(residual.basis).T, atol=1e-8)
     np.testing.assert_allclose(residual.gram, [[rest[1] @ rest[1]]], rtol=1e-8)
+
+
+def test_the_best_row_of_a_growing_library_reduces_the_error_most():
+    X = np.random.default_rng(8).normal(size=(20, 2))
+    subspace = Subspace(Gaussian(0.5), X, np.random.default_rng(9).normal(size=(1, 20)))
+    library = GrowingBasis(subspace, 20)
+
+    def error_with(row):
+        Z = np.vstack([library.rows, row])
+        K, products = cross_gram(subspace.kernel, Z, Z), subspace.products_with(Z)[0]
+        return subspace.gram[0, 0] - products @ np.linalg.lstsq(K, products)[0]
+
+    for _ in range(6):
+        row = library.best_row(0)
+        best = min(error_with(x) for x in X)
+        library.add(row)
+        assert library.squared_errors[0] <= best + 1e-9
+
+
+def test_no_row_is_added_twice():
+    X = np.eye(2)
+    library = GrowingBasis(Subspace(QUADRATIC, X, np.ones((1, 2))), 3)
+    for row in X:
+        library.add(row)
+    assert library.best_row(0) is None
 
 
 def orthonormality_defect(subspace):

@@ -80,8 +80,15 @@ def _large_faces(data: Arrays) -> Arrays:
     return {"images": enlarged_faces(data["images"]), "persons": data["subject"]}
 
 
-def _small_faces(data: Arrays) -> Arrays:
-    return {"X": reduced_faces(data["images"]), "y": data["subject"]}
+def _small_faces(poses: Arrays, cropped: Arrays) -> Arrays:
+    """Return faces of several poses, and the cropped ones beside them."""
+    images = poses["images"].astype(np.float64)
+    return {
+        "X": reduced_faces(images, float(images.max())),
+        "y": poses["labels"],
+        "cropped X": reduced_faces(cropped["images"]),
+        "cropped y": cropped["subject"],
+    }
 
 
 def _walk(data: Arrays) -> Arrays:
@@ -112,7 +119,7 @@ VIEWS: dict[str, View] = {
     "bsds": View(("bsds_grey",), _bsds),
     "synthetic-faces": View(("synthetic_faces",), _large_faces),
     "yale-b-60": View(("yaleb_cropped_64x56",), _large_faces),
-    "yale-b-20": View(("yaleb_cropped_64x56",), _small_faces),
+    "yale-b-20": View(("yaleb_poses_30x20", "yaleb_cropped_64x56"), _small_faces),
     "walker": View(("walker",), _walk),
     "cmu-walk": View(("cmu_walk_35_01",), _walk),
     "videos": View(("teapot_100", "frey_faces"), _videos),

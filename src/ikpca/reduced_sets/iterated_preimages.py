@@ -20,13 +20,10 @@ from ikpca.reduced_sets.base import (
 )
 from ikpca.subspace import Subspace
 
-#: Searches for a kernel with variable k(z, z): the scale of the target depends on the row found,
-#: and the row on the scale.
-_SCALINGS = 2
 #: A row is dependent on the others if its residual is below this fraction of k(z, z).
 _DEPENDENT = 1e-11
 #: A low accuracy is enough, since the coefficients are solved for afterwards.
-_FIXED_POINT, _GRADIENT = FixedPoint(max_iter=50, tol=1e-3), Gradient(max_iter=100, tol=1e-4)
+_FIXED_POINT, _GRADIENT = FixedPoint(max_iter=5, tol=1e-3), Gradient(max_iter=5, tol=1e-3)
 
 
 @dataclass(frozen=True)
@@ -140,8 +137,10 @@ class IteratedPreimages:
         for _ in range(number):
             if basis.count == basis.size or basis.squared_errors[i] <= tolerance:
                 break
-            if not basis.add(_best_preimage(basis.residual(i), len(basis.vectors.basis))):
+            row = basis.best_row(i)
+            if row is None:
                 break
+            basis.add(row)
 
 
 def _single_vector(vectors: Subspace, i: int) -> Subspace:
@@ -153,9 +152,8 @@ def _single_vector(vectors: Subspace, i: int) -> Subspace:
 class GrowingBasis:
     """Rows z_k added one by one, and least-squares approximations of vectors u_i on them.
 
-    With LLᵀ the Gram matrix of the rows, the coefficients C solve CL = Y, YLᵀ = ⟨u_i, Φ(z_k)⟩. Each
-    new row reduces the squared error by the square of its entry of Y, and needs no new
-    factorization.
+    With q_k the orthonormal vectors from Φ(z_1), …, Φ(z_k) by Gram–Schmidt, each new row reduces
+    the squared error of u_i by ⟨u_i, q_k⟩² and needs no new factorization.
     """
 
     def __init__(self, vectors: Subspace, size: int) -> None:
@@ -164,11 +162,13 @@ class GrowingBasis:
         self.size = size
         self.count = 0
         self._rows = np.empty((size, vectors.basis.shape[1]))
-        self._with_basis = np.empty((size, n_basis))
-        self._values = np.empty((size, size))
-        self._inner_products = np.empty((number, size))
+        #: Lower triangular L: LLᵀ is the Gram matrix of the rows.
         self._factor = np.zeros((size, size))
-        self._orthogonal = np.empty((number, size))
+        #: ⟨q_k, Φ(x_j)⟩ and ⟨u_i, q_k⟩.
+        self._with_basis = np.empty((size, n_basis))
+        self._with_vectors = np.empty((number, size))
+        #: Of Φ(x_j) and of u_i, orthogonal to all Φ(z_k).
+        self._squared_residuals = vectors.diagonal.astype(np.float64)
         self.squared_errors = np.diagonal(vectors.gram).copy()
 
     @property
@@ -176,78 +176,98 @@ class GrowingBasis:
         """Rows z_k added so far."""
         return self._rows[: self.count]
 
-    def add(self, row: Floats) -> bool:
-        """Add a row, unless it is linearly dependent on the others; return True if it was added."""
-        n, kernel = self.count, self.vectors.kernel
-        with_rows = cross_gram(kernel, row[None], self.rows)[0]
-        diagonal = float(kernel.diagonal(row[None])[0])
-        projection = with_rows
-        if n:
-            factor = self._factor[:n, :n]
-            projection = linalg.solve_triangular(factor, with_rows, lower=True, check_finite=False)
-        residual = diagonal - projection @ projection
-        if not residual > _DEPENDENT * abs(diagonal):
-            return False
-        self._factor[n, :n], self._factor[n, n] = projection, np.sqrt(residual)
-        self._values[n, :n] = self._values[:n, n] = with_rows
-        self._values[n, n] = diagonal
-        self._rows[n] = row
-        self._with_basis[n] = cross_gram(kernel, row[None], self.vectors.basis)[0]
-        self._inner_products[:, n] = self.vectors.coefficients @ self._with_basis[n]
-        column = self._inner_products[:, n] - self._orthogonal[:, :n] @ projection
-        column = column / np.sqrt(residual)
-        self._orthogonal[:, n] = column
-        self.squared_errors -= column**2
+    def add(self, row: Floats) -> None:
+        """Add a row, which must not be linearly dependent on the others."""
+        n, (projections, squares) = self.count, self._project(row[None])
+        projection, length = projections[:, 0], np.sqrt(squares[0])
+        with_basis = cross_gram(self.vectors.kernel, row[None], self.vectors.basis)[0]
+        self._rows[n], self._factor[n, :n], self._factor[n, n] = row, projection, length
+        self._with_vectors[:, n] = self.vectors.coefficients @ with_basis
+        self._with_vectors[:, n] -= self._with_vectors[:, :n] @ projection
+        self._with_vectors[:, n] /= length
+        self._with_basis[n] = (with_basis - projection @ self._with_basis[:n]) / length
+        self._squared_residuals -= self._with_basis[n] ** 2
+        self.squared_errors -= self._with_vectors[:, n] ** 2
         self.count = n + 1
-        return True
 
     def coefficients(self) -> Floats:
         """Return C for all vectors."""
         n = self.count
         if not n:
-            return np.zeros((len(self._inner_products), 0))
+            return np.zeros((len(self._with_vectors), 0))
         return linalg.solve_triangular(
-            self._factor[:n, :n], self._orthogonal[:, :n].T, lower=True, trans=1, check_finite=False
-        ).T
+            self._factor[:n, :n], self._with_vectors[:, :n].T, lower=True, trans=1,
+            check_finite=False,
+        ).T  # fmt: skip
 
-    def residual(self, i: int) -> Subspace:
+    def best_row(self, i: int) -> Floats | None:
+        """Find the row that reduces the error of u_i most; None if all are linearly dependent.
+
+        Candidates are a basis row and the pre-images of the residual from that row and from the
+        rows nearest to it in direction. A pre-image is nearest to the residual, but may be less
+        useful than a basis row: after a few steps the residual oscillates, and its pre-images
+        leave the data.
+        """
+        residual = self._residual(i)
+        n_basis = len(self._squared_residuals)
+        products = residual.products[0, :n_basis]
+        gains = _gains(products, self._squared_residuals, self.vectors.diagonal)
+        start = int(gains.argmax())
+        if not gains[start] > 0:
+            return None
+        rows = _preimages(residual, start, n_basis)
+        _, squares = self._project(rows)
+        found = _gains(residual.products_with(rows)[0], squares, self.vectors.kernel.diagonal(rows))
+        best = int(found.argmax())
+        return rows[best] if found[best] > gains[start] else self.vectors.basis[start]
+
+    def _project(self, rows: Floats) -> tuple[Floats, Floats]:
+        """Return ⟨q_k, Φ(z)⟩ of rows z, and the squared lengths of the parts orthogonal to q_k."""
+        n, kernel = self.count, self.vectors.kernel
+        squares = kernel.diagonal(rows).astype(np.float64)
+        if not n:
+            return np.zeros((0, len(rows))), squares
+        projections = linalg.solve_triangular(
+            self._factor[:n, :n], cross_gram(kernel, self.rows, rows), lower=True,
+            check_finite=False,
+        )  # fmt: skip
+        return projections, squares - np.square(projections).sum(axis=0)
+
+    def _residual(self, i: int) -> Subspace:
         """Return u_i − Σ_k C_ik Φ(z_k), expanded on the basis and the rows."""
         n, vectors, one = self.count, self.vectors, slice(i, i + 1)
-        C = self.coefficients()[one]
-        on_basis = vectors.products[one] - C @ self._with_basis[:n]
-        on_rows = self._inner_products[one, :n] - C @ self._values[:n, :n]
-        coefficients = np.hstack([vectors.coefficients[one], -C])
-        products = np.hstack([on_basis, on_rows])
+        coefficients = np.hstack([vectors.coefficients[one], -self.coefficients()[one]])
+        on_basis = vectors.products[one] - self._with_vectors[one, :n] @ self._with_basis[:n]
+        # It is orthogonal to the rows.
+        products = np.hstack([on_basis, np.zeros((1, n))])
         basis = np.vstack([vectors.basis, self.rows])
         gram = products @ coefficients.T
         return Subspace(vectors.kernel, basis, coefficients, products, gram)
 
 
-def _best_preimage(vector: Subspace, n_starts: int) -> Floats:
-    """Find a row z with large ⟨u, Φ(z)⟩² / k(z, z), the part of ‖u‖² explained by βΦ(z).
+def _gains(products: Floats, squared_residuals: Floats, diagonal: Floats) -> Floats:
+    """Return the decrease of ‖u‖² by each row; zero for rows that are linearly dependent."""
+    independent = squared_residuals > _DEPENDENT * np.abs(diagonal)
+    gains = np.zeros(len(products))
+    np.divide(products**2, squared_residuals, out=gains, where=independent)
+    return gains
 
-    z is a pre-image of u/β. The search starts from two of the first ``n_starts`` basis rows: the
-    best with positive β and the best with negative β.
+
+def _preimages(vector: Subspace, start: int, n_starts: int) -> Floats:
+    """Find rows z with large ⟨u, Φ(z)⟩² / k(z, z), the part of ‖u‖² explained by βΦ(z).
+
+    z is a pre-image of u/β. The searches start from the given basis row, and from two of the first
+    ``n_starts``: the best with positive β and the best with negative β.
     """
     products, diagonal = vector.products[0, :n_starts], vector.diagonal[:n_starts]
     cosines = products / np.sqrt(np.where(diagonal > 0, diagonal, 1))
-    starts = np.array([cosines.argmax(), cosines.argmin()])
-    starts = starts[(products[starts] != 0) & (diagonal[starts] > 0)]
-    if not len(starts):
-        return vector.basis[0]
-    rows, products, lengths = vector.basis[starts], products[starts], diagonal[starts]
-    radial = isinstance(vector.kernel, RadialKernel)
-    method: PreimageMethod = _FIXED_POINT if radial else _GRADIENT
-    for _ in range(1 if radial else _SCALINGS):
-        scales = products / lengths
-        if np.abs(scales).min() < np.finfo(scales.dtype).tiny:
-            # The vector is too short for its direction to be computed.
-            break
-        coordinates = 1 / scales[:, None]
-        found = method.find(vector, coordinates, rows)
-        rows, lengths = found.rows, vector.kernel.diagonal(found.rows)
-        # ⟨u, Φ(z)⟩ from ‖u/β − Φ(z)‖².
-        twice = vector.squared_norms(coordinates) + lengths - found.squared_distances
-        products = scales * twice / 2
-    explained = np.divide(products**2, lengths, out=np.zeros_like(products), where=lengths > 0)
-    return rows[explained.argmax()]
+    starts = np.unique([start, cosines.argmax(), cosines.argmin()])
+    scales = products[starts] / np.where(diagonal[starts] > 0, diagonal[starts], 1)
+    # A vector may be too short for its direction to be computed.
+    usable = np.abs(scales) >= np.finfo(scales.dtype).tiny
+    if not usable.any():
+        return vector.basis[[start]]
+    method: PreimageMethod = _GRADIENT
+    if isinstance(vector.kernel, RadialKernel):
+        method = _FIXED_POINT
+    return method.find(vector, 1 / scales[usable, None], vector.basis[starts[usable]]).rows

@@ -12,9 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ikpca import IncrementalKernelPCA, KernelPCA
-from ikpca.kernels import Floats
+from ikpca.gram import cross_gram
+from ikpca.kernels import Floats, Kernel
+from ikpca_papers.as_printed import (
+    BATCH_ROWS,
+    POLYNOMIAL,
+    PREIMAGES_PER_VECTOR,
+    RBF,
+    PaperIncrementalPCA,
+)
 from ikpca_papers.chin2006.parabola import frey_faces, teapot
-from ikpca_papers.claims import Rows
+from ikpca_papers.claims import Cell, Rows
 from ikpca_papers.data.synthetic import perforated_swiss_roll
 from ikpca_papers.experiment import Findings, Part, Request
 from ikpca_papers.metrics import (
@@ -26,7 +34,6 @@ from ikpca_papers.metrics import (
     separated,
 )
 
-ROLL: dict[str, Any] = {"kernel": "rbf", "gamma": 0.5}
 #: Number of batch eigenvalues in the figure.
 _SPECTRUM = 60
 #: Settings of the stream, for the table.
@@ -36,8 +43,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "all rows kept": {"reduction": None},
     "no oversampling": {"n_oversamples": 0},
 }
-VIDEO: dict[str, Any] = {"kernel": "poly", "degree": 2}
-#: Basis rows: half of the teapots, a quarter of the faces.
+#: Basis rows of our reduction: half of the teapots, a quarter of the faces.
 _LIBRARIES = {"Teapot": 50, "Frey faces": 500}
 
 
@@ -97,23 +103,20 @@ class Manifold:
 
 
 def compare(
-    name: str, X: Floats, place: Floats, n_components: int, batch_size: int = 30, **settings: Any
-) -> Manifold:
-    """Fit batch and stream on the same rows, the stream in the given order.
-
-    ``settings`` are those of the stream; batch uses the kernel of them.
-    """
-    kernel = {key: settings[key] for key in ("kernel", "gamma", "degree") if key in settings}
-    batch = KernelPCA(_SPECTRUM, eigen_solver="dense", n_jobs=1, **kernel).fit(X)
-    streamed = IncrementalKernelPCA(n_components, batch_size=batch_size, **settings).fit(X)
-    Y, mine = batch.transform(X), streamed.transform(X)
+    name: str, X: Floats, place: Floats, n_components: int, kernel: Kernel,
+    stream: IncrementalKernelPCA | PaperIncrementalPCA,
+) -> Manifold:  # fmt: skip
+    """Fit batch and stream on the same rows, the stream in the given order."""
+    batch = KernelPCA(_SPECTRUM, eigen_solver="dense", n_jobs=1, kernel=kernel).fit(X)
+    streamed = stream.fit(X)
+    Y, mine = batch.transform(X), streamed.transform(X)[:, :n_components]
     return Manifold(
         name,
         place,
         Y[:, :n_components],
         align_signs(mine, Y[:, :n_components]),
         batch.eigenvalues_,
-        streamed.eigenvalues_,
+        streamed.eigenvalues_[:n_components],
         overlaps(batch, mine)[:n_components],
         len(streamed.basis_),
     )
@@ -122,46 +125,84 @@ def compare(
 def roll(n_components: int = 10, max_basis_rows: int = 200, **settings: Any) -> Manifold:
     """Compare on the perforated Swiss roll: 800 rows in random order, a quarter as basis."""
     X, along, _ = perforated_swiss_roll()
-    settings = {**ROLL, **settings, "max_basis_rows": max_basis_rows}
-    return compare("Swiss roll", X, along, n_components, **settings)
+    stream = _selected_rows(RBF, n_components, max_basis_rows, **settings)
+    return compare("Swiss roll", X, along, n_components, RBF, stream)
 
 
 def real_manifolds(folder: Path, n_components: int = 10, **settings: Any) -> list[Manifold]:
     """Compare on teapot and faces in the order of their videos: streams that drift."""
     videos = {"Teapot": teapot(folder), "Frey faces": frey_faces(folder)}
     return [
-        compare(name, X, np.linspace(0, 1, len(X)), n_components,
-                **{**VIDEO, "max_basis_rows": _LIBRARIES[name], **settings})
+        compare(name, X, np.linspace(0, 1, len(X)), n_components, POLYNOMIAL,
+                _selected_rows(POLYNOMIAL, n_components, _LIBRARIES[name], **settings))
         for name, X in videos.items()
     ]  # fmt: skip
 
 
+def _selected_rows(
+    kernel: Kernel, n_components: int, max_basis_rows: int, **settings: Any
+) -> IncrementalKernelPCA:
+    return IncrementalKernelPCA(
+        n_components, kernel=kernel, batch_size=BATCH_ROWS, max_basis_rows=max_basis_rows,
+        **settings,
+    )  # fmt: skip
+
+
 def plan(request: Request) -> list[Part]:
-    """Plan the Swiss roll, and every video."""
+    """Plan the Swiss roll and every video, each with the paper's scheme and with ours."""
     settings = request.settings
-    r = settings["components"]
-    shape = (settings["rows"], settings["library"], r, request.seed)
-    videos = request.inputs.arrays.items()
-    return [
-        Part("Swiss roll", partial(_roll, *shape)),
-        *(Part(name, partial(_video, name, np.asarray(rows), r)) for name, rows in videos),
+    X, along, _ = perforated_swiss_roll(settings["rows"], random_state=request.seed)
+    sets: list[tuple[str, Kernel, Floats, Floats, int]] = [
+        ("Swiss roll", RBF, X, along, settings["library"])
     ]
+    for name, frames in request.inputs.arrays.items():
+        rows = np.asarray(frames)
+        library = min(_LIBRARIES[name], len(rows))
+        sets.append((name, POLYNOMIAL, rows, np.linspace(0, 1, len(rows)), library))
+    r, kept = settings["components"], settings["kept_components"]
+    return [
+        *(Part(name, partial(_paper, name, kernel, rows, place, r, kept))
+          for name, kernel, rows, place, _ in sets),
+        *(Part(f"{name}, selected rows", partial(_ours, name, kernel, rows, place, r, library))
+          for name, kernel, rows, place, library in sets),
+    ]  # fmt: skip
 
 
-def _roll(n_rows: int, library: int, n_components: int, seed: int) -> Findings:
-    X, along, _ = perforated_swiss_roll(n_rows, random_state=seed)
-    return _findings(compare("Swiss roll", X, along, n_components, max_basis_rows=library, **ROLL))
+def preimages_per_vector(n_rows: int, n_components: int) -> int:
+    """Return the paper's n = 10, or fewer, so that the basis is at most half of the rows."""
+    return max(1, min(PREIMAGES_PER_VECTOR, n_rows // (2 * (n_components + 1))))
 
 
-def _video(name: str, X: Floats, n_components: int) -> Findings:
-    time = np.linspace(0, 1, len(X))
-    library = min(_LIBRARIES[name], len(X))
-    return _findings(compare(name, X, time, n_components, max_basis_rows=library, **VIDEO))
+def _paper(name: str, kernel: Kernel, X: Floats, place: Floats, r: int, kept: int) -> Findings:
+    stream = PaperIncrementalPCA(kernel, kept, preimages_per_vector(len(X), kept))
+    found = compare(name, X, place, r, kernel, stream)
+    arrays = {"place": found.place, "batch": found.batch, "streamed": found.streamed}
+    tables = {"correlations": _rows(found), "spectra": [_spectrum(name, kernel, X)]}
+    return Findings(tables, arrays)
 
 
-def _findings(found: Manifold) -> Findings:
+def _ours(name: str, kernel: Kernel, X: Floats, place: Floats, r: int, library: int) -> Findings:
+    stream = _selected_rows(kernel, r, library)
+    return Findings({"selected_rows": _rows(compare(name, X, place, r, kernel, stream))})
+
+
+def _spectrum(name: str, kernel: Kernel, X: Floats) -> dict[str, Cell]:
+    """Count the components with 99 % of the variance (figure 3d)."""
+    K = cross_gram(kernel, X, X)
+    means = K.mean(axis=0)
+    values = np.linalg.eigvalsh(K - means - means[:, None] + means.mean())[::-1]
+    shares = np.cumsum(values) / values.sum()
+    return {
+        "data": name,
+        "rows": len(X),
+        "first_ten": float(shares[9]),
+        "for_99_percent": int(np.searchsorted(shares, 0.99)) + 1,
+    }
+
+
+def _rows(found: Manifold) -> Rows:
     apart = set(found.separated.tolist())
-    rows: Rows = [
+    return [
         {
             "data": found.name,
             "component": number + 1,
@@ -173,5 +214,3 @@ def _findings(found: Manifold) -> Findings:
         }
         for number, correlation in enumerate(found.correlations)
     ]
-    arrays = {"place": found.place, "batch": found.batch, "streamed": found.streamed}
-    return Findings({"correlations": rows}, arrays)

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -17,16 +16,32 @@ from threadpoolctl import threadpool_limits
 
 from ikpca import IncrementalKernelPCA, KernelPCA
 from ikpca.gram import ComputedGram, center_gram, cross_gram, tile_slices
-from ikpca.kernels import Floats, Gaussian, Kernel, Polynomial
-from ikpca.reduced_sets import IteratedPreimages, JointPreimages, Reduction, SelectedRows
+from ikpca.kernels import Floats, Gaussian, Indices, Kernel
+from ikpca.preimages import FixedPoint
+from ikpca.reduced_sets import (
+    IteratedPreimages,
+    JointPreimages,
+    ReducedSet,
+    Reduction,
+    SelectedRows,
+)
 from ikpca.solvers import KHA, hebbian_step
 from ikpca.streams import Compression, IncrementalSettings, IncrementalState, update_step
 from ikpca.subspace import Subspace
+from ikpca_papers.as_printed import (
+    BATCH_ROWS,
+    POLYNOMIAL,
+    PREIMAGES_PER_VECTOR,
+    RBF,
+    TABLE_1_ROWS,
+    TABLE_1_SECONDS,
+    PaperIncrementalPCA,
+)
 from ikpca_papers.chin2006.stream_costs import stream_costs
-from ikpca_papers.claims import MeasuredClaim, Rows, Tables
+from ikpca_papers.claims import Rows, Tables
 from ikpca_papers.data.synthetic import parabola
 from ikpca_papers.experiment import Findings, Part, Request
-from ikpca_papers.metrics import exponent, feature_angles, overlaps, surfaces
+from ikpca_papers.metrics import correlations, exponent, feature_angles, overlaps, surfaces
 
 #: σ = 1.
 PARABOLA_GAMMA = 0.5
@@ -53,18 +68,12 @@ def _images(path: Path, white: float) -> Floats:
     return images.reshape(len(images), -1) / white
 
 
-PAPER_ROWS = (520, 1000, 1510, 2020, 2530, 3100)
-#: As printed; measured on a Pentium 4 with Matlab, so only their growth is comparable.
-PAPER_SECONDS: dict[str, tuple[float, ...]] = {
-    "batch": (7.23, 44.10, 161.23, 413.05, 990.29, 1394.91),
-    "incremental": (29.05, 60.23, 93.14, 127.45, 141.28, 165.29),
-    "KHA": (93.75, 198.73, 381.92, 695.31, 990.86, 1569.02),
-}
 #: Passes of KHA; the paper does not report the number.
 _PASSES = 5
 #: κη0 of the rule, small enough for the parabola.
 _STEP = 0.05
-_GAUSSIAN: dict[str, Any] = {"kernel": "rbf", "gamma": PARABOLA_GAMMA}
+#: Of the parabola, whose kernel (x·y)² has rank 3 with points of the plane.
+_COMPONENTS = 3
 
 
 @dataclass(frozen=True)
@@ -83,76 +92,71 @@ class Duration:
     @property
     def paper_seconds(self) -> tuple[float, ...]:
         """Times of the method in the paper."""
-        return PAPER_SECONDS[self.method.split(",")[0]]
+        return TABLE_1_SECONDS[self.method.split(",")[0]]
 
     @property
     def paper_exponent(self) -> float:
         """Exponent of the growth of time in the paper's table."""
-        return exponent(PAPER_ROWS, self.paper_seconds)
+        return exponent(TABLE_1_ROWS, self.paper_seconds)
 
 
-def durations(
-    rows: Sequence[int] = PAPER_ROWS, n_components: int = 3, repeats: int = 3
-) -> list[Duration]:
+def durations(rows: Sequence[int] = TABLE_1_ROWS, repeats: int = 3) -> list[Duration]:
     """Time all methods on one thread; the shortest of the repeats."""
-    methods = {
-        "batch": _batch,
-        "incremental": _incremental,
-        "KHA, by pattern": _kha_by_pattern,
-        "KHA, in blocks": _kha_in_blocks,
-    }
     found = []
     with threadpool_limits(1):
-        for name, train in methods.items():
-            train(rising_parabola(200), n_components)
-            seconds = [
-                _best(partial(train, rising_parabola(n_rows), n_components), repeats)
-                for n_rows in rows
-            ]
+        for name, train in METHODS.items():
+            train(rising_parabola(200))
+            seconds = [_best(partial(train, rising_parabola(n_rows)), repeats) for n_rows in rows]
             found.append(Duration(name, tuple(rows), tuple(seconds)))
     return found
 
 
-def duration_claims(found: Sequence[Duration]) -> list[MeasuredClaim]:
-    """Claim that batch grows at least quadratically, and incremental about linearly."""
-    growth = {row.method: row.exponent for row in found}
-    return [
-        MeasuredClaim("exponent of batch training", growth["batch"], 2, "at least"),
-        MeasuredClaim("exponent of incremental training", growth["incremental"], 1.1),
-    ]
+def _batch(X: Floats) -> None:
+    KernelPCA(_COMPONENTS, kernel=POLYNOMIAL, eigen_solver="dense", n_jobs=1).fit(X)
 
 
-def _batch(X: Floats, n_components: int) -> None:
-    KernelPCA(n_components, eigen_solver="dense", n_jobs=1, **_GAUSSIAN).fit(X)
+def _incremental(kernel: Kernel, X: Floats) -> None:
+    PaperIncrementalPCA(kernel, _COMPONENTS).fit(X)
 
 
-def _incremental(X: Floats, n_components: int) -> None:
-    """Fit in batches of 30 rows with ten basis rows per vector, as in the paper's section 6."""
+def _selected_rows(X: Floats) -> None:
     model = IncrementalKernelPCA(
-        n_components, preimages_per_component=10, batch_size=30, **_GAUSSIAN
+        _COMPONENTS, kernel=RBF, batch_size=BATCH_ROWS, max_basis_rows=40, reduction="samples"
     )
     model.fit(X)
 
 
-def _kha_by_pattern(X: Floats, n_components: int) -> None:
-    """Run the rule as in the paper; polynomial, since its code for KHA had no Gaussian."""
+def _kha_by_pattern(X: Floats) -> None:
+    """Run the rule as in the paper, pattern by pattern."""
     rng = np.random.default_rng(0)
-    gram, _ = center_gram(ComputedGram(Polynomial(2, 1.0, 1.0), X))
-    A: Floats = rng.normal(size=(n_components, len(X)))
-    A /= np.sqrt(n_components * len(X) * gram.mean_diagonal)
-    gain = np.full(n_components, _STEP / gram.mean_diagonal)
+    gram, _ = center_gram(ComputedGram(POLYNOMIAL, X))
+    A: Floats = rng.normal(size=(_COMPONENTS, len(X)))
+    A /= np.sqrt(_COMPONENTS * len(X) * gram.mean_diagonal)
+    gain = np.full(_COMPONENTS, _STEP / gram.mean_diagonal)
     for _ in range(_PASSES):
         for p in rng.permutation(len(X)):
             A = hebbian_step(A, gram.rows(np.array([p]))[0], p, gain)
 
 
-def _kha_in_blocks(X: Floats, n_components: int) -> None:
+def _kha_in_blocks(X: Floats) -> None:
     """Run the same updates, many patterns at a time."""
     model = KernelPCA(
-        n_components, kernel="poly", degree=2, gamma=1,
-        eigen_solver=KHA("kha", rayleigh_ritz=False), max_iter=_PASSES, random_state=0, n_jobs=1,
+        _COMPONENTS, kernel=POLYNOMIAL, eigen_solver=KHA("kha", rayleigh_ritz=False),
+        max_iter=_PASSES, random_state=0, n_jobs=1,
     )  # fmt: skip
     model.fit(X)
+
+
+#: The paper's three with its polynomial; then with its RBF kernel, which its code for KHA did not
+#: have; then variants of ours.
+METHODS: dict[str, Callable[[Floats], None]] = {
+    "batch": _batch,
+    "incremental": partial(_incremental, POLYNOMIAL),
+    "KHA": _kha_by_pattern,
+    "incremental, RBF": partial(_incremental, RBF),
+    "incremental, selected rows": _selected_rows,
+    "KHA, in blocks": _kha_in_blocks,
+}
 
 
 def _best(train: Callable[[], None], repeats: int) -> float:
@@ -166,93 +170,193 @@ def _best(train: Callable[[], None], repeats: int) -> float:
 
 #: Components that are compared.
 LEADING = 3
-_BATCH = 30
+#: Starts of the search for a pre-image.
+STARTS = ("best rows", "earlier pre-images", "five random rows")
+
+
+@dataclass(frozen=True)
+class NearestPreimages:
+    """Iterated pre-images of textbooks: the next row is the pre-image nearest to the residual.
+
+    For kernels with k(z, z) = 1. The search starts from the basis rows with the largest and the
+    smallest inner product with the residual, from these among the rows of the previous reduction,
+    or from five random rows.
+    """
+
+    per_vector: int = PREIMAGES_PER_VECTOR
+    starts: str = "best rows"
+
+    def supports(self, kernel: Kernel) -> bool:
+        """Return True for radial kernels."""
+        return FixedPoint().supports(kernel)
+
+    def reduce(
+        self,
+        subspace: Subspace,
+        size: int,
+        weights: Floats | None = None,
+        *,
+        values: Floats | None = None,
+    ) -> ReducedSet:
+        """Find pre-images of one vector after the other."""
+        number = len(subspace.coefficients)
+        order = np.argsort(-np.ones(number) if weights is None else -weights, kind="stable")
+        rows = subspace.basis[:0]
+        for i in np.repeat(order, self.per_vector):
+            C = _least_squares(subspace, rows).subspace.coefficients
+            residual = Subspace(
+                subspace.kernel,
+                np.vstack([subspace.basis, rows]),
+                np.hstack([subspace.coefficients, -C])[[i]],
+            )
+            starts = self._starts(residual.products[0, : len(subspace.basis)], size, len(rows))
+            scales = residual.products[0, starts]
+            found = FixedPoint(max_iter=50, tol=1e-3).find(
+                residual, 1 / scales[:, None], residual.basis[starts]
+            )
+            best = np.abs(residual.products_with(found.rows)[0]).argmax()
+            rows = np.vstack([rows, found.rows[[best]]])
+        return _least_squares(subspace, rows)
+
+    def _starts(self, products: Floats, size: int, seed: int) -> Indices:
+        if self.starts == "five random rows":
+            return np.random.default_rng(seed).choice(len(products), 5, replace=False)
+        if self.starts == "earlier pre-images":
+            products = products[:size]
+        return np.array([products.argmax(), products.argmin()])
+
+
+def _least_squares(subspace: Subspace, rows: Floats) -> ReducedSet:
+    """Approximate the vectors on given rows."""
+    values = cross_gram(subspace.kernel, rows, rows) if len(rows) else np.zeros((0, 0))
+    inner = subspace.products_with(rows) if len(rows) else subspace.coefficients[:, :0]
+    C = inner @ np.linalg.pinv(values, rcond=1e-12, hermitian=True)
+    products = C @ values
+    reduced = Subspace(subspace.kernel, rows, C, products, products @ C.T)
+    lengths = np.diagonal(subspace.gram)
+    errors = np.maximum(lengths - np.einsum("ik,ik->i", C, inner), 0)
+    return ReducedSet(reduced, errors, lengths, inner, values)
+
+
+@dataclass(frozen=True)
+class PrintedOrthogonalization(Compression):
+    """Eqs. 22 to 25 as printed.
+
+    P = D^½Qᵀ with normalized columns only scales every component to length one; the singular values
+    are the diagonal of S.
+    """
+
+    orthonormal: bool = False
+
+    def reduce(self, state: IncrementalState, size: int) -> tuple[IncrementalState, Floats]:
+        """Return the state on fewer rows, and the relative errors of components and mean."""
+        compressed, errors = super().reduce(state, size)
+        before, after = np.diagonal(state.gram)[:-1], np.diagonal(compressed.gram)[:-1]
+        # ⟨u', u⟩ from ‖u − u'‖².
+        inner = (before * (1 - errors[:-1] ** 2) + after) / 2
+        scales = 1 / np.sqrt(after)
+        every = np.append(scales, 1)[:, None]
+        scaled = replace(
+            compressed,
+            vectors=every * compressed.vectors,
+            products=every * compressed.products,
+            singular_values=scales * inner * state.singular_values,
+        )
+        return scaled, errors
 
 
 @dataclass(frozen=True)
 class Variant:
-    """Variant of the update: reduction of the basis, and the step that is left out."""
+    """Variant of the scheme: one choice, and its value."""
 
-    library: str
-    left_out: str
+    choice: str
+    value: str
     settings: IncrementalSettings
+    batch_rows: int = BATCH_ROWS
 
 
-def _variants(library: str, reduction: Reduction, limit: int) -> list[Variant]:
-    whole = IncrementalSettings(LEADING, n_oversamples=5, compression=Compression(reduction, limit))
-    skewed = Compression(reduction, limit, orthonormal=False)
+def ablation_variants(n_components: int) -> list[Variant]:
+    """Vary one choice of the paper's scheme at a time."""
+    n = PREIMAGES_PER_VECTOR
+    limit = n * (n_components + 1)
+    paper = Compression(IteratedPreimages(n), limit)
+    base = IncrementalSettings(n_components, compression=paper)
+
+    def reductions(choice: str, **made: Compression | None) -> list[Variant]:
+        return [
+            Variant(choice, name.replace("_", " "), replace(base, compression=compression))
+            for name, compression in made.items()
+        ]
+
+    def with_components(number: int, reduced: bool) -> IncrementalSettings:
+        compression = Compression(IteratedPreimages(n), n * (number + 1)) if reduced else None
+        return IncrementalSettings(number, compression=compression)
+
+    def with_preimages(number: int) -> IncrementalSettings:
+        size = number * (n_components + 1)
+        return replace(base, compression=Compression(IteratedPreimages(number), size))
+
+    few = Compression(IteratedPreimages(2), 2 * (n_components + 1))
+    first = IteratedPreimages(n, second_pass=False)
+    separate = IteratedPreimages(n, reuse=False, second_pass=False)
     return [
-        Variant(library, "nothing", whole),
-        Variant(library, "mean update", replace(whole, move_mean=False)),
-        Variant(library, "re-orthogonalization", replace(whole, compression=skewed)),
-    ]
-
-
-#: Small bases, so that every reduction has an error.
-JOINT = _variants("12 joint pre-images", JointPreimages(), 12)
-#: The paper's figure 1: (c), which it proposes, and (a), which it improves.
-PAPER = [
-    *_variants("36 pre-images, scheme (c)", IteratedPreimages(), 36),
-    *_variants("36 pre-images, scheme (a)", IteratedPreimages(reuse=False, second_pass=False), 36),
-]
+        Variant("none", "the paper's scheme", base),
+        *(
+            Variant(f"r, {'reduced' if reduced else 'all rows kept'}", str(number),
+                    with_components(number, reduced))
+            for reduced in (False, True) for number in (3, 6, 10)
+        ),
+        *reductions("scheme of figure 1", a=replace(paper, reduction=separate),
+                    b=replace(paper, reduction=first), c=paper),
+        *reductions("nearest pre-image, from", **{
+            starts: replace(paper, reduction=NearestPreimages(n, starts)) for starts in STARTS
+        }),
+        *reductions("orthogonalization", none=replace(paper, orthonormal=False),
+                    as_printed=PrintedOrthogonalization(paper.reduction, limit)),
+        *reductions("orthogonalization, n = 2", none=replace(few, orthonormal=False),
+                    as_printed=PrintedOrthogonalization(few.reduction, few.limit)),
+        Variant("mean update", "left out", replace(base, move_mean=False)),
+        *(Variant("n", str(number), with_preimages(number)) for number in (2, 5, 20)),
+        *(Variant("c", str(count), base, count) for count in (10, 100)),
+        *reductions("rows between reductions", at_least_60=replace(paper, room=60)),
+        *reductions("reduction", selected_rows=replace(paper, reduction=SelectedRows()),
+                    joint_preimages=replace(paper, reduction=JointPreimages()), none=None),
+    ]  # fmt: skip
 
 
 @dataclass(frozen=True)
-class AblationCurve:
-    """Errors of a variant along the stream, relative to batch kernel PCA of the rows so far.
+class AblationRow:
+    """Errors of a variant at the end of the stream, relative to batch kernel PCA.
 
     Parameters
     ----------
-    library, left_out : str
-    rows : tuple of int
-        Rows seen at each comparison.
-    angles : tuple of float
+    choice, value : str
+    angle : float
         The largest between the spans of the leading components, in degrees.
-    errors : tuple of float
+    error : float
         ‖Σσ_i² v_i v_iᵀ − Σλ_i u_i u_iᵀ‖ / ‖Σλ_i u_i u_iᵀ‖ over the leading components: the error
         of directions, lengths and eigenvalues together.
-    defects : tuple of float
+    defect : float
         max |VᵀV − I| of all components.
     """
 
-    library: str
-    left_out: str
-    rows: tuple[int, ...]
-    angles: tuple[float, ...]
-    errors: tuple[float, ...]
-    defects: tuple[float, ...]
+    choice: str
+    value: str
+    angle: float
+    error: float
+    defect: float
 
 
-def ablation_curves(
-    variants: Sequence[Variant], n_rows: int = 3000, points: int = 10
-) -> list[AblationCurve]:
-    """Run every variant on a stream of the parabola, and compare at equal intervals."""
-    X = rising_parabola(n_rows)
-    ends = tuple(n_rows * (number + 1) // points for number in range(points))
-    truths = [_exact_batch(X[:end]) for end in ends]
+def ablation(variants: Sequence[Variant], n_rows: int, seed: int = 0) -> list[AblationRow]:
+    """Run every variant on a stream of the parabola."""
+    X = rising_parabola(n_rows, seed)
+    batch = KernelPCA(LEADING, kernel=RBF, tol=1e-8, n_jobs=1, random_state=0).fit(X)
     found = []
     for variant in variants:
-        states = _states(X, variant.settings, ends)
-        measured = [_compare(*pair, X) for pair in zip(states, truths, strict=True)]
-        columns = (tuple(column) for column in zip(*measured, strict=True))
-        found.append(AblationCurve(variant.library, variant.left_out, ends, *columns))
-    return found
-
-
-def _exact_batch(X: Floats) -> KernelPCA:
-    model = KernelPCA(LEADING, kernel="rbf", gamma=PARABOLA_GAMMA, tol=1e-8, n_jobs=1)
-    return model.set_params(random_state=0).fit(X)
-
-
-def _states(
-    X: Floats, settings: IncrementalSettings, ends: Sequence[int]
-) -> list[IncrementalState]:
-    state, found = IncrementalState.empty(Gaussian(PARABOLA_GAMMA), X), []
-    for begin, end in pairwise([0, *ends]):
-        piece = X[begin:end]
-        for rows in tile_slices(len(piece), _BATCH):
-            state, _ = update_step(state, piece[rows], settings)
-        found.append(state)
+        state = IncrementalState.empty(RBF, X)
+        for rows in tile_slices(n_rows, variant.batch_rows):
+            state, _ = update_step(state, X[rows], variant.settings)
+        found.append(AblationRow(variant.choice, variant.value, *_compare(state, batch, X)))
     return found
 
 
@@ -260,8 +364,7 @@ def _compare(state: IncrementalState, batch: KernelPCA, X: Floats) -> tuple[floa
     subspace = state.subspace()
     gram = subspace.component_gram
     leading = gram[:LEADING, :LEADING]
-    projections = subspace.project(X[: batch.coefficients_.shape[1]])[:, :LEADING]
-    inner = overlaps(batch, projections)
+    inner = overlaps(batch, subspace.project(X)[:, :LEADING])
     return (
         # The streamed components may be no longer orthonormal.
         float(feature_angles(inner, second=leading)[0]),
@@ -325,7 +428,7 @@ def compare_schemes(
     """Reduce components and mean of parabola and digits to n' rows per vector."""
     digits = np.random.default_rng(seed).permutation(load_digits().data / 16)[:n_samples]
     problems: dict[str, tuple[Kernel, Floats]] = {
-        "parabola": (Gaussian(0.5), rising_parabola(n_samples, seed)),
+        "parabola": (RBF, rising_parabola(n_samples, seed)),
         "digits": (Gaussian(0.02), digits),
     }
     for data, (kernel, X) in problems.items():
@@ -363,20 +466,20 @@ def components_of(kernel: Kernel, X: Floats, n_components: int) -> tuple[Subspac
     return Subspace(kernel, X, np.vstack([components, uniform])), singular_values
 
 
-_SETTINGS: dict[str, Any] = {"n_components": 3, "kernel": "rbf", "gamma": PARABOLA_GAMMA}
+_SETTINGS: dict[str, Any] = {"n_components": LEADING, "kernel": "rbf", "gamma": PARABOLA_GAMMA}
 _WHOLE = "incremental, whole stream"
 
 
 def plan(request: Request) -> list[Part]:
-    """Plan table 1, longer streams, contours and ablation."""
+    """Plan table 1, longer streams, contours, ablation and figure 1."""
     settings = request.settings
-    variants = [*JOINT, *(PAPER if settings["paper_schemes"] else [])]
+    variants, sizes = ablation_variants(settings["components"]), settings["scheme_sizes"]
     return [
         Part("table 1", partial(_durations, settings["rows"], settings["repeats"])),
         Part("streams", partial(_streams, settings["stream_rows"])),
-        Part("contours", partial(_contours, settings["contour_rows"])),
+        Part("contours", partial(_contours, settings["contour_rows"], settings["components"])),
         Part("ablation", partial(_ablation, variants, settings["ablation_rows"])),
-        *([Part("schemes", _schemes)] if settings["paper_schemes"] else []),
+        *([Part("schemes", partial(_schemes, tuple(sizes)))] if sizes else []),
     ]
 
 
@@ -402,44 +505,46 @@ def _streams(sizes: Sequence[int]) -> Findings:
     return Findings({"streams": rows})
 
 
-def _contours(n_rows: int) -> Findings:
+def _contours(n_rows: int, n_components: int) -> Findings:
     X = rising_parabola(n_rows)
     models = {
-        "batch": KernelPCA(eigen_solver="dense", **_SETTINGS).fit(X),
-        "incremental": IncrementalKernelPCA(**_SETTINGS).fit(X),
+        "batch": KernelPCA(eigen_solver="dense", n_jobs=1, **_SETTINGS).fit(X),
+        "incremental": PaperIncrementalPCA(RBF, n_components).fit(X),
+        "selected rows": IncrementalKernelPCA(**_SETTINGS).fit(X),
     }
-    return Findings({}, surfaces(X, models, 3))
+    exact = models["batch"].transform(X)
+    rows: Rows = [
+        {"model": name, "component": number + 1, "correlation": float(correlation)}
+        for name, model in models.items() if name != "batch"
+        for number, correlation in enumerate(correlations(exact, model.transform(X)[:, :LEADING]))
+    ]  # fmt: skip
+    return Findings({"figure_2": rows}, surfaces(X, models, LEADING))
 
 
 def _ablation(variants: Sequence[Variant], n_rows: int) -> Findings:
-    rows: Rows = [
-        {
-            "library": curve.library,
-            "left_out": curve.left_out,
-            "rows": curve.rows[-1],
-            "angle": curve.angles[-1],
-            "error": curve.errors[-1],
-            "defect": curve.defects[-1],
-        }
-        for curve in ablation_curves(variants, n_rows)
-    ]
-    return Findings({"ablation": rows})
+    return Findings({"ablation": [asdict(row) for row in ablation(variants, n_rows)]})
 
 
-def _schemes() -> Findings:
-    return Findings({"schemes": [asdict(row) for row in compare_schemes(sizes=(2, 8))]})
+def _schemes(sizes: tuple[int, ...]) -> Findings:
+    return Findings({"schemes": [asdict(row) for row in compare_schemes(sizes=sizes)]})
 
 
 def summary(tables: Tables) -> dict[str, Rows]:
-    """Compute the exponent of the growth of time of every method."""
+    """Compute the exponent of the growth of time of every method, and that in the paper."""
     series: dict[str, list[tuple[int, float]]] = {}
     named = [{**row, "method": _WHOLE} for row in tables["streams"]]
     for row in [*tables["durations"], *named]:
         point = (int(row["rows"] or 0), float(row["seconds"] or 0))
         series.setdefault(str(row["method"]), []).append(point)
-    return {
-        "exponents": [
-            {"method": name, "exponent": exponent([x for x, _ in points], [y for _, y in points])}
-            for name, points in series.items()
-        ]
-    }
+    rows: Rows = []
+    for name, points in series.items():
+        found = Duration(name, *zip(*points, strict=True))
+        rows.append(
+            {
+                "method": name,
+                "exponent": found.exponent,
+                "paper": found.paper_exponent,
+                "difference": abs(found.exponent - found.paper_exponent),
+            }
+        )
+    return {"exponents": rows}

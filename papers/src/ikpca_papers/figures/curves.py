@@ -286,7 +286,7 @@ _FITS = ("batch", "streamed")
 
 def projection_pairs(results: Results, *, pairs: Sequence[int] = (1, 3, 5)) -> Figure:
     """Scatter plots of pairs of components, batch and streamed, colored along the manifold."""
-    lines = [(name, fit) for name in results.arrays for fit in _FITS]
+    lines = [(name, fit) for name, arrays in results.arrays.items() if arrays for fit in _FITS]
     figure = Figure(figsize=(2.6 * len(pairs), 2.3 * len(lines)), layout="constrained")
     places = figure.subplots(len(lines), len(pairs), squeeze=False)
     for line, (name, fit) in zip(places, lines, strict=True):
