@@ -22,6 +22,7 @@ from ikpca.solvers.base import (
     run_passes,
 )
 from ikpca.solvers.coefficient_store import CoefficientStore
+from ikpca.solvers.kha_certificate import N_PROBES
 from ikpca.solvers.kha_pass import Clock, HebbianPasses, HebbianState, safety_for
 from ikpca.solvers.landmarks import LANDMARK_KINDS, choose_landmarks, landmark_start
 from ikpca.solvers.problem import MemoryNeeds, Problem
@@ -211,7 +212,7 @@ class KHA(Solver):
     def memory_needs(self, problem: Problem, n_components: int) -> MemoryNeeds:
         """Return the memory of A, AK', companions, marks, work space, strips and landmarks."""
         size = self._block_size(problem)
-        columns = 16 * n_components + 2 * (256 if isinstance(size, str) else size)
+        columns = 20 * n_components + 4 * N_PROBES + 2 * (256 if isinstance(size, str) else size)
         return MemoryNeeds(
             columns * problem.row_bytes,
             keep="matrix",
@@ -250,8 +251,9 @@ class KHA(Solver):
                 return replace(solution, outcome=Outcome.CONVERGED)
             store = problem.open_store(gram, rows, products)
             passes = self.passes(store, number, problem.seed, self._block_size(problem), gram)
+            passes.tol = settings.tol
             state, outcome, records = self.run(passes, settings)
-            return replace(passes.solution(state), outcome=outcome, records=records)
+            return replace(passes.solution(state, exact=True), outcome=outcome, records=records)
 
     def passes(
         self,
