@@ -181,6 +181,7 @@ class HebbianPasses:
     gram: CenteredGram | None = None
     tol: float = 0.0
     _running: int = field(default=-1, init=False)
+    _certified: tuple[int, Certificate | None] = field(default=(-1, None), init=False)
 
     @property
     def meta(self) -> MetaDescent | None:
@@ -225,12 +226,21 @@ class HebbianPasses:
         return HebbianProgress(state, *self.store.read(), means)
 
     def solution(self, state: HebbianState, *, exact: bool = False) -> EigenSolution:
-        """Return the components after a pass; ``exact`` computes residuals from all rows of K'."""
+        """Return the components after a pass; ``exact`` certifies them by products with K'.
+
+        Otherwise their certificate is that of the record of the pass, and no kernel values are
+        computed.
+        """
         assert self.gram is not None
         rows, products = (part[: self.n_components] for part in self.store.read())
         eigenvalues = self.spectrum().astype(self.gram.dtype)
         solution = EigenSolution.from_components(rows, products, eigenvalues, self.gram)
-        return replace(solution, certificate=self._certificate(state, exact=exact))
+        passes, certificate = self._certified
+        if exact:
+            certificate = self._certificate(state, exact=True)
+        elif passes != state.passes:
+            return solution
+        return replace(solution, certificate=certificate)
 
     def _certificate(self, state: HebbianState, *, exact: bool = False) -> Certificate:
         """Certify the components from a sample of rows, or by products with K'."""
@@ -449,6 +459,7 @@ class HebbianPasses:
 
     def _record(self, state: HebbianState, seconds: float, note: str, recovery: str) -> PassRecord:
         certificate = self._certificate(state)
+        self._certified = (state.passes, certificate)
         last = self._gains(state, state.seen - 1, 1)[0]
         return PassRecord(
             number=state.passes,
