@@ -40,7 +40,7 @@ def certify_projections(
     eps = float(np.finfo(gram.dtype).eps)
     A, Y = (np.asarray(part, dtype=np.float64) for part in (coefficients, projections))
     U = unit_rows(Y)
-    probes = np.random.default_rng([seed, 4]).normal(size=(gram.n_samples, N_PROBES))
+    probes: Floats = np.random.default_rng([seed, 4]).normal(size=(gram.n_samples, N_PROBES))
     KU, probes = np.split(_multiply(gram, np.hstack([U.T, probes])), [len(U)])
     probes = unit_rows(probes - (probes @ U.T) @ U)
     basis = np.vstack([A, U, probes])
