@@ -13,6 +13,7 @@ import numpy as np
 
 from ikpca.gram import CenteredGram
 from ikpca.kernels import Floats
+from ikpca.metrics import relative_residuals
 from ikpca.solvers.rayleigh_ritz import Certificate, certify, excess_error, rayleigh_ritz
 
 #: Random vectors that search the complement of the components for larger eigenvalues.
@@ -45,6 +46,10 @@ def certify_projections(
     probes = unit_rows(probes - (probes @ U.T) @ U)
     basis = np.vstack([A, U, probes])
     images = np.vstack([Y, KU, _multiply(gram, probes.T)])
+    if not np.isfinite(images).all():
+        # Kernel values that are not finite: the coefficients still give a bound.
+        bound = relative_residuals(A, Y, eigenvalues)
+        return certify(eigenvalues, bound, A @ Y.T, gram.squared_norm_estimate, eps=eps)
     N = basis @ images.T
     ritz_values = rayleigh_ritz((N + N.T) / 2, images @ images.T, drop=max(1e-12, 10 * eps))[0]
     leading, following = ritz_values[: len(Y)], float(ritz_values[len(Y)])

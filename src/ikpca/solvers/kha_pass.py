@@ -250,7 +250,8 @@ class HebbianPasses:
         rng = np.random.default_rng([self.seed, 5, state.passes])
         sample = rng.permutation(n_samples)[:_SAMPLED_ROWS]
         residuals = self.store.residuals(eigenvalues, sample)
-        if self.gram is not None and residuals.max(initial=0.0) <= self.tol:
+        # NaN is not larger than tol either, and is replaced.
+        if self.gram is not None and not residuals.max(initial=0.0) > self.tol:
             return self._exact_certificate(eigenvalues)
         return certify(
             eigenvalues,
