@@ -56,3 +56,13 @@ def test_frey_faces(data_folder):
 
 def test_walk(data_folder):
     check(Problem.of("walk", Gaussian(1 / (2 * 0.1)), walk(data_folder), 25))
+
+
+def test_meta_descent_from_a_random_start(digits):
+    """At most half of the excess error of KHA/et, as a geometric mean."""
+    problem = Problem.of("digits", Gaussian(1 / 32), digits[::2], 16)
+    logs = [
+        [np.log(problem.error(KHA(method, init="random"), seed, passes=20)) for seed in range(3)]
+        for method in ("kha/et", "kha-smd")
+    ]
+    assert np.mean(logs[1]) <= np.mean(logs[0]) - np.log(2)

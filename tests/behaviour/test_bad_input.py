@@ -196,7 +196,7 @@ BAD_OPTIONS = {
     "gain": ([0, -1, 0.0, -1e-9, np.nan, np.inf, "big", None, True, AN_ARRAY], "pass gain='auto'"),
     "meta_gain": ([-1, np.nan, np.inf, "big", None, AN_ARRAY], "pass meta_gain='auto'"),
     "meta_decay": ([-0.1, 1.1, np.nan, None], r"the paper uses 0\.99"),
-    "log_gain_init": ([np.nan, np.inf, None, "0"], r"pass 0\.0"),
+    "log_gain_init": ([np.nan, np.inf, None, "0"], "pass 'auto'"),
     "clock": (["tick", None, 1], "choose one of 'pattern', 'pass'"),
     "rayleigh_ritz": ([1, None, "no"], "choose one of True, False"),
     "block_size": ([0, -1, 1.5, "x", None, AN_ARRAY], "pass 'auto'"),

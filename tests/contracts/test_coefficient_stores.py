@@ -252,13 +252,17 @@ def test_explicit_features_have_no_coefficients():
         store.gram(0)
 
 
-def test_residuals_of_coefficients():
+@pytest.mark.parametrize("name", ["local", pytest.param("dask", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("sample", [np.arange(N_SAMPLES), REPEATED])
+def test_residuals_of_coefficients(name, sample):
+    """Those of the projections AK': a part of A in the null space of K' does not count."""
     start = np.random.default_rng(3).normal(size=(R, N_SAMPLES))
-    store, K = local_store(np.float64, start), Explicit(start).K
+    store, K = STORES[name](np.float64, start), Explicit(start).K
     values = np.array([5.0, 3.0])
-    defects = start[:2] @ K - values[:, None] * start[:2]
-    expected = np.linalg.norm(defects, axis=1) / np.linalg.norm(start[:2], axis=1) / 5
-    np.testing.assert_allclose(store.residuals(values), expected, rtol=1e-11)
+    units = start[:2] @ K / np.linalg.norm(start[:2] @ K, axis=1)[:, None]
+    defects = (units @ K - values[:, None] * units)[:, sample]
+    expected = np.linalg.norm(defects, axis=1) * np.sqrt(N_SAMPLES / len(sample)) / 5
+    np.testing.assert_allclose(store.residuals(values, sample), expected, rtol=1e-11)
 
 
 def test_residuals_of_explicit_components():
@@ -267,7 +271,7 @@ def test_residuals_of_explicit_components():
     values, W = np.array([5.0, 3.0]), (start @ X)[:2]
     defects = W @ X.T @ X - values[:, None] * W
     expected = np.linalg.norm(defects, axis=1) / np.linalg.norm(W, axis=1) / 5
-    np.testing.assert_allclose(store.residuals(values), expected, rtol=1e-11)
+    np.testing.assert_allclose(store.residuals(values, REPEATED), expected, rtol=1e-11)
 
 
 @every_store
@@ -275,7 +279,8 @@ def test_residuals_of_eigenvectors_and_of_nothing_are_zero(name):
     K = Explicit(np.zeros((R, N_SAMPLES))).K
     values, vectors = np.linalg.eigh(K)
     start = np.vstack([vectors[:, -1] / np.sqrt(values[-1]), np.zeros(N_SAMPLES)])
-    residuals = STORES[name](np.float64, start).residuals(np.array([values[-1], 0.0]))
+    store = STORES[name](np.float64, start)
+    residuals = store.residuals(np.array([values[-1], 0.0]), np.arange(N_SAMPLES))
     # The norm of thirty roundings of the largest eigenvalue.
     assert residuals[0] < 1e-13
     assert residuals[1] == 0

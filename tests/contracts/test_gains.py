@@ -15,7 +15,7 @@ from ikpca.gains import (
     reciprocal_eigenvalues,
 )
 from ikpca.solvers import METHODS, Clock
-from ikpca.solvers.kha import automatic_gain, automatic_meta_rate, paper_gain
+from ikpca.solvers.kha import KHA, automatic_gain, paper_gain
 from tests.pairwise import pairwise
 
 N_SAMPLES = 20
@@ -63,8 +63,14 @@ def test_automatic_gains_know_the_scale_of_the_kernel(method, shape):
     assert 0.01 < number.max() < 20
 
 
-def test_the_automatic_meta_rate_is_reciprocal_to_the_scale_of_the_kernel():
-    assert automatic_meta_rate(10.0) == pytest.approx(automatic_meta_rate(1.0) / 10)
+@pytest.mark.parametrize(
+    ("init", "rate", "log_gain"),
+    [("random", 0.8, 1.0), ("sparse", 0.8, 1.0), ("landmarks", 0.4, 0.0), ("auto", 0.4, 0.0)],
+)
+def test_automatic_meta_descent_depends_on_the_start_and_the_scale(init, rate, log_gain):
+    gain = KHA("kha-smd", init=init)._gain(10.0)
+    assert gain.rate == pytest.approx(rate / 10)
+    assert gain.log_gain_init == log_gain
 
 
 @pytest.mark.parametrize("make", [paper_gain, automatic_gain])

@@ -50,6 +50,13 @@ class DaskStrip:
         updated += np.hstack(self._source.client.gather(futures))
         return updated
 
+    def dot(self, V: Floats) -> Floats:
+        """Return K'[P, :] V: workers multiply the strips by their rows of V."""
+        parts = [V[part] for part in self._source.parts]
+        futures = self._source.map(multiply, self._strips, parts, priority=1)
+        product = np.sum(self._source.client.gather(futures), axis=0)
+        return product - self._means @ V - np.outer(self._offsets, V.sum(axis=0))
+
 
 class DaskStore(LocalStore):
     """Coefficient store in this process; workers compute the strips of upcoming blocks ahead."""

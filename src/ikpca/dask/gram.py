@@ -167,7 +167,7 @@ class DaskGram:
         self.n_samples = int(X.shape[0])
         self.dtype = np.dtype(X.dtype)
         stops = np.cumsum(X.chunks[0]).tolist()
-        self._parts = [slice(a, b) for a, b in zip([0, *stops], stops, strict=False)]
+        self.parts = [slice(a, b) for a, b in zip([0, *stops], stops, strict=False)]
         # Rows stay in memory until they are prepared; a lost block is loaded from its source again.
         X = client.persist(X)
         split = split_features(client, X) if isinstance(kernel, MatmulKernel) else None
@@ -189,7 +189,7 @@ class DaskGram:
         """Compute K[rows, columns] on the workers."""
         indices = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
         left, futures = self.select(indices), []
-        for block, part in zip(self.blocks, self._parts, strict=True):
+        for block, part in zip(self.blocks, self.parts, strict=True):
             first, last = max(part.start, columns.start), min(part.stop, columns.stop)
             if first < last:
                 own = slice(first - part.start, last - part.start)
@@ -210,7 +210,7 @@ class DaskGram:
     def product(self, V: Floats, *, square: bool) -> tuple[Floats, float]:
         """Return K·V, and ‖K‖²_F, which takes no additional time."""
         number = len(self.blocks)
-        slices = [self.send(V[part]) for part in self._parts]
+        slices = [self.send(V[part]) for part in self.parts]
         keys = [(i, j) for i in range(number) for j in range(i, number)]
         products = self.map(
             multiply_pair,
@@ -240,7 +240,7 @@ class DaskGram:
 
     def select(self, indices: Indices) -> Any:
         """Return the future of a :class:`RowBlock` of some rows, in the order of the indices."""
-        starts = [part.start for part in self._parts]
+        starts = [part.start for part in self.parts]
         owner = np.searchsorted(starts, indices, side="right") - 1
         chosen = [(i, np.flatnonzero(owner == i)) for i in np.unique(owner)]
         parts = self.map(
@@ -271,7 +271,7 @@ class DaskGram:
             return self.submit(identity, value)
 
     def _pair_entries(self, key: tuple[int, int]) -> int:
-        first, second = (self._parts[i].stop - self._parts[i].start for i in key)
+        first, second = (self.parts[i].stop - self.parts[i].start for i in key)
         if key[0] != key[1]:
             return first * second
         pairs = tile_pairs(first, self.side, symmetric=True)

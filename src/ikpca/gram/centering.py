@@ -195,6 +195,12 @@ class CenteredStrip:
         n_rows = len(self._row_offsets)
         return self._stacked[:n_rows] - self._stacked[n_rows] - self._row_offsets[:, None]
 
+    def dot(self, V: Floats) -> Floats:
+        """Return K'[P, :] V."""
+        n_rows = len(self._row_offsets)
+        product = self._stacked[: n_rows + 1] @ V
+        return product[:-1] - product[-1] - np.outer(self._row_offsets, V.sum(axis=0))
+
     def update(self, T: Floats, products: Floats, C: Floats) -> Floats:
         """Return T RK' + C K'[P, :], computed as one matrix product per column tile.
 

@@ -61,7 +61,8 @@ class PassRecord:
     seconds : float
         Duration of this pass, without callbacks.
     eigenvalues, residuals, gains : ndarray of shape (r,)
-        λ of K', ‖K'v − λv‖/λ₁, and the gains at the end of the pass.
+        λ of K', ‖K'v − λv‖/λ₁ as in :class:`Certificate`, and the gains at the end of the pass.
+        Hebbian solvers estimate the residuals of more than 1,024 rows from 256 of them.
     entries : int
         Entries of K evaluated since the start of the fit.
     change : float

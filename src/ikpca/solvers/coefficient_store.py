@@ -9,7 +9,7 @@ import numpy as np
 
 from ikpca.gram import CenteredGram
 from ikpca.kernels import Floats, Indices
-from ikpca.metrics import relative_residuals
+from ikpca.solvers.kha_certificate import residual_norms, unit_rows
 
 
 class KernelStrip(Protocol):
@@ -20,6 +20,9 @@ class KernelStrip(Protocol):
 
     def update(self, T: Floats, products: Floats, C: Floats) -> Floats:
         """Return T RK' + C K'[P, :]."""
+
+    def dot(self, V: Floats) -> Floats:
+        """Return K'[P, :] V."""
 
 
 class CoefficientStore(Protocol):
@@ -61,8 +64,8 @@ class CoefficientStore(Protocol):
     def gram(self, power: int) -> Floats:
         """Return R K'^power Rᵀ for power 0, 1, 2."""
 
-    def residuals(self, eigenvalues: Floats) -> Floats:
-        """Return ‖K'v_i − λ_i v_i‖/λ_1 of the leading rows."""
+    def residuals(self, eigenvalues: Floats, sample: Indices) -> Floats:
+        """Return ‖K'u_i − λ_i u_i‖/λ_1 for u_i along (RK')_i, estimated from a sample of rows."""
 
     def mark(self) -> None:
         """Save R and RK'."""
@@ -229,11 +232,11 @@ class LocalStore:
             self._grams[power] = (product + product.T) / 2
         return self._grams[power]
 
-    def residuals(self, eigenvalues: Floats) -> Floats:
-        """Return the residuals of the leading rows."""
-        leading = slice(len(eigenvalues))
-        rows, products = self._columns.rows(), self._columns.products
-        return relative_residuals(rows[leading], products[leading], eigenvalues)
+    def residuals(self, eigenvalues: Floats, sample: Indices) -> Floats:
+        """Return the residuals of the leading rows; computes the sampled rows of K'."""
+        U = unit_rows(self._columns.products[: len(eigenvalues)].astype(np.float64))
+        KU = self._strip_of(sample).dot(U.T.astype(self.dtype)).T.astype(np.float64)
+        return np.sqrt(self.n_samples / len(sample)) * residual_norms(U[:, sample], KU, eigenvalues)
 
     def mark(self) -> None:
         """Save the columns."""

@@ -70,8 +70,8 @@ class FeatureStore:
         factor = factor.astype(np.float64, copy=False)
         return factor @ factor.T
 
-    def residuals(self, eigenvalues: Floats) -> Floats:
-        """Return ‖X'ᵀX'w − λw‖/λ₁ for unit w."""
+    def residuals(self, eigenvalues: Floats, sample: Indices) -> Floats:
+        """Return ‖X'ᵀX'w − λw‖/λ₁ for unit w, from all rows; ``sample`` is ignored."""
         W = self._rows[: len(eigenvalues)].astype(np.float64)
         defects = (W @ self._X.T) @ self._X - eigenvalues[:, None] * W
         scale = np.linalg.norm(W, axis=1) * np.abs(eigenvalues).max(initial=0.0)

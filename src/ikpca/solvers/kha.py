@@ -22,6 +22,7 @@ from ikpca.solvers.base import (
     run_passes,
 )
 from ikpca.solvers.coefficient_store import CoefficientStore
+from ikpca.solvers.kha_certificate import N_PROBES
 from ikpca.solvers.kha_pass import Clock, HebbianPasses, HebbianState, safety_for
 from ikpca.solvers.landmarks import LANDMARK_KINDS, choose_landmarks, landmark_start
 from ikpca.solvers.problem import MemoryNeeds, Problem
@@ -35,8 +36,13 @@ N_LANDMARKS = 256
 _ET_STEP, _ET_STEP_LANDMARKS = 7.0, 5.0
 #: η0 κ for KHA and KHA/t, and for KHA/t from landmarks.
 _CONSTANT_STEP, _INVERSE_TIME_STEP, _INVERSE_TIME_STEP_LANDMARKS = 0.05, 0.5, 0.1
-#: µ κ, and bounds on |Δρ| and |ρ|, for KHA-SMD.
-_META_RATE, _MAX_LOG_STEP, _MAX_LOG_GAIN = 0.05, 0.1, 3.0
+#: µ κ for KHA-SMD with automatic gains from a random start, from landmarks or a warm start, and
+#: with a gain of the user.
+_META_RATE, _META_RATE_LANDMARKS, _META_RATE_MANUAL = 0.8, 0.4, 0.05
+#: ρ0 with automatic gains from a random start, as in the paper; otherwise 0.
+_LOG_GAIN = 1.0
+#: Bounds on |Δρ| and |ρ| with automatic gains.
+_MAX_LOG_STEP, _MAX_LOG_GAIN = 0.1, 4.0
 
 
 class KHA(Solver):
@@ -53,8 +59,9 @@ class KHA(Solver):
         Meta-gain µ of KHA-SMD.
     meta_decay : float, default=0.99
         Decay ξ of KHA-SMD.
-    log_gain_init : float, default=0.0
-        Initial log-gain ρ0 of KHA-SMD; 1 in the paper.
+    log_gain_init : "auto" or float, default="auto"
+        Initial log-gain ρ0 of KHA-SMD; 1 in the paper. "auto" is 1 for automatic gains from a
+        random start, and 0 otherwise.
     clock : {"pattern", "pass"}, default="pattern"
         1/t gains decay at every pattern, or once per pass as in Günter 2006.
     init : {"auto", "landmarks", "pivoted", "random", "sparse"} or ndarray, default="auto"
@@ -95,7 +102,7 @@ class KHA(Solver):
         gain: float | Gain | Literal["auto"] = "auto",
         meta_gain: float | Literal["auto"] = "auto",
         meta_decay: float = 0.99,
-        log_gain_init: float = 0.0,
+        log_gain_init: float | Literal["auto"] = "auto",
         clock: Literal["pattern", "pass"] = "pattern",
         init: Floats | str = "auto",
         rayleigh_ritz: bool = True,
@@ -157,7 +164,9 @@ class KHA(Solver):
                          "pass meta_gain='auto'", low=0)  # fmt: skip
         check_number("meta_decay", self.meta_decay, "must lie in [0, 1]", "the paper uses 0.99",
                      low=0, high=1)  # fmt: skip
-        check_number("log_gain_init", self.log_gain_init, "must be finite", "pass 0.0")
+        if not is_auto(self.log_gain_init):
+            check_number("log_gain_init", self.log_gain_init, "must be 'auto' or finite",
+                         "pass 'auto'")  # fmt: skip
         check_choice("clock", self.clock, ("pattern", "pass"))
         if isinstance(self.init, str):
             check_choice("init", self.init, inits)
@@ -211,7 +220,7 @@ class KHA(Solver):
     def memory_needs(self, problem: Problem, n_components: int) -> MemoryNeeds:
         """Return the memory of A, AK', companions, marks, work space, strips and landmarks."""
         size = self._block_size(problem)
-        columns = 16 * n_components + 2 * (256 if isinstance(size, str) else size)
+        columns = 20 * n_components + 4 * N_PROBES + 2 * (256 if isinstance(size, str) else size)
         return MemoryNeeds(
             columns * problem.row_bytes,
             keep="matrix",
@@ -250,8 +259,13 @@ class KHA(Solver):
                 return replace(solution, outcome=Outcome.CONVERGED)
             store = problem.open_store(gram, rows, products)
             passes = self.passes(store, number, problem.seed, self._block_size(problem), gram)
+            passes.tol = settings.tol
             state, outcome, records = self.run(passes, settings)
-            return replace(passes.solution(state), outcome=outcome, records=records)
+            try:
+                solution = passes.solution(state, exact=outcome is not Outcome.INTERRUPTED)
+            except KeyboardInterrupt:
+                outcome, solution = Outcome.INTERRUPTED, passes.solution(state)
+            return replace(solution, outcome=outcome, records=records)
 
     def passes(
         self,
@@ -349,14 +363,31 @@ class KHA(Solver):
             return self.gain
         # Rows without variance do not move the components, whatever the gain.
         kappa = kappa if kappa > 0 else 1.0
-        rate = 0.0 if isinstance(self.meta_gain, str) else float(self.meta_gain)
-        if isinstance(self.meta_gain, str) and self.has_companion:
-            rate = automatic_meta_rate(kappa)
-        meta = (rate, self.meta_decay, self.log_gain_init)
+        meta = (self._meta_rate(kappa), self.meta_decay, self._log_gain)
         if isinstance(self.gain, str):
             from_landmarks = self._from_landmarks
             return automatic_gain(self.method, kappa, *meta, from_landmarks=from_landmarks)
         return paper_gain(self.method, float(self.gain), *meta)
+
+    @property
+    def _log_gain(self) -> float:
+        """ρ0 of KHA-SMD."""
+        if not isinstance(self.log_gain_init, str):
+            return float(self.log_gain_init)
+        return _LOG_GAIN if self._random_automatic else 0.0
+
+    def _meta_rate(self, kappa: float) -> float:
+        """Return µ; "auto" is scaled by κ like the inner product it multiplies."""
+        if not isinstance(self.meta_gain, str):
+            return float(self.meta_gain)
+        if not self.automatic:
+            return _META_RATE_MANUAL / kappa
+        return (_META_RATE if self._random_automatic else _META_RATE_LANDMARKS) / kappa
+
+    @property
+    def _random_automatic(self) -> bool:
+        """True for automatic gains from a start far from the solution."""
+        return self.automatic and isinstance(self._init, str) and not self._from_landmarks
 
     def _initial_rows(
         self, source: GramSource, number: int, array: Floats | None, seed: int, workers: Workers
@@ -443,8 +474,3 @@ def automatic_gain(
     if method == "kha/et":
         return kha_et
     return MetaDescent(kha_et, rate, memory, log_gain_init, _MAX_LOG_STEP, _MAX_LOG_GAIN)
-
-
-def automatic_meta_rate(mean_diagonal: float) -> float:
-    """Return µ, scaled by κ like the inner product it multiplies."""
-    return _META_RATE / mean_diagonal

@@ -14,12 +14,16 @@ from ikpca.gram import CenteredGram, GramMeans, tile_slices
 from ikpca.kernels import Floats, Indices
 from ikpca.solvers.base import EigenSolution, Outcome, PassRecord
 from ikpca.solvers.coefficient_store import CoefficientStore
-from ikpca.solvers.rayleigh_ritz import certify, rayleigh_ritz
+from ikpca.solvers.kha_certificate import certify_projections
+from ikpca.solvers.rayleigh_ritz import Certificate, certify, rayleigh_ritz
 
 #: After so many back-offs the gain underflows.
 _MAX_RETRIES = 100
 #: max |AK'Aᵀ − I| above which a Rayleigh–Ritz step is repeated.
 _MAX_DEFECT = 1e-3
+#: Rows up to which every pass is certified by products with K', and the rows that are sampled for
+#: the residuals of larger problems, whose products would cost half a pass each.
+_CERTIFIED_ROWS, _SAMPLED_ROWS = 1024, 256
 
 
 @dataclass(frozen=True)
@@ -160,6 +164,8 @@ class HebbianPasses:
         quotient in feature space.
     gram : CenteredGram, optional
         None for explicit features.
+    tol : float
+        Residuals are computed exactly before they are reported to be this small.
     """
 
     store: CoefficientStore
@@ -173,7 +179,9 @@ class HebbianPasses:
     rayleigh_ritz: bool
     estimate: Literal["norms", "quotients"]
     gram: CenteredGram | None = None
+    tol: float = 0.0
     _running: int = field(default=-1, init=False)
+    _certified: tuple[int, Certificate | None] = field(default=(-1, None), init=False)
 
     @property
     def meta(self) -> MetaDescent | None:
@@ -217,12 +225,47 @@ class HebbianPasses:
         means = None if self.gram is None else self.gram.means
         return HebbianProgress(state, *self.store.read(), means)
 
-    def solution(self, state: HebbianState) -> EigenSolution:
-        """Return the components after a pass."""
+    def solution(self, state: HebbianState, *, exact: bool = False) -> EigenSolution:
+        """Return the components after a pass; ``exact`` certifies them by products with K'.
+
+        Otherwise their certificate is that of the record of the pass, and no kernel values are
+        computed.
+        """
         assert self.gram is not None
         rows, products = (part[: self.n_components] for part in self.store.read())
         eigenvalues = self.spectrum().astype(self.gram.dtype)
-        return EigenSolution.from_components(rows, products, eigenvalues, self.gram)
+        solution = EigenSolution.from_components(rows, products, eigenvalues, self.gram)
+        passes, certificate = self._certified
+        if exact:
+            certificate = self._certificate(state, exact=True)
+        elif passes != state.passes:
+            return solution
+        return replace(solution, certificate=certificate)
+
+    def _certificate(self, state: HebbianState, *, exact: bool = False) -> Certificate:
+        """Certify the components from a sample of rows, or by products with K'."""
+        eigenvalues, n_samples = self.spectrum(), self.store.n_samples
+        if self.gram is not None and (exact or n_samples <= _CERTIFIED_ROWS):
+            return self._exact_certificate(eigenvalues)
+        rng = np.random.default_rng([self.seed, 5, state.passes])
+        sample = rng.permutation(n_samples)[:_SAMPLED_ROWS]
+        residuals = self.store.residuals(eigenvalues, sample)
+        # NaN is not larger than tol either, and is replaced.
+        if self.gram is not None and not residuals.max(initial=0.0) > self.tol:
+            return self._exact_certificate(eigenvalues)
+        return certify(
+            eigenvalues,
+            residuals,
+            self.inner_products(1),
+            self.store.squared_norm,
+            of_projections=self.gram is not None,
+            eps=float(np.finfo(self.store.dtype).eps),
+        )
+
+    def _exact_certificate(self, eigenvalues: Floats) -> Certificate:
+        assert self.gram is not None
+        rows, products = (part[: self.n_components] for part in self.store.read())
+        return certify_projections(self.gram, rows, products, eigenvalues, self.seed)
 
     def inner_products(self, power: int) -> Floats:
         """Return AAᵀ, AK'Aᵀ or (AK')(AK')ᵀ."""
@@ -416,17 +459,14 @@ class HebbianPasses:
         return replace(state, passes=state.passes + 1, seen=seen)
 
     def _record(self, state: HebbianState, seconds: float, note: str, recovery: str) -> PassRecord:
-        eigenvalues = self.spectrum()
-        residuals = self.store.residuals(eigenvalues)
-        certificate = certify(
-            eigenvalues, residuals, self.inner_products(1), self.store.squared_norm
-        )
+        certificate = self._certificate(state)
+        self._certified = (state.passes, certificate)
         last = self._gains(state, state.seen - 1, 1)[0]
         return PassRecord(
             number=state.passes,
             seconds=seconds,
-            eigenvalues=eigenvalues,
-            residuals=residuals,
+            eigenvalues=self.spectrum(),
+            residuals=certificate.residuals,
             gains=last * np.exp(state.log_gains),
             entries=self.store.entries,
             change=self.store.change(self.n_components),

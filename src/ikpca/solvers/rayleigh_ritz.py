@@ -106,13 +106,15 @@ class Certificate:
     Parameters
     ----------
     residuals : ndarray of shape (r,)
-        ‖K'v − λv‖/λ₁ for unit v.
+        ‖K'v − λv‖/λ₁ for unit v: along the coefficients A_i, or for Hebbian solvers along the
+        projections (AK')_i, since their coefficients may have a part in the null space of K'.
     orthonormality_defect : float
         The largest entry of AK'Aᵀ − I, in magnitude.
     eigenvalue_bounds : ndarray of shape (r,)
         An eigenvalue of K' lies within this distance of each λ (K' is symmetric).
     excess_error : float
-        Estimate of E/E_min − 1 from the residuals and the gaps to the next eigenvalue.
+        Estimate of E/E_min − 1 from the residuals and the gaps to the next eigenvalue; of E/‖K'‖
+        if E_min is zero up to rounding, as for kernels of rank at most r.
 
     Examples
     --------
@@ -143,6 +145,9 @@ def certify(
     component_gram: Floats,
     squared_norm: float,
     next_eigenvalue: float | None = None,
+    *,
+    of_projections: bool = False,
+    eps: float = float(np.finfo(np.float64).eps),
 ) -> Certificate:
     """Compute the certificate of a solution.
 
@@ -156,6 +161,10 @@ def certify(
         ‖K'‖²_F.
     next_eigenvalue : float, optional
         An estimate of λ_{r+1}; extrapolated from the last eigenvalues by default.
+    of_projections : bool
+        If True, v is along the projections (AK')_i, otherwise along the coefficients.
+    eps : float
+        Relative rounding error of K'.
     """
     values = np.asarray(eigenvalues, dtype=np.float64)
     relative = np.asarray(residuals, dtype=np.float64)
@@ -166,45 +175,55 @@ def certify(
         residuals=relative,
         orthonormality_defect=float(np.abs(component_gram - identity).max(initial=0.0)),
         eigenvalue_bounds=bounds,
-        excess_error=_excess_error(
-            values[positive],
-            bounds[positive],
-            (component_gram - identity)[np.ix_(positive, positive)],
+        excess_error=excess_error(
+            _squared_error_increase(
+                values[positive],
+                bounds[positive],
+                (component_gram - identity)[np.ix_(positive, positive)],
+                next_eigenvalue,
+                of_projections,
+            ),
+            float(np.sum(np.square(values[positive]))),
             squared_norm,
-            next_eigenvalue,
+            eps,
         ),
     )
 
 
-def _excess_error(
+def _squared_error_increase(
     values: Floats,
     bounds: Floats,
     defects: Floats,
-    squared_norm: float,
     next_eigenvalue: float | None,
+    of_projections: bool,
 ) -> float:
-    """Estimate E/E_min − 1 from the errors of the Ritz values and the orthonormality defect.
+    """Estimate E² − E²_min from the errors of the Ritz values and the orthonormality defect.
 
     The error of a component lies in directions j > r, which its coefficients weigh λ_i/λ_j times as
-    much as the component itself. So the error of λ_i is at most the fraction λ_{r+1}/λ_i of
-    ‖residual‖²/gap, and never more than the residual. It increases E² by 2λ_i times as much, and a
-    defect D of AK'Aᵀ by ‖Λ^½ D Λ^½‖².
+    much as its projections. So the error of λ_i is at most ‖residual‖²/gap for residuals of the
+    projections, at most the fraction λ_{r+1}/λ_i of it for those of the coefficients, and never
+    more than the residual. It increases E² by 2λ_i times as much, and a defect D of AK'Aᵀ by
+    ‖Λ^½ D Λ^½‖².
     """
     if not len(values):
         return 0.0
     below = _extrapolate(values) if next_eigenvalue is None else next_eigenvalue
     gaps = np.maximum(values - below, bounds)
     errors = np.divide(bounds * bounds, gaps, out=np.zeros_like(bounds), where=gaps > 0)
-    errors *= np.minimum(max(below, 0.0) / values, 1.0)
+    if not of_projections:
+        errors *= np.minimum(max(below, 0.0) / values, 1.0)
     roots = np.sqrt(values)
-    increase = 2 * float(values @ errors)
-    increase += float(np.sum(np.square(roots[:, None] * defects * roots)))
+    return 2 * float(values @ errors) + float(np.sum(np.square(roots[:, None] * defects * roots)))
+
+
+def excess_error(increase: float, captured: float, squared_norm: float, eps: float) -> float:
+    """Return E/E_min − 1 from E² − E²_min, Σλ² and ‖K'‖²; E/‖K'‖ if E_min is rounding error."""
     # Rounding may make ‖K'‖² smaller than Σλ².
-    squared_norm = max(squared_norm, float(np.sum(values * values)))
-    minimum = squared_norm - float(np.sum(values * values))
+    squared_norm = max(squared_norm, captured)
+    minimum = squared_norm - captured
     if squared_norm == 0:
         return 0.0
-    if minimum <= 1e-20 * squared_norm:
+    if minimum <= 100 * eps * squared_norm:
         return float(np.sqrt(increase / squared_norm))
     return float(np.sqrt(1 + increase / minimum) - 1)
 
