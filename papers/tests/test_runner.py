@@ -38,6 +38,7 @@ data = "usps"
 id = "true"
 sentence = "The largest square is 9."
 paper = "9"
+fails_if = "The largest square is below 9."
 from = { table = "squares", column = "square", take = "max" }
 is = ">="
 than = 9
@@ -46,6 +47,7 @@ than = 9
 id = "false"
 sentence = "Squares fall."
 paper = "1 > 9"
+fails_if = "The square of 3 is not below that of 1."
 from = { table = "squares", column = "square" }
 decreasing = [{ number = 1 }, { number = 3 }]
 
@@ -53,6 +55,7 @@ decreasing = [{ number = 1 }, { number = 3 }]
 id = "absent"
 sentence = "Cubes are large."
 paper = "27"
+fails_if = "The mean cube is at most 1."
 from = { table = "cubes", column = "cube" }
 is = ">"
 than = 1

@@ -34,6 +34,7 @@ data = "usps"
 id = "c"
 sentence = "S"
 paper = "1"
+fails_if = "F"
 from = { table = "t", column = "c" }
 is = ">"
 than = 0
@@ -52,6 +53,14 @@ FAULTS = {
     "size missing": (GOOD.replace('[sizes.real]\ndata = "usps"\n', ""), "sizes is .*at least 3"),
     "no data": (GOOD.replace('data = "usps"', "rows = 1"), "sizes.real.data is .*: Field required"),
     "claim without form": (GOOD.replace('is = ">"\nthan = 0\n', ""), "claims.0 is .*is and than"),
+    "claim that cannot fail": (
+        GOOD.replace('fails_if = "F"\n', ""),
+        "claims.0.fails_if is .*required",
+    ),
+    "no word on failure": (
+        GOOD.replace('fails_if = "F"', 'fails_if = ""'),
+        "claims.0.fails_if is ''",
+    ),
     "unknown comparison": (
         GOOD.replace('">"', '"!="'),
         r"claims.0.is is '!=': Input should be '>='",

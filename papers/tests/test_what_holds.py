@@ -50,6 +50,15 @@ def test_a_claim_that_fails_has_a_reason(size):
     assert [f"{name}/{row['claim']}" for name, row in failing if not row["note"]] == []
 
 
+@pytest.mark.parametrize("size", KEPT)
+def test_the_runs_were_complete(size):
+    judged = {(spec.id, claim.id): size in claim.sizes
+              for spec in specs().values() for claim in spec.claims}  # fmt: skip
+    assert judged == {
+        (name, row["claim"]): row["status"] != "not run" for name, row in claims(size)
+    }
+
+
 @pytest.mark.parametrize("paper", CONTENTS)
 def test_every_figure_and_table_of_a_paper_has_an_experiment(paper):
     found = {

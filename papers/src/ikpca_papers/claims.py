@@ -166,7 +166,7 @@ class Claim(_SpecModel):
     sentence: str
     paper: str
     kind: Literal["printed", "ours"] = "printed"
-    fails_if: str = ""
+    fails_if: str = Field(min_length=1)
     selection: Selection = Field(alias="from")
     sign: Literal[">=", ">", "<=", "<"] | None = Field(None, alias="is")
     bound: float | Selection | None = Field(None, alias="than")
