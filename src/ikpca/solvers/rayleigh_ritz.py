@@ -208,6 +208,9 @@ def _squared_error_increase(
     if not len(values):
         return 0.0
     below = _extrapolate(values) if next_eigenvalue is None else next_eigenvalue
+    if of_projections:
+        # From random vectors it is a lower bound, too low for flat spectra.
+        below = max(below, _extrapolate(values))
     gaps = np.maximum(values - below, bounds)
     errors = np.divide(bounds * bounds, gaps, out=np.zeros_like(bounds), where=gaps > 0)
     if not of_projections:
