@@ -215,7 +215,14 @@ class KernelTransformer(
         ndarray of shape (n_rows, n_components)
         """
         X = self._validated_rows(X)
-        return finite_projections(lambda: self._subspace.project(X) * self._scale)
+        return finite_projections(lambda: self._project(X))
+
+    def _project(self, X: Any) -> Floats:
+        """Return the projections of valid rows; several strips share the threads."""
+        if not self._subspace.has_strips(X):
+            return self._subspace.project(X) * self._scale
+        with Workers(n_threads(self.n_jobs)) as workers:
+            return self._subspace.project(X, workers) * self._scale
 
     def inverse_transform(self, X: Any, return_distance: bool = False) -> Any:
         """Transform projections back to input space by the method ``preimage``.

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from ikpca.gram import CenteredGram, Centering
-from ikpca.kernels import Floats
+from ikpca.kernels import Floats, Rows
 from ikpca.metrics import relative_residuals
 from ikpca.solvers.problem import MemoryNeeds, Problem
 from ikpca.solvers.rayleigh_ritz import (
@@ -48,6 +48,7 @@ class Outcome(Enum):
     INTERRUPTED = "interrupted; the result of the last finished pass is kept"
     DIVERGED = "the components diverged; pass gain='auto' or check the scale of the kernel"
     EXACT = "solved directly"
+    LANDMARKS = "these are the best components in the span of the landmarks"
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,8 @@ class PassRecord:
         Numerical problem that was corrected without affecting the result; empty if there was none.
     orthonormality_defect, excess_error : float
         The largest entry of AK'Aᵀ − I, and an estimate of E/E_min − 1; NaN if not computed.
+    choice : str
+        Method of this pass and its estimated cost, where the solver chooses; otherwise empty.
 
     Examples
     --------
@@ -95,6 +98,7 @@ class PassRecord:
     orthonormality_defect: float = np.nan
     excess_error: float = np.nan
     recovery: str = ""
+    choice: str = ""
 
     @property
     def eigenvalue_bounds(self) -> NDArray[np.floating[Any]]:
@@ -110,8 +114,26 @@ class PassRecord:
             f"{self.orthonormality_defect:.1e}, excess error about {self.excess_error:.1e}, "
             f"change {self.change:.2e}, {self.seconds:.3f} s"
         )
-        remarks = "; ".join(part for part in (self.note, self.recovery) if part)
+        remarks = "; ".join(filter(None, (self.choice, self.note, self.recovery)))
         return line + (f" ({remarks})" if remarks else "")
+
+
+@dataclass(frozen=True, eq=False)
+class Landmarks:
+    """Rows whose images the components are combinations of, in place of all training rows.
+
+    Parameters
+    ----------
+    rows : rows of shape (q, N)
+    mean : ndarray of shape (q,)
+        Coefficients of the mean of all training rows, projected on the span of the landmarks.
+    n_samples : int
+        Number of training rows.
+    """
+
+    rows: Rows
+    mean: Floats
+    n_samples: int
 
 
 @dataclass(frozen=True)
@@ -121,7 +143,8 @@ class EigenSolution:
     Parameters
     ----------
     coefficients, projections : ndarray of shape (r, l)
-        A and AK'.
+        A and AK'. With ``landmarks``, coefficients of their images, which are not centered, and
+        projections of the landmarks.
     eigenvalues : ndarray of shape (r,)
     eigenvectors : ndarray of shape (l, r)
         A_i√λ_i as columns, as in scikit-learn; unit eigenvectors at convergence.
@@ -131,6 +154,8 @@ class EigenSolution:
     certificate : Certificate or None
     outcome : Outcome
     records : list of PassRecord
+    landmarks : Landmarks or None
+        None if the components are combinations of all training rows.
 
     Examples
     --------
@@ -151,6 +176,7 @@ class EigenSolution:
     certificate: Certificate | None
     outcome: Outcome = Outcome.STOPPED
     records: list[PassRecord] | tuple[()] = ()
+    landmarks: Landmarks | None = None
 
     @classmethod
     def from_components(
@@ -199,13 +225,18 @@ class EigenSolution:
             slice(int(np.searchsorted(cumulative, fraction * self.trace, side="right")) + 1)
         )
 
-    def with_error(self, error: float) -> Self:
-        """Convert to double precision; add the error of single precision to the certificate."""
+    def with_error(self, error: float, rows: Rows = None) -> Self:
+        """Convert to double precision; add the error of single precision to the certificate.
+
+        The landmarks of the solution are replaced by ``rows``, the same in double precision.
+        """
         certificate = self.certificate
         if certificate is not None:
-            bounds = certificate.eigenvalue_bounds + error * self.eigenvalues.max()
             certificate = replace(
-                certificate, residuals=certificate.residuals + error, eigenvalue_bounds=bounds
+                certificate,
+                residuals=certificate.residuals + error,
+                residual_bounds=certificate.residual_bounds + error,
+                eigenvalue_bounds=certificate.eigenvalue_bounds + error * self.eigenvalues.max(),
             )
         means = self.centering.column_means.astype(np.float64)
         return replace(
@@ -216,6 +247,8 @@ class EigenSolution:
             eigenvectors=self.eigenvectors.astype(np.float64),
             centering=Centering(means, self.centering.grand_mean),
             certificate=certificate,
+            landmarks=self.landmarks
+            and replace(self.landmarks, rows=rows, mean=self.landmarks.mean.astype(np.float64)),
         )
 
     @property

@@ -195,8 +195,7 @@ class Krylov(Solver):
     def memory_needs(self, problem: Problem, n_components: int) -> MemoryNeeds:
         """Return the memory of the basis, its products, and the landmarks."""
         width = block_size(n_components) * problem.row_bytes
-        strips = 2 if self.init == "pivoted" else 1
-        landmarks = strips * _n_landmarks(problem, n_components) * problem.row_bytes
+        landmarks = _n_landmarks(problem, n_components) * problem.row_bytes
         return MemoryNeeds(
             max((2 * _max_blocks(problem, n_components) + 6) * width, landmarks + 3 * width),
             keep="tiles",
@@ -235,6 +234,7 @@ class Krylov(Solver):
         if single is None:
             return self._run(problem, n_components, settings)
         problem, error = single
+        settings = replace(settings, tol=settings.tol - error)
         callback = settings.callback
         if callback is not None:
             settings = replace(
@@ -269,8 +269,10 @@ class Krylov(Solver):
         warm = np.empty((source.n_samples, 0), dtype=source.dtype)
         if problem.start is not None:
             warm = center_columns(problem.start.astype(source.dtype))[:, :size]
+        if warm.shape[1] == size:
+            return warm
         number = _n_landmarks(problem, n_components)
-        chosen = choose_landmarks(self.init, source, number, problem.seed)
+        chosen = choose_landmarks(self.init, source, number, problem.seed, workers)
         found = landmark_start(source, size, chosen, workers).projections.T
         return np.hstack([warm, found[:, : size - warm.shape[1]]])
 

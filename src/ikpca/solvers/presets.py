@@ -10,10 +10,11 @@ from ikpca.solvers.base import Solver
 from ikpca.solvers.dense import Dense
 from ikpca.solvers.kha import KHA, METHODS
 from ikpca.solvers.krylov import Krylov
+from ikpca.solvers.nystrom import Nystrom
 
 #: scikit-learn's names of iterative solvers stand for krylov.
 _SCIKIT_NAMES = ("arpack", "randomized")
-SOLVERS = ("auto", "dense", "krylov", *_SCIKIT_NAMES, *METHODS)
+SOLVERS = ("auto", "dense", "krylov", "nystrom", *_SCIKIT_NAMES, *METHODS)
 #: The dense solver is faster up to this order plus rows per component (benchmarks/crossover.py).
 _DENSE_ORDER, _DENSE_ROWS_PER_COMPONENT = 1200, 30
 #: Order up to which the dense solver finds the components for a fraction of the variance.
@@ -35,7 +36,8 @@ def make_solver(eigen_solver: Any) -> Solver | None:
         return None
     if eigen_solver in METHODS:
         return KHA(eigen_solver)
-    return Dense() if eigen_solver == "dense" else Krylov()
+    kinds: dict[str, type[Solver]] = {"dense": Dense, "nystrom": Nystrom}
+    return kinds.get(eigen_solver, Krylov)()
 
 
 def check_solver(eigen_solver: Any, n_components: float | None) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol, Self, TypeAlias
+from typing import Any, Literal, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -25,6 +25,8 @@ from ikpca.gram import (
 )
 from ikpca.kernels import FeatureSplit, Floats, Gaussian, Kernel, MatmulKernel, Rows, squared_norms
 from ikpca.solvers.coefficient_store import CoefficientStore, LocalStore
+
+Result = TypeVar("Result")
 
 #: Number of rows on which the error of single precision is measured.
 _ROUNDING_SAMPLE = 256
@@ -67,6 +69,9 @@ class Engine(Protocol):
 
     def open_store(self, gram: CenteredGram, rows: Floats, products: Floats) -> CoefficientStore:
         """Open the coefficient store of that source."""
+
+    def map_rows(self, function: Callable[[Rows], Result]) -> Iterable[Result]:
+        """Apply a function to consecutive blocks of rows, and return the results in order."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +135,15 @@ class Problem:
             source = planned.source
             cached = source if needs.keep is None else planned.with_cache(needs.keep, workers)
             yield self._transformed(cached, workers), workers
+
+    def map_rows(
+        self, function: Callable[[Rows], Result], strip: int, workers: Workers
+    ) -> Iterable[Result]:
+        """Apply a function to strips of rows, or to the row blocks of an engine, in order."""
+        if self.engine is not None:
+            return self.engine.map_rows(function)
+        parts = tile_slices(self.n_samples, strip)
+        return workers.map(lambda part: function(self.X[part]), parts)
 
     def _transformed(self, source: GramSource, workers: Workers) -> GramSource:
         return source if self.transform is None else self.transform(source, workers)

@@ -106,7 +106,9 @@ class Certificate:
     Parameters
     ----------
     residuals : ndarray of shape (r,)
-        ‖K'v − λv‖/λ₁ for unit v.
+        ‖K'v − λv‖/λ₁ for unit v; estimated from a sample of rows by the Nyström solver.
+    residual_bounds : ndarray of shape (r,)
+        Upper confidence bounds (99 %) of estimated residuals; measured ones themselves.
     orthonormality_defect : float
         The largest entry of AK'Aᵀ − I, in magnitude.
     eigenvalue_bounds : ndarray of shape (r,)
@@ -125,6 +127,7 @@ class Certificate:
     """
 
     residuals: Floats
+    residual_bounds: Floats
     orthonormality_defect: float
     eigenvalue_bounds: Floats
     excess_error: float
@@ -143,6 +146,7 @@ def certify(
     component_gram: Floats,
     squared_norm: float,
     next_eigenvalue: float | None = None,
+    residual_bounds: Floats | None = None,
 ) -> Certificate:
     """Compute the certificate of a solution.
 
@@ -156,14 +160,18 @@ def certify(
         ‖K'‖²_F.
     next_eigenvalue : float, optional
         An estimate of λ_{r+1}; extrapolated from the last eigenvalues by default.
+    residual_bounds : ndarray of shape (r,), optional
+        Bounds of the residuals; the residuals themselves by default.
     """
     values = np.asarray(eigenvalues, dtype=np.float64)
     relative = np.asarray(residuals, dtype=np.float64)
-    bounds = relative * np.abs(values).max(initial=0.0)
+    upper = relative if residual_bounds is None else np.asarray(residual_bounds, np.float64)
+    bounds = upper * np.abs(values).max(initial=0.0)
     positive = values > 0
     identity = np.diag(positive.astype(np.float64))
     return Certificate(
         residuals=relative,
+        residual_bounds=upper,
         orthonormality_defect=float(np.abs(component_gram - identity).max(initial=0.0)),
         eigenvalue_bounds=bounds,
         excess_error=_excess_error(
