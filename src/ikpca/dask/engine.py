@@ -117,12 +117,12 @@ class DaskEngine:
         assert self._source is not None
         return DaskStore(self._source, gram, rows, products)
 
-    def map_rows(self, function: Callable[[Floats], Result]) -> Iterable[Result]:
+    def map_rows(self, function: Callable[[Floats, int], Result]) -> Iterable[Result]:
         """Apply a function to every row block, one task each; results arrive in order."""
-        # A few blocks per worker; their results are as large as the square of the landmarks.
-        blocks = self._X.to_delayed()[:, 0]
-        task = delayed(function, pure=False)
-        for future in self._client.compute([task(block) for block in blocks]):
+        task, blocks = delayed(function, pure=False), self._X.to_delayed()[:, 0]
+        starts = np.cumsum([0, *self._X.chunks[0][:-1]]).tolist()
+        tasks = [task(block, start) for block, start in zip(blocks, starts, strict=True)]
+        for future in self._client.compute(tasks):
             yield future.result()
 
     def _tile_side(self, kernel: Kernel, budget: Budget, own_rows: int, vectors: int) -> int:

@@ -365,7 +365,7 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         self._check_parameters()
         start = self._previous_projections(X) if self.warm_start else None
         X = self._validate_training_rows(X)
-        solver = choose_solver(self.eigen_solver, self.n_components, X.shape[0])
+        solver = choose_solver(self.eigen_solver, self.n_components, X.shape[0], self.tol)
         seed, checkpoint = self._open_run(X, solver, start)
         self.gamma_ = resolve_gamma(self.gamma, X, self.kernel, seed)
         kernel = self._kernel_for(X)
@@ -487,7 +487,9 @@ class KernelPCA(CallbackSupport, KernelTransformer):
             warn_of_divergence(solver.gain, solution.records)
         warn_of_recovery([record.recovery for record in solution.records])
         warn_of_rank(self.n_components, len(solution.eigenvalues), solution.rank)
-        warn_of_tolerance(self.tol, change_tol, solution.outcome, solution.records)
+        assert solution.certificate is not None
+        bounds, n_passes = solution.certificate.residual_bounds, len(solution.records)
+        warn_of_tolerance(self.tol, change_tol, solution.outcome, bounds, n_passes)
 
     @property
     def _mean_row(self) -> Floats:

@@ -1,5 +1,6 @@
 """Eigensolvers of the centered kernel matrix."""
 
+from ikpca.solvers.adaptive import Adaptive
 from ikpca.solvers.base import (
     Callback,
     EigenSolution,
@@ -45,6 +46,7 @@ __all__ = [
     "KHA",
     "METHODS",
     "SOLVERS",
+    "Adaptive",
     "Callback",
     "Certificate",
     "Clock",

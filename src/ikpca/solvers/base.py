@@ -319,6 +319,11 @@ class RunSettings:
         """Return the earlier run to resume, if there is one."""
         return None if self.checkpoint is None else self.checkpoint.restore()
 
+    def report(self, found: EigenSolution) -> Outcome | None:
+        """Call the callback with the last record of a solution."""
+        last = list(found.records)[-1]
+        return self.callback and self.callback(last, lambda: found)
+
     def outcome(self, records: list[PassRecord]) -> Outcome | None:
         """Apply the stopping rules to all passes so far."""
         last = records[-1]

@@ -47,6 +47,9 @@ _MIN_LANDMARKS, _LANDMARKS, _MAX_LANDMARKS = 256, 512, 1024
 _BLOCKS = (8, 6, 4, 3, 2)
 #: First number of components for a fraction of the variance.
 _FIRST_VARIANCE_COMPONENTS = 32
+#: Rounding errors of a new block, relative to its largest column, in units of machine epsilon.
+#: A smaller number costs passes on low-rank kernels; a larger one ends runs too early.
+_NOISE = 4
 #: Relative residual below which a component misses less than 1e-8 of its variance.
 _CONVERGED_RESIDUAL = 1e-4
 
@@ -514,6 +517,5 @@ def _orthonormal(block: Floats, Q: Floats, workers: Workers) -> Floats:
     for _ in range(2):
         block = block - Q @ inner_in_double(Q, block, workers).astype(Q.dtype)
     U, sizes, _ = np.linalg.svd(block, full_matrices=False)
-    noise = 10 * np.finfo(block.dtype).eps * np.sqrt(len(block)) * scale
-    U = U[:, sizes > noise]
+    U = U[:, sizes > _NOISE * np.finfo(block.dtype).eps * scale]
     return U - Q @ inner_in_double(Q, U, workers).astype(Q.dtype)

@@ -7,8 +7,11 @@ in the span. No array of rows × landmarks is ever stored.
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -42,6 +45,8 @@ _LANDMARKS, _LANDMARKS_PER_COMPONENT = 512, 16
 _FIRST_LANDMARKS = 256
 #: Entries of a strip of kernel values, and limits on its rows.
 _STRIP_ENTRIES, _MIN_STRIP, _MAX_STRIP = 2**21, 128, 8192
+#: Largest amount of kernel values that are kept for the certificate.
+_CACHE_BYTES = 128 * 10**6
 #: Blocks of the product with a triangular factor; more of them skip more zeros.
 _TRIANGLE_BLOCKS = 8
 #: Part of k(x, x) below which the rest of a landmark is rounding noise, by item size.
@@ -123,7 +128,7 @@ class Nystrom(Solver):
     ) -> EigenSolution:
         """Compute the leading components; the parameters are those of :meth:`Solver.solve`."""
         check_rows_and_kernel(problem)
-        single, error = in_single_precision(problem, settings.tol)
+        single, error = problem.in_single_precision(settings.tol) or (problem, 0.0)
         number = self._first_number(problem, n_components, settings.tol)
         records: list[PassRecord] = []
         while True:
@@ -134,12 +139,11 @@ class Nystrom(Solver):
             if single is not problem:
                 found = found.with_error(error, problem.X[fit.indices])
             records = list(found.records)
-            stop = None
-            if settings.callback is not None:
-                stop = settings.callback(records[-1], lambda found=found: found)
+            stop = settings.report(found)
             done = self._outcome(problem, found, n_components, settings, number)
-            if done is not None or stop is not None:
-                return replace(found, outcome=done or stop)
+            outcome = done or stop
+            if outcome is not None:
+                return replace(found, outcome=outcome)
             number = min(2 * number, problem.n_samples)
 
     def _first_number(self, problem: Problem, n_components: float | None, tol: float) -> int:
@@ -160,21 +164,21 @@ class Nystrom(Solver):
     ) -> Outcome | None:
         """Return the outcome of the last number of landmarks; None if more are needed."""
         assert found.certificate is not None
+        exact = settings.tol <= np.finfo(problem.X.dtype).eps
         fixed = not is_auto(self.n_landmarks) or number == problem.n_samples
-        if isinstance(n_components, float) and len(found.eigenvalues):
-            explained = float(found.eigenvalues.sum(dtype=np.float64))
-            if explained <= n_components * found.trace:
-                if fixed and number < problem.n_samples:
-                    raise invalid_parameter(
-                        "n_components",
-                        n_components,
-                        f"{number} landmarks explain {explained / found.trace:.3g} of the variance",
-                        "pass more landmarks or a smaller fraction",
-                    )
-                return Outcome.LANDMARKS if fixed else None
+        if not explains(found, n_components):
+            if fixed and number < problem.n_samples:
+                share = float(found.eigenvalues.sum(dtype=np.float64)) / found.trace
+                raise invalid_parameter(
+                    "n_components",
+                    n_components,
+                    f"{number} landmarks explain only {share:.3g} of the variance",
+                    "pass more landmarks or a smaller fraction",
+                )
+            return Outcome.LANDMARKS if fixed else None
         if float(found.certificate.residual_bounds.max(initial=0.0)) <= settings.tol:
             return Outcome.CONVERGED
-        if fixed or settings.tol <= np.finfo(problem.X.dtype).eps:
+        if fixed or exact:
             return Outcome.LANDMARKS
         return Outcome.PASS_LIMIT if len(found.records) >= settings.max_iter else None
 
@@ -191,17 +195,18 @@ def check_rows_and_kernel(problem: Problem) -> None:
         check_kernel_values(problem.kernel, problem.X)
 
 
-def in_single_precision(problem: Problem, tol: float) -> tuple[Problem, float]:
-    """Return the problem in single precision and its error if ``tol`` allows it."""
-    return problem.in_single_precision(tol) or (problem, 0.0)
+def explains(found: EigenSolution, n_components: float | None) -> bool:
+    """Return False if the components explain less than the fraction of the variance asked for."""
+    if n_components is None or isinstance(n_components, Integral):
+        return True
+    return float(found.eigenvalues.sum(dtype=np.float64)) > n_components * found.trace
 
 
 def strip_rows(problem: Problem, number: int) -> int:
     """Return the rows of a strip; fewer if an explicit budget is small."""
-    rows = min(max(_STRIP_ENTRIES // number, 4 * _MIN_STRIP), _MAX_STRIP)
-    budget = problem.budget
-    while budget.explicit and rows > _MIN_STRIP:
-        if landmark_bytes(problem, number, rows) <= budget.available:
+    rows, budget = min(max(_STRIP_ENTRIES // number, _MAX_STRIP // 4), _MAX_STRIP), problem.budget
+    while rows > _MIN_STRIP and budget.explicit:
+        if landmark_bytes(problem, number, rows, problem.n_threads) <= budget.available:
             break
         rows //= 2
     return max(rows, _MIN_STRIP)
@@ -215,6 +220,12 @@ def landmark_bytes(problem: Problem, number: int, rows: int = _MIN_STRIP, thread
     strips = threads * rows * width * item
     # Distances, probabilities and their sums.
     return factors + strips + 24 * problem.n_samples + 2 * number * problem.X.shape[1] * item
+
+
+def cache_bytes(problem: Problem, number: int, rows: int) -> int:
+    """Return the memory for kernel values that are kept between the two passes."""
+    needed = landmark_bytes(problem, number, rows, problem.n_threads)
+    return max(0, min(_CACHE_BYTES, (problem.budget.available - needed) // 2))
 
 
 def check_memory(problem: Problem, number: int) -> None:
@@ -282,20 +293,23 @@ class LandmarkFeatures:
         """Mean c of the kernel values of the landmarks, near the mean of those of all rows."""
         return self.gram.mean(axis=1)
 
-    def moments(self, X: Rows) -> tuple[Floats, Floats, Floats, float]:
+    def moments(
+        self, cache: StripCache | None, X: Rows, start: int
+    ) -> tuple[Floats, Floats, Floats, float]:
         """Return Σz, Σzzᵀ, the squared distances from the span, and Σk(x, x) of rows."""
-        dtype = X.dtype
-        number = len(self.gram)
-        center, inverse = self.center, self.inverse.astype(dtype)
+        dtype, number = X.dtype, len(self.gram)
+        center, inverse = self.center.astype(dtype), self.inverse.astype(dtype)
+        offset = inverse @ center
         values = KernelColumns(self.kernel, self.rows)
-        offset = (self.inverse @ center).astype(dtype)
         sums, products = np.zeros(number), np.zeros((number, number), dtype=dtype)
         distances, diagonal = [], 0.0
         for part in tile_slices(X.shape[0], self.strip):
             strip = X[part]
             k = values.of(strip)
-            k -= center.astype(dtype)
+            if cache is not None:
+                cache.add(start + part.start, k)
             z = multiply_triangle(k, inverse)
+            z -= offset
             sums += z.sum(axis=0, dtype=np.float64)
             products += z.T @ z
             own = self.kernel.diagonal(strip)
@@ -305,9 +319,7 @@ class LandmarkFeatures:
         return sums, products, np.maximum(np.concatenate(distances), 0), diagonal
 
 
-def check_definite(
-    gram: Floats, factor: Floats, order: Indices, rank: int, largest: float
-) -> None:
+def check_definite(gram: Floats, factor: Floats, order: Indices, rank: int, largest: float) -> None:
     """Raise an error if a Cholesky factorization with pivoting left more than rounding errors."""
     rest = gram[np.ix_(order[rank:], order[rank:])]
     below = factor[rank:, :rank]
@@ -353,6 +365,49 @@ def multiply_triangle(k: Floats, lower: Floats) -> Floats:
     return out
 
 
+class StripCache:
+    """Kernel values of the first strips that are computed, up to a fixed amount of memory.
+
+    They serve the certificate; of many rows they are a small part.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._available = max_bytes
+        self._strips: dict[int, Floats] = {}
+        self._lock = threading.Lock()
+
+    def add(self, start: int, values: Floats) -> None:
+        """Keep a strip if there is memory for it."""
+        with self._lock:
+            if values.nbytes <= self._available:
+                self._available -= values.nbytes
+                self._strips[start] = values
+
+    def get(self, start: int) -> Floats | None:
+        """Return the strip that starts at a row."""
+        return self._strips.get(start)
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """Components in the span of landmarks.
+
+    Parameters
+    ----------
+    eigenvalues : ndarray of shape (r,)
+    next_eigenvalue : float
+    coefficients : ndarray of shape (r, q)
+        Coefficients of the images of the landmarks.
+    offsets : ndarray of shape (r,)
+        Inner products with the mean.
+    """
+
+    eigenvalues: Floats
+    next_eigenvalue: float
+    coefficients: Floats
+    offsets: Floats
+
+
 @dataclass(frozen=True, eq=False)
 class LandmarkFit:
     """Moments of the features of all rows, from which components follow."""
@@ -365,6 +420,7 @@ class LandmarkFit:
     distances: Floats
     trace: float
     workers: Workers
+    cache: StripCache | None
     started: float
 
     @classmethod
@@ -375,129 +431,118 @@ class LandmarkFit:
         indices = select_landmarks(problem, selection, number, workers)
         strip = strip_rows(problem, number)
         features, kept = LandmarkFeatures.of(problem.kernel, problem.X[indices], strip)
-        parts = problem.map_rows(features.moments, strip, workers)
+        cache = None
+        if problem.engine is None:
+            cache = StripCache(cache_bytes(problem, number, strip))
         size = len(features.gram)
         sums, scatter, diagonal = np.zeros(size), np.zeros((size, size)), 0.0
         distances = []
-        for part_sums, products, part_distances, part_diagonal in parts:
-            sums += part_sums
-            scatter += products
-            distances.append(part_distances)
-            diagonal += part_diagonal
+        for part in problem.map_rows(partial(features.moments, cache), strip, workers):
+            sums += part[0]
+            scatter += part[1]
+            distances.append(part[2])
+            diagonal += part[3]
         if not (np.isfinite(scatter).all() and np.isfinite(diagonal)):
             raise InvalidInput(NOT_FINITE)
         shift = sums / problem.n_samples
         scatter -= problem.n_samples * np.outer(shift, shift)
         mean = shift + features.inverse @ features.center
         trace = diagonal - problem.n_samples * float(mean @ mean)
+        squared_distances = np.concatenate(distances)
         return cls(
-            problem,
-            indices[kept],
-            features,
-            mean,
-            scatter,
-            np.concatenate(distances),
-            trace,
-            workers,
-            started,
-        )
+            problem, indices[kept], features, mean, (scatter + scatter.T) / 2, squared_distances,
+            trace, workers, cache, started,
+        )  # fmt: skip
+
+    @property
+    def kernel_means(self) -> Floats:
+        """Mean kernel values of the landmarks with all rows."""
+        return self.features.gram @ (self.features.inverse.T @ self.mean)
+
+    def components(self, n_components: float | None) -> Components:
+        """Compute the leading components; zeros beyond the rank."""
+        values, U = self._eigenpairs(n_components)
+        number = len(values)
+        if isinstance(n_components, Integral):
+            number = min(int(n_components), self.problem.n_samples)
+        elif n_components is not None:
+            explained = np.cumsum(values) > n_components * self.trace
+            number = int(np.argmax(explained)) + 1 if explained.any() else number
+        following = float(values[number]) if number < len(values) else 0.0
+        missing = max(0, number - len(values))
+        values = np.pad(values[:number], (0, missing))
+        eigenvalues = nonnegative_eigenvalues(values.astype(self.problem.X.dtype))
+        U = np.pad(U[:, :number], ((0, 0), (0, missing))) * (eigenvalues > 0)
+        A = U.T @ self.features.inverse
+        signs = deterministic_signs(A @ (self.features.gram - self.kernel_means[:, None]))
+        A = A * signs[:, None]
+        return Components(eigenvalues, following, A, A @ self.kernel_means)
 
     def solution(
-        self, n_components: float | None, earlier: list[PassRecord], choice: str = ""
+        self, n_components: float | None, earlier: Sequence[PassRecord] = (), choice: str = ""
     ) -> EigenSolution:
         """Compute components and their certificate."""
-        values, U = self._eigenpairs(n_components)
-        fraction = n_components is not None and not isinstance(n_components, Integral)
-        if fraction and len(values):
-            number = int(np.searchsorted(np.cumsum(values), n_components * self.trace, "right")) + 1
-            next_value = float(values[number]) if number < len(values) else 0.0
-            values, U = values[:number], U[:, :number]
-        else:
-            next_value, values, U = self._padded(values, U, n_components)
-        dtype = self.problem.X.dtype
-        eigenvalues = nonnegative_eigenvalues(values.astype(dtype))
-        U = np.where(eigenvalues > 0, U, 0.0)
-        features = self.features
-        A = U.T @ features.inverse
-        means = features.gram @ (features.inverse.T @ self.mean)
-        offsets = A @ means
-        projections = A @ features.gram - offsets[:, None]
-        signs = deterministic_signs(projections)[:, None]
-        A, projections = A * signs, projections * signs
-        offsets = offsets * signs[:, 0]
-        estimate = SampledResiduals.of(self, A, offsets, eigenvalues)
-        squared_norm = float(np.sum(np.square(self.scatter)))
+        found, gram = self.components(n_components), self.features.gram
+        A, eigenvalues = found.coefficients, found.eigenvalues
+        estimate = SampledResiduals.of(self, found)
         certificate = certify(
             eigenvalues,
             estimate.residuals,
-            A @ features.gram @ A.T,
-            squared_norm,
-            next_value,
+            A @ gram @ A.T,
+            float(np.sum(np.square(self.scatter))),
+            found.next_eigenvalue,
             residual_bounds=estimate.bounds,
         )
-        entries = earlier[-1].entries if earlier else 0
-        entries += self.problem.n_samples * (2 * len(features.gram) + estimate.n_rows)
+        entries = self.problem.n_samples * (2 * len(gram) + estimate.n_rows)
         record = PassRecord(
             number=len(earlier) + 1,
             seconds=time.perf_counter() - self.started,
             eigenvalues=eigenvalues,
             residuals=certificate.residuals,
             gains=np.full(len(eigenvalues), np.nan),
-            entries=entries,
+            entries=entries + (earlier[-1].entries if earlier else 0),
             change=np.nan,
             orthonormality_defect=certificate.orthonormality_defect,
             excess_error=certificate.excess_error,
-            choice=choice or f"{len(features.gram)} landmarks",
+            choice=choice or f"{len(gram)} landmarks",
         )
-        A = A.astype(dtype)
+        dtype, mean = self.problem.X.dtype, self.features.inverse.T @ self.mean
         return EigenSolution(
-            coefficients=A,
-            projections=projections.astype(dtype),
+            coefficients=A.astype(dtype),
+            projections=(A @ gram - found.offsets[:, None]).astype(dtype),
             eigenvalues=eigenvalues,
-            eigenvectors=(A * np.sqrt(eigenvalues)[:, None]).T,
-            centering=Centering(means.astype(dtype), float(self.mean @ self.mean)),
+            eigenvectors=(A * np.sqrt(eigenvalues)[:, None]).T.astype(dtype),
+            centering=Centering(self.kernel_means.astype(dtype), float(self.mean @ self.mean)),
             trace=self.trace,
             certificate=certificate,
             outcome=Outcome.LANDMARKS,
             records=[*earlier, record],
-            landmarks=Landmarks(
-                features.rows,
-                (features.inverse.T @ self.mean).astype(dtype),
-                self.problem.n_samples,
-            ),
+            landmarks=Landmarks(self.features.rows, mean.astype(dtype), self.problem.n_samples),
         )
+
+    def projections(self, number: int) -> Floats:
+        """Return the projections of all rows on the leading components."""
+        project = Projections(self.features, self.components(number)).of
+        parts = self.problem.map_rows(partial(project, None), self.features.strip, self.workers)
+        return np.concatenate(list(parts))
 
     def _eigenpairs(self, n_components: float | None) -> tuple[Floats, Floats]:
         """Return the leading eigenpairs of the scatter, and one more; all if the number is open."""
-        scatter, order = (self.scatter + self.scatter.T) / 2, len(self.scatter)
+        order = len(self.scatter)
         scale = self.trace + self.problem.n_samples * float(self.mean @ self.mean)
         if self.trace <= 100 * np.finfo(self.problem.X.dtype).eps * scale:
             return np.zeros(0), np.zeros((order, 0))
         number = min(int(n_components) + 1, order) if isinstance(n_components, Integral) else order
         if order > _LANCZOS_ORDER and 8 * number < order:
             start = np.random.default_rng(0).normal(size=order)
-            values, U = eigsh(scatter, number, v0=start)
+            values, U = eigsh(self.scatter, number, v0=start)
             ranked = np.argsort(values)[::-1]
             return values[ranked], U[:, ranked]
-        values, U = linalg.eigh(scatter, subset_by_index=[order - number, order - 1])
+        values, U = linalg.eigh(self.scatter, subset_by_index=[order - number, order - 1])
         return values[::-1], U[:, ::-1]
 
-    def _padded(
-        self, values: Floats, U: Floats, n_components: float | None
-    ) -> tuple[float, Floats, Floats]:
-        """Return the next eigenvalue and the components, with zeros beyond the rank."""
-        if n_components is None:
-            return 0.0, values, U
-        number = min(int(n_components), self.problem.n_samples)
-        next_value = float(values[number]) if number < len(values) else 0.0
-        missing = max(0, number - len(values))
-        padded = np.pad(U[:, :number], ((0, 0), (0, missing)))
-        return next_value, np.pad(values[:number], (0, missing)), padded
 
-
-def select_landmarks(
-    problem: Problem, selection: str, number: int, workers: Workers
-) -> Indices:
+def select_landmarks(problem: Problem, selection: str, number: int, workers: Workers) -> Indices:
     """Choose rows uniformly, or by randomly pivoted Cholesky."""
     if selection == "uniform" or number >= problem.n_samples:
         return uniform_landmarks(problem.n_samples, number, problem.seed)
@@ -510,26 +555,37 @@ def select_landmarks(
 
 
 @dataclass(frozen=True, eq=False)
+class Projections:
+    """Projections of rows on components in the span of landmarks."""
+
+    features: LandmarkFeatures
+    components: Components
+
+    def of(self, cache: StripCache | None, X: Rows, start: int) -> Floats:
+        """Return the projections of rows X."""
+        values = None if cache is None else cache.get(start)
+        if values is None:
+            values = KernelColumns(self.features.kernel, self.features.rows).of(X)
+        A, offsets = self.components.coefficients, self.components.offsets
+        return values @ A.T.astype(X.dtype) - offsets.astype(X.dtype)
+
+
+@dataclass(frozen=True, eq=False)
 class SampledProducts:
     """Products K[S, :]Y of sampled rows with the projections of all rows."""
 
-    kernel: Kernel
-    landmarks: Rows
+    projections: Projections
     sample: Rows
-    components: Floats
-    offsets: Floats
-    strip: int
 
-    def of(self, X: Rows) -> Floats:
+    def of(self, cache: StripCache | None, X: Rows, start: int) -> Floats:
         """Return the part of rows X, in double precision."""
-        landmarks = KernelColumns(self.kernel, self.landmarks)
-        sample = KernelColumns(self.kernel, self.sample)
-        A, offsets = self.components.T.astype(X.dtype), self.offsets.astype(X.dtype)
-        total = np.zeros((self.sample.shape[0], A.shape[1]))
-        for part in tile_slices(X.shape[0], self.strip):
+        features = self.projections.features
+        values = KernelColumns(features.kernel, self.sample)
+        total = np.zeros((self.sample.shape[0], len(self.projections.components.offsets)))
+        for part in tile_slices(X.shape[0], features.strip):
             strip = X[part]
-            projections = landmarks.of(strip) @ A - offsets
-            total += sample.of(strip).T @ projections
+            projections = self.projections.of(cache, strip, start + part.start)
+            total += values.of(strip).T @ projections
         return total
 
 
@@ -548,38 +604,33 @@ class SampledResiduals:
     n_rows: int
 
     @classmethod
-    def of(
-        cls, fit: LandmarkFit, A: Floats, offsets: Floats, eigenvalues: Floats
-    ) -> SampledResiduals:
+    def of(cls, fit: LandmarkFit, found: Components) -> SampledResiduals:
         """Compute the estimate in a pass over the rows."""
-        problem, n_samples = fit.problem, fit.problem.n_samples
+        eigenvalues = found.eigenvalues.astype(np.float64)
         largest = float(eigenvalues.max(initial=0.0))
         if largest == 0:
-            return cls(np.zeros(len(A)), np.zeros(len(A)), 0)
+            return cls(np.zeros(len(eigenvalues)), np.zeros(len(eigenvalues)), 0)
+        problem, features = fit.problem, fit.features
         rows, probabilities = sample_rows(fit.distances, problem.seed)
         sample = problem.X[rows]
-        products = SampledProducts(
-            fit.features.kernel, fit.features.rows, sample, A, offsets, fit.features.strip
-        )
-        total = sum(problem.map_rows(products.of, products.strip, fit.workers))
-        roots = np.sqrt(eigenvalues.astype(np.float64))
-        values = KernelColumns(fit.features.kernel, fit.features.rows).of(sample)
-        own = values.astype(np.float64) @ A.T
-        R = np.divide(total, roots, out=np.zeros_like(total), where=roots > 0) - own * roots
+        products = partial(SampledProducts(Projections(features, found), sample).of, fit.cache)
+        total = sum(problem.map_rows(products, features.strip, fit.workers))
+        values = KernelColumns(features.kernel, features.rows).of(sample).astype(np.float64)
+        roots = np.sqrt(eigenvalues)
+        R = np.divide(total, roots, out=np.zeros_like(total), where=roots > 0)
+        R -= values @ found.coefficients.T * roots
         if not np.isfinite(R).all():
             raise InvalidInput(NOT_FINITE)
         if probabilities is None:
             exact = np.linalg.norm(R - R.mean(axis=0), axis=0) / largest
             return cls(exact, exact, len(rows))
         terms = np.square(R) / probabilities[:, None]
-        bounds = np.maximum(upper_bounds(terms), 0)
-        return cls(
-            np.sqrt(terms.mean(axis=0)) / largest, np.sqrt(bounds) / largest, len(rows)
-        )
+        means, bounds = terms.mean(axis=0), upper_bounds(terms)
+        return cls(np.sqrt(means) / largest, np.sqrt(bounds) / largest, len(rows))
 
 
 def sample_rows(distances: Floats, seed: int) -> tuple[Indices, Floats | None]:
-    """Draw rows in proportion to their distances and return the probabilities; None for all rows."""
+    """Draw rows in proportion to their distances; return their probabilities, None for all rows."""
     n_samples = len(distances)
     if n_samples <= _ROWS_PER_SAMPLE * CERTIFICATE_ROWS:
         return np.arange(n_samples), None
@@ -594,7 +645,10 @@ def sample_rows(distances: Floats, seed: int) -> tuple[Indices, Floats | None]:
 
 
 def upper_bounds(terms: Floats) -> Floats:
-    """Return upper confidence bounds of means: Student's t with Johnson's correction for skewness."""
+    """Return upper confidence bounds of means: Student's t, corrected for skewness (Johnson 1978).
+
+    Terms are not negative.
+    """
     number = len(terms)
     means, deviations = terms.mean(axis=0), terms.std(axis=0, ddof=1)
     quantile = float(stats.t.ppf(_CONFIDENCE, number - 1))

@@ -70,8 +70,8 @@ class Engine(Protocol):
     def open_store(self, gram: CenteredGram, rows: Floats, products: Floats) -> CoefficientStore:
         """Open the coefficient store of that source."""
 
-    def map_rows(self, function: Callable[[Rows], Result]) -> Iterable[Result]:
-        """Apply a function to consecutive blocks of rows, and return the results in order."""
+    def map_rows(self, function: Callable[[Rows, int], Result]) -> Iterable[Result]:
+        """Apply a function to blocks of rows and the indices of their first rows, in order."""
 
 
 @dataclass(frozen=True)
@@ -137,13 +137,16 @@ class Problem:
             yield self._transformed(cached, workers), workers
 
     def map_rows(
-        self, function: Callable[[Rows], Result], strip: int, workers: Workers
+        self, function: Callable[[Rows, int], Result], strip: int, workers: Workers
     ) -> Iterable[Result]:
-        """Apply a function to strips of rows, or to the row blocks of an engine, in order."""
+        """Apply a function to strips of rows and the indices of their first rows, in order.
+
+        An engine applies it to its row blocks.
+        """
         if self.engine is not None:
             return self.engine.map_rows(function)
         parts = tile_slices(self.n_samples, strip)
-        return workers.map(lambda part: function(self.X[part]), parts)
+        return workers.map(lambda part: function(self.X[part], part.start), parts)
 
     def _transformed(self, source: GramSource, workers: Workers) -> GramSource:
         return source if self.transform is None else self.transform(source, workers)
