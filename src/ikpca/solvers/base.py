@@ -331,19 +331,19 @@ class RunSettings:
             return Outcome.SETTLED
         if float(last.residuals.max(initial=0.0)) <= self.tol:
             return Outcome.CONVERGED
-        return Outcome.PRECISE if _passes_without_progress(records) >= 2 else None
+        return Outcome.PRECISE if _has_stalled(records) else None
 
 
-def _passes_without_progress(records: list[PassRecord]) -> int:
-    """Count the last passes that did not halve a small residual."""
-    best, idle = np.inf, 0
+def _has_stalled(records: list[PassRecord]) -> bool:
+    """Return True if a small residual was not halved in some passes; fewer near rounding errors."""
+    reference, best, idle = np.inf, np.inf, 0
     for record in records:
         residual = float(record.residuals.max(initial=0.0))
-        improved = residual <= best / 2
-        best = min(best, residual)
-        small = best <= np.sqrt(np.finfo(record.eigenvalues.dtype).eps)
-        idle = idle + 1 if small and not improved else 0
-    return idle
+        best, idle = min(best, residual), idle + 1
+        if residual <= reference / 2:
+            reference, idle = residual, 0
+    eps = float(np.finfo(records[-1].eigenvalues.dtype).eps)
+    return best <= eps**0.5 and idle >= (2 if best <= eps**0.75 else 4)
 
 
 class Passes(Protocol[State]):

@@ -45,8 +45,8 @@ _LANDMARKS, _LANDMARKS_PER_COMPONENT = 512, 16
 _FIRST_LANDMARKS = 256
 #: Entries of a strip of kernel values, and limits on its rows.
 _STRIP_ENTRIES, _MIN_STRIP, _MAX_STRIP = 2**21, 128, 8192
-#: Largest amount of kernel values that are kept for the certificate.
-_CACHE_BYTES = 128 * 10**6
+#: Largest amounts of kernel values and projections that are kept for the certificate.
+_CACHE_BYTES, _PROJECTION_BYTES = 128 * 10**6, 256 * 10**6
 #: Blocks of the product with a triangular factor; more of them skip more zeros.
 _TRIANGLE_BLOCKS = 8
 #: Part of k(x, x) below which the rest of a landmark is rounding noise, by item size.
@@ -65,7 +65,7 @@ _PENDING = 5
 
 
 class Nystrom(Solver):
-    """Best components in the span of landmarks, from two passes over the rows.
+    """Best components in the span of landmarks, from a few passes over the rows.
 
     The fitted model keeps only the landmarks: ``X_fit_`` are their rows, and the components are
     ``coefficients_`` times the images of these rows, not centered. The certificate is estimated
@@ -218,14 +218,14 @@ def landmark_bytes(problem: Problem, number: int, rows: int = _MIN_STRIP, thread
     width = 2 * (number + CERTIFICATE_ROWS) + problem.X.shape[1] + 4
     factors = 6 * 8 * number * number + (_PENDING - 1) * threads * number * number * item
     strips = threads * rows * width * item
-    # Distances, probabilities and their sums.
-    return factors + strips + 24 * problem.n_samples + 2 * number * problem.X.shape[1] * item
+    # Distances, leverages, probabilities and their sums.
+    return factors + strips + (16 + 2 * item) * problem.n_samples + 2 * number * problem.X.shape[1] * item
 
 
-def cache_bytes(problem: Problem, number: int, rows: int) -> int:
-    """Return the memory for kernel values that are kept between the two passes."""
+def cache_bytes(problem: Problem, number: int, rows: int, most: int) -> int:
+    """Return the memory for values that are kept between the passes."""
     needed = landmark_bytes(problem, number, rows, problem.n_threads)
-    return max(0, min(_CACHE_BYTES, (problem.budget.available - needed) // 2))
+    return max(0, min(most, (problem.budget.available - needed) // 3))
 
 
 def check_memory(problem: Problem, number: int) -> None:
@@ -433,7 +433,7 @@ class LandmarkFit:
         features, kept = LandmarkFeatures.of(problem.kernel, problem.X[indices], strip)
         cache = None
         if problem.engine is None:
-            cache = StripCache(cache_bytes(problem, number, strip))
+            cache = StripCache(cache_bytes(problem, number, strip, _CACHE_BYTES))
         size = len(features.gram)
         sums, scatter, diagonal = np.zeros(size), np.zeros((size, size)), 0.0
         distances = []
@@ -526,6 +526,20 @@ class LandmarkFit:
         parts = self.problem.map_rows(partial(project, None), self.features.strip, self.workers)
         return np.concatenate(list(parts))
 
+    def projections_and_leverages(self, projections: Projections) -> tuple[Floats | None, Floats]:
+        """Return the projections of all rows, None if they need too much memory, and leverages."""
+        strip, number = self.features.strip, len(projections.components.offsets)
+        n_bytes = self.problem.row_bytes * number
+        if self.problem.engine is not None or n_bytes > cache_bytes(
+            self.problem, len(self.features.gram), strip, _PROJECTION_BYTES
+        ):
+            function = partial(projections.leverages, self.cache)
+            parts = self.problem.map_rows(function, strip, self.workers)
+            return None, np.concatenate(list(parts))
+        function = partial(projections.of, self.cache)
+        Y = np.concatenate(list(self.problem.map_rows(function, strip, self.workers)))
+        return Y, np.square(Y) @ projections.inverse_eigenvalues.astype(Y.dtype)
+
     def _eigenpairs(self, n_components: float | None) -> tuple[Floats, Floats]:
         """Return the leading eigenpairs of the scatter, and one more; all if the number is open."""
         order = len(self.scatter)
@@ -569,13 +583,36 @@ class Projections:
         A, offsets = self.components.coefficients, self.components.offsets
         return values @ A.T.astype(X.dtype) - offsets.astype(X.dtype)
 
+    def leverages(self, cache: StripCache | None, X: Rows, start: int) -> Floats:
+        """Return Σ_i y_i²/λ_i of rows X, by strips."""
+        parts = []
+        for part in tile_slices(X.shape[0], self.features.strip):
+            projections = self.of(cache, X[part], start + part.start)
+            parts.append(np.square(projections) @ self.inverse_eigenvalues.astype(X.dtype))
+        return np.concatenate(parts)
+
+    @property
+    def inverse_eigenvalues(self) -> Floats:
+        """1/λ_i; zero for components without variance."""
+        values = self.components.eigenvalues.astype(np.float64)
+        return np.divide(1, values, out=np.zeros_like(values), where=values > 0)
+
 
 @dataclass(frozen=True, eq=False)
 class SampledProducts:
-    """Products K[S, :]Y of sampled rows with the projections of all rows."""
+    """Products K[S, :]Y of sampled rows with the projections of all rows.
+
+    Parameters
+    ----------
+    projections : Projections
+    sample : rows of shape (s, N)
+    known : ndarray of shape (l, r) or None
+        The projections of all rows; computed again if they are not kept.
+    """
 
     projections: Projections
     sample: Rows
+    known: Floats | None
 
     def of(self, cache: StripCache | None, X: Rows, start: int) -> Floats:
         """Return the part of rows X, in double precision."""
@@ -583,9 +620,12 @@ class SampledProducts:
         values = KernelColumns(features.kernel, self.sample)
         total = np.zeros((self.sample.shape[0], len(self.projections.components.offsets)))
         for part in tile_slices(X.shape[0], features.strip):
-            strip = X[part]
-            projections = self.projections.of(cache, strip, start + part.start)
-            total += values.of(strip).T @ projections
+            strip, first = X[part], start + part.start
+            if self.known is None:
+                Y = self.projections.of(cache, strip, first)
+            else:
+                Y = self.known[first : first + strip.shape[0]]
+            total += values.of(strip).T @ Y
         return total
 
 
@@ -596,7 +636,8 @@ class SampledResiduals:
     The residual K'v − λv of a component in the span of landmarks is ⟨Φ(x), g⟩ for a vector g that
     is orthogonal to the span (up to its mean, which only makes it smaller). So rows are sampled
     with probabilities proportional to their squared distance from the span, which bounds the
-    residual of a row: rows unlike all landmarks are not missed, and the terms vary little.
+    residual of a row, half of them also to their squared projections: neither rows unlike all
+    landmarks nor components that concentrate on a few rows are missed, and the terms vary little.
     """
 
     residuals: Floats
@@ -611,9 +652,11 @@ class SampledResiduals:
         if largest == 0:
             return cls(np.zeros(len(eigenvalues)), np.zeros(len(eigenvalues)), 0)
         problem, features = fit.problem, fit.features
-        rows, probabilities = sample_rows(fit.distances, problem.seed)
+        projections = Projections(features, found)
+        known, leverages = fit.projections_and_leverages(projections)
+        rows, probabilities = sample_rows(fit.distances, leverages, problem.seed)
         sample = problem.X[rows]
-        products = partial(SampledProducts(Projections(features, found), sample).of, fit.cache)
+        products = partial(SampledProducts(projections, sample, known).of, fit.cache)
         total = sum(problem.map_rows(products, features.strip, fit.workers))
         values = KernelColumns(features.kernel, features.rows).of(sample).astype(np.float64)
         roots = np.sqrt(eigenvalues)
@@ -629,15 +672,18 @@ class SampledResiduals:
         return cls(np.sqrt(means) / largest, np.sqrt(bounds) / largest, len(rows))
 
 
-def sample_rows(distances: Floats, seed: int) -> tuple[Indices, Floats | None]:
-    """Draw rows in proportion to their distances; return their probabilities, None for all rows."""
+def sample_rows(
+    distances: Floats, leverages: Floats, seed: int
+) -> tuple[Indices, Floats | None]:
+    """Draw rows by distances and leverages; return their probabilities, None for all rows."""
     n_samples = len(distances)
     if n_samples <= _ROWS_PER_SAMPLE * CERTIFICATE_ROWS:
         return np.arange(n_samples), None
-    probabilities = distances.astype(np.float64)
-    total = float(probabilities.sum())
-    probabilities *= (1 - _UNIFORM_SHARE) / total if total > 0 else 0.0
-    probabilities += (_UNIFORM_SHARE if total > 0 else 1.0) / n_samples
+    probabilities = np.full(n_samples, _UNIFORM_SHARE / n_samples)
+    for weights in (distances, leverages * distances):
+        total = float(weights.sum(dtype=np.float64))
+        share = (1 - _UNIFORM_SHARE) / 2
+        probabilities += weights * (share / total) if total > 0 else share / n_samples
     sums = np.cumsum(probabilities)
     drawn = np.random.default_rng([seed, 5]).random(CERTIFICATE_ROWS) * sums[-1]
     rows = np.sort(np.minimum(np.searchsorted(sums, drawn), n_samples - 1))
