@@ -15,7 +15,6 @@ from ikpca.kernels import Cosine, Gaussian, Laplacian, Linear, Polynomial
 from ikpca.solvers import Nystrom, Problem, RunSettings, solve_dense
 from ikpca.solvers.landmarks import pivoted_landmarks
 
-
 PARAMETERS = {
     "linear": {},
     "poly": {"gamma": 0.1, "degree": 2, "coef0": 1},
@@ -65,9 +64,9 @@ def test_the_components_are_those_of_nystroem_and_pca(digits, kernel, selection)
 
 def test_single_precision_finds_the_same(digits):
     double, single = (
-        KernelPCA(
-            6, kernel="rbf", gamma=0.05, eigen_solver=Nystrom(200), random_state=0
-        ).fit(digits.astype(dtype))
+        KernelPCA(6, kernel="rbf", gamma=0.05, eigen_solver=Nystrom(200), random_state=0).fit(
+            digits.astype(dtype)
+        )
         for dtype in (np.float64, np.float32)
     )
     assert single.eigenvalues_.dtype == single.coefficients_.dtype == np.float32
@@ -132,9 +131,7 @@ def test_residual_bounds_hold_and_are_tight():
             # Fewer landmarks than features, so that the linear kernel has a residual, too.
             found = Nystrom(10 if number >= 8 else 60).solve(problem, 3, RunSettings(1))
             values = cross_gram(kernel, X, found.landmarks.rows)
-            true = relative_residuals(
-                K, values @ found.coefficients.T, found.eigenvalues
-            ).max()
+            true = relative_residuals(K, values @ found.coefficients.T, found.eigenvalues).max()
             bound = found.certificate.residual_bounds.max()
             misses.append(true > bound)
             ratios.append(bound / true)
@@ -150,9 +147,9 @@ def test_the_bounds_see_rows_unlike_all_landmarks():
     X = rng.normal(size=(2000, 3))
     X[:6] = 50 + 0.01 * rng.normal(size=(6, 3))
     K = full_matrix(ComputedGram(Gaussian(0.01), X))
-    model = KernelPCA(
-        12, kernel="rbf", gamma=0.01, eigen_solver=Nystrom(100), random_state=0
-    ).fit(X)
+    model = KernelPCA(12, kernel="rbf", gamma=0.01, eigen_solver=Nystrom(100), random_state=0).fit(
+        X
+    )
     assert not np.isin(X[:6], model.X_fit_).any(), "the outliers are no landmarks"
     assert true_residuals(K, model, X).max() <= model.certificate_.residual_bounds.max()
 
@@ -251,7 +248,8 @@ def test_pivots_leave_little_of_the_trace(digits):
         k = K[chosen]
         return np.trace(K) - np.trace(np.linalg.lstsq(k[:, chosen], k @ k.T, rcond=1e-12)[0])
 
-    rests = [rest(pivoted_landmarks(ComputedGram(Gaussian(0.05), digits), 300, s)) for s in range(3)]
+    source = ComputedGram(Gaussian(0.05), digits)
+    rests = [rest(pivoted_landmarks(source, 300, seed)) for seed in range(3)]
     exact = np.linalg.eigvalsh(K)[:-300].sum()
     # The expected rest of randomly pivoted Cholesky is within a small factor of the best.
     assert max(rests) < 2.5 * exact

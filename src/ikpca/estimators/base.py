@@ -63,7 +63,7 @@ __all__ = [
 ]
 
 _OUTCOME = "outcome_"
-#: Outcomes that the user asked for, or that have a warning of their own.
+#: Outcomes that the user requested, or that have a warning of their own.
 _NO_TOLERANCE_WARNING = (Outcome.SETTLED, Outcome.STOPPED, Outcome.DIVERGED)
 Method = TypeVar("Method", bound=Callable[..., Any])
 

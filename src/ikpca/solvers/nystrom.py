@@ -196,7 +196,7 @@ def check_rows_and_kernel(problem: Problem) -> None:
 
 
 def explains(found: EigenSolution, n_components: float | None) -> bool:
-    """Return False if the components explain less than the fraction of the variance asked for."""
+    """Return False if the components explain less than the requested fraction of the variance."""
     if n_components is None or isinstance(n_components, Integral):
         return True
     return float(found.eigenvalues.sum(dtype=np.float64)) > n_components * found.trace
@@ -219,7 +219,12 @@ def landmark_bytes(problem: Problem, number: int, rows: int = _MIN_STRIP, thread
     factors = 6 * 8 * number * number + (_PENDING - 1) * threads * number * number * item
     strips = threads * rows * width * item
     # Distances, leverages, probabilities and their sums.
-    return factors + strips + (16 + 2 * item) * problem.n_samples + 2 * number * problem.X.shape[1] * item
+    return (
+        factors
+        + strips
+        + (16 + 2 * item) * problem.n_samples
+        + 2 * number * problem.X.shape[1] * item
+    )
 
 
 def cache_bytes(problem: Problem, number: int, rows: int, most: int) -> int:
@@ -672,9 +677,7 @@ class SampledResiduals:
         return cls(np.sqrt(means) / largest, np.sqrt(bounds) / largest, len(rows))
 
 
-def sample_rows(
-    distances: Floats, leverages: Floats, seed: int
-) -> tuple[Indices, Floats | None]:
+def sample_rows(distances: Floats, leverages: Floats, seed: int) -> tuple[Indices, Floats | None]:
     """Draw rows by distances and leverages; return their probabilities, None for all rows."""
     n_samples = len(distances)
     if n_samples <= _ROWS_PER_SAMPLE * CERTIFICATE_ROWS:
