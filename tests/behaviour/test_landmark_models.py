@@ -137,11 +137,17 @@ def test_a_kernel_of_ones_own(digits):
     np.testing.assert_allclose(own.eigenvalues_, named.eigenvalues_, rtol=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["npy", "zarr"])
+@pytest.mark.parametrize("kind", ["npy", "zarr", "parquet"])
 def test_rows_on_disk_stream(digits, tmp_path, kind, model):
     if kind == "npy":
         np.save(tmp_path / "rows.npy", digits)
         rows = open_rows(tmp_path / "rows.npy")
+    elif kind == "parquet":
+        pyarrow = pytest.importorskip("pyarrow")
+        parquet = pytest.importorskip("pyarrow.parquet")
+        table = pyarrow.table({f"pixel{i}": column for i, column in enumerate(digits.T)})
+        parquet.write_table(table, tmp_path / "rows.parquet", row_group_size=500)
+        rows = open_rows(tmp_path / "rows.parquet")
     else:
         zarr = pytest.importorskip("zarr")
         rows = zarr.open_array(str(tmp_path / "rows.zarr"), mode="w", shape=digits.shape,
@@ -154,6 +160,28 @@ def test_rows_on_disk_stream(digits, tmp_path, kind, model):
     assert found.reconstruct(digits[:5]).shape == (5, 64)
     found.save(tmp_path / "model")
     assert np.array_equal(ikpca.load(tmp_path / "model").X_fit_, found.X_fit_)
+
+
+def test_parquet_of_other_values_is_refused(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.table({"a": [1.0], "b": ["text"]}), tmp_path / "rows.parquet")
+    with pytest.raises(InvalidInput, match="column 'b' has type string"):
+        open_rows(tmp_path / "rows.parquet")
+    (tmp_path / "text.parquet").write_text("no rows")
+    with pytest.raises(InvalidInput, match="is not a Parquet file"):
+        open_rows(tmp_path / "text.parquet")
+
+
+def test_a_memory_map_does_not_stay_in_memory(tmp_path):
+    psutil = pytest.importorskip("psutil")
+    np.save(tmp_path / "rows.npy", np.random.default_rng(0).normal(size=(400_000, 16)))
+    rows, process = open_rows(tmp_path / "rows.npy"), psutil.Process()
+    if not hasattr(process.memory_info(), "shared"):
+        pytest.skip("the system does not report mapped memory")
+    shared = process.memory_info().shared
+    fitted(rows, n_components=2, solver=Nystrom(20))
+    assert process.memory_info().shared - shared < rows.nbytes / 3
 
 
 def test_a_budget_bounds_what_a_fit_allocates(tmp_path):

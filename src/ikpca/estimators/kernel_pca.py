@@ -38,7 +38,7 @@ from ikpca.estimators.validation import (
     n_threads,
     resolve_gamma,
 )
-from ikpca.gram import LazyRows, read_budget, tile_slices
+from ikpca.gram import LazyRows, read_budget, release_pages, tile_slices
 from ikpca.kernels import Floats, Kernel, Rows
 from ikpca.preimages import ridge_coefficients
 from ikpca.solvers import (
@@ -587,15 +587,19 @@ class KernelPCA(CallbackSupport, KernelTransformer):
                 f"X is a memory map of {X.dtype}: only float32 and float64 are read in place; "
                 "convert the file, or pass X[:] to load it."
             )
+        mapped = isinstance(X, np.memmap)
         X = validate_data(
             self,
             X,
             accept_sparse=False if self._needs_dense_rows else "csr",
             dtype=FLOAT_DTYPES,
             # A memory map may be larger than the memory.
-            copy=self.copy_X and not isinstance(X, np.memmap),
+            copy=self.copy_X and not mapped,
+            ensure_all_finite=not mapped,
             ensure_min_samples=2,
         )
+        if mapped:
+            _check_finite(X)
         if self._is_precomputed and X.shape[0] != X.shape[1]:
             raise InvalidInput(
                 f"X has shape {X.shape}: a precomputed kernel matrix must be square; pass rows "
@@ -620,9 +624,8 @@ class KernelPCA(CallbackSupport, KernelTransformer):
             raise InvalidInput(
                 f"X has {X.shape[0]} sample(s): at least two are needed; pass more rows."
             )
-        rows = LazyRows(X)
-        for part in tile_slices(rows.shape[0]):
-            assert_all_finite(rows[part], input_name="X")
+        rows = X if isinstance(X, LazyRows) else LazyRows(X)
+        _check_finite(rows)
         check_overflow(rows)
         self.n_features_in_ = rows.shape[1]
         return rows
@@ -632,6 +635,13 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         tags.input_tags.sparse = not self._needs_dense_rows
         tags.input_tags.pairwise = self._is_precomputed
         return tags
+
+
+def _check_finite(X: Rows) -> None:
+    """Raise an error for values that are not finite, one tile of rows at a time."""
+    for part in tile_slices(X.shape[0]):
+        assert_all_finite(X[part], input_name="X")
+        release_pages(X)
 
 
 def _whitening(solution: EigenSolution) -> Floats:

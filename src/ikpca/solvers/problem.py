@@ -20,7 +20,9 @@ from ikpca.gram import (
     PrecomputedGram,
     Workers,
     full_matrix,
+    memory_map,
     plan_source,
+    release_pages,
     tile_slices,
 )
 from ikpca.kernels import FeatureSplit, Floats, Gaussian, Kernel, MatmulKernel, Rows, squared_norms
@@ -145,8 +147,13 @@ class Problem:
         """
         if self.engine is not None:
             return self.engine.map_rows(function)
-        parts = tile_slices(self.n_samples, strip)
-        return workers.map(lambda part: function(self.X[part], part.start), parts)
+
+        def apply(part: slice) -> Result:
+            result = function(self.X[part], part.start)
+            release_pages(self.X)
+            return result
+
+        return workers.map(apply, tile_slices(self.n_samples, strip))
 
     def _transformed(self, source: GramSource, workers: Workers) -> GramSource:
         return source if self.transform is None else self.transform(source, workers)
@@ -165,7 +172,7 @@ class Problem:
         centering cancels almost completely.
         """
         X, kernel = self.X, self.kernel
-        in_memory = isinstance(X, np.ndarray) and not isinstance(X, np.memmap)
+        in_memory = isinstance(X, np.ndarray) and memory_map(X) is None
         is_double = in_memory and X.dtype == np.float64
         if not is_double or not isinstance(kernel, MatmulKernel) or tol <= np.finfo(X.dtype).eps:
             return None
@@ -209,6 +216,7 @@ def check_kernel_values(kernel: Kernel, X: Any) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         for strip in tile_slices(X.shape[0]):
             largest = max(largest, float(np.abs(kernel.diagonal(X[strip])).max()))
+            release_pages(X)
             if not largest <= float(np.sqrt(np.finfo(X.dtype).max)) / X.shape[0]:
                 raise InvalidInput(
                     f"k(x, x) is as large as {largest:.3g} under {kernel!r}: sums of kernel values "
@@ -229,6 +237,7 @@ def check_distances(kernel: Kernel, X: Any, origin: Any = None) -> None:
     for strip in tile_slices(X.shape[0]):
         part = X[strip] if sparse.issparse(X) else X[strip] - origin
         exponent = kernel.gamma * float(squared_norms(part).max())
+        release_pages(X)
         if not exponent <= limit:
             raise InvalidInput(
                 f"rows of X are so far apart that gamma times their squared distance is "
