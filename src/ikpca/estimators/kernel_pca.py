@@ -100,7 +100,8 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         "randomized", scikit-learn's names): landmarks, then block Krylov, on tiles. "nystrom": the
         best components in the span of landmarks, the only rows that the model keeps. "kha",
         "kha/t", "kha/et", "kha-smd": Hebbian solvers. "auto": dense up to 1,200 rows plus 30 per
-        component, where it is faster in benchmarks, then krylov. Pass an object from
+        component, where it is faster in benchmarks, then krylov; with ``tol > 0``, landmarks where
+        they reach it for less than a pass over the kernel matrix. Pass an object from
         :mod:`ikpca.solvers` for other settings, such as ``KHA("kha/et", gain=0.05)``.
     tol : float, default=0
         Stop when ‖K'v − λv‖/λ₁ ≤ ``tol`` for all components; 0 means machine precision. With a
@@ -150,7 +151,8 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         One record per pass: seconds, eigenvalues, residuals, gains, entries evaluated, change,
         note, recovery.
     certificate_ : Certificate
-        Residuals, orthonormality, bounds on eigenvalues, an estimate of the excess error.
+        Residuals and bounds on them, orthonormality, bounds on eigenvalues, an estimate of the
+        excess error.
     n_iter_ : int
         Number of passes.
     outcome_ : Outcome
