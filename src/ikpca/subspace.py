@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ikpca.gram import Centering, cross_gram, tile_slices
+from ikpca.gram import SERIAL, Centering, Workers, cross_gram, tile_slices
 from ikpca.kernels import Floats, Kernel, Rows
 
 #: Kernel values, and as many weights, in memory at a time: 16 MB each in double precision.
@@ -71,6 +71,7 @@ class Subspace:
         coefficients: Floats,
         centering: Centering,
         projections: Floats,
+        mean: Floats | None = None,
     ) -> Subspace:
         """Return components that are combinations of the centered images of training rows.
 
@@ -84,18 +85,25 @@ class Subspace:
         centering : Centering
         projections : ndarray of shape (r, l)
             AK', so that no kernel values between training rows are needed.
+        mean : ndarray of shape (l,), optional
+            Coefficients of the mean if X are not all of the training rows; the images are then not
+            centered.
         """
         # Σ_j a_j Φ'(x_j) = Σ_j (a_j − mean a) Φ(x_j), and ⟨u, Φ(x)⟩ = ⟨u, Φ'(x)⟩ + ⟨u, µ⟩.
-        n_rows = coefficients.shape[1]
-        zero_sum = coefficients - coefficients.mean(axis=1, keepdims=True)
-        uniform = np.full_like(zero_sum, 1 / n_rows, shape=(1, n_rows))
-        offsets = (zero_sum @ centering.column_means)[:, None]
+        n_rows, lengths = coefficients.shape[1], coefficients @ projections.T
+        if mean is None:
+            coefficients = coefficients - coefficients.mean(axis=1, keepdims=True)
+            mean = np.full_like(coefficients, 1 / n_rows, shape=n_rows)
+            offsets = (coefficients @ centering.column_means)[:, None]
+        else:
+            offsets = (coefficients @ centering.column_means)[:, None]
+            lengths = lengths + coefficients.sum(axis=1, keepdims=True) * offsets.T
         grand_mean = np.array([[centering.grand_mean]])
-        gram = np.block([[coefficients @ projections.T, offsets], [offsets.T, grand_mean]])
+        gram = np.block([[lengths, offsets], [offsets.T, grand_mean]])
         return cls(
             kernel,
             X,
-            np.vstack([zero_sum, uniform]),
+            np.vstack([coefficients, mean]),
             np.vstack([projections + offsets, centering.column_means]),
             gram.astype(coefficients.dtype),
         )
@@ -164,9 +172,17 @@ class Subspace:
         )
         return reduce(np.add, parts)
 
-    def project(self, X: Rows) -> Floats:
+    def project(self, X: Rows, workers: Workers = SERIAL) -> Floats:
         """Return ⟨u_i, Φ(x) − µ⟩ (eq. 5), computed by strips of rows."""
-        return np.vstack([self._projections(values) for _, values in self._value_strips(X)])
+
+        def part(strip: slice) -> Floats:
+            return self._projections(self._kernel_values(X[strip]))
+
+        return np.vstack(list(workers.map(part, self._row_strips(X))))
+
+    def has_strips(self, X: Rows) -> bool:
+        """Return True if kernel values of rows are computed in more than one strip."""
+        return len(list(self._row_strips(X))) > 1
 
     def residuals(self, X: Rows) -> Floats:
         """Return ‖Φ(x) − µ − P(Φ(x) − µ)‖², P the orthogonal projector on the components."""
@@ -241,9 +257,13 @@ class Subspace:
         return values @ self.components.T - self.offsets
 
     def _value_strips(self, X: Rows) -> Iterator[tuple[Rows, Floats]]:
-        """Yield strips of rows with their kernel values; twice as many rows, without weights."""
-        for strip in tile_slices(X.shape[0], max(1, 2 * _STRIP_ENTRIES // len(self.mean))):
+        """Yield strips of rows with their kernel values."""
+        for strip in self._row_strips(X):
             yield X[strip], self._kernel_values(X[strip])
+
+    def _row_strips(self, X: Rows) -> Iterator[slice]:
+        """Divide rows into strips, twice as long as those of points, which need weights."""
+        return tile_slices(X.shape[0], max(1, 2 * _STRIP_ENTRIES // len(self.mean)))
 
     def _kernel_values(self, X: Rows) -> Floats:
         if self.kernel is not None:

@@ -17,6 +17,7 @@ from sklearn.base import clone
 import ikpca
 import ikpca.dask
 from ikpca.errors import InvalidInput
+from ikpca.solvers import Nystrom
 from tests.clusters import cluster_of
 from tests.solver_options import with_solver
 
@@ -67,6 +68,35 @@ def test_three_passes_end_where_they_do_locally(client, X, D, solver):
         same(getattr(model, name), getattr(local, name))
     same(model.transform(D).compute(), local.transform(X))
     assert model.n_iter_ == local.n_iter_
+
+
+@pytest.mark.parametrize("selection", ["uniform", "pivoted"])
+def test_landmarks_come_back_to_this_process(two, X, D, selection, tmp_path):
+    given = {"n_components": 4, "kernel": "rbf", "gamma": 0.05, "random_state": 0}
+    given["eigen_solver"] = Nystrom(40, selection)
+    local = ikpca.KernelPCA(**given).fit(X)
+    model = ikpca.dask.KernelPCA(**given, client=two)
+    same(model.fit_transform(D).compute(), local.transform(X), 1e-8)
+    assert np.array_equal(model.X_fit_, local.X_fit_)
+    same(model.eigenvalues_, local.eigenvalues_)
+    same(model.certificate_.residuals, local.certificate_.residuals, 1e-8)
+    same(model.inverse_transform(local.transform(X[:3])), local.inverse_transform(
+        local.transform(X[:3])), 1e-5)  # fmt: skip
+    model.save(tmp_path / "model")
+    same(ikpca.load(tmp_path / "model").transform(X), local.transform(X), 1e-8)
+    with pytest.raises(InvalidInput, match="pass all rows"):
+        model.refine()
+    assert model.refine(D).certificate_.residuals.max() < 1e-12
+
+
+def test_a_tolerance_takes_landmarks_on_a_cluster(two):
+    rows = np.random.default_rng(0).normal(size=(2000, 3)).astype(np.float32)
+    given = {"n_components": 2, "kernel": "rbf", "gamma": 0.1, "random_state": 0, "tol": 1e-2}
+    local = ikpca.KernelPCA(**given).fit(rows)
+    model = ikpca.dask.KernelPCA(**given, client=two).fit(da.from_array(rows, chunks=(300, -1)))
+    assert np.array_equal(model.X_fit_, local.X_fit_)
+    assert len(model.X_fit_) < 200
+    same(model.eigenvalues_, local.eigenvalues_, 1e-5)
 
 
 @pytest.mark.parametrize("init", ["random", "sparse", "pivoted"])

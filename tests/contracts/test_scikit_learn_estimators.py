@@ -7,7 +7,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA, OnlineKernelPCA
 from ikpca.applications import KernelSpectralClustering
-from ikpca.solvers import KHA
+from ikpca.solvers import KHA, Nystrom
 
 pytestmark = pytest.mark.filterwarnings("ignore::ikpca.errors.RankWarning")
 
@@ -23,6 +23,8 @@ CONFIGURATIONS = [
     KernelPCA(2, kernel="rbf", preimage="mds"),
     KernelPCA(2, kernel="laplacian", gamma="median"),
     KernelPCA(2, kernel="precomputed"),
+    KernelPCA(2, kernel="rbf", eigen_solver="nystrom"),
+    KernelPCA(2, eigen_solver=Nystrom(5, "pivoted"), whiten=True),
     *[KernelPCA(2, eigen_solver=solver, max_iter=5) for solver in ("kha", "kha/t", "kha/et")],
     KernelPCA(2, kernel="rbf", eigen_solver="kha-smd", max_iter=5, whiten=True),
     IncrementalKernelPCA(),

@@ -17,9 +17,11 @@ from ikpca.kernels import Gaussian
 from ikpca.solvers import (
     KHA,
     METHODS,
+    Adaptive,
     Dense,
     Krylov,
     MemoryNeeds,
+    Nystrom,
     Outcome,
     Problem,
     RunSettings,
@@ -31,6 +33,7 @@ PRESETS = {
     "dense": Dense(),
     "krylov": Krylov(),
     "arpack": Krylov(),
+    "nystrom": Nystrom(),
     **{method: KHA(method) for method in METHODS},
 }
 #: One other value of every option that takes effect with "kha-smd".
@@ -85,7 +88,11 @@ def test_block_size_has_none(X):
     assert {*OPTIONS, "backoff", "block_size", "method"} == {*KHA().get_params()}
 
 
-@pytest.mark.parametrize("solver", [Dense(), Krylov("pivoted"), KHA("kha-smd", gain=0.1)], ids=repr)
+@pytest.mark.parametrize(
+    "solver",
+    [Dense(), Krylov("pivoted"), Nystrom(50, "pivoted"), Adaptive(), KHA("kha-smd", gain=0.1)],
+    ids=repr,
+)
 def test_parameters_follow_the_conventions(solver):
     twin = clone(solver)
     assert twin is not solver
@@ -134,13 +141,17 @@ def test_the_constructor_is_short():
         ("krylov", 30, 100, Dense),
         (Krylov(), 30, 100, Dense),
         ("kha", 3, 50, KHA),
+        ("nystrom", 3, 5000, Nystrom),
     ],
 )
 def test_one_place_chooses(asked, n_components, n_samples, kind):
     assert type(choose_solver(asked, n_components, n_samples)) is kind
+    # Only auto goes by the tolerance, and only where there are many rows.
+    many = asked == "auto" and kind is Krylov
+    assert type(choose_solver(asked, n_components, n_samples, 1e-3)) is (Adaptive if many else kind)
 
 
-@pytest.mark.parametrize("solver", [Dense(), Krylov(), KHA()], ids=repr)
+@pytest.mark.parametrize("solver", [Dense(), Krylov(), Nystrom(), Adaptive(), KHA()], ids=repr)
 def test_memory_needs_grow_with_rows_and_components(solver):
     def needs(n_rows, n_components):
         problem = Problem(Gaussian(1.0), np.empty((n_rows, 2)), read_budget(None))
@@ -184,7 +195,7 @@ def test_a_solver_of_ones_own(X):
         KernelPCA(2, eigen_solver=OneVector()).fit(X)
 
 
-@pytest.mark.parametrize("solver", [Krylov(), KHA("kha/et"), Dense()], ids=repr)
+@pytest.mark.parametrize("solver", [Krylov(), KHA("kha/et"), Dense(), Nystrom()], ids=repr)
 def test_the_callback_sees_every_pass_and_may_end_the_run(X, solver):
     seen = []
 
@@ -195,7 +206,7 @@ def test_the_callback_sees_every_pass_and_may_end_the_run(X, solver):
 
     problem = Problem(Gaussian(0.05), X, read_budget(None))
     found = solver.solve(problem, 3, RunSettings(5, callback=callback))
-    expected = [1] if isinstance(solver, Dense) else [1, 2]
-    assert seen == [record.number for record in found.records] == expected
-    if not isinstance(solver, Dense):
+    direct = isinstance(solver, Dense | Nystrom)
+    assert seen == [record.number for record in found.records] == ([1] if direct else [1, 2])
+    if not direct:
         assert found.outcome is Outcome.STOPPED

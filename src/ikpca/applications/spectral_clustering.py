@@ -134,7 +134,7 @@ class KernelSpectralClustering(ClusterMixin, SavedEstimator):
         transform = _GramTransform(
             self.n_clusters, self._n_vectors, normalise=self.normalise is not None
         )
-        self.embedding_ = transform.embedding(pca._fit(X, transform))
+        self.embedding_ = transform.embedding(pca._fit_transform(X, transform))
         self.eigenvalues_ = transform.eigenvalues(pca.eigenvalues_)
         for name in ("gamma_", "history_", "outcome_", "n_iter_", "n_features_in_"):
             setattr(self, name, getattr(pca, name))
@@ -267,6 +267,12 @@ class NormalizedGram(WrappedSource):
     def stored_tile(self, rows: slice, columns: slice) -> Floats | None:
         """Nothing is stored in this form."""
         return None
+
+    def submatrix(self, rows: Indices, columns: Indices) -> Floats:
+        """Return the scaled and reflected K[rows, columns]."""
+        values = self._source.submatrix(rows, columns) * self._scale[rows, None]
+        values *= self._scale[columns]
+        return values - self._left[rows] @ self._left[columns, ::-1].T
 
     def diagonal(self) -> Floats:
         """Return k(x, x) divided by the degree of x, reflected."""

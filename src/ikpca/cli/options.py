@@ -12,7 +12,8 @@ import typer
 # Repeated here, as importing the library would make the help slow; a test compares them.
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "cosine", "laplacian", "precomputed")
 SOLVERS = (
-    "auto", "dense", "krylov", "arpack", "randomized", "kha", "kha/t", "kha/et", "kha-smd",
+    "auto", "dense", "krylov", "nystrom", "arpack", "randomized", "kha", "kha/t", "kha/et",
+    "kha-smd",
 )  # fmt: skip
 PREIMAGES = ("auto", "fixed-point", "gradient", "mds", "neighbours", "ridge")
 

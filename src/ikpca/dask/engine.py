@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import ceil, sqrt
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from dask import delayed
 
 from ikpca.dask.gram import DaskGram, kernel_strip, multiply
 from ikpca.errors import invalid_parameter
 from ikpca.gram import MIN_TILE_SIDE, Budget, CenteredGram, plan_tiles
 from ikpca.kernels import Floats, Indices, Kernel
 from ikpca.solvers import LocalStore, MemoryNeeds
+
+Result = TypeVar("Result")
 
 #: Share of a worker's memory for rows, vectors and tiles; Python and Dask need the rest.
 _MEMORY_SHARE = 0.6
@@ -120,6 +123,14 @@ class DaskEngine:
         """Open the coefficient store of the source."""
         assert self._source is not None
         return DaskStore(self._source, gram, rows, products)
+
+    def map_rows(self, function: Callable[[Floats, int], Result]) -> Iterable[Result]:
+        """Apply a function to every row block, one task each; results arrive in order."""
+        task, blocks = delayed(function, pure=False), self._X.to_delayed()[:, 0]
+        starts = np.cumsum([0, *self._X.chunks[0][:-1]]).tolist()
+        tasks = [task(block, start) for block, start in zip(blocks, starts, strict=True)]
+        for future in self._client.compute(tasks):
+            yield future.result()
 
     def _tile_side(self, kernel: Kernel, budget: Budget, own_rows: int, vectors: int) -> int:
         """Return the side of the tiles that the memory of the smallest worker allows."""

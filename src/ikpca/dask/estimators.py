@@ -21,7 +21,7 @@ from ikpca.estimators.base import KernelTransformer, with_callbacks
 from ikpca.estimators.validation import single_thread
 from ikpca.gram import cross_gram, tile_slices
 from ikpca.kernels import Floats
-from ikpca.solvers import KHA, Problem, Solver
+from ikpca.solvers import KHA, EigenSolution, Problem, Solver
 
 
 class KernelPCA(ClientMixin, LocalKernelPCA):
@@ -78,7 +78,10 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
         -------
         dask array of shape (n_samples, n_components)
         """
-        projections = self._fit(X)
+        solution, _ = self._fit(X)
+        if solution.landmarks is not None:
+            return self.transform(X)
+        projections = solution.projections.T * self._scale
         return da.from_array(projections, chunks=(self.X_fit_.chunks[0], -1))
 
     def transform(self, X: Any) -> da.Array:
@@ -94,6 +97,8 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
         """
         check_is_fitted(self)
         array = check_rows(self, X, reset=False)
+        if self._on_landmarks:
+            return _project_blocks(self, array)
         subspace = self._subspace
         A = subspace.components
         weights = np.split(A, np.cumsum(self.X_fit_.chunks[0])[:-1], axis=1)
@@ -121,6 +126,8 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
     def refine(self, X: Any = None) -> Self:
         """Improve the components to machine precision, as :meth:`ikpca.KernelPCA.refine`."""
         check_is_fitted(self)
+        if X is None and self._on_landmarks:
+            return super().refine()
         X = self.X_fit_ if X is None else X
         if len(self.eigenvalues_):
             rows = DaskRows(check_rows(self, X, reset=False), self.client_)
@@ -132,6 +139,8 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
     def to_local(self) -> LocalKernelPCA:
         """Return the same model without a cluster; the training rows are fetched."""
         local: LocalKernelPCA = super().to_local()
+        if self._on_landmarks:
+            return local
         local.X_fit_ = np.asarray(self._computed(self.X_fit_))
         local._subspace = replace(self._subspace, basis=local.X_fit_)
         return local
@@ -144,7 +153,7 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
         projections: Floats = self._computed(self.transform(X))
         return projections / np.where(self._scale > 0, self._scale, 1)
 
-    def _fit(self, X: Any, transform: Any = None) -> Floats:
+    def _fit(self, X: Any, transform: Any = None) -> tuple[EigenSolution, Any]:
         self._check_parameters()
         check_workers(self.client_)
         with explain_losses(self.client_):
@@ -161,7 +170,7 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
             )
         return rows
 
-    def _solve(self, solver: Solver, problem: Problem, *args: Any, **options: Any) -> Floats:
+    def _solve(self, solver: Solver, problem: Problem, *args: Any, **options: Any) -> EigenSolution:
         """Run a solver on the cluster; rows stay there."""
         rows = cast(DaskRows, problem.X)
         engine = DaskEngine(self.client_, rows.array, pairs=not isinstance(solver, KHA))
@@ -272,12 +281,7 @@ class IncrementalKernelPCA(ClientMixin, LocalIncrementalKernelPCA):
         dask array of shape (n_rows, n_components)
         """
         check_is_fitted(self)
-        array = check_rows(self, X, reset=False)
-        number = len(self.eigenvalues_)
-        return array.map_blocks(
-            _project, self._subspace, self._scale, chunks=(array.chunks[0], (number,)),
-            dtype=array.dtype, meta=np.empty((0, 0), dtype=array.dtype),
-        )  # fmt: skip
+        return _project_blocks(self, check_rows(self, X, reset=False))
 
     def _validate_data_set(self, X: Any) -> Any:
         return super()._validate_data_set(self._rows(X))
@@ -287,6 +291,15 @@ class IncrementalKernelPCA(ClientMixin, LocalIncrementalKernelPCA):
         check_workers(client)
         # The stream itself checks the number of features.
         return DaskRows(check_rows(None, X), client)
+
+
+def _project_blocks(model: KernelTransformer, array: da.Array) -> da.Array:
+    """Project the blocks of rows by a model that is small."""
+    chunks = (array.chunks[0], (len(model.eigenvalues_),))
+    return array.map_blocks(
+        _project, model._subspace, model._scale, chunks=chunks,
+        dtype=array.dtype, meta=np.empty((0, 0), dtype=array.dtype),
+    )  # fmt: skip
 
 
 def _project(block: Floats, subspace: Any, scale: Floats) -> Floats:

@@ -201,6 +201,13 @@ class DaskGram:
         """Return None: no tile is stored."""
         return None
 
+    def submatrix(self, rows: Indices, columns: Indices) -> Floats:
+        """Compute K[rows, columns] in one task."""
+        self.entries += len(rows) * len(columns)
+        parts = self.select(rows), self.select(columns)
+        found: Floats = self.client.gather(self.submit(kernel_strip, *parts, self.side))
+        return found
+
     def diagonal(self) -> Floats:
         """Return k(x, x)."""
         self.entries += self.n_samples

@@ -63,6 +63,8 @@ __all__ = [
 ]
 
 _OUTCOME = "outcome_"
+#: Outcomes that the user requested, or that have a warning of their own.
+_NO_TOLERANCE_WARNING = (Outcome.SETTLED, Outcome.STOPPED, Outcome.DIVERGED)
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 try:
@@ -215,7 +217,14 @@ class KernelTransformer(
         ndarray of shape (n_rows, n_components)
         """
         X = self._validated_rows(X)
-        return finite_projections(lambda: self._subspace.project(X) * self._scale)
+        return finite_projections(lambda: self._project(X))
+
+    def _project(self, X: Any) -> Floats:
+        """Return the projections of valid rows; several strips share the threads."""
+        if not self._subspace.has_strips(X):
+            return self._subspace.project(X) * self._scale
+        with Workers(n_threads(self.n_jobs)) as workers:
+            return self._subspace.project(X, workers) * self._scale
 
     def inverse_transform(self, X: Any, return_distance: bool = False) -> Any:
         """Transform projections back to input space by the method ``preimage``.
@@ -563,15 +572,25 @@ def warn_of_rank(
 
 
 def warn_of_tolerance(
-    tol: float, change_tol: float | None, outcome: Outcome, records: Sequence[PassRecord]
+    tol: float, change_tol: float | None, outcome: Outcome, residuals: Floats, n_passes: int
 ) -> None:
     """Warn if the fit ended before it reached the tolerance."""
-    if (tol > 0 or change_tol is not None) and outcome is Outcome.PASS_LIMIT:
-        residual = float(records[-1].residuals.max())
-        asked = f"tol={tol!r}" + ("" if change_tol is None else f", change_tol={change_tol!r}")
-        warnings.warn(
-            f"max_iter={len(records)} passes did not reach {asked} (the largest relative residual "
-            f"is {residual:.2g}); increase max_iter or the tolerance.",
-            ConvergenceWarning,
-            stacklevel=_stacklevel(),
-        )
+    residual = float(residuals.max(initial=0.0))
+    missed = residual > tol > 0 or (change_tol is not None and outcome is Outcome.PASS_LIMIT)
+    if not missed or outcome in _NO_TOLERANCE_WARNING:
+        return
+    asked = f"tol={tol!r}" + ("" if change_tol is None else f", change_tol={change_tol!r}")
+    if outcome is Outcome.PASS_LIMIT:
+        text = f"max_iter={n_passes} passes did not reach {asked}"
+        remedy = "increase max_iter or the tolerance"
+    elif outcome is Outcome.LANDMARKS:
+        text = f"the landmarks did not reach {asked}"
+        remedy = "pass more landmarks, or eigen_solver='auto'"
+    else:
+        text = f"the precision of the rows does not allow {asked}"
+        remedy = "increase the tolerance, or pass rows in double precision"
+    warnings.warn(
+        f"{text} (the largest relative residual is {residual:.2g}); {remedy}.",
+        ConvergenceWarning,
+        stacklevel=_stacklevel(),
+    )

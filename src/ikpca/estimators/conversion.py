@@ -54,6 +54,11 @@ def from_sklearn(cls: type[Model], fitted: Any) -> Model:
 
 def to_sklearn(model: KernelPCA) -> ScikitKernelPCA:
     """Return a scikit-learn model with the components of an ikpca model."""
+    if model._on_landmarks:
+        raise InvalidInput(
+            "The model keeps only landmarks: scikit-learn's KernelPCA needs all training rows; "
+            "call refine(X) first, or fit with eigen_solver='krylov'."
+        )
     if model.whiten:
         raise invalid_parameter(
             "whiten", True, "scikit-learn's KernelPCA does not whiten", "fit with whiten=False"
@@ -147,17 +152,22 @@ def shared_parameters(model: KernelPCA) -> dict[str, Any]:
 def state_from_batch(model: KernelPCA) -> IncrementalState:
     """Return components, mean, singular values and total variance of a batch in float64."""
     subspace, nonzero = model._subspace, model.eigenvalues_ > 0
-    A = model.coefficients_[nonzero].astype(np.float64)
-    number = A.shape[1]
-    mean = np.full((1, number), 1 / number)
-    vectors = np.vstack([A - A.mean(axis=1, keepdims=True), mean])
+    number = model.n_samples_seen_
+    vectors = subspace.coefficients[np.append(nonzero, True)].astype(np.float64)
+    if not model._on_landmarks:
+        # In double precision, also after a fit in single precision.
+        A = model.coefficients_[nonzero].astype(np.float64)
+        vectors = np.vstack([A - A.mean(axis=1, keepdims=True), np.full((1, number), 1 / number)])
     if subspace.products.dtype == np.float64:
         products = subspace.products[np.append(nonzero, True)]
     else:
         rows = subspace.basis.astype(np.float64)
         products = Subspace(subspace.kernel, rows, vectors).products
     T = linalg.block_diag(_inverse_root(vectors[:-1] @ products[:-1].T), np.ones((1, 1)))
-    lengths = subspace.diagonal.sum(dtype=np.float64)
+    total = float(subspace.diagonal.sum(dtype=np.float64) - number * (vectors[-1] @ products[-1]))
+    if model._on_landmarks:
+        share = float(np.sum(model.explained_variance_ratio_, dtype=np.float64))
+        total = float(np.sum(model.eigenvalues_, dtype=np.float64)) / share
     return IncrementalState(
         subspace.kernel,
         subspace.basis,
@@ -165,7 +175,7 @@ def state_from_batch(model: KernelPCA) -> IncrementalState:
         T @ products,
         np.sqrt(model.eigenvalues_[nonzero].astype(np.float64)),
         float(number),
-        float(lengths - number * (vectors[-1] @ products[-1])),
+        total,
         None,
     )
 

@@ -374,7 +374,8 @@ class HebbianPCA(
         warn_of_rank(self.n_components, self.n_components_, rank)
         warn_of_divergence(self._solver.gain, self.history_)
         warn_of_recovery([record.recovery for record in self.history_])
-        warn_of_tolerance(self.tol, self._solver.change_tol, self.outcome_, self.history_)
+        residuals, n_passes = self.history_[-1].residuals, len(self.history_)
+        warn_of_tolerance(self.tol, self._solver.change_tol, self.outcome_, residuals, n_passes)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -102,7 +102,7 @@ class IncrementalStream:
         mean_row = rows.mean(axis=0, dtype=np.float64)
         if self.settings.compression is not None:
             state, errors = self.settings.compression.enforce_limit(state, rows.shape[0])
-        seen, report = rows.shape[0], UpdateReport(np.zeros(0), errors)
+        seen, report = round(state.n_samples), UpdateReport(np.zeros(0), errors)
         return replace(
             self,
             state=state,

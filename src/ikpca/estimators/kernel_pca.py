@@ -38,7 +38,7 @@ from ikpca.estimators.validation import (
     n_threads,
     resolve_gamma,
 )
-from ikpca.gram import LazyRows, read_budget, tile_slices
+from ikpca.gram import LazyRows, read_budget, release_pages, tile_slices
 from ikpca.kernels import Floats, Kernel, Rows
 from ikpca.preimages import ridge_coefficients
 from ikpca.solvers import (
@@ -46,6 +46,7 @@ from ikpca.solvers import (
     Dense,
     EigenSolution,
     GramTransform,
+    Nystrom,
     Outcome,
     Problem,
     RunSettings,
@@ -96,9 +97,11 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         an object from :mod:`ikpca.preimages` for other settings.
     eigen_solver : str or solver object, default="auto"
         "dense": eigendecomposition of the full kernel matrix. "krylov" (also "arpack" and
-        "randomized", scikit-learn's names): landmarks, then block Krylov, on tiles. "kha",
+        "randomized", scikit-learn's names): landmarks, then block Krylov, on tiles. "nystrom": the
+        best components in the span of landmarks, the only rows that the model keeps. "kha",
         "kha/t", "kha/et", "kha-smd": Hebbian solvers. "auto": dense up to 1,200 rows plus 30 per
-        component, where it is faster in benchmarks, then krylov. Pass an object from
+        component, where it is faster in benchmarks, then krylov; with ``tol > 0``, landmarks where
+        they reach it for less than a pass over the kernel matrix. Pass an object from
         :mod:`ikpca.solvers` for other settings, such as ``KHA("kha/et", gain=0.05)``.
     tol : float, default=0
         Stop when ‖K'v − λv‖/λ₁ ≤ ``tol`` for all components; 0 means machine precision. With a
@@ -139,20 +142,25 @@ class KernelPCA(CallbackSupport, KernelTransformer):
     eigenvectors_ : ndarray of shape (n_samples, n_components)
         Eigenvectors of the centered kernel matrix; ``coefficients_.T * sqrt(eigenvalues_)``.
     coefficients_ : ndarray of shape (n_components, n_samples)
-        A of the papers: components are W = AΦ'.
+        A of the papers: components are W = AΦ'. If the model keeps only landmarks, components are
+        W = AΦ of these, not centered, and the number of columns is that of the landmarks, here and
+        in ``eigenvectors_``.
     explained_variance_ratio_ : ndarray of shape (n_components,)
         Eigenvalues divided by the trace of K', which includes the components not computed.
     history_ : list of PassRecord
         One record per pass: seconds, eigenvalues, residuals, gains, entries evaluated, change,
         note, recovery.
     certificate_ : Certificate
-        Residuals, orthonormality, bounds on eigenvalues, an estimate of the excess error.
+        Residuals and bounds on them, orthonormality, bounds on eigenvalues, an estimate of the
+        excess error.
     n_iter_ : int
         Number of passes.
     outcome_ : Outcome
         Reason why the fit ended; its value is a sentence.
     X_fit_ : array of shape (n_samples, n_features)
-        Training rows.
+        Training rows, or the landmarks among them if the model keeps only these.
+    n_samples_seen_ : int
+        Number of training rows.
     gamma_ : float
         Value of ``gamma`` used by the kernel.
     dual_coef_, X_transformed_fit_ : ndarray
@@ -233,6 +241,9 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         self.checkpoint = checkpoint
         self.verbose = verbose
 
+    #: True if the components are combinations of the images of landmarks only.
+    _on_landmarks = False
+
     @with_callbacks
     def fit(self, X: Any, y: Any = None) -> Self:
         """Compute the components.
@@ -264,7 +275,7 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         -------
         ndarray of shape (n_samples, n_components)
         """
-        return self._fit(X)
+        return self._fit_transform(X)
 
     @with_callbacks
     def refine(self, X: Any = None) -> Self:
@@ -273,13 +284,19 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         Parameters
         ----------
         X : array-like or CSR of shape (n_samples, n_features), optional
-            Training rows; those of the fit by default.
+            Training rows; those of the fit by default. A model that keeps only landmarks needs
+            them.
 
         Returns
         -------
         self
         """
         check_is_fitted(self)
+        if X is None and self._on_landmarks:
+            raise InvalidInput(
+                "X=None: the model keeps only landmarks of its training rows; pass all rows to "
+                "refine."
+            )
         X = self.X_fit_ if X is None else self._validated_rows(X)
         # Rows without variance have no components to start from.
         if len(self.eigenvalues_):
@@ -325,7 +342,14 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         check_is_fitted(self)
         return to_sklearn(self)
 
-    def _fit(self, X: Any, transform: GramTransform | None = None) -> Floats:
+    def _fit_transform(self, X: Any, transform: GramTransform | None = None) -> Floats:
+        """Fit, and return the projections of the training rows."""
+        solution, rows = self._fit(X, transform)
+        if solution.landmarks is None:
+            return solution.projections.T * self._scale
+        return self._project(rows)
+
+    def _fit(self, X: Any, transform: GramTransform | None = None) -> tuple[EigenSolution, Rows]:
         """Validate, build the problem, solve it, and store the result.
 
         Parameters
@@ -336,19 +360,20 @@ class KernelPCA(CallbackSupport, KernelTransformer):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_components)
-            Projections of the training rows.
+        solution : EigenSolution
+        rows : rows of shape (n_samples, n_features)
+            The validated rows.
         """
         self._check_parameters()
         start = self._previous_projections(X) if self.warm_start else None
         X = self._validate_training_rows(X)
-        solver = choose_solver(self.eigen_solver, self.n_components, X.shape[0])
+        solver = choose_solver(self.eigen_solver, self.n_components, X.shape[0], self.tol)
         seed, checkpoint = self._open_run(X, solver, start)
         self.gamma_ = resolve_gamma(self.gamma, X, self.kernel, seed)
         kernel = self._kernel_for(X)
         self._check_preimage_of(kernel)
         problem = replace(self._problem(kernel, X, seed, start), transform=transform)
-        return self._fit_components(solver, problem, checkpoint)
+        return self._fit_components(solver, problem, checkpoint), X
 
     def _previous_projections(self, X: Any) -> Floats | None:
         """Return the projections of the rows by an earlier fit, to start from."""
@@ -361,7 +386,7 @@ class KernelPCA(CallbackSupport, KernelTransformer):
     ) -> tuple[int, CheckpointFile | None]:
         """Return the seed and the checkpoint of a fit; resuming keeps the stored seed."""
         seed = draw_seed(self.random_state)
-        if isinstance(solver, Dense):
+        if isinstance(solver, Dense | Nystrom):
             return seed, None
         checkpoint = self._open_checkpoint(X, seed, solver=solver, start=start)
         return seed if checkpoint is None else checkpoint.seed, checkpoint
@@ -379,7 +404,7 @@ class KernelPCA(CallbackSupport, KernelTransformer):
 
     def _fit_components(
         self, solver: Solver, problem: Problem, checkpoint: CheckpointFile | None = None
-    ) -> Floats:
+    ) -> EigenSolution:
         """Solve with the parameters of the model."""
         max_iter = solver.default_max_iter if self.max_iter is None else int(self.max_iter)
         return self._solve(solver, problem, self.n_components, self.tol, max_iter, checkpoint)
@@ -392,8 +417,8 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         tol: float,
         max_iter: int,
         checkpoint: CheckpointFile | None = None,
-    ) -> Floats:
-        """Run a solver and set the fitted attributes; return the projections of the rows."""
+    ) -> EigenSolution:
+        """Run a solver and set the fitted attributes."""
         monitor = FitMonitor(
             self,
             solver.name,
@@ -416,13 +441,12 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         self._set_fitted(solution, problem.kernel, problem.X)
         if checkpoint is not None:
             checkpoint.finish()
-        projections = solution.projections.T * self._scale
         if self._learns_ridge and problem.kernel is not None:
-            self.X_transformed_fit_ = projections
-            self.dual_coef_ = ridge_coefficients(problem.kernel, projections, problem.X, self.alpha)
+            known = self.X_transformed_fit_ = solution.projections.T * self._scale
+            self.dual_coef_ = ridge_coefficients(problem.kernel, known, self.X_fit_, self.alpha)
         monitor.end()
         self._warn(solver, solution)
-        return projections
+        return solution
 
     def _set_fitted(self, solution: EigenSolution, kernel: Kernel | None, X: Rows) -> None:
         """Set the fitted attributes and remove optional ones of an earlier fit."""
@@ -433,10 +457,14 @@ class KernelPCA(CallbackSupport, KernelTransformer):
     def _fitted_attributes(
         self, solution: EigenSolution, kernel: Kernel | None, X: Rows
     ) -> dict[str, Any]:
-        eigenvalues = solution.eigenvalues
+        eigenvalues, landmarks = solution.eigenvalues, solution.landmarks
         scale = _whitening(solution) if self.whiten else np.ones_like(eigenvalues)
+        mean, n_samples = None, solution.projections.shape[1]
+        if landmarks is not None:
+            X, mean, n_samples = landmarks.rows, landmarks.mean, landmarks.n_samples
         return {
             "X_fit_": X,
+            "n_samples_seen_": n_samples,
             "coefficients_": solution.coefficients,
             "eigenvalues_": eigenvalues,
             "eigenvectors_": solution.eigenvectors,
@@ -446,9 +474,10 @@ class KernelPCA(CallbackSupport, KernelTransformer):
             "n_iter_": len(solution.records),
             "outcome_": solution.outcome,
             "_subspace": Subspace.from_centered(
-                kernel, X, solution.coefficients, solution.centering, solution.projections
+                kernel, X, solution.coefficients, solution.centering, solution.projections, mean
             ),
             "_scale": scale,
+            "_on_landmarks": landmarks is not None,
         }
 
     def _warn(self, solver: Solver, solution: EigenSolution) -> None:
@@ -460,7 +489,9 @@ class KernelPCA(CallbackSupport, KernelTransformer):
             warn_of_divergence(solver.gain, solution.records)
         warn_of_recovery([record.recovery for record in solution.records])
         warn_of_rank(self.n_components, len(solution.eigenvalues), solution.rank)
-        warn_of_tolerance(self.tol, change_tol, solution.outcome, solution.records)
+        assert solution.certificate is not None
+        bounds, n_passes = solution.certificate.residual_bounds, len(solution.records)
+        warn_of_tolerance(self.tol, change_tol, solution.outcome, bounds, n_passes)
 
     @property
     def _mean_row(self) -> Floats:
@@ -479,8 +510,9 @@ class KernelPCA(CallbackSupport, KernelTransformer):
     def _check_parameters(self) -> None:
         self._check_n_components()
         check_solver(self.eigen_solver, self.n_components)
-        if isinstance(make_solver(self.eigen_solver), Dense):
-            self._check_unused_by_dense()
+        solver = make_solver(self.eigen_solver)
+        if isinstance(solver, Dense | Nystrom):
+            self._check_unused_by(solver.name)
         self._check_kernel_parameters()
         check_number("alpha", self.alpha, "must not be negative", "pass 1.0", low=0)
         self._check_preimage()
@@ -514,14 +546,14 @@ class KernelPCA(CallbackSupport, KernelTransformer):
                 "pass how many components you want", low=1, integer=True,
             )  # fmt: skip
 
-    def _check_unused_by_dense(self) -> None:
+    def _check_unused_by(self, solver: str) -> None:
         for name, default in (("checkpoint", None), ("warm_start", False)):
             value = getattr(self, name)
             if value is not default:
                 raise invalid_parameter(
                     name,
                     value,
-                    "has no effect with eigen_solver='dense', which does not iterate",
+                    f"has no effect with eigen_solver={solver!r}, which does not iterate",
                     "leave it out, or pass eigen_solver='krylov'",
                 )
 
@@ -557,15 +589,19 @@ class KernelPCA(CallbackSupport, KernelTransformer):
                 f"X is a memory map of {X.dtype}: only float32 and float64 are read in place; "
                 "convert the file, or pass X[:] to load it."
             )
+        mapped = isinstance(X, np.memmap)
         X = validate_data(
             self,
             X,
             accept_sparse=False if self._needs_dense_rows else "csr",
             dtype=FLOAT_DTYPES,
             # A memory map may be larger than the memory.
-            copy=self.copy_X and not isinstance(X, np.memmap),
+            copy=self.copy_X and not mapped,
+            ensure_all_finite=not mapped,
             ensure_min_samples=2,
         )
+        if mapped:
+            _check_finite(X)
         if self._is_precomputed and X.shape[0] != X.shape[1]:
             raise InvalidInput(
                 f"X has shape {X.shape}: a precomputed kernel matrix must be square; pass rows "
@@ -590,9 +626,8 @@ class KernelPCA(CallbackSupport, KernelTransformer):
             raise InvalidInput(
                 f"X has {X.shape[0]} sample(s): at least two are needed; pass more rows."
             )
-        rows = LazyRows(X)
-        for part in tile_slices(rows.shape[0]):
-            assert_all_finite(rows[part], input_name="X")
+        rows = X if isinstance(X, LazyRows) else LazyRows(X)
+        _check_finite(rows)
         check_overflow(rows)
         self.n_features_in_ = rows.shape[1]
         return rows
@@ -604,9 +639,20 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         return tags
 
 
+def _check_finite(X: Rows) -> None:
+    """Raise an error for values that are not finite, one tile of rows at a time."""
+    for part in tile_slices(X.shape[0]):
+        assert_all_finite(X[part], input_name="X")
+        release_pages(X)
+
+
 def _whitening(solution: EigenSolution) -> Floats:
     """Return 1/standard deviation of each projection; zero for a component without variance."""
-    freedom = solution.projections.shape[1] - 1
-    spread = np.linalg.norm(solution.projections, axis=1) / np.sqrt(freedom)
+    if solution.landmarks is None:
+        freedom = solution.projections.shape[1] - 1
+        lengths = np.linalg.norm(solution.projections, axis=1)
+    else:
+        freedom, lengths = solution.landmarks.n_samples - 1, np.sqrt(solution.eigenvalues)
+    spread = lengths / np.sqrt(freedom)
     spread = np.where(solution.eigenvalues > 0, spread, 0).astype(solution.projections.dtype)
     return np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)

@@ -20,7 +20,7 @@ from ikpca.errors import (
     check_number,
     invalid_parameter,
 )
-from ikpca.gram import tile_slices
+from ikpca.gram import LazyRows, release_pages, tile_slices
 from ikpca.kernels import RADIAL_NAMES, Floats, Kernel, one_norm_distances
 
 FLOAT_DTYPES = (np.float64, np.float32)
@@ -122,7 +122,9 @@ def _gamma_median(X: Any, kernel: Any, seed: int) -> float:
 
 
 def is_lazy(X: Any) -> bool:
-    """Return True for a chunked array on disk, such as a Zarr array."""
+    """Return True for a chunked array on disk, such as a Zarr array or a Parquet file."""
+    if isinstance(X, LazyRows):
+        return True
     return not isinstance(X, np.ndarray) and all(hasattr(X, name) for name in ("chunks", "oindex"))
 
 
@@ -147,6 +149,7 @@ def check_overflow(X: Any, *, first: bool = True) -> None:
     overall = 0.0
     for strip in tile_slices(X.shape[0]):
         largest = _max_magnitude(X[strip])
+        release_pages(X)
         overall = max(overall, largest)
         # Compared by division, as the product itself may overflow.
         if largest > 0 and largest > limit / (X.shape[0] * X.shape[1] * largest):

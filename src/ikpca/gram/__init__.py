@@ -8,7 +8,7 @@ from ikpca.gram.centering import (
     center_columns,
     center_gram,
 )
-from ikpca.gram.lazy_rows import LazyRows, open_rows
+from ikpca.gram.lazy_rows import LazyRows, memory_map, open_rows, release_pages
 from ikpca.gram.memory import (
     DEFAULT_MEMORY_FRACTION,
     MIN_TILE_SIDE,
@@ -53,11 +53,13 @@ __all__ = [
     "center_gram",
     "cross_gram",
     "full_matrix",
+    "memory_map",
     "multiply",
     "open_rows",
     "plan_source",
     "plan_tiles",
     "read_budget",
+    "release_pages",
     "tile_pairs",
     "tile_slices",
 ]

@@ -1,7 +1,9 @@
-"""Rows in files larger than memory: ``.npy``, members of ``.npz``, Zarr arrays."""
+"""Rows in files larger than memory: ``.npy``, members of ``.npz``, Parquet, Zarr arrays."""
 
 from __future__ import annotations
 
+import mmap
+import threading
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -22,13 +24,14 @@ def open_rows(path: str | Path, member: str | None = None) -> Any:
     Parameters
     ----------
     path : str or Path
-        A ``.npy`` file, an ``.npz`` file written by ``numpy.savez``, or the folder of a Zarr array.
+        A ``.npy`` file, an ``.npz`` file written by ``numpy.savez``, a ``.parquet`` file of
+        numbers, or the folder of a Zarr array.
     member : str, optional
         Name of the array in an ``.npz`` file; required if it has more than one.
 
     Returns
     -------
-    memory map, or Zarr array
+    memory map, Zarr array, or object that reads the row groups of Parquet
         Input for ``KernelPCA.fit``, which reads it in tiles.
 
     Examples
@@ -47,6 +50,8 @@ def open_rows(path: str | Path, member: str | None = None) -> Any:
         raise InvalidInput(f"{path}: there is no such file; check the path.")
     if path.is_dir():
         return _open_zarr(path)
+    if path.suffix == ".parquet":
+        return _open_parquet(path)
     if zipfile.is_zipfile(path):
         return _open_member(path, member)
     try:
@@ -77,6 +82,83 @@ class LazyRows:
         # Zarr indexes with arrays through oindex.
         indexer = getattr(self._array, "oindex", self._array)
         return np.asarray(indexer[np.asarray(rows)])
+
+
+class ParquetRows(LazyRows):
+    """Rows of a Parquet file, read by row groups, of which the last one stays in memory.
+
+    Parameters
+    ----------
+    file : pyarrow.parquet.ParquetFile
+        Its columns are numbers.
+    """
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        fields = [str(field.type) for field in file.schema_arrow]
+        self.dtype = np.dtype(np.float32 if set(fields) == {"float"} else np.float64)
+        sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+        self._stops = np.cumsum(sizes, dtype=np.intp)
+        self.shape = (int(sum(sizes)), len(fields))
+        self._lock = threading.Lock()
+        self._last: tuple[int, Floats] = (-1, np.empty((0, len(fields)), dtype=self.dtype))
+
+    def __getitem__(self, rows: slice | Indices) -> Floats:
+        """Read rows into memory."""
+        if isinstance(rows, slice):
+            rows = np.arange(*rows.indices(self.shape[0]))
+        out = np.empty((len(rows), self.shape[1]), dtype=self.dtype)
+        groups = np.searchsorted(self._stops, rows, side="right")
+        for group in np.unique(groups):
+            own = groups == group
+            first = self._stops[group - 1] if group else 0
+            out[own] = self._read(int(group))[np.asarray(rows)[own] - first]
+        return out
+
+    def _read(self, group: int) -> Floats:
+        with self._lock:
+            if self._last[0] != group:
+                table = self._file.read_row_group(group)
+                columns = [column.to_numpy() for column in table.columns]
+                self._last = (group, np.column_stack(columns).astype(self.dtype, copy=False))
+            return self._last[1]
+
+
+def memory_map(X: Any) -> Any:
+    """Return the memory map beneath an array of rows, or None."""
+    while isinstance(X, np.ndarray):
+        # Discarding pages of a private map would undo changes to them.
+        if isinstance(X, np.memmap) and getattr(X, "mode", "c") == "c":
+            return None
+        X = X.base
+    return X if isinstance(X, mmap.mmap) else None
+
+
+def release_pages(X: Any) -> None:
+    """Let the system drop the pages of a memory map that were read, which it can read again."""
+    mapped = memory_map(X)
+    if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def _open_parquet(path: Path) -> ParquetRows:
+    try:
+        from pyarrow import ArrowException, parquet, types
+    except ImportError:
+        raise InvalidInput(
+            f"{path}: Parquet files need the package pyarrow; run: pip install 'ikpca[parquet]'."
+        ) from None
+    try:
+        file = parquet.ParquetFile(path)
+    except (ArrowException, OSError) as error:
+        raise InvalidInput(f"{path}: is not a Parquet file ({error}); write it again.") from None
+    for field in file.schema_arrow:
+        if not (types.is_floating(field.type) or types.is_integer(field.type)):
+            raise InvalidInput(
+                f"{path}: column {field.name!r} has type {field.type}; only columns of numbers are "
+                "read in place; remove it."
+            )
+    return ParquetRows(file)
 
 
 def _open_zarr(path: Path) -> Any:

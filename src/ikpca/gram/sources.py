@@ -51,6 +51,9 @@ class GramSource(Protocol):
     def stored_tile(self, rows: slice, columns: slice) -> Floats | None:
         """Return K[rows, columns] as a read-only view if it is in memory, otherwise None."""
 
+    def submatrix(self, rows: Indices, columns: Indices) -> Floats:
+        """Return K[rows, columns] for a few rows and columns."""
+
     def diagonal(self) -> Floats:
         """Return k(x_i, x_i) for every sample."""
 
@@ -108,6 +111,11 @@ class ComputedGram:
     def stored_tile(self, rows: slice, columns: slice) -> Floats | None:
         """Return None: no tile is stored."""
         return None
+
+    def submatrix(self, rows: Indices, columns: Indices) -> Floats:
+        """Compute K[rows, columns]."""
+        self.entries += len(rows) * len(columns)
+        return cross_gram(self._kernel, self._X[rows], self._X[columns])
 
     def diagonal(self) -> Floats:
         """Return k(x, x)."""
@@ -189,6 +197,11 @@ class PrecomputedGram:
         """Return a view if the matrix is dense."""
         return None if sparse.issparse(self._K) else self._K[rows, columns]
 
+    def submatrix(self, rows: Indices, columns: Indices) -> Floats:
+        """Return a copy of K[rows, columns]."""
+        values: Any = self._K[rows][:, columns]
+        return values.toarray() if sparse.issparse(values) else values
+
     def diagonal(self) -> Floats:
         """Return a copy of the diagonal."""
         return np.array(self._K.diagonal())
@@ -224,6 +237,10 @@ class WrappedSource:
     def entries(self) -> int:
         """Number of entries that the source evaluated."""
         return self._source.entries
+
+    def submatrix(self, rows: Indices, columns: Indices) -> Floats:
+        """Return K[rows, columns]."""
+        return self._source.submatrix(rows, columns)
 
     def diagonal(self) -> Floats:
         """Return k(x, x)."""

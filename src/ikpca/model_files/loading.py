@@ -46,6 +46,7 @@ _CLASSES = {
         "Krylov",
         "KrylovProgress",
         "KrylovState",
+        "Nystrom",
         "Outcome",
         "PassRecord",
         "VarianceSearchProgress",

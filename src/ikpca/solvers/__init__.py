@@ -1,8 +1,10 @@
 """Eigensolvers of the centered kernel matrix."""
 
+from ikpca.solvers.adaptive import Adaptive
 from ikpca.solvers.base import (
     Callback,
     EigenSolution,
+    Landmarks,
     Outcome,
     PassRecord,
     RunCheckpoint,
@@ -24,6 +26,7 @@ from ikpca.solvers.kha_reference import (
 )
 from ikpca.solvers.krylov import Krylov, KrylovProgress, KrylovState, VarianceSearchProgress
 from ikpca.solvers.landmarks import landmark_start, uniform_landmarks
+from ikpca.solvers.nystrom import Nystrom
 from ikpca.solvers.presets import SOLVERS, check_solver, choose_solver, make_solver
 from ikpca.solvers.problem import (
     Engine,
@@ -43,6 +46,7 @@ __all__ = [
     "KHA",
     "METHODS",
     "SOLVERS",
+    "Adaptive",
     "Callback",
     "Certificate",
     "Clock",
@@ -58,8 +62,10 @@ __all__ = [
     "Krylov",
     "KrylovProgress",
     "KrylovState",
+    "Landmarks",
     "LocalStore",
     "MemoryNeeds",
+    "Nystrom",
     "Outcome",
     "PassRecord",
     "Problem",

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from ikpca.gram import CenteredGram, Centering
-from ikpca.kernels import Floats
+from ikpca.kernels import Floats, Rows
 from ikpca.metrics import relative_residuals
 from ikpca.solvers.problem import MemoryNeeds, Problem
 from ikpca.solvers.rayleigh_ritz import (
@@ -48,6 +48,7 @@ class Outcome(Enum):
     INTERRUPTED = "interrupted; the result of the last finished pass is kept"
     DIVERGED = "the components diverged; pass gain='auto' or check the scale of the kernel"
     EXACT = "solved directly"
+    LANDMARKS = "these are the best components in the span of the landmarks"
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,8 @@ class PassRecord:
         Numerical problem that was corrected without affecting the result; empty if there was none.
     orthonormality_defect, excess_error : float
         The largest entry of AK'Aᵀ − I, and an estimate of E/E_min − 1; NaN if not computed.
+    choice : str
+        Method of this pass and its estimated cost, where the solver chooses; otherwise empty.
 
     Examples
     --------
@@ -96,6 +99,7 @@ class PassRecord:
     orthonormality_defect: float = np.nan
     excess_error: float = np.nan
     recovery: str = ""
+    choice: str = ""
 
     @property
     def eigenvalue_bounds(self) -> NDArray[np.floating[Any]]:
@@ -111,8 +115,26 @@ class PassRecord:
             f"{self.orthonormality_defect:.1e}, excess error about {self.excess_error:.1e}, "
             f"change {self.change:.2e}, {self.seconds:.3f} s"
         )
-        remarks = "; ".join(part for part in (self.note, self.recovery) if part)
+        remarks = "; ".join(filter(None, (self.choice, self.note, self.recovery)))
         return line + (f" ({remarks})" if remarks else "")
+
+
+@dataclass(frozen=True, eq=False)
+class Landmarks:
+    """Rows whose images the components are combinations of, in place of all training rows.
+
+    Parameters
+    ----------
+    rows : rows of shape (q, N)
+    mean : ndarray of shape (q,)
+        Coefficients of the mean of all training rows, projected on the span of the landmarks.
+    n_samples : int
+        Number of training rows.
+    """
+
+    rows: Rows
+    mean: Floats
+    n_samples: int
 
 
 @dataclass(frozen=True)
@@ -122,7 +144,8 @@ class EigenSolution:
     Parameters
     ----------
     coefficients, projections : ndarray of shape (r, l)
-        A and AK'.
+        A and AK'. With ``landmarks``, coefficients of their images, which are not centered, and
+        projections of the landmarks.
     eigenvalues : ndarray of shape (r,)
     eigenvectors : ndarray of shape (l, r)
         A_i√λ_i as columns, as in scikit-learn; unit eigenvectors at convergence.
@@ -132,6 +155,8 @@ class EigenSolution:
     certificate : Certificate or None
     outcome : Outcome
     records : list of PassRecord
+    landmarks : Landmarks or None
+        None if the components are combinations of all training rows.
 
     Examples
     --------
@@ -152,6 +177,7 @@ class EigenSolution:
     certificate: Certificate | None
     outcome: Outcome = Outcome.STOPPED
     records: list[PassRecord] | tuple[()] = ()
+    landmarks: Landmarks | None = None
 
     @classmethod
     def from_components(
@@ -200,13 +226,18 @@ class EigenSolution:
             slice(int(np.searchsorted(cumulative, fraction * self.trace, side="right")) + 1)
         )
 
-    def with_error(self, error: float) -> Self:
-        """Convert to double precision; add the error of single precision to the certificate."""
+    def with_error(self, error: float, rows: Rows = None) -> Self:
+        """Convert to double precision; add the error of single precision to the certificate.
+
+        The landmarks of the solution are replaced by ``rows``, the same in double precision.
+        """
         certificate = self.certificate
         if certificate is not None:
-            bounds = certificate.eigenvalue_bounds + error * self.eigenvalues.max()
             certificate = replace(
-                certificate, residuals=certificate.residuals + error, eigenvalue_bounds=bounds
+                certificate,
+                residuals=certificate.residuals + error,
+                residual_bounds=certificate.residual_bounds + error,
+                eigenvalue_bounds=certificate.eigenvalue_bounds + error * self.eigenvalues.max(),
             )
         means = self.centering.column_means.astype(np.float64)
         return replace(
@@ -217,6 +248,8 @@ class EigenSolution:
             eigenvectors=self.eigenvectors.astype(np.float64),
             centering=Centering(means, self.centering.grand_mean),
             certificate=certificate,
+            landmarks=self.landmarks
+            and replace(self.landmarks, rows=rows, mean=self.landmarks.mean.astype(np.float64)),
         )
 
     @property
@@ -287,6 +320,11 @@ class RunSettings:
         """Return the earlier run to resume, if there is one."""
         return None if self.checkpoint is None else self.checkpoint.restore()
 
+    def report(self, found: EigenSolution) -> Outcome | None:
+        """Call the callback with the last record of a solution."""
+        last = list(found.records)[-1]
+        return self.callback and self.callback(last, lambda: found)
+
     def outcome(self, records: list[PassRecord]) -> Outcome | None:
         """Apply the stopping rules to all passes so far."""
         last = records[-1]
@@ -294,19 +332,19 @@ class RunSettings:
             return Outcome.SETTLED
         if float(last.residuals.max(initial=0.0)) <= self.tol:
             return Outcome.CONVERGED
-        return Outcome.PRECISE if _passes_without_progress(records) >= 2 else None
+        return Outcome.PRECISE if _has_stalled(records) else None
 
 
-def _passes_without_progress(records: list[PassRecord]) -> int:
-    """Count the last passes that did not halve a small residual."""
-    best, idle = np.inf, 0
+def _has_stalled(records: list[PassRecord]) -> bool:
+    """Return True if a small residual was not halved in some passes; fewer near rounding errors."""
+    reference, best, idle = np.inf, np.inf, 0
     for record in records:
         residual = float(record.residuals.max(initial=0.0))
-        improved = residual <= best / 2
-        best = min(best, residual)
-        small = best <= np.sqrt(np.finfo(record.eigenvalues.dtype).eps)
-        idle = idle + 1 if small and not improved else 0
-    return idle
+        best, idle = min(best, residual), idle + 1
+        if residual <= reference / 2:
+            reference, idle = residual, 0
+    eps = float(np.finfo(records[-1].eigenvalues.dtype).eps)
+    return best <= eps**0.5 and idle >= (2 if best <= eps**0.75 else 4)
 
 
 class Passes(Protocol[State]):

@@ -72,8 +72,7 @@ class Dense(Solver):
         solution = replace(solution, records=[record])
         if number is None and n_components is not None:
             solution = solution.select_fraction(n_components)
-        if settings.callback is not None:
-            settings.callback(record, lambda: solution)
+        settings.report(solution)
         return solution
 
 

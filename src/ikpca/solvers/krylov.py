@@ -47,6 +47,9 @@ _MIN_LANDMARKS, _LANDMARKS, _MAX_LANDMARKS = 256, 512, 1024
 _BLOCKS = (8, 6, 4, 3, 2)
 #: First number of components for a fraction of the variance.
 _FIRST_VARIANCE_COMPONENTS = 32
+#: Rounding errors of a new block, relative to its largest column, in units of machine epsilon.
+#: A smaller number costs passes on low-rank kernels; a larger one ends runs too early.
+_NOISE = 4
 #: Relative residual below which a component misses less than 1e-8 of its variance.
 _CONVERGED_RESIDUAL = 1e-4
 
@@ -195,8 +198,7 @@ class Krylov(Solver):
     def memory_needs(self, problem: Problem, n_components: int) -> MemoryNeeds:
         """Return the memory of the basis, its products, and the landmarks."""
         width = block_size(n_components) * problem.row_bytes
-        strips = 2 if self.init == "pivoted" else 1
-        landmarks = strips * _n_landmarks(problem, n_components) * problem.row_bytes
+        landmarks = _n_landmarks(problem, n_components) * problem.row_bytes
         return MemoryNeeds(
             max((2 * _max_blocks(problem, n_components) + 6) * width, landmarks + 3 * width),
             keep="tiles",
@@ -235,6 +237,7 @@ class Krylov(Solver):
         if single is None:
             return self._run(problem, n_components, settings)
         problem, error = single
+        settings = replace(settings, tol=settings.tol - error)
         callback = settings.callback
         if callback is not None:
             settings = replace(
@@ -269,8 +272,10 @@ class Krylov(Solver):
         warm = np.empty((source.n_samples, 0), dtype=source.dtype)
         if problem.start is not None:
             warm = center_columns(problem.start.astype(source.dtype))[:, :size]
+        if warm.shape[1] == size:
+            return warm
         number = _n_landmarks(problem, n_components)
-        chosen = choose_landmarks(self.init, source, number, problem.seed)
+        chosen = choose_landmarks(self.init, source, number, problem.seed, workers)
         found = landmark_start(source, size, chosen, workers).projections.T
         return np.hstack([warm, found[:, : size - warm.shape[1]]])
 
@@ -512,6 +517,5 @@ def _orthonormal(block: Floats, Q: Floats, workers: Workers) -> Floats:
     for _ in range(2):
         block = block - Q @ inner_in_double(Q, block, workers).astype(Q.dtype)
     U, sizes, _ = np.linalg.svd(block, full_matrices=False)
-    noise = 10 * np.finfo(block.dtype).eps * np.sqrt(len(block)) * scale
-    U = U[:, sizes > noise]
+    U = U[:, sizes > _NOISE * np.finfo(block.dtype).eps * scale]
     return U - Q @ inner_in_double(Q, U, workers).astype(Q.dtype)

@@ -31,6 +31,10 @@ DIRECTIONS_PER_COMPONENT = 8
 _DROP = 1e-6
 #: Columns per matrix product.
 _STRIP = 4096
+#: First block of proposed pivots, and passes over all rows.
+_FIRST_BLOCK, _MAX_ROUNDS = 256, 12
+#: Residuals below this many times the rounding error of k(x, x) are noise.
+_ROUNDING = 100
 
 
 @dataclass(frozen=True)
@@ -66,38 +70,112 @@ def uniform_landmarks(n_samples: int, number: int, seed: int) -> Indices:
     return np.sort(rng.choice(n_samples, size=min(number, n_samples), replace=False))
 
 
-def choose_landmarks(kind: str, source: GramSource, number: int, seed: int) -> Indices:
+def choose_landmarks(
+    kind: str, source: GramSource, number: int, seed: int, workers: Workers = SERIAL
+) -> Indices:
     """Choose rows uniformly ("landmarks"), or by randomly pivoted Cholesky ("pivoted")."""
     if kind == "pivoted":
-        return pivoted_landmarks(source, number, seed)
+        return pivoted_landmarks(source, number, seed, workers)
     return uniform_landmarks(source.n_samples, number, seed)
 
 
-def pivoted_landmarks(source: GramSource, number: int, seed: int) -> Indices:
+def pivoted_landmarks(
+    source: GramSource, number: int, seed: int, workers: Workers = SERIAL
+) -> Indices:
     """Choose rows by randomly pivoted Cholesky, with probability proportional to their residual.
 
-    Better than uniform sampling if a few rows differ from the rest; ``number``² l flops.
+    Better than uniform sampling if a few rows differ from the rest. Rows are proposed in blocks and
+    accepted with the ratio of their present to their former residual, so that they have the
+    distribution of rows drawn one at a time. Blocks double the number of landmarks, so all passes
+    together take less time than a factorization; the factor of all rows is not stored.
     """
     rng = np.random.default_rng([seed, 3])
-    n_samples = source.n_samples
-    factor = np.zeros((min(number, n_samples), n_samples), dtype=source.dtype)
+    number = min(number, source.n_samples)
     # The diagonal of an indefinite kernel may be negative.
-    residuals = np.clip(source.diagonal().astype(np.float64), 0, None)
-    row = np.empty((1, n_samples), dtype=source.dtype)
-    chosen: list[int] = []
-    while len(chosen) < len(factor) and residuals.sum() > 0:
-        pivot = int(rng.choice(n_samples, p=residuals / residuals.sum()))
-        source.fill(np.array([pivot]), slice(0, n_samples), row)
-        previous = factor[: len(chosen)]
-        residual = row[0] - previous[:, pivot] @ previous
-        if residual[pivot] > 0:
-            factor[len(chosen)] = residual / np.sqrt(residual[pivot])
-            residuals = np.clip(residuals - np.square(factor[len(chosen)]), 0, None)
-            chosen.append(pivot)
-        residuals[pivot] = 0
-    if not chosen:
-        return uniform_landmarks(n_samples, number, seed)
-    return np.sort(np.array(chosen, dtype=np.intp))
+    diagonal = np.clip(source.diagonal().astype(np.float64), 0, None)
+    noise = _ROUNDING * float(np.finfo(source.dtype).eps) * diagonal
+    residuals = np.where(diagonal > noise, diagonal, 0)
+    pivots = _Pivots(source)
+    for _ in range(_MAX_ROUNDS):
+        total = float(residuals.sum())
+        if len(pivots) >= number or total <= 0:
+            break
+        if not np.isfinite(total):
+            raise InvalidInput(NOT_FINITE)
+        size = min(2 * (number - len(pivots)), max(_FIRST_BLOCK, 2 * len(pivots)))
+        proposed = rng.choice(source.n_samples, size=size, p=residuals / total)
+        pivots.accept(proposed, residuals[proposed], rng.random(size), number)
+        if len(pivots) < number:
+            residuals = pivots.residuals(diagonal, workers)
+            residuals[residuals <= noise] = 0
+            residuals[pivots.indices] = 0
+    if not len(pivots):
+        return uniform_landmarks(source.n_samples, number, seed)
+    chosen = np.array(pivots.indices, dtype=np.intp)
+    missing = min(number - len(chosen), int(np.count_nonzero(residuals)))
+    if missing > 0:
+        # Residuals fall too fast for rejection to accept many rows.
+        weights = residuals / residuals.sum()
+        more = rng.choice(source.n_samples, size=missing, replace=False, p=weights)
+        chosen = np.concatenate([chosen, more])
+    return np.sort(chosen)
+
+
+class _Pivots:
+    """Accepted pivots, their kernel matrix, and its Cholesky factor in double precision."""
+
+    def __init__(self, source: GramSource) -> None:
+        self._source = source
+        self.indices: list[int] = []
+        self._factor = np.zeros((0, 0))
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def accept(self, proposed: Indices, residuals: Floats, draws: Floats, number: int) -> None:
+        """Accept proposed rows in turn, each with its present over its former residual."""
+        known = len(self)
+        rows = np.concatenate([np.array(self.indices, dtype=np.intp), proposed])
+        K = self._source.submatrix(proposed, rows).astype(np.float64)
+        # Residual values of the proposed rows among each other, given the former pivots.
+        above = np.zeros((known, len(proposed)))
+        if known:
+            above = linalg.solve_triangular(self._factor, K[:, :known].T, lower=True)
+        H = K[:, known:] - above.T @ above
+        new = np.zeros((min(len(proposed), number - known), len(proposed)))
+        accepted: list[int] = []
+        for i in range(len(proposed)):
+            if known + len(accepted) == number:
+                break
+            column = new[: len(accepted), i]
+            present = H[i, i] - column @ column
+            if present <= draws[i] * residuals[i] or present <= 0:
+                continue
+            row = H[i] - column @ new[: len(accepted)]
+            new[len(accepted)] = row / np.sqrt(present)
+            accepted.append(i)
+        self.indices += [int(proposed[i]) for i in accepted]
+        factor = np.zeros((len(self), len(self)))
+        factor[:known, :known] = self._factor
+        factor[known:, :known] = above[:, accepted].T
+        factor[known:, known:] = np.tril(new[: len(accepted), accepted].T)
+        self._factor = factor
+
+    def residuals(self, diagonal: Floats, workers: Workers) -> Floats:
+        """Return the squared distances of the images of all rows from the span of the pivots."""
+        source, rows = self._source, np.array(self.indices, dtype=np.intp)
+        inverse = linalg.solve_triangular(self._factor, np.eye(len(rows)), lower=True)
+        inverse = inverse.astype(source.dtype)
+
+        def part(columns: slice) -> Floats:
+            values = np.empty((len(rows), columns.stop - columns.start), dtype=source.dtype)
+            source.fill(rows, columns, values)
+            z = inverse @ values
+            return np.einsum("ij,ij->j", z, z)
+
+        width = min(source.strip_width, _STRIP)
+        parts = workers.map(part, tile_slices(source.n_samples, width))
+        return np.clip(diagonal - np.concatenate(list(parts)), 0, None)
 
 
 def landmark_start(

@@ -6,14 +6,16 @@ from numbers import Integral
 from typing import Any
 
 from ikpca.errors import invalid_parameter
+from ikpca.solvers.adaptive import Adaptive
 from ikpca.solvers.base import Solver
 from ikpca.solvers.dense import Dense
 from ikpca.solvers.kha import KHA, METHODS
 from ikpca.solvers.krylov import Krylov
+from ikpca.solvers.nystrom import Nystrom
 
 #: scikit-learn's names of iterative solvers stand for krylov.
 _SCIKIT_NAMES = ("arpack", "randomized")
-SOLVERS = ("auto", "dense", "krylov", *_SCIKIT_NAMES, *METHODS)
+SOLVERS = ("auto", "dense", "krylov", "nystrom", *_SCIKIT_NAMES, *METHODS)
 #: The dense solver is faster up to this order plus rows per component (benchmarks/crossover.py).
 _DENSE_ORDER, _DENSE_ROWS_PER_COMPONENT = 1200, 30
 #: Order up to which the dense solver finds the components for a fraction of the variance.
@@ -35,7 +37,8 @@ def make_solver(eigen_solver: Any) -> Solver | None:
         return None
     if eigen_solver in METHODS:
         return KHA(eigen_solver)
-    return Dense() if eigen_solver == "dense" else Krylov()
+    kinds: dict[str, type[Solver]] = {"dense": Dense, "nystrom": Nystrom}
+    return kinds.get(eigen_solver, Krylov)()
 
 
 def check_solver(eigen_solver: Any, n_components: float | None) -> None:
@@ -46,9 +49,12 @@ def check_solver(eigen_solver: Any, n_components: float | None) -> None:
         solver.check(n_components)
 
 
-def choose_solver(eigen_solver: Any, n_components: float | None, n_samples: int) -> Solver:
-    """Return the solver for a number of rows: "auto" is dense for small problems, else krylov.
+def choose_solver(
+    eigen_solver: Any, n_components: float | None, n_samples: int, tol: float = 0.0
+) -> Solver:
+    """Return the solver for a number of rows.
 
+    "auto" is dense for small problems, else krylov, or, with a tolerance, landmarks and krylov.
     Krylov is replaced by the dense solver where that is always cheaper.
     """
     solver = make_solver(eigen_solver)
@@ -63,4 +69,8 @@ def choose_solver(eigen_solver: Any, n_components: float | None, n_samples: int)
         small = n_samples <= _DENSE_ORDER + _DENSE_ROWS_PER_COMPONENT * number
         if not Krylov.is_applicable(number, n_samples):
             return Dense()
-    return Dense() if solver is None and small else solver or Krylov()
+    if solver is not None:
+        return solver
+    if small:
+        return Dense()
+    return Adaptive() if tol > 0 else Krylov()

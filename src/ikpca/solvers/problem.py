@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol, Self, TypeAlias
+from typing import Any, Literal, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -20,11 +20,15 @@ from ikpca.gram import (
     PrecomputedGram,
     Workers,
     full_matrix,
+    memory_map,
     plan_source,
+    release_pages,
     tile_slices,
 )
 from ikpca.kernels import FeatureSplit, Floats, Gaussian, Kernel, MatmulKernel, Rows, squared_norms
 from ikpca.solvers.coefficient_store import CoefficientStore, LocalStore
+
+Result = TypeVar("Result")
 
 #: Number of rows on which the error of single precision is measured.
 _ROUNDING_SAMPLE = 256
@@ -67,6 +71,9 @@ class Engine(Protocol):
 
     def open_store(self, gram: CenteredGram, rows: Floats, products: Floats) -> CoefficientStore:
         """Open the coefficient store of that source."""
+
+    def map_rows(self, function: Callable[[Rows, int], Result]) -> Iterable[Result]:
+        """Apply a function to blocks of rows and the indices of their first rows, in order."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +138,23 @@ class Problem:
             cached = source if needs.keep is None else planned.with_cache(needs.keep, workers)
             yield self._transformed(cached, workers), workers
 
+    def map_rows(
+        self, function: Callable[[Rows, int], Result], strip: int, workers: Workers
+    ) -> Iterable[Result]:
+        """Apply a function to strips of rows and the indices of their first rows, in order.
+
+        An engine applies it to its row blocks.
+        """
+        if self.engine is not None:
+            return self.engine.map_rows(function)
+
+        def apply(part: slice) -> Result:
+            result = function(self.X[part], part.start)
+            release_pages(self.X)
+            return result
+
+        return workers.map(apply, tile_slices(self.n_samples, strip))
+
     def _transformed(self, source: GramSource, workers: Workers) -> GramSource:
         return source if self.transform is None else self.transform(source, workers)
 
@@ -148,7 +172,7 @@ class Problem:
         centering cancels almost completely.
         """
         X, kernel = self.X, self.kernel
-        in_memory = isinstance(X, np.ndarray) and not isinstance(X, np.memmap)
+        in_memory = isinstance(X, np.ndarray) and memory_map(X) is None
         is_double = in_memory and X.dtype == np.float64
         if not is_double or not isinstance(kernel, MatmulKernel) or tol <= np.finfo(X.dtype).eps:
             return None
@@ -192,6 +216,7 @@ def check_kernel_values(kernel: Kernel, X: Any) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         for strip in tile_slices(X.shape[0]):
             largest = max(largest, float(np.abs(kernel.diagonal(X[strip])).max()))
+            release_pages(X)
             if not largest <= float(np.sqrt(np.finfo(X.dtype).max)) / X.shape[0]:
                 raise InvalidInput(
                     f"k(x, x) is as large as {largest:.3g} under {kernel!r}: sums of kernel values "
@@ -212,6 +237,7 @@ def check_distances(kernel: Kernel, X: Any, origin: Any = None) -> None:
     for strip in tile_slices(X.shape[0]):
         part = X[strip] if sparse.issparse(X) else X[strip] - origin
         exponent = kernel.gamma * float(squared_norms(part).max())
+        release_pages(X)
         if not exponent <= limit:
             raise InvalidInput(
                 f"rows of X are so far apart that gamma times their squared distance is "

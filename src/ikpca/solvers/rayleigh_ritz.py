@@ -107,7 +107,10 @@ class Certificate:
     ----------
     residuals : ndarray of shape (r,)
         ‖K'v − λv‖/λ₁ for unit v: along the coefficients A_i, or for Hebbian solvers along the
-        projections (AK')_i, since their coefficients may have a part in the null space of K'.
+        projections (AK')_i, since their coefficients may have a part in the null space of K'. The
+        Nyström solver estimates them from a sample of rows.
+    residual_bounds : ndarray of shape (r,)
+        Upper confidence bounds (99 %) of estimated residuals; measured ones themselves.
     orthonormality_defect : float
         The largest entry of AK'Aᵀ − I, in magnitude.
     eigenvalue_bounds : ndarray of shape (r,)
@@ -127,6 +130,7 @@ class Certificate:
     """
 
     residuals: Floats
+    residual_bounds: Floats
     orthonormality_defect: float
     eigenvalue_bounds: Floats
     excess_error: float
@@ -145,6 +149,7 @@ def certify(
     component_gram: Floats,
     squared_norm: float,
     next_eigenvalue: float | None = None,
+    residual_bounds: Floats | None = None,
     *,
     of_projections: bool = False,
     eps: float = float(np.finfo(np.float64).eps),
@@ -161,6 +166,8 @@ def certify(
         ‖K'‖²_F.
     next_eigenvalue : float, optional
         An estimate of λ_{r+1}; extrapolated from the last eigenvalues by default.
+    residual_bounds : ndarray of shape (r,), optional
+        Bounds of the residuals; the residuals themselves by default.
     of_projections : bool
         If True, v is along the projections (AK')_i, otherwise along the coefficients.
     eps : float
@@ -168,11 +175,13 @@ def certify(
     """
     values = np.asarray(eigenvalues, dtype=np.float64)
     relative = np.asarray(residuals, dtype=np.float64)
-    bounds = relative * np.abs(values).max(initial=0.0)
+    upper = relative if residual_bounds is None else np.asarray(residual_bounds, np.float64)
+    bounds = upper * np.abs(values).max(initial=0.0)
     positive = values > 0
     identity = np.diag(positive.astype(np.float64))
     return Certificate(
         residuals=relative,
+        residual_bounds=upper,
         orthonormality_defect=float(np.abs(component_gram - identity).max(initial=0.0)),
         eigenvalue_bounds=bounds,
         excess_error=excess_error(

@@ -1,0 +1,227 @@
+"""Choice between landmarks and block Krylov iterations by tolerance and estimated cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import ClassVar
+
+import numpy as np
+
+from ikpca.gram import Workers
+from ikpca.kernels import MatmulKernel, Pairwise
+from ikpca.solvers.base import EigenSolution, Outcome, PassRecord, RunSettings, Solver
+from ikpca.solvers.krylov import Krylov, block_size
+from ikpca.solvers.nystrom import (
+    CERTIFICATE_ROWS,
+    IndefiniteKernel,
+    LandmarkFit,
+    check_rows_and_kernel,
+    explains,
+    landmark_bytes,
+)
+from ikpca.solvers.problem import MemoryNeeds, Problem
+
+#: Rows of the pilot: at most this many, and this share of all.
+_PILOT_ROWS, _PILOT_SHARE = 4096, 1 / 8
+#: Landmarks of the pilots, as shares of their rows.
+_PILOT_LANDMARKS = (1 / 32, 1 / 16, 1 / 8)
+#: Landmarks per component that the smallest pilot needs.
+_LANDMARKS_PER_COMPONENT = 2
+#: Part of the tolerance that predicted residuals have to meet.
+_MARGIN = 0.8
+#: Limits of the power of the number of landmarks with which residuals fall.
+_MIN_POWER, _MAX_POWER = 0.3, 4.0
+#: Least growth of the number of landmarks after a miss.
+_GROWTH = 1.5
+#: Operations of one kernel value besides its inner product: of a matrix product, of a block, and
+#: of a call of Python.
+_FINISH_COST, _BLOCK_COST, _CALL_COST = 60, 200, 100_000
+
+
+class Adaptive(Solver):
+    """Landmarks where they reach the tolerance for less than a pass over K, else block Krylov.
+
+    ``eigen_solver="auto"`` with ``tol > 0`` stands for this solver. A pilot on a few rows predicts
+    the number of landmarks that ``tol`` needs. If they cost less than a pass over the kernel
+    matrix, the components are those in their span, certified by sampling, and the model keeps only
+    the landmarks. Otherwise, or if they miss the tolerance, block Krylov iterations follow. Costs
+    are counted, not measured, so that the choice does not depend on the machine.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca import KernelPCA
+    >>> X = np.random.default_rng(0).normal(size=(6000, 2))
+    >>> model = KernelPCA(2, kernel="rbf", gamma=0.1, tol=1e-2, random_state=0).fit(X)
+    >>> model.outcome_.name, len(model.X_fit_) < 200
+    ('CONVERGED', True)
+    >>> print(model.history_[0].choice)
+    23 landmarks, estimated at ... passes over K
+    """
+
+    default_max_iter: ClassVar[int] = Krylov.default_max_iter
+    name = "auto"
+
+    def check(self, n_components: float | None) -> None:
+        """Accept what block Krylov iterations accept."""
+        Krylov().check(n_components)
+
+    def memory_needs(self, problem: Problem, n_components: int) -> MemoryNeeds:
+        """Return the memory of block Krylov iterations."""
+        return Krylov().memory_needs(problem, n_components)
+
+    def solve(
+        self, problem: Problem, n_components: float | None, settings: RunSettings
+    ) -> EigenSolution:
+        """Compute the leading components; the parameters are those of :meth:`Solver.solve`."""
+        assert n_components is not None
+        if problem.kernel is None or problem.transform is not None:
+            return Krylov().solve(problem, n_components, settings)
+        check_rows_and_kernel(problem)
+        single, error = problem.in_single_precision(settings.tol) or (problem, 0.0)
+        plan = LandmarkPlan.from_pilot(single, n_components, settings.tol)
+        records: list[PassRecord] = []
+        start = problem.start
+        while plan.passes < 1:
+            with Workers(problem.n_threads) as workers:
+                fit = LandmarkFit.of(single, "uniform", plan.number, workers)
+                found = fit.solution(n_components, records, str(plan))
+                if single is not problem:
+                    found = found.with_error(error, problem.X[fit.indices])
+                stop = settings.report(found)
+                bound = residual_bound(found, n_components)
+                if bound <= settings.tol or stop is not None:
+                    return replace(found, outcome=stop or Outcome.CONVERGED)
+                plan = plan.after_miss(single, n_components, bound / settings.tol)
+                if plan.passes >= 1:
+                    start = fit.projections(block_size(len(found.eigenvalues)))
+            records = list(found.records)
+        # The copy in single precision is not needed while block Krylov iterations make their own.
+        del single
+        return _iterate(replace(problem, start=start), n_components, settings, plan, records)
+
+
+def _iterate(
+    problem: Problem,
+    n_components: float,
+    settings: RunSettings,
+    plan: LandmarkPlan,
+    earlier: list[PassRecord],
+) -> EigenSolution:
+    """Run block Krylov iterations and append their records to those of the landmarks."""
+    entries = earlier[-1].entries if earlier else 0
+
+    def renumbered(record: PassRecord) -> PassRecord:
+        return replace(
+            record,
+            number=record.number + len(earlier),
+            entries=record.entries + entries,
+            choice=f"block Krylov; {plan}" if record.number == 1 else "",
+        )
+
+    def report(record: PassRecord, found: Callable[[], EigenSolution]) -> Outcome | None:
+        return settings.callback and settings.callback(renumbered(record), found)
+
+    found = Krylov().solve(problem, n_components, replace(settings, callback=report))
+    return replace(found, records=[*earlier, *map(renumbered, found.records)])
+
+
+def residual_bound(found: EigenSolution, n_components: float) -> float:
+    """Return the largest residual bound; infinite if the components explain too little."""
+    assert found.certificate is not None
+    if not explains(found, n_components):
+        return np.inf
+    return float(found.certificate.residual_bounds.max(initial=0.0))
+
+
+@dataclass(frozen=True)
+class LandmarkPlan:
+    """Predicted number of landmarks.
+
+    Parameters
+    ----------
+    number : int
+    passes : float
+        Estimated cost in passes over K; infinite if landmarks are not possible.
+    power : float
+        Power of the number with which residuals fall.
+    """
+
+    number: int
+    passes: float
+    power: float = 1.0
+
+    def __str__(self) -> str:
+        if not np.isfinite(self.passes):
+            return "landmarks cannot reach tol"
+        return f"{self.number} landmarks, estimated at {self.passes:.2g} passes over K"
+
+    @classmethod
+    def from_pilot(cls, problem: Problem, n_components: float, tol: float) -> LandmarkPlan:
+        """Predict the number of landmarks from fits of a few rows."""
+        n_rows = min(_PILOT_ROWS, int(_PILOT_SHARE * problem.n_samples))
+        numbers = [int(share * n_rows) for share in _PILOT_LANDMARKS]
+        least = int(n_components) if isinstance(n_components, Integral) else 1
+        if numbers[0] < _LANDMARKS_PER_COMPONENT * least:
+            return cls(0, np.inf)
+        rng = np.random.default_rng([problem.seed, 6])
+        rows = np.sort(rng.choice(problem.n_samples, n_rows, replace=False))
+        pilot = replace(problem, X=problem.X[rows], engine=None)
+        bounds: list[float] = []
+        try:
+            with Workers(problem.n_threads) as workers:
+                for number in numbers:
+                    found = LandmarkFit.of(pilot, "uniform", number, workers).solution(n_components)
+                    bounds.append(residual_bound(found, n_components))
+                    if bounds[-1] <= _MARGIN * tol:
+                        break
+        except IndefiniteKernel:
+            return cls(0, np.inf)
+        if not np.isfinite(bounds[-1]):
+            return cls(0, np.inf)
+        power = _fall(numbers, bounds)
+        growth = (bounds[-1] / (_MARGIN * tol)) ** (1 / power)
+        # Interpolated down to the last pilot that missed, not beyond the first.
+        least = numbers[max(len(bounds) - 2, 0)]
+        return cls._of(problem, n_components, max(growth * number, least), power)
+
+    def after_miss(self, problem: Problem, n_components: float, factor: float) -> LandmarkPlan:
+        """Predict the number after residuals that exceed the tolerance by a factor."""
+        if not np.isfinite(factor):
+            return LandmarkPlan(0, np.inf)
+        growth = max(_GROWTH, (factor / _MARGIN) ** (1 / self.power))
+        return self._of(problem, n_components, growth * self.number, self.power)
+
+    @classmethod
+    def _of(
+        cls, problem: Problem, n_components: float, number: float, power: float
+    ) -> LandmarkPlan:
+        """Estimate the cost of a number of landmarks in passes over K."""
+        number = int(min(np.ceil(number), problem.n_samples))
+        if landmark_bytes(problem, number) > problem.budget.available:
+            return cls(number, np.inf, power)
+        entry, n_samples = entry_cost(problem), problem.n_samples
+        width = block_size(int(n_components)) if isinstance(n_components, Integral) else 64
+        strips = n_samples * ((2 * number + CERTIFICATE_ROWS) * entry + 2.2 * number**2)
+        one_pass = n_samples**2 / 2 * (entry + 4 * width)
+        return cls(number, float((strips + 4 * number**3) / one_pass), power)
+
+
+def _fall(numbers: list[int], bounds: list[float]) -> float:
+    """Return the power of the number of landmarks with which the last residuals fell."""
+    if len(bounds) < 2 or not np.isfinite(bounds[0]) or bounds[-1] <= 0:
+        return 1.0
+    power = np.log(bounds[0] / bounds[-1]) / np.log(numbers[len(bounds) - 1] / numbers[0])
+    return float(np.clip(power, _MIN_POWER, _MAX_POWER))
+
+
+def entry_cost(problem: Problem) -> float:
+    """Return the estimated number of operations of one kernel value."""
+    if isinstance(problem.kernel, Pairwise):
+        return _CALL_COST
+    n_features = int(problem.X.shape[1])
+    if isinstance(problem.kernel, MatmulKernel):
+        return 2 * n_features + _FINISH_COST
+    return 20 * n_features + _BLOCK_COST

@@ -1,0 +1,709 @@
+"""Nyström solver: the best components in the span of landmarks, with a sampled certificate.
+
+The images of landmarks, made orthonormal by a Cholesky factor of their kernel matrix, are features
+z(x). One pass over the rows sums z and zzᵀ; the principal components of z are the best components
+in the span. No array of rows × landmarks is ever stored.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import linalg, stats
+from scipy.sparse.linalg import eigsh
+
+from ikpca.errors import InvalidInput, check_choice, check_number, invalid_parameter, is_auto
+from ikpca.gram import NOT_FINITE, Centering, ComputedGram, Workers, tile_slices
+from ikpca.kernels import FeatureSplit, Floats, Indices, Kernel, MatmulKernel, Operand, Rows
+from ikpca.solvers.base import (
+    EigenSolution,
+    Landmarks,
+    Outcome,
+    PassRecord,
+    RunSettings,
+    Solver,
+)
+from ikpca.solvers.landmarks import pivoted_landmarks, uniform_landmarks
+from ikpca.solvers.problem import MemoryNeeds, Problem, check_kernel_values
+from ikpca.solvers.rayleigh_ritz import (
+    certify,
+    deterministic_signs,
+    nonnegative_eigenvalues,
+)
+
+SELECTIONS = ("uniform", "pivoted")
+#: Landmarks without a tolerance: at least this many, and this many per component.
+_LANDMARKS, _LANDMARKS_PER_COMPONENT = 512, 16
+#: First number of landmarks with a tolerance.
+_FIRST_LANDMARKS = 256
+#: Entries of a strip of kernel values, and limits on its rows.
+_STRIP_ENTRIES, _MIN_STRIP, _MAX_STRIP = 2**21, 128, 8192
+#: Largest amounts of kernel values and projections that are kept for the certificate.
+_CACHE_BYTES, _PROJECTION_BYTES = 128 * 10**6, 256 * 10**6
+#: Blocks of the product with a triangular factor; more of them skip more zeros.
+_TRIANGLE_BLOCKS = 8
+#: Part of k(x, x) below which the rest of a landmark is rounding noise, by item size.
+_DROP = {4: 1e-7, 8: 1e-12}
+#: Relative size of the rest of a kernel matrix that shows that it is not positive semi-definite.
+_INDEFINITE = 1e-5
+#: Order from which few eigenpairs are computed by Lanczos iterations.
+_LANCZOS_ORDER = 400
+#: Sampled rows of the certificate, and the share of them that is drawn uniformly. All rows are used
+#: if there are fewer than this many per sampled row.
+CERTIFICATE_ROWS, _UNIFORM_SHARE, _ROWS_PER_SAMPLE = 128, 0.1, 8
+#: Confidence of the residual bounds.
+_CONFIDENCE = 0.99
+#: Strips of kernel values and features, and sums of products that wait in the order of the rows.
+_PENDING = 5
+
+
+class Nystrom(Solver):
+    """Best components in the span of landmarks, from a few passes over the rows.
+
+    The fitted model keeps only the landmarks: ``X_fit_`` are their rows, and the components are
+    ``coefficients_`` times the images of these rows, not centered. The certificate is estimated
+    from kernel values of a few random rows with all rows.
+
+    Parameters
+    ----------
+    n_landmarks : int or "auto", default="auto"
+        Number of landmarks, at most the number of rows. "auto": with ``tol=0``, 16 per component
+        and at least 512; otherwise doubled until the certificate is within ``tol``.
+    selection : {"uniform", "pivoted"}, default="uniform"
+        Rows drawn uniformly, or by randomly pivoted Cholesky, for data with a few outlying rows.
+
+    See Also
+    --------
+    sklearn.kernel_approximation.Nystroem : Followed by PCA, it finds the same components.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca import KernelPCA
+    >>> from ikpca.solvers import Nystrom
+    >>> X = np.random.default_rng(0).normal(size=(3000, 3))
+    >>> model = KernelPCA(2, kernel="rbf", eigen_solver=Nystrom(100), random_state=0).fit(X)
+    >>> model.X_fit_.shape, model.coefficients_.shape
+    ((100, 3), (2, 100))
+    >>> bool((model.certificate_.residual_bounds >= model.certificate_.residuals).all())
+    True
+    """
+
+    default_max_iter: ClassVar[int] = 20
+    name = "nystrom"
+
+    def __init__(self, n_landmarks: int | str = "auto", selection: str = "uniform") -> None:
+        self.n_landmarks = n_landmarks
+        self.selection = selection
+
+    def check(self, n_components: float | None) -> None:
+        """Validate the options; there are at most as many components as landmarks."""
+        check_choice("selection", self.selection, SELECTIONS)
+        if is_auto(self.n_landmarks):
+            return
+        check_number("n_landmarks", self.n_landmarks, "must be 'auto' or a positive integer",
+                     "pass 'auto'", low=1, integer=True)  # fmt: skip
+        if isinstance(n_components, Integral) and n_components > int(self.n_landmarks):
+            raise invalid_parameter(
+                "n_landmarks",
+                self.n_landmarks,
+                f"there are at most as many components as landmarks, and n_components="
+                f"{n_components}",
+                "pass more landmarks",
+            )
+
+    def memory_needs(self, problem: Problem, n_components: int) -> MemoryNeeds:
+        """Return the memory of the first number of landmarks."""
+        return MemoryNeeds(landmark_bytes(problem, self._first_number(problem, n_components, 0.0)))
+
+    def solve(
+        self, problem: Problem, n_components: float | None, settings: RunSettings
+    ) -> EigenSolution:
+        """Compute the leading components; the parameters are those of :meth:`Solver.solve`."""
+        check_rows_and_kernel(problem)
+        single, error = problem.in_single_precision(settings.tol) or (problem, 0.0)
+        number = self._first_number(problem, n_components, settings.tol)
+        records: list[PassRecord] = []
+        while True:
+            check_memory(single, number)
+            with Workers(problem.n_threads) as workers:
+                fit = LandmarkFit.of(single, self.selection, number, workers)
+                found = fit.solution(n_components, records)
+            if single is not problem:
+                found = found.with_error(error, problem.X[fit.indices])
+            records = list(found.records)
+            stop = settings.report(found)
+            done = self._outcome(problem, found, n_components, settings, number)
+            outcome = done or stop
+            if outcome is not None:
+                return replace(found, outcome=outcome)
+            number = min(2 * number, problem.n_samples)
+
+    def _first_number(self, problem: Problem, n_components: float | None, tol: float) -> int:
+        if not is_auto(self.n_landmarks):
+            return min(int(self.n_landmarks), problem.n_samples)
+        known = int(n_components) if isinstance(n_components, Integral) else 0
+        least = _LANDMARKS_PER_COMPONENT * known
+        first = _LANDMARKS if tol <= np.finfo(problem.X.dtype).eps else _FIRST_LANDMARKS
+        return min(max(first, least), problem.n_samples)
+
+    def _outcome(
+        self,
+        problem: Problem,
+        found: EigenSolution,
+        n_components: float | None,
+        settings: RunSettings,
+        number: int,
+    ) -> Outcome | None:
+        """Return the outcome of the last number of landmarks; None if more are needed."""
+        assert found.certificate is not None
+        exact = settings.tol <= np.finfo(problem.X.dtype).eps
+        fixed = not is_auto(self.n_landmarks) or number == problem.n_samples
+        if not explains(found, n_components):
+            if fixed and number < problem.n_samples:
+                share = float(found.eigenvalues.sum(dtype=np.float64)) / found.trace
+                raise invalid_parameter(
+                    "n_components",
+                    n_components,
+                    f"{number} landmarks explain only {share:.3g} of the variance",
+                    "pass more landmarks or a smaller fraction",
+                )
+            return Outcome.LANDMARKS if fixed else None
+        if float(found.certificate.residual_bounds.max(initial=0.0)) <= settings.tol:
+            return Outcome.CONVERGED
+        if fixed or exact:
+            return Outcome.LANDMARKS
+        return Outcome.PASS_LIMIT if len(found.records) >= settings.max_iter else None
+
+
+def check_rows_and_kernel(problem: Problem) -> None:
+    """Raise an error for a problem without rows, and for kernel values that overflow."""
+    if problem.kernel is None or problem.transform is not None:
+        raise InvalidInput(
+            "eigen_solver='nystrom' computes kernel values of rows with landmarks: it does not "
+            "support a precomputed or normalized kernel matrix; pass rows and a kernel, or "
+            "eigen_solver='krylov'."
+        )
+    if problem.engine is None:
+        check_kernel_values(problem.kernel, problem.X)
+
+
+def explains(found: EigenSolution, n_components: float | None) -> bool:
+    """Return False if the components explain less than the requested fraction of the variance."""
+    if n_components is None or isinstance(n_components, Integral):
+        return True
+    return float(found.eigenvalues.sum(dtype=np.float64)) > n_components * found.trace
+
+
+def strip_rows(problem: Problem, number: int) -> int:
+    """Return the rows of a strip; fewer if an explicit budget is small."""
+    rows, budget = min(max(_STRIP_ENTRIES // number, _MAX_STRIP // 4), _MAX_STRIP), problem.budget
+    while rows > _MIN_STRIP and budget.explicit:
+        if landmark_bytes(problem, number, rows, problem.n_threads) <= budget.available:
+            break
+        rows //= 2
+    return max(rows, _MIN_STRIP)
+
+
+def landmark_bytes(problem: Problem, number: int, rows: int = _MIN_STRIP, threads: int = 1) -> int:
+    """Return the memory of a fit: factors in double precision, strips, and one number per row."""
+    item = problem.X.dtype.itemsize
+    width = 2 * (number + CERTIFICATE_ROWS) + problem.X.shape[1] + 4
+    factors = 6 * 8 * number * number + (_PENDING - 1) * threads * number * number * item
+    strips = threads * rows * width * item
+    # Distances, leverages, probabilities and their sums.
+    return (
+        factors
+        + strips
+        + (16 + 2 * item) * problem.n_samples
+        + 2 * number * problem.X.shape[1] * item
+    )
+
+
+def cache_bytes(problem: Problem, number: int, rows: int, most: int) -> int:
+    """Return the memory for values that are kept between the passes."""
+    needed = landmark_bytes(problem, number, rows, problem.n_threads)
+    return max(0, min(most, (problem.budget.available - needed) // 3))
+
+
+def check_memory(problem: Problem, number: int) -> None:
+    """Raise an error if an explicit budget is too small."""
+    needed = problem.budget.used + landmark_bytes(problem, number)
+    if problem.budget.explicit and needed > problem.budget.n_bytes:
+        raise invalid_parameter(
+            "max_memory",
+            problem.budget.n_bytes,
+            f"{number} landmarks need at least {needed} bytes",
+            "raise it, or pass fewer landmarks",
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LandmarkFeatures:
+    """Features z(x) = L⁻¹(k(x) − c) of rows, for a Cholesky factor L of the landmarks.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    rows : rows of shape (q, N)
+        Landmarks that are linearly independent in feature space.
+    gram : ndarray of shape (q, q)
+        Their kernel matrix in double precision.
+    inverse : ndarray of shape (q, q)
+        L⁻¹ in double precision.
+    strip : int
+        Rows of a strip.
+    """
+
+    kernel: Kernel
+    rows: Rows
+    gram: Floats
+    inverse: Floats
+    strip: int
+
+    @classmethod
+    def of(cls, kernel: Kernel, rows: Rows, strip: int) -> tuple[LandmarkFeatures, Indices]:
+        """Factor the kernel matrix of landmarks; also return the indices of those that are kept.
+
+        Landmarks whose images are combinations of those of others are dropped.
+        """
+        number, exact = rows.shape[0], rows.astype(np.float64)
+        gram = np.empty((number, number))
+        for part in tile_slices(number):
+            kernel.fill(exact[part], exact, gram[part])
+        if not np.isfinite(gram).all():
+            raise InvalidInput(NOT_FINITE)
+        gram = (gram + gram.T) / 2
+        largest = float(np.abs(np.diag(gram)).max())
+        tolerance = _DROP[rows.dtype.itemsize] * largest
+        factor, pivots, rank, _ = linalg.lapack.dpstrf(gram, lower=1, tol=tolerance)
+        order = np.asarray(pivots, dtype=np.intp) - 1
+        check_definite(gram, factor, order, rank, largest)
+        kept = order[: max(rank, 1)]
+        inverse = np.zeros((1, 1))
+        if rank:
+            identity = np.eye(rank)
+            inverse = linalg.solve_triangular(factor[:rank, :rank], identity, lower=True)
+        return cls(kernel, rows[kept], gram[np.ix_(kept, kept)], inverse, strip), kept
+
+    @property
+    def center(self) -> Floats:
+        """Mean c of the kernel values of the landmarks, near the mean of those of all rows."""
+        return self.gram.mean(axis=1)
+
+    def moments(
+        self, cache: StripCache | None, X: Rows, start: int
+    ) -> tuple[Floats, Floats, Floats, float]:
+        """Return Σz, Σzzᵀ, the squared distances from the span, and Σk(x, x) of rows."""
+        dtype, number = X.dtype, len(self.gram)
+        center, inverse = self.center.astype(dtype), self.inverse.astype(dtype)
+        offset = inverse @ center
+        values = KernelColumns(self.kernel, self.rows)
+        sums, products = np.zeros(number), np.zeros((number, number), dtype=dtype)
+        distances, diagonal = [], 0.0
+        for part in tile_slices(X.shape[0], self.strip):
+            strip = X[part]
+            k = values.of(strip)
+            if cache is not None:
+                cache.add(start + part.start, k)
+            z = multiply_triangle(k, inverse)
+            z -= offset
+            sums += z.sum(axis=0, dtype=np.float64)
+            products += z.T @ z
+            own = self.kernel.diagonal(strip)
+            diagonal += float(own.sum(dtype=np.float64))
+            z += offset
+            distances.append(own - np.einsum("ij,ij->i", z, z))
+        return sums, products, np.maximum(np.concatenate(distances), 0), diagonal
+
+
+def check_definite(gram: Floats, factor: Floats, order: Indices, rank: int, largest: float) -> None:
+    """Raise an error if a Cholesky factorization with pivoting left more than rounding errors."""
+    rest = gram[np.ix_(order[rank:], order[rank:])]
+    below = factor[rank:, :rank]
+    if rank < len(gram) and np.abs(rest - below @ below.T).max() > _INDEFINITE * largest:
+        raise IndefiniteKernel(
+            "the kernel matrix of the landmarks is not positive semi-definite: its span has no "
+            "best components; choose another kernel, or eigen_solver='krylov'."
+        )
+
+
+class IndefiniteKernel(InvalidInput):
+    """Kernel matrix with significant negative eigenvalues."""
+
+
+class KernelColumns:
+    """Kernel values of any rows with a fixed set of rows, whose operand is computed once."""
+
+    def __init__(self, kernel: Kernel, rows: Rows) -> None:
+        self._kernel, self._rows = kernel, rows
+        self._right: Operand | None = None
+        if isinstance(kernel, MatmulKernel) and isinstance(rows, np.ndarray):
+            self._split = FeatureSplit.all_dense(rows.mean(axis=0))
+            self._right = kernel.right_operand(rows, self._split)
+
+    def of(self, X: Rows) -> Floats:
+        """Return k(x_i, y_j)."""
+        kernel, out = self._kernel, np.empty((X.shape[0], self._rows.shape[0]), dtype=X.dtype)
+        if self._right is None or not isinstance(kernel, MatmulKernel):
+            kernel.fill(X, self._rows, out)
+            return out
+        left = kernel.left_from_right(kernel.right_operand(X, self._split))
+        np.matmul(left.dense, self._right.dense.T, out=out)
+        kernel.finish(out)
+        return out
+
+
+def multiply_triangle(k: Floats, lower: Floats) -> Floats:
+    """Return k Lᵀ for a lower triangular matrix, by blocks that skip most zeros."""
+    number = len(lower)
+    out = np.empty_like(k)
+    for block in tile_slices(number, max(64, -(-number // _TRIANGLE_BLOCKS))):
+        np.matmul(k[:, : block.stop], lower[block, : block.stop].T, out=out[:, block])
+    return out
+
+
+class StripCache:
+    """Kernel values of the first strips that are computed, up to a fixed amount of memory.
+
+    They serve the certificate; of many rows they are a small part.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._available = max_bytes
+        self._strips: dict[int, Floats] = {}
+        self._lock = threading.Lock()
+
+    def add(self, start: int, values: Floats) -> None:
+        """Keep a strip if there is memory for it."""
+        with self._lock:
+            if values.nbytes <= self._available:
+                self._available -= values.nbytes
+                self._strips[start] = values
+
+    def get(self, start: int) -> Floats | None:
+        """Return the strip that starts at a row."""
+        return self._strips.get(start)
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """Components in the span of landmarks.
+
+    Parameters
+    ----------
+    eigenvalues : ndarray of shape (r,)
+    next_eigenvalue : float
+    coefficients : ndarray of shape (r, q)
+        Coefficients of the images of the landmarks.
+    offsets : ndarray of shape (r,)
+        Inner products with the mean.
+    """
+
+    eigenvalues: Floats
+    next_eigenvalue: float
+    coefficients: Floats
+    offsets: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class LandmarkFit:
+    """Moments of the features of all rows, from which components follow."""
+
+    problem: Problem
+    indices: Indices
+    features: LandmarkFeatures
+    mean: Floats
+    scatter: Floats
+    distances: Floats
+    trace: float
+    workers: Workers
+    cache: StripCache | None
+    started: float
+
+    @classmethod
+    def of(cls, problem: Problem, selection: str, number: int, workers: Workers) -> LandmarkFit:
+        """Choose landmarks and compute the moments in one pass over the rows."""
+        started = time.perf_counter()
+        assert problem.kernel is not None
+        indices = select_landmarks(problem, selection, number, workers)
+        strip = strip_rows(problem, number)
+        features, kept = LandmarkFeatures.of(problem.kernel, problem.X[indices], strip)
+        cache = None
+        if problem.engine is None:
+            cache = StripCache(cache_bytes(problem, number, strip, _CACHE_BYTES))
+        size = len(features.gram)
+        sums, scatter, diagonal = np.zeros(size), np.zeros((size, size)), 0.0
+        distances = []
+        for part in problem.map_rows(partial(features.moments, cache), strip, workers):
+            sums += part[0]
+            scatter += part[1]
+            distances.append(part[2])
+            diagonal += part[3]
+        if not (np.isfinite(scatter).all() and np.isfinite(diagonal)):
+            raise InvalidInput(NOT_FINITE)
+        shift = sums / problem.n_samples
+        scatter -= problem.n_samples * np.outer(shift, shift)
+        mean = shift + features.inverse @ features.center
+        trace = diagonal - problem.n_samples * float(mean @ mean)
+        squared_distances = np.concatenate(distances)
+        return cls(
+            problem, indices[kept], features, mean, (scatter + scatter.T) / 2, squared_distances,
+            trace, workers, cache, started,
+        )  # fmt: skip
+
+    @property
+    def kernel_means(self) -> Floats:
+        """Mean kernel values of the landmarks with all rows."""
+        return self.features.gram @ (self.features.inverse.T @ self.mean)
+
+    def components(self, n_components: float | None) -> Components:
+        """Compute the leading components; zeros beyond the rank."""
+        values, U = self._eigenpairs(n_components)
+        number = len(values)
+        if isinstance(n_components, Integral):
+            number = min(int(n_components), self.problem.n_samples)
+        elif n_components is not None:
+            explained = np.cumsum(values) > n_components * self.trace
+            number = int(np.argmax(explained)) + 1 if explained.any() else number
+        following = float(values[number]) if number < len(values) else 0.0
+        missing = max(0, number - len(values))
+        values = np.pad(values[:number], (0, missing))
+        eigenvalues = nonnegative_eigenvalues(values.astype(self.problem.X.dtype))
+        U = np.pad(U[:, :number], ((0, 0), (0, missing))) * (eigenvalues > 0)
+        A = U.T @ self.features.inverse
+        signs = deterministic_signs(A @ (self.features.gram - self.kernel_means[:, None]))
+        A = A * signs[:, None]
+        return Components(eigenvalues, following, A, A @ self.kernel_means)
+
+    def solution(
+        self, n_components: float | None, earlier: Sequence[PassRecord] = (), choice: str = ""
+    ) -> EigenSolution:
+        """Compute components and their certificate."""
+        found, gram = self.components(n_components), self.features.gram
+        A, eigenvalues = found.coefficients, found.eigenvalues
+        estimate = SampledResiduals.of(self, found)
+        certificate = certify(
+            eigenvalues,
+            estimate.residuals,
+            A @ gram @ A.T,
+            float(np.sum(np.square(self.scatter))),
+            found.next_eigenvalue,
+            residual_bounds=estimate.bounds,
+        )
+        entries = self.problem.n_samples * (2 * len(gram) + estimate.n_rows)
+        record = PassRecord(
+            number=len(earlier) + 1,
+            seconds=time.perf_counter() - self.started,
+            eigenvalues=eigenvalues,
+            residuals=certificate.residuals,
+            gains=np.full(len(eigenvalues), np.nan),
+            entries=entries + (earlier[-1].entries if earlier else 0),
+            change=np.nan,
+            orthonormality_defect=certificate.orthonormality_defect,
+            excess_error=certificate.excess_error,
+            choice=choice or f"{len(gram)} landmarks",
+        )
+        dtype, mean = self.problem.X.dtype, self.features.inverse.T @ self.mean
+        return EigenSolution(
+            coefficients=A.astype(dtype),
+            projections=(A @ gram - found.offsets[:, None]).astype(dtype),
+            eigenvalues=eigenvalues,
+            eigenvectors=(A * np.sqrt(eigenvalues)[:, None]).T.astype(dtype),
+            centering=Centering(self.kernel_means.astype(dtype), float(self.mean @ self.mean)),
+            trace=self.trace,
+            certificate=certificate,
+            outcome=Outcome.LANDMARKS,
+            records=[*earlier, record],
+            landmarks=Landmarks(self.features.rows, mean.astype(dtype), self.problem.n_samples),
+        )
+
+    def projections(self, number: int) -> Floats:
+        """Return the projections of all rows on the leading components."""
+        project = Projections(self.features, self.components(number)).of
+        parts = self.problem.map_rows(partial(project, None), self.features.strip, self.workers)
+        return np.concatenate(list(parts))
+
+    def projections_and_leverages(self, projections: Projections) -> tuple[Floats | None, Floats]:
+        """Return the projections of all rows, None if they need too much memory, and leverages."""
+        strip, number = self.features.strip, len(projections.components.offsets)
+        n_bytes = self.problem.row_bytes * number
+        if self.problem.engine is not None or n_bytes > cache_bytes(
+            self.problem, len(self.features.gram), strip, _PROJECTION_BYTES
+        ):
+            function = partial(projections.leverages, self.cache)
+            parts = self.problem.map_rows(function, strip, self.workers)
+            return None, np.concatenate(list(parts))
+        function = partial(projections.of, self.cache)
+        Y = np.concatenate(list(self.problem.map_rows(function, strip, self.workers)))
+        return Y, np.square(Y) @ projections.inverse_eigenvalues.astype(Y.dtype)
+
+    def _eigenpairs(self, n_components: float | None) -> tuple[Floats, Floats]:
+        """Return the leading eigenpairs of the scatter, and one more; all if the number is open."""
+        order = len(self.scatter)
+        scale = self.trace + self.problem.n_samples * float(self.mean @ self.mean)
+        if self.trace <= 100 * np.finfo(self.problem.X.dtype).eps * scale:
+            return np.zeros(0), np.zeros((order, 0))
+        number = min(int(n_components) + 1, order) if isinstance(n_components, Integral) else order
+        if order > _LANCZOS_ORDER and 8 * number < order:
+            start = np.random.default_rng(0).normal(size=order)
+            values, U = eigsh(self.scatter, number, v0=start)
+            ranked = np.argsort(values)[::-1]
+            return values[ranked], U[:, ranked]
+        values, U = linalg.eigh(self.scatter, subset_by_index=[order - number, order - 1])
+        return values[::-1], U[:, ::-1]
+
+
+def select_landmarks(problem: Problem, selection: str, number: int, workers: Workers) -> Indices:
+    """Choose rows uniformly, or by randomly pivoted Cholesky."""
+    if selection == "uniform" or number >= problem.n_samples:
+        return uniform_landmarks(problem.n_samples, number, problem.seed)
+    assert problem.kernel is not None
+    if problem.engine is not None:
+        source: Any = problem.engine.open_gram(problem.kernel, problem.budget, MemoryNeeds(0))
+    else:
+        source = ComputedGram(problem.kernel, problem.X, strip_rows(problem, number))
+    return pivoted_landmarks(source, number, problem.seed, workers)
+
+
+@dataclass(frozen=True, eq=False)
+class Projections:
+    """Projections of rows on components in the span of landmarks."""
+
+    features: LandmarkFeatures
+    components: Components
+
+    def of(self, cache: StripCache | None, X: Rows, start: int) -> Floats:
+        """Return the projections of rows X."""
+        values = None if cache is None else cache.get(start)
+        if values is None:
+            values = KernelColumns(self.features.kernel, self.features.rows).of(X)
+        A, offsets = self.components.coefficients, self.components.offsets
+        return values @ A.T.astype(X.dtype) - offsets.astype(X.dtype)
+
+    def leverages(self, cache: StripCache | None, X: Rows, start: int) -> Floats:
+        """Return Σ_i y_i²/λ_i of rows X, by strips."""
+        parts = []
+        for part in tile_slices(X.shape[0], self.features.strip):
+            projections = self.of(cache, X[part], start + part.start)
+            parts.append(np.square(projections) @ self.inverse_eigenvalues.astype(X.dtype))
+        return np.concatenate(parts)
+
+    @property
+    def inverse_eigenvalues(self) -> Floats:
+        """1/λ_i; zero for components without variance."""
+        values = self.components.eigenvalues.astype(np.float64)
+        return np.divide(1, values, out=np.zeros_like(values), where=values > 0)
+
+
+@dataclass(frozen=True, eq=False)
+class SampledProducts:
+    """Products K[S, :]Y of sampled rows with the projections of all rows.
+
+    Parameters
+    ----------
+    projections : Projections
+    sample : rows of shape (s, N)
+    known : ndarray of shape (l, r) or None
+        The projections of all rows; computed again if they are not kept.
+    """
+
+    projections: Projections
+    sample: Rows
+    known: Floats | None
+
+    def of(self, cache: StripCache | None, X: Rows, start: int) -> Floats:
+        """Return the part of rows X, in double precision."""
+        features = self.projections.features
+        values = KernelColumns(features.kernel, self.sample)
+        total = np.zeros((self.sample.shape[0], len(self.projections.components.offsets)))
+        for part in tile_slices(X.shape[0], features.strip):
+            strip, first = X[part], start + part.start
+            if self.known is None:
+                Y = self.projections.of(cache, strip, first)
+            else:
+                Y = self.known[first : first + strip.shape[0]]
+            total += values.of(strip).T @ Y
+        return total
+
+
+@dataclass(frozen=True)
+class SampledResiduals:
+    """Relative residuals, estimated from a sample of rows, and upper confidence bounds.
+
+    The residual K'v − λv of a component in the span of landmarks is ⟨Φ(x), g⟩ for a vector g that
+    is orthogonal to the span (up to its mean, which only makes it smaller). So rows are sampled
+    with probabilities proportional to their squared distance from the span, which bounds the
+    residual of a row, half of them also to their squared projections: neither rows unlike all
+    landmarks nor components that concentrate on a few rows are missed, and the terms vary little.
+    """
+
+    residuals: Floats
+    bounds: Floats
+    n_rows: int
+
+    @classmethod
+    def of(cls, fit: LandmarkFit, found: Components) -> SampledResiduals:
+        """Compute the estimate in a pass over the rows."""
+        eigenvalues = found.eigenvalues.astype(np.float64)
+        largest = float(eigenvalues.max(initial=0.0))
+        if largest == 0:
+            return cls(np.zeros(len(eigenvalues)), np.zeros(len(eigenvalues)), 0)
+        problem, features = fit.problem, fit.features
+        projections = Projections(features, found)
+        known, leverages = fit.projections_and_leverages(projections)
+        rows, probabilities = sample_rows(fit.distances, leverages, problem.seed)
+        sample = problem.X[rows]
+        products = partial(SampledProducts(projections, sample, known).of, fit.cache)
+        total = sum(problem.map_rows(products, features.strip, fit.workers))
+        values = KernelColumns(features.kernel, features.rows).of(sample).astype(np.float64)
+        roots = np.sqrt(eigenvalues)
+        R = np.divide(total, roots, out=np.zeros_like(total), where=roots > 0)
+        R -= values @ found.coefficients.T * roots
+        if not np.isfinite(R).all():
+            raise InvalidInput(NOT_FINITE)
+        if probabilities is None:
+            exact = np.linalg.norm(R - R.mean(axis=0), axis=0) / largest
+            return cls(exact, exact, len(rows))
+        terms = np.square(R) / probabilities[:, None]
+        means, bounds = terms.mean(axis=0), upper_bounds(terms)
+        return cls(np.sqrt(means) / largest, np.sqrt(bounds) / largest, len(rows))
+
+
+def sample_rows(distances: Floats, leverages: Floats, seed: int) -> tuple[Indices, Floats | None]:
+    """Draw rows by distances and leverages; return their probabilities, None for all rows."""
+    n_samples = len(distances)
+    if n_samples <= _ROWS_PER_SAMPLE * CERTIFICATE_ROWS:
+        return np.arange(n_samples), None
+    probabilities = np.full(n_samples, _UNIFORM_SHARE / n_samples)
+    for weights in (distances, leverages * distances):
+        total = float(weights.sum(dtype=np.float64))
+        share = (1 - _UNIFORM_SHARE) / 2
+        probabilities += weights * (share / total) if total > 0 else share / n_samples
+    sums = np.cumsum(probabilities)
+    drawn = np.random.default_rng([seed, 5]).random(CERTIFICATE_ROWS) * sums[-1]
+    rows = np.sort(np.minimum(np.searchsorted(sums, drawn), n_samples - 1))
+    return rows, probabilities[rows] / sums[-1]
+
+
+def upper_bounds(terms: Floats) -> Floats:
+    """Return upper confidence bounds of means: Student's t, corrected for skewness (Johnson 1978).
+
+    Terms are not negative.
+    """
+    number = len(terms)
+    means, deviations = terms.mean(axis=0), terms.std(axis=0, ddof=1)
+    quantile = float(stats.t.ppf(_CONFIDENCE, number - 1))
+    third = np.mean((terms - means) ** 3, axis=0)
+    variances = np.square(deviations)
+    skew = np.divide(third, variances, out=np.zeros_like(third), where=variances > 0)
+    correction = skew * (1 + 2 * quantile**2) / (6 * number)
+    bounds: Floats = means + np.maximum(correction, 0) + quantile * deviations / np.sqrt(number)
+    return bounds
