@@ -27,7 +27,7 @@ from ikpca.estimators.base import SavedEstimator
 from ikpca.estimators.incremental_kernel_pca import IncrementalKernelPCA
 from ikpca.estimators.kernel_pca import KernelPCA
 from ikpca.estimators.validation import FLOAT_DTYPES, draw_seed, is_named, n_threads
-from ikpca.gram import GramSource, PrecomputedGram, Workers, full_matrix, tile_slices
+from ikpca.gram import Workers, cross_gram, tile_slices
 from ikpca.kernels import Floats, Indices, Rows
 from ikpca.solvers import Dense, EigenSolution, Solver, choose_solver, solve_dense
 from ikpca.subspace import Subspace, residuals_of_all
@@ -193,13 +193,12 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         self._check_parameters()
         X = self._validate_training_rows(X)
         seed = draw_seed(self.random_state)
-        model, gram = self._kernel_pca(seed), _GramCopy()
-        solver = choose_solver(self.eigen_solver, self.n_components, X.shape[0])
-        model._fit(X, gram if isinstance(solver, Dense) else None)
+        model = self._kernel_pca(seed).fit(X)
         folds = list(self._folds(X.shape[0], seed))
-        if isinstance(solver, Dense):
+        if isinstance(choose_solver(self.eigen_solver, self.n_components, X.shape[0]), Dense):
+            K = cross_gram(model._subspace.kernel, model.X_fit_, model.X_fit_)
             with Workers(n_threads(self.n_jobs)) as workers:
-                fits = list(workers.map(partial(self._dense_fold, model, gram.matrix), folds))
+                fits = list(workers.map(partial(self._dense_fold, model, K), folds))
         else:
             fits = [self._iterative_fold(model, seed, fold) for fold in folds]
         errors = np.empty(X.shape[0])
@@ -499,17 +498,6 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-class _GramCopy:
-    """Transform of a dense problem that keeps its kernel matrix for the folds."""
-
-    matrix: Floats
-
-    def __call__(self, source: GramSource, workers: Workers) -> GramSource:
-        """Store the matrix and return it as the source."""
-        self.matrix = full_matrix(source, workers)
-        return PrecomputedGram(self.matrix)
 
 
 def _long_runs(flags: NDArray[np.bool_], length: int) -> NDArray[np.bool_]:
