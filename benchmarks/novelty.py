@@ -186,7 +186,8 @@ def run_detection(arguments: argparse.Namespace) -> None:
     large = [run["ks"] for run in runs[_OURS] if run["normal"] >= 500]
     print(f"distance of p-values to uniform: mean {np.mean(distances):.3f}, with 500 normal test "
           f"rows or more {np.mean(large or [np.nan]):.3f}")  # fmt: skip
-    _write(arguments, "novelty", {"table": table, "runs": runs})
+    _write(arguments, "novelty", {"table": table})
+    _write(arguments, "novelty_runs", runs)
 
 
 def _mean(runs: list[dict[str, Any]], key: str) -> float:

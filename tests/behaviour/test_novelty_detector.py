@@ -55,7 +55,7 @@ def test_errors_are_those_of_explicit_fits(rows, n_components):
 
 
 def test_iterative_solvers_find_the_same_errors(rows):
-    settings = {"n_components": 6, "calibration": "blocked-cv", "random_state": 0}
+    settings = {"n_components": 6, "calibration": "blocked-cv", "tol": 0, "random_state": 0}
     dense = NoveltyDetector(eigen_solver="dense", **settings).fit(rows)
     krylov = NoveltyDetector(eigen_solver="krylov", **settings).fit(rows)
     np.testing.assert_allclose(dense.calibration_errors_, krylov.calibration_errors_, atol=1e-8)
@@ -254,6 +254,16 @@ def test_invalid_rows(rows, detector):
     with pytest.warns(UserWarning, match="no row can be flagged"):
         few = NoveltyDetector(false_alarm_rate=0.01).fit(rows[:50])
     assert (few.predict([[100.0, 100.0]]) == 1).all()
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+def test_rows_that_overflow_are_novel(rows, kernel):
+    detector = NoveltyDetector(kernel=kernel, random_state=0).fit(rows)
+    far = np.array([[1e200, -1e200], [1e200, 0.0]])
+    assert (detector.predict(far) == -1).all()
+    np.testing.assert_array_equal(detector.p_values(far), 1 / 301)
+    with pytest.raises(InvalidInput, match="overflow"):
+        detector.partial_fit(far)
 
 
 def test_names_of_columns():

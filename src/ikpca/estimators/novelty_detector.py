@@ -26,7 +26,7 @@ from ikpca.errors import (
 from ikpca.estimators.base import SavedEstimator
 from ikpca.estimators.incremental_kernel_pca import IncrementalKernelPCA
 from ikpca.estimators.kernel_pca import KernelPCA
-from ikpca.estimators.validation import FLOAT_DTYPES, draw_seed, is_named, n_threads
+from ikpca.estimators.validation import FLOAT_DTYPES, check_overflow, draw_seed, is_named, n_threads
 from ikpca.gram import Workers, cross_gram, tile_slices
 from ikpca.kernels import Floats, Indices, Rows
 from ikpca.solvers import Dense, EigenSolution, Solver, choose_solver, solve_dense
@@ -72,8 +72,8 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         Number of folds, at least 2.
     eigen_solver : str or solver object, default="auto"
         As in :class:`KernelPCA`.
-    tol : float, default=0
-        As in :class:`KernelPCA`.
+    tol : float, default=1e-4
+        As in :class:`KernelPCA`; the dense solver, for up to 4,000 rows, does not use it.
     max_memory : int, str or None, default=None
         As in :class:`KernelPCA`.
     forgetting : float, default=1.0
@@ -152,7 +152,7 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         calibration: str = "cv",
         cv: int = 5,
         eigen_solver: str | Solver = "auto",
-        tol: float = 0,
+        tol: float = 1e-4,
         max_memory: Any = None,
         forgetting: float = 1.0,
         max_basis_rows: Any = "auto",
@@ -328,6 +328,7 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
             return self.fit(X)
         self._check_parameters()
         X = validate_data(self, X, dtype=FLOAT_DTYPES, reset=False)
+        check_overflow(X, first=False)
         if isinstance(self.model_, KernelPCA):
             self._start_stream()
         self.drift_detected_ = False
@@ -381,8 +382,10 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         return max(_MIN_WINDOW, int(np.ceil(_WINDOW_ALARMS / self.false_alarm_rate)))
 
     def _errors(self, X: Rows) -> Floats:
-        errors = residuals_of_all(self._subspaces, X)
-        return errors.mean(axis=0, dtype=np.float64)
+        """Return the mean errors; infinite for rows so far away that kernel values overflow."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            errors = residuals_of_all(self._subspaces, X).mean(axis=0, dtype=np.float64)
+        return np.where(np.isnan(errors), np.inf, errors)
 
     def _set_calibration(self, errors: Floats) -> None:
         """Set the limit to the k-th largest of n errors, with k = ⌊(n + 1)·rate⌋."""
