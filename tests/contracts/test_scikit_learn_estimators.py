@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA, OnlineKernelPCA
+from ikpca import (
+    HebbianPCA,
+    IncrementalKernelPCA,
+    KernelPCA,
+    NoveltyDetector,
+    OnlineKernelPCA,
+)
 from ikpca.applications import KernelSpectralClustering
 from ikpca.solvers import KHA, Nystrom
 
@@ -15,6 +21,7 @@ ESTIMATORS = [
     KernelPCA(),
     HebbianPCA(2, max_iter=5),
     IncrementalKernelPCA(2, kernel="rbf", batch_size=7, max_basis_rows=20),
+    NoveltyDetector(random_state=0),
     OnlineKernelPCA(),
     KernelSpectralClustering(2),
 ]
@@ -37,6 +44,7 @@ CONFIGURATIONS = [
         max_basis_rows=20,
         forgetting=0.99,
     ),
+    NoveltyDetector(2, calibration="blocked-cv", cv=3, eigen_solver="krylov"),
     KernelSpectralClustering(2, normalise=None, eigen_solver="kha/et", max_iter=5),
     HebbianPCA(1, eigen_solver=KHA("kha", gain=1e-4, rayleigh_ritz=False), max_iter=5),
 ]

@@ -26,6 +26,7 @@ _CLASSES = {
         "IncrementalKernelPCA",
         "IncrementalStream",
         "KernelPCA",
+        "NoveltyDetector",
         "OnlineKernelPCA",
         "OnlineStream",
         "StreamFingerprint",

@@ -497,6 +497,7 @@ class LandmarkFit:
             float(np.sum(np.square(self.scatter))),
             found.next_eigenvalue,
             residual_bounds=estimate.bounds,
+            of_projections=True,
         )
         entries = self.problem.n_samples * (2 * len(gram) + estimate.n_rows)
         record = PassRecord(
