@@ -14,6 +14,8 @@ KERNELS = ("linear", "poly", "rbf", "sigmoid", "cosine", "laplacian", "precomput
 SOLVERS = (
     "auto", "dense", "krylov", "arpack", "randomized", "kha", "kha/t", "kha/et", "kha-smd",
 )  # fmt: skip
+#: Help panel of the options for columns.
+_TABLES = "Columns of tables"
 PREIMAGES = ("auto", "fixed-point", "gradient", "mds", "neighbours", "ridge")
 
 
@@ -59,6 +61,53 @@ Rows: TypeAlias = Annotated[
     typer.Argument(
         metavar="INPUT",
         help="Rows: .npy, .npz:member, .csv, .parquet, .png, .jpg, .tif or a folder of pictures.",
+    ),
+]
+Model: TypeAlias = Annotated[Path, typer.Argument(help="A model file that 'ikpca fit' wrote.")]
+Columns: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        help="Columns of a table to use, by default all: names, patterns such as 'x*' and ranges "
+        "such as a:d, separated by commas; without names, numbers from 1.",
+        rich_help_panel=_TABLES,
+    ),
+]
+Drop: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--drop", help="Columns to leave out.", rich_help_panel=_TABLES),
+]
+Id: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--id",
+        help="Columns that identify rows; they are copied to .csv and .parquet output.",
+        rich_help_panel=_TABLES,
+    ),
+]
+Standardize: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--standardize",
+        help="Give columns of numbers mean 0 and standard deviation 1.",
+        rich_help_panel=_TABLES,
+    ),
+]
+Missing: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--missing",
+        help="Empty cells: error, drop their rows, or median (of text the most frequent).",
+        rich_help_panel=_TABLES,
+        **one_of(("error", "drop", "median")),
+    ),
+]
+OneHot: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--one-hot",
+        help="Replace a text column by a column of zeros and ones for each of its values.",
+        rich_help_panel=_TABLES,
     ),
 ]
 Json: TypeAlias = Annotated[
