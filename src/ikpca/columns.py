@@ -151,7 +151,7 @@ class ColumnOptions:
                     "--missing and --one-hot are for tables."
                 )
             return table, None
-        if table.lines is None and table.names is None and self == ColumnOptions():
+        if table.counted == "row" and table.names is None and self == ColumnOptions():
             return table, None
         return ColumnEncoder.fit(table, self)
 
@@ -235,6 +235,11 @@ class ColumnEncoder:
         means, scales = encoder._moments(encoded.rows)
         encoder = replace(encoder, means=means, scales=scales)
         return replace(encoded, rows=encoder._standardize(encoded.rows)), encoder
+
+    @classmethod
+    def numbered(cls, n_columns: int) -> Self:
+        """Return the encoder of a table without names that is used as it is."""
+        return cls(_numbers(n_columns), n_columns)
 
     @property
     def encoded_names(self) -> tuple[str, ...]:
@@ -358,6 +363,13 @@ class ColumnEncoder:
                 else np.array(values, dtype=object)[column.argmax(axis=1)]
             )
         return columns
+
+    def sum_columns(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Sum values of encoded columns over the columns of each input column."""
+        if not self.categories:
+            return values
+        origins = np.array(self.origins)
+        return np.column_stack([values[:, origins == name].sum(axis=1) for name in self.names])
 
     def _fill(self, table: Table) -> Table:
         """Fill empty cells, or leave out their rows."""

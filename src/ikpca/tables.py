@@ -114,8 +114,10 @@ class Table:
         Positions of the columns in the file, counted from 0.
     n_columns : int, default=0
         Number of all columns of the file.
-    lines : ndarray, optional
-        Line numbers of the rows in a CSV file; in other files rows are numbered.
+    numbers : ndarray, optional
+        Numbers of the rows in the file; by default consecutive from 1.
+    counted : {"row", "line"}, default="row"
+        Unit of ``numbers``; lines in a CSV file.
 
     Examples
     --------
@@ -134,7 +136,8 @@ class Table:
     source: str = ""
     positions: tuple[int, ...] | None = None
     n_columns: int = 0
-    lines: NDArray[Any] | None = None
+    numbers: NDArray[Any] | None = None
+    counted: str = "row"
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -145,12 +148,17 @@ class Table:
 
     def place(self, row: int, column: int) -> str:
         """Return file, line or row, and column of a cell, for messages."""
-        name = "" if self.names is None else repr(self.names[column])
-        if self.lines is None:
-            return f"{self.source}, row {row + 1}, column {name or self.keys[column]}"
-        number = (self.positions[column] if self.positions else column) + 1
-        place = f"{self.source}, line {self.lines[row]}, column {number}"
-        return f"{place} ({name})" if name else place
+        place = f"{self.source}, {self.counted} {self.row_numbers[row]}, column"
+        if self.names is None:
+            return f"{place} {self.keys[column]}"
+        if self.counted == "row" or self.positions is None:
+            return f"{place} {self.names[column]!r}"
+        return f"{place} {self.positions[column] + 1} ({self.names[column]!r})"
+
+    @property
+    def row_numbers(self) -> NDArray[Any]:
+        """Numbers of the rows, or lines, in the file."""
+        return np.arange(1, len(self.rows) + 1) if self.numbers is None else self.numbers
 
     def select_rows(self, kept: NDArray[Any]) -> Self:
         """Return the table with the rows of a mask."""
@@ -158,7 +166,7 @@ class Table:
             self,
             rows=self.rows[kept],
             ids={name: values[kept] for name, values in self.ids.items()},
-            lines=None if self.lines is None else self.lines[kept],
+            numbers=self.row_numbers[kept],
         )
 
     def check_no_text(self) -> None:
@@ -226,7 +234,7 @@ def read_table(source: str | Path, *, grey: bool = False) -> Table:
     """
     table = read_columns(source, grey=grey)
     table.check_no_text()
-    if table.lines is not None or table.names is not None:
+    if table.counted == "line" or table.names is not None:
         # Estimators check arrays, which may be memory maps.
         table.check_no_gaps()
     return table
@@ -524,7 +532,8 @@ class _Cells:
             source=source,
             positions=tuple(self._features),
             n_columns=self._width,
-            lines=np.array(self._lines),
+            numbers=np.array(self._lines),
+            counted="line",
         )
 
     def _numbers(self, line: list[str]) -> list[float] | None:

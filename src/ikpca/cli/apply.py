@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import warnings
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,10 +17,11 @@ from ikpca.cli.models import (
     read_rows,
     stored_encoder,
     stored_input_form,
+    write_results,
     write_rows,
 )
 from ikpca.cli.options import Grey, Id, Json, Model, Quiet, Rows
-from ikpca.cli.output import reporting
+from ikpca.cli.output import reporting, rows_without_names
 
 _CORE = ("numpy", "scipy", "scikit-learn", "numba", "threadpoolctl", "joblib", "safetensors")
 #: A module of each optional dependency for users.
@@ -51,10 +51,9 @@ def transform(
     with reporting(quiet, as_json) as report:
         check_output(out, ids)
         fitted = load_model(model, "transform")
-        table = read_rows(fitted, model, rows, ids=ids, grey=grey)
-        with report.progress("Projecting"), warnings.catch_warnings():
-            # Names were compared above and are not part of the array.
-            warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        encoder, form = stored_encoder(fitted), stored_input_form(fitted)
+        table = read_rows(rows, encoder, form, model, ids=ids, grey=grey)
+        with report.progress("Projecting"), rows_without_names():
             projections = fitted.transform(table.rows)
         n_rows, n_components = projections.shape
         write_rows(out, projections, list(fitted.get_feature_names_out()), table.ids)
@@ -85,7 +84,7 @@ def inverse(
     import numpy as np
 
     from ikpca.columns import ColumnEncoder
-    from ikpca.tables import check_target, write_columns, write_table
+    from ikpca.tables import check_target, write_table
 
     with reporting(quiet, as_json) as report:
         fitted = load_model(model, "inverse_transform")
@@ -102,7 +101,7 @@ def inverse(
         if form is not None:
             write_table(out, rows, form=form)
         elif encoder.categories:
-            write_columns(out, {**table.ids, **encoder.decode(rows)})
+            write_results(out, table.ids, encoder.decode(rows))
         else:
             rows = np.column_stack([*encoder.decode(rows).values()])
             write_rows(out, rows, encoder.names, table.ids, header=encoder.n_columns is None)

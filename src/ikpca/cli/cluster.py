@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ikpca.cli.models import check_output, store_input_form, write_rows
+from ikpca.cli.models import check_output, row_ids, store_input_form, write_rows
 from ikpca.cli.options import (
     Coef0,
     Columns,
@@ -87,8 +87,6 @@ def cluster(
     settings = {
         name: value for name, value in locals().items() if name in _OPTIONS and value is not None
     }
-    import numpy as np
-
     from ikpca.applications import KernelSpectralClustering
     from ikpca.columns import ColumnOptions
     from ikpca.model_files import check_writable
@@ -111,11 +109,7 @@ def cluster(
         table = table.scaled() if scale else table
         with report.progress("Clustering"):
             labels = model.fit_predict(table.rows)
-        row_names = table.ids
-        if table.labels is not None:
-            # Labels of pictures are written with their file names.
-            row_names = {"file": np.array(table.labels, dtype=object)}
-        write_rows(out, labels[:, None], ["cluster"], row_names)
+        write_rows(out, labels[:, None], ["cluster"], row_ids(table))
         if save_model is not None:
             store_input_form(model, table, encoder)
             model.save(save_model)

@@ -74,43 +74,55 @@ def stored_encoder(model: SavedEstimator) -> ColumnEncoder:
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
         return ColumnEncoder(tuple(names))
-    number = model.n_features_in_
-    return ColumnEncoder(tuple(map(str, range(1, number + 1))), n_columns=number)
+    return ColumnEncoder.numbered(model.n_features_in_)
 
 
-def load_model(path: Path, method: str) -> Any:
+def load_model(path: Path, method: str, writer: str = "ikpca fit") -> Any:
     """Load a model that has the method of a command."""
     from ikpca.errors import InvalidInput
 
     model = ikpca.load(path)
     if not hasattr(model, method):
         raise InvalidInput(
-            f"{path}: a {type(model).__name__} has no {method}; pass a model that 'ikpca fit' "
-            "wrote."
+            f"{path}: a {type(model).__name__} has no {method}; pass a model that {writer!r} wrote."
         )
     return model
 
 
 def read_rows(
-    model: SavedEstimator, path: Path, source: str, *, ids: str | None = None, grey: bool = False
+    source: str,
+    encoder: ColumnEncoder,
+    form: PictureFormat | None,
+    fitted: str | Path,
+    *,
+    ids: str | None = None,
+    grey: bool = False,
 ) -> Table:
-    """Read rows for a model and encode or scale them as in its fit."""
+    """Read rows and encode or scale them as in a fit; ``fitted`` names it in messages."""
     from ikpca.errors import InvalidInput
 
-    table = stored_encoder(model).read(source, ids=ids, grey=grey, model=str(path))
-    form, wanted = table.form, stored_input_form(model)
-    if form is not None and wanted is not None and form.shape != wanted.shape:
+    table = encoder.read(source, ids=ids, grey=grey, model=str(fitted))
+    if table.form is not None and form is not None and table.form.shape != form.shape:
         raise InvalidInput(
-            f"{source}: pictures are {form.description}, and {path} was fitted on "
-            f"{wanted.description}; convert them."
+            f"{source}: pictures are {table.form.description}, and {fitted} was fitted on "
+            f"{form.description}; convert them."
         )
-    columns, expected = table.rows.shape[1], model.n_features_in_
+    columns, expected = table.rows.shape[1], len(encoder.encoded_names)
     if columns != expected:
         raise InvalidInput(
-            f"{source}: has {columns} columns, and {path} needs {expected}; pass the columns of "
+            f"{source}: has {columns} columns, and {fitted} needs {expected}; pass the columns of "
             "the fit."
         )
-    return table.scaled() if wanted is not None and wanted.scaled else table
+    return table.scaled() if form is not None and form.scaled else table
+
+
+def row_ids(table: Table) -> Mapping[str, Any]:
+    """Return the columns that identify rows; of pictures the names of their files."""
+    import numpy as np
+
+    if table.labels is None:
+        return table.ids
+    return {"file": np.array(table.labels, dtype=object)}
 
 
 def check_output(out: str, ids: str | None, text: Collection[str] = ()) -> None:
@@ -132,15 +144,22 @@ def write_rows(
     out: str, rows: Any, names: Sequence[str], ids: Mapping[str, Any], *, header: bool = True
 ) -> None:
     """Write rows after their ids; files that do not hold text are written without ids."""
-    from ikpca.errors import InvalidInput
-    from ikpca.tables import write_columns, write_table
+    from ikpca.tables import write_table
 
-    if not ids or not out.lower().endswith((".csv", ".parquet")):
+    if ids and out.lower().endswith((".csv", ".parquet")):
+        write_results(out, ids, dict(zip(names, rows.T, strict=True)))
+    else:
         write_table(out, rows, names if header else None)
-        return
-    for name in names:
+
+
+def write_results(out: str, ids: Mapping[str, Any], columns: Mapping[str, Any]) -> None:
+    """Write columns after ids."""
+    from ikpca.errors import InvalidInput
+    from ikpca.tables import write_columns
+
+    for name in columns:
         if name in ids:
             raise InvalidInput(
                 f"{out}: {name!r} is the name of an id and of a result; rename the id column."
             )
-    write_columns(out, {**ids, **dict(zip(names, rows.T, strict=True))})
+    write_columns(out, {**ids, **columns})

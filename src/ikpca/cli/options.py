@@ -56,6 +56,7 @@ def _count_or_fraction(text: str) -> int | float:
     return int(text) if text.lstrip("+-").isdecimal() else float(text)
 
 
+COUNT_OR_FRACTION = _number_or((), _count_or_fraction, "must be a number or a fraction")
 Rows: TypeAlias = Annotated[
     str,
     typer.Argument(
