@@ -10,6 +10,7 @@ if TYPE_CHECKING:
         HebbianPCA,
         IncrementalKernelPCA,
         KernelPCA,
+        NoveltyDetector,
         OnlineKernelPCA,
         compress,
     )
@@ -22,6 +23,7 @@ __all__ = [
     "HebbianPCA",
     "IncrementalKernelPCA",
     "KernelPCA",
+    "NoveltyDetector",
     "OnlineKernelPCA",
     "__version__",
     "compress",
@@ -39,6 +41,7 @@ _PACKAGES = {
     "HebbianPCA": "estimators",
     "IncrementalKernelPCA": "estimators",
     "KernelPCA": "estimators",
+    "NoveltyDetector": "estimators",
     "OnlineKernelPCA": "estimators",
     "compress": "estimators",
     "load": "model_files",

@@ -1,4 +1,4 @@
-"""Plots of fitted models: eigenvalues, projections, components, convergence, novelty."""
+"""Plots of fitted models: eigenvalues, projections, loadings, convergence, novelty."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ except ModuleNotFoundError as missing:
 
 __all__ = [
     "components",
+    "contributions",
     "convergence",
     "loadings",
     "novelty_page",
@@ -527,6 +528,73 @@ def _component_rows(model: BaseEstimator, number: int, reach: float) -> Floats:
     steps = np.diag(np.full(len(values), reach) * scale)[:number]
     up, down = model.inverse_transform(steps), model.inverse_transform(-steps)
     return up - down
+
+
+def contributions(
+    C: ArrayLike,
+    names: Sequence[str] | None = None,
+    *,
+    number: int = 10,
+    ax: Axes | None = None,
+) -> Axes:
+    """Plot the features that contribute most to the errors of rows, as bars.
+
+    Parameters
+    ----------
+    C : array-like of shape (n_rows, n_features) or (n_features,)
+        Contributions returned by :meth:`ikpca.NoveltyDetector.explain`; the mean of several rows is
+        plotted.
+    names : sequence of str, optional
+        Names of the features, for example ``feature_names_in_``; by default their indices.
+    number : int, default=10
+        Maximum number of features.
+    ax : Axes, optional
+        Axes to draw in; by default those of a new figure of pyplot.
+
+    Returns
+    -------
+    Axes
+
+    See Also
+    --------
+    ikpca.NoveltyDetector.explain : Compute contributions.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from ikpca import NoveltyDetector
+    >>> from ikpca.plotting import contributions
+    >>> wine = load_wine()
+    >>> X = scale(wine.data)
+    >>> detector = NoveltyDetector(random_state=0).fit(X[wine.target == 0])
+    >>> axes = contributions(detector.explain(X[[-1]]), wine.feature_names, number=5)
+    >>> len(axes.patches)
+    5
+    """
+    values = np.atleast_2d(np.asarray(C, dtype=np.float64))
+    if values.ndim != 2 or not len(values):
+        raise InvalidInput(
+            f"C has shape {np.shape(C)}: it must have a row for each row of data; pass "
+            "contributions returned by explain."
+        )
+    n_features = values.shape[1]
+    if names is not None and len(names) != n_features:
+        raise InvalidInput(
+            f"names has {len(names)} entries: C has {n_features} features; pass one name for each."
+        )
+    if number < 1:
+        raise invalid_parameter("number", number, "must be positive", "pass 10")
+    labels = [f"feature {i}" for i in range(n_features)] if names is None else list(names)
+    means = values.mean(axis=0)
+    order = np.argsort(-means, kind="stable")[:number]
+    ax = _resolve_axes(ax)
+    ax.barh(range(len(order)), means[order], color=_BAR_COLOR, height=0.75)
+    ax.set_yticks(range(len(order)), [str(labels[i]) for i in order])
+    ax.invert_yaxis()
+    ax.set_xlabel("Contribution to the error" + (", mean" if len(values) > 1 else ""))
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
 
 
 def _resolve_axes(ax: Axes | None) -> Axes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any
@@ -181,13 +181,25 @@ class Subspace:
 
     def squared_norms_and_residuals(self, X: Rows) -> tuple[Floats, Floats]:
         """Return ‖Φ(x) − µ‖² and ‖Φ(x) − µ − P(Φ(x) − µ)‖² for every row."""
-        norms, residuals = [], []
-        for rows, values in self._value_strips(X):
-            y = self._projections(values)
-            squared = self.kernel.diagonal(rows) - 2 * (values @ self.mean) + self.gram[-1, -1]
-            norms.append(squared)
-            residuals.append(squared - np.einsum("ni,ni->n", y, self.coordinates(y)))
-        return np.maximum(np.concatenate(norms), 0), np.maximum(np.concatenate(residuals), 0)
+        parts = [
+            self.norms_and_residuals_from(values, self.kernel.diagonal(rows))
+            for rows, values in self._value_strips(X)
+        ]
+        norms, residuals = (np.concatenate(each) for each in zip(*parts, strict=True))
+        return norms, residuals
+
+    def norms_and_residuals_from(self, values: Floats, diagonal: Floats) -> tuple[Floats, Floats]:
+        """Return the same for rows with these kernel values with the basis, and k(x, x)."""
+        y = self._projections(values)
+        norms = diagonal - 2 * (values @ self.mean) + self.gram[-1, -1]
+        residuals = norms - np.einsum("ni,ni->n", y, self.coordinates(y))
+        return np.maximum(norms, 0), np.maximum(residuals, 0)
+
+    def on_rows(self, X: Rows, indices: NDArray[np.intp]) -> Subspace:
+        """Return the same subspace on more rows X, of which ``indices`` are the basis."""
+        coefficients = np.zeros_like(self.coefficients, shape=(len(self.coefficients), X.shape[0]))
+        coefficients[:, indices] = self.coefficients
+        return Subspace(self.kernel, X, coefficients, known_gram=self.gram)
 
     def coordinates(self, projections: Floats) -> Floats:
         """Return c with P(Φ − µ) = Σ_i c_i u_i; projections if components are orthonormal."""
@@ -249,3 +261,18 @@ class Subspace:
         if self.kernel is not None:
             return cross_gram(self.kernel, X, self.basis)
         return X.toarray() if sparse.issparse(X) else X
+
+
+def residuals_of_all(subspaces: Sequence[Subspace], X: Rows) -> Floats:
+    """Return the residuals for several subspaces, one per row; kernel values are computed once.
+
+    Subspaces on different bases need their own kernel values.
+    """
+    first = subspaces[0]
+    if any(each.basis is not first.basis for each in subspaces):
+        return np.stack([each.residuals(X) for each in subspaces])
+    parts = []
+    for rows, values in first._value_strips(X):
+        diagonal = first.kernel.diagonal(rows)
+        parts.append([each.norms_and_residuals_from(values, diagonal)[1] for each in subspaces])
+    return np.concatenate(parts, axis=1)

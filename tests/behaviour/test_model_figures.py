@@ -18,7 +18,13 @@ from matplotlib import pyplot  # noqa: E402
 
 from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA  # noqa: E402
 from ikpca.errors import InvalidInput  # noqa: E402
-from ikpca.plotting import components, convergence, projections, scree  # noqa: E402
+from ikpca.plotting import (  # noqa: E402
+    components,
+    contributions,
+    convergence,
+    projections,
+    scree,
+)
 from ikpca.solvers import KHA  # noqa: E402
 
 X, Y = load_digits(return_X_y=True)
@@ -42,6 +48,14 @@ def test_scree_shows_the_shares_and_their_sum():
 
 def test_scree_of_scikit_learn():
     assert len(scree(PCA(3).fit(X)).patches) == 3
+
+
+def test_contributions_shows_the_largest_means():
+    C = np.array([[0.1, 0.5, 0.0, 0.2], [0.1, 0.1, 0.0, 0.6]])
+    axes = contributions(C, ["a", "b", "c", "d"], number=3)
+    assert_allclose([bar.get_width() for bar in axes.patches], [0.4, 0.3, 0.1])
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["d", "b", "a"]
+    assert contributions(C[0], ax=axes) is axes
 
 
 def test_given_axes_are_used_and_returned():
@@ -121,6 +135,9 @@ REFUSED = [
     (lambda: projections(X, pair=(0, 64)), "pair"),
     (lambda: components(MODEL, (8, 9)), "64 features"),
     (lambda: scree(MODEL.to_sklearn()), "from_sklearn"),
+    (lambda: contributions(np.ones((2, 3)), ["a"]), "names has 1"),
+    (lambda: contributions(np.ones((2, 3)), number=0), "number=0"),
+    (lambda: contributions(np.ones((0, 3))), "C has shape"),
 ]
 
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA, OnlineKernelPCA
+from ikpca import (
+    HebbianPCA,
+    IncrementalKernelPCA,
+    KernelPCA,
+    NoveltyDetector,
+    OnlineKernelPCA,
+)
 from ikpca.applications import KernelSpectralClustering
 from ikpca.solvers import KHA
 
@@ -15,6 +21,7 @@ ESTIMATORS = [
     KernelPCA(),
     HebbianPCA(2, max_iter=5),
     IncrementalKernelPCA(2, kernel="rbf", batch_size=7, max_basis_rows=20),
+    NoveltyDetector(random_state=0),
     OnlineKernelPCA(),
     KernelSpectralClustering(2),
 ]

@@ -6,6 +6,9 @@ Novelty detection
 others. It is a novelty score that needs no labels and adapts to nonlinear structure such as two
 moons, which linear PCA does not detect.
 
+``NoveltyDetector`` adds calibrated thresholds and p-values to this score; see the
+:doc:`guide </guide/novelty>`.
+
 The mean distance to the nearest training rows is a simple baseline, but needs all training rows;
 the compressed model has 40. On scikit-learn's digits, the distance was the better score. Compare
 both on your data.

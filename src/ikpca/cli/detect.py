@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -119,6 +120,14 @@ def detect(
         _File,
         typer.Option("--plot", help="Picture of scores and contributions: .png, .pdf or .svg."),
     ] = None,
+    explain: Annotated[
+        str,
+        typer.Option(
+            "--explain",
+            help="Rows for which the columns that contribute most are found: flagged or all.",
+            **one_of(("flagged", "all")),
+        ),
+    ] = "flagged",
     save: Annotated[_File, typer.Option("--save", help="Also write the model to a file.")] = None,
     model: Annotated[
         _File, typer.Option("--model", "-m", help="A model that --save wrote, in place of NORMAL.")
@@ -130,7 +139,7 @@ def detect(
 
     The score is the reconstruction error of kernel PCA; its limit is calibrated by
     cross-validation. The output has the ids or numbers of rows, score, p-value, flag (1 is novel)
-    and the three columns that contribute most.
+    and, for flagged rows, the three columns that contribute most.
 
     Example: ikpca detect normal.csv new.csv --out flags.csv --false-alarms 0.01 --standardize
     """
@@ -154,6 +163,7 @@ def detect(
         else:
             run = _Detection.load(model, inputs[0], selected, grey)
         run.score(report)
+        run.explain(report, explain)
         if save is not None:
             run.detector.save(save)
         if picture is not None:
@@ -226,23 +236,39 @@ class _Detection:
         return cls(detector, encoder, table, None)
 
     def score(self, report: Report) -> None:
-        """Compute scores, p-values and contributions in strips of rows."""
+        """Compute scores and p-values in strips of rows, and then contributions."""
         import numpy as np
 
-        rows = self._table.rows
-        self._scores, self._p_values = np.empty(len(rows)), np.empty(len(rows))
-        self._top = np.empty((len(rows), min(_TOP_COLUMNS, len(self._encoder.names))), dtype=object)
-        names = np.array(self._encoder.names, dtype=object)
+        detector, rows = self.detector, self._table.rows
+        self._scores = np.empty(len(rows))
         with report.progress("Scoring") as advance, rows_without_names():
-            for start in range(0, len(rows), _STRIP_ROWS):
-                strip = slice(start, start + _STRIP_ROWS)
-                self._scores[strip] = -self.detector.score_samples(rows[strip])
-                self._p_values[strip] = self.detector.p_values(rows[strip])
-                parts = self._encoder.sum_columns(self.detector.explain(rows[strip]))
-                order = np.argsort(-parts, axis=1, kind="stable")
-                self._top[strip] = names[order[:, : self._top.shape[1]]]
-                advance(min(strip.stop, len(rows)), len(rows))
-        self._flags = (self._scores > -self.detector.offset_).astype(np.int64)
+            for strip in _strips(len(rows)):
+                self._scores[strip] = -detector.score_samples(rows[strip])
+                advance(strip.stop, len(rows))
+        # As NoveltyDetector.p_values, which would compute the scores again.
+        errors = np.sort(detector.calibration_errors_)
+        n_larger = len(errors) - np.searchsorted(errors, self._scores, side="left")
+        self._p_values = (1 + n_larger) / (1 + len(errors))
+        self._flags = (self._scores > -detector.offset_).astype(np.int64)
+
+    def explain(self, report: Report, which: str) -> None:
+        """Find the columns that contribute most to all or to flagged rows."""
+        import numpy as np
+
+        names = np.array(self._encoder.names, dtype=object)
+        shape = len(self._scores), min(_TOP_COLUMNS, len(names))
+        self._top = np.full(shape, "", dtype=object)
+        explained = np.arange(shape[0]) if which == "all" else np.flatnonzero(self._flags)
+        with report.progress("Explaining") as advance:
+            for strip in _strips(len(explained)):
+                order = np.argsort(-self._contributions(explained[strip]), axis=1, kind="stable")
+                self._top[explained[strip]] = names[order[:, : shape[1]]]
+                advance(strip.stop, len(explained))
+
+    def _contributions(self, chosen: Any) -> Any:
+        """Return the contributions of the input columns to some rows."""
+        with rows_without_names():
+            return self._encoder.sum_columns(self.detector.explain(self._table.rows[chosen]))
 
     def _row_ids(self) -> dict[str, Any]:
         return dict(row_ids(self._table)) or {self._table.counted: self._table.row_numbers}
@@ -258,13 +284,11 @@ class _Detection:
         import numpy as np
 
         worst = np.argsort(-self._scores, kind="stable")[:_WORST_ROWS]
-        with rows_without_names():
-            parts = self._encoder.sum_columns(self.detector.explain(self._table.rows[worst]))
         (rows, *_) = self._row_ids().values()
         return plotting().novelty_page(
             self._scores,
             -self.detector.offset_,
-            parts,
+            self._contributions(worst),
             names=self._encoder.names,
             row_names=[str(name) for name in rows[worst]],
         )
@@ -288,3 +312,8 @@ class _Detection:
             f"{found['flagged']} of {found['rows']} rows are flagged; limit {found['limit']:.4g} "
             f"for {found['false_alarm_rate']:.3g} false alarms."
         )
+
+
+def _strips(n_rows: int) -> Iterator[slice]:
+    for start in range(0, n_rows, _STRIP_ROWS):
+        yield slice(start, min(start + _STRIP_ROWS, n_rows))

@@ -6,6 +6,7 @@ from ikpca.estimators.hebbian_pca import HebbianPCA
 from ikpca.estimators.incremental_kernel_pca import IncrementalKernelPCA
 from ikpca.estimators.incremental_stream import IncrementalStream
 from ikpca.estimators.kernel_pca import KernelPCA
+from ikpca.estimators.novelty_detector import NoveltyDetector
 from ikpca.estimators.online_kernel_pca import OnlineKernelPCA
 from ikpca.estimators.online_stream import OnlineStream
 from ikpca.estimators.stream_base import DriftSignal
@@ -17,6 +18,7 @@ __all__ = [
     "IncrementalKernelPCA",
     "IncrementalStream",
     "KernelPCA",
+    "NoveltyDetector",
     "OnlineKernelPCA",
     "OnlineStream",
     "StreamFingerprint",

@@ -27,6 +27,7 @@ _CLASSES = {
         "IncrementalKernelPCA",
         "IncrementalStream",
         "KernelPCA",
+        "NoveltyDetector",
         "OnlineKernelPCA",
         "OnlineStream",
         "StreamFingerprint",

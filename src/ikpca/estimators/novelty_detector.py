@@ -1,0 +1,506 @@
+"""Novelty detection by the reconstruction error of kernel PCA."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from functools import partial
+from itertools import groupby
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import OutlierMixin
+from sklearn.model_selection import KFold
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ikpca.errors import (
+    InvalidInput,
+    RankWarning,
+    check_choice,
+    check_number,
+    invalid_parameter,
+    is_auto,
+)
+from ikpca.estimators.base import SavedEstimator
+from ikpca.estimators.incremental_kernel_pca import IncrementalKernelPCA
+from ikpca.estimators.kernel_pca import KernelPCA
+from ikpca.estimators.validation import FLOAT_DTYPES, draw_seed, is_named, n_threads
+from ikpca.gram import Workers, cross_gram, tile_slices
+from ikpca.kernels import Floats, Indices, Rows
+from ikpca.solvers import Dense, EigenSolution, Solver, choose_solver, solve_dense
+from ikpca.subspace import Subspace, residuals_of_all
+
+#: Rows of a stream that are scored by the same model.
+_CHUNK = 100
+#: Smallest window of errors of a stream, and false alarms that it contains on average.
+_MIN_WINDOW, _WINDOW_ALARMS = 500, 10
+#: Multiple of the limit above which the error of a stream's row does not count as normal.
+_FAR = 3.0
+#: Smallest default basis of a stream, and rows per component.
+_MIN_BASIS_ROWS, _ROWS_PER_COMPONENT = 500, 3
+
+
+class NoveltyDetector(OutlierMixin, SavedEstimator):
+    r"""Novelty detection by the reconstruction error of kernel PCA, with calibrated thresholds.
+
+    The rows of ``fit`` are examples of normal behavior. A new row is novel if kernel components of
+    the normal rows reconstruct it badly in feature space. The training rows themselves are
+    reconstructed too well to set a threshold, so that it is the quantile of cross-validated errors:
+    every row is scored by a model that was fitted without it. New rows are scored by the
+    median of the same models, so that both errors are comparable.
+
+    Scale the features first, for example with :class:`sklearn.preprocessing.StandardScaler`.
+
+    Parameters
+    ----------
+    n_components : int, float or None, default=0.99
+        Number of components, or the fraction of the variance that they explain, as in
+        :class:`KernelPCA`.
+    kernel : str, callable or kernel object, default="rbf"
+        As in :class:`KernelPCA`, but not "precomputed".
+    gamma : float, "scale", "median" or None, default="scale"
+        As in :class:`KernelPCA`.
+    false_alarm_rate : float, default=0.05
+        Fraction of new normal rows that may be flagged, in (0, 0.5]. Rates below
+        1/(n_samples + 1) cannot be resolved: no row is flagged, with a warning.
+    calibration : {"cv", "blocked-cv"}, default="cv"
+        Folds of the cross-validation. "cv": random. "blocked-cv": contiguous, for time series, in
+        which neighboring rows are similar.
+    cv : int, default=5
+        Number of folds, at least 2.
+    eigen_solver : str or solver object, default="auto"
+        As in :class:`KernelPCA`.
+    tol : float, default=0
+        As in :class:`KernelPCA`.
+    max_memory : int, str or None, default=None
+        As in :class:`KernelPCA`.
+    forgetting : float, default=1.0
+        f in (0, 1]: with every row that ``partial_fit`` learns, the weights of earlier rows are
+        multiplied by f², so that the effective window is 1/(1 − f²) rows.
+    max_basis_rows : int or "auto", default="auto"
+        Maximum number of basis rows in ``partial_fit``; "auto": three per component, at
+        least 500.
+    drift_after : int, default=20
+        Number of consecutive flagged rows that ``partial_fit`` takes for a drift and learns.
+    n_jobs : int, default=None
+        Number of threads, as in :class:`KernelPCA`.
+    random_state : int, RandomState or None, default=None
+        Seed of the folds and of the solver.
+
+    Attributes
+    ----------
+    offset_ : float
+        Threshold of ``score_samples``: the negative limit of the error; ``-inf`` if no row can be
+        flagged.
+    calibration_errors_ : ndarray of shape (n_samples,)
+        Cross-validated squared errors of the training rows. After ``partial_fit``: errors of the
+        last normal rows, each computed before the row was learned.
+    model_ : KernelPCA or IncrementalKernelPCA
+        Model of all training rows, which ``explain`` uses and ``partial_fit`` updates.
+    drift_detected_ : bool
+        True if a drift was learned in the last call of ``partial_fit``.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Defined only if X has string column names.
+
+    See Also
+    --------
+    ikpca.plotting.contributions : Plot the features that contribute to an error.
+    sklearn.neighbors.LocalOutlierFactor : Novelty detection by density ratios.
+    sklearn.svm.OneClassSVM : Novelty detection with the same kernels.
+
+    Notes
+    -----
+    If rows are exchangeable and n_samples + 1 is a multiple of 1/``false_alarm_rate``, a threshold
+    from rows that no model has seen has exactly this rate on average. Cross-validated errors share
+    training rows; as for the jackknife+ and cross-conformal prediction, the rate is proven only up
+    to a factor of two, and in practice close to the nominal one. A rate that is realized for one
+    training set varies about its mean. Anomalies among the training rows raise the threshold, and
+    training rows that are all anomalies define what is normal: this cannot be detected.
+
+    References
+    ----------
+    - \H. Hoffmann, Kernel PCA for novelty detection, Pattern Recognition 40, 2007.
+    - \V. Vovk, Cross-conformal predictors, Annals of Mathematics and Artificial Intelligence 74,
+      2015.
+    - \B. Kim, C. Xu, R. F. Barber, Predictive inference is free with the
+      jackknife+-after-bootstrap, NeurIPS 2020.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ikpca import NoveltyDetector
+    >>> rng = np.random.default_rng(0)
+    >>> angles = rng.uniform(0, 2 * np.pi, size=400)
+    >>> ring = np.column_stack([np.cos(angles), np.sin(angles)]) + rng.normal(0, 0.05, (400, 2))
+    >>> detector = NoveltyDetector(false_alarm_rate=0.01, random_state=0).fit(ring)
+    >>> detector.predict([[1.0, 0.0], [0.0, 0.0]])
+    array([ 1, -1])
+    >>> detector.p_values([[0.0, 0.0]]) <= 0.01
+    array([ True])
+    """
+
+    def __init__(
+        self,
+        n_components: float | None = 0.99,
+        *,
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        false_alarm_rate: float = 0.05,
+        calibration: str = "cv",
+        cv: int = 5,
+        eigen_solver: str | Solver = "auto",
+        tol: float = 0,
+        max_memory: Any = None,
+        forgetting: float = 1.0,
+        max_basis_rows: Any = "auto",
+        drift_after: int = 20,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.gamma = gamma
+        self.false_alarm_rate = false_alarm_rate
+        self.calibration = calibration
+        self.cv = cv
+        self.eigen_solver = eigen_solver
+        self.tol = tol
+        self.max_memory = max_memory
+        self.forgetting = forgetting
+        self.max_basis_rows = max_basis_rows
+        self.drift_after = drift_after
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    _pending: tuple[Floats, Floats]
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the components of normal rows and calibrate the threshold by cross-validation.
+
+        Parameters
+        ----------
+        X : array-like or CSR of shape (n_samples, n_features)
+            Normal rows, at least one per fold.
+        y : Ignored
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        X = self._validate_training_rows(X)
+        seed = draw_seed(self.random_state)
+        model = self._kernel_pca(seed).fit(X)
+        folds = list(self._folds(X.shape[0], seed))
+        if isinstance(choose_solver(self.eigen_solver, self.n_components, X.shape[0]), Dense):
+            K = cross_gram(model._subspace.kernel, model.X_fit_, model.X_fit_)
+            with Workers(n_threads(self.n_jobs)) as workers:
+                fits = list(workers.map(partial(self._dense_fold, model, K), folds))
+        else:
+            fits = [self._iterative_fold(model, seed, fold) for fold in folds]
+        errors = np.empty(X.shape[0])
+        for (_, test), (_, test_errors) in zip(folds, fits, strict=True):
+            errors[test] = test_errors
+        self.model_ = model
+        self._subspaces = [subspace for subspace, _ in fits]
+        self._pending = (np.zeros((0, X.shape[1])), np.zeros(0))
+        self.drift_detected_ = False
+        self._set_calibration(errors)
+        if np.isinf(self.offset_):
+            warnings.warn(
+                f"false_alarm_rate={self.false_alarm_rate!r} is below 1/(n_samples + 1) with "
+                f"n_samples={len(errors)}: no row can be flagged; pass more rows or a higher rate.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def score_samples(self, X: Any) -> Floats:
+        """Compute the negative squared reconstruction error in feature space.
+
+        Parameters
+        ----------
+        X : array-like or CSR of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Higher values are more normal. After ``fit``: −1 times the median, over the folds, of
+            ``reconstruction_error`` of the :class:`KernelPCA` that was fitted without the fold.
+            After ``partial_fit``: that of ``model_``.
+        """
+        return -self._errors(self._validated_rows(X))
+
+    def decision_function(self, X: Any) -> Floats:
+        """Compute the difference of the scores and the threshold; novel rows are negative.
+
+        Parameters
+        ----------
+        X : array-like or CSR of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            ``score_samples(X) - offset_``
+        """
+        scores = self.score_samples(X)
+        return scores - self.offset_
+
+    def predict(self, X: Any) -> Indices:
+        """Flag novel rows: those with ``p_values(X) <= false_alarm_rate``.
+
+        Parameters
+        ----------
+        X : array-like or CSR of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            −1 for novel rows, 1 for normal ones.
+        """
+        return np.where(self.decision_function(X) < 0, -1, 1)
+
+    def p_values(self, X: Any) -> Floats:
+        """Compute conformal p-values of the hypothesis that a row is normal.
+
+        Parameters
+        ----------
+        X : array-like or CSR of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            (1 + number of calibration errors at least as large as that of the row)/(n + 1) with n
+            ``calibration_errors_``. About uniform for new normal rows; larger where errors are
+            tied, as for repeated rows.
+        """
+        errors = -self.score_samples(X)
+        calibration = np.sort(self.calibration_errors_)
+        n_smaller = np.searchsorted(calibration, errors, side="left")
+        return (1 + len(calibration) - n_smaller) / (1 + len(calibration))
+
+    def explain(self, X: Any) -> Floats:
+        """Compute the contribution of every feature to the error of a row.
+
+        The error is divided among the features in proportion to the squared differences between the
+        row and the pre-image of its projection, its nearest normal row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features)
+            Each row sums to ``-score_samples(X)``.
+        """
+        X = self._validated_rows(X)
+        differences = np.square(X - self.model_.reconstruct(X), dtype=np.float64)
+        totals = differences.sum(axis=1, keepdims=True)
+        shares = np.divide(
+            differences, totals, out=np.full_like(differences, 1 / X.shape[1]), where=totals > 0
+        )
+        return shares * self._errors(X)[:, None]
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from the normal rows of a batch; the first batch is passed to ``fit``.
+
+        Rows are scored before they are learned, at most 100 at a time, and their errors update the
+        threshold. Flagged rows are not learned, unless ``drift_after`` of them follow each
+        other. The threshold is a quantile of the last errors. Errors above three times the limit
+        are anomalies and do not count, unless they belong to a drift.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Rows in their order; the first batch must contain only normal rows.
+        y : Ignored
+
+        Returns
+        -------
+        self
+        """
+        if not hasattr(self, "model_"):
+            return self.fit(X)
+        self._check_parameters()
+        X = validate_data(self, X, dtype=FLOAT_DTYPES, reset=False)
+        if isinstance(self.model_, KernelPCA):
+            self._start_stream()
+        self.drift_detected_ = False
+        for part in tile_slices(X.shape[0], _CHUNK):
+            self._learn(X[part])
+        return self
+
+    def _start_stream(self) -> None:
+        number = max(1, len(self.model_.eigenvalues_))
+        limit = self.max_basis_rows
+        if is_auto(limit):
+            limit = max(_MIN_BASIS_ROWS, _ROWS_PER_COMPONENT * number)
+        self.model_ = IncrementalKernelPCA.from_batch(
+            self.model_,
+            n_components=number,
+            n_oversamples=0,
+            max_basis_rows=limit,
+            random_state=draw_seed(self.random_state),
+        )
+        self._subspaces = [self.model_._subspace]
+
+    def _learn(self, X: Floats) -> None:
+        """Score rows, learn the normal ones, and update the threshold."""
+        errors, limit = self._errors(X), -self.offset_
+        waiting_rows, waiting_errors = self._pending
+        rows, errors = np.vstack([waiting_rows, X]), np.append(waiting_errors, errors)
+        is_new = np.arange(len(rows)) >= len(waiting_rows)
+        flagged = (errors > limit) | ~is_new
+        usual = errors <= _FAR * limit
+        drifted = _long_runs(flagged, int(self.drift_after))
+        # Errors of waiting rows that are not far above the limit were counted before.
+        self._set_calibration(
+            np.append(self.calibration_errors_, errors[(is_new & usual) | (drifted & ~usual)])[
+                -self._window :
+            ]
+        )
+        n_waiting = next((i for i, alarm in enumerate((flagged & ~drifted)[::-1]) if not alarm),
+                         len(rows))  # fmt: skip
+        waits = np.arange(len(rows)) >= len(rows) - n_waiting
+        self._pending = rows[waits], errors[waits]
+        self.drift_detected_ = self.drift_detected_ or bool(drifted.any())
+        learned = ~flagged | drifted
+        if learned.any():
+            forgetting = float(self.forgetting) ** int(learned.sum())
+            self.model_.set_params(forgetting=forgetting).partial_fit(rows[learned])
+            self._subspaces = [self.model_._subspace]
+
+    @property
+    def _window(self) -> int:
+        """Number of errors that determine the threshold of a stream."""
+        return max(_MIN_WINDOW, int(np.ceil(_WINDOW_ALARMS / self.false_alarm_rate)))
+
+    def _errors(self, X: Rows) -> Floats:
+        errors = residuals_of_all(self._subspaces, X)
+        return np.median(errors, axis=0).astype(np.float64)
+
+    def _set_calibration(self, errors: Floats) -> None:
+        """Set the limit to the k-th largest of n errors, with k = ⌊(n + 1)·rate⌋."""
+        self.calibration_errors_ = errors
+        # Rounding must not make an exact product smaller.
+        k = int(self.false_alarm_rate * (len(errors) + 1) * (1 + 1e-12))
+        self.offset_ = -float(np.partition(errors, -k)[-k]) if k else -np.inf
+
+    def _kernel_pca(self, seed: int, **parameters: Any) -> KernelPCA:
+        return KernelPCA(
+            **{
+                "n_components": self.n_components,
+                "kernel": self.kernel,
+                "gamma": self.gamma,
+                "eigen_solver": self.eigen_solver,
+                "tol": self.tol,
+                "max_memory": self.max_memory,
+                "n_jobs": self.n_jobs,
+                "remove_zero_eig": True,
+                "random_state": seed,
+                **parameters,
+            }
+        )
+
+    def _folds(self, n_samples: int, seed: int) -> Iterator[tuple[Indices, Indices]]:
+        """Yield indices of training and test rows."""
+        shuffle = self.calibration == "cv"
+        folds = KFold(self.cv, shuffle=shuffle, random_state=seed if shuffle else None)
+        yield from folds.split(np.empty(n_samples))
+
+    def _dense_fold(
+        self, model: KernelPCA, K: Floats, fold: tuple[Indices, Indices]
+    ) -> tuple[Subspace, Floats]:
+        """Fit the training rows on a block of the kernel matrix; return the other rows' errors."""
+        train, test = fold
+        solution = self._dense_solution(K[np.ix_(train, train)], len(model.eigenvalues_))
+        subspace = Subspace.from_centered(
+            model._subspace.kernel,
+            model.X_fit_[train],
+            solution.coefficients,
+            solution.centering,
+            solution.projections,
+        )
+        _, errors = subspace.norms_and_residuals_from(K[np.ix_(test, train)], K[test, test])
+        return subspace.on_rows(model.X_fit_, train), errors
+
+    def _dense_solution(self, K: Floats, n_expected: int) -> EigenSolution:
+        wanted = self.n_components
+        if wanted is None or isinstance(wanted, Integral):
+            number = None if wanted is None else min(int(wanted), len(K))
+            solution = solve_dense(K, number)
+        else:
+            # Fewer rows need about as many components as all rows, often fewer.
+            solution = solve_dense(K, min(n_expected, len(K)))
+            if solution.eigenvalues.sum() <= wanted * solution.trace:
+                solution = solve_dense(K)
+            solution = solution.select_fraction(wanted)
+        return solution.select(solution.eigenvalues > 0)
+
+    def _iterative_fold(
+        self, model: KernelPCA, seed: int, fold: tuple[Indices, Indices]
+    ) -> tuple[Subspace, Floats]:
+        """Fit the training rows with the solver of all rows; return the other rows' errors."""
+        train, test = fold
+        fitted = self._kernel_pca(seed, gamma=model.gamma_, copy_X=False)
+        with warnings.catch_warnings():
+            # The fit of all rows has warned.
+            warnings.simplefilter("ignore", RankWarning)
+            fitted.fit(model.X_fit_[train])
+        subspace = fitted._subspace
+        errors = subspace.residuals(model.X_fit_[test])
+        # A solver with landmarks has its own basis.
+        shared = len(subspace.mean) == len(train)
+        return subspace.on_rows(model.X_fit_, train) if shared else subspace, errors
+
+    def _validated_rows(self, X: Any) -> Any:
+        check_is_fitted(self)
+        sparse = "csr" if isinstance(self.model_, KernelPCA) else False
+        return validate_data(self, X, accept_sparse=sparse, dtype=FLOAT_DTYPES, reset=False)
+
+    def _validate_training_rows(self, X: Any) -> Any:
+        X = validate_data(self, X, accept_sparse="csr", dtype=FLOAT_DTYPES, ensure_min_samples=2)
+        n_samples = X.shape[0]
+        # Every model needs two rows.
+        needed = max(int(self.cv), 3 if self.cv > 2 else 4)
+        if n_samples < needed:
+            raise InvalidInput(
+                f"X has n_samples={n_samples}: cv={self.cv} folds need at least {needed} rows; "
+                "pass more rows or fewer folds."
+            )
+        return X
+
+    def _check_parameters(self) -> None:
+        if is_named(self.kernel, "precomputed"):
+            raise invalid_parameter(
+                "kernel",
+                self.kernel,
+                "novelty needs k(x, x) of new rows, which a kernel matrix does not hold",
+                "pass rows and a kernel",
+            )
+        check_number("false_alarm_rate", self.false_alarm_rate, "must lie in (0, 0.5]",
+                     "pass 0.05", low=0, high=0.5, open_low=True)  # fmt: skip
+        check_choice("calibration", self.calibration, ("cv", "blocked-cv"))
+        check_number("cv", self.cv, "must be an integer of at least 2", "pass 5", low=2,
+                     integer=True)  # fmt: skip
+        check_number("drift_after", self.drift_after, "must be a positive integer", "pass 20",
+                     low=1, integer=True)  # fmt: skip
+        self._kernel_pca(0)._check_parameters()
+        IncrementalKernelPCA(
+            forgetting=self.forgetting, max_basis_rows=self.max_basis_rows
+        )._check_parameters()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _long_runs(flags: NDArray[np.bool_], length: int) -> NDArray[np.bool_]:
+    """Return True for members of runs of at least ``length`` flags."""
+    runs = [list(group) for _, group in groupby(flags)]
+    return np.concatenate([np.full(len(run), run[0] and len(run) >= length) for run in runs])

@@ -1,0 +1,266 @@
+"""NoveltyDetector: identities of scores, thresholds and p-values, streams, bad input."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import KFold
+
+import ikpca
+from ikpca import KernelPCA, NoveltyDetector
+from ikpca.errors import InvalidInput
+
+PARAMETERS = {"kernel": "rbf", "gamma": "scale"}
+
+
+def ring(rng, n_rows, radius=1.0):
+    angles = rng.uniform(0, 2 * np.pi, n_rows)
+    circle = radius * np.column_stack([np.cos(angles), np.sin(angles)])
+    return circle + rng.normal(0, 0.05, circle.shape)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return ring(np.random.default_rng(0), 300)
+
+
+@pytest.fixture(scope="module")
+def detector(rows):
+    return NoveltyDetector(random_state=0).fit(rows)
+
+
+def blocked_fits(X, n_components, gamma, **parameters):
+    """Fits without contiguous folds, with the errors of the folds."""
+    errors, models = np.empty(len(X)), []
+    for train, test in KFold(4).split(X):
+        model = KernelPCA(n_components, kernel="rbf", gamma=gamma, **parameters).fit(X[train])
+        errors[test] = model.reconstruction_error(X[test])
+        models.append(model)
+    return errors, models
+
+
+@pytest.mark.parametrize("n_components", [0.99, 0.5, 7])
+def test_errors_are_those_of_explicit_fits(rows, n_components):
+    detector = NoveltyDetector(n_components, calibration="blocked-cv", cv=4).fit(rows)
+    errors, models = blocked_fits(rows, n_components, detector.model_.gamma_)
+    np.testing.assert_allclose(detector.calibration_errors_, errors, atol=1e-9)
+    new = np.random.default_rng(1).normal(size=(50, 2))
+    expected = np.median([model.reconstruction_error(new) for model in models], axis=0)
+    np.testing.assert_allclose(-detector.score_samples(new), expected, atol=1e-9)
+
+
+def test_iterative_solvers_find_the_same_errors(rows):
+    settings = {"n_components": 6, "calibration": "blocked-cv", "random_state": 0}
+    dense = NoveltyDetector(eigen_solver="dense", **settings).fit(rows)
+    krylov = NoveltyDetector(eigen_solver="krylov", **settings).fit(rows)
+    np.testing.assert_allclose(dense.calibration_errors_, krylov.calibration_errors_, atol=1e-8)
+    np.testing.assert_allclose(dense.score_samples(rows), krylov.score_samples(rows), atol=1e-8)
+
+
+def test_model_of_all_rows_is_a_kernel_pca(rows, detector):
+    model = KernelPCA(0.99, **PARAMETERS).fit(rows)
+    np.testing.assert_allclose(
+        detector.model_.reconstruction_error(rows), model.reconstruction_error(rows), atol=1e-10
+    )
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.1, 0.05, 1 / 301])
+def test_flags_threshold_and_p_values_agree(rows, rate):
+    detector = NoveltyDetector(false_alarm_rate=rate, random_state=0).fit(rows)
+    new = np.random.default_rng(2).normal(size=(400, 2))
+    flags = detector.predict(new)
+    p = detector.p_values(new)
+    np.testing.assert_array_equal(flags == -1, p <= rate)
+    np.testing.assert_array_equal(flags == -1, detector.decision_function(new) < 0)
+    # The limit is itself an error: exactly ⌊301·rate⌋ − 1 errors exceed it.
+    n_above = np.sum(detector.calibration_errors_ > -detector.offset_)
+    assert n_above == int(301 * rate + 1e-9) - 1
+
+
+def test_p_values_count_errors(detector):
+    new = np.array([[1.0, 0.0], [0.0, 0.0], [5.0, 5.0]])
+    errors = -detector.score_samples(new)
+    expected = [(1 + np.sum(detector.calibration_errors_ >= error)) / 301 for error in errors]
+    np.testing.assert_array_equal(detector.p_values(new), expected)
+    assert detector.p_values(new)[2] == 1 / 301
+
+
+def test_p_values_of_normal_rows_are_uniform():
+    values = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        fitted = NoveltyDetector(random_state=0).fit(rng.normal(size=(150, 3)))
+        values.append(fitted.p_values(rng.normal(size=(150, 3))))
+    ordered = np.sort(np.concatenate(values))
+    ranks = np.arange(1, len(ordered) + 1) / len(ordered)
+    assert np.abs(ordered - ranks).max() < 0.05
+
+
+def test_training_errors_would_flag_more():
+    X = np.random.default_rng(3).normal(size=(1000, 8))
+    detector = NoveltyDetector(random_state=0).fit(X[:300])
+    assert 0.02 < np.mean(detector.predict(X[300:]) == -1) < 0.1
+    training, new = (detector.model_.reconstruction_error(part) for part in (X[:300], X[300:]))
+    assert np.mean(new > np.quantile(training, 0.95)) > 0.3
+
+
+def test_contributions_sum_to_the_error_and_name_the_feature():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4))
+    X[:, 3] = X[:, 2] + rng.normal(0, 0.1, 300)
+    detector = NoveltyDetector(0.9, random_state=0).fit(X)
+    broken = X[:20].copy()
+    broken[:, 1] += 6
+    contributions = detector.explain(broken)
+    np.testing.assert_allclose(contributions.sum(axis=1), -detector.score_samples(broken))
+    assert (contributions >= 0).all()
+    assert np.mean(contributions.argmax(axis=1) == 1) > 0.9
+
+
+def test_save_and_load(tmp_path, rows, detector):
+    detector.save(tmp_path / "detector.ikpca")
+    loaded = ikpca.load(tmp_path / "detector.ikpca")
+    new = np.random.default_rng(4).normal(size=(100, 2))
+    np.testing.assert_array_equal(loaded.score_samples(new), detector.score_samples(new))
+    np.testing.assert_array_equal(loaded.p_values(new), detector.p_values(new))
+    assert loaded.offset_ == detector.offset_
+    stream = pickle.loads(pickle.dumps(detector)).partial_fit(new[:60])
+    stream.save(tmp_path / "stream.ikpca")
+    again = ikpca.load(tmp_path / "stream.ikpca").partial_fit(new[60:])
+    stream.partial_fit(new[60:])
+    np.testing.assert_array_equal(again.score_samples(new), stream.score_samples(new))
+    assert again.offset_ == stream.offset_
+
+
+def test_sparse_rows(rows):
+    kept = np.where(rows > 0, rows, 0)
+    dense = NoveltyDetector(random_state=0).fit(kept)
+    csr = NoveltyDetector(random_state=0).fit(sparse.csr_array(kept))
+    np.testing.assert_allclose(
+        csr.score_samples(sparse.csr_array(kept)), dense.score_samples(kept), atol=1e-9
+    )
+    with pytest.raises(NotFittedError, match="sparse"):
+        csr.explain(kept)
+    with pytest.raises(InvalidInput, match="sparse"):
+        csr.partial_fit(kept)
+
+
+def test_constant_column(rows):
+    wider = np.column_stack([rows, np.full(len(rows), 3.0)])
+    detector = NoveltyDetector(random_state=0).fit(wider)
+    new = np.column_stack([ring(np.random.default_rng(5), 500), np.full(500, 3.0)])
+    assert np.mean(detector.predict(new) == -1) < 0.12
+    new[:, 2] = 13.0
+    assert (detector.predict(new) == -1).all()
+
+
+def test_first_batch_of_a_stream_is_fitted(rows, detector):
+    stream = NoveltyDetector(random_state=0).partial_fit(rows)
+    assert stream.offset_ == detector.offset_
+
+
+def test_stream_follows_a_slow_drift():
+    rng = np.random.default_rng(0)
+    X = ring(rng, 2100)
+    X[300:] += np.linspace(0, 0.5, 1800)[:, None]
+    settings = {"false_alarm_rate": 0.02, "random_state": 0, "forgetting": 0.999}
+    static = NoveltyDetector(**settings).fit(X[:300])
+    stream = clone(static).fit(X[:300])
+    flags = []
+    for start in range(300, 2100, 50):
+        flags.append(stream.predict(X[start : start + 50]) == -1)
+        stream.partial_fit(X[start : start + 50])
+    assert np.mean(static.predict(X[300:]) == -1) > 0.28
+    assert np.mean(np.concatenate(flags)) < 0.05
+
+
+def test_stream_does_not_learn_anomalies(rows):
+    rng = np.random.default_rng(1)
+    stream = NoveltyDetector(random_state=0).fit(rows)
+    for _ in range(10):
+        batch = ring(rng, 50)
+        batch[::10] = rng.normal(0, 0.02, (5, 2))
+        stream.partial_fit(batch)
+        assert not stream.drift_detected_
+    assert stream.predict([[0.0, 0.0]]) == -1
+
+
+@pytest.mark.parametrize("size", [7, 40])
+def test_stream_learns_consecutive_alarms(rows, size):
+    jump = ring(np.random.default_rng(1), 120, radius=2.0)
+    stream = NoveltyDetector(random_state=0, drift_after=15).fit(rows)
+    detected = []
+    for start in range(0, 120, size):
+        stream.partial_fit(jump[start : start + size])
+        detected.append(stream.drift_detected_)
+    # The fifteenth row is the first that can say so.
+    assert detected.index(True) == 14 // size
+    # The flagged rows were learned, and those of the old ring are still known.
+    assert np.mean(stream.predict(ring(np.random.default_rng(2), 200, radius=2.0)) == 1) > 0.8
+    assert np.mean(stream.predict(rows) == 1) > 0.8
+
+
+def test_stream_calibrates_with_recent_errors(rows):
+    stream = NoveltyDetector(random_state=0).fit(rows)
+    before = stream.calibration_errors_
+    batch = ring(np.random.default_rng(1), 60)
+    stream.partial_fit(batch)
+    assert len(stream.calibration_errors_) == 360
+    np.testing.assert_array_equal(stream.calibration_errors_[:300], before)
+    for _ in range(4):
+        stream.partial_fit(batch)
+    assert len(stream.calibration_errors_) == 500
+
+
+@pytest.mark.parametrize(
+    ("parameters", "match"),
+    [
+        ({"false_alarm_rate": 0.0}, "false_alarm_rate=0.0"),
+        ({"false_alarm_rate": 0.6}, "false_alarm_rate=0.6"),
+        ({"calibration": "loo"}, "calibration='loo'"),
+        ({"cv": 1}, "cv=1"),
+        ({"cv": 2.5}, "cv=2.5"),
+        ({"kernel": "precomputed"}, "k\\(x, x\\)"),
+        ({"kernel": "gauss"}, "kernel='gauss'"),
+        ({"n_components": 1.5}, "n_components=1.5"),
+        ({"forgetting": 0.0}, "forgetting=0.0"),
+        ({"max_basis_rows": -1}, "max_basis_rows=-1"),
+        ({"drift_after": 0}, "drift_after=0"),
+        ({"n_jobs": 0}, "n_jobs=0"),
+        ({"random_state": "a"}, "random_state='a'"),
+    ],
+)
+def test_invalid_parameters(rows, parameters, match):
+    with pytest.raises(InvalidInput, match=match):
+        NoveltyDetector(**parameters).fit(rows)
+
+
+def test_invalid_rows(rows, detector):
+    with pytest.raises(InvalidInput, match="cv=5 folds need at least 5 rows"):
+        NoveltyDetector().fit(rows[:4])
+    with pytest.raises(InvalidInput, match="cv=2 folds need at least 4 rows"):
+        NoveltyDetector(cv=2).fit(rows[:3])
+    with pytest.raises(InvalidInput, match="all rows are equal"):
+        NoveltyDetector().fit(np.ones((20, 2)))
+    with pytest.raises(ValueError, match="3 features"):
+        detector.predict(np.ones((1, 3)))
+    with pytest.raises(NotFittedError):
+        NoveltyDetector().predict(rows)
+    with pytest.warns(UserWarning, match="no row can be flagged"):
+        few = NoveltyDetector(false_alarm_rate=0.01).fit(rows[:50])
+    assert (few.predict([[100.0, 100.0]]) == 1).all()
+
+
+def test_names_of_columns():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["a", "b"])
+    detector = NoveltyDetector(random_state=0).fit(frame)
+    with pytest.raises(ValueError, match="feature names"):
+        detector.predict(frame.rename(columns={"b": "c"}))
+    with pytest.raises(ValueError, match="feature names"):
+        detector.partial_fit(frame.assign(c=1.0))
