@@ -20,14 +20,11 @@ from ikpca.errors import InvalidInput
 from ikpca.model_files import atomic_folder, atomic_write, check_writable
 
 __all__ = [
-    "ColumnChoice",
     "PictureFormat",
     "Table",
     "picture_files",
-    "read_columns",
     "read_picture",
     "read_table",
-    "write_columns",
     "write_picture",
     "write_table",
 ]
