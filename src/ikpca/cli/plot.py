@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _SUFFIXES = (".png", ".pdf", ".svg")
-#: Different texts that can be told apart by their colors.
+#: Maximum number of different texts with a color each.
 _MAX_COLORS = 20
 
 
