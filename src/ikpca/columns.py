@@ -19,6 +19,8 @@ __all__ = ["ColumnEncoder", "ColumnOptions", "find_columns"]
 
 #: Ratio of standard deviations from which standardizing is recommended.
 _SPREAD_RATIO = 10.0
+#: Maximum number of values of a text column.
+_MAX_CATEGORIES = 1000
 #: Maximum number of names in a message.
 _MAX_NAMES = 8
 
@@ -226,6 +228,7 @@ class ColumnEncoder:
             options.missing,
             fills=_fills(table) if options.missing == "median" else {},
         )
+        table.check_no_infinity()
         table = encoder._fill(table)
         encoder = replace(encoder, categories=_categories(table))
         encoded = encoder._encode_complete(table)
@@ -321,6 +324,7 @@ class ColumnEncoder:
 
     def encode(self, table: Table) -> Table:
         """Return a table of numbers without gaps; rows of the table may be overwritten."""
+        table.check_no_infinity()
         texts = dict(zip(self.names, map(table.texts.get, table.keys), strict=True))
         found = {name: values for name, values in texts.items() if values is not None}
         for name in self.categories:
@@ -472,6 +476,12 @@ def _fills(table: Table) -> dict[str, float | str]:
 
 def _categories(table: Table) -> dict[str, tuple[str, ...]]:
     """Return the sorted values of each text column of a table without gaps."""
+    for name, values in table.texts.items():
+        if len(values) > _MAX_CATEGORIES:
+            raise InvalidInput(
+                f"{table.source}: column {name!r} has {len(values)} different texts, more than "
+                f"{_MAX_CATEGORIES}; pass --drop {name}, or --id {name}."
+            )
     columns = {name: table.rows[:, table.keys.index(name)] for name in table.texts}
     return {
         name: tuple(sorted(table.texts[name][int(code)] for code in np.unique(column)))

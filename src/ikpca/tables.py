@@ -182,14 +182,19 @@ class Table:
 
     def check_no_gaps(self) -> None:
         """Raise an error for the first empty cell."""
+        rule = "is empty or 'nan'; fill it in, or fit with --missing drop or --missing median"
+        self._check_cells(np.isnan, rule)
+
+    def check_no_infinity(self) -> None:
+        """Raise an error for the first infinite cell."""
+        self._check_cells(np.isinf, "is not finite; correct it or remove the row")
+
+    def _check_cells(self, is_bad: Callable[[NDArray[Any]], NDArray[Any]], rule: str) -> None:
         for start in range(0, len(self.rows), _BATCH_ROWS):
-            gaps = np.isnan(self.rows[start : start + _BATCH_ROWS])
-            if gaps.any():
-                row, column = np.argwhere(gaps)[0]
-                raise InvalidInput(
-                    f"{self.place(start + int(row), int(column))}: is empty or 'nan'; fill it in, "
-                    "or pass --missing drop or --missing median."
-                )
+            bad = is_bad(self.rows[start : start + _BATCH_ROWS])
+            if bad.any():
+                row, column = np.argwhere(bad)[0]
+                raise InvalidInput(f"{self.place(start + int(row), int(column))}: {rule}.")
 
     def scaled(self) -> Self:
         """Return a table with pixels divided by white; other tables are returned unchanged."""
@@ -233,6 +238,7 @@ def read_table(source: str | Path, *, grey: bool = False) -> Table:
     table.check_no_text()
     if table.counted == "line" or table.names is not None:
         # Estimators check arrays, which may be memory maps.
+        table.check_no_infinity()
         table.check_no_gaps()
     return table
 
@@ -661,7 +667,10 @@ def _read_parquet(path: Path, choose: Choose) -> Table:
             raise InvalidInput(f"{path.name}: has two columns {name!r}; use different names.")
     features, ids, texts = choose(names, len(names))
     kinds = {at: _parquet_kind(schema.field(at), path.name) for at in features}
-    texts = {at for at in features if kinds[at] is None} if texts is None else {*texts}
+    found = {at for at in features if kinds[at] is None}
+    texts = found if texts is None else {*texts}
+    for at in found - texts:
+        raise InvalidInput(f"{path.name}, column {names[at]!r}: contains text, not numbers.")
     small = all(kind == np.float32 for at, kind in kinds.items() if at not in texts)
     rows = np.empty((n_rows, len(features)), dtype=np.float32 if small else np.float64)
     codes: dict[int, dict[str, int]] = {column: {} for column in texts}
@@ -677,7 +686,7 @@ def _read_parquet(path: Path, choose: Choose) -> Table:
         for name, cells in id_cells.items():
             cells.extend(batch.column(name).to_pylist())
         start = stop
-    table = Table(
+    return Table(
         rows,
         tuple(names[at] for at in features),
         ids={name: _objects(cells) for name, cells in id_cells.items()},
@@ -686,8 +695,6 @@ def _read_parquet(path: Path, choose: Choose) -> Table:
         positions=tuple(features),
         n_columns=len(names),
     )
-    _check_no_infinity(table)
-    return table
 
 
 def _parquet_kind(column: Any, source: str) -> Any:
@@ -696,7 +703,7 @@ def _parquet_kind(column: Any, source: str) -> Any:
 
     kind = column.type
     if types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind):
-        small = kind.bit_width <= 16 or kind == "float"
+        small = kind.bit_width <= 16 or types.is_float32(kind)
         return np.float32 if small else np.float64
     if types.is_dictionary(kind):
         kind = kind.value_type
@@ -754,16 +761,6 @@ def _objects(values: Sequence[Any]) -> NDArray[Any]:
     column = np.empty(len(values), dtype=object)
     column[:] = values
     return column
-
-
-def _check_no_infinity(table: Table) -> None:
-    for column in range(table.rows.shape[1]):
-        infinite = np.isinf(table.rows[:, column])
-        if infinite.any():
-            row = int(infinite.argmax())
-            raise InvalidInput(
-                f"{table.place(row, column)}: is not finite; correct it or remove the row."
-            )
 
 
 def _parquet(path: Path) -> Any:

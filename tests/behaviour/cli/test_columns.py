@@ -267,6 +267,7 @@ def test_tables_that_cannot_be_encoded(wine, subtests):
     cases = {
         "every row": ([["", 1], ["", 2]], ["--missing", "drop"], "--drop a"),
         "no median": ([["", 1], ["", 2]], ["--missing", "median"], "column 'a' is empty"),
+        "too many": ([[f"a{n}", n] for n in range(1001)], ["--one-hot"], "1001 different texts"),
         "a word": ([[1, 1], ["x", 2]], ["--one-hot"], "line 3, column 1 ('a'): 'x'"),
     }
     for case, (lines, options, told) in cases.items():
@@ -291,6 +292,26 @@ def test_ids_need_a_file_that_holds_them(wine):
 
 def test_pictures_have_no_columns(faces):
     assert "--standardize" in fails("fit", "faces", "-o", "m.ikpca", "--standardize")
+
+
+def test_text_in_a_parquet_column_of_numbers(wine):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    fit_wine("--columns", "alcohol,hue")
+    parquet.write_table(pyarrow.table({"alcohol": [13.0], "hue": ["red"]}), "new.parquet")
+    assert "column 'hue': contains text" in fails(
+        "transform", "m.ikpca", "new.parquet", "-o", "p.npy"
+    )
+
+
+def test_infinite_cells_of_arrays(wine):
+    X = WINE.data.copy()
+    X[4, 1] = np.inf
+    np.save("rows.npy", X)
+    assert "rows.npy, row 5, column 2: is not finite" in fails(
+        "fit", "rows.npy", "-o", "m.ikpca", "--standardize"
+    )
 
 
 def test_two_columns_of_one_name(wine):
