@@ -49,7 +49,7 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
     the normal rows reconstruct it badly in feature space. The training rows themselves are
     reconstructed too well to set a threshold, so that it is the quantile of cross-validated errors:
     every row is scored by a model that was fitted without it. New rows are scored by the
-    median of the same models, so that both errors are comparable.
+    mean error of the same models, so that both errors are comparable.
 
     Scale the features first, for example with :class:`sklearn.preprocessing.StandardScaler`.
 
@@ -195,12 +195,13 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         seed = draw_seed(self.random_state)
         model = self._kernel_pca(seed).fit(X)
         folds = list(self._folds(X.shape[0], seed))
-        if isinstance(choose_solver(self.eigen_solver, self.n_components, X.shape[0]), Dense):
+        solver = choose_solver(self.eigen_solver, self.n_components, X.shape[0])
+        if isinstance(solver, Dense):
             K = cross_gram(model._subspace.kernel, model.X_fit_, model.X_fit_)
             with Workers(n_threads(self.n_jobs)) as workers:
                 fits = list(workers.map(partial(self._dense_fold, model, K), folds))
         else:
-            fits = [self._iterative_fold(model, seed, fold) for fold in folds]
+            fits = [self._iterative_fold(model, solver, fold) for fold in folds]
         errors = np.empty(X.shape[0])
         for (_, test), (_, test_errors) in zip(folds, fits, strict=True):
             errors[test] = test_errors
@@ -228,7 +229,7 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         Returns
         -------
         ndarray of shape (n_rows,)
-            Higher values are more normal. After ``fit``: −1 times the median, over the folds, of
+            Higher values are more normal. After ``fit``: −1 times the mean, over the folds, of
             ``reconstruction_error`` of the :class:`KernelPCA` that was fitted without the fold.
             After ``partial_fit``: that of ``model_``.
         """
@@ -381,7 +382,7 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
 
     def _errors(self, X: Rows) -> Floats:
         errors = residuals_of_all(self._subspaces, X)
-        return np.median(errors, axis=0).astype(np.float64)
+        return errors.mean(axis=0, dtype=np.float64)
 
     def _set_calibration(self, errors: Floats) -> None:
         """Set the limit to the k-th largest of n errors, with k = ⌊(n + 1)·rate⌋."""
@@ -442,11 +443,12 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         return solution.select(solution.eigenvalues > 0)
 
     def _iterative_fold(
-        self, model: KernelPCA, seed: int, fold: tuple[Indices, Indices]
+        self, model: KernelPCA, solver: Solver, fold: tuple[Indices, Indices]
     ) -> tuple[Subspace, Floats]:
         """Fit the training rows with the solver of all rows; return the other rows' errors."""
         train, test = fold
-        fitted = self._kernel_pca(seed, gamma=model.gamma_, copy_X=False)
+        seed = int(model.random_state)
+        fitted = self._kernel_pca(seed, gamma=model.gamma_, eigen_solver=solver, copy_X=False)
         with warnings.catch_warnings():
             # The fit of all rows has warned.
             warnings.simplefilter("ignore", RankWarning)
