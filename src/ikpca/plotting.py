@@ -1,9 +1,9 @@
-"""Plots of fitted models: eigenvalues, projections, components, contributions, convergence."""
+"""Plots of fitted models: eigenvalues, projections, loadings, convergence, novelty."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import cycle
+from itertools import combinations, cycle
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -25,7 +25,16 @@ except ModuleNotFoundError as missing:
         raise
     raise ImportError("ikpca.plotting needs matplotlib; run: pip install 'ikpca[plot]'.") from None
 
-__all__ = ["components", "contributions", "convergence", "projections", "scree"]
+__all__ = [
+    "components",
+    "contributions",
+    "convergence",
+    "loadings",
+    "novelty_page",
+    "projections",
+    "score_page",
+    "scree",
+]
 
 #: Name of a line style, or an offset and the lengths of dashes and gaps.
 DashPattern: TypeAlias = str | tuple[int, tuple[int, ...]]
@@ -50,6 +59,8 @@ _QUANTITIES = {
 }
 #: Maximum number of labels in a legend; more are shown on a color scale.
 _MAX_LEGEND_LABELS = 10
+#: Maximum number of features in a table of loadings or contributions.
+_MAX_FEATURES = 20
 
 
 def scree(model: BaseEstimator, *, ax: Axes | None = None) -> Axes:
@@ -291,13 +302,215 @@ def components(
     down = -(-len(rows) // across)
     figure = pyplot.figure(layout="constrained", figsize=(1.25 * across, 1.45 * down))
     for count, row in enumerate(rows, start=1):
-        axes = figure.add_subplot(down, across, count)
-        limit = float(np.abs(row).max()) or 1.0
-        axes.imshow(
-            row.reshape(shape), cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="none"
+        _show_component(figure.add_subplot(down, across, count), row.reshape(shape), count)
+    return figure
+
+
+def _show_component(ax: Axes, picture: Floats, number: int) -> None:
+    limit = float(np.abs(picture).max()) or 1.0
+    ax.imshow(picture, cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="none")
+    ax.set_title(f"{number}", fontsize=9, color=TEXT_COLOR)
+    ax.set(xticks=[], yticks=[])
+
+
+def loadings(
+    model: BaseEstimator,
+    names: Sequence[str] | None = None,
+    *,
+    numbers: Sequence[int] = (0, 1),
+    reach: float = 2.0,
+    ax: Axes | None = None,
+) -> Axes:
+    """Plot the effect of components on the features as a table of colors.
+
+    The effect is that of :func:`components`: the difference between the pre-images of two points,
+    the mean plus and minus ``reach`` standard deviations along the component.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        With ``components_``, or with ``eigenvalues_`` and ``inverse_transform``.
+    names : sequence of str, optional
+        Names of the features; by default those of the fit, or numbers from 1.
+    numbers : sequence of int, default=(0, 1)
+        Indices of the components, counted from 0.
+    reach : float, default=2.0
+        Number of standard deviations from the mean.
+    ax : Axes, optional
+        Axes to draw in; by default those of a new figure of pyplot.
+
+    Returns
+    -------
+    Axes
+        With the 20 features that change most.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from ikpca import KernelPCA
+    >>> from ikpca.plotting import loadings
+    >>> wine = load_wine()
+    >>> model = KernelPCA(2, kernel="rbf", gamma="scale").fit(scale(wine.data))
+    >>> axes = loadings(model, wine.feature_names)
+    >>> axes.get_yticklabels()[0].get_text()
+    'alcohol'
+    """
+    check_is_fitted(model)
+    table = _component_rows(model, max(numbers) + 1, reach)[[*numbers]].T
+    if names is None:
+        names = getattr(model, "feature_names_in_", [str(at + 1) for at in range(len(table))])
+    ax = _resolve_axes(ax)
+    limit = float(np.abs(table).max()) or 1.0
+    chosen = _largest(np.abs(table).max(axis=1))
+    drawn = ax.imshow(
+        table[chosen], cmap="RdBu_r", vmin=-limit, vmax=limit, aspect="auto", interpolation="none"
+    )
+    ax.figure.colorbar(drawn, ax=ax)
+    ax.set_yticks(range(len(chosen)), [str(names[at]) for at in chosen], fontsize=8)
+    ax.set_xticks(range(len(numbers)), [str(at + 1) for at in numbers])
+    ax.set(xlabel="Component", title="Change along the component")
+    ax.title.set_fontsize(10)
+    return ax
+
+
+def _largest(sizes: Floats) -> NDArray[np.intp]:
+    """Return the positions of the largest values, in their order."""
+    return np.sort(np.argsort(-sizes, kind="stable")[:_MAX_FEATURES])
+
+
+def score_page(
+    model: BaseEstimator,
+    Y: ArrayLike,
+    labels: ArrayLike | None = None,
+    *,
+    names: Sequence[str] | None = None,
+    numbers: Sequence[int] = (0, 1),
+    shape: tuple[int, ...] | None = None,
+) -> Figure:
+    """Plot projections, explained variance and loadings of a model in one figure.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        Loadings are left out if it has no ``components_`` and no ``inverse_transform``.
+    Y : array-like of shape (n_rows, n_components)
+        Projections returned by ``transform``.
+    labels : array-like of shape (n_rows,), optional
+        Colors, as for :func:`projections`.
+    names : sequence of str, optional
+        Names of the features, as for :func:`loadings`.
+    numbers : sequence of int, default=(0, 1)
+        Two or three components, counted from 0; three are plotted in pairs.
+    shape : (int, int) or (int, int, int), optional
+        Shape of rows that are pictures; loadings are then plotted as pictures.
+
+    Returns
+    -------
+    Figure
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from ikpca import KernelPCA
+    >>> from ikpca.plotting import score_page
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = KernelPCA(4, kernel="rbf", gamma="scale").fit(X)
+    >>> figure = score_page(model, model.transform(X), y)
+    >>> [axes.get_xlabel() for axes in figure.axes[:3]]
+    ['Component 1', 'Component', 'Component']
+    """
+    pairs = [*combinations(numbers, 2)]
+    if len(pairs) not in (1, 3):
+        raise invalid_parameter(
+            "numbers", numbers, "must be two or three components", "pass (0, 1)"
         )
-        axes.set_title(f"{count}", fontsize=9, color=TEXT_COLOR)
-        axes.set(xticks=[], yticks=[])
+    # Without pyplot, which would open a window for the command line.
+    figure = Figure(layout="constrained", figsize=(13.0, 4.2 if len(pairs) == 1 else 8.0))
+    parts: Any = (figure, figure) if len(pairs) == 1 else figure.subfigures(2, 1)
+    above, below = parts
+    for at, pair in enumerate(pairs):
+        axes = projections(Y, labels, pair=pair, ax=above.add_subplot(1, 3, at + 1))
+        legend = axes.get_legend()
+        if legend is not None and at < len(pairs) - 1:
+            legend.remove()
+    grid, first = below.add_gridspec(1, 3), len(pairs) % 3
+    scree(model, ax=below.add_subplot(grid[first]))
+    place = grid[first + 1 :]
+    if not (hasattr(model, "components_") or hasattr(model, "inverse_transform")):
+        return figure
+    if shape is None:
+        loadings(model, names, numbers=numbers, ax=below.add_subplot(place))
+        return figure
+    rows = _component_rows(model, max(numbers) + 1, 2.0)
+    pictures = rows.reshape(len(rows), *shape[:2], -1).mean(axis=3)
+    cells = place.subgridspec(1, len(numbers))
+    for at, number in enumerate(numbers):
+        axes = below.add_subplot(cells[at])
+        _show_component(axes, pictures[number], number + 1)
+    return figure
+
+
+def novelty_page(
+    scores: ArrayLike,
+    limit: float,
+    contributions: ArrayLike,
+    *,
+    names: Sequence[str],
+    row_names: Sequence[str],
+) -> Figure:
+    """Plot novelty scores with their limit, and the contributions of features to the worst rows.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_rows,)
+        Scores in the order of the rows; larger is more novel.
+    limit : float
+        Rows with larger scores are marked.
+    contributions : array-like of shape (n_worst, n_features)
+        Contributions of the features to the rows with the largest scores, largest first.
+    names : sequence of str
+        Names of the features.
+    row_names : sequence of str
+        Names of the rows of ``contributions``.
+
+    Returns
+    -------
+    Figure
+
+    Examples
+    --------
+    >>> from ikpca.plotting import novelty_page
+    >>> figure = novelty_page([0.1, 0.7], 0.5, [[0.6, 0.1]], names="ab", row_names=["2"])
+    >>> figure.axes[0].get_ylabel()
+    'Score'
+    """
+    heights, shares = np.asarray(scores, dtype=np.float64), np.asarray(contributions)
+    figure = Figure(layout="constrained", figsize=(11.0, 6.5))
+    above, below = figure.subplots(2, 1, height_ratios=(1.0, 1.1))
+    flagged = heights > limit
+    numbers = np.arange(1, len(heights) + 1)
+    for chosen, color, size in ((~flagged, MUTED_COLOR, 6), (flagged, _SUM_COLOR, 14)):
+        above.scatter(numbers[chosen], heights[chosen], s=size, linewidths=0, color=color)
+    if np.isfinite(limit):
+        above.axhline(limit, color=_BAR_COLOR, linestyle="dashed", linewidth=1.2)
+    title = f"{int(flagged.sum())} of {len(heights)} rows are above the limit"
+    above.set(xlabel="Row", ylabel="Score")
+    above.set_title(title, fontsize=10)
+    above.set_ylim(bottom=min(0.0, float(heights.min(initial=0.0))))
+    above.spines[["top", "right"]].set_visible(False)
+    features = _largest(shares.max(axis=0))
+    drawn = below.imshow(shares[:, features], cmap="Oranges", aspect="auto", interpolation="none")
+    figure.colorbar(drawn, ax=below)
+    below.set_xticks(
+        range(len(features)),
+        [str(names[at]) for at in features],
+        rotation=35,
+        ha="right",
+        fontsize=8,
+    )
+    below.set_yticks(range(len(shares)), [str(name) for name in row_names], fontsize=8)
+    below.set_title("Contributions of the columns to the rows with the largest scores", fontsize=10)
     return figure
 
 

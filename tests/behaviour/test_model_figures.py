@@ -22,7 +22,9 @@ from ikpca.plotting import (  # noqa: E402
     components,
     contributions,
     convergence,
+    loadings,
     projections,
+    score_page,
     scree,
 )
 from ikpca.solvers import KHA  # noqa: E402
@@ -159,3 +161,31 @@ def test_missing_matplotlib_is_an_error_with_the_install_command():
     code = "import sys; sys.modules['matplotlib'] = None\nimport ikpca.plotting"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "pip install 'ikpca[plot]'" in done.stderr.strip().splitlines()[-1]
+
+
+def test_loadings_of_a_linear_model_are_its_components():
+    model = PCA(3).fit(X)
+    axes = loadings(model, numbers=(0, 2))
+    weights = np.abs(model.components_[[0, 2]]).max(axis=0)
+    largest = np.sort(np.argsort(-weights, kind="stable")[:20])
+    assert_allclose(axes.images[0].get_array(), model.components_[[0, 2]][:, largest].T)
+    assert [text.get_text() for text in axes.get_yticklabels()] == [str(at + 1) for at in largest]
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["1", "3"]
+
+
+def test_loadings_of_a_kernel_model_are_differences_of_preimages():
+    step = np.zeros((2, 5))
+    step[:, 1] = np.sqrt(MODEL.eigenvalues_[1] / len(X)) * np.array([2, -2])
+    up, down = MODEL.inverse_transform(step)
+    drawn = loadings(MODEL, numbers=(1,)).images[0].get_array()[:, 0]
+    largest = np.sort(np.argsort(-abs(up - down), kind="stable")[:20])
+    assert_allclose(drawn, (up - down)[largest])
+
+
+def test_a_page_has_a_plot_for_each_pair():
+    points = MODEL.transform(X)
+    labels = [axes.get_xlabel() for axes in score_page(MODEL, points, numbers=(0, 1, 3)).axes]
+    assert labels[:5] == ["Component 1", "Component 1", "Component 2", "Component", "Component"]
+    assert not pyplot.get_fignums()
+    with pytest.raises(InvalidInput, match="numbers"):
+        score_page(MODEL, points, numbers=(0,))

@@ -9,9 +9,11 @@ import typer
 
 from ikpca.cli.apply import info, inverse, transform
 from ikpca.cli.cluster import cluster
+from ikpca.cli.detect import detect
 from ikpca.cli.errors import run_app
 from ikpca.cli.fit import fit
 from ikpca.cli.images import denoise, upscale
+from ikpca.cli.plot import plot
 
 app = typer.Typer(
     name="ikpca",
@@ -21,7 +23,7 @@ app = typer.Typer(
     epilog="Exit codes: 0 success, 1 invalid file, 2 invalid arguments, 130 Ctrl-C. Tables are "
     "read from .npy, .npz:member, .csv, .parquet, .png, .jpg, .tif or a folder of pictures.",
 )
-for command in (fit, transform, inverse, denoise, upscale, cluster, info):
+for command in (fit, transform, inverse, plot, detect, denoise, upscale, cluster, info):
     app.command()(command)
 
 

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import os
 import platform
-import warnings
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
 import typer
 
-import ikpca
-from ikpca.cli.models import stored_input_form
-from ikpca.cli.options import Grey, Json, Quiet, Rows
-from ikpca.cli.output import reporting
-
-if TYPE_CHECKING:
-    from ikpca.estimators.base import SavedEstimator
-    from ikpca.tables import Table
+from ikpca.cli.models import (
+    check_output,
+    load_model,
+    read_rows,
+    stored_encoder,
+    stored_input_form,
+    write_results,
+    write_rows,
+)
+from ikpca.cli.options import Grey, Id, Json, Model, Quiet, Rows
+from ikpca.cli.output import reporting, rows_without_names
 
 _CORE = ("numpy", "scipy", "scikit-learn", "numba", "threadpoolctl", "joblib", "safetensors")
 #: A module of each optional dependency for users.
@@ -27,41 +29,34 @@ _EXTRAS = {
     "cli": "typer", "plot": "matplotlib", "images": "skimage", "pictures": "PIL",
     "parquet": "pyarrow", "zarr": "zarr", "river": "river", "dask": "distributed",
 }  # fmt: skip
-_Model: TypeAlias = Annotated[Path, typer.Argument(help="A model file that 'ikpca fit' wrote.")]
 
 
 def transform(
-    model: _Model,
+    model: Model,
     rows: Rows,
     out: Annotated[
         str, typer.Option("--out", "-o", help="Projections: .npy, .npz, .csv or .parquet.")
     ],
+    ids: Id = None,
     grey: Grey = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Project rows on the components of a model.
 
-    Pictures are scaled as they were in the fit.
+    Tables are encoded, and pictures scaled, as they were in the fit.
 
     Example: ikpca transform faces.ikpca faces/ --out projections.csv
     """
-    from ikpca.tables import check_target, read_table, write_table
-
     with reporting(quiet, as_json) as report:
-        check_target(out)
-        fitted = _load(model, "transform")
-        table = read_table(rows, grey=grey)
-        _check_columns(fitted, table, rows, model)
-        form = stored_input_form(fitted)
-        if form is not None and form.scaled:
-            table = table.scaled()
-        with report.progress("Projecting"), warnings.catch_warnings():
-            # Names were compared above and are not part of the array.
-            warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        check_output(out, ids)
+        fitted = load_model(model, "transform")
+        encoder, form = stored_encoder(fitted), stored_input_form(fitted)
+        table = read_rows(rows, encoder, form, model, ids=ids, grey=grey)
+        with report.progress("Projecting"), rows_without_names():
             projections = fitted.transform(table.rows)
         n_rows, n_components = projections.shape
-        write_table(out, projections, list(fitted.get_feature_names_out()))
+        write_rows(out, projections, list(fitted.get_feature_names_out()), table.ids)
         report.show(
             {"model": model, "input": rows, "rows": n_rows, "components": n_components},
             f"{n_rows} rows on {n_components} components.",
@@ -70,7 +65,7 @@ def transform(
 
 
 def inverse(
-    model: _Model,
+    model: Model,
     projections: Annotated[
         str, typer.Argument(help="Projections: .npy, .npz:member, .csv or .parquet.")
     ],
@@ -78,76 +73,44 @@ def inverse(
         str,
         typer.Option("--out", "-o", help="Rows: .npy, .npz, .csv, .parquet; pictures: a folder."),
     ],
+    ids: Id = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Transform projections back to rows or pictures.
+    """Transform projections back to rows or pictures, in the units of the input.
 
     Example: ikpca inverse faces.ikpca projections.csv --out faces_again/
     """
-    from ikpca.errors import InvalidInput
-    from ikpca.tables import check_target, read_table, write_table
+    import numpy as np
+
+    from ikpca.columns import ColumnEncoder
+    from ikpca.tables import check_target, write_table
 
     with reporting(quiet, as_json) as report:
-        fitted = _load(model, "inverse_transform")
-        form = stored_input_form(fitted)
+        fitted = load_model(model, "inverse_transform")
+        form, encoder = stored_input_form(fitted), stored_encoder(fitted)
         # Shells complete folders with a slash.
         out = out.rstrip("/" + os.sep) if len(out) > 1 else out
-        table = read_table(projections)
+        components = ColumnEncoder(tuple(fitted.get_feature_names_out()), ids=encoder.ids)
+        table = components.read(projections, ids=ids, model=str(model))
+        if form is None:
+            check_output(out, ids, text=encoder.categories)
         check_target(out, form, len(table.rows))
-        expected = len(fitted.get_feature_names_out())
-        if table.rows.shape[1] != expected:
-            raise InvalidInput(
-                f"{projections}: has {table.rows.shape[1]} columns, and {model} has {expected} "
-                "components; pass projections from 'ikpca transform'."
-            )
         with report.progress("Finding rows"):
             rows = fitted.inverse_transform(table.rows)
-        n_rows, n_columns = rows.shape
-        write_table(out, rows, getattr(fitted, "feature_names_in_", None), form)
+        if form is not None:
+            write_table(out, rows, form=form)
+        elif encoder.categories:
+            write_results(out, table.ids, encoder.decode(rows))
+        else:
+            rows = np.column_stack([*encoder.decode(rows).values()])
+            write_rows(out, rows, encoder.names, table.ids, header=encoder.n_columns is None)
+        n_rows, n_columns = len(rows), len(encoder.names)
         report.show(
             {"model": model, "projections": projections, "rows": n_rows, "columns": n_columns},
             f"{n_rows} rows × {n_columns} columns.",
             wrote=[out],
         )
-
-
-def _load(path: Path, method: str) -> Any:
-    """Load a model that has the method of a command."""
-    from ikpca.errors import InvalidInput
-
-    model = ikpca.load(path)
-    if not hasattr(model, method):
-        raise InvalidInput(
-            f"{path}: a {type(model).__name__} has no {method}; pass a model that 'ikpca fit' "
-            "wrote."
-        )
-    return model
-
-
-def _check_columns(model: SavedEstimator, table: Table, source: str, path: Path) -> None:
-    """Raise an error if rows have other columns or pictures than the training rows."""
-    from ikpca.errors import InvalidInput
-
-    form, wanted = table.form, stored_input_form(model)
-    if form is not None and wanted is not None and form.shape != wanted.shape:
-        raise InvalidInput(
-            f"{source}: pictures are {form.description}, and {path} was fitted on "
-            f"{wanted.description}; convert them."
-        )
-    columns, expected = table.rows.shape[1], model.n_features_in_
-    if columns != expected:
-        raise InvalidInput(
-            f"{source}: has {columns} columns, and {path} was fitted on {expected}; pass rows with "
-            "the same columns."
-        )
-    pairs = zip(table.names or (), getattr(model, "feature_names_in_", ()), strict=False)
-    for number, (name, fitted) in enumerate(pairs, start=1):
-        if name != fitted:
-            raise InvalidInput(
-                f"{source}: column {number} is {name!r}, and {path} was fitted on {fitted!r}; "
-                "put the columns in the same order."
-            )
 
 
 def info(

@@ -7,21 +7,27 @@ from typing import Annotated, Any
 
 import typer
 
-from ikpca.cli.models import store_input_form
+from ikpca.cli.models import check_output, row_ids, store_input_form, write_rows
 from ikpca.cli.options import (
     Coef0,
+    Columns,
     Degree,
+    Drop,
     Gamma,
     Grey,
+    Id,
     Json,
     Kernel,
     MaxIter,
     MaxMemory,
+    Missing,
+    OneHot,
     Quiet,
     Rows,
     Scale,
     Seed,
     Solver,
+    Standardize,
     Threads,
     Tol,
     one_of,
@@ -58,6 +64,12 @@ def cluster(
     random_state: Seed = 0,
     max_memory: MaxMemory = None,
     n_jobs: Threads = None,
+    columns: Columns = None,
+    drop: Drop = None,
+    ids: Id = None,
+    standardize: Standardize = False,
+    missing: Missing = "error",
+    one_hot: OneHot = False,
     scale: Scale = True,
     grey: Grey = False,
     save_model: Annotated[
@@ -75,14 +87,12 @@ def cluster(
     settings = {
         name: value for name, value in locals().items() if name in _OPTIONS and value is not None
     }
-    import numpy as np
-
     from ikpca.applications import KernelSpectralClustering
+    from ikpca.columns import ColumnOptions
     from ikpca.model_files import check_writable
-    from ikpca.tables import check_target, read_table, write_table
 
     with reporting(quiet, as_json) as report:
-        check_target(out)
+        check_output(out, ids)
         if save_model is not None:
             check_writable(save_model)
         if settings["gamma"] == "columns":
@@ -94,18 +104,14 @@ def cluster(
             random_state=random_state,
             **settings,
         )
-        table = read_table(rows, grey=grey)
+        selected = ColumnOptions(columns, drop, ids, standardize, missing, one_hot)
+        table, encoder = selected.read(rows, grey=grey)
         table = table.scaled() if scale else table
         with report.progress("Clustering"):
             labels = model.fit_predict(table.rows)
-        columns, names = labels[:, None], ["cluster"]
-        if table.labels is not None and out.lower().endswith(".csv"):
-            # Labels of pictures are written with their file names.
-            columns = np.column_stack([np.array(table.labels, dtype=object), labels])
-            names = ["file", "cluster"]
-        write_table(out, columns, names)
+        write_rows(out, labels[:, None], ["cluster"], row_ids(table))
         if save_model is not None:
-            store_input_form(model, table)
+            store_input_form(model, table, encoder)
             model.save(save_model)
         sizes = [int((labels == label).sum()) for label in range(n_clusters)]
         document = {"input": rows, "rows": len(labels), "clusters": n_clusters, "sizes": sizes}

@@ -17,21 +17,27 @@ from ikpca.cli.options import (
     Checkpoint,
     CheckpointEvery,
     Coef0,
+    Columns,
     Components,
     Dask,
     Degree,
+    Drop,
     Gamma,
     Grey,
+    Id,
     Json,
     Kernel,
     MaxIter,
     MaxMemory,
+    Missing,
+    OneHot,
     Quiet,
     Resume,
     Rows,
     Scale,
     Seed,
     Solver,
+    Standardize,
     Threads,
     Tol,
     one_of,
@@ -91,6 +97,12 @@ def fit(
     every: CheckpointEvery = 1,
     resume: Resume = False,
     dask: Dask = None,
+    columns: Columns = None,
+    drop: Drop = None,
+    ids: Id = None,
+    standardize: Standardize = False,
+    missing: Missing = "error",
+    one_hot: OneHot = False,
     scale: Scale = True,
     grey: Grey = False,
     as_json: Json = False,
@@ -104,8 +116,8 @@ def fit(
     """
     given = locals()
     # Imported here to keep the help fast.
+    from ikpca.columns import ColumnOptions
     from ikpca.model_files import check_writable
-    from ikpca.tables import read_table
 
     with reporting(quiet, as_json) as report:
         model = build(estimator, {name: given[name] for name in _FLAGS}, _FLAGS)
@@ -115,13 +127,14 @@ def fit(
         elif resume:
             raise UsageError("--resume needs a checkpoint; pass --checkpoint with its path.")
         check_writable(out)
-        table = read_table(rows, grey=grey)
+        selected = ColumnOptions(columns, drop, ids, standardize, missing, one_hot)
+        table, encoder = selected.read(rows, grey=grey)
         table = table.scaled() if scale else table
         start = time.perf_counter()
         with resume_hint(checkpoint, resume=resume):
             model = fit_model(model, table.rows, dask, shown=not quiet)
         seconds = time.perf_counter() - start
-        store_input_form(model, table)
+        store_input_form(model, table, encoder)
         # The checkpoint belongs to this fit, not to the model.
         model.set_params(checkpoint=None)
         model.save(out)

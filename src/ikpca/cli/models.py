@@ -1,15 +1,17 @@
-"""Estimators by name, and the format of the input in their model files."""
+"""Estimators by name, their model files, and tables in the format of their input."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ikpca
 from ikpca.cli.errors import UsageError
 
 if TYPE_CHECKING:
+    from ikpca.columns import ColumnEncoder
     from ikpca.estimators.base import SavedEstimator
     from ikpca.tables import PictureFormat, Table
 
@@ -40,14 +42,16 @@ def build(name: str, options: Mapping[str, Any], flags: Mapping[str, str]) -> An
     return kind(**{key: None if key in nothing else value for key, value in settings.items()})
 
 
-def store_input_form(model: SavedEstimator, table: Table) -> None:
-    """Store names and picture format of the input, so that rows can be written in it again."""
+def store_input_form(model: SavedEstimator, table: Table, encoder: ColumnEncoder | None) -> None:
+    """Store how rows were made from the input, for later input and for writing rows."""
     import numpy as np
 
     if table.names is not None:
         model.feature_names_in_ = np.array(table.names, dtype=object)
     if table.form is not None:
         model.input_ = {"kind": "pictures", **vars(table.form)}
+    elif encoder is not None:
+        model.input_ = encoder
 
 
 def stored_input_form(model: SavedEstimator) -> PictureFormat | None:
@@ -55,6 +59,107 @@ def stored_input_form(model: SavedEstimator) -> PictureFormat | None:
     from ikpca.tables import PictureFormat
 
     stored = getattr(model, "input_", None)
-    if stored is None:
+    if not isinstance(stored, dict):
         return None
     return PictureFormat(tuple(stored["shape"]), stored["white"], stored["scaled"])
+
+
+def stored_encoder(model: SavedEstimator) -> ColumnEncoder:
+    """Return the encoder that :func:`store_input_form` stored, or that of a model from Python."""
+    from ikpca.columns import ColumnEncoder
+
+    stored = getattr(model, "input_", None)
+    if isinstance(stored, ColumnEncoder):
+        return stored
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None:
+        return ColumnEncoder(tuple(names))
+    return ColumnEncoder.numbered(model.n_features_in_)
+
+
+def load_model(path: Path, method: str, writer: str = "ikpca fit") -> Any:
+    """Load a model that has the method of a command."""
+    from ikpca.errors import InvalidInput
+
+    model = ikpca.load(path)
+    if not hasattr(model, method):
+        raise InvalidInput(
+            f"{path}: a {type(model).__name__} has no {method}; pass a model that {writer!r} wrote."
+        )
+    return model
+
+
+def read_rows(
+    source: str,
+    encoder: ColumnEncoder,
+    form: PictureFormat | None,
+    fitted: str | Path,
+    *,
+    ids: str | None = None,
+    grey: bool = False,
+) -> Table:
+    """Read rows and encode or scale them as in a fit; ``fitted`` names it in messages."""
+    from ikpca.errors import InvalidInput
+
+    table = encoder.read(source, ids=ids, grey=grey, model=str(fitted))
+    if table.form is not None and form is not None and table.form.shape != form.shape:
+        raise InvalidInput(
+            f"{source}: pictures are {table.form.description}, and {fitted} was fitted on "
+            f"{form.description}; convert them."
+        )
+    columns, expected = table.rows.shape[1], len(encoder.encoded_names)
+    if columns != expected:
+        raise InvalidInput(
+            f"{source}: has {columns} columns, and {fitted} needs {expected}; pass the columns of "
+            "the fit."
+        )
+    return table.scaled() if form is not None and form.scaled else table
+
+
+def row_ids(table: Table) -> Mapping[str, Any]:
+    """Return the columns that identify rows; of pictures the names of their files."""
+    import numpy as np
+
+    if table.labels is None:
+        return table.ids
+    return {"file": np.array(table.labels, dtype=object)}
+
+
+def check_output(out: str, ids: str | None, text: Collection[str] = ()) -> None:
+    """Raise an error, before the work, if ids or text columns could not be written to a file."""
+    from ikpca.tables import check_target
+
+    if not out.lower().endswith((".csv", ".parquet")):
+        if ids is not None:
+            raise UsageError(f"--id: {out} does not hold ids; pass a .csv or .parquet file.")
+        if text:
+            raise UsageError(
+                f"--out: {out} does not hold the text of column {next(iter(text))!r}; pass a .csv "
+                "or .parquet file."
+            )
+    check_target(out)
+
+
+def write_rows(
+    out: str, rows: Any, names: Sequence[str], ids: Mapping[str, Any], *, header: bool = True
+) -> None:
+    """Write rows after their ids; files that do not hold text are written without ids."""
+    from ikpca.tables import write_table
+
+    if ids and out.lower().endswith((".csv", ".parquet")):
+        write_results(out, ids, dict(zip(names, rows.T, strict=True)))
+    else:
+        write_table(out, rows, names if header else None)
+
+
+def write_results(out: str, ids: Mapping[str, Any], columns: Mapping[str, Any]) -> None:
+    """Write columns after ids."""
+    from ikpca.errors import InvalidInput
+    from ikpca.tables import write_columns
+
+    for name in columns:
+        if name in ids:
+            raise InvalidInput(
+                f"{out}: {name!r} is the name of an id and of a result; rename the id column."
+            )
+    write_columns(out, {**ids, **columns})

@@ -15,6 +15,8 @@ SOLVERS = (
     "auto", "dense", "krylov", "nystrom", "arpack", "randomized", "kha", "kha/t", "kha/et",
     "kha-smd",
 )  # fmt: skip
+#: Help panel of the options for columns.
+_TABLES = "Columns of tables"
 PREIMAGES = ("auto", "fixed-point", "gradient", "mds", "neighbours", "ridge")
 
 
@@ -55,11 +57,59 @@ def _count_or_fraction(text: str) -> int | float:
     return int(text) if text.lstrip("+-").isdecimal() else float(text)
 
 
+COUNT_OR_FRACTION = _number_or((), _count_or_fraction, "must be a number or a fraction")
 Rows: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="INPUT",
         help="Rows: .npy, .npz:member, .csv, .parquet, .png, .jpg, .tif or a folder of pictures.",
+    ),
+]
+Model: TypeAlias = Annotated[Path, typer.Argument(help="A model file that 'ikpca fit' wrote.")]
+Columns: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        help="Columns of a table to use, by default all: names, patterns such as 'x*' and ranges "
+        "such as a:d, separated by commas; without names, numbers from 1.",
+        rich_help_panel=_TABLES,
+    ),
+]
+Drop: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--drop", help="Columns to leave out.", rich_help_panel=_TABLES),
+]
+Id: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--id",
+        help="Columns that identify rows; they are copied to .csv and .parquet output.",
+        rich_help_panel=_TABLES,
+    ),
+]
+Standardize: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--standardize",
+        help="Give columns of numbers mean 0 and standard deviation 1.",
+        rich_help_panel=_TABLES,
+    ),
+]
+Missing: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--missing",
+        help="Empty cells: error, drop their rows, or median (of text the most frequent).",
+        rich_help_panel=_TABLES,
+        **one_of(("error", "drop", "median")),
+    ),
+]
+OneHot: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--one-hot",
+        help="Replace a text column by a column of zeros and ones for each of its values.",
+        rich_help_panel=_TABLES,
     ),
 ]
 Json: TypeAlias = Annotated[

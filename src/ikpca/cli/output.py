@@ -109,6 +109,14 @@ def progress_bar(title: str, *, shown: bool) -> Iterator[Advance]:
 
 
 @contextmanager
+def rows_without_names() -> Iterator[None]:
+    """Ignore the warning that rows have no names: they were compared when a table was read."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        yield
+
+
+@contextmanager
 def pass_progress(model: SavedEstimator, title: str, *, shown: bool) -> Iterator[None]:
     """Show a progress bar of the passes of a fit if scikit-learn supports callbacks."""
     with progress_bar(title, shown=shown) as advance:

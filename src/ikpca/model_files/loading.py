@@ -19,6 +19,7 @@ from ikpca.model_files.container import read_container
 #: Classes that a file may instantiate, by sub-package; only the packages needed are imported.
 _CLASSES = {
     "applications": ("Hyperresolution", "KernelSpectralClustering"),
+    "columns": ("ColumnEncoder",),
     "estimators": (
         "Checkpoint",
         "DriftSignal",
