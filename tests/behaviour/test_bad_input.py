@@ -199,6 +199,7 @@ BAD_OPTIONS = {
     "log_gain_init": ([np.nan, np.inf, None, "0"], "pass 'auto'"),
     "clock": (["tick", None, 1], "choose one of 'pattern', 'pass'"),
     "rayleigh_ritz": ([1, None, "no"], "choose one of True, False"),
+    "backoff": ([1, None, "no"], "choose one of True, False"),
     "block_size": ([0, -1, 1.5, "x", None, AN_ARRAY], "pass 'auto'"),
     "change_tol": ([-1, np.nan, "0"], "pass None"),
 }
@@ -308,7 +309,9 @@ def test_only_what_scikit_learn_has_converts(X):
 # --- arguments stay as they are ------------------------------------------------------
 
 
-@pairwise(solver=SOLVERS, copy_X=[True, False], kind=["rows", "sparse rows", "kernel matrix"])
+@pairwise(
+    slow=True, solver=SOLVERS, copy_X=[True, False], kind=["rows", "sparse rows", "kernel matrix"]
+)
 def test_no_argument_is_written_to(rows, solver, copy_X, kind):
     X = {"rows": rows, "sparse rows": sparse.csr_array(rows), "kernel matrix": rows @ rows.T}[kind]
     data = X.data if kind == "sparse rows" else X
@@ -373,6 +376,7 @@ def test_components_without_variance_are_removed_on_request(X, solver):
 
 
 @pairwise(
+    slow=True,
     settings=[*((solver, {}) for solver in SOLVERS), ("kha", {"gain": 0.1})],
     kernel_and_value=[("linear", 0.1), ("rbf", 0.1), ("poly", 0.3), ("linear", 0.0)],
     dtype=[np.float64, np.float32],

@@ -178,7 +178,9 @@ def exact_share(case):
     return exact.eigenvalues_.sum(), exact.explained_share(X)
 
 
-@pairwise(case=HARD, method=METHODS, rayleigh_ritz=[True, False], init=["random", "landmarks"])
+@pairwise(
+    slow=True, case=HARD, method=METHODS, rayleigh_ritz=[True, False], init=["random", "landmarks"]
+)
 def test_automatic_gains_never_warn(case, method, rayleigh_ritz, init):
     make, parameters = HARD[case]
     X = make()

@@ -130,7 +130,7 @@ def shared_source(name, n_samples, dtype):
     return SOURCES[name](n_samples, dtype)
 
 
-@pairwise(name=SOURCES, n_samples=[SMALL, LARGE], dtype=[np.float64, np.float32])
+@pairwise(slow=True, name=SOURCES, n_samples=[SMALL, LARGE], dtype=[np.float64, np.float32])
 class TestEverySource:
     """What any source must do; a new one adds a line to ``SOURCES``."""
 

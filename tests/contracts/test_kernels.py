@@ -68,7 +68,7 @@ def peak_bytes(function):
         tracemalloc.stop()
 
 
-@pairwise(name=KERNELS, kind=KINDS, other_kind=KINDS, dtype=[np.float64, np.float32])
+@pairwise(slow=True, name=KERNELS, kind=KINDS, other_kind=KINDS, dtype=[np.float64, np.float32])
 def test_fill_gives_the_values_of_scikit_learn(name, kind, other_kind, dtype):
     X, Y = small_rows(9, 0, dtype), small_rows(7, 1, dtype)
     expected = pairwise_kernels(
@@ -93,7 +93,7 @@ def test_fill_writes_into_any_view_and_nowhere_else(name, kind):
     assert (board == -7.0).all()
 
 
-@pairwise(name=KERNELS, kind=KINDS, dtype=[np.float64, np.float32])
+@pairwise(slow=True, name=KERNELS, kind=KINDS, dtype=[np.float64, np.float32])
 def test_diagonal_is_the_diagonal_of_fill(name, kind, dtype):
     kernel = KERNELS[name]
     X = KINDS[kind](small_rows(9, 2, dtype))
@@ -117,7 +117,10 @@ def test_arguments_are_not_written_to(name, kind):
 
 
 @pairwise(
-    name=KERNELS, dtype=[np.float64, np.float32], shape=[(1000, 800), (3000, 100), (100, 3000)]
+    slow=True,
+    name=KERNELS,
+    dtype=[np.float64, np.float32],
+    shape=[(1000, 800), (3000, 100), (100, 3000)],
 )
 def test_scratch_is_no_more_than_declared(name, dtype, shape):
     kernel, (n_x, n_y) = KERNELS[name], shape

@@ -12,6 +12,7 @@ from ikpca import KernelPCA
 from ikpca.gram import ComputedGram, full_matrix, read_budget
 from ikpca.kernels import Cosine, Gaussian, Laplacian, Linear, Polynomial, Sigmoid
 from ikpca.solvers import KHA, METHODS, Outcome, Problem, RunSettings
+from tests.pairwise import pairwise
 
 #: A relative excess below this is rounding error of the exact solution.
 ROUNDING = {np.float64: 1e-11, np.float32: 1e-4}
@@ -68,9 +69,7 @@ def stated_and_true(name, solver, r, passes, dtype=np.float64):
     return [*pairs, (stated, true_error(name, found.projections, r))]
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("init", ["landmarks", "random"])
-@pytest.mark.parametrize("name", KERNELS)
+@pairwise(slow=True, strength=3, name=KERNELS, method=METHODS, init=["landmarks", "random"])
 def test_stated_excess_error(name, init, method):
     solver = KHA(method, init=init)
     for stated, true in stated_and_true(name, solver, KERNELS[name][1], passes=8):
