@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import subspace_angles
 from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
 
 from ikpca import KernelPCA
 from ikpca.gram import read_budget
@@ -72,3 +73,47 @@ def test_rows_that_need_it_keep_their_precision():
     """Where single precision would see nothing but rounding, the answer does not change."""
     shifted, plain = fitted(1e-3, X + 1e7 / 3), fitted(1e-3)
     np.testing.assert_allclose(shifted.eigenvalues_, plain.eigenvalues_, rtol=1e-4)
+
+
+#: The last residual is a few rounding errors, whatever the number of rows.
+FLOORS = {np.float32: 1e-6, np.float64: 1e-13}
+FLOOR_KERNELS = {
+    "rbf": {"gamma": 1 / 30}, "laplacian": {"gamma": 1 / 30}, "poly": {"degree": 2}, "linear": {},
+    "cosine": {},
+}  # fmt: skip
+
+
+def rows_near_a_surface(n_rows, dtype):
+    rng = np.random.default_rng(0)
+    X = np.tanh(rng.normal(size=(n_rows, 4)) @ rng.normal(size=(4, 30)))
+    return (X + 0.1 * rng.normal(size=X.shape)).astype(dtype)
+
+
+def check_floor(n_rows, dtype, kernel):
+    rows = rows_near_a_surface(n_rows, dtype)
+    model = KernelPCA(
+        4, kernel=kernel, eigen_solver="krylov", random_state=0, **FLOOR_KERNELS[kernel]
+    ).fit(rows)
+    assert model.certificate_.residuals.max() <= FLOORS[dtype]
+    assert model.n_iter_ <= 20
+
+
+@pytest.mark.parametrize("dtype", FLOORS)
+@pytest.mark.parametrize("kernel", FLOOR_KERNELS)
+def test_residuals_fall_to_rounding_errors(kernel, dtype):
+    check_floor(3000, dtype, kernel)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", FLOORS)
+@pytest.mark.parametrize("kernel", FLOOR_KERNELS)
+def test_residuals_of_many_rows_fall_to_rounding_errors(kernel, dtype):
+    check_floor(20_000, dtype, kernel)
+
+
+def test_a_tolerance_beyond_the_precision_warns():
+    rows = rows_near_a_surface(2000, np.float32)
+    model = KernelPCA(4, kernel="rbf", eigen_solver="krylov", tol=1e-9, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="precision of the rows does not allow tol=1e-09"):
+        model.fit(rows)
+    assert model.outcome_.name == "PRECISE"

@@ -55,9 +55,10 @@ _DROP = {4: 1e-7, 8: 1e-12}
 _INDEFINITE = 1e-5
 #: Order from which few eigenpairs are computed by Lanczos iterations.
 _LANCZOS_ORDER = 400
-#: Sampled rows of the certificate, and the share of them that is drawn uniformly. All rows are used
-#: if there are fewer than this many per sampled row.
-CERTIFICATE_ROWS, _UNIFORM_SHARE, _ROWS_PER_SAMPLE = 128, 0.1, 8
+#: Sampled rows of the certificate. All rows are used if there are fewer than this many per sample.
+CERTIFICATE_ROWS, _ROWS_PER_SAMPLE = 128, 8
+#: Shares of the sample that are drawn uniformly, by distances, and also by leverages.
+_SAMPLE_SHARES = (0.1, 0.45, 0.45)
 #: Confidence of the residual bounds.
 _CONFIDENCE = 0.99
 #: Strips of kernel values and features, and sums of products that wait in the order of the rows.
@@ -218,13 +219,9 @@ def landmark_bytes(problem: Problem, number: int, rows: int = _MIN_STRIP, thread
     width = 2 * (number + CERTIFICATE_ROWS) + problem.X.shape[1] + 4
     factors = 6 * 8 * number * number + (_PENDING - 1) * threads * number * number * item
     strips = threads * rows * width * item
-    # Distances, leverages, probabilities and their sums.
-    return (
-        factors
-        + strips
-        + (16 + 2 * item) * problem.n_samples
-        + 2 * number * problem.X.shape[1] * item
-    )
+    # Distances, leverages, and their product.
+    vectors = 3 * item * problem.n_samples
+    return factors + strips + vectors + 2 * number * problem.X.shape[1] * item
 
 
 def cache_bytes(problem: Problem, number: int, rows: int, most: int) -> int:
@@ -371,10 +368,7 @@ def multiply_triangle(k: Floats, lower: Floats) -> Floats:
 
 
 class StripCache:
-    """Kernel values of the first strips that are computed, up to a fixed amount of memory.
-
-    They serve the certificate; of many rows they are a small part.
-    """
+    """Kernel values of the first strips that are computed, up to a fixed amount of memory."""
 
     def __init__(self, max_bytes: int) -> None:
         self._available = max_bytes
@@ -436,26 +430,27 @@ class LandmarkFit:
         indices = select_landmarks(problem, selection, number, workers)
         strip = strip_rows(problem, number)
         features, kept = LandmarkFeatures.of(problem.kernel, problem.X[indices], strip)
-        cache = None
-        if problem.engine is None:
-            cache = StripCache(cache_bytes(problem, number, strip, _CACHE_BYTES))
+        cache, available = None, cache_bytes(problem, number, strip, _CACHE_BYTES)
+        # Of many rows it would hold too little to save time.
+        if problem.engine is None and 4 * available >= number * problem.row_bytes:
+            cache = StripCache(available)
         size = len(features.gram)
         sums, scatter, diagonal = np.zeros(size), np.zeros((size, size)), 0.0
-        distances = []
+        distances, known = np.empty(problem.n_samples, dtype=problem.X.dtype), 0
         for part in problem.map_rows(partial(features.moments, cache), strip, workers):
             sums += part[0]
             scatter += part[1]
-            distances.append(part[2])
+            distances[known : known + len(part[2])] = part[2]
             diagonal += part[3]
+            known += len(part[2])
         if not (np.isfinite(scatter).all() and np.isfinite(diagonal)):
             raise InvalidInput(NOT_FINITE)
         shift = sums / problem.n_samples
         scatter -= problem.n_samples * np.outer(shift, shift)
         mean = shift + features.inverse @ features.center
         trace = diagonal - problem.n_samples * float(mean @ mean)
-        squared_distances = np.concatenate(distances)
         return cls(
-            problem, indices[kept], features, mean, (scatter + scatter.T) / 2, squared_distances,
+            problem, indices[kept], features, mean, (scatter + scatter.T) / 2, distances,
             trace, workers, cache, started,
         )  # fmt: skip
 
@@ -539,9 +534,12 @@ class LandmarkFit:
         if self.problem.engine is not None or n_bytes > cache_bytes(
             self.problem, len(self.features.gram), strip, _PROJECTION_BYTES
         ):
+            leverages, known = np.empty_like(self.distances), 0
             function = partial(projections.leverages, self.cache)
-            parts = self.problem.map_rows(function, strip, self.workers)
-            return None, np.concatenate(list(parts))
+            for part in self.problem.map_rows(function, strip, self.workers):
+                leverages[known : known + len(part)] = part
+                known += len(part)
+            return None, leverages
         function = partial(projections.of, self.cache)
         Y = np.concatenate(list(self.problem.map_rows(function, strip, self.workers)))
         return Y, np.square(Y) @ projections.inverse_eigenvalues.astype(Y.dtype)
@@ -683,15 +681,34 @@ def sample_rows(distances: Floats, leverages: Floats, seed: int) -> tuple[Indice
     n_samples = len(distances)
     if n_samples <= _ROWS_PER_SAMPLE * CERTIFICATE_ROWS:
         return np.arange(n_samples), None
-    probabilities = np.full(n_samples, _UNIFORM_SHARE / n_samples)
-    for weights in (distances, leverages * distances):
-        total = float(weights.sum(dtype=np.float64))
-        share = (1 - _UNIFORM_SHARE) / 2
-        probabilities += weights * (share / total) if total > 0 else share / n_samples
-    sums = np.cumsum(probabilities)
-    drawn = np.random.default_rng([seed, 5]).random(CERTIFICATE_ROWS) * sums[-1]
-    rows = np.sort(np.minimum(np.searchsorted(sums, drawn), n_samples - 1))
-    return rows, probabilities[rows] / sums[-1]
+    rng = np.random.default_rng([seed, 5])
+    kinds = rng.choice(3, size=CERTIFICATE_ROWS, p=_SAMPLE_SHARES)
+    rows = rng.integers(n_samples, size=CERTIFICATE_ROWS)
+    totals = []
+    for kind, weights in enumerate((distances, leverages * distances), start=1):
+        own, total = kinds == kind, float(weights.sum(dtype=np.float64))
+        totals.append((weights, total))
+        if total > 0:
+            rows[own] = draw_rows(weights, rng.random(int(own.sum())))
+    rows.sort()
+    probabilities = np.full(len(rows), _SAMPLE_SHARES[0] / n_samples)
+    for share, (weights, total) in zip(_SAMPLE_SHARES[1:], totals, strict=True):
+        probabilities += share * (weights[rows] / total if total > 0 else 1 / n_samples)
+    return rows, probabilities
+
+
+def draw_rows(weights: Floats, draws: Floats) -> Indices:
+    """Return rows drawn in proportion to weights, without a second array of all rows."""
+    starts = np.arange(0, len(weights), _MAX_STRIP)
+    sums = np.cumsum(np.add.reduceat(weights, starts, dtype=np.float64))
+    targets = draws * sums[-1]
+    chunks = np.minimum(np.searchsorted(sums, targets, side="right"), len(starts) - 1)
+    rows = np.empty(len(draws), dtype=np.intp)
+    for i, (chunk, target) in enumerate(zip(chunks, targets, strict=True)):
+        part = np.cumsum(weights[starts[chunk] : starts[chunk] + _MAX_STRIP], dtype=np.float64)
+        rest = target - (sums[chunk] - part[-1])
+        rows[i] = starts[chunk] + min(int(np.searchsorted(part, rest, "right")), len(part) - 1)
+    return rows
 
 
 def upper_bounds(terms: Floats) -> Floats:
