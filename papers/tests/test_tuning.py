@@ -101,7 +101,8 @@ CONDITIONS = [
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_a_claim_about_a_method_that_diverged_fails(condition):
     selection = {"table": "t", "column": "e", "take": "min"}
-    claim = Claim(**{"id": "c", "sentence": "S", "paper": "1", "from": selection, **condition})
+    texts = {"id": "c", "sentence": "S", "paper": "1", "fails_if": "F"}
+    claim = Claim(**{**texts, "from": selection, **condition})
     verdict = evaluate_claim(claim, "quick", {"t": ERRORS})
     assert verdict.status is Status.FAILS
     assert DIVERGED in verdict.ours
