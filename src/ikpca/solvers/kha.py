@@ -36,9 +36,8 @@ N_LANDMARKS = 256
 _ET_STEP, _ET_STEP_LANDMARKS = 7.0, 5.0
 #: η0 κ for KHA and KHA/t, and for KHA/t from landmarks.
 _CONSTANT_STEP, _INVERSE_TIME_STEP, _INVERSE_TIME_STEP_LANDMARKS = 0.05, 0.5, 0.1
-#: µ κ for KHA-SMD with automatic gains from a random start, from landmarks or a warm start, and
-#: with a gain of the user.
-_META_RATE, _META_RATE_LANDMARKS, _META_RATE_MANUAL = 0.8, 0.4, 0.05
+#: µ κ for KHA-SMD with automatic gains, and with a gain of the user.
+_META_RATE, _META_RATE_MANUAL = 0.4, 0.05
 #: ρ0 with automatic gains from a random start, as in the paper; otherwise 0.
 _LOG_GAIN = 1.0
 #: Bounds on |Δρ| and |ρ| with automatic gains.
@@ -380,9 +379,7 @@ class KHA(Solver):
         """Return µ; "auto" is scaled by κ like the inner product it multiplies."""
         if not isinstance(self.meta_gain, str):
             return float(self.meta_gain)
-        if not self.automatic:
-            return _META_RATE_MANUAL / kappa
-        return (_META_RATE if self._random_automatic else _META_RATE_LANDMARKS) / kappa
+        return (_META_RATE if self.automatic else _META_RATE_MANUAL) / kappa
 
     @property
     def _random_automatic(self) -> bool:
