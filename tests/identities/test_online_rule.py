@@ -152,7 +152,7 @@ def test_a_block_is_the_rule_pattern_by_pattern(rows, points, kernel, name):
     assert np.abs(state.mean - nu).max() < 1e-12
 
 
-@pairwise(name=GAINS, size=[1, 7, 100], automatic=[True, False])
+@pairwise(slow=True, name=GAINS, size=[1, 7, 100], automatic=[True, False])
 def test_batches_do_not_matter(rows, points, name, size, automatic):
     chosen = settings(GAINS[name], automatic=automatic, memory=80.0)
     first = start_online(chosen, points, 0.5 * np.eye(R))

@@ -25,7 +25,7 @@ def new(rows):
 # --- the linear kernel is PCA ----------------------------------------------------------
 
 
-@pairwise(method=EXACT, n_components=[1, 3, 5], offset=[0.0, 100.0])
+@pairwise(slow=True, method=EXACT, n_components=[1, 3, 5], offset=[0.0, 100.0])
 def test_the_linear_kernel_gives_the_reconstruction_of_pca(rows, new, method, n_components, offset):
     """Mean included; also for rows that lie far outside the training rows."""
     new = np.vstack([new, 20 * new])
