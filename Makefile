@@ -60,7 +60,7 @@ $(OLDEST)/.ready: pyproject.toml .ci/oldest.py
 	@touch $@
 
 test-oldest: $(OLDEST)/.ready
-	OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -n auto --dist loadfile $(OLDEST_TESTS)
+	OMP_NUM_THREADS=1 NUMBA_CACHE_DIR=$(OLDEST)/numba $(OLDEST)/bin/python -m pytest -n auto --dist loadfile $(OLDEST_TESTS)
 
 coverage: $(READY)
 	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow" --cov --cov-report=term-missing:skip-covered

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from scipy.linalg import subspace_angles
@@ -234,6 +236,17 @@ def test_a_share_of_the_variance_takes_as_many_components_as_dense(digits, share
     assert [record.number for record in found.history_] == list(range(1, found.n_iter_ + 1))
     entries = [record.entries for record in found.history_]
     assert entries == sorted(entries)
+
+
+def test_records_have_the_time_and_the_change_of_every_pass(digits):
+    start = time.perf_counter()
+    model = KernelPCA(R, kernel="rbf", gamma=0.1, eigen_solver="krylov", random_state=0)
+    records = model.fit(digits[:600]).history_
+    assert 0 < sum(record.seconds for record in records) <= time.perf_counter() - start
+    assert records[0].change == np.inf
+    # The squared distance of R unit vectors of either sign to others is at most 2R.
+    assert 2 * R >= records[1].change > records[-1].change
+    assert records[-1].change < 1e-12
 
 
 def test_a_search_for_a_fraction_may_take_more_passes_than_max_iter(digits):

@@ -86,8 +86,9 @@ class PaperIncrementalPCA(TransformerMixin):
     Each of the r components and the mean gets n pre-images, those of earlier vectors are reused,
     and a second pass estimates all coefficients again. "n = 10" beside r = 36 cannot be the whole
     basis, since 36 orthonormal vectors need at least as many rows; it is read as n per vector.
-    Components are made orthonormal by eq. 22 with the inverse root of M_o, since eqs. 23 and 24 as
-    printed only scale them.
+    A pre-image is the one nearest to what is left of its vector, as in the textbook that the paper
+    refers to. Components are made orthonormal by eq. 22 with the inverse root of M_o, since eqs. 23
+    and 24 as printed only scale them.
 
     Parameters
     ----------
@@ -98,17 +99,21 @@ class PaperIncrementalPCA(TransformerMixin):
         n.
     batch_rows : int
         c.
+    nearest : bool
+        False, which is ours: the next row is the one that leaves the smallest error.
     """
 
     kernel: Kernel
     n_components: int
     per_vector: int = PREIMAGES_PER_VECTOR
     batch_rows: int = BATCH_ROWS
+    nearest: bool = True
 
     def fit(self, X: Floats, y: object = None) -> Self:
         """Update the components with one batch after the other."""
         limit = self.per_vector * (self.n_components + 1)
-        compression = Compression(IteratedPreimages(self.per_vector), limit)
+        reduction = IteratedPreimages(self.per_vector, nearest=self.nearest)
+        compression = Compression(reduction, limit)
         settings = IncrementalSettings(self.n_components, compression=compression)
         state = IncrementalState.empty(self.kernel, X)
         for rows in tile_slices(len(X), self.batch_rows):

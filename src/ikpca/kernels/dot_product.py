@@ -251,12 +251,12 @@ def inner_products(X: Rows, Y: Rows, out: Floats) -> None:
     out[...] = product.toarray() if sparse.issparse(product) else product
 
 
+# Large or negative bases may have no finite power; the caller reports values that are not finite.
+@np.errstate(over="ignore", invalid="ignore")
 def _power(values: Floats, degree: float) -> None:
     """Raise to a power in place, if possible by squaring: ``np.power`` is about 20 times slower."""
     if degree != int(degree) or degree < 0:
-        # NaN for negative bases; the caller reports values that are not finite.
-        with np.errstate(invalid="ignore"):
-            np.power(values, degree, out=values)
+        np.power(values, degree, out=values)
     elif degree == 0:
         values.fill(1)
     elif degree == 2:

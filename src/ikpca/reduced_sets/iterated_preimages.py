@@ -22,8 +22,8 @@ from ikpca.subspace import Subspace
 
 #: A row is dependent on the others if its residual is below this fraction of k(z, z).
 _DEPENDENT = 1e-11
-#: A low accuracy is enough, since the coefficients are solved for afterwards.
-_FIXED_POINT, _GRADIENT = FixedPoint(max_iter=5, tol=1e-3), Gradient(max_iter=5, tol=1e-3)
+#: Iterations of a search for a pre-image. The best of several rows needs no accurate search.
+_FEW_STEPS, _MANY_STEPS = 5, 50
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,9 @@ class IteratedPreimages:
         False is scheme (a).
     second_pass : bool
         False is scheme (b).
+    nearest : bool
+        True adds the pre-image nearest to the residual, as textbooks do; False the row that leaves
+        the smallest error.
     tol : float
         Relative error below which a vector needs no further pre-images.
     most : int
@@ -65,6 +68,7 @@ class IteratedPreimages:
     per_vector: int | Literal["auto"] = "auto"
     reuse: bool = True
     second_pass: bool = True
+    nearest: bool = False
     tol: float = 1e-6
     most: int = 4000
     seed: int = 0
@@ -137,7 +141,7 @@ class IteratedPreimages:
         for _ in range(number):
             if basis.count == basis.size or basis.squared_errors[i] <= tolerance:
                 break
-            row = basis.best_row(i)
+            row = basis.nearest_preimage(i) if self.nearest else basis.best_row(i)
             if row is None:
                 break
             basis.add(row)
@@ -215,11 +219,25 @@ class GrowingBasis:
         start = int(gains.argmax())
         if not gains[start] > 0:
             return None
-        rows = _preimages(residual, start, n_basis)
+        rows = _preimages(residual, start, n_basis, _FEW_STEPS)
         _, squares = self._project(rows)
         found = _gains(residual.products_with(rows)[0], squares, self.vectors.kernel.diagonal(rows))
         best = int(found.argmax())
         return rows[best] if found[best] > gains[start] else self.vectors.basis[start]
+
+    def nearest_preimage(self, i: int) -> Floats | None:
+        """Find the pre-image nearest to the residual of u_i; None if all are linearly dependent."""
+        residual = self._residual(i)
+        n_basis = len(self._squared_residuals)
+        products, diagonal = residual.products[0, :n_basis], self.vectors.diagonal
+        start = int(_gains(products, diagonal, diagonal).argmax())
+        rows = _preimages(residual, start, n_basis, _MANY_STEPS)
+        _, squares = self._project(rows)
+        diagonal = self.vectors.kernel.diagonal(rows)
+        found = _gains(residual.products_with(rows)[0], diagonal, diagonal)
+        found[squares <= _DEPENDENT * np.abs(diagonal)] = 0
+        best = int(found.argmax())
+        return rows[best] if found[best] > 0 else None
 
     def _project(self, rows: Floats) -> tuple[Floats, Floats]:
         """Return ⟨q_k, Φ(z)⟩ of rows z, and the squared lengths of the parts orthogonal to q_k."""
@@ -253,7 +271,7 @@ def _gains(products: Floats, squared_residuals: Floats, diagonal: Floats) -> Flo
     return gains
 
 
-def _preimages(vector: Subspace, start: int, n_starts: int) -> Floats:
+def _preimages(vector: Subspace, start: int, n_starts: int, max_iter: int) -> Floats:
     """Find rows z with large ⟨u, Φ(z)⟩² / k(z, z), the part of ‖u‖² explained by βΦ(z).
 
     z is a pre-image of u/β. The searches start from the given basis row, and from two of the first
@@ -267,7 +285,7 @@ def _preimages(vector: Subspace, start: int, n_starts: int) -> Floats:
     usable = np.abs(scales) >= np.finfo(scales.dtype).tiny
     if not usable.any():
         return vector.basis[[start]]
-    method: PreimageMethod = _GRADIENT
+    method: PreimageMethod = Gradient(max_iter=max_iter, tol=1e-3)
     if isinstance(vector.kernel, RadialKernel):
-        method = _FIXED_POINT
+        method = FixedPoint(max_iter=max_iter, tol=1e-3)
     return method.find(vector, 1 / scales[usable, None], vector.basis[starts[usable]]).rows

@@ -170,21 +170,20 @@ def _best(train: Callable[[], None], repeats: int) -> float:
 
 #: Components that are compared.
 LEADING = 3
-#: Starts of the search for a pre-image.
-STARTS = ("best rows", "earlier pre-images", "five random rows")
+#: Other starts of the search for a pre-image than the best rows.
+STARTS = ("earlier pre-images", "five random rows")
 
 
 @dataclass(frozen=True)
 class NearestPreimages:
-    """Iterated pre-images of textbooks: the next row is the pre-image nearest to the residual.
+    """Pre-images nearest to the residual, with other starts of their search.
 
-    For kernels with k(z, z) = 1. The search starts from the basis rows with the largest and the
-    smallest inner product with the residual, from these among the rows of the previous reduction,
-    or from five random rows.
+    For kernels with k(z, z) = 1. The search starts from the rows of the previous reduction with the
+    largest and the smallest inner product with the residual, or from five random rows.
     """
 
-    per_vector: int = PREIMAGES_PER_VECTOR
-    starts: str = "best rows"
+    per_vector: int
+    starts: str
 
     def supports(self, kernel: Kernel) -> bool:
         """Return True for radial kernels."""
@@ -221,9 +220,7 @@ class NearestPreimages:
     def _starts(self, products: Floats, size: int, seed: int) -> Indices:
         if self.starts == "five random rows":
             return np.random.default_rng(seed).choice(len(products), 5, replace=False)
-        if self.starts == "earlier pre-images":
-            products = products[:size]
-        return np.array([products.argmax(), products.argmin()])
+        return np.array([products[:size].argmax(), products[:size].argmin()])
 
 
 def _least_squares(subspace: Subspace, rows: Floats) -> ReducedSet:
@@ -267,8 +264,9 @@ class PrintedOrthogonalization(Compression):
 
 @dataclass(frozen=True)
 class Variant:
-    """Variant of the scheme: one choice, and its value."""
+    """Variant of the scheme: how pre-images are chosen, one other choice, and its value."""
 
+    preimages: str
     choice: str
     value: str
     settings: IncrementalSettings
@@ -276,51 +274,60 @@ class Variant:
 
 
 def ablation_variants(n_components: int) -> list[Variant]:
-    """Vary one choice of the paper's scheme at a time."""
-    n = PREIMAGES_PER_VECTOR
-    limit = n * (n_components + 1)
-    paper = Compression(IteratedPreimages(n), limit)
-    base = IncrementalSettings(n_components, compression=paper)
+    """Vary one choice of the paper's scheme at a time, with both choices of pre-images."""
+    n, rows = PREIMAGES_PER_VECTOR, PREIMAGES_PER_VECTOR * (n_components + 1)
+    kept = [
+        Variant("none", "r, all rows kept", str(number), IncrementalSettings(number))
+        for number in (3, 6, 10)
+    ]
+    starts = _reductions(
+        n_components, "nearest", "start",
+        **{start: Compression(NearestPreimages(n, start), rows) for start in STARTS},
+    )  # fmt: skip
+    others = _reductions(
+        n_components, "none", "reduction",
+        **{"selected rows": Compression(SelectedRows(), rows),
+           "joint pre-images": Compression(JointPreimages(), rows)},
+    )  # fmt: skip
+    varied = [
+        variant
+        for nearest in (True, False)
+        for variant in _varied(partial(IteratedPreimages, nearest=nearest), n_components)
+    ]
+    return [*varied, *starts, *kept, *others]
 
-    def reductions(choice: str, **made: Compression | None) -> list[Variant]:
-        return [
-            Variant(choice, name.replace("_", " "), replace(base, compression=compression))
-            for name, compression in made.items()
-        ]
 
-    def with_components(number: int, reduced: bool) -> IncrementalSettings:
-        compression = Compression(IteratedPreimages(n), n * (number + 1)) if reduced else None
-        return IncrementalSettings(number, compression=compression)
-
-    def with_preimages(number: int) -> IncrementalSettings:
-        size = number * (n_components + 1)
-        return replace(base, compression=Compression(IteratedPreimages(number), size))
-
-    few = Compression(IteratedPreimages(2), 2 * (n_components + 1))
-    first = IteratedPreimages(n, second_pass=False)
-    separate = IteratedPreimages(n, reuse=False, second_pass=False)
+def _reductions(r: int, preimages: str, choice: str, **made: Compression) -> list[Variant]:
     return [
-        Variant("none", "the paper's scheme", base),
-        *(
-            Variant(f"r, {'reduced' if reduced else 'all rows kept'}", str(number),
-                    with_components(number, reduced))
-            for reduced in (False, True) for number in (3, 6, 10)
-        ),
-        *reductions("scheme of figure 1", a=replace(paper, reduction=separate),
-                    b=replace(paper, reduction=first), c=paper),
-        *reductions("nearest pre-image, from", **{
-            starts: replace(paper, reduction=NearestPreimages(n, starts)) for starts in STARTS
-        }),
-        *reductions("orthogonalization", none=replace(paper, orthonormal=False),
-                    as_printed=PrintedOrthogonalization(paper.reduction, limit)),
-        *reductions("orthogonalization, n = 2", none=replace(few, orthonormal=False),
-                    as_printed=PrintedOrthogonalization(few.reduction, few.limit)),
-        Variant("mean update", "left out", replace(base, move_mean=False)),
-        *(Variant("n", str(number), with_preimages(number)) for number in (2, 5, 20)),
-        *(Variant("c", str(count), base, count) for count in (10, 100)),
-        *reductions("rows between reductions", at_least_60=replace(paper, room=60)),
-        *reductions("reduction", selected_rows=replace(paper, reduction=SelectedRows()),
-                    joint_preimages=replace(paper, reduction=JointPreimages()), none=None),
+        Variant(preimages, choice, name, IncrementalSettings(r, compression=compression))
+        for name, compression in made.items()
+    ]
+
+
+def _varied(reduction: Callable[..., IteratedPreimages], r: int) -> list[Variant]:
+    """Vary the scheme with one choice of pre-images."""
+    name = "nearest" if reduction().nearest else "least error"
+
+    def compression(number: int = PREIMAGES_PER_VECTOR, r: int = r, **scheme: bool) -> Compression:
+        return Compression(reduction(number, **scheme), number * (r + 1))
+
+    def settings(r: int = r, **options: Any) -> IncrementalSettings:
+        return IncrementalSettings(r, compression=compression(r=r), **options)
+
+    paper, few = compression(), compression(2)
+    return [
+        Variant(name, "none", "the scheme", settings()),
+        *(Variant(name, "r", str(number), settings(number)) for number in (3, 10)),
+        *_reductions(r, name, "scheme of figure 1", a=compression(reuse=False, second_pass=False),
+                     b=compression(second_pass=False), c=paper),
+        *_reductions(r, name, "orthogonalization", none=replace(paper, orthonormal=False),
+                     printed=PrintedOrthogonalization(paper.reduction, paper.limit)),
+        *_reductions(r, name, "orthogonalization, n = 2", none=replace(few, orthonormal=False),
+                     printed=PrintedOrthogonalization(few.reduction, few.limit)),
+        Variant(name, "mean update", "left out", settings(move_mean=False)),
+        *_reductions(r, name, "n", **{str(number): compression(number) for number in (2, 5, 20)}),
+        *(Variant(name, "c", str(count), settings(), count) for count in (10, 100)),
+        *_reductions(r, name, "rows between reductions", **{"60": replace(paper, room=60)}),
     ]  # fmt: skip
 
 
@@ -330,7 +337,7 @@ class AblationRow:
 
     Parameters
     ----------
-    choice, value : str
+    preimages, choice, value : str
     angle : float
         The largest between the spans of the leading components, in degrees.
     error : float
@@ -340,6 +347,7 @@ class AblationRow:
         max |VᵀV − I| of all components.
     """
 
+    preimages: str
     choice: str
     value: str
     angle: float
@@ -356,7 +364,8 @@ def ablation(variants: Sequence[Variant], n_rows: int, seed: int = 0) -> list[Ab
         state = IncrementalState.empty(RBF, X)
         for rows in tile_slices(n_rows, variant.batch_rows):
             state, _ = update_step(state, X[rows], variant.settings)
-        found.append(AblationRow(variant.choice, variant.value, *_compare(state, batch, X)))
+        errors = _compare(state, batch, X)
+        found.append(AblationRow(variant.preimages, variant.choice, variant.value, *errors))
     return found
 
 
@@ -381,11 +390,13 @@ def _scatter_error(exact: Floats, sigma: Floats, inner: Floats, gram: Floats) ->
     return float(np.sqrt(max(np.square(weighted).sum() - 2 * mixed + total, 0) / total))
 
 
-#: Figure 1 (a), (b), (c); then a selection of rows, and its optimization.
+#: Figure 1 (a), (b), (c); then (c) with rows that leave the smallest error, a selection of rows,
+#: and its optimization.
 SCHEMES: dict[str, Reduction] = {
-    "separate": IteratedPreimages(reuse=False, second_pass=False),
-    "reuse": IteratedPreimages(second_pass=False),
-    "second pass": IteratedPreimages(),
+    "separate": IteratedPreimages(reuse=False, second_pass=False, nearest=True),
+    "reuse": IteratedPreimages(second_pass=False, nearest=True),
+    "second pass": IteratedPreimages(nearest=True),
+    "second pass, least error": IteratedPreimages(),
     "chosen samples": SelectedRows(),
     "joint pre-images": JointPreimages(tol=0.0),
 }
@@ -510,6 +521,7 @@ def _contours(n_rows: int, n_components: int) -> Findings:
     models = {
         "batch": KernelPCA(eigen_solver="dense", n_jobs=1, **_SETTINGS).fit(X),
         "incremental": PaperIncrementalPCA(RBF, n_components).fit(X),
+        "incremental, least error": PaperIncrementalPCA(RBF, n_components, nearest=False).fit(X),
         "selected rows": IncrementalKernelPCA(**_SETTINGS).fit(X),
     }
     exact = models["batch"].transform(X)
