@@ -28,7 +28,8 @@ def test_an_abandoned_read_does_not_overwrite_the_next_strips():
     source = SlowFirstRead(rows @ rows.T, symmetric=True)
     blocks = [np.arange(start, start + 20) for start in (40, 0, 20)]
     with Workers(3) as workers:
-        gram, _ = center_gram(source, None, workers)
+        gram, product = center_gram(source, None, workers)
+        assert product.shape == (60, 0)
         expected = [gram.rows(block) for block in blocks]
         source.released = threading.Event()
         gram.prefetch_strip(blocks[0])

@@ -10,7 +10,7 @@ from ikpca import IncrementalKernelPCA, KernelPCA
 from ikpca.gram import cross_gram
 from ikpca.kernels import Gaussian, Linear, Polynomial
 from ikpca.solvers import solve_dense
-from ikpca.streams import IncrementalState, update
+from ikpca.streams import IncrementalState, UpdateReport, join_reports, update
 from tests.conftest import KERNELS
 
 #: The sigmoid is no inner product, a stream refuses it; degree 3 spreads eigenvalues over ten
@@ -154,3 +154,15 @@ def test_novelty_is_the_reconstruction_error_before_learning(X):
     assert np.isnan(model.novelty_).all()
     expected = model.reconstruction_error(X[60:])
     np.testing.assert_allclose(model.partial_fit(X[60:]).novelty_, expected, atol=1e-10)
+
+
+def test_the_report_of_a_batch_has_all_novelties_and_the_last_of_the_rest():
+    parts = [
+        UpdateReport(np.zeros(2), None, "first"),
+        UpdateReport(np.ones(1), np.array([0.5]), "second"),
+        UpdateReport(np.ones(1), None, ""),
+    ]
+    joined = join_reports(parts)
+    np.testing.assert_array_equal(joined.novelty, [0, 0, 1, 1])
+    assert joined.compression_errors == 0.5
+    assert joined.recovery == "second"
