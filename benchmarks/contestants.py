@@ -16,10 +16,18 @@ from typing import Any
 import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.decomposition import KernelPCA as ScikitKernelPCA
-from sklearn.kernel_approximation import Nystroem
+from sklearn.kernel_approximation import Nystroem, RBFSampler
 
 from ikpca import KernelPCA
-from ikpca.gram import CachedGram, CenteredGram, ComputedGram, Workers, center_gram, read_budget
+from ikpca.gram import (
+    CachedGram,
+    CenteredGram,
+    ComputedGram,
+    Workers,
+    center_gram,
+    cross_gram,
+    read_budget,
+)
 from ikpca.kernels import FeatureSplit, Floats, Gaussian
 from ikpca.solvers import hebbian_step
 from ikpca_papers.memory import PeakMemory
@@ -50,8 +58,6 @@ class FitResult:
     projections : ndarray of shape (r, l)
     entries : float or None
         Kernel entries evaluated, divided by l².
-    residual : float or None
-        Largest relative residual.
     first_pass : float
         Seconds of the pass that evaluates all of K; NaN if there are no passes.
     seconds : float or None
@@ -62,7 +68,6 @@ class FitResult:
 
     projections: Floats
     entries: float | None = None
-    residual: float | None = None
     first_pass: float = float("nan")
     seconds: float | None = None
     peak_bytes: int | None = None
@@ -102,50 +107,8 @@ class ScaleRow:
     seconds: float
     entries: float | None
     peak_bytes: int | None
-    residual: float | None
-    excess_error: float
-
-
-def exact_contestants(dtype: str) -> list[Contestant]:
-    """Return krylov and the solvers of scikit-learn."""
-    return [
-        Contestant("ikpca krylov", fit_ikpca, {"tol": 2e-3}, dtype),
-        Contestant("scikit-learn arpack", fit_scikit_learn, {"eigen_solver": "arpack"}, dtype),
-        Contestant(
-            "scikit-learn randomized", fit_scikit_learn, {"eigen_solver": "randomized"}, dtype
-        ),
-    ]
-
-
-def all_contestants(*, full: bool = False) -> list[Contestant]:
-    """Return all contestants for float32 data; ``full`` adds float64 and more Nyström sizes."""
-    krylov, *scikit_learn = exact_contestants("float32")
-    hebbian = {"eigen_solver": "kha/et", "max_iter": 10}
-    found = [
-        krylov,
-        Contestant("ikpca krylov, 300 MB", fit_ikpca, {"tol": 2e-3, "max_memory": "300MB"}),
-        Contestant("ikpca krylov, tol 1e-5", fit_ikpca, {"tol": 1e-5}),
-        *scikit_learn,
-        Contestant("Nystroem 1000 + PCA", fit_nystroem, {"landmarks": 1000}),
-        Contestant("ikpca kha/et, 10 passes", fit_ikpca, hebbian),
-        Contestant("KHA rule by pattern, 1 pass", fit_kha_reference, max_rows=5000, repeats=1),
-    ]
-    if has_kernlab():
-        found.append(
-            Contestant("kernlab kha, 1 pass", fit_kernlab, {"passes": 1}, max_rows=5000, repeats=1)
-        )
-    if full:
-        found.append(
-            Contestant(
-                "scikit-learn arpack, float64", fit_scikit_learn, {"eigen_solver": "arpack"},
-                "float64",
-            )
-        )  # fmt: skip
-        found += [
-            Contestant(f"Nystroem {m} + PCA", fit_nystroem, {"landmarks": m})
-            for m in (500, 2000, 4000)
-        ]
-    return found
+    residual: float
+    excess_error: float | None
 
 
 def fit_ikpca(
@@ -168,7 +131,6 @@ def fit_ikpca(
     return FitResult(
         projections,
         last.entries / len(X) ** 2,
-        float(last.residuals.max()),
         model.history_[0].seconds,
     )
 
@@ -206,6 +168,15 @@ def fit_nystroem(
     number = min(landmarks, len(X))
     features = Nystroem(gamma=gamma, n_components=number, random_state=0).fit_transform(X)
     return FitResult(PCA(n_components, random_state=0).fit_transform(features).T, number / len(X))
+
+
+def fit_random_features(
+    X: Floats, gamma: float, n_components: int, threads: int, features: int
+) -> FitResult:
+    """Fit scikit-learn's ``PCA`` on random Fourier features."""
+    sampler = RBFSampler(gamma=gamma, n_components=features, random_state=0)
+    projections = PCA(n_components, random_state=0).fit_transform(sampler.fit_transform(X)).T
+    return FitResult(projections, 0.0)
 
 
 @cache
@@ -322,6 +293,30 @@ class Reference:
         """Compute E/E_min − 1."""
         norm = self.gram.squared_norm_estimate
         return excess_error(self.gram, projections, self.eigenvalues, norm)
+
+
+def sampled_residual(
+    X: Floats, gamma: float, projections: Floats, sample: int = 2000, seed: int = 7
+) -> float:
+    """Estimate the largest ‖K'v − λv‖/λ₁ from rows of K, with λ = ‖y‖² and v = y/√λ."""
+    lengths = np.linalg.norm(projections.astype(np.float64), axis=1)
+    V = projections.T / lengths
+    rows = np.sort(np.random.default_rng(seed).choice(len(X), min(sample, len(X)), replace=False))
+    products = [cross_gram(Gaussian(gamma), X[part], X) @ V for part in np.array_split(rows, 20)]
+    R = np.vstack(products) - V[rows] * lengths**2
+    # Its own mean removes that of KV over all rows.
+    R -= R.mean(axis=0)
+    squares = np.square(R).mean(axis=0) * len(X)
+    return float(np.sqrt(squares.max()) / np.square(lengths).max())
+
+
+def curved_rows(n_rows: int, n_features: int, n_latent: int) -> Floats:
+    """Draw noisy rows near a curved surface of few dimensions, in single precision."""
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(n_rows, n_latent)).astype(np.float32)
+    rows = np.tanh(Z @ rng.normal(size=(n_latent, n_features)).astype(np.float32))
+    noisy: Floats = rows + 0.1 * rng.normal(size=rows.shape).astype(np.float32)
+    return noisy
 
 
 def best_seconds(
