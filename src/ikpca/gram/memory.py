@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,8 +27,6 @@ MIN_TILE_SIDE = TILE // 8
 _TILE_SIDES = (TILE, TILE // 2, TILE // 4, MIN_TILE_SIDE)
 #: Tiles that the side of a plan leaves memory for; the number of threads is limited accordingly.
 _CONCURRENT_TILES = 4
-#: Memory of the compiler, which products of sparse features need.
-_COMPILER_BYTES = 130 * 10**6
 #: Memory that no plan accounts for (BLAS buffers, temporaries, the allocator's rounding); it is
 #: not available for caches.
 _OVERHEAD_BYTES, _OVERHEAD_SHARE = 32 * 10**6, 0.1
@@ -152,42 +150,21 @@ class PlannedSource:
 def plan_source(kernel: Kernel, X: Rows, budget: Budget, fixed: int, threads: int) -> PlannedSource:
     """Plan the tiles of the kernel matrix of rows that are in memory; see ``plan_tiles``."""
     available = budget.available - fixed
-    for split in _feature_splits(kernel, X):
-        operand, tile_bytes = _operand_bytes(split, X), partial(_tile_bytes, kernel, X, split)
-        if split is None or _fits(split, operand, tile_bytes, available):
-            break
+    split, operand, tile_bytes = None, 0, partial(_tile_bytes, kernel, X, None)
+    if isinstance(kernel, MatmulKernel) and isinstance(X, np.ndarray):
+        found = FeatureSplit.from_rows(X)
+        needed, tile = found.operand_bytes(len(X)), partial(_tile_bytes, kernel, X, found)
+        small_enough = needed <= _MAX_OPERAND_SHARE * available
+        if small_enough and needed + tile(MIN_TILE_SIDE) <= available:
+            split, operand, tile_bytes = found, needed, tile
     plan = plan_tiles(budget, fixed + operand, tile_bytes, threads)
     source = ComputedGram(kernel, X, plan.side, split=split)
     return PlannedSource(source, plan.threads, plan.cache_bytes)
 
 
-def _feature_splits(kernel: Kernel, X: Rows) -> Iterator[FeatureSplit | None]:
-    """Yield the possible splits, the fastest first."""
-    if isinstance(kernel, MatmulKernel) and isinstance(X, np.ndarray):
-        split = FeatureSplit.from_rows(X)
-        yield split
-        yield split.without_sparse()
-    yield None
-
-
-def _operand_bytes(split: FeatureSplit | None, X: Rows) -> int:
-    """Return the bytes of the operand, and of the compiler if there are sparse features."""
-    if split is None:
-        return 0
-    return split.operand_bytes(X.shape[0]) + (_COMPILER_BYTES if split.nnz else 0)
-
-
 def _tile_bytes(kernel: Kernel, X: Rows, split: FeatureSplit | None, side: int) -> int:
     item, width = X.dtype.itemsize, int(X.shape[1] if split is None else split.dense.sum())
     narrow = 4 * side * _NARROW_COLUMNS * item
-    return side * side * item + kernel.scratch_bytes(side, side, width, item) + narrow
-
-
-def _fits(
-    split: FeatureSplit, operand: int, tile_bytes: Callable[[int], int], available: int
-) -> bool:
-    """Return True if the operand fits: with full tiles if it needs the compiler, else with any."""
-    if split.nnz:
-        return operand + _CONCURRENT_TILES * tile_bytes(TILE) <= available
-    small_enough = operand <= _MAX_OPERAND_SHARE * available
-    return small_enough and operand + tile_bytes(MIN_TILE_SIDE) <= available
+    # The product of sparse features, and its dense factor in both orders.
+    rare = 0 if split is None or not split.nnz else side + 2 * int(split.sparse.sum())
+    return side * (side + rare) * item + kernel.scratch_bytes(side, side, width, item) + narrow

@@ -130,11 +130,6 @@ class MatmulTiles:
     def __init__(self, kernel: MatmulKernel, right: Operand) -> None:
         self._kernel = kernel
         self._right = right
-        self._sparse_products = None
-        if right.sparse is not None:
-            from ikpca.gram.sparse_features import SparseFeatureProducts
-
-            self._sparse_products = SparseFeatureProducts(right.sparse)
         #: Left operand that a thread used last, and its rows.
         self._last = threading.local()
 
@@ -145,8 +140,11 @@ class MatmulTiles:
     def fill_from(self, left: Operand, columns: slice, out: Floats) -> None:
         """Write k(z, y) for the rows z of a left operand."""
         np.matmul(left.dense, self._right.dense[columns].T, out=out)
-        if self._sparse_products is not None:
-            self._sparse_products.add(left.sparse, columns, out)
+        rare = self._right.sparse
+        if rare is not None:
+            # Summed separately: added one by one to the much larger values in ``out``, each term
+            # would be rounded.
+            out += left.sparse @ np.ascontiguousarray(rare[columns].toarray().T)
         self._kernel.finish(out)
 
     def _left(self, rows: slice | Indices) -> Operand:

@@ -21,9 +21,8 @@ _SAMPLE_SIZE = 9
 #: A feature is sparse if at most this share of the rows differs from its common value; above about
 #: 7 % the dense product is faster.
 _MAX_SPARSE_DENSITY = 0.05
-#: With fewer sparse features a second product, and with fewer rows starting the compiler, takes
-#: longer than it saves.
-_MIN_SPARSE_FEATURES, _MIN_ROWS = 64, 8192
+#: With fewer sparse features, or fewer rows, a second product takes longer than it saves.
+_MIN_SPARSE_FEATURES, _MIN_ROWS = 64, 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,15 +90,11 @@ class FeatureSplit:
         every = np.ones(len(origin), dtype=bool)
         return cls(origin, every, ~every)
 
-    def without_sparse(self) -> FeatureSplit:
-        """Return the split with the sparse features in the dense product."""
-        return FeatureSplit(self.origin, self.dense | self.sparse, np.zeros_like(self.sparse))
-
     def operand_bytes(self, n_rows: int) -> int:
         """Return the size of the operand of the rows of the split, with its two extra columns."""
         item = self.origin.itemsize
-        # The sparse part is stored as CSR and as CSC, with 32-bit indices.
-        sparse_bytes = 2 * self.nnz * (item + 4)
+        # The sparse part is stored as CSR, with 32-bit indices.
+        sparse_bytes = self.nnz * (item + 4) + 4 * n_rows
         return n_rows * (int(self.dense.sum()) + 2) * item + sparse_bytes
 
     def shifted(self, X: Floats, extra_columns: int) -> tuple[Floats, Rows | None]:
