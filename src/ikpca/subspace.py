@@ -188,13 +188,6 @@ class Subspace:
         """Return ‖Φ(x) − µ − P(Φ(x) − µ)‖², P the orthogonal projector on the components."""
         return self.squared_norms_and_residuals(X)[1]
 
-    def explained_share(self, X: Rows) -> float:
-        """Return 1 − Σ‖Φ(x) − µ − P(Φ(x) − µ)‖² / Σ‖Φ(x) − µ‖²."""
-        total, residual = (
-            float(part.sum(dtype=np.float64)) for part in self.squared_norms_and_residuals(X)
-        )
-        return 1 - residual / total if total > 0 else 0.0
-
     def squared_norms_and_residuals(self, X: Rows) -> tuple[Floats, Floats]:
         """Return ‖Φ(x) − µ‖² and ‖Φ(x) − µ − P(Φ(x) − µ)‖² for every row."""
         parts = [

@@ -119,3 +119,11 @@ def test_a_lower_maximum_of_basis_rows_takes_effect_with_the_next_batch():
     X = np.random.default_rng(0).normal(size=(120, 2))
     model = OnlineKernelPCA(2, kernel="rbf", gamma=0.5, max_basis_rows=60).partial_fit(X)
     assert len(model.set_params(max_basis_rows=20).partial_fit(X[:5]).basis_) <= 20
+
+
+def test_new_rows_whose_kernel_values_overflow():
+    model = KernelPCA(2, kernel="poly").fit(FAR[:, :4].astype(np.float32) / 1e40)
+    far = np.full((2, 4), -9e18, dtype=np.float32)
+    for method in (model.transform, model.reconstruction_error, model.explained_share):
+        with pytest.raises(InvalidInput, match="kernel values of 2 rows"):
+            method(far)

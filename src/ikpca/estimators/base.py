@@ -32,7 +32,7 @@ from ikpca.estimators.checkpoint import Checkpoint, CheckpointFile, fingerprint
 from ikpca.estimators.validation import (
     FLOAT_DTYPES,
     check_gamma,
-    finite_projections,
+    finite_values,
     is_named,
     n_threads,
 )
@@ -217,7 +217,7 @@ class KernelTransformer(
         ndarray of shape (n_rows, n_components)
         """
         X = self._validated_rows(X)
-        return finite_projections(lambda: self._project(X))
+        return finite_values(lambda: self._project(X))
 
     def _project(self, X: Any) -> Floats:
         """Return the projections of valid rows; several strips share the threads."""
@@ -290,7 +290,8 @@ class KernelTransformer(
                 "kernel='precomputed': reconstruction_error needs k(x, x) of new rows, which a "
                 "kernel matrix does not hold; fit on rows instead."
             )
-        return self._subspace.residuals(self._validated_rows(X))
+        X = self._validated_rows(X)
+        return finite_values(lambda: self._subspace.residuals(X))
 
     def explained_share(self, X: Any) -> float:
         """Compute the fraction of the variance about the training mean that is explained.
@@ -311,7 +312,10 @@ class KernelTransformer(
                 "kernel='precomputed': explained_share needs k(x, x) of new rows, which a kernel "
                 "matrix does not hold; fit on rows instead."
             )
-        return self._subspace.explained_share(self._validated_rows(X))
+        X = self._validated_rows(X)
+        parts = finite_values(lambda: np.stack(self._subspace.squared_norms_and_residuals(X), 1))
+        total, residual = parts.sum(axis=0, dtype=np.float64)
+        return float(1 - residual / total) if total > 0 else 0.0
 
     @available_if(lambda self: not self._is_precomputed)
     def score(self, X: Any, y: Any = None) -> float:

@@ -31,7 +31,7 @@ from ikpca.estimators.validation import (
     FLOAT_DTYPES,
     check_overflow,
     draw_seed,
-    finite_projections,
+    finite_values,
     limit_threads,
 )
 from ikpca.kernels import Floats
@@ -216,7 +216,7 @@ class HebbianPCA(
         """
         check_is_fitted(self, "components_")
         X = self._validated(X, reset=False)
-        return finite_projections(lambda: ((X - self.mean_) @ self.components_.T) * self._scale)
+        return finite_values(lambda: ((X - self.mean_) @ self.components_.T) * self._scale)
 
     def inverse_transform(self, X: Any) -> Floats:
         """Transform projections back to input space: the mean plus a sum of components.

@@ -166,18 +166,18 @@ def check_overflow(X: Any, *, first: bool = True) -> None:
         )
 
 
-def finite_projections(project: Callable[[], Floats]) -> Floats:
-    """Compute projections; raise an error if kernel values of finite rows are not finite."""
+def finite_values(compute: Callable[[], Floats]) -> Floats:
+    """Compute values of rows; raise an error if kernel values of finite rows are not finite."""
     remedy = "pass fewer rows at a time, or compress the model"
     with np.errstate(over="ignore", invalid="ignore"), explain_memory_errors(remedy):
-        projections = project()
-    if not np.isfinite(projections).all():
-        bad = np.flatnonzero(~np.isfinite(projections).all(axis=1))
+        values = compute()
+    if not np.isfinite(values).all():
+        bad = np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))
         raise InvalidInput(
             f"X: kernel values of {len(bad)} rows, the first of them row {bad[0]}, are not finite; "
             "scale X like the rows of the fit, or choose another kernel."
         )
-    return projections
+    return values
 
 
 def cast_arrays(arrays: Sequence[Floats], dtype: np.dtype[Any]) -> list[Floats]:

@@ -340,8 +340,12 @@ def full_matrix(source: GramSource, workers: Workers = SERIAL) -> Floats:
     return K
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def cross_gram(kernel: Kernel, X: Rows, Y: Rows) -> Floats:
-    """Return k(x_i, y_j) for two sets of rows, computed by column tiles to limit scratch memory."""
+    """Return k(x_i, y_j) for two sets of rows, computed by column tiles to limit scratch memory.
+
+    The caller reports values that are not finite.
+    """
     out = np.empty((X.shape[0], Y.shape[0]), dtype=np.result_type(X.dtype, Y.dtype))
     for columns in tile_slices(Y.shape[0]):
         kernel.fill(X, Y[columns], out[:, columns])

@@ -239,6 +239,8 @@ class _Result:
         self.converged[indices] = other.converged[lower]
 
 
+# A trial point without a finite objective is rejected.
+@np.errstate(over="ignore", invalid="ignore")
 def _search(
     subspace: Subspace,
     coordinates: Floats,
@@ -286,8 +288,6 @@ class _Descent:
     #: Added to the magnitude of the objective to estimate its rounding error.
     scale: float = 0.0
 
-    # A trial point without a finite objective is rejected.
-    @np.errstate(over="ignore", invalid="ignore")
     def minimize(self, evaluate: _Evaluate, starts: Floats) -> _Result:
         """Minimize from every start, with backtracking, until the next step is too short."""
         curvature = _Curvature(self, starts)
