@@ -122,7 +122,7 @@ def test_a_lower_maximum_of_basis_rows_takes_effect_with_the_next_batch():
 
 
 def test_new_rows_whose_kernel_values_overflow():
-    model = KernelPCA(2, kernel="poly").fit(FAR[:, :4].astype(np.float32) / 1e40)
+    model = KernelPCA(2, kernel="poly").fit((FAR[:, :4] / 1e40).astype(np.float32))
     far = np.full((2, 4), -9e18, dtype=np.float32)
     for method in (model.transform, model.reconstruction_error, model.explained_share):
         with pytest.raises(InvalidInput, match="kernel values of 2 rows"):
