@@ -72,3 +72,11 @@ def test_nothing_overflows_on_the_way_back(
             except InvalidInput:
                 continue
         assert np.isfinite(back).all()
+
+
+def test_a_tolerance_does_not_lead_to_a_gamma_too_large_for_single_precision():
+    rows = np.random.default_rng(0).normal(size=(300, 3))
+    settings = {"kernel": "rbf", "gamma": "scale", "eigen_solver": "krylov", "tol": 1e-3}
+    model = KernelPCA(2, random_state=0, **settings)
+    usual, small = (model.fit(rows * factor).eigenvalues_ for factor in (1, 1e-100))
+    np.testing.assert_allclose(small, usual, rtol=1e-5)

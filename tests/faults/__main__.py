@@ -32,7 +32,7 @@ def main():
         tally = PARTS[name].run(count, chosen.seed, chosen.jobs, _Progress(begun))
         results[name] = {**tally.figures(), "seconds": round(time.monotonic() - begun)}
         _write(chosen.out / f"{name}.json", chosen, results[name], tally.findings)
-        _show(name, results[name], tally.findings)
+        _show(results[name])
         if "ended" in tally.stated:
             break
     _table(results)
@@ -52,12 +52,15 @@ def _arguments():
 
 
 class _Progress:
-    """Says, now and then, how far a part is."""
+    """Says, now and then, how far a part is, and every finding at once."""
 
     def __init__(self, begun):
-        self._begun, self._said = begun, time.monotonic()
+        self._begun, self._said, self._shown = begun, time.monotonic(), 0
 
     def __call__(self, tally):
+        for finding in tally.findings[self._shown :]:
+            _say(f"  FOUND {finding[:2000]}")
+        self._shown = len(tally.findings)
         if time.monotonic() - self._said > _SHOWN:
             self._said = time.monotonic()
             name, number = next(iter(tally.counts.items()), ("trials", 0))
@@ -71,11 +74,9 @@ def _write(path, chosen, figures, findings):
     path.write_text(json.dumps({**content, "found": findings[:100]}, indent=1) + "\n")
 
 
-def _show(name, figures, findings):
+def _show(figures):
     for what, figure in figures.items():
         _say(f"  {what:45} {f'{figure:,}' if isinstance(figure, int) else figure}")
-    for finding in findings[:10]:
-        _say(f"  FOUND {finding[:2000]}")
 
 
 def _table(results):

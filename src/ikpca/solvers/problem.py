@@ -186,7 +186,12 @@ class Problem:
         chosen = np.random.default_rng([self.seed, 3]).choice(len(X), number, replace=False)
         rows = X[np.sort(chosen)]
         K = _sample_gram(kernel, rows)
-        error = np.linalg.norm(K - _sample_gram(kernel, rows.astype(np.float32)), 2)
+        with np.errstate(over="ignore", invalid="ignore"):
+            rounded = _sample_gram(kernel, rows.astype(np.float32))
+        # gamma may be too large for single precision.
+        if not np.isfinite(rounded).all():
+            return None
+        error = np.linalg.norm(K - rounded, 2)
         centered = K - K.mean(axis=0) - K.mean(axis=1, keepdims=True) + K.mean()
         largest = np.linalg.norm(centered, 2)
         if error > _ROUNDING_FRACTION * tol * largest or largest == 0:
