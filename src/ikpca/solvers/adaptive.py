@@ -89,7 +89,7 @@ class Adaptive(Solver):
                 fit = LandmarkFit.of(single, "uniform", plan.number, workers)
                 found = fit.solution(n_components, records, str(plan))
                 if single is not problem:
-                    found = found.with_error(error, problem.X[fit.indices])
+                    found = found.with_error(error, problem.take_rows(fit.indices))
                 stop = settings.report(found)
                 bound = residual_bound(found, n_components)
                 if bound <= settings.tol or stop is not None:
@@ -168,7 +168,7 @@ class LandmarkPlan:
             return cls(0, np.inf)
         rng = np.random.default_rng([problem.seed, 6])
         rows = np.sort(rng.choice(problem.n_samples, n_rows, replace=False))
-        pilot = replace(problem, X=problem.X[rows], engine=None)
+        pilot = replace(problem, X=problem.take_rows(rows), engine=None)
         bounds: list[float] = []
         try:
             with Workers(problem.n_threads) as workers:

@@ -138,7 +138,7 @@ class Nystrom(Solver):
                 fit = LandmarkFit.of(single, self.selection, number, workers)
                 found = fit.solution(n_components, records)
             if single is not problem:
-                found = found.with_error(error, problem.X[fit.indices])
+                found = found.with_error(error, problem.take_rows(fit.indices))
             records = list(found.records)
             stop = settings.report(found)
             done = self._outcome(problem, found, n_components, settings, number)
@@ -429,7 +429,7 @@ class LandmarkFit:
         assert problem.kernel is not None
         indices = select_landmarks(problem, selection, number, workers)
         strip = strip_rows(problem, number)
-        features, kept = LandmarkFeatures.of(problem.kernel, problem.X[indices], strip)
+        features, kept = LandmarkFeatures.of(problem.kernel, problem.take_rows(indices), strip)
         cache, available = None, cache_bytes(problem, number, strip, _CACHE_BYTES)
         # Of many rows it would hold too little to save time.
         if problem.engine is None and 4 * available >= number * problem.row_bytes:
@@ -659,7 +659,7 @@ class SampledResiduals:
         projections = Projections(features, found)
         known, leverages = fit.projections_and_leverages(projections)
         rows, probabilities = sample_rows(fit.distances, leverages, problem.seed)
-        sample = problem.X[rows]
+        sample = problem.take_rows(rows)
         products = partial(SampledProducts(projections, sample, known).of, fit.cache)
         total = sum(problem.map_rows(products, features.strip, fit.workers))
         values = KernelColumns(features.kernel, features.rows).of(sample).astype(np.float64)

@@ -25,7 +25,16 @@ from ikpca.gram import (
     release_pages,
     tile_slices,
 )
-from ikpca.kernels import FeatureSplit, Floats, Gaussian, Kernel, MatmulKernel, Rows, squared_norms
+from ikpca.kernels import (
+    FeatureSplit,
+    Floats,
+    Gaussian,
+    Indices,
+    Kernel,
+    MatmulKernel,
+    Rows,
+    squared_norms,
+)
 from ikpca.solvers.coefficient_store import CoefficientStore, LocalStore
 
 Result = TypeVar("Result")
@@ -154,6 +163,12 @@ class Problem:
             return result
 
         return workers.map(apply, tile_slices(self.n_samples, strip))
+
+    def take_rows(self, indices: Indices) -> Rows:
+        """Return copies of some rows; single rows of a memory map load much more than they have."""
+        rows = self.X[indices]
+        release_pages(self.X)
+        return rows
 
     def _transformed(self, source: GramSource, workers: Workers) -> GramSource:
         return source if self.transform is None else self.transform(source, workers)
