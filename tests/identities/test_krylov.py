@@ -9,6 +9,7 @@ import pytest
 from scipy.linalg import subspace_angles
 
 from ikpca import KernelPCA
+from ikpca.errors import RankWarning
 from ikpca.solvers import KHA, Krylov
 
 R = 6
@@ -49,6 +50,12 @@ def test_a_basis_of_the_whole_range_ends_the_fit():
     fitted = KernelPCA(3, eigen_solver="krylov", random_state=0).fit(X)
     assert fitted.outcome_.name == "PRECISE"
     assert fitted.n_iter_ == 1
+    # One component more than the rank.
+    with pytest.warns(RankWarning, match="n_components"):
+        padded = KernelPCA(6, eigen_solver="krylov", random_state=0).fit(X)
+    np.testing.assert_allclose(padded.eigenvalues_[:3], fitted.eigenvalues_, rtol=1e-12)
+    assert padded.eigenvalues_[5] == 0
+    assert not padded.eigenvectors_[:, 5].any()
 
 
 @pytest.mark.parametrize("solver", ["krylov", "kha/et"])
