@@ -90,14 +90,15 @@ docs: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/foundation.py --out results/bench
-	$(BIN)/python benchmarks/scale.py --rows 5000 --out results/bench
+	$(BIN)/python benchmarks/frontier.py --out results/bench
 	$(BIN)/python benchmarks/growth.py --sizes 2500 5000 10000 --product-rows 8192 --out results/bench
 	$(BIN)/python benchmarks/preimages.py --out results/bench
 	$(BIN)/python benchmarks/reduced_sets.py --out results/bench
 
 bench-full: $(READY)
 	$(BIN)/python benchmarks/foundation.py --out results/bench-full
-	$(BIN)/python benchmarks/scale.py --rows 20000 --full --out results/bench-full
+	$(BIN)/python benchmarks/frontier.py --rows 20000 --sets pictures table million --out results/bench-full
+	$(BIN)/python benchmarks/changed_import.py --out results/bench-full
 	$(BIN)/python benchmarks/growth.py --out results/bench-full
 
 clean:

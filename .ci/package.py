@@ -32,7 +32,7 @@ NEEDED = ["ikpca/py.typed", "ikpca/__init__.py", "ikpca/cli/app.py"]
 WITH_SOURCES = ["README.md", "CHANGELOG.md", "LICENSE", "CITATION.cff", "CONTRIBUTING.md",
                 "SECURITY.md", "Makefile", "pyproject.toml", "conftest.py", "docs/index.md",
                 "tests/conftest.py", "tests/files/model-v1.ikpca", "papers/pyproject.toml",
-                "benchmarks/scale.py"]  # fmt: skip
+                "benchmarks/frontier.py"]  # fmt: skip
 
 
 def main() -> int:

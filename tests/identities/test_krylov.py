@@ -127,6 +127,16 @@ def test_an_indefinite_kernel_gives_its_largest_eigenvalues(digits):
     np.testing.assert_allclose(early.eigenvalues_, exact.eigenvalues_, rtol=0.1)
 
 
+def test_one_negative_eigenvalue_is_enough_to_be_indefinite():
+    """Ritz values never exceed the eigenvalues; those in feature space would."""
+    rng = np.random.default_rng(0)
+    directions = np.linalg.qr(np.hstack([np.ones((300, 1)), rng.normal(size=(300, 299))]))[0][:, 1:]
+    eigenvalues = np.append(10 * 0.9 ** np.arange(298), -9)
+    K = (directions * eigenvalues) @ directions.T
+    early = KernelPCA(3, kernel="precomputed", eigen_solver="krylov", max_iter=2, random_state=0)
+    assert (early.fit(K).eigenvalues_ <= eigenvalues[:3] * (1 + 1e-12)).all()
+
+
 def test_float32_stays_float32_and_reaches_its_precision(digits):
     X = digits.astype(np.float32)
     found = KernelPCA(R, kernel="rbf", gamma=0.1, eigen_solver="krylov").fit(X)
