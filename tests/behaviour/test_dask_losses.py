@@ -69,6 +69,7 @@ def at_task(monkeypatch, number, action):
 
 def process_of_one(client):
     """A worker's process; asked now, since it answers nobody while it computes."""
+    client.wait_for_workers(1)
     workers = client.scheduler_info(n_workers=-1)["workers"]
     address = sorted(workers)[-1]
     return client.run(os.getpid, workers=[address])[address]
