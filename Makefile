@@ -98,7 +98,6 @@ bench: $(READY)
 bench-full: $(READY)
 	$(BIN)/python benchmarks/foundation.py --out results/bench-full
 	$(BIN)/python benchmarks/frontier.py --rows 20000 --sets pictures table million --out results/bench-full
-	$(BIN)/python benchmarks/changed_import.py --out results/bench-full
 	$(BIN)/python benchmarks/growth.py --out results/bench-full
 
 clean:
