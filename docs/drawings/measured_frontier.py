@@ -5,6 +5,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.ticker import LogLocator, NullFormatter
 
 RECORDS = next(
     folder for folder in Path.cwd().parents if (folder / "benchmarks" / "records").exists()
@@ -42,10 +43,14 @@ for axes_of, name in zip(places, names, strict=True):
                 x, y = np.transpose(sorted(found))
                 axes.loglog(x, y, marker=marker, color=color, label=family.split(",")[0])
         axes.set_xlabel(label)
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_formatter(NullFormatter())
         axes.grid(color="0.9", linewidth=0.8)
         axes.spines[["top", "right"]].set_visible(False)
     axes_of[0].set_ylabel(
         "Excess error" if error == "excess_error" else "Largest relative residual"
     )
     axes_of[0].set_title(f"{record['data']}, {record['rows']:,} rows", loc="left", fontsize=10)
-places[0][0].legend(frameon=False, fontsize=8)
+lines, labels = places[0][0].get_legend_handles_labels()
+figure.legend(lines, labels, loc="outside lower center", ncols=5, frameon=False, fontsize=8)
