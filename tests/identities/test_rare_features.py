@@ -126,7 +126,7 @@ def test_columns_as_slices_of_any_kind(source, X, dtype, columns):
     assert not board[:, -25:].any()
 
 
-def test_rows_that_differ_in_many_rare_features_are_rounded_about_as_well():
+def test_rows_that_differ_in_many_rare_features_are_rounded_no_worse():
     """Added one by one to the norms, seven hundred terms were rounded three times as much."""
     generator = np.random.default_rng(0)
     X = np.hstack([generator.random((N_ROWS, 4)), np.zeros((N_ROWS, 700))])
@@ -141,7 +141,7 @@ def test_rows_that_differ_in_many_rare_features_are_rounded_about_as_well():
         ComputedGram(Gaussian(1 / 50), X, split=way).fill(few, few, out)
         squares = np.square(X[few].astype(np.float64)[:, None] - X[few]).sum(axis=2)
         errors.append(np.abs(out - np.exp(-squares / 50)).max())
-    assert errors[0] <= 2 * errors[1]
+    assert errors[0] <= errors[1]
 
 
 @pytest.fixture

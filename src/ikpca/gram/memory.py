@@ -165,6 +165,6 @@ def plan_source(kernel: Kernel, X: Rows, budget: Budget, fixed: int, threads: in
 def _tile_bytes(kernel: Kernel, X: Rows, split: FeatureSplit | None, side: int) -> int:
     item, width = X.dtype.itemsize, int(X.shape[1] if split is None else split.dense.sum())
     narrow = 4 * side * _NARROW_COLUMNS * item
-    # The product of sparse features, and its dense factor in both orders.
-    rare = 0 if split is None or not split.nnz else side + 2 * int(split.sparse.sum())
-    return side * (side + rare) * item + kernel.scratch_bytes(side, side, width, item) + narrow
+    # The product of sparse features and its factor in two orders, in double precision at most.
+    rare = 0 if split is None or not split.nnz else 8 * side * (side + 2 * int(split.sparse.sum()))
+    return side * side * item + rare + kernel.scratch_bytes(side, side, width, item) + narrow

@@ -15,6 +15,8 @@ from ikpca.kernels import FeatureSplit, Floats, Indices, Kernel, MatmulKernel, O
 
 #: Tiles per block of memory of a cache.
 _TILES_PER_BLOCK = 16
+#: Terms of a sum from which single precision loses more digits than a matrix product.
+_MANY_TERMS = 64
 _Pair: TypeAlias = tuple[slice, slice]
 
 
@@ -140,11 +142,13 @@ class MatmulTiles:
     def fill_from(self, left: Operand, columns: slice, out: Floats) -> None:
         """Write k(z, y) for the rows z of a left operand."""
         np.matmul(left.dense, self._right.dense[columns].T, out=out)
-        rare = self._right.sparse
-        if rare is not None:
+        rare, others = left.sparse, self._right.sparse
+        if rare is not None and others is not None:
             # Summed separately: added one by one to the much larger values in ``out``, each term
-            # would be rounded.
-            out += left.sparse @ np.ascontiguousarray(rare[columns].toarray().T)
+            # would be rounded. Many terms need double precision.
+            most = np.diff(rare.indptr).max(initial=0)
+            dtype = np.float64 if most > _MANY_TERMS else out.dtype
+            out += rare @ np.ascontiguousarray(others[columns].toarray().T, dtype=dtype)
         self._kernel.finish(out)
 
     def _left(self, rows: slice | Indices) -> Operand:
