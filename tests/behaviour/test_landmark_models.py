@@ -276,7 +276,7 @@ def test_kernel_values_that_are_not_finite(digits, selection):
 
 
 def test_an_indefinite_kernel_is_refused_and_auto_takes_krylov():
-    X = np.random.default_rng(0).normal(size=(1500, 4))
+    X = np.random.default_rng(0).normal(size=(1600, 4))
     parameters = {"kernel": "sigmoid", "gamma": 0.8, "coef0": -1.0, "random_state": 0}
     with pytest.raises(InvalidInput, match=r"not positive semi-definite.*krylov"):
         KernelPCA(2, eigen_solver="nystrom", **parameters).fit(X)

@@ -99,10 +99,11 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         "dense": eigendecomposition of the full kernel matrix. "krylov" (also "arpack" and
         "randomized", scikit-learn's names): landmarks, then block Krylov, on tiles. "nystrom": the
         best components in the span of landmarks, the only rows that the model keeps. "kha",
-        "kha/t", "kha/et", "kha-smd": Hebbian solvers. "auto": dense up to 1,200 rows plus 30 per
-        component, where it is faster in benchmarks, then krylov; with ``tol > 0``, landmarks where
-        they reach it for less than a pass over the kernel matrix. Pass an object from
-        :mod:`ikpca.solvers` for other settings, such as ``KHA("kha/et", gain=0.05)``.
+        "kha/t", "kha/et", "kha-smd": Hebbian solvers. "auto": dense up to 2,200 rows plus 20 per
+        component, where it is faster in benchmarks, then krylov; with ``tol > 0``, dense up to
+        1,500 rows, then landmarks where they reach it for less than a pass over the kernel matrix.
+        Pass an object from :mod:`ikpca.solvers` for other settings, such as
+        ``KHA("kha/et", gain=0.05)``.
     tol : float, default=0
         Stop when ‖K'v − λv‖/λ₁ ≤ ``tol`` for all components; 0 means machine precision. With a
         loose tolerance, krylov computes kernel values in single precision if a sample shows that

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from ikpca.errors import (
     check_number,
     invalid_parameter,
 )
-from ikpca.gram import LazyRows, release_pages, tile_slices
+from ikpca.gram import LazyRows, release_pages, thread_pools, tile_slices
 from ikpca.kernels import RADIAL_NAMES, Floats, Kernel, one_norm_distances
 
 FLOAT_DTYPES = (np.float64, np.float32)
@@ -200,7 +199,8 @@ def _min_magnitude(dtype: np.dtype[Any]) -> float:
 
 def _max_magnitude(part: Any) -> float:
     values = part.data if sparse.issparse(part) else part
-    return float(np.abs(values).max(initial=0.0))
+    # Without a temporary array of magnitudes.
+    return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
 
 
 def _row_magnitudes(part: Any) -> Floats:
@@ -280,24 +280,16 @@ def limit_threads(n_jobs: int | None) -> AbstractContextManager[object]:
     """Limit BLAS to ``n_jobs`` threads; None does not limit it, −1 uses every core."""
     if n_jobs is None:
         return nullcontext()
-    from threadpoolctl import threadpool_limits
-
-    return threadpool_limits(_effective_n_jobs(n_jobs), user_api="blas")
+    limited: AbstractContextManager[object] = thread_pools().limit(
+        limits=_effective_n_jobs(n_jobs), user_api="blas"
+    )
+    return limited
 
 
 def single_thread() -> AbstractContextManager[object]:
     """Limit BLAS and OpenMP to one thread, as the last bits depend on the number of threads."""
-    limited: AbstractContextManager[object] = _controller().limit(limits=1)
+    limited: AbstractContextManager[object] = thread_pools().limit(limits=1)
     return limited
-
-
-@cache
-def _controller() -> Any:
-    """Return the cached controller; searching the libraries takes longer than learning a row."""
-    import scipy.linalg  # noqa: F401
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
 
 
 def _effective_n_jobs(n_jobs: int) -> int:
@@ -308,7 +300,5 @@ def _effective_n_jobs(n_jobs: int) -> int:
 
 
 def _blas_threads() -> int:
-    from threadpoolctl import threadpool_info
-
-    counts = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+    counts = [pool["num_threads"] for pool in thread_pools().info() if pool["user_api"] == "blas"]
     return max(counts, default=1)

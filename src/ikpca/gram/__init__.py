@@ -17,7 +17,7 @@ from ikpca.gram.memory import (
     plan_tiles,
     read_budget,
 )
-from ikpca.gram.parallel import SERIAL, Workers
+from ikpca.gram.parallel import SERIAL, Workers, thread_pools
 from ikpca.gram.sources import (
     CachedGram,
     ComputedGram,
@@ -60,6 +60,7 @@ __all__ = [
     "plan_tiles",
     "read_budget",
     "release_pages",
+    "thread_pools",
     "tile_pairs",
     "tile_slices",
 ]

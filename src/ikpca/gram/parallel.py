@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
+from functools import cache
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -17,6 +18,18 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 #: Results per thread that may wait for an earlier one.
 _MAX_PENDING = 4
+
+
+@cache
+def thread_pools() -> Any:
+    """Return the cached controller of BLAS and OpenMP: searching the libraries takes a small fit.
+
+    The libraries of NumPy and SciPy are loaded before they are searched.
+    """
+    import scipy.linalg  # noqa: F401
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 class Workers:
@@ -37,9 +50,7 @@ class Workers:
         self._local = threading.local()
 
     def __enter__(self) -> Self:
-        from threadpoolctl import threadpool_limits
-
-        self._exit.enter_context(threadpool_limits(1, user_api="blas"))
+        self._exit.enter_context(thread_pools().limit(limits=1, user_api="blas"))
         if self.n_threads > 1:
             # The calling thread works too.
             self._pool = self._exit.enter_context(ThreadPoolExecutor(self.n_threads - 1))

@@ -26,6 +26,8 @@ from ikpca.solvers.rayleigh_ritz import (
 )
 
 State = TypeVar("State")
+#: Residuals of exact eigenpairs after rounding, in units of machine epsilon.
+_ROUNDING = 8
 
 
 class Outcome(Enum):
@@ -336,7 +338,10 @@ class RunSettings:
 
 
 def _has_stalled(records: list[PassRecord]) -> bool:
-    """Return True if a small residual was not halved in some passes; fewer near rounding errors."""
+    """Return True if a small residual was not halved in some passes.
+
+    Fewer passes are needed near the rounding errors, and none where it has reached them.
+    """
     reference, best, idle = np.inf, np.inf, 0
     for record in records:
         residual = float(record.residuals.max(initial=0.0))
@@ -344,7 +349,10 @@ def _has_stalled(records: list[PassRecord]) -> bool:
         if residual <= reference / 2:
             reference, idle = residual, 0
     eps = float(np.finfo(records[-1].eigenvalues.dtype).eps)
-    return best <= eps**0.5 and idle >= (2 if best <= eps**0.75 else 4)
+    if best <= _ROUNDING * eps:
+        return True
+    near = 1 if best <= 4 * _ROUNDING * eps else 2 if best <= eps**0.75 else 4
+    return best <= eps**0.5 and idle >= near
 
 
 class Passes(Protocol[State]):

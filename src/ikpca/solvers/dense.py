@@ -1,4 +1,4 @@
-"""Dense solver: eigendecomposition of K'.
+"""Dense solver: eigendecomposition of K' by LAPACK, of few components by ARPACK.
 
 It is the reference for the other solvers and shares no algorithm with them.
 """
@@ -11,14 +11,18 @@ from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
-from scipy import linalg
 
 from ikpca.errors import InvalidInput
 from ikpca.gram import NOT_FINITE, Centering, full_matrix
 from ikpca.kernels import Floats
 from ikpca.solvers.base import EigenSolution, Outcome, PassRecord, RunSettings, Solver
 from ikpca.solvers.problem import MemoryNeeds, Problem
-from ikpca.solvers.rayleigh_ritz import certify, deterministic_signs, nonnegative_eigenvalues
+from ikpca.solvers.rayleigh_ritz import (
+    certify,
+    deterministic_signs,
+    leading_eigenpairs,
+    nonnegative_eigenvalues,
+)
 
 
 class Dense(Solver):
@@ -90,10 +94,8 @@ def solve_dense(K: Floats, n_components: int | None = None) -> EigenSolution:
     grand_mean = float(column_means.mean())
     centered = K - column_means
     centered -= K.mean(axis=1)[:, None] - grand_mean
-    order = len(K)
-    first = 0 if n_components is None else max(order - n_components, 0)
-    values, vectors = linalg.eigh(centered, subset_by_index=(first, order - 1))
-    values, vectors = values[::-1], vectors[:, ::-1]
+    number = len(K) if n_components is None else min(n_components, len(K))
+    values, vectors = leading_eigenpairs(centered, number)
     residuals = _residuals(centered, values, vectors)
     trace = float(np.trace(centered))
     eigenvalues = nonnegative_eigenvalues(values)

@@ -40,7 +40,7 @@ from ikpca.solvers.landmarks import (
     landmark_start,
 )
 from ikpca.solvers.problem import MemoryNeeds, Problem
-from ikpca.solvers.rayleigh_ritz import certify, inner_in_double, rayleigh_ritz
+from ikpca.solvers.rayleigh_ritz import certify, inner_in_double, multiply_rows, rayleigh_ritz
 
 #: Number of landmarks, and of blocks before a restart; the largest that the budget allows.
 _MIN_LANDMARKS, _LANDMARKS, _MAX_LANDMARKS = 256, 512, 1024
@@ -139,12 +139,15 @@ class KrylovProgress:
     state : KrylovState
     basis, products : ndarray of shape (l, columns)
         Q and Z = K'Q.
+    inner_products : ndarray of shape (3, columns, columns)
+        QᵀZ, ZᵀZ and QᵀQ.
     means : GramMeans
     """
 
     state: KrylovState
     basis: Floats
     products: Floats
+    inner_products: Floats
     means: GramMeans
 
 
@@ -372,8 +375,9 @@ class _NestedCheckpoint:
 class KrylovPasses:
     """Passes: multiply the last block, extract components, make the next block.
 
-    The orthonormal basis Q and Z = K'Q are two arrays, allocated once; an interrupted pass has only
-    written to columns beyond those that the state counts, unless it restarted the basis.
+    The orthonormal basis Q and Z = K'Q are two arrays, allocated once, and their inner products are
+    updated with every block; an interrupted pass has only written to columns beyond those that the
+    state counts, unless it restarted the basis.
     """
 
     def __init__(
@@ -384,6 +388,8 @@ class KrylovPasses:
         columns = max(2, max_blocks) * block_size(n_components)
         self._Q = np.empty((source.n_samples, columns), dtype=source.dtype, order="F")
         self._Z = np.empty_like(self._Q)
+        # QᵀZ, ZᵀZ and QᵀQ.
+        self._inner = np.empty((3, columns, columns))
         self._workers = workers
         self._gram: CenteredGram | None = None
         self._restarted = -1
@@ -398,22 +404,23 @@ class KrylovPasses:
         Q, Z = self._Q[:, :known], self._Z[:, :known]
         if not np.isfinite(Z[:, state.columns :]).all():
             raise InvalidInput(NOT_FINITE)
-        N = inner_in_double(Q, Z, self._workers)
-        S = inner_in_double(Z, Z, self._workers)
-        ritz = RitzPairs.from_products((N + N.T) / 2, S, float(np.finfo(Q.dtype).eps))
+        N, S, lengths = self._extend_inner_products(state.columns, known)
+        ritz = RitzPairs.from_products(N, S, float(np.finfo(Q.dtype).eps))
         found = self._components(Q, Z, *ritz.components(self._r))
         change = np.inf if state.found is None else _change(found[0], state.found[1])
         latest = Z[:, state.columns :]
-        defect, recovery = _defect(Q, self._workers), ""
+        defect, recovery = float(np.abs(lengths - np.eye(known)).max(initial=0.0)), ""
         if defect > np.sqrt(np.finfo(Q.dtype).eps):
             recovery = f"the basis had lost its orthonormality (by {defect:.1e}) and is rebuilt"
             # The leading Ritz vectors start the new basis.
-            latest, known = Q @ ritz.vectors[:, :width].astype(Q.dtype), 0
+            latest, known = multiply_rows(Q, ritz.vectors[:, :width], self._workers), 0
         elif known + width > self._Q.shape[1]:
             # Replace the basis by the leading Ritz vectors, without a product with K.
-            vectors = ritz.vectors[:, :width].astype(Q.dtype)
+            vectors = ritz.vectors[:, :width]
             known, self._restarted = vectors.shape[1], state.passes
-            self._Q[:, :known], self._Z[:, :known] = Q @ vectors, Z @ vectors
+            for array in (self._Q, self._Z):
+                array[:, :known] = multiply_rows(array[:, : len(vectors)], vectors, self._workers)
+            self._extend_inner_products(0, known)
             latest = self._Z[:, :known]
         block = _orthonormal(latest, self._Q[:, :known], self._workers)[:, :width]
         seconds = time.perf_counter() - started
@@ -430,13 +437,15 @@ class KrylovPasses:
         if self._restarted == state.passes:
             return None
         assert self._gram is not None
-        Q, Z = self._Q[:, : state.columns], self._Z[:, : state.columns]
-        return KrylovProgress(state, Q, Z, self._gram.means)
+        known = slice(0, state.columns)
+        Q, Z, inner = self._Q[:, known], self._Z[:, known], self._inner[:, known, known]
+        return KrylovProgress(state, Q, Z, inner, self._gram.means)
 
     def resume(self, earlier: KrylovProgress) -> KrylovState:
         """Restore the basis of an earlier run, and return its state."""
         columns = earlier.state.columns
         self._Q[:, :columns], self._Z[:, :columns] = earlier.basis, earlier.products
+        self._inner[:, :columns, :columns] = earlier.inner_products
         self._gram = CenteredGram(self._source, earlier.means, self._workers)
         return earlier.state
 
@@ -454,11 +463,21 @@ class KrylovPasses:
             return product
         return self._gram.multiply(block)
 
+    def _extend_inner_products(self, start: int, stop: int) -> Floats:
+        """Return QᵀZ, ZᵀZ and QᵀQ of the first columns; those up to ``start`` are known."""
+        Q, Z, new = self._Q[:, :stop], self._Z[:, :stop], slice(start, stop)
+        inner = self._inner[:, :stop, :stop]
+        for at, (left, right) in enumerate(((Q, Z), (Z, Z), (Q, Q))):
+            inner[at, :, new] = inner_in_double(left, right[:, new], self._workers)
+            inner[at, new, :start] = inner[at, :start, new].T
+            inner[at, new, new] += inner[at, new, new].T.copy()
+            inner[at, new, new] /= 2
+        return inner
+
     def _components(
         self, Q: Floats, Z: Floats, values: Floats, T: Floats
     ) -> tuple[Floats, Floats, Floats, float]:
-        leading = T[: self._r].astype(Q.dtype)
-        A, AK = leading @ Q.T, leading @ Z.T
+        A, AK = (multiply_rows(part, T[: self._r].T, self._workers).T for part in (Q, Z))
         missing = self._r - len(A)
         if missing > 0:
             A, AK = (np.pad(part, ((0, missing), (0, 0))) for part in (A, AK))
@@ -499,11 +518,6 @@ class KrylovPasses:
         )
 
 
-def _defect(Q: Floats, workers: Workers) -> float:
-    """Return max |QᵀQ − I|."""
-    return float(np.abs(inner_in_double(Q, Q, workers) - np.eye(Q.shape[1])).max(initial=0.0))
-
-
 def _change(A: Floats, previous: Floats) -> float:
     """Return the squared distance in feature space to the components with projections AK'."""
     # Components keep their order but not their sign.
@@ -515,7 +529,12 @@ def _orthonormal(block: Floats, Q: Floats, workers: Workers) -> Floats:
     """Return an orthonormal basis of the block's part orthogonal to Q (twice is enough)."""
     scale = np.linalg.norm(block, axis=0).max(initial=0.0)
     for _ in range(2):
-        block = block - Q @ inner_in_double(Q, block, workers).astype(Q.dtype)
+        block = _project_out(Q, block, workers)
     U, sizes, _ = np.linalg.svd(block, full_matrices=False)
     U = U[:, sizes > _NOISE * np.finfo(block.dtype).eps * scale]
-    return U - Q @ inner_in_double(Q, U, workers).astype(Q.dtype)
+    return _project_out(Q, U, workers)
+
+
+def _project_out(Q: Floats, block: Floats, workers: Workers) -> Floats:
+    """Return the block less its projection on Q."""
+    return block - multiply_rows(Q, inner_in_double(Q, block, workers), workers)

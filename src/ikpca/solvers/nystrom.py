@@ -17,7 +17,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import linalg, stats
-from scipy.sparse.linalg import eigsh
 
 from ikpca.errors import InvalidInput, check_choice, check_number, invalid_parameter, is_auto
 from ikpca.gram import NOT_FINITE, Centering, ComputedGram, Workers, tile_slices
@@ -35,6 +34,7 @@ from ikpca.solvers.problem import MemoryNeeds, Problem, check_kernel_values
 from ikpca.solvers.rayleigh_ritz import (
     certify,
     deterministic_signs,
+    leading_eigenpairs,
     nonnegative_eigenvalues,
 )
 
@@ -53,8 +53,6 @@ _TRIANGLE_BLOCKS = 8
 _DROP = {4: 1e-7, 8: 1e-12}
 #: Relative size of the rest of a kernel matrix that shows that it is not positive semi-definite.
 _INDEFINITE = 1e-5
-#: Order from which few eigenpairs are computed by Lanczos iterations.
-_LANCZOS_ORDER = 400
 #: Sampled rows of the certificate. All rows are used if there are fewer than this many per sample.
 CERTIFICATE_ROWS, _ROWS_PER_SAMPLE = 128, 8
 #: Shares of the sample that are drawn uniformly, by distances, and also by leverages.
@@ -551,13 +549,7 @@ class LandmarkFit:
         if self.trace <= 100 * np.finfo(self.problem.X.dtype).eps * scale:
             return np.zeros(0), np.zeros((order, 0))
         number = min(int(n_components) + 1, order) if isinstance(n_components, Integral) else order
-        if order > _LANCZOS_ORDER and 8 * number < order:
-            start = np.random.default_rng(0).normal(size=order)
-            values, U = eigsh(self.scatter, number, v0=start)
-            ranked = np.argsort(values)[::-1]
-            return values[ranked], U[:, ranked]
-        values, U = linalg.eigh(self.scatter, subset_by_index=[order - number, order - 1])
-        return values[::-1], U[:, ::-1]
+        return leading_eigenpairs(self.scatter, number)
 
 
 def select_landmarks(problem: Problem, selection: str, number: int, workers: Workers) -> Indices:

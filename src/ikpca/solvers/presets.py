@@ -16,8 +16,9 @@ from ikpca.solvers.nystrom import Nystrom
 #: scikit-learn's names of iterative solvers stand for krylov.
 _SCIKIT_NAMES = ("arpack", "randomized")
 SOLVERS = ("auto", "dense", "krylov", "nystrom", *_SCIKIT_NAMES, *METHODS)
-#: The dense solver is faster up to this order plus rows per component (benchmarks/crossover.py).
-_DENSE_ORDER, _DENSE_ROWS_PER_COMPONENT = 1200, 30
+#: To machine precision, the dense solver is faster up to this order plus rows per component
+#: (benchmarks/crossover.py), and with a tolerance up to the last order.
+_DENSE_ORDER, _DENSE_ROWS_PER_COMPONENT, _DENSE_TOLERANCE_ORDER = 2200, 20, 1500
 #: Order up to which the dense solver finds the components for a fraction of the variance.
 _DENSE_VARIANCE_ORDER = 4000
 
@@ -66,7 +67,8 @@ def choose_solver(
         small = n_samples <= _DENSE_VARIANCE_ORDER
     else:
         number = int(n_components)
-        small = n_samples <= _DENSE_ORDER + _DENSE_ROWS_PER_COMPONENT * number
+        exact_order = _DENSE_ORDER + _DENSE_ROWS_PER_COMPONENT * number
+        small = n_samples <= (_DENSE_TOLERANCE_ORDER if tol > 0 else exact_order)
         if not Krylov.is_applicable(number, n_samples):
             return Dense()
     if solver is not None:

@@ -255,8 +255,10 @@ def check_distances(kernel: Kernel, X: Any, origin: Any = None) -> None:
     limit = 1 / float(np.finfo(X.dtype).eps)
     origin = X[:1] if origin is None else origin
     for strip in tile_slices(X.shape[0]):
-        part = X[strip] if sparse.issparse(X) else X[strip] - origin
-        exponent = kernel.gamma * float(squared_norms(part).max())
+        exponent = kernel.gamma * _distance_bound(X[strip], origin)
+        if not exponent <= limit:
+            part = X[strip] if sparse.issparse(X) else X[strip] - origin
+            exponent = kernel.gamma * float(squared_norms(part).max())
         release_pages(X)
         if not exponent <= limit:
             raise InvalidInput(
@@ -264,3 +266,11 @@ def check_distances(kernel: Kernel, X: Any, origin: Any = None) -> None:
                 f"{exponent:.3g}, more than {X.dtype} resolves under {kernel!r}; scale X, or pass "
                 "gamma='scale'."
             )
+
+
+def _distance_bound(X: Rows, origin: Floats) -> float:
+    """Return an upper bound of the squared distances from dense rows to an origin, in no memory."""
+    if sparse.issparse(X):
+        return np.inf
+    width = float(max(X.max(), origin.max())) - float(min(X.min(), origin.min()))
+    return X.shape[1] * width * width

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
+from scipy.sparse.linalg import ArpackError, eigsh
 
 from ikpca.errors import InvalidInput
 from ikpca.gram import SERIAL, Workers, tile_slices
@@ -15,6 +16,8 @@ from ikpca.kernels import Floats
 
 #: Rows per matrix product.
 _STRIP = 4096
+#: Lanczos iterations are faster than LAPACK from this order on, for few enough eigenpairs.
+_LANCZOS_ORDER, _ORDER_PER_PAIR = 400, 12
 
 
 def inner_in_double(Q: Floats, Z: Floats, workers: Workers = SERIAL) -> Floats:
@@ -27,6 +30,18 @@ def inner_in_double(Q: Floats, Z: Floats, workers: Workers = SERIAL) -> Floats:
     for product in workers.map(part, tile_slices(len(Q), _STRIP)):
         total += product
     return total
+
+
+def multiply_rows(Q: Floats, T: Floats, workers: Workers = SERIAL) -> Floats:
+    """Return QT for a tall Q, by strips of rows; T is cast to the type of Q."""
+    T = T.astype(Q.dtype, copy=False)
+    out = np.empty((len(Q), T.shape[1]), dtype=Q.dtype)
+
+    def part(strip: slice) -> None:
+        np.matmul(Q[strip], T, out=out[strip])
+
+    workers.each(part, tile_slices(len(Q), _STRIP))
+    return out
 
 
 def deterministic_signs(projections: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
@@ -97,6 +112,26 @@ def rayleigh_ritz(N: Floats, S: Floats, drop: float = 1e-12) -> tuple[Floats, Fl
 def _diagonal_signs(T: Floats) -> Floats:
     """Return signs that make the diagonal of T positive, so that components keep their sign."""
     return np.where(np.diag(T) < 0, -1.0, 1.0)[:, None]
+
+
+def leading_eigenpairs(matrix: Floats, number: int) -> tuple[Floats, Floats]:
+    """Return the largest eigenvalues of a symmetric matrix, descending, and their eigenvectors.
+
+    Few of many eigenpairs are computed by Lanczos iterations from a fixed vector.
+    """
+    order = len(matrix)
+    if order >= max(_LANCZOS_ORDER, _ORDER_PER_PAIR * number):
+        start = np.random.default_rng(0).normal(size=order).astype(matrix.dtype)
+        try:
+            values, vectors = eigsh(matrix, number, which="LA", v0=start)
+        except ArpackError:
+            # No convergence, or a matrix that is zero.
+            pass
+        else:
+            ranked = np.argsort(values)[::-1]
+            return values[ranked], vectors[:, ranked]
+    values, vectors = linalg.eigh(matrix, subset_by_index=(max(order - number, 0), order - 1))
+    return values[::-1], vectors[:, ::-1]
 
 
 @dataclass(frozen=True)
