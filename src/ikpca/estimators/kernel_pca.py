@@ -346,9 +346,10 @@ class KernelPCA(CallbackSupport, KernelTransformer):
     def _fit_transform(self, X: Any, transform: GramTransform | None = None) -> Floats:
         """Fit, and return the projections of the training rows."""
         solution, rows = self._fit(X, transform)
-        if solution.landmarks is None:
-            return solution.projections.T * self._scale
-        return self._project(rows)
+        known: Floats | None = solution.projections.T
+        if solution.landmarks is not None:
+            known = solution.landmarks.row_projections
+        return self._project(rows) if known is None else known * self._scale
 
     def _fit(self, X: Any, transform: GramTransform | None = None) -> tuple[EigenSolution, Rows]:
         """Validate, build the problem, solve it, and store the result.

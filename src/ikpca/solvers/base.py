@@ -132,11 +132,29 @@ class Landmarks:
         Coefficients of the mean of all training rows, projected on the span of the landmarks.
     n_samples : int
         Number of training rows.
+    row_projections : ndarray of shape (n_samples, r) or None
+        Projections of all training rows, if memory allowed to keep them.
     """
 
     rows: Rows
     mean: Floats
     n_samples: int
+    row_projections: Floats | None = None
+
+    def select(self, chosen: NDArray[np.bool_] | slice) -> Self:
+        """Select some of the components."""
+        known = self.row_projections
+        return replace(self, row_projections=None if known is None else known[:, chosen])
+
+    def in_double(self, rows: Rows) -> Self:
+        """Convert to double precision, with the same landmarks in double precision."""
+        known = self.row_projections
+        return replace(
+            self,
+            rows=rows,
+            mean=self.mean.astype(np.float64),
+            row_projections=None if known is None else known.astype(np.float64),
+        )
 
 
 @dataclass(frozen=True)
@@ -219,6 +237,7 @@ class EigenSolution:
             projections=self.projections[chosen],
             eigenvalues=self.eigenvalues[chosen],
             eigenvectors=self.eigenvectors[:, chosen],
+            landmarks=self.landmarks and self.landmarks.select(chosen),
         )
 
     def select_fraction(self, fraction: float) -> Self:
@@ -250,8 +269,7 @@ class EigenSolution:
             eigenvectors=self.eigenvectors.astype(np.float64),
             centering=Centering(means, self.centering.grand_mean),
             certificate=certificate,
-            landmarks=self.landmarks
-            and replace(self.landmarks, rows=rows, mean=self.landmarks.mean.astype(np.float64)),
+            landmarks=self.landmarks and self.landmarks.in_double(rows),
         )
 
     @property

@@ -516,7 +516,9 @@ class LandmarkFit:
             certificate=certificate,
             outcome=Outcome.LANDMARKS,
             records=[*earlier, record],
-            landmarks=Landmarks(self.features.rows, mean.astype(dtype), self.problem.n_samples),
+            landmarks=Landmarks(
+                self.features.rows, mean.astype(dtype), self.problem.n_samples, estimate.projections
+            ),
         )
 
     def projections(self, number: int) -> Floats:
@@ -639,6 +641,8 @@ class SampledResiduals:
     residuals: Floats
     bounds: Floats
     n_rows: int
+    #: Projections of all rows; None if they need too much memory.
+    projections: Floats | None = None
 
     @classmethod
     def of(cls, fit: LandmarkFit, found: Components) -> SampledResiduals:
@@ -662,10 +666,10 @@ class SampledResiduals:
             raise InvalidInput(NOT_FINITE)
         if probabilities is None:
             exact = np.linalg.norm(R - R.mean(axis=0), axis=0) / largest
-            return cls(exact, exact, len(rows))
+            return cls(exact, exact, len(rows), known)
         terms = np.square(R) / probabilities[:, None]
         means, bounds = terms.mean(axis=0), upper_bounds(terms)
-        return cls(np.sqrt(means) / largest, np.sqrt(bounds) / largest, len(rows))
+        return cls(np.sqrt(means) / largest, np.sqrt(bounds) / largest, len(rows), known)
 
 
 def sample_rows(distances: Floats, leverages: Floats, seed: int) -> tuple[Indices, Floats | None]:
