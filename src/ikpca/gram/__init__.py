@@ -20,6 +20,7 @@ from ikpca.gram.memory import (
 from ikpca.gram.parallel import SERIAL, Workers, thread_pools
 from ikpca.gram.sources import (
     CachedGram,
+    CompactGram,
     ComputedGram,
     DistributedSource,
     GramSource,
@@ -41,6 +42,7 @@ __all__ = [
     "CachedGram",
     "CenteredGram",
     "Centering",
+    "CompactGram",
     "ComputedGram",
     "DistributedSource",
     "GramMeans",

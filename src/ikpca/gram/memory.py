@@ -14,7 +14,7 @@ import psutil
 
 from ikpca.errors import invalid_parameter
 from ikpca.gram.parallel import Workers
-from ikpca.gram.sources import CachedGram, ComputedGram, GramSource, StoredGram
+from ikpca.gram.sources import CachedGram, CompactGram, ComputedGram, GramSource, StoredGram
 from ikpca.gram.tiles import TILE
 from ikpca.kernels import FeatureSplit, Kernel, MatmulKernel, Rows
 
@@ -139,10 +139,13 @@ class PlannedSource:
     threads: int
     cache_bytes: int
 
-    def with_cache(self, form: Literal["tiles", "matrix"], workers: Workers) -> GramSource:
+    def with_cache(
+        self, form: Literal["tiles", "compact", "matrix"], workers: Workers
+    ) -> GramSource:
         """Cache tiles, for products; or the whole matrix if it fits, for rows in random order."""
-        if form == "tiles":
-            return CachedGram(self.source, self.cache_bytes)
+        if form != "matrix":
+            kind = CachedGram if form == "tiles" else CompactGram
+            return kind(self.source, self.cache_bytes)
         matrix_bytes = self.source.n_samples**2 * self.source.dtype.itemsize
         return StoredGram(self.source, workers) if matrix_bytes <= self.cache_bytes else self.source
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from ikpca.gram.parallel import SERIAL, Workers
@@ -258,8 +259,9 @@ class CachedGram(WrappedSource):
     def __init__(self, source: GramSource, max_bytes: int) -> None:
         super().__init__(source)
         self._available = max_bytes
-        self._block = np.empty(0, dtype=source.dtype)
-        self._tiles: dict[tuple[int, int, int, int], Floats] = {}
+        self._stored_dtype: np.dtype[Any] = source.dtype
+        self._block: NDArray[Any] = np.empty(0)
+        self._tiles: dict[tuple[int, int, int, int], NDArray[Any]] = {}
         self._lock = threading.Lock()
 
     def fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
@@ -278,17 +280,55 @@ class CachedGram(WrappedSource):
         """Return the tile if it is in the cache."""
         return self._tiles.get(_key(rows, columns))
 
-    def _allocate(self, n_rows: int, n_columns: int) -> Floats | None:
+    def _allocate(self, n_rows: int, n_columns: int) -> NDArray[Any] | None:
         """Return memory for a tile from a large block, which the system backs by huge pages."""
-        size = n_rows * n_columns
+        size, dtype = n_rows * n_columns, self._stored_dtype
         with self._lock:
-            if size * self.dtype.itemsize > self._available:
+            if size * dtype.itemsize > self._available:
                 return None
-            self._available -= size * self.dtype.itemsize
+            self._available -= size * dtype.itemsize
             if len(self._block) < size:
-                self._block = np.empty(_TILES_PER_BLOCK * self.side**2, dtype=self.dtype)
+                self._block = np.empty(_TILES_PER_BLOCK * self.side**2, dtype=dtype)
             tile, self._block = self._block[:size], self._block[size:]
         return tile.reshape(n_rows, n_columns)
+
+
+class CompactGram(CachedGram):
+    """Cache of tiles with values in [0, 1], all of them rounded to 16 bits.
+
+    New memory takes longer than rounding, and half of it is enough.
+    """
+
+    #: Standard deviation of the rounding errors.
+    ROUNDING = 1 / np.sqrt(12) / np.iinfo(np.uint16).max
+
+    def __init__(self, source: GramSource, max_bytes: int) -> None:
+        super().__init__(source, max_bytes)
+        self._stored_dtype = np.dtype(np.uint16)
+
+    def fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
+        """Read K[rows, columns] from the cache, or compute, round and cache it."""
+        if not isinstance(rows, slice):
+            self._source.fill(rows, columns, out)
+            return
+        levels, key = out.dtype.type(np.iinfo(np.uint16).max), _key(rows, columns)
+        tile = self._tiles.get(key)
+        if tile is None:
+            self._source.fill(rows, columns, out)
+            out *= levels
+            # The conversion truncates.
+            out += out.dtype.type(0.5)
+            tile = self._allocate(*out.shape)
+            if tile is None:
+                tile = np.empty(out.shape, self._stored_dtype)
+            else:
+                self._tiles[key] = tile
+            np.copyto(tile, out, casting="unsafe")
+        np.multiply(tile, 1 / levels, out=out)
+
+    def stored_tile(self, rows: slice, columns: slice) -> Floats | None:
+        """Return None: tiles are converted by ``fill``."""
+        return None
 
 
 def _key(rows: slice, columns: slice) -> tuple[int, int, int, int]:

@@ -10,7 +10,6 @@ from typing import ClassVar
 import numpy as np
 
 from ikpca.gram import Workers
-from ikpca.kernels import MatmulKernel, Pairwise
 from ikpca.solvers.base import EigenSolution, Outcome, PassRecord, RunSettings, Solver
 from ikpca.solvers.krylov import Krylov, block_size
 from ikpca.solvers.nystrom import (
@@ -35,9 +34,6 @@ _MARGIN = 0.8
 _MIN_POWER, _MAX_POWER = 0.3, 4.0
 #: Least growth of the number of landmarks after a miss.
 _GROWTH = 1.5
-#: Operations of one kernel value besides its inner product: of a matrix product, of a block, and
-#: of a call of Python.
-_FINISH_COST, _BLOCK_COST, _CALL_COST = 60, 200, 100_000
 
 
 class Adaptive(Solver):
@@ -89,7 +85,7 @@ class Adaptive(Solver):
                 fit = LandmarkFit.of(single, "uniform", plan.number, workers)
                 found = fit.solution(n_components, records, str(plan))
                 if single is not problem:
-                    found = found.with_error(error, problem.take_rows(fit.indices))
+                    found = found.with_error(error).in_double(problem.take_rows(fit.indices))
                 stop = settings.report(found)
                 bound = residual_bound(found, n_components)
                 if bound <= settings.tol or stop is not None:
@@ -202,7 +198,7 @@ class LandmarkPlan:
         number = int(min(np.ceil(number), problem.n_samples))
         if landmark_bytes(problem, number) > problem.budget.available:
             return cls(number, np.inf, power)
-        entry, n_samples = entry_cost(problem), problem.n_samples
+        entry, n_samples = problem.entry_cost, problem.n_samples
         width = block_size(int(n_components)) if isinstance(n_components, Integral) else 64
         strips = n_samples * ((2 * number + CERTIFICATE_ROWS) * entry + 2.2 * number**2)
         one_pass = n_samples**2 / 2 * (entry + 4 * width)
@@ -215,13 +211,3 @@ def _fall(numbers: list[int], bounds: list[float]) -> float:
         return 1.0
     power = np.log(bounds[0] / bounds[-1]) / np.log(numbers[len(bounds) - 1] / numbers[0])
     return float(np.clip(power, _MIN_POWER, _MAX_POWER))
-
-
-def entry_cost(problem: Problem) -> float:
-    """Return the estimated number of operations of one kernel value."""
-    if isinstance(problem.kernel, Pairwise):
-        return _CALL_COST
-    n_features = int(problem.X.shape[1])
-    if isinstance(problem.kernel, MatmulKernel):
-        return 2 * n_features + _FINISH_COST
-    return 20 * n_features + _BLOCK_COST

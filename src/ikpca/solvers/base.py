@@ -247,19 +247,20 @@ class EigenSolution:
             slice(int(np.searchsorted(cumulative, fraction * self.trace, side="right")) + 1)
         )
 
-    def with_error(self, error: float, rows: Rows = None) -> Self:
-        """Convert to double precision; add the error of single precision to the certificate.
-
-        The landmarks of the solution are replaced by ``rows``, the same in double precision.
-        """
+    def with_error(self, error: float) -> Self:
+        """Add the error ‖E‖/λ₁ of kernel values to the certificate."""
         certificate = self.certificate
-        if certificate is not None:
-            certificate = replace(
-                certificate,
-                residuals=certificate.residuals + error,
-                residual_bounds=certificate.residual_bounds + error,
-                eigenvalue_bounds=certificate.eigenvalue_bounds + error * self.eigenvalues.max(),
-            )
+        assert certificate is not None
+        certificate = replace(
+            certificate,
+            residuals=certificate.residuals + error,
+            residual_bounds=certificate.residual_bounds + error,
+            eigenvalue_bounds=certificate.eigenvalue_bounds + error * self.eigenvalues.max(),
+        )
+        return replace(self, certificate=certificate)
+
+    def in_double(self, rows: Rows = None) -> Self:
+        """Convert to double precision; landmarks are replaced by ``rows``, the same in double."""
         means = self.centering.column_means.astype(np.float64)
         return replace(
             self,
@@ -268,7 +269,6 @@ class EigenSolution:
             eigenvalues=self.eigenvalues.astype(np.float64),
             eigenvectors=self.eigenvectors.astype(np.float64),
             centering=Centering(means, self.centering.grand_mean),
-            certificate=certificate,
             landmarks=self.landmarks and self.landmarks.in_double(rows),
         )
 

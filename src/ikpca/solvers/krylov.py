@@ -45,6 +45,10 @@ from ikpca.solvers.rayleigh_ritz import certify, inner_in_double, multiply_rows,
 #: Number of landmarks, and of blocks before a restart; the largest that the budget allows.
 _MIN_LANDMARKS, _LANDMARKS, _MAX_LANDMARKS = 256, 512, 1024
 _BLOCKS = (8, 6, 4, 3, 2)
+#: Typical residual after the first pass, and its reduction by every other pass.
+_FIRST_RESIDUAL, _REDUCTION = 1e-2, 30
+#: Cost of new memory for a kernel value, in operations; more than that of some values.
+_KEEPING_COST = 300
 #: First number of components for a fraction of the variance.
 _FIRST_VARIANCE_COMPONENTS = 32
 #: Rounding errors of a new block, relative to its largest column, in units of machine epsilon.
@@ -235,24 +239,35 @@ class Krylov(Solver):
     def _solve_number(
         self, problem: Problem, n_components: int, settings: RunSettings
     ) -> EigenSolution:
-        """Compute a number of components, in single precision if ``tol`` allows it."""
-        single = problem.in_single_precision(settings.tol)
-        if single is None:
-            return self._run(problem, n_components, settings)
-        problem, error = single
+        """Compute a number of components, with less precise kernel values if ``tol`` allows it."""
+        used, error = problem.in_single_precision(settings.tol) or (problem, 0.0)
+        needs = self.memory_needs(used, n_components)
+        if _expected_passes(settings.tol) * used.entry_cost <= _KEEPING_COST:
+            needs = replace(needs, keep=None)
+        else:
+            rounding = used.compact_error(settings.tol)
+            if rounding is not None:
+                needs, error = replace(needs, keep="compact"), error + rounding
+        if not error:
+            return self._run(used, needs, n_components, settings)
+
+        def corrected(solution: EigenSolution) -> EigenSolution:
+            solution = solution.with_error(error)
+            return solution if used is problem else solution.in_double()
+
         settings = replace(settings, tol=settings.tol - error)
         callback = settings.callback
         if callback is not None:
             settings = replace(
                 settings,
-                callback=lambda record, solution: callback(
-                    record, lambda: solution().with_error(error)
-                ),
+                callback=lambda record, solution: callback(record, lambda: corrected(solution())),
             )
-        return self._run(problem, n_components, settings).with_error(error)
+        return corrected(self._run(used, needs, n_components, settings))
 
-    def _run(self, problem: Problem, n_components: int, settings: RunSettings) -> EigenSolution:
-        with problem.open(self.memory_needs(problem, n_components)) as (source, workers):
+    def _run(
+        self, problem: Problem, needs: MemoryNeeds, n_components: int, settings: RunSettings
+    ) -> EigenSolution:
+        with problem.open(needs) as (source, workers):
             max_blocks = _max_blocks(problem, n_components)
             passes = KrylovPasses(source, n_components, max_blocks, workers)
             saved = settings.restore()
@@ -281,6 +296,11 @@ class Krylov(Solver):
         chosen = choose_landmarks(self.init, source, number, problem.seed, workers)
         found = landmark_start(source, size, chosen, workers).projections.T
         return np.hstack([warm, found[:, : size - warm.shape[1]]])
+
+
+def _expected_passes(tol: float) -> int:
+    """Return the expected number of passes after the first."""
+    return max(0, int(np.ceil(np.log(_FIRST_RESIDUAL / tol) / np.log(_REDUCTION))))
 
 
 def _max_blocks(problem: Problem, n_components: int) -> int:

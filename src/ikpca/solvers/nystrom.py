@@ -136,7 +136,7 @@ class Nystrom(Solver):
                 fit = LandmarkFit.of(single, self.selection, number, workers)
                 found = fit.solution(n_components, records)
             if single is not problem:
-                found = found.with_error(error, problem.take_rows(fit.indices))
+                found = found.with_error(error).in_double(problem.take_rows(fit.indices))
             records = list(found.records)
             stop = settings.report(found)
             done = self._outcome(problem, found, n_components, settings, number)

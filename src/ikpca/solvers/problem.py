@@ -15,10 +15,12 @@ from ikpca.gram import (
     SERIAL,
     Budget,
     CenteredGram,
+    CompactGram,
     ComputedGram,
     GramSource,
     PrecomputedGram,
     Workers,
+    cross_gram,
     full_matrix,
     memory_map,
     plan_source,
@@ -31,7 +33,9 @@ from ikpca.kernels import (
     Gaussian,
     Indices,
     Kernel,
+    Laplacian,
     MatmulKernel,
+    Pairwise,
     Rows,
     squared_norms,
 )
@@ -43,6 +47,9 @@ Result = TypeVar("Result")
 _ROUNDING_SAMPLE = 256
 #: Largest error of single precision as a fraction of the tolerance.
 _ROUNDING_FRACTION = 0.05
+#: Operations of one kernel value besides its inner product: of a matrix product, of a block, and
+#: of a call of Python.
+_FINISH_COST, _BLOCK_COST, _CALL_COST = 60, 200, 100_000
 
 #: Maps the source of K to the source of the matrix to decompose.
 GramTransform: TypeAlias = Callable[[GramSource, Workers], GramSource]
@@ -55,15 +62,15 @@ class MemoryNeeds:
     Parameters
     ----------
     n_bytes : int
-    keep : {"tiles", "matrix"} or None
-        Form in which K is cached as far as memory allows: tiles for products, the matrix for rows
-        in random order; None if K is read once.
+    keep : {"tiles", "compact", "matrix"} or None
+        Form in which K is cached as far as memory allows: tiles for products, in full precision or
+        in 16 bits, the matrix for rows in random order; None if K is computed again.
     own_vectors, whole_vectors : int
         Vectors over its own rows and over all rows that a worker of an engine holds.
     """
 
     n_bytes: int
-    keep: Literal["tiles", "matrix"] | None = None
+    keep: Literal["tiles", "compact", "matrix"] | None = None
     own_vectors: int = 0
     whole_vectors: int = 0
 
@@ -197,23 +204,48 @@ class Problem:
             check_kernel_values(kernel, X.astype(np.float32))
         except InvalidInput:
             return None
-        number = min(_ROUNDING_SAMPLE, len(X))
-        chosen = np.random.default_rng([self.seed, 3]).choice(len(X), number, replace=False)
-        rows = X[np.sort(chosen)]
+        rows = self._sample()
         K = _sample_gram(kernel, rows)
         with np.errstate(over="ignore", invalid="ignore"):
             rounded = _sample_gram(kernel, rows.astype(np.float32))
         # gamma may be too large for single precision.
         if not np.isfinite(rounded).all():
             return None
-        error = np.linalg.norm(K - rounded, 2)
-        centered = K - K.mean(axis=0) - K.mean(axis=1, keepdims=True) + K.mean()
-        largest = np.linalg.norm(centered, 2)
+        error, largest = np.linalg.norm(K - rounded, 2), _largest_eigenvalue(K)
         if error > _ROUNDING_FRACTION * tol * largest or largest == 0:
             return None
         single = X.astype(np.float32)
         budget = replace(self.budget, used=self.budget.used + single.nbytes)
         return replace(self, X=single, budget=budget), float(error / largest)
+
+    def compact_error(self, tol: float) -> float | None:
+        """Return the error ‖K − K₁₆‖/λ₁ of rounding to 16 bits; None if too large for ``tol``.
+
+        Rounding errors are independent, so that their norm is about 2√l standard deviations.
+        """
+        if self.engine is not None or not isinstance(self.kernel, Gaussian | Laplacian):
+            return None
+        rows = self._sample()
+        largest = _largest_eigenvalue(cross_gram(self.kernel, rows, rows).astype(np.float64))
+        largest *= self.n_samples / rows.shape[0]
+        error = 2 * np.sqrt(self.n_samples) * CompactGram.ROUNDING
+        return float(error / largest) if error <= _ROUNDING_FRACTION * tol * largest else None
+
+    @property
+    def entry_cost(self) -> float:
+        """Estimated number of operations of one kernel value."""
+        if isinstance(self.kernel, Pairwise):
+            return _CALL_COST
+        n_features = int(self.X.shape[1])
+        if isinstance(self.kernel, MatmulKernel):
+            return 2 * n_features + _FINISH_COST
+        return 20 * n_features + _BLOCK_COST
+
+    def _sample(self) -> Rows:
+        """Return the rows on which errors of rounding are measured."""
+        number = min(_ROUNDING_SAMPLE, self.n_samples)
+        rng = np.random.default_rng([self.seed, 3])
+        return self.take_rows(np.sort(rng.choice(self.n_samples, number, replace=False)))
 
 
 def _owned_bytes(X: Rows) -> int:
@@ -227,6 +259,12 @@ def _sample_gram(kernel: Kernel, rows: Floats) -> Floats:
     """Compute K of the sample with the same operands as for all rows."""
     source = ComputedGram(kernel, rows, split=FeatureSplit.from_rows(rows))
     return full_matrix(source).astype(np.float64)
+
+
+def _largest_eigenvalue(K: Floats) -> float:
+    """Return the largest eigenvalue of K', in magnitude."""
+    centered = K - K.mean(axis=0) - K.mean(axis=1, keepdims=True) + K.mean()
+    return float(np.linalg.norm(centered, 2))
 
 
 def check_kernel_values(kernel: Kernel, X: Any) -> None:
