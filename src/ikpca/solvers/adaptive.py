@@ -11,7 +11,7 @@ import numpy as np
 
 from ikpca.gram import Workers
 from ikpca.solvers.base import EigenSolution, Outcome, PassRecord, RunSettings, Solver
-from ikpca.solvers.krylov import Krylov, block_size
+from ikpca.solvers.krylov import Krylov, block_size, expected_passes
 from ikpca.solvers.nystrom import (
     CERTIFICATE_ROWS,
     IndefiniteKernel,
@@ -29,21 +29,27 @@ _PILOT_LANDMARKS = (1 / 32, 1 / 16, 1 / 8)
 #: Landmarks per component that the smallest pilot needs.
 _LANDMARKS_PER_COMPONENT = 2
 #: Part of the tolerance that predicted residuals have to meet.
-_MARGIN = 0.8
+_MARGIN = 0.7
 #: Limits of the power of the number of landmarks with which residuals fall.
 _MIN_POWER, _MAX_POWER = 0.3, 4.0
+#: Operations of the factorization per cubed number of landmarks: in one thread and in double
+#: precision, unlike those of strips.
+_FACTOR_COST = 16
+#: Number of components that is assumed for a fraction of the variance.
+_VARIANCE_COMPONENTS = 48
 #: Least growth of the number of landmarks after a miss.
-_GROWTH = 1.5
+_GROWTH = 1.2
 
 
 class Adaptive(Solver):
-    """Landmarks where they reach the tolerance for less than a pass over K, else block Krylov.
+    """Landmarks where they reach the tolerance at the least cost, else block Krylov.
 
     ``eigen_solver="auto"`` with ``tol > 0`` stands for this solver. A pilot on a few rows predicts
-    the number of landmarks that ``tol`` needs. If they cost less than a pass over the kernel
-    matrix, the components are those in their span, certified by sampling, and the model keeps only
-    the landmarks. Otherwise, or if they miss the tolerance, block Krylov iterations follow. Costs
-    are counted, not measured, so that the choice does not depend on the machine.
+    the number of landmarks that ``tol`` needs. If they cost less than the expected passes of block
+    Krylov iterations over the kernel matrix, the components are those in their span, certified by
+    sampling, and the model keeps only the landmarks. Otherwise, or if they miss the tolerance,
+    block Krylov iterations follow. Costs are counted, not measured, so that the choice does not
+    depend on the machine.
 
     Examples
     --------
@@ -78,9 +84,10 @@ class Adaptive(Solver):
         check_rows_and_kernel(problem)
         single, error = problem.in_single_precision(settings.tol) or (problem, 0.0)
         plan = LandmarkPlan.from_pilot(single, n_components, settings.tol)
+        limit = expected_passes(single, _expected_number(n_components), settings.tol)
         records: list[PassRecord] = []
         start = problem.start
-        while plan.passes < 1:
+        while plan.passes < limit:
             with Workers(problem.n_threads) as workers:
                 fit = LandmarkFit.of(single, "uniform", plan.number, workers)
                 found = fit.solution(n_components, records, str(plan))
@@ -91,7 +98,7 @@ class Adaptive(Solver):
                 if bound <= settings.tol or stop is not None:
                     return replace(found, outcome=stop or Outcome.CONVERGED)
                 plan = plan.after_miss(single, n_components, bound / settings.tol)
-                if plan.passes >= 1:
+                if plan.passes >= limit:
                     start = fit.projections(block_size(len(found.eigenvalues)))
             records = list(found.records)
         # The copy in single precision is not needed while block Krylov iterations make their own.
@@ -199,10 +206,15 @@ class LandmarkPlan:
         if landmark_bytes(problem, number) > problem.budget.available:
             return cls(number, np.inf, power)
         entry, n_samples = problem.entry_cost, problem.n_samples
-        width = block_size(int(n_components)) if isinstance(n_components, Integral) else 64
+        width = block_size(_expected_number(n_components))
         strips = n_samples * ((2 * number + CERTIFICATE_ROWS) * entry + 2.2 * number**2)
         one_pass = n_samples**2 / 2 * (entry + 4 * width)
-        return cls(number, float((strips + 4 * number**3) / one_pass), power)
+        return cls(number, float((strips + _FACTOR_COST * number**3) / one_pass), power)
+
+
+def _expected_number(n_components: float) -> int:
+    """Return the number of components; a guess for a fraction of the variance."""
+    return int(n_components) if isinstance(n_components, Integral) else _VARIANCE_COMPONENTS
 
 
 def _fall(numbers: list[int], bounds: list[float]) -> float:

@@ -242,12 +242,10 @@ class Krylov(Solver):
         """Compute a number of components, with less precise kernel values if ``tol`` allows it."""
         used, error = problem.in_single_precision(settings.tol) or (problem, 0.0)
         needs = self.memory_needs(used, n_components)
-        if _expected_passes(settings.tol) * used.entry_cost <= _KEEPING_COST:
+        if not _keeps_values(used, settings.tol):
             needs = replace(needs, keep=None)
-        else:
-            rounding = used.compact_error(settings.tol)
-            if rounding is not None:
-                needs, error = replace(needs, keep="compact"), error + rounding
+        elif (rounding := used.compact_error(settings.tol)) is not None:
+            needs, error = replace(needs, keep="compact"), error + rounding
         if not error:
             return self._run(used, needs, n_components, settings)
 
@@ -298,9 +296,23 @@ class Krylov(Solver):
         return np.hstack([warm, found[:, : size - warm.shape[1]]])
 
 
-def _expected_passes(tol: float) -> int:
+def _keeps_values(problem: Problem, tol: float) -> bool:
+    """Return True if new memory for kernel values takes less time than computing them again."""
+    return _passes_after_first(tol) * problem.entry_cost > _KEEPING_COST
+
+
+def _passes_after_first(tol: float) -> int:
     """Return the expected number of passes after the first."""
     return max(0, int(np.ceil(np.log(_FIRST_RESIDUAL / tol) / np.log(_REDUCTION))))
+
+
+def expected_passes(problem: Problem, n_components: int, tol: float) -> float:
+    """Return the expected cost of a run, in passes over K whose values are computed."""
+    products = 4 * block_size(n_components)
+    later = problem.entry_cost + products
+    if _keeps_values(problem, tol):
+        later = products + _KEEPING_COST / _passes_after_first(tol)
+    return 1 + _passes_after_first(tol) * later / (problem.entry_cost + products)
 
 
 def _max_blocks(problem: Problem, n_components: int) -> int:
