@@ -12,6 +12,7 @@ from ikpca.applications.spectral_clustering import NormalizedGram
 from ikpca.gram import (
     TILE,
     CachedGram,
+    CompactGram,
     ComputedGram,
     PrecomputedGram,
     StoredGram,
@@ -259,6 +260,30 @@ def test_constant_kernels_have_no_variance():
     for dtype in (np.float64, np.float32):
         gram, _ = center_gram(ComputedGram(Linear(), X.astype(dtype)))
         assert not gram.has_variance
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_compact_tiles_are_rounded_to_16_bits_in_the_cache_or_not(dtype):
+    X, V = rows_of(LARGE, dtype), np.random.default_rng(0).normal(size=(LARGE, 3)).astype(dtype)
+    kept, computed_again = (CompactGram(ComputedGram(KERNEL, X), size) for size in (10**8, 0))
+    K = full_matrix(kept)
+    errors = K - symmetric_matrix(LARGE, np.float64)
+    assert 0.4 / 65535 < np.abs(errors).max() < 0.52 / 65535
+    assert errors.std() == pytest.approx(CompactGram.ROUNDING, rel=0.05)
+    entries = kept.entries
+    np.testing.assert_array_equal(multiply(kept, V), multiply(computed_again, V))
+    assert kept.entries == entries
+    assert computed_again.entries == entries
+    np.testing.assert_array_equal(full_matrix(computed_again), K)
+
+
+def test_compact_values_do_not_wrap_around():
+    """Differences of large squares exceed 1 by rounding errors."""
+    X = np.random.default_rng(0).normal(0, 300, size=(50, 3)).astype(np.float32)
+    source = ComputedGram(Gaussian(1.0), X, split=FeatureSplit.from_rows(X))
+    values, rounded = full_matrix(source), full_matrix(CompactGram(source, 0))
+    assert values.max() > 1 + 1 / 65535
+    np.testing.assert_allclose(rounded, np.minimum(values, 1), atol=0.52 / 65535)
 
 
 def test_threads_share_long_strips_without_changing_a_bit():

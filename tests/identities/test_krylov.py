@@ -44,6 +44,33 @@ def test_a_small_budget_changes_the_tiles_and_not_the_components(digits):
     assert tight.history_[-1].entries > 2 * len(digits) ** 2
 
 
+def test_rounded_kernel_values_change_neither_the_budget_nor_the_certificate(digits):
+    """With 784 features and this tolerance they are kept in 16 bits."""
+    X = np.tile(digits, (1, 13))[:, :784].astype(np.float32)
+    settings = {"kernel": "rbf", "gamma": 0.01, "eigen_solver": "krylov", "random_state": 0}
+    exact = KernelPCA(R, **settings).fit(X.astype(np.float64))
+    plenty = KernelPCA(R, tol=1e-3, **settings).fit(X)
+    tight = KernelPCA(R, tol=1e-3, max_memory="24MB", copy_X=False, **settings).fit(X)
+    assert plenty.history_[-1].entries < len(X) ** 2 < tight.history_[-1].entries
+    assert plenty.certificate_.residuals.max() > plenty.history_[-1].residuals.max()
+    for found in (plenty, tight):
+        errors = np.abs(found.eigenvalues_ - exact.eigenvalues_)
+        assert (errors <= found.certificate_.eigenvalue_bounds).all()
+        assert 0 < errors.max() < 1e-3 * exact.eigenvalues_[0]
+
+
+def test_values_that_are_cheaper_to_compute_are_not_kept(digits):
+    loose, precise = (
+        KernelPCA(R, kernel="rbf", gamma=0.1, eigen_solver="krylov", tol=tol, random_state=0)
+        .fit(digits)
+        .history_
+        for tol in (1e-3, 1e-10)
+    )
+    assert len(loose) > 1
+    assert loose[-1].entries > 1.5 * loose[0].entries
+    assert precise[-1].entries == precise[0].entries
+
+
 def test_a_basis_of_the_whole_range_ends_the_fit():
     """Five features: the first block spans all that the linear kernel has."""
     X = np.random.default_rng(0).normal(size=(400, 5))

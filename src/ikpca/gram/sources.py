@@ -315,6 +315,8 @@ class CompactGram(CachedGram):
         tile = self._tiles.get(key)
         if tile is None:
             self._source.fill(rows, columns, out)
+            # Rounding errors of far rows may exceed 1.
+            np.minimum(out, 1, out=out)
             out *= levels
             # The conversion truncates.
             out += out.dtype.type(0.5)

@@ -48,7 +48,7 @@ _BLOCKS = (8, 6, 4, 3, 2)
 #: Typical residual after the first pass, and its reduction by every other pass.
 _FIRST_RESIDUAL, _REDUCTION = 1e-2, 30
 #: Cost of new memory for a kernel value, in operations; more than that of some values.
-_KEEPING_COST = 300
+_KEEPING_COST = 500
 #: First number of components for a fraction of the variance.
 _FIRST_VARIANCE_COMPONENTS = 32
 #: Rounding errors of a new block, relative to its largest column, in units of machine epsilon.
