@@ -97,7 +97,7 @@ bench: $(READY)
 
 bench-full: $(READY)
 	$(BIN)/python benchmarks/foundation.py --out results/bench-full
-	$(BIN)/python benchmarks/frontier.py --rows 20000 --sets pictures table million --out results/bench-full
+	$(BIN)/python benchmarks/frontier.py --rows 20000 --sets pictures varying table million --out results/bench-full
 	$(BIN)/python benchmarks/growth.py --out results/bench-full
 
 clean:

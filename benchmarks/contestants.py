@@ -101,7 +101,7 @@ class Contestant:
 
 @dataclass(frozen=True)
 class ScaleRow:
-    """Cost and accuracy of one contestant."""
+    """Cost and accuracy of one contestant; the variance is that of all projections."""
 
     name: str
     seconds: float
@@ -109,6 +109,7 @@ class ScaleRow:
     peak_bytes: int | None
     residual: float
     excess_error: float | None
+    variance: float
 
 
 def fit_ikpca(
