@@ -154,6 +154,9 @@ def test_novelty_is_the_reconstruction_error_before_learning(X):
     assert np.isnan(model.novelty_).all()
     expected = model.reconstruction_error(X[60:])
     np.testing.assert_allclose(model.partial_fit(X[60:]).novelty_, expected, atol=1e-10)
+    known = IncrementalKernelPCA(5, reduction=None).fit(X[:60]).partial_fit(X[60:]).novelty_
+    assert (known >= 0).all()
+    assert known.max() < 1e-12
 
 
 def test_the_report_of_a_batch_has_all_novelties_and_the_last_of_the_rest():

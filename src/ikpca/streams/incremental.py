@@ -265,7 +265,7 @@ class _Batch:
             self.cross_values = cross_gram(state.kernel, basis, batch)
         values = cross_gram(state.kernel, batch, batch)
         # Infinite values would corrupt the state.
-        bad = ~(np.isfinite(values).all(axis=0) & np.isfinite(self.cross_values).all(axis=0))
+        bad = ~np.isfinite(np.vstack([self.cross_values, values])).all(axis=0)
         if bad.any():
             listed = ", ".join(map(str, np.flatnonzero(bad)[:5]))
             raise InvalidInput(
