@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from copy import deepcopy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -135,6 +136,10 @@ def test_kernel_values_of_the_library_are_computed_once(X):
         state, _ = update_step(state, X[begin : begin + 23], IncrementalSettings(4))
     expected = cross_gram(state.kernel, state.basis, state.basis)
     np.testing.assert_allclose(state.values.matrix(), expected, atol=1e-14)
+    without = replace(state, values=None)
+    arrays = (state.basis, state.vectors, state.products, state.singular_values)
+    assert without.n_bytes == sum(array.nbytes for array in arrays)
+    assert state.n_bytes - without.n_bytes == 8 * 23 * (23 + 46 + 69)
 
 
 @pytest.mark.parametrize("kernel", [quadratic, "cosine", "laplacian"])
