@@ -10,9 +10,10 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from ikpca import IncrementalKernelPCA
+from ikpca import IncrementalKernelPCA, vectorized
 from ikpca.errors import InvalidInput
 from ikpca.estimators.validation import check_finite
+from tests.conftest import explicitly_centred
 from tests.pairwise import pairwise
 
 RBF = {"kernel": "rbf", "gamma": 0.1}
@@ -123,9 +124,20 @@ def test_rows_on_disk_are_looked_through_before_the_first_batch(X, tmp_path):
 
 def test_a_kernel_that_is_no_inner_product_is_refused(X):
     model = IncrementalKernelPCA(3, kernel="sigmoid", gamma=2.0, reduction=None)
-    with pytest.raises(InvalidInput, match="positive semi-definite"):
-        model.fit(X)
+    K = np.tanh(2 * X @ X.T + 1)
+    lowest = np.linalg.eigvalsh(explicitly_centred(K))[0]
+    with pytest.raises(InvalidInput, match=rf"positive semi-definite.* is {lowest:.2g}\)"):
+        model.partial_fit(X)
     assert not hasattr(model, "basis_")
+
+    def one_negative_direction(weight):
+        signature = np.array([1, 1, 1, -weight])
+        return IncrementalKernelPCA(2, kernel=vectorized(lambda X, Y: X * signature @ Y.T))
+
+    with pytest.raises(InvalidInput, match="positive semi-definite"):
+        one_negative_direction(1e-3).partial_fit(X)
+    # Rounding is not a reason to refuse a kernel.
+    assert (one_negative_direction(1e-7).partial_fit(X).eigenvalues_ > 0).all()
 
 
 PARAMETERS = [

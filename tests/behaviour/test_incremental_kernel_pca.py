@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from copy import deepcopy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -113,6 +114,22 @@ def test_small_batches_do_not_reduce_the_library_each_time(X, monkeypatch):
     assert 0 < len(reductions) <= 120 // 10
 
 
+def test_a_reduction_leaves_space_for_small_batches(X):
+    """But at least one row for each component and the mean; signs and products are kept."""
+    X = X[100:121]
+    state, _ = update_step(
+        IncrementalState.empty(Gaussian(0.02), X, keep_values=True), X, IncrementalSettings(4)
+    )
+    for limit, room, count, size in ((21, 9, 1, 21), (20, 1, 5, 20), (20, 6, 2, 16), (8, 9, 2, 5)):
+        reduced, _ = Compression(SelectedRows(), limit, room).enforce_limit(state, count)
+        assert len(reduced.basis) == size
+        K, cross = (cross_gram(state.kernel, reduced.basis, rows) for rows in (reduced.basis, X))
+        np.testing.assert_allclose(reduced.products, reduced.vectors @ K, atol=1e-12)
+        overlaps = (reduced.vectors @ cross * state.vectors).sum(axis=1)
+        assert overlaps.min() > 0.4
+        np.testing.assert_allclose(overlaps[-1], reduced.gram[-1, -1], rtol=0.01)
+
+
 def test_kernel_values_of_the_library_are_computed_once(X):
     """Each update adds its strip; after all of them the matrix is that of the library."""
     state = IncrementalState.empty(Gaussian(0.02), X, keep_values=True)
@@ -120,6 +137,10 @@ def test_kernel_values_of_the_library_are_computed_once(X):
         state, _ = update_step(state, X[begin : begin + 23], IncrementalSettings(4))
     expected = cross_gram(state.kernel, state.basis, state.basis)
     np.testing.assert_allclose(state.values.matrix(), expected, atol=1e-14)
+    without = replace(state, values=None)
+    arrays = (state.basis, state.vectors, state.products, state.singular_values)
+    assert without.n_bytes == sum(array.nbytes for array in arrays)
+    assert state.n_bytes - without.n_bytes == 8 * 23 * (23 + 46 + 69)
 
 
 @pytest.mark.parametrize("kernel", [quadratic, "cosine", "laplacian"])

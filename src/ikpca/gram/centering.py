@@ -17,6 +17,10 @@ from ikpca.kernels import Floats, Indices
 
 #: Columns per thread; for fewer, starting a thread takes longer than it saves.
 _COLUMNS_PER_THREAD = 4096
+#: Rows of K' in memory at a time while its norm is computed.
+_NORM_ROWS = 256
+#: Rounding errors of the mean of k'(x, x), relative to that of k(x, x), in machine epsilons.
+_MAX_ROUNDING = 100
 #: Rows of the input are validated before the fit; kernel values are known only when computed.
 NOT_FINITE = (
     "the kernel matrix contains values that are not finite: a polynomial of fractional degree, or "
@@ -84,7 +88,7 @@ class CenteredGram:
     def has_variance(self) -> bool:
         """True if κ exceeds the rounding error of the kernel values it is computed from."""
         scale = float(np.abs(self._source.diagonal()).mean(dtype=np.float64))
-        return self.mean_diagonal > 100 * float(np.finfo(self.dtype).eps) * scale
+        return self.mean_diagonal > _MAX_ROUNDING * float(np.finfo(self.dtype).eps) * scale
 
     def strip(self, indices: Indices, extra_rows: int = 0) -> CenteredStrip:
         """Return K'[indices, :] with workspace for ``extra_rows`` rows to update.
@@ -147,7 +151,8 @@ class CenteredGram:
     def squared_norm(self) -> float:
         """Return ‖K'‖²_F, computed by strips of rows."""
         strips = (
-            self.rows(np.arange(self.n_samples)[part]) for part in tile_slices(self.n_samples, 256)
+            self.rows(np.arange(self.n_samples)[part])
+            for part in tile_slices(self.n_samples, _NORM_ROWS)
         )
         return sum(float(np.einsum("ij,ij->", rows, rows, dtype=np.float64)) for rows in strips)
 

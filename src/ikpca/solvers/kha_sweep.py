@@ -119,7 +119,7 @@ def _differentiate(A, B, y, z, h, xi, columns, sums):
     (A, B) ← (UA, ξUB + VA), U = I − D lt(yyᵀ), V = −D[lt(yyᵀ) + ξ lt(zyᵀ + yzᵀ)], D = diag(h), by
     running sums of yA, zA and yB.
     """
-    yA, zA, yB = sums[0], sums[1], sums[2]
+    yA, zA, yB = sums
     yA[:columns] = 0.0
     zA[:columns] = 0.0
     yB[:columns] = 0.0
@@ -142,31 +142,31 @@ def _transpose(source, target, r):
 
 
 @_inlined
-def _advance_products(N, M, y, z, h, xi, diagonal, work, sums):
+def _advance_products(N, M, yz, h, xi, diagonal, work, sums):
     """Update N = AK'Aᵀ and M = AK'Bᵀ.
 
     A ← UA + u e_pᵀ, B ← VA + ξUB + v e_pᵀ with u = h∘y, v = h∘(y + ξz). Transposed, the map on the
     right factor is the same running sum; the new column adds A k'_p = y and B k'_p = z.
     """
-    r = len(y)
-    right_N, right_M, moved = work[0], work[1], work[2]
+    r = len(h)
+    y, z = yz[:r], yz[r:]
+    right_N, right_M, moved = work
+    total, _, _ = sums
     _transpose(N, right_N, r)
     _transpose(M, right_M, r)
     _differentiate(right_N, right_M, y, z, h, xi, r, sums)
     _transpose(right_N, N, r)
     _transpose(right_M, M, r)
-    _descend(N, y, h, r, sums[0])
-    _descend(M, y, h, r, sums[0])
-    moved_y, moved_z = moved[:, :1], moved[:, 1:2]
+    _descend(N, y, h, r, total)
+    _descend(M, y, h, r, total)
+    moved[:] = yz
+    _differentiate(moved[:r].reshape(r, 1), moved[r:].reshape(r, 1), y, z, h, xi, 1, sums)
     for i in range(r):
-        moved_y[i, 0], moved_z[i, 0] = y[i], z[i]
-    _differentiate(moved_y, moved_z, y, z, h, xi, 1, sums)
-    for i in range(r):
-        u_i, Uy_i = h[i] * y[i], moved[i, 0]
+        u_i, Uy_i = h[i] * y[i], moved[i]
         for j in range(r):
             u_j, v_j = h[j] * y[j], h[j] * (y[j] + xi * z[j])
-            N[i, j] += Uy_i * u_j + u_i * moved[j, 0] + diagonal * u_i * u_j
-            M[i, j] += Uy_i * v_j + u_i * moved[j, 1] + diagonal * u_i * v_j
+            N[i, j] += Uy_i * u_j + u_i * moved[j] + diagonal * u_i * u_j
+            M[i, j] += Uy_i * v_j + u_i * moved[r + j] + diagonal * u_i * v_j
 
 
 @_compiled
@@ -188,7 +188,9 @@ def meta_sweep(YZ, G, eta, capped, limits, N, M, rho, mu, xi, max_step, max_rho)
     T, C = np.eye(2 * r), np.zeros((2 * r, m))
     rho = rho.copy()
     yz, h = np.empty(2 * r), np.empty(r)
-    work, sums = np.empty((3, r, max(r, 2))), np.empty((3, max(2 * r, m)))
+    size = max(len(T), m)
+    sums = (np.empty(size), np.empty(size), np.empty(size))
+    work = (np.empty_like(N), np.empty_like(N), np.empty_like(yz))
     by_pattern = np.ascontiguousarray(YZ.T)
     y, z = yz[:r], yz[r:]
     for s in range(m):
@@ -205,5 +207,5 @@ def meta_sweep(YZ, G, eta, capped, limits, N, M, rho, mu, xi, max_step, max_rho)
         for i in range(r):
             C[i, s] = h[i] * y[i]
             C[r + i, s] = h[i] * (y[i] + xi * z[i])
-        _advance_products(N, M, y, z, h, xi, G[s, s], work, sums)
+        _advance_products(N, M, yz, h, xi, G[s, s], work, sums)
     return T, C, OK, rho

@@ -54,6 +54,10 @@ _FIRST_VARIANCE_COMPONENTS = 32
 #: Rounding errors of a new block, relative to its largest column, in units of machine epsilon.
 #: A smaller number costs passes on low-rank kernels; a larger one ends runs too early.
 _NOISE = 4
+#: Ritz values below this fraction of the largest, or this multiple of machine epsilon, are zero.
+_DROP, _DROP_EPSILONS = 1e-12, 10
+#: Rounding error of a negative Ritz value, relative to the largest, in units of machine epsilon.
+_NEGATIVE_EPSILONS = 100
 #: Relative residual below which a component misses less than 1e-8 of its variance.
 _CONVERGED_RESIDUAL = 1e-4
 
@@ -93,8 +97,8 @@ class RitzPairs:
         if not len(self.values):
             # A kernel matrix without variance leaves nothing to multiply.
             return self.values, self.vectors
-        drop = max(1e-12, 10 * self.eps)
-        indefinite = self.values[-1] < -100 * self.eps * max(self.values[0], 0.0)
+        drop = max(_DROP, _DROP_EPSILONS * self.eps)
+        indefinite = self.values[-1] < -_NEGATIVE_EPSILONS * self.eps * self.values[0]
         if not indefinite and not self._converged(n_components):
             return rayleigh_ritz(self.N, self.S, drop=drop)
         values = self.values
@@ -109,7 +113,7 @@ class RitzPairs:
         leading = self.vectors[:, :n_components]
         squares = np.einsum("ir,ij,jr->r", leading, self.S, leading, optimize=True)
         squares -= np.square(self.values[:n_components])
-        return float(squares.max(initial=0.0)) <= (_CONVERGED_RESIDUAL * float(self.values[0])) ** 2
+        return bool((squares <= np.square(_CONVERGED_RESIDUAL * self.values[0])).all())
 
 
 @dataclass(frozen=True, eq=False)
@@ -417,14 +421,15 @@ class KrylovPasses:
     ) -> None:
         self._source = source
         self._r = n_components
-        columns = max(2, max_blocks) * block_size(n_components)
+        columns = max_blocks * block_size(n_components)
         self._Q = np.empty((source.n_samples, columns), dtype=source.dtype, order="F")
         self._Z = np.empty_like(self._Q)
         # QᵀZ, ZᵀZ and QᵀQ.
         self._inner = np.empty((3, columns, columns))
         self._workers = workers
         self._gram: CenteredGram | None = None
-        self._restarted = -1
+        #: Passes before the one that last restarted the basis.
+        self._restarted: int | None = None
 
     def step(self, state: KrylovState) -> tuple[KrylovState, PassRecord, Outcome | None]:
         """Run one pass over K."""
@@ -509,12 +514,10 @@ class KrylovPasses:
     def _components(
         self, Q: Floats, Z: Floats, values: Floats, T: Floats
     ) -> tuple[Floats, Floats, Floats, float]:
-        A, AK = (multiply_rows(part, T[: self._r].T, self._workers).T for part in (Q, Z))
-        missing = self._r - len(A)
-        if missing > 0:
-            A, AK = (np.pad(part, ((0, missing), (0, 0))) for part in (A, AK))
-        eigenvalues = np.zeros(self._r)
-        eigenvalues[: min(self._r, len(values))] = values[: self._r]
+        # Components beyond the rank are zero.
+        leading, eigenvalues = np.zeros((self._r, Q.shape[1])), np.zeros(self._r)
+        leading[: len(T)], eigenvalues[: len(values)] = T[: self._r], values[: self._r]
+        A, AK = (multiply_rows(part, leading.T, self._workers).T for part in (Q, Z))
         next_eigenvalue = float(values[self._r]) if len(values) > self._r else 0.0
         return A, AK, eigenvalues.astype(Q.dtype), next_eigenvalue
 

@@ -186,19 +186,15 @@ class Compression:
         values = None if state.values is None else state.values.matrix()
         reduced = self.reduction.reduce(original, size, weights, values=values)
         subspace, singular_values = reduced.subspace, state.singular_values
-        signs = np.ones(len(subspace.coefficients))
         if self.orthonormal and state.n_components:
             subspace, singular_values = reorthonormalize(
                 original, subspace, singular_values, inner_products=reduced.inner_products
             )
-            # A component keeps the sign of the original one.
-            overlaps = subspace.coefficients[:-1] @ reduced.inner_products[:-1].T
-            signs = np.append(deterministic_signs(overlaps), 1)
         compressed = replace(
             state,
             basis=subspace.basis,
-            vectors=subspace.coefficients * signs[:, None],
-            products=subspace.products * signs[:, None],
+            vectors=subspace.coefficients,
+            products=subspace.products,
             singular_values=singular_values,
             values=BasisGram((reduced.values,)),
         )
@@ -265,7 +261,7 @@ class _Batch:
             self.cross_values = cross_gram(state.kernel, basis, batch)
         values = cross_gram(state.kernel, batch, batch)
         # Infinite values would corrupt the state.
-        bad = ~(np.isfinite(values).all(axis=0) & np.isfinite(self.cross_values).all(axis=0))
+        bad = ~np.isfinite(np.vstack([self.cross_values, values])).all(axis=0)
         if bad.any():
             listed = ", ".join(map(str, np.flatnonzero(bad)[:5]))
             raise InvalidInput(

@@ -155,8 +155,10 @@ def online_sweep(
     T[:, R + 1] = with_mean
     s, d = np.ones(1), np.zeros(m)
     yz, h, errors = np.empty(R), np.empty(r), np.empty(m)
-    L, v, work = np.zeros((r, r)), np.empty(r), np.empty((3, r, max(r, 2)))
-    sums = np.empty((3, max(R + 3, m)))
+    L, v = np.zeros((r, r)), np.empty(r)
+    work = (np.empty_like(N), np.empty_like(N), np.empty_like(yz))
+    size = max(R + 3, m)
+    sums = (np.empty(size), np.empty(size), np.empty(size))
     by_pattern = np.ascontiguousarray(F.T)
     y, z = yz[:r], yz[r:]
     halvings = 0
@@ -179,7 +181,7 @@ def online_sweep(
         if r < R:
             _differentiate(T[:r], T[r:], y, z, h, xi, R + 3, sums)
             _differentiate(C[:r], C[r:], y, z, h, xi, p, sums)
-            _advance_products(N, M, y, z, h, xi, kappa, work, sums)
+            _advance_products(N, M, yz, h, xi, kappa, work, sums)
         else:
             _descend(T, y, h, R + 3, sums[0])
             _descend(C, y, h, p, sums[0])
