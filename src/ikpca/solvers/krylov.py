@@ -307,7 +307,8 @@ def _keeps_values(problem: Problem, tol: float) -> bool:
 
 def _passes_after_first(tol: float) -> int:
     """Return the expected number of passes after the first."""
-    return max(0, int(np.ceil(np.log(_FIRST_RESIDUAL / tol) / np.log(_REDUCTION))))
+    reduction = _FIRST_RESIDUAL / max(tol, float(np.finfo(np.float64).eps))
+    return max(0, int(np.ceil(np.log(reduction) / np.log(_REDUCTION))))
 
 
 def expected_passes(problem: Problem, n_components: int, tol: float) -> float:
