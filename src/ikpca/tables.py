@@ -166,7 +166,7 @@ class Table:
             numbers=self.row_numbers[kept],
         )
 
-    def check_no_text(self) -> None:
+    def check_no_text(self, remedy: str = "pass --drop {names}, or --one-hot") -> None:
         """Raise an error that names the text columns."""
         if not self.texts:
             return
@@ -176,8 +176,8 @@ class Table:
         examples = [values[0][:40] for values in self.texts.values() if values]
         example = f" such as {examples[0]!r}" if examples else ""
         raise InvalidInput(
-            f"{place}: {'contain' if several else 'contains'} text{example}; pass "
-            f"--drop {','.join(self.texts)}, or --one-hot."
+            f"{place}: {'contain' if several else 'contains'} text{example}; "
+            f"{remedy.format(names=','.join(self.texts))}."
         )
 
     def check_no_gaps(self) -> None:
@@ -235,7 +235,7 @@ def read_table(source: str | Path, *, grey: bool = False) -> Table:
     (5, 3)
     """
     table = read_columns(source, grey=grey)
-    table.check_no_text()
+    table.check_no_text("pass a table of numbers")
     if table.counted == "line" or table.names is not None:
         # Estimators check arrays, which may be memory maps.
         table.check_no_infinity()
