@@ -17,6 +17,7 @@ import time
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -109,7 +110,7 @@ CONTESTANTS: dict[str, Callable[[Floats, Floats], Scores]] = {
     "KernelPCA, training errors": kernel_pca,
 }
 if find_spec("pyod") is not None:
-    CONTESTANTS["PyOD KPCA"] = pyod_kernel_pca
+    CONTESTANTS[f"PyOD {version('pyod')} KPCA"] = pyod_kernel_pca
 
 
 def data_sets(folder: Path | None) -> Iterator[tuple[str, Floats, Floats]]:
