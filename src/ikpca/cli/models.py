@@ -24,7 +24,7 @@ ESTIMATORS = {
     "online": "OnlineKernelPCA",
 }
 #: Defaults of the command line for parameters that the estimator has.
-_DEFAULTS = {"n_components": 16, "kernel": "rbf", "gamma": "scale", "copy_X": False}
+_DEFAULTS = {"n_components": 16, "kernel": "rbf", "gamma": "scale"}
 #: Default tolerance of the solver "auto", which landmarks reach for a million rows.
 DEFAULT_TOL = 1e-3
 #: Words on the command line for None in the library.
