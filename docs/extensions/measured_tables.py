@@ -56,8 +56,26 @@ def _large_stream(record: Any) -> list[dict[str, Any]]:
     ]
 
 
+def _losses(record: Any) -> list[dict[str, Any]]:
+    """Return the sets that other detectors win, the largest difference first."""
+    lost = {
+        row["name"]: sorted(row["lost"].items(), key=lambda pair: -pair[1])
+        for row in record["table"]
+        if row["lost"]
+    }
+    return [
+        {
+            "name": name,
+            "sets": ", ".join(f"{each.partition('_')[2]} {by:.3f}" for each, by in sets),
+        }
+        for name, sets in lost.items()
+    ]
+
+
 #: Tables that a record holds in another shape.
-_VIEWS = {"ratios": _ratios, "exponents": _exponents, "rows": _large_stream}
+_VIEWS = {
+    "ratios": _ratios, "exponents": _exponents, "rows": _large_stream, "losses": _losses,
+}  # fmt: skip
 
 
 class Measured(Directive):

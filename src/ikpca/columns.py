@@ -230,6 +230,8 @@ class ColumnEncoder:
         )
         table.check_no_infinity()
         table = encoder._fill(table)
+        if len(table.rows) < 2:
+            raise InvalidInput(f"{table.source}: has one row; pass a table with at least two.")
         encoder = replace(encoder, categories=_categories(table))
         encoded = encoder._encode_complete(table)
         if not options.standardize:

@@ -59,6 +59,8 @@ _QUANTITIES = {
 }
 #: Maximum number of labels in a legend; more are shown on a color scale.
 _MAX_LEGEND_LABELS = 10
+#: Number of rows above which points are small, and pixels in vector graphics.
+_MAX_LARGE_POINTS = 10_000
 #: Maximum number of features in a table of loadings or contributions.
 _MAX_FEATURES = 20
 
@@ -234,29 +236,34 @@ def projections(
             "for each."
         )
     ax = _resolve_axes(ax)
-    across, up = points[:, pair[0]], points[:, pair[1]]
+    # In random order, so that no label hides the others.
+    order = np.random.default_rng(0).permutation(len(points))
+    across, up = points[:, [*pair]][order].T
+    many = len(points) > _MAX_LARGE_POINTS
+    style: dict[str, Any] = {"s": 2 if many else 9, "linewidths": 0, "rasterized": many}
     if labels is None:
-        ax.scatter(across, up, s=9, linewidths=0)
+        ax.scatter(across, up, **style)
     else:
-        _scatter_colored(ax, across, up, np.asarray(labels))
+        _scatter_colored(ax, across, up, np.asarray(labels)[order], style)
     ax.set(xlabel=f"Component {pair[0] + 1}", ylabel=f"Component {pair[1] + 1}")
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 
 
-def _scatter_colored(ax: Axes, across: Floats, up: Floats, labels: NDArray[Any]) -> None:
-    names = np.unique(labels)
+def _scatter_colored(
+    ax: Axes, across: Floats, up: Floats, labels: NDArray[Any], style: dict[str, Any]
+) -> None:
+    names, codes = np.unique(labels, return_inverse=True)
     if len(names) > _MAX_LEGEND_LABELS and labels.dtype.kind in "iuf":
-        drawn = ax.scatter(across, up, c=labels, s=9, linewidths=0, cmap="viridis")
+        drawn = ax.scatter(across, up, c=labels, cmap="viridis", **style)
         ax.figure.colorbar(drawn, ax=ax)
         return
     palette: Any = colormaps["tab10" if len(names) <= _MAX_LEGEND_LABELS else "tab20"]
-    for name, color in zip(names, cycle(palette.colors), strict=False):
-        chosen = labels == name
-        ax.scatter(across[chosen], up[chosen], s=9, linewidths=0, color=color, label=str(name))
-    ax.legend(
-        frameon=False, markerscale=2.5, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5)
-    )
+    colors = np.resize(palette.colors, (len(names), 3))
+    ax.scatter(across, up, c=colors[codes], **style)
+    for name, color in zip(names, colors, strict=True):
+        ax.scatter([], [], s=56, linewidths=0, color=color, label=str(name))
+    ax.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
 
 
 def components(
@@ -427,14 +434,15 @@ def score_page(
         )
     # Without pyplot, which would open a window for the command line.
     figure = Figure(layout="constrained", figsize=(13.0, 4.2 if len(pairs) == 1 else 8.0))
-    parts: Any = (figure, figure) if len(pairs) == 1 else figure.subfigures(2, 1)
-    above, below = parts
+    parts: Any = [figure] if len(pairs) == 1 else figure.subfigures(2, 1)
+    # Axes in a row must share a grid: a layout arranges each grid on its own.
+    grids = [part.add_gridspec(1, 3) for part in parts]
+    below, grid, first = parts[-1], grids[-1], len(pairs) % 3
     for at, pair in enumerate(pairs):
-        axes = projections(Y, labels, pair=pair, ax=above.add_subplot(1, 3, at + 1))
+        axes = projections(Y, labels, pair=pair, ax=parts[0].add_subplot(grids[0][at]))
         legend = axes.get_legend()
         if legend is not None and at < len(pairs) - 1:
             legend.remove()
-    grid, first = below.add_gridspec(1, 3), len(pairs) % 3
     scree(model, ax=below.add_subplot(grid[first]))
     place = grid[first + 1 :]
     if not (hasattr(model, "components_") or hasattr(model, "inverse_transform")):

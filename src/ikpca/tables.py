@@ -166,7 +166,7 @@ class Table:
             numbers=self.row_numbers[kept],
         )
 
-    def check_no_text(self) -> None:
+    def check_no_text(self, remedy: str = "pass --drop {names}, or --one-hot") -> None:
         """Raise an error that names the text columns."""
         if not self.texts:
             return
@@ -176,8 +176,8 @@ class Table:
         examples = [values[0][:40] for values in self.texts.values() if values]
         example = f" such as {examples[0]!r}" if examples else ""
         raise InvalidInput(
-            f"{place}: {'contain' if several else 'contains'} text{example}; pass "
-            f"--drop {','.join(self.texts)}, or --one-hot."
+            f"{place}: {'contain' if several else 'contains'} text{example}; "
+            f"{remedy.format(names=','.join(self.texts))}."
         )
 
     def check_no_gaps(self) -> None:
@@ -235,7 +235,7 @@ def read_table(source: str | Path, *, grey: bool = False) -> Table:
     (5, 3)
     """
     table = read_columns(source, grey=grey)
-    table.check_no_text()
+    table.check_no_text("pass a table of numbers")
     if table.counted == "line" or table.names is not None:
         # Estimators check arrays, which may be memory maps.
         table.check_no_infinity()
@@ -459,39 +459,40 @@ def _split_member(source: str | Path) -> tuple[Path, str | None]:
 
 def _read_csv(path: Path, choose: Choose) -> Table:
     """Read cells separated by commas, semicolons or tabs, with or without names."""
-    text = _read_text(path)
-    separator = max(",;\t", key=text.split("\n", maxsplit=1)[0].count)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    try:
+        return _read_cells(path, choose, "utf-8-sig")
+    except UnicodeDecodeError:
+        # Numbers are equal in both encodings; only names may differ.
+        return _read_cells(path, choose, "latin-1")
+
+
+def _read_cells(path: Path, choose: Choose, encoding: str) -> Table:
     names: tuple[str, ...] | None = None
     cells: _Cells | None = None
-    try:
-        # Empty lines are skipped.
-        for line in (line for line in reader if "".join(line).strip()):
-            if names is None and cells is None and _is_header(line):
-                names = _names(line)
-                continue
-            if cells is None:
-                cells = _Cells(names, len(names or line), choose)
-            cells.add(line, reader.line_num)
-    except csv.Error as error:
-        rule = f": cannot be read ({error}); correct the quotes"
-        raise InvalidInput(f"{path.name}, line {reader.line_num}{rule}.") from None
-    except _CellError as error:
-        raise InvalidInput(f"{path.name}, line {reader.line_num}{error}.") from None
+    with path.open(encoding=encoding, newline="") as file:
+        start = file.read(4096)
+        if "\0" in start:
+            raise InvalidInput(f"{path}: is not a text file; pass a CSV file.")
+        file.seek(0)
+        separator = max(",;\t", key=start.split("\n", maxsplit=1)[0].count)
+        reader = csv.reader(file, delimiter=separator)
+        try:
+            # Empty lines are skipped.
+            for line in (line for line in reader if "".join(line).strip()):
+                if names is None and cells is None and _is_header(line):
+                    names = _names(line)
+                    continue
+                if cells is None:
+                    cells = _Cells(names, len(names or line), choose)
+                cells.add(line, reader.line_num)
+        except csv.Error as error:
+            rule = f": cannot be read ({error}); correct the quotes"
+            raise InvalidInput(f"{path.name}, line {reader.line_num}{rule}.") from None
+        except _CellError as error:
+            raise InvalidInput(f"{path.name}, line {reader.line_num}{error}.") from None
     if cells is None:
         raise InvalidInput(f"{path}: has no numbers; pass a file with at least one line of them.")
     return cells.table(path.name)
-
-
-def _read_text(path: Path) -> str:
-    content = path.read_bytes()
-    if b"\0" in content[:4096]:
-        raise InvalidInput(f"{path}: is not a text file; pass a CSV file.")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        # Numbers are equal in both encodings; only names may differ.
-        return content.decode("latin-1")
 
 
 class _CellError(Exception):
@@ -673,24 +674,21 @@ def _read_parquet(path: Path, choose: Choose) -> Table:
         raise InvalidInput(f"{path.name}, column {names[at]!r}: contains text, not numbers.")
     small = all(kind == np.float32 for at, kind in kinds.items() if at not in texts)
     rows = np.empty((n_rows, len(features)), dtype=np.float32 if small else np.float64)
-    codes: dict[int, dict[str, int]] = {column: {} for column in texts}
-    id_cells: dict[str, list[Any]] = {names[column]: [] for column in ids}
-    start = 0
-    for batch in _parquet_batches(path, file, [names[at] for at in {*features, *ids}]):
-        stop = start + batch.num_rows
+    found_texts: dict[str, tuple[str, ...]] = {}
+    with _parquet_errors(path):
+        # One column at a time: row groups of all columns take more memory than the rows.
         for place, at in enumerate(features):
-            column = batch.column(names[at])
-            rows[start:stop, place] = (
-                _text_codes(column, codes[at]) if at in texts else _parquet_numbers(column)
-            )
-        for name, cells in id_cells.items():
-            cells.extend(batch.column(name).to_pylist())
-        start = stop
+            column = file.read([names[at]]).column(0)
+            if at in texts:
+                rows[:, place], found_texts[names[at]] = _text_codes(column)
+            else:
+                rows[:, place] = _parquet_numbers(column)
+        id_cells = {names[at]: _parquet_cells(file.read([names[at]]).column(0)) for at in ids}
     return Table(
         rows,
         tuple(names[at] for at in features),
-        ids={name: _objects(cells) for name, cells in id_cells.items()},
-        texts={names[at]: tuple(found) for at, found in codes.items()},
+        ids=id_cells,
+        texts=found_texts,
         source=path.name,
         positions=tuple(features),
         n_columns=len(names),
@@ -715,11 +713,6 @@ def _parquet_kind(column: Any, source: str) -> Any:
     )
 
 
-def _parquet_batches(path: Path, file: Any, columns: list[str]) -> Iterator[Any]:
-    with _parquet_errors(path):
-        yield from file.iter_batches(_BATCH_ROWS, columns=columns)
-
-
 @contextmanager
 def _parquet_errors(path: Path) -> Iterator[None]:
     """Convert errors of pyarrow to InvalidInput."""
@@ -734,33 +727,26 @@ def _parquet_errors(path: Path) -> Iterator[None]:
 
 
 def _parquet_numbers(column: Any) -> NDArray[Any]:
-    values = column.to_numpy(zero_copy_only=False)
-    if values.dtype.kind in "fiub":
-        return values
-    # Booleans with empty cells are objects.
-    return np.array([math.nan if value is None else value for value in values], dtype=np.float64)
+    # Booleans with empty cells would become objects.
+    return (column.cast("uint8") if column.type == "bool" else column).to_numpy()
 
 
-def _text_codes(column: Any, codes: dict[str, int]) -> NDArray[np.float64]:
-    """Return the index of each text in ``codes``, to which new texts are added."""
-    import pyarrow
-
-    encoded = column.cast(pyarrow.string()).dictionary_encode()
+def _text_codes(column: Any) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    """Return the index of the text of each cell, NaN if it is empty, and the texts."""
+    encoded = column.cast("large_string").combine_chunks().dictionary_encode()
     texts = [text.strip() for text in encoded.dictionary.to_pylist()]
-    values = [
-        math.nan if text.lower() in _EMPTY_CELLS else codes.setdefault(text, len(codes))
-        for text in texts
-    ]
+    kept = tuple(dict.fromkeys(text for text in texts if text.lower() not in _EMPTY_CELLS))
+    codes = {text: float(code) for code, text in enumerate(kept)}
     # The last value is that of an empty cell.
-    indices = encoded.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
-    return np.array([*values, math.nan], dtype=np.float64)[indices]
+    values = np.array([*(codes.get(text, math.nan) for text in texts), math.nan])
+    return values[encoded.indices.fill_null(len(texts)).to_numpy()], kept
 
 
-def _objects(values: Sequence[Any]) -> NDArray[Any]:
+def _parquet_cells(column: Any) -> NDArray[Any]:
     """Return a column of any values; each is one element, even if it is a sequence."""
-    column = np.empty(len(values), dtype=object)
-    column[:] = values
-    return column
+    cells = np.empty(len(column), dtype=object)
+    cells[:] = column.to_pylist()
+    return cells
 
 
 def _parquet(path: Path) -> Any:

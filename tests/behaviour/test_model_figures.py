@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from sklearn.exceptions import NotFittedError
 pytest.importorskip("matplotlib").use("Agg")
 
 from matplotlib import pyplot  # noqa: E402
+from matplotlib.transforms import Bbox  # noqa: E402
 
 from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA  # noqa: E402
 from ikpca.errors import InvalidInput  # noqa: E402
@@ -95,9 +97,12 @@ def test_convergence_names_every_model():
 def test_projections_take_the_pair_and_the_labels():
     points = MODEL.transform(X)
     axes = projections(points, Y == 3, pair=(2, 1))
-    drawn = np.concatenate([np.asarray(part.get_offsets()) for part in axes.collections])
-    expected = np.concatenate([points[Y != 3], points[Y == 3]])[:, [2, 1]]
-    assert_allclose(drawn, expected)
+    drawn, *legend = axes.collections
+    places, colors = np.asarray(drawn.get_offsets()), drawn.get_facecolors()
+    for label, entry in zip((False, True), legend, strict=True):
+        own = (colors == entry.get_facecolors()).all(axis=1)
+        expected = points[label == (Y == 3)][:, [2, 1]]
+        assert_allclose(np.sort(places[own], axis=0), np.sort(expected, axis=0))
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["False", "True"]
 
 
@@ -180,6 +185,17 @@ def test_loadings_of_a_kernel_model_are_differences_of_preimages():
     drawn = loadings(MODEL, numbers=(1,)).images[0].get_array()[:, 0]
     largest = np.sort(np.argsort(-abs(up - down), kind="stable")[:20])
     assert_allclose(drawn, (up - down)[largest])
+
+
+@pytest.mark.parametrize("numbers", [(0, 1), (0, 1, 3)])
+def test_the_plots_of_a_page_do_not_overlap(numbers):
+    figure = score_page(MODEL, MODEL.transform(X), Y, numbers=numbers)
+    figure.draw_without_rendering()
+    boxes = [axes.get_tightbbox() for axes in figure.axes]
+    for box, other in combinations(boxes, 2):
+        shared = Bbox.intersection(box, other)
+        # A pixel for rounding.
+        assert shared is None or min(shared.width, shared.height) < 1
 
 
 def test_a_page_has_a_plot_for_each_pair():

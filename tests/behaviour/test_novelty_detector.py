@@ -179,6 +179,25 @@ def test_stream_follows_a_slow_drift():
     assert np.mean(np.concatenate(flags)) < 0.05
 
 
+def test_stream_detects_anomalies_while_the_variance_grows():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(2100, 2)) @ rng.normal(size=(2, 6)) + 0.3 * rng.normal(size=(2100, 6))
+    X[300:] *= np.linspace(1, 2.5, 1800)[:, None]
+    novel = (rng.random(2100) < 0.05) & (np.arange(2100) >= 300)
+    X[novel] += 5 * rng.choice([-1, 1], (novel.sum(), 6))
+    stream = NoveltyDetector(false_alarm_rate=0.02, forgetting=0.999, random_state=0).fit(X[:300])
+    flags = [np.zeros(300, dtype=bool)]
+    for start in range(300, 2100, 50):
+        batch = X[start : start + 50]
+        flags.append(stream.predict(batch) == -1)
+        np.testing.assert_array_equal(flags[-1], stream.p_values(batch) <= 0.02)
+        stream.partial_fit(batch)
+    flagged = np.concatenate(flags)
+    # With errors close to their maximum, anomalies once counted as normal rows.
+    assert flagged[novel].mean() > 0.95
+    assert flagged[300:][~novel[300:]].mean() < 0.05
+
+
 def test_stream_does_not_learn_anomalies(rows):
     rng = np.random.default_rng(1)
     stream = NoveltyDetector(random_state=0).fit(rows)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ikpca.cli.models import check_output, row_ids, store_input_form, write_rows
+from ikpca.cli.models import DEFAULT_TOL, check_output, row_ids, store_input_form, write_rows
 from ikpca.cli.options import (
     Coef0,
     Columns,
@@ -95,6 +95,8 @@ def cluster(
         check_output(out, ids)
         if save_model is not None:
             check_writable(save_model)
+        if eigen_solver in (None, "auto"):
+            settings.setdefault("tol", DEFAULT_TOL)
         if settings["gamma"] == "columns":
             settings["gamma"] = None
         model: Any = KernelSpectralClustering(

@@ -245,10 +245,8 @@ class _Detection:
             for strip in _strips(len(rows)):
                 self._scores[strip] = -detector.score_samples(rows[strip])
                 advance(strip.stop, len(rows))
-        # As NoveltyDetector.p_values, which would compute the scores again.
-        errors = np.sort(detector.calibration_errors_)
-        n_larger = len(errors) - np.searchsorted(errors, self._scores, side="left")
-        self._p_values = (1 + n_larger) / (1 + len(errors))
+        # p_values would compute the scores again.
+        self._p_values = detector._p_values(self._scores)
         self._flags = (self._scores > -detector.offset_).astype(np.int64)
 
     def explain(self, report: Report, which: str) -> None:

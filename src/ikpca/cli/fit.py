@@ -121,7 +121,9 @@ def fit(
 
     with reporting(quiet, as_json) as report:
         model = build(estimator, {name: given[name] for name in _FLAGS}, _FLAGS)
-        model.set_params(random_state=random_state)
+        # Rows of a file have no other owner.
+        copying = {"copy_X": True} if hasattr(model, "copy_X") else {}
+        model.set_params(random_state=random_state, **dict.fromkeys(copying, False))
         if checkpoint is not None:
             model.set_params(checkpoint=ikpca.Checkpoint(checkpoint, every, resume))
         elif resume:
@@ -135,8 +137,8 @@ def fit(
             model = fit_model(model, table.rows, dask, shown=not quiet)
         seconds = time.perf_counter() - start
         store_input_form(model, table, encoder)
-        # The checkpoint belongs to this fit, not to the model.
-        model.set_params(checkpoint=None)
+        # The checkpoint and the rows belong to this fit, not to the model.
+        model.set_params(checkpoint=None, **copying)
         model.save(out)
         document = _document(model, table, seconds)
         report.show(

@@ -25,6 +25,8 @@ ESTIMATORS = {
 }
 #: Defaults of the command line for parameters that the estimator has.
 _DEFAULTS = {"n_components": 16, "kernel": "rbf", "gamma": "scale"}
+#: Default tolerance of the solver "auto", which landmarks reach for a million rows.
+DEFAULT_TOL = 1e-3
 #: Words on the command line for None in the library.
 _NONE_WORDS = {"n_components": "all", "gamma": "columns"}
 
@@ -37,7 +39,10 @@ def build(name: str, options: Mapping[str, Any], flags: Mapping[str, str]) -> An
     for key in given:
         if key not in known:
             raise UsageError(f"{flags[key]} has no effect for --estimator {name}; leave it out.")
-    settings = {key: value for key, value in _DEFAULTS.items() if key in known} | given
+    defaults: dict[str, Any] = dict(_DEFAULTS)
+    if name == "kernel-pca" and given.get("eigen_solver", "auto") == "auto":
+        defaults["tol"] = DEFAULT_TOL
+    settings = {key: value for key, value in defaults.items() if key in known} | given
     nothing = {key for key, word in _NONE_WORDS.items() if settings.get(key) == word}
     return kind(**{key: None if key in nothing else value for key, value in settings.items()})
 

@@ -215,7 +215,11 @@ Solver: TypeAlias = Annotated[
 ]
 Tol: TypeAlias = Annotated[
     float | None,
-    typer.Option("--tol", help="Tolerance of ‖K'v − λv‖/λ₁; 0 is machine precision."),
+    typer.Option(
+        "--tol",
+        help="Tolerance of ‖K'v − λv‖/λ₁; 0 is machine precision.",
+        show_default="0.001 with the solver auto, else 0",
+    ),
 ]
 MaxIter: TypeAlias = Annotated[
     int | None, typer.Option("--max-iter", help="Maximum number of passes over the kernel matrix.")

@@ -112,11 +112,11 @@ def _labels(color: str, columns: Any, source: str) -> NDArray[Any]:
     if len(columns) != 1:
         raise UsageError(f"--color={color!r}: must be one column, not {', '.join(columns)}.")
     (values,) = columns.values()
+    empty = np.array([value is None or value == "" for value in values])
     try:
-        numbers = values.astype(np.float64)
+        numbers = np.where(empty, np.nan, values).astype(np.float64)
     except ValueError:
-        texts = np.array(["" if value is None else str(value) for value in values])
-        texts[texts == ""] = "–"
+        texts = np.where(empty, "–", values).astype(str)
         different = len(np.unique(texts))
         if different > _MAX_COLORS:
             raise InvalidInput(

@@ -38,6 +38,8 @@ _CHUNK = 100
 _MIN_WINDOW, _WINDOW_ALARMS = 500, 10
 #: Multiple of the limit above which the error of a stream's row does not count as normal.
 _FAR = 3.0
+#: Change of the logarithm of the threshold's level with a false alarm of a stream.
+_LEVEL_STEP = 0.25
 #: Smallest default basis of a stream, and rows per component.
 _MIN_BASIS_ROWS, _ROWS_PER_COMPONENT = 500, 3
 
@@ -125,6 +127,7 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
     - \H. Hoffmann, Kernel PCA for novelty detection, Pattern Recognition 40, 2007.
     - \V. Vovk, Cross-conformal predictors, Annals of Mathematics and Artificial Intelligence 74,
       2015.
+    - \I. Gibbs, E. Candès, Adaptive conformal inference under distribution shift, NeurIPS 2021.
     - \B. Kim, C. Xu, R. F. Barber, Predictive inference is free with the
       jackknife+-after-bootstrap, NeurIPS 2020.
 
@@ -175,8 +178,6 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    _pending: tuple[Floats, Floats]
-
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the components of normal rows and calibrate the threshold by cross-validation.
 
@@ -207,7 +208,6 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
             errors[test] = test_errors
         self.model_ = model
         self._subspaces = [subspace for subspace, _ in fits]
-        self._pending = (np.zeros((0, X.shape[1])), np.zeros(0))
         self.drift_detected_ = False
         self._set_calibration(errors)
         if np.isinf(self.offset_):
@@ -276,12 +276,15 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         ndarray of shape (n_rows,)
             (1 + number of calibration errors at least as large as that of the row)/(n + 1) with n
             ``calibration_errors_``. About uniform for new normal rows; larger where errors are
-            tied, as for repeated rows.
+            tied, as for repeated rows. After ``partial_fit`` multiplied by the correction of the
+            false alarm rate.
         """
-        errors = -self.score_samples(X)
+        return self._p_values(-self.score_samples(X))
+
+    def _p_values(self, errors: Floats) -> Floats:
         calibration = np.sort(self.calibration_errors_)
-        n_smaller = np.searchsorted(calibration, errors, side="left")
-        return (1 + len(calibration) - n_smaller) / (1 + len(calibration))
+        n_larger = len(calibration) - np.searchsorted(calibration, errors, side="left")
+        return np.minimum(1, (1 + n_larger) / (1 + len(calibration)) * self._correction)
 
     def explain(self, X: Any) -> Floats:
         """Compute the contribution of every feature to the error of a row.
@@ -311,8 +314,11 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
 
         Rows are scored before they are learned, at most 100 at a time, and their errors update the
         threshold. Flagged rows are not learned, unless ``drift_after`` of them follow each
-        other. The threshold is a quantile of the last errors. Errors above three times the limit
-        are anomalies and do not count, unless they belong to a drift.
+        other. The threshold is a quantile of the last errors. Those of anomalies do not count,
+        unless they belong to a drift: errors above three times the limit or, for a kernel with a
+        largest error, nearer to that. As errors change within the window, the level of the quantile
+        follows the number of false alarms, that is, of flagged rows which count (adaptive conformal
+        inference).
 
         Parameters
         ----------
@@ -349,32 +355,51 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
             random_state=draw_seed(self.random_state),
         )
         self._subspaces = [self.model_._subspace]
+        # Flagged rows at the end of the stream, their errors, and those that were counted.
+        self._pending = np.zeros((0, self.n_features_in_)), np.zeros(0), np.zeros(0, dtype=bool)
 
     def _learn(self, X: Floats) -> None:
         """Score rows, learn the normal ones, and update the threshold."""
-        errors, limit = self._errors(X), -self.offset_
-        waiting_rows, waiting_errors = self._pending
-        rows, errors = np.vstack([waiting_rows, X]), np.append(waiting_errors, errors)
-        is_new = np.arange(len(rows)) >= len(waiting_rows)
-        flagged = (errors > limit) | ~is_new
-        usual = errors <= _FAR * limit
-        drifted = _long_runs(flagged, int(self.drift_after))
-        # Errors of waiting rows that are not far above the limit were counted before.
-        self._set_calibration(
-            np.append(self.calibration_errors_, errors[(is_new & usual) | (drifted & ~usual)])[
-                -self._window :
-            ]
+        limit, n_waiting = -self.offset_, len(self._pending[0])
+        new = X, *self._errors_and_usual(X)
+        rows, errors, usual = (
+            np.concatenate(pair) for pair in zip(self._pending, new, strict=True)
         )
-        n_waiting = next((i for i, alarm in enumerate((flagged & ~drifted)[::-1]) if not alarm),
-                         len(rows))  # fmt: skip
-        waits = np.arange(len(rows)) >= len(rows) - n_waiting
-        self._pending = rows[waits], errors[waits]
+        is_new = np.arange(len(rows)) >= n_waiting
+        flagged = (errors > limit) | ~is_new
+        drifted = _long_runs(flagged, int(self.drift_after))
+        counted = (is_new & usual) | (drifted & ~usual)
+        calibration = np.append(self.calibration_errors_, errors[counted])[-self._window :]
+        excess = np.sum(errors[is_new & usual] > limit) - self.false_alarm_rate * is_new.sum()
+        highest = max(1.0, self.false_alarm_rate * (len(calibration) + 1))
+        correction = np.clip(
+            self._correction * np.exp(_LEVEL_STEP * excess), 1 / _WINDOW_ALARMS, highest
+        )
+        is_reset = drifted.any() or np.isinf(limit)
+        self._set_calibration(calibration, 1.0 if is_reset else float(correction))
+        waits = np.logical_and.accumulate((flagged & ~drifted)[::-1])[::-1]
+        self._pending = rows[waits], errors[waits], usual[waits]
         self.drift_detected_ = self.drift_detected_ or bool(drifted.any())
         learned = ~flagged | drifted
         if learned.any():
             forgetting = float(self.forgetting) ** int(learned.sum())
             self.model_.set_params(forgetting=forgetting).partial_fit(rows[learned])
             self._subspaces = [self.model_._subspace]
+
+    def _errors_and_usual(self, X: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+        """Return errors, and True for those that are not far above the limit.
+
+        The error e is far above the limit L if e/(E − e) > 3 L/(E − L), where E is the error of a
+        row that is orthogonal to all basis rows. For e ≪ E this is e > 3 L; with a Gaussian kernel,
+        errors have the maximum E, and e > 3 L would hold for no row if L is large.
+        """
+        errors, limit, subspace = self._errors(X), -self.offset_, self._subspaces[0]
+        diagonal = subspace.kernel.diagonal(X)
+        zeros = np.zeros_like(diagonal, shape=(len(X), len(subspace.mean)))
+        with np.errstate(all="ignore"):
+            _, highest = subspace.norms_and_residuals_from(zeros, diagonal)
+            far = _FAR * limit / (1 + (_FAR - 1) * limit / highest)
+        return errors, (errors <= limit) | (errors <= far)
 
     @property
     def _window(self) -> int:
@@ -387,11 +412,12 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
             errors = residuals_of_all(self._subspaces, X).mean(axis=0, dtype=np.float64)
         return np.where(np.isnan(errors), np.inf, errors)
 
-    def _set_calibration(self, errors: Floats) -> None:
-        """Set the limit to the k-th largest of n errors, with k = ⌊(n + 1)·rate⌋."""
-        self.calibration_errors_ = errors
-        # Rounding must not make an exact product smaller.
-        k = int(self.false_alarm_rate * (len(errors) + 1) * (1 + 1e-12))
+    def _set_calibration(self, errors: Floats, correction: float = 1.0) -> None:
+        """Set the limit to the k-th largest of n errors, with k = ⌊(n + 1)·rate/correction⌋."""
+        self.calibration_errors_, self._correction = errors, correction
+        # Rounded as the p-values, so that both agree.
+        p_values = np.arange(1, len(errors) + 1) / (1 + len(errors)) * correction
+        k = np.count_nonzero(p_values <= self.false_alarm_rate)
         self.offset_ = -float(np.partition(errors, -k)[-k]) if k else -np.inf
 
     def _kernel_pca(self, seed: int, **parameters: Any) -> KernelPCA:
