@@ -19,7 +19,7 @@ from ikpca.errors import (
     check_number,
     invalid_parameter,
 )
-from ikpca.gram import LazyRows, release_pages, thread_pools, tile_slices
+from ikpca.gram import THREAD_POOLS, LazyRows, release_pages, tile_slices
 from ikpca.kernels import RADIAL_NAMES, Floats, Kernel, one_norm_distances
 
 FLOAT_DTYPES = (np.float64, np.float32)
@@ -280,7 +280,7 @@ def limit_threads(n_jobs: int | None) -> AbstractContextManager[object]:
     """Limit BLAS to ``n_jobs`` threads; None does not limit it, −1 uses every core."""
     if n_jobs is None:
         return nullcontext()
-    limited: AbstractContextManager[object] = thread_pools().limit(
+    limited: AbstractContextManager[object] = THREAD_POOLS.limit(
         limits=_effective_n_jobs(n_jobs), user_api="blas"
     )
     return limited
@@ -288,7 +288,7 @@ def limit_threads(n_jobs: int | None) -> AbstractContextManager[object]:
 
 def single_thread() -> AbstractContextManager[object]:
     """Limit BLAS and OpenMP to one thread, as the last bits depend on the number of threads."""
-    limited: AbstractContextManager[object] = thread_pools().limit(limits=1)
+    limited: AbstractContextManager[object] = THREAD_POOLS.limit(limits=1)
     return limited
 
 
@@ -300,5 +300,5 @@ def _effective_n_jobs(n_jobs: int) -> int:
 
 
 def _blas_threads() -> int:
-    counts = [pool["num_threads"] for pool in thread_pools().info() if pool["user_api"] == "blas"]
+    counts = [pool["num_threads"] for pool in THREAD_POOLS.info() if pool["user_api"] == "blas"]
     return max(counts, default=1)

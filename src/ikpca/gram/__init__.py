@@ -17,7 +17,7 @@ from ikpca.gram.memory import (
     plan_tiles,
     read_budget,
 )
-from ikpca.gram.parallel import SERIAL, Workers, thread_pools
+from ikpca.gram.parallel import SERIAL, THREAD_POOLS, Workers
 from ikpca.gram.sources import (
     CachedGram,
     CompactGram,
@@ -37,6 +37,7 @@ __all__ = [
     "MIN_TILE_SIDE",
     "NOT_FINITE",
     "SERIAL",
+    "THREAD_POOLS",
     "TILE",
     "Budget",
     "CachedGram",
@@ -62,7 +63,6 @@ __all__ = [
     "plan_tiles",
     "read_budget",
     "release_pages",
-    "thread_pools",
     "tile_pairs",
     "tile_slices",
 ]

@@ -7,10 +7,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
-from functools import cache
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
+import scipy.linalg  # noqa: F401
+from threadpoolctl import ThreadpoolController
 
 from ikpca.kernels import Floats
 
@@ -18,18 +19,9 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 #: Results per thread that may wait for an earlier one.
 _MAX_PENDING = 4
-
-
-@cache
-def thread_pools() -> Any:
-    """Return the cached controller of BLAS and OpenMP: searching the libraries takes a small fit.
-
-    The libraries of NumPy and SciPy are loaded before they are searched.
-    """
-    import scipy.linalg  # noqa: F401
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
+#: Threads of BLAS and OpenMP. The libraries of NumPy and SciPy, which are loaded above, are
+#: searched once, as that takes as long as a small fit.
+THREAD_POOLS: Any = ThreadpoolController()
 
 
 class Workers:
@@ -50,7 +42,7 @@ class Workers:
         self._local = threading.local()
 
     def __enter__(self) -> Self:
-        self._exit.enter_context(thread_pools().limit(limits=1, user_api="blas"))
+        self._exit.enter_context(THREAD_POOLS.limit(limits=1, user_api="blas"))
         if self.n_threads > 1:
             # The calling thread works too.
             self._pool = self._exit.enter_context(ThreadPoolExecutor(self.n_threads - 1))

@@ -45,8 +45,8 @@ class Dense(Solver):
         """Accept any number of components."""
 
     def memory_needs(self, problem: Problem, n_components: int) -> MemoryNeeds:
-        """Return the memory of K, its centered copy, and the copy that LAPACK overwrites."""
-        return MemoryNeeds(3 * problem.n_samples * problem.row_bytes)
+        """Return the memory of K and the copy that LAPACK overwrites."""
+        return MemoryNeeds(2 * problem.n_samples * problem.row_bytes)
 
     def solve(
         self, problem: Problem, n_components: float | None, settings: RunSettings
@@ -59,7 +59,7 @@ class Dense(Solver):
             if not np.isfinite(K).all():
                 raise InvalidInput(NOT_FINITE)
             # One BLAS thread, as the last bits depend on the number of threads.
-            solution = solve_dense(K, None if number is None else min(number, len(K)))
+            solution = solve_dense(K, number, overwrite=True)
         certificate = solution.certificate
         assert certificate is not None
         record = PassRecord(
@@ -80,26 +80,32 @@ class Dense(Solver):
         return solution
 
 
-def solve_dense(K: Floats, n_components: int | None = None) -> EigenSolution:
-    """Center a copy of K (Günter 2006, eq. 5) and solve the kernel eigenvalue problem.
+def solve_dense(
+    K: Floats, n_components: int | None = None, *, overwrite: bool = False
+) -> EigenSolution:
+    """Center K (Günter 2006, eq. 5) and solve the kernel eigenvalue problem.
 
     Parameters
     ----------
     K : ndarray of shape (l, l)
-        Not modified. Of an asymmetric matrix the lower triangle is used after centering.
+        Of an asymmetric matrix the lower triangle is used after centering.
     n_components : int, optional
         Number of leading eigenpairs; all by default.
+    overwrite : bool
+        Center K in place instead of a copy.
     """
-    column_means = K.mean(axis=0)
+    column_means, row_means = K.mean(axis=0), K.mean(axis=1)
     grand_mean = float(column_means.mean())
-    centered = K - column_means
-    centered -= K.mean(axis=1)[:, None] - grand_mean
+    scale = float(np.abs(np.diag(K)).sum(dtype=np.float64))
+    centered = K if overwrite else K.copy()
+    centered -= column_means
+    centered -= row_means[:, None] - grand_mean
     number = len(K) if n_components is None else min(n_components, len(K))
     values, vectors = leading_eigenpairs(centered, number)
     residuals = _residuals(centered, values, vectors)
     trace = float(np.trace(centered))
     eigenvalues = nonnegative_eigenvalues(values)
-    rounding = 100 * np.finfo(K.dtype).eps * float(np.abs(np.diag(K)).sum(dtype=np.float64))
+    rounding = 100 * np.finfo(K.dtype).eps * scale
     if trace <= rounding and eigenvalues.max(initial=0.0) <= rounding:
         eigenvalues = np.zeros_like(eigenvalues)
     roots = np.sqrt(eigenvalues)[:, None]
