@@ -26,12 +26,32 @@ from ikpca.errors import (
 from ikpca.estimators.base import SavedEstimator
 from ikpca.estimators.incremental_kernel_pca import IncrementalKernelPCA
 from ikpca.estimators.kernel_pca import KernelPCA
-from ikpca.estimators.validation import FLOAT_DTYPES, check_overflow, draw_seed, is_named, n_threads
+from ikpca.estimators.validation import (
+    FLOAT_DTYPES,
+    check_overflow,
+    draw_seed,
+    explain_memory_errors,
+    is_named,
+    n_threads,
+)
 from ikpca.gram import Workers, cross_gram, tile_slices
 from ikpca.kernels import Floats, Indices, Rows
-from ikpca.solvers import Dense, EigenSolution, Solver, choose_solver, solve_dense
-from ikpca.subspace import Subspace, residuals_of_all
+from ikpca.solvers import (
+    Adaptive,
+    Dense,
+    EigenSolution,
+    Nystrom,
+    Solver,
+    choose_solver,
+    plain_interrupts,
+    solve_dense,
+)
+from ikpca.subspace import MeanResidual, Subspace
 
+#: Default number of landmarks: at least this many, and this many per component.
+_LANDMARKS, _LANDMARKS_PER_COMPONENT = 2000, 4
+#: Fraction of the variance for which the dense solver has the same limit as for all components.
+_MANY_COMPONENTS = 0.99
 #: Rows of a stream that are scored by the same model.
 _CHUNK = 100
 #: Smallest window of errors of a stream, and false alarms that it contains on average.
@@ -176,6 +196,7 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         self.random_state = random_state
 
     _pending: tuple[Floats, Floats]
+    _residual: MeanResidual | Subspace
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the components of normal rows and calibrate the threshold by cross-validation.
@@ -193,20 +214,13 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         self._check_parameters()
         X = self._validate_training_rows(X)
         seed = draw_seed(self.random_state)
-        model = self._kernel_pca(seed).fit(X)
-        folds = list(self._folds(X.shape[0], seed))
-        solver = choose_solver(self.eigen_solver, self.n_components, X.shape[0])
-        if isinstance(solver, Dense):
-            K = cross_gram(model._subspace.kernel, model.X_fit_, model.X_fit_)
-            with Workers(n_threads(self.n_jobs)) as workers:
-                fits = list(workers.map(partial(self._dense_fold, model, K), folds))
+        solver = self._landmark_solver(X.shape[0])
+        if solver is None:
+            errors = self._fit_all_rows(X, seed)
         else:
-            fits = [self._iterative_fold(model, solver, fold) for fold in folds]
-        errors = np.empty(X.shape[0])
-        for (_, test), (_, test_errors) in zip(folds, fits, strict=True):
-            errors[test] = test_errors
-        self.model_ = model
-        self._subspaces = [subspace for subspace, _ in fits]
+            remedy = "pass max_memory, or eigen_solver=Nystrom(n_landmarks) with fewer landmarks"
+            with plain_interrupts(), explain_memory_errors(remedy):
+                errors = self._fit_landmarks(X, seed, solver)
         self._pending = (np.zeros((0, X.shape[1])), np.zeros(0))
         self.drift_detected_ = False
         self._set_calibration(errors)
@@ -348,7 +362,7 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
             max_basis_rows=limit,
             random_state=draw_seed(self.random_state),
         )
-        self._subspaces = [self.model_._subspace]
+        self._residual = self.model_._subspace
 
     def _learn(self, X: Floats) -> None:
         """Score rows, learn the normal ones, and update the threshold."""
@@ -374,7 +388,7 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         if learned.any():
             forgetting = float(self.forgetting) ** int(learned.sum())
             self.model_.set_params(forgetting=forgetting).partial_fit(rows[learned])
-            self._subspaces = [self.model_._subspace]
+            self._residual = self.model_._subspace
 
     @property
     def _window(self) -> int:
@@ -384,7 +398,7 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
     def _errors(self, X: Rows) -> Floats:
         """Return the mean errors; infinite for rows so far away that kernel values overflow."""
         with np.errstate(over="ignore", invalid="ignore"):
-            errors = residuals_of_all(self._subspaces, X).mean(axis=0, dtype=np.float64)
+            errors = self._residual.residuals(X).astype(np.float64)
         return np.where(np.isnan(errors), np.inf, errors)
 
     def _set_calibration(self, errors: Floats) -> None:
@@ -416,21 +430,99 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         folds = KFold(self.cv, shuffle=shuffle, random_state=seed if shuffle else None)
         yield from folds.split(np.empty(n_samples))
 
+    def _landmark_solver(self, n_samples: int) -> Nystrom | None:
+        """Return the solver with landmarks that the folds share; None if it is not used."""
+        # All components, too, are those of landmarks if there are many rows.
+        wanted = _MANY_COMPONENTS if self.n_components is None else self.n_components
+        solver = choose_solver(self.eigen_solver, wanted, n_samples, tol=1.0)
+        if isinstance(solver, Adaptive):
+            return Nystrom()
+        return solver if isinstance(solver, Nystrom) else None
+
+    def _fit_landmarks(self, X: Rows, seed: int, solver: Nystrom) -> Floats:
+        """Fit all rows and the rows without each fold on landmarks; return the folds' errors.
+
+        One pass over the rows gives the moments of every fold, from which all models follow. A
+        model has the landmarks of its own rows only, so that it has not seen the fold at all.
+        """
+        model = self._kernel_pca(seed, tol=0.0)
+        problem = model._open_problem(X, draw_seed(seed))
+        tests = [test for _, test in self._folds(X.shape[0], seed)]
+        least = int(self.n_components) if isinstance(self.n_components, Integral) else 1
+        number = max(_LANDMARKS, _LANDMARKS_PER_COMPONENT * least)
+        errors = np.empty(X.shape[0])
+        subspaces, indices = [], []
+        with Workers(problem.n_threads) as workers:
+            fit = solver.fit_parts(problem, tests, number, least, workers)
+            solution = fit.solution(self._wanted(fit))
+            for i, test in enumerate(tests):
+                known = fit.landmarks[~np.isin(fit.landmarks, test)]
+                if not len(known):
+                    raise invalid_parameter(
+                        "n_landmarks",
+                        len(fit.landmarks),
+                        "all landmarks lie in one fold, and models of the other folds have none",
+                        "pass more landmarks",
+                    )
+                fold = fit.without(i, known)
+                found = fold.without_certificate(fold.components(self._wanted(fold)))
+                subspaces.append(_subspace(problem.kernel, fold.features.rows, found))
+                indices.append(fold.indices)
+                residuals = problem.map_rows(
+                    lambda rows, _, own=subspaces[-1]: own.residuals(rows),
+                    fit.features.strip,
+                    workers,
+                    test,
+                )
+                errors[test] = np.concatenate(list(residuals))
+        solution = solution.select(solution.eigenvalues > 0)
+        model.set_params(
+            n_components=max(1, len(solution.eigenvalues)),
+            eigen_solver=Nystrom(len(fit.landmarks), solver.selection),
+        )
+        model.n_features_in_ = self.n_features_in_
+        model._set_fitted(solution, problem.kernel, X)
+        used = np.unique(np.concatenate(indices))
+        positions = [np.searchsorted(used, own) for own in indices]
+        self.model_ = model
+        self._residual = MeanResidual.of(problem.take_rows(used), subspaces, positions)
+        return errors
+
+    def _wanted(self, fit: Any) -> float | None:
+        """Return the number of components; a fraction is one of the variance in the span."""
+        wanted = self.n_components
+        if wanted is None or isinstance(wanted, Integral):
+            return wanted
+        return float(wanted) * float(fit.captured)
+
+    def _fit_all_rows(self, X: Rows, seed: int) -> Floats:
+        """Fit all rows and the rows without each fold; return the folds' errors."""
+        model = self._kernel_pca(seed).fit(X)
+        folds = list(self._folds(X.shape[0], seed))
+        solver = choose_solver(self.eigen_solver, self.n_components, X.shape[0])
+        if isinstance(solver, Dense):
+            K = cross_gram(model._subspace.kernel, model.X_fit_, model.X_fit_)
+            with Workers(n_threads(self.n_jobs)) as workers:
+                fits = list(workers.map(partial(self._dense_fold, model, K), folds))
+        else:
+            fits = [self._iterative_fold(model, solver, fold) for fold in folds]
+        errors = np.empty(X.shape[0])
+        for (_, test), (_, test_errors) in zip(folds, fits, strict=True):
+            errors[test] = test_errors
+        self.model_ = model
+        subspaces, indices = [subspace for subspace, _ in fits], [train for train, _ in folds]
+        self._residual = MeanResidual.of(model.X_fit_, subspaces, indices)
+        return errors
+
     def _dense_fold(
         self, model: KernelPCA, K: Floats, fold: tuple[Indices, Indices]
     ) -> tuple[Subspace, Floats]:
         """Fit the training rows on a block of the kernel matrix; return the other rows' errors."""
         train, test = fold
         solution = self._dense_solution(K[np.ix_(train, train)], len(model.eigenvalues_))
-        subspace = Subspace.from_centered(
-            model._subspace.kernel,
-            model.X_fit_[train],
-            solution.coefficients,
-            solution.centering,
-            solution.projections,
-        )
+        subspace = _subspace(model._subspace.kernel, model.X_fit_[train], solution)
         _, errors = subspace.norms_and_residuals_from(K[np.ix_(test, train)], K[test, test])
-        return subspace.on_rows(model.X_fit_, train), errors
+        return subspace, errors
 
     def _dense_solution(self, K: Floats, n_expected: int) -> EigenSolution:
         wanted = self.n_components
@@ -443,7 +535,7 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
             if solution.eigenvalues.sum() <= wanted * solution.trace:
                 solution = solve_dense(K)
             solution = solution.select_fraction(wanted)
-        return solution.select(solution.eigenvalues > 0)
+        return solution
 
     def _iterative_fold(
         self, model: KernelPCA, solver: Solver, fold: tuple[Indices, Indices]
@@ -456,11 +548,7 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
             # The fit of all rows has warned.
             warnings.simplefilter("ignore", RankWarning)
             fitted.fit(model.X_fit_[train])
-        subspace = fitted._subspace
-        errors = subspace.residuals(model.X_fit_[test])
-        # A solver with landmarks has its own basis.
-        shared = len(subspace.mean) == len(train)
-        return subspace.on_rows(model.X_fit_, train) if shared else subspace, errors
+        return fitted._subspace, fitted._subspace.residuals(model.X_fit_[test])
 
     def _validated_rows(self, X: Any) -> Any:
         check_is_fitted(self)
@@ -468,8 +556,10 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         return validate_data(self, X, accept_sparse=sparse, dtype=FLOAT_DTYPES, reset=False)
 
     def _validate_training_rows(self, X: Any) -> Any:
-        X = validate_data(self, X, accept_sparse="csr", dtype=FLOAT_DTYPES, ensure_min_samples=2)
-        n_samples = X.shape[0]
+        rows = self._kernel_pca(0, copy_X=False)._validate_training_rows(X)
+        # Number and names of the features.
+        validate_data(self, X, skip_check_array=True)
+        n_samples = rows.shape[0]
         # Every model needs two rows.
         needed = max(int(self.cv), 3 if self.cv > 2 else 4)
         if n_samples < needed:
@@ -477,7 +567,7 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
                 f"X has n_samples={n_samples}: cv={self.cv} folds need at least {needed} rows; "
                 "pass more rows or fewer folds."
             )
-        return X
+        return rows
 
     def _check_parameters(self) -> None:
         if is_named(self.kernel, "precomputed"):
@@ -503,6 +593,15 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _subspace(kernel: Any, rows: Rows, solution: EigenSolution) -> Subspace:
+    """Return the components with variance."""
+    found = solution.select(solution.eigenvalues > 0)
+    mean = None if found.landmarks is None else found.landmarks.mean
+    return Subspace.from_centered(
+        kernel, rows, found.coefficients, found.centering, found.projections, mean
+    )
 
 
 def _long_runs(flags: NDArray[np.bool_], length: int) -> NDArray[np.bool_]:
