@@ -23,7 +23,7 @@ from ikpca.errors import (
     invalid_parameter,
     is_auto,
 )
-from ikpca.estimators.base import SavedEstimator
+from ikpca.estimators.base import SavedEstimator, warn_of_rank
 from ikpca.estimators.incremental_kernel_pca import IncrementalKernelPCA
 from ikpca.estimators.kernel_pca import KernelPCA
 from ikpca.estimators.validation import (
@@ -48,8 +48,9 @@ from ikpca.solvers import (
 )
 from ikpca.subspace import MeanResidual, Subspace
 
-#: Default number of landmarks: at least this many, and this many per component.
-_LANDMARKS, _LANDMARKS_PER_COMPONENT = 2000, 4
+#: Default number of landmarks: at least this many, and this many per component. With a small
+#: memory budget there are fewer, but at least the last number.
+_LANDMARKS, _LANDMARKS_PER_COMPONENT, _MIN_LANDMARKS = 2000, 4, 100
 #: Fraction of the variance for which the dense solver has the same limit as for all components.
 _MANY_COMPONENTS = 0.99
 #: Rows of a stream that are scored by the same model.
@@ -71,13 +72,18 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
     every row is scored by a model that was fitted without it. New rows are scored by the
     mean error of the same models, so that both errors are comparable.
 
+    More than 4,000 rows are fitted on landmarks, random rows whose images span the components. All
+    models follow from one pass over the rows, in memory that does not grow with their number. Each
+    model uses only the landmarks among its own rows.
+
     Scale the features first, for example with :class:`sklearn.preprocessing.StandardScaler`.
 
     Parameters
     ----------
     n_components : int, float or None, default=0.99
         Number of components, or the fraction of the variance that they explain, as in
-        :class:`KernelPCA`.
+        :class:`KernelPCA`. With landmarks, it is a fraction of the variance in their span, and None
+        selects all directions of the span.
     kernel : str, callable or kernel object, default="rbf"
         As in :class:`KernelPCA`, but not "precomputed".
     gamma : float, "scale", "median" or None, default="scale"
@@ -91,11 +97,14 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
     cv : int, default=5
         Number of folds, at least 2.
     eigen_solver : str or solver object, default="auto"
-        As in :class:`KernelPCA`.
+        As in :class:`KernelPCA`, except that "auto" is "nystrom" where it is not "dense". "nystrom"
+        is ``Nystrom(2000)``, or four landmarks per component if that is more; more landmarks detect
+        slightly better, and the time of a fit grows with the square of their number.
     tol : float, default=1e-4
-        As in :class:`KernelPCA`; the dense solver, for up to 4,000 rows, does not use it.
+        As in :class:`KernelPCA`, for iterative solvers; "dense" and "nystrom" do not use it.
     max_memory : int, str or None, default=None
-        As in :class:`KernelPCA`.
+        As in :class:`KernelPCA`. A small budget reduces the default number of landmarks, down to
+        100.
     forgetting : float, default=1.0
         f in (0, 1]: with every row that ``partial_fit`` learns, the weights of earlier rows are
         multiplied by f², so that the effective window is 1/(1 − f²) rows.
@@ -118,7 +127,8 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         Cross-validated squared errors of the training rows. After ``partial_fit``: errors of the
         last normal rows, each computed before the row was learned.
     model_ : KernelPCA or IncrementalKernelPCA
-        Model of all training rows, which ``explain`` uses and ``partial_fit`` updates.
+        Model of all training rows, which ``explain`` uses and ``partial_fit`` updates. With
+        landmarks, its parameters are the numbers of components and landmarks that were used.
     drift_detected_ : bool
         True if a drift was learned in the last call of ``partial_fit``.
     n_features_in_ : int
@@ -204,7 +214,8 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         Parameters
         ----------
         X : array-like or CSR of shape (n_samples, n_features)
-            Normal rows, at least one per fold.
+            Normal rows, at least one per fold. Rows on disk, from :func:`ikpca.open_rows`, are read
+            in strips.
         y : Ignored
 
         Returns
@@ -448,33 +459,21 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         model = self._kernel_pca(seed, tol=0.0)
         problem = model._open_problem(X, draw_seed(seed))
         tests = [test for _, test in self._folds(X.shape[0], seed)]
-        least = int(self.n_components) if isinstance(self.n_components, Integral) else 1
-        number = max(_LANDMARKS, _LANDMARKS_PER_COMPONENT * least)
-        errors = np.empty(X.shape[0])
-        subspaces, indices = [], []
+        known = int(self.n_components) if isinstance(self.n_components, Integral) else 0
+        number = max(_LANDMARKS, _LANDMARKS_PER_COMPONENT * known)
+        least = max(_MIN_LANDMARKS, known)
+        errors, fits = np.empty(X.shape[0]), []
         with Workers(problem.n_threads) as workers:
             fit = solver.fit_parts(problem, tests, number, least, workers)
             solution = fit.solution(self._wanted(fit))
             for i, test in enumerate(tests):
-                known = fit.landmarks[~np.isin(fit.landmarks, test)]
-                if not len(known):
-                    raise invalid_parameter(
-                        "n_landmarks",
-                        len(fit.landmarks),
-                        "all landmarks lie in one fold, and models of the other folds have none",
-                        "pass more landmarks",
-                    )
-                fold = fit.without(i, known)
-                found = fold.without_certificate(fold.components(self._wanted(fold)))
-                subspaces.append(_subspace(problem.kernel, fold.features.rows, found))
-                indices.append(fold.indices)
+                fits.append(self._landmark_fold(fit, i, test))
+                own = fits[-1][0]
                 residuals = problem.map_rows(
-                    lambda rows, _, own=subspaces[-1]: own.residuals(rows),
-                    fit.features.strip,
-                    workers,
-                    test,
+                    lambda rows, _, own=own: own.residuals(rows), fit.features.strip, workers, test
                 )
                 errors[test] = np.concatenate(list(residuals))
+        warn_of_rank(self.n_components, len(solution.eigenvalues), solution.rank)
         solution = solution.select(solution.eigenvalues > 0)
         model.set_params(
             n_components=max(1, len(solution.eigenvalues)),
@@ -482,11 +481,26 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         )
         model.n_features_in_ = self.n_features_in_
         model._set_fitted(solution, problem.kernel, X)
-        used = np.unique(np.concatenate(indices))
-        positions = [np.searchsorted(used, own) for own in indices]
+        used = np.unique(np.concatenate([indices for _, indices in fits]))
+        positions = [np.searchsorted(used, indices) for _, indices in fits]
+        subspaces = [subspace for subspace, _ in fits]
         self.model_ = model
         self._residual = MeanResidual.of(problem.take_rows(used), subspaces, positions)
         return errors
+
+    def _landmark_fold(self, fit: Any, part: int, test: Indices) -> tuple[Subspace, Indices]:
+        """Return the components of the rows without a fold, and the indices of their landmarks."""
+        known = fit.landmarks[~np.isin(fit.landmarks, test)]
+        if not len(known):
+            raise invalid_parameter(
+                "n_landmarks",
+                len(fit.landmarks),
+                "all landmarks lie in one fold, and the model without this fold has none",
+                "pass more landmarks",
+            )
+        fold = fit.without(part, known)
+        solution = fold.without_certificate(fold.components(self._wanted(fold)))
+        return _subspace(fold.features.kernel, fold.features.rows, solution), fold.indices
 
     def _wanted(self, fit: Any) -> float | None:
         """Return the number of components; a fraction is one of the variance in the span."""

@@ -11,9 +11,8 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import partial
 from numbers import Integral
-from operator import add
 from typing import Any, ClassVar
 
 import numpy as np
@@ -175,8 +174,8 @@ class Nystrom(Solver):
             number = least = int(self.n_landmarks)
         number = min(number, problem.n_samples)
         while True:
-            # The moments of the parts, and of the others while components are computed.
-            used = problem.budget.used + 8 * (len(parts) + 2) * number * number
+            # The moments of every part, and the components without it.
+            used = problem.budget.used + 2 * 8 * len(parts) * number * number
             reserved = replace(problem, budget=replace(problem.budget, used=used))
             fits = landmark_bytes(reserved, number) <= reserved.budget.available
             if fits or not problem.budget.explicit or number <= least:
@@ -315,7 +314,7 @@ class LandmarkFeatures:
             kernel.fill(exact[part], exact, gram[part])
         if not np.isfinite(gram).all():
             raise InvalidInput(NOT_FINITE)
-        gram = (gram + gram.T) / 2
+        gram = symmetrized(gram)
         largest = float(np.abs(np.diag(gram)).max())
         tolerance = _DROP[rows.dtype.itemsize] * largest
         factor, pivots, rank, _ = linalg.lapack.dpstrf(gram, lower=1, tol=tolerance)
@@ -361,8 +360,9 @@ class LandmarkFeatures:
     def mean_and_scatter(self, moments: Moments) -> tuple[Floats, Floats]:
         """Return the mean of the features, and Σzzᵀ about it."""
         shift = moments.sums / moments.n_samples
-        scatter = moments.products - moments.n_samples * np.outer(shift, shift)
-        return shift + self.inverse @ self.center, (scatter + scatter.T) / 2
+        scatter = np.outer(shift, -moments.sums)
+        scatter += moments.products
+        return shift + self.inverse @ self.center, symmetrized(scatter)
 
     def projector(self, others: LandmarkFeatures) -> Floats:
         """Return the matrix that maps these features to others in a part of the span."""
@@ -379,13 +379,22 @@ class Moments:
     products: Floats
     diagonal: float
 
-    def __add__(self, other: Moments) -> Moments:
-        return Moments(
-            self.n_samples + other.n_samples,
-            self.sums + other.sums,
-            self.products + other.products,
-            self.diagonal + other.diagonal,
-        )
+    @classmethod
+    def of_all(cls, parts: Sequence[Moments]) -> Moments:
+        """Return the moments of the rows of several parts."""
+        sums, products = parts[0].sums.copy(), parts[0].products.copy()
+        for part in parts[1:]:
+            sums += part.sums
+            products += part.products
+        n_samples = sum(part.n_samples for part in parts)
+        return cls(n_samples, sums, products, sum(part.diagonal for part in parts))
+
+
+def symmetrized(matrix: Floats) -> Floats:
+    """Remove rounding errors from a symmetric matrix, in place."""
+    matrix += matrix.T
+    matrix /= 2
+    return matrix
 
 
 def check_definite(gram: Floats, factor: Floats, order: Indices, rank: int, largest: float) -> None:
@@ -548,7 +557,7 @@ class LandmarkFit:
             if not (np.isfinite(products).all() and np.isfinite(diagonal)):
                 raise InvalidInput(NOT_FINITE)
             found.append(Moments(known, sums, products, diagonal))
-        total = reduce(add, found)
+        total = Moments.of_all(found)
         mean, scatter = features.mean_and_scatter(total)
         trace = total.diagonal - total.n_samples * float(mean @ mean)
         return cls(
@@ -558,10 +567,10 @@ class LandmarkFit:
 
     def without(self, part: int, landmarks: Indices) -> LandmarkFit:
         """Return the fit of the other parts on some of the landmarks, without a pass."""
-        rest = reduce(add, (each for i, each in enumerate(self.parts) if i != part))
         rows = self.problem.take_rows(landmarks)
         features, kept = LandmarkFeatures.of(self.features.kernel, rows, self.features.strip)
         projector = self.features.projector(features)
+        rest = Moments.of_all([each for i, each in enumerate(self.parts) if i != part])
         mean, scatter = self.features.mean_and_scatter(rest)
         mean, scatter = projector @ mean, projector @ scatter @ projector.T
         return replace(
@@ -570,7 +579,7 @@ class LandmarkFit:
             features=features,
             n_samples=rest.n_samples,
             mean=mean,
-            scatter=(scatter + scatter.T) / 2,
+            scatter=symmetrized(scatter),
             trace=rest.diagonal - rest.n_samples * float(mean @ mean),
         )
 
