@@ -324,7 +324,7 @@ class MeanResidual:
             block[:, own] = whitening @ each.components
             block[:, -1] = -whitening @ each.offsets
             # Orthogonal transformations do not change the sum of squares.
-            stacked = np.linalg.qr(np.vstack([stacked, block]), mode="r")
+            stacked = np.asarray(np.linalg.qr(np.vstack([stacked, block]), mode="r"))
         constant = float(np.mean([each.gram[-1, -1] for each in subspaces]))
         kernel, dtype = subspaces[0].kernel, basis.dtype
         factor, shift = stacked[:, :-1].astype(dtype), stacked[:, -1].astype(dtype)

@@ -40,6 +40,7 @@ from ikpca.solvers import (
     Adaptive,
     Dense,
     EigenSolution,
+    LandmarkFit,
     Nystrom,
     Solver,
     choose_solver,
@@ -207,6 +208,7 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
 
     _pending: tuple[Floats, Floats]
     _residual: MeanResidual | Subspace
+    model_: Any
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the components of normal rows and calibrate the threshold by cross-validation.
@@ -468,11 +470,9 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
             solution = fit.solution(self._wanted(fit))
             for i, test in enumerate(tests):
                 fits.append(self._landmark_fold(fit, i, test))
-                own = fits[-1][0]
-                residuals = problem.map_rows(
-                    lambda rows, _, own=own: own.residuals(rows), fit.features.strip, workers, test
-                )
-                errors[test] = np.concatenate(list(residuals))
+                function = partial(_strip_residuals, fits[-1][0])
+                parts = problem.map_rows(function, fit.features.strip, workers, test)
+                errors[test] = np.concatenate(list(parts))
         warn_of_rank(self.n_components, len(solution.eigenvalues), solution.rank)
         solution = solution.select(solution.eigenvalues > 0)
         model.set_params(
@@ -488,7 +488,9 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         self._residual = MeanResidual.of(problem.take_rows(used), subspaces, positions)
         return errors
 
-    def _landmark_fold(self, fit: Any, part: int, test: Indices) -> tuple[Subspace, Indices]:
+    def _landmark_fold(
+        self, fit: LandmarkFit, part: int, test: Indices
+    ) -> tuple[Subspace, Indices]:
         """Return the components of the rows without a fold, and the indices of their landmarks."""
         known = fit.landmarks[~np.isin(fit.landmarks, test)]
         if not len(known):
@@ -502,12 +504,12 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         solution = fold.without_certificate(fold.components(self._wanted(fold)))
         return _subspace(fold.features.kernel, fold.features.rows, solution), fold.indices
 
-    def _wanted(self, fit: Any) -> float | None:
+    def _wanted(self, fit: LandmarkFit) -> float | None:
         """Return the number of components; a fraction is one of the variance in the span."""
         wanted = self.n_components
         if wanted is None or isinstance(wanted, Integral):
             return wanted
-        return float(wanted) * float(fit.captured)
+        return float(wanted) * fit.captured
 
     def _fit_all_rows(self, X: Rows, seed: int) -> Floats:
         """Fit all rows and the rows without each fold; return the folds' errors."""
@@ -616,6 +618,10 @@ def _subspace(kernel: Any, rows: Rows, solution: EigenSolution) -> Subspace:
     return Subspace.from_centered(
         kernel, rows, found.coefficients, found.centering, found.projections, mean
     )
+
+
+def _strip_residuals(subspace: Subspace, X: Rows, _: int) -> Floats:
+    return subspace.residuals(X)
 
 
 def _long_runs(flags: NDArray[np.bool_], length: int) -> NDArray[np.bool_]:
