@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.covariance import LedoitWolf
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.decomposition import PCA
@@ -345,7 +346,7 @@ def _cost_of_many_rows(n_rows: int, send: Callable[[Any], None]) -> dict[str, fl
         fit = best_seconds(partial(detector.fit, train), 1, time.process_time)
         peak = memory.above_baseline() or 0
         # Again, only the model of all rows.
-        model = KernelPCA(**detector.model_.get_params())
+        model = clone(detector.model_)
         alone = best_seconds(partial(model.fit, train), 1, time.process_time)
         score = best_seconds(partial(detector.score_samples, new), 3, time.process_time)
         transform = best_seconds(partial(model.transform, new), 3, time.process_time)
