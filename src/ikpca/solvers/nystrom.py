@@ -323,8 +323,7 @@ class LandmarkFeatures:
         kept = order[: max(rank, 1)]
         inverse = np.zeros((1, 1))
         if rank:
-            identity = np.eye(rank)
-            inverse = linalg.solve_triangular(factor[:rank, :rank], identity, lower=True)
+            inverse = np.tril(linalg.lapack.dtrtri(factor[:rank, :rank], lower=1)[0])
         return cls(kernel, rows[kept], gram[np.ix_(kept, kept)], inverse, strip), kept
 
     @property
@@ -367,7 +366,8 @@ class LandmarkFeatures:
     def projector(self, others: LandmarkFeatures) -> Floats:
         """Return the matrix that maps these features to others in a part of the span."""
         values = KernelColumns(self.kernel, self.rows.astype(np.float64))
-        return others.inverse @ values.of(others.rows.astype(np.float64)) @ self.inverse.T
+        coordinates = multiply_triangle(values.of(others.rows.astype(np.float64)), self.inverse)
+        return multiply_triangle(coordinates.T.copy(), others.inverse).T
 
 
 @dataclass(frozen=True, eq=False)
