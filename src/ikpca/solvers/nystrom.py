@@ -671,18 +671,22 @@ class LandmarkFit:
         """Return the projections of all rows, None if they need too much memory, and leverages."""
         strip, number = self.features.strip, len(projections.components.offsets)
         n_bytes = self.problem.row_bytes * number
+        leverages, known = np.empty_like(self.distances), 0
         if self.problem.engine is not None or n_bytes > cache_bytes(
             self.problem, len(self.features.gram), strip, _PROJECTION_BYTES
         ):
-            leverages, known = np.empty_like(self.distances), 0
             function = partial(projections.leverages, self.cache)
             for part in self.problem.map_rows(function, strip, self.workers):
                 leverages[known : known + len(part)] = part
                 known += len(part)
             return None, leverages
-        function = partial(projections.of, self.cache)
-        Y = np.concatenate(list(self.problem.map_rows(function, strip, self.workers)))
-        return Y, np.square(Y) @ projections.inverse_eigenvalues.astype(Y.dtype)
+        Y = np.empty((self.problem.n_samples, number), dtype=leverages.dtype)
+        function, weights = partial(projections.of, self.cache), projections.inverse_eigenvalues
+        for part in self.problem.map_rows(function, strip, self.workers):
+            own = slice(known, known + len(part))
+            Y[own], leverages[own] = part, np.square(part) @ weights.astype(Y.dtype)
+            known = own.stop
+        return Y, leverages
 
     def _eigenpairs(self, n_components: float | None) -> tuple[Floats, Floats]:
         """Return the leading eigenpairs of the scatter, and one more; all if the number is open."""
