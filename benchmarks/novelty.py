@@ -2,7 +2,11 @@
 
 detection  AUROC, false alarms at nominal 5 % and 1 %, and seconds, trained on normal rows
 drift      false alarms of a static and of a streaming detector under slow drifts
-cost       time of calibration and of scoring, relative to a fit of KernelPCA
+cost       time of calibration and of scoring, relative to a fit of KernelPCA; with many rows also
+           the peak memory of the fit
+many       AUROC and false alarms with many normal rows, for several numbers of landmarks
+
+The part many uses a curved surface and, if mnist.npz is in the folder of the data, digits.
 
 The sets of adbench.npz are read from the folder named by IKPCA_DATA; without it, classes of
 scikit-learn's breast cancer, digits and wine are used. PyOD's KPCA takes part if it is installed.
@@ -17,12 +21,14 @@ import time
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.covariance import LedoitWolf
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.decomposition import PCA
@@ -32,8 +38,12 @@ from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 
+from contestants import best_seconds, curved_rows
 from ikpca import KernelPCA, NoveltyDetector
 from ikpca.kernels import Floats
+from ikpca.solvers import Nystrom
+from ikpca_papers.memory import PeakMemory
+from ikpca_papers.subprocesses import run_in_subprocess
 
 _OURS = "NoveltyDetector"
 _RATES = (0.05, 0.01)
@@ -156,9 +166,9 @@ def expected_distance(n_train: int, n_new: int, draws: int = 100) -> float:
     return float(np.mean(distances))
 
 
-def ours(train: Floats, rest: Floats, novel: Floats) -> dict[str, float]:
+def ours(train: Floats, rest: Floats, novel: Floats, **settings: Any) -> dict[str, float]:
     started = time.perf_counter()
-    detector = NoveltyDetector(random_state=0).fit(train)
+    detector = NoveltyDetector(random_state=0, **settings).fit(train)
     scores = -detector.score_samples(np.vstack([rest, novel]))
     seconds = time.perf_counter() - started
     p = detector.p_values(rest)
@@ -312,17 +322,17 @@ def run_drift(arguments: argparse.Namespace) -> None:
 def run_cost(arguments: argparse.Namespace) -> None:
     """Time calibration and scoring in one thread; the best of three."""
     table = []
-    for n_rows in (500, 1000, 2000, *((4000, 8000) if arguments.full else ())):
+    for n_rows in (500, 1000, 2000, *((4000,) if arguments.full else ())):
         X = drifting_rows("none", n_rows + 10_000, 500, 0)
         train, new = X[:n_rows], X[n_rows:]
         model = KernelPCA(0.99, kernel="rbf", gamma="scale", n_jobs=1)
         detector = NoveltyDetector(n_jobs=1, random_state=0)
         row = {
             "rows": n_rows,
-            "fit": _best(lambda model=model, train=train: model.fit(train)),
-            "detector": _best(lambda detector=detector, train=train: detector.fit(train)),
-            "error": _best(lambda model=model, new=new: model.reconstruction_error(new)),
-            "score": _best(lambda detector=detector, new=new: detector.score_samples(new)),
+            "fit": best_seconds(partial(model.fit, train), 3),
+            "detector": best_seconds(partial(detector.fit, train), 3),
+            "error": best_seconds(partial(model.reconstruction_error, new), 3),
+            "score": best_seconds(partial(detector.score_samples, new), 3),
         }
         row["components"] = len(model.eigenvalues_)
         row["calibration / fit"] = row["detector"] / row["fit"] - 1
@@ -330,15 +340,78 @@ def run_cost(arguments: argparse.Namespace) -> None:
         table.append(row)
         print({key: round(value, 3) for key, value in row.items()}, flush=True)
     _write(arguments, "novelty_cost", {"table": table})
+    many = []
+    for n_rows in (20_000, *((100_000, 1_000_000) if arguments.full else ())):
+        task = partial(_cost_of_many_rows, n_rows)
+        many.append(run_in_subprocess(f"{n_rows} rows", task, lambda message: None))
+        print({key: round(value, 3) for key, value in many[-1].items()}, flush=True)
+    _write(arguments, "novelty_cost_many", {"table": many})
 
 
-def _best(run: Callable[[], Any]) -> float:
-    seconds = []
-    for _ in range(3):
-        started = time.perf_counter()
-        run()
-        seconds.append(time.perf_counter() - started)
-    return min(seconds)
+def _cost_of_many_rows(n_rows: int, send: Callable[[Any], None]) -> dict[str, float]:
+    """Measure the first fit of a process: seconds of the processor in one thread, and memory."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        X = curved_rows(n_rows + 20_000, 30, 4)
+        train, new = X[:n_rows], X[n_rows:]
+        detector, memory = NoveltyDetector(n_jobs=1, random_state=0), PeakMemory()
+        fit = best_seconds(partial(detector.fit, train), 1, time.process_time)
+        peak = memory.above_baseline() or 0
+        # Again, only the model of all rows.
+        model = clone(detector.model_)
+        alone = best_seconds(partial(model.fit, train), 1, time.process_time)
+        score = best_seconds(partial(detector.score_samples, new), 3, time.process_time)
+        transform = best_seconds(partial(model.transform, new), 3, time.process_time)
+    return {
+        "rows": n_rows,
+        "components": len(model.eigenvalues_),
+        "seconds": fit,
+        "calibration / fit": fit / alone - 1,
+        "scored rows per second": len(new) / score,
+        "transformed rows per second": len(new) / transform,
+        "alarms 0.05": float(np.mean(detector.predict(new) == -1)),
+        "peak_bytes": peak,
+    }
+
+
+def large_sets(folder: Path | None) -> Iterator[tuple[str, Floats, Floats, Floats]]:
+    """Yield names, training rows, other normal rows, and anomalous rows, in single precision.
+
+    Two features of rows near a surface are those of other rows; the other digits are anomalous.
+    """
+    rows = curved_rows(44_000, 30, 4)
+    rows /= rows[:40_000].std(axis=0)
+    novel = rows[42_000:43_000].copy()
+    novel[:, :2] = rows[43_000:, :2]
+    yield "surface", rows[:40_000], rows[40_000:42_000], novel
+    if folder is not None and (folder / "mnist.npz").exists():
+        with np.load(folder / "mnist.npz") as digits:
+            X, y = digits["X_train"].astype(np.float32) / 255, digits["y_train"]
+            new, labels = digits["X_test"].astype(np.float32) / 255, digits["y_test"]
+        for name, largest in {"digit 1": 1, "digits 0-4": 4}.items():
+            least = 1 if largest == 1 else 0
+            normal, known = (y >= least) & (y <= largest), (labels >= least) & (labels <= largest)
+            novel = new[~known][:2000]
+            yield name, X[normal], new[known][:2000], novel
+
+
+def run_many(arguments: argparse.Namespace) -> None:
+    """Compare detectors with many normal rows; "exact" is fitted to 4,000 of them."""
+    table = []
+    numbers = (1000, 2000, *((4000,) if arguments.full else ()))
+    for name, train, rest, novel in large_sets(arguments.data):
+        runs = {"exact, 4,000 rows": ours(train[:4000], rest, novel)}
+        for number in numbers:
+            found = ours(train, rest, novel, eigen_solver=Nystrom(number))
+            runs[f"{number:,} landmarks"] = found
+        for method in ("kNN", "LOF", "IForest"):
+            runs[method] = theirs(CONTESTANTS[method], train, rest, novel)
+        for method, found in runs.items():
+            table.append({"set": name, "rows": len(train), "detector": method, **found})
+            print({key: value if isinstance(value, str) else round(value, 4)
+                   for key, value in table[-1].items()}, flush=True)  # fmt: skip
+    _write(arguments, "novelty_many", {"table": table})
 
 
 def _write(arguments: argparse.Namespace, name: str, result: dict[str, Any]) -> None:
@@ -347,7 +420,12 @@ def _write(arguments: argparse.Namespace, name: str, result: dict[str, Any]) -> 
 
 
 def main() -> None:
-    parts = {"detection": run_detection, "drift": run_drift, "cost": run_cost}
+    parts = {
+        "detection": run_detection,
+        "drift": run_drift,
+        "cost": run_cost,
+        "many": run_many,
+    }
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -16,6 +16,8 @@ from ikpca.kernels import Floats, Kernel, Rows
 
 #: Kernel values, and as many weights, in memory at a time: 16 MB each in double precision.
 _STRIP_ENTRIES = 2_000_000
+#: Blocks of the product with a triangular matrix, and rows of the smallest.
+_TRIANGLE_BLOCKS, _MIN_BLOCK = 8, 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,18 +203,13 @@ class Subspace:
         """Return the same for rows with these kernel values with the basis, and k(x, x)."""
         y = self._projections(values)
         norms = diagonal - 2 * (values @ self.mean) + self.gram[-1, -1]
-        residuals = norms - np.einsum("ni,ni->n", y, self.coordinates(y))
+        whitened = y @ self._whitening
+        residuals = norms - np.einsum("ni,ni->n", whitened, whitened)
         return np.maximum(norms, 0), np.maximum(residuals, 0)
-
-    def on_rows(self, X: Rows, indices: NDArray[np.intp]) -> Subspace:
-        """Return the same subspace on more rows X, of which ``indices`` are the basis."""
-        coefficients = np.zeros_like(self.coefficients, shape=(len(self.coefficients), X.shape[0]))
-        coefficients[:, indices] = self.coefficients
-        return Subspace(self.kernel, X, coefficients, known_gram=self.gram)
 
     def coordinates(self, projections: Floats) -> Floats:
         """Return c with P(Φ − µ) = Σ_i c_i u_i; projections if components are orthonormal."""
-        return projections @ self._inverse_gram
+        return projections @ (self._whitening @ self._whitening.T)
 
     def points(self, projections: Floats) -> Floats:
         """Return the coordinates of the points µ + P(Φ − µ), for pre-images."""
@@ -253,10 +250,12 @@ class Subspace:
         return np.where(np.isnan(distances), np.inf, np.maximum(distances, 0))
 
     @cached_property
-    def _inverse_gram(self) -> Floats:
-        gram = self.component_gram
-        precision = float(np.finfo(gram.dtype).eps) * 10 * len(gram)
-        return np.linalg.pinv(gram, precision, hermitian=True)
+    def _whitening(self) -> Floats:
+        """W with WWᵀ the pseudo-inverse of the Gram matrix of the components."""
+        values, vectors = np.linalg.eigh(self.component_gram)
+        precision = float(np.finfo(values.dtype).eps) * 10 * len(values)
+        kept = values > precision * values.max(initial=0.0)
+        return vectors[:, kept] / np.sqrt(values[kept])
 
     def _projections(self, values: Floats) -> Floats:
         return values @ self.components.T - self.offsets
@@ -276,16 +275,73 @@ class Subspace:
         return X.toarray() if sparse.issparse(X) else X
 
 
-def residuals_of_all(subspaces: Sequence[Subspace], X: Rows) -> Floats:
-    """Return the residuals for several subspaces, one per row; kernel values are computed once.
+@dataclass(frozen=True, eq=False)
+class MeanResidual:
+    """Mean of the residuals for several subspaces, for which one matrix product is enough.
 
-    Subspaces on different bases need their own kernel values.
+    For a row x with kernel values k it is k(x, x) − 2⟨ν, k⟩ + c − ‖Tk + t‖², with T triangular.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    basis : rows of shape (m, N)
+    mean : ndarray of shape (m,)
+        ν, the mean of the coefficients of the means.
+    constant : float
+        c, the mean of their squared norms.
+    factor : ndarray of shape (p, m)
+        T, upper triangular.
+    shift : ndarray of shape (p,)
+        t.
     """
-    first = subspaces[0]
-    if any(each.basis is not first.basis for each in subspaces):
-        return np.stack([each.residuals(X) for each in subspaces])
-    parts = []
-    for rows, values in first._value_strips(X):
-        diagonal = first.kernel.diagonal(rows)
-        parts.append([each.norms_and_residuals_from(values, diagonal)[1] for each in subspaces])
-    return np.concatenate(parts, axis=1)
+
+    kernel: Any
+    basis: Rows
+    mean: Floats
+    constant: float
+    factor: Floats
+    shift: Floats
+
+    @classmethod
+    def of(
+        cls, basis: Rows, subspaces: Sequence[Subspace], indices: Sequence[NDArray[np.intp]]
+    ) -> MeanResidual:
+        """Combine subspaces.
+
+        Parameters
+        ----------
+        basis : rows of shape (m, N)
+        subspaces : sequence of Subspace
+        indices : sequence of indices
+            Rows of ``basis`` that are the basis of each subspace.
+        """
+        n_rows, number = basis.shape[0], len(subspaces)
+        mean, stacked = np.zeros(n_rows), np.zeros((0, n_rows + 1))
+        for each, own in zip(subspaces, indices, strict=True):
+            mean[own] += each.mean / number
+            whitening = each._whitening.T.astype(np.float64) / np.sqrt(number)
+            block = np.zeros((len(whitening), n_rows + 1))
+            block[:, own] = whitening @ each.components
+            block[:, -1] = -whitening @ each.offsets
+            # Orthogonal transformations do not change the sum of squares.
+            stacked = np.asarray(np.linalg.qr(np.vstack([stacked, block]), mode="r"))
+        constant = float(np.mean([each.gram[-1, -1] for each in subspaces]))
+        kernel, dtype = subspaces[0].kernel, basis.dtype
+        factor, shift = stacked[:, :-1].astype(dtype), stacked[:, -1].astype(dtype)
+        return cls(kernel, basis, mean.astype(dtype), constant, factor, shift)
+
+    def residuals(self, X: Rows) -> Floats:
+        """Return the mean residuals of rows, computed by strips."""
+        n_rows, parts = len(self.mean), []
+        size = max(_MIN_BLOCK, -(-n_rows // _TRIANGLE_BLOCKS))
+        for strip in tile_slices(X.shape[0], max(1, 2 * _STRIP_ENTRIES // n_rows)):
+            rows = X[strip]
+            values = cross_gram(self.kernel, rows, self.basis)
+            residuals = self.kernel.diagonal(rows) - 2 * (values @ self.mean) + self.constant
+            # Blocks of the triangle skip most zeros.
+            for block in tile_slices(len(self.factor), size):
+                y = values[:, block.start :] @ self.factor[block, block.start :].T
+                y += self.shift[block]
+                residuals -= np.einsum("ni,ni->n", y, y)
+            parts.append(residuals)
+        return np.maximum(np.concatenate(parts), 0)

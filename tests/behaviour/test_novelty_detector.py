@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold
 
 import ikpca
 from ikpca import KernelPCA, NoveltyDetector
 from ikpca.errors import InvalidInput
+from ikpca.solvers import Nystrom
 
 PARAMETERS = {"kernel": "rbf", "gamma": "scale"}
 
@@ -60,6 +62,63 @@ def test_iterative_solvers_find_the_same_errors(rows):
     krylov = NoveltyDetector(eigen_solver="krylov", **settings).fit(rows)
     np.testing.assert_allclose(dense.calibration_errors_, krylov.calibration_errors_, atol=1e-8)
     np.testing.assert_allclose(dense.score_samples(rows), krylov.score_samples(rows), atol=1e-8)
+
+
+@pytest.mark.parametrize("calibration", ["cv", "blocked-cv"])
+def test_all_rows_as_landmarks_give_the_dense_errors(rows, calibration):
+    settings = {"calibration": calibration, "random_state": 0}
+    dense = NoveltyDetector(eigen_solver="dense", **settings).fit(rows)
+    landmarks = NoveltyDetector(eigen_solver=Nystrom(len(rows)), **settings).fit(rows)
+    new = np.random.default_rng(1).normal(size=(50, 2))
+    np.testing.assert_allclose(landmarks.calibration_errors_, dense.calibration_errors_, atol=1e-10)
+    np.testing.assert_allclose(landmarks.score_samples(new), dense.score_samples(new), atol=1e-10)
+    refit = clone(landmarks.model_).fit(rows)
+    np.testing.assert_allclose(
+        landmarks.model_.reconstruction_error(new), refit.reconstruction_error(new), atol=1e-10
+    )
+
+
+def test_many_rows_are_fitted_on_landmarks(tmp_path):
+    """Landmarks span the images of a linear kernel: the errors are those of PCA."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4500, 6)) * np.arange(1, 7)
+    new = rng.normal(size=(100, 6))
+    settings = {"n_components": 0.8, "kernel": "linear", "random_state": 0}
+    detector = NoveltyDetector(calibration="blocked-cv", **settings).fit(X)
+    errors, expected = np.empty(len(X)), np.zeros(len(new))
+
+    def squared_errors(model, rows):
+        return np.square(rows - model.inverse_transform(model.transform(rows))).sum(axis=1)
+
+    for train, test in KFold(5).split(X):
+        pca = PCA(0.8).fit(X[train])
+        errors[test] = squared_errors(pca, X[test])
+        expected += squared_errors(pca, new) / 5
+    np.testing.assert_allclose(detector.calibration_errors_, errors, atol=1e-9)
+    np.testing.assert_allclose(-detector.score_samples(new), expected, atol=1e-9)
+    assert len(detector.model_.X_fit_) == 6
+    np.testing.assert_allclose(detector.explain(new).sum(axis=1), expected, atol=1e-9)
+    detector.save(tmp_path / "detector.ikpca")
+    loaded = ikpca.load(tmp_path / "detector.ikpca")
+    np.testing.assert_array_equal(loaded.score_samples(new), detector.score_samples(new))
+    loaded.partial_fit(new)
+    np.save(tmp_path / "rows.npy", X)
+    detector = NoveltyDetector(**settings).fit(X)
+    for other in (ikpca.open_rows(tmp_path / "rows.npy"), sparse.csr_array(X)):
+        again = NoveltyDetector(**settings).fit(other)
+        np.testing.assert_allclose(again.calibration_errors_, detector.calibration_errors_)
+
+
+@pytest.mark.parametrize("calibration", ["cv", "blocked-cv"])
+def test_landmarks_do_not_change_false_alarms(calibration):
+    """The fold of a row has no landmarks in the model that scores it."""
+    rates, settings = [], {"eigen_solver": Nystrom(150), "calibration": calibration}
+    for seed in range(12):
+        X = np.random.default_rng(seed).normal(size=(2600, 8)).astype(np.float32)
+        fitted = NoveltyDetector(random_state=seed, **settings).fit(X[:600])
+        assert len(fitted.calibration_errors_) == 600
+        rates.append(np.mean(fitted.predict(X[600:]) == -1))
+    assert 0.043 < np.mean(rates) < 0.057
 
 
 def test_model_of_all_rows_is_a_kernel_pca(rows, detector):
@@ -250,6 +309,8 @@ def test_stream_calibrates_with_recent_errors(rows):
         ({"forgetting": 0.0}, "forgetting=0.0"),
         ({"max_basis_rows": -1}, "max_basis_rows=-1"),
         ({"drift_after": 0}, "drift_after=0"),
+        ({"eigen_solver": Nystrom(1)}, "n_landmarks=1: all landmarks lie in one fold"),
+        ({"eigen_solver": "nystrom", "max_memory": 10_000}, "max_memory=10000"),
         ({"n_jobs": 0}, "n_jobs=0"),
         ({"random_state": "a"}, "random_state='a'"),
     ],

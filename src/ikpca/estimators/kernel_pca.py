@@ -371,11 +371,15 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         X = self._validate_training_rows(X)
         solver = choose_solver(self.eigen_solver, self.n_components, X.shape[0], self.tol)
         seed, checkpoint = self._open_run(X, solver, start)
+        problem = replace(self._open_problem(X, seed, start), transform=transform)
+        return self._fit_components(solver, problem, checkpoint), X
+
+    def _open_problem(self, X: Rows, seed: int, start: Floats | None = None) -> Problem:
+        """Set ``gamma_`` and return the eigenproblem of valid rows."""
         self.gamma_ = resolve_gamma(self.gamma, X, self.kernel, seed)
         kernel = self._kernel_for(X)
         self._check_preimage_of(kernel)
-        problem = replace(self._problem(kernel, X, seed, start), transform=transform)
-        return self._fit_components(solver, problem, checkpoint), X
+        return self._problem(kernel, X, seed, start)
 
     def _previous_projections(self, X: Any) -> Floats | None:
         """Return the projections of the rows by an earlier fit, to start from."""

@@ -23,15 +23,36 @@ from ikpca.errors import (
     invalid_parameter,
     is_auto,
 )
-from ikpca.estimators.base import SavedEstimator
+from ikpca.estimators.base import SavedEstimator, warn_of_rank
 from ikpca.estimators.incremental_kernel_pca import IncrementalKernelPCA
 from ikpca.estimators.kernel_pca import KernelPCA
-from ikpca.estimators.validation import FLOAT_DTYPES, check_overflow, draw_seed, is_named, n_threads
+from ikpca.estimators.validation import (
+    FLOAT_DTYPES,
+    check_overflow,
+    draw_seed,
+    explain_memory_errors,
+    is_named,
+    n_threads,
+)
 from ikpca.gram import Workers, cross_gram, tile_slices
 from ikpca.kernels import Floats, Indices, Rows
-from ikpca.solvers import Dense, EigenSolution, Solver, choose_solver, solve_dense
-from ikpca.subspace import Subspace, residuals_of_all
+from ikpca.solvers import (
+    Dense,
+    EigenSolution,
+    LandmarkFit,
+    Nystrom,
+    Solver,
+    choose_solver,
+    plain_interrupts,
+    solve_dense,
+)
+from ikpca.subspace import MeanResidual, Subspace
 
+#: Default number of landmarks: at least this many, and this many per component. With a small
+#: memory budget there are fewer, but at least the last number.
+_LANDMARKS, _LANDMARKS_PER_COMPONENT, _MIN_LANDMARKS = 2000, 4, 100
+#: Fraction of the variance for which the dense solver has the same limit as for all components.
+_MANY_COMPONENTS = 0.99
 #: Rows of a stream that are scored by the same model.
 _CHUNK = 100
 #: Smallest window of errors of a stream, and false alarms that it contains on average.
@@ -53,13 +74,18 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
     every row is scored by a model that was fitted without it. New rows are scored by the
     mean error of the same models, so that both errors are comparable.
 
+    More than 4,000 rows are fitted on landmarks, random rows whose images span the components. All
+    models follow from one pass over the rows, in memory that does not grow with their number. Each
+    model uses only the landmarks among its own rows.
+
     Scale the features first, for example with :class:`sklearn.preprocessing.StandardScaler`.
 
     Parameters
     ----------
     n_components : int, float or None, default=0.99
         Number of components, or the fraction of the variance that they explain, as in
-        :class:`KernelPCA`.
+        :class:`KernelPCA`. With landmarks, it is a fraction of the variance in their span, and None
+        selects all directions of the span.
     kernel : str, callable or kernel object, default="rbf"
         As in :class:`KernelPCA`, but not "precomputed".
     gamma : float, "scale", "median" or None, default="scale"
@@ -73,11 +99,14 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
     cv : int, default=5
         Number of folds, at least 2.
     eigen_solver : str or solver object, default="auto"
-        As in :class:`KernelPCA`.
+        As in :class:`KernelPCA`, except that "auto" is "nystrom" where it is not "dense". "nystrom"
+        is ``Nystrom(2000)``, or four landmarks per component if that is more; more landmarks detect
+        slightly better, and the time of a fit grows with the square of their number.
     tol : float, default=1e-4
-        As in :class:`KernelPCA`; the dense solver, for up to 4,000 rows, does not use it.
+        As in :class:`KernelPCA`, for iterative solvers; "dense" and "nystrom" do not use it.
     max_memory : int, str or None, default=None
-        As in :class:`KernelPCA`.
+        As in :class:`KernelPCA`. A small budget reduces the default number of landmarks, down to
+        100.
     forgetting : float, default=1.0
         f in (0, 1]: with every row that ``partial_fit`` learns, the weights of earlier rows are
         multiplied by f², so that the effective window is 1/(1 − f²) rows.
@@ -100,7 +129,8 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         Cross-validated squared errors of the training rows. After ``partial_fit``: errors of the
         last normal rows, each computed before the row was learned.
     model_ : KernelPCA or IncrementalKernelPCA
-        Model of all training rows, which ``explain`` uses and ``partial_fit`` updates.
+        Model of all training rows, which ``explain`` uses and ``partial_fit`` updates. With
+        landmarks, its parameters are the numbers of components and landmarks that were used.
     drift_detected_ : bool
         True if a drift was learned in the last call of ``partial_fit``.
     n_features_in_ : int
@@ -178,13 +208,17 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    _residual: MeanResidual | Subspace
+    model_: Any
+
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the components of normal rows and calibrate the threshold by cross-validation.
 
         Parameters
         ----------
         X : array-like or CSR of shape (n_samples, n_features)
-            Normal rows, at least one per fold.
+            Normal rows, at least one per fold. Rows on disk, from :func:`ikpca.open_rows`, are read
+            in strips.
         y : Ignored
 
         Returns
@@ -194,20 +228,13 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         self._check_parameters()
         X = self._validate_training_rows(X)
         seed = draw_seed(self.random_state)
-        model = self._kernel_pca(seed).fit(X)
-        folds = list(self._folds(X.shape[0], seed))
-        solver = choose_solver(self.eigen_solver, self.n_components, X.shape[0])
-        if isinstance(solver, Dense):
-            K = cross_gram(model._subspace.kernel, model.X_fit_, model.X_fit_)
-            with Workers(n_threads(self.n_jobs)) as workers:
-                fits = list(workers.map(partial(self._dense_fold, model, K), folds))
+        solver = self._landmark_solver(X.shape[0])
+        if solver is None:
+            errors = self._fit_all_rows(X, seed)
         else:
-            fits = [self._iterative_fold(model, solver, fold) for fold in folds]
-        errors = np.empty(X.shape[0])
-        for (_, test), (_, test_errors) in zip(folds, fits, strict=True):
-            errors[test] = test_errors
-        self.model_ = model
-        self._subspaces = [subspace for subspace, _ in fits]
+            remedy = "pass max_memory, or eigen_solver=Nystrom(n_landmarks) with fewer landmarks"
+            with plain_interrupts(), explain_memory_errors(remedy):
+                errors = self._fit_landmarks(X, seed, solver)
         self.drift_detected_ = False
         self._set_calibration(errors)
         if np.isinf(self.offset_):
@@ -354,7 +381,7 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
             max_basis_rows=limit,
             random_state=draw_seed(self.random_state),
         )
-        self._subspaces = [self.model_._subspace]
+        self._residual = self.model_._subspace
         # Flagged rows at the end of the stream, their errors, and those that were counted.
         self._pending = np.zeros((0, self.n_features_in_)), np.zeros(0), np.zeros(0, dtype=bool)
 
@@ -384,7 +411,7 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         if learned.any():
             forgetting = float(self.forgetting) ** int(learned.sum())
             self.model_.set_params(forgetting=forgetting).partial_fit(rows[learned])
-            self._subspaces = [self.model_._subspace]
+            self._residual = self.model_._subspace
 
     def _errors_and_usual(self, X: Floats) -> tuple[Floats, NDArray[np.bool_]]:
         """Return errors, and True for those that are not far above the limit.
@@ -393,7 +420,7 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         row that is orthogonal to all basis rows. For e ≪ E this is e > 3 L; with a Gaussian kernel,
         errors have the maximum E, and e > 3 L would hold for no row if L is large.
         """
-        errors, limit, subspace = self._errors(X), -self.offset_, self._subspaces[0]
+        errors, limit, subspace = self._errors(X), -self.offset_, self.model_._subspace
         diagonal = subspace.kernel.diagonal(X)
         zeros = np.zeros_like(diagonal, shape=(len(X), len(subspace.mean)))
         with np.errstate(all="ignore"):
@@ -409,7 +436,7 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
     def _errors(self, X: Rows) -> Floats:
         """Return the mean errors; infinite for rows so far away that kernel values overflow."""
         with np.errstate(over="ignore", invalid="ignore"):
-            errors = residuals_of_all(self._subspaces, X).mean(axis=0, dtype=np.float64)
+            errors = self._residual.residuals(X).astype(np.float64)
         return np.where(np.isnan(errors), np.inf, errors)
 
     def _set_calibration(self, errors: Floats, correction: float = 1.0) -> None:
@@ -442,21 +469,102 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         folds = KFold(self.cv, shuffle=shuffle, random_state=seed if shuffle else None)
         yield from folds.split(np.empty(n_samples))
 
+    def _landmark_solver(self, n_samples: int) -> Nystrom | None:
+        """Return the solver with landmarks that the folds share; None if it is not used."""
+        # All components, too, are those of landmarks if there are many rows.
+        wanted = _MANY_COMPONENTS if self.n_components is None else self.n_components
+        solver = choose_solver(self.eigen_solver, wanted, n_samples)
+        if is_auto(self.eigen_solver) and not isinstance(solver, Dense):
+            return Nystrom()
+        return solver if isinstance(solver, Nystrom) else None
+
+    def _fit_landmarks(self, X: Rows, seed: int, solver: Nystrom) -> Floats:
+        """Fit all rows and the rows without each fold on landmarks; return the folds' errors.
+
+        One pass over the rows gives the moments of every fold, from which all models follow. A
+        model has the landmarks of its own rows only, so that it has not seen the fold at all.
+        """
+        model = self._kernel_pca(seed, tol=0.0)
+        problem = model._open_problem(X, draw_seed(seed))
+        tests = [test for _, test in self._folds(X.shape[0], seed)]
+        known = int(self.n_components) if isinstance(self.n_components, Integral) else 0
+        number = max(_LANDMARKS, _LANDMARKS_PER_COMPONENT * known)
+        least = max(_MIN_LANDMARKS, known)
+        errors, fits = np.empty(X.shape[0]), []
+        with Workers(problem.n_threads) as workers:
+            fit = solver.fit_parts(problem, tests, number, least, workers)
+            solution = fit.solution(self._wanted(fit))
+            for i, test in enumerate(tests):
+                fits.append(self._landmark_fold(fit, i, test))
+                function = partial(_strip_residuals, fits[-1][0])
+                parts = problem.map_rows(function, fit.features.strip, workers, test)
+                errors[test] = np.concatenate(list(parts))
+        warn_of_rank(self.n_components, len(solution.eigenvalues), solution.rank)
+        solution = solution.select(solution.eigenvalues > 0)
+        model.set_params(
+            n_components=max(1, len(solution.eigenvalues)),
+            eigen_solver=Nystrom(len(fit.landmarks), solver.selection),
+        )
+        model.n_features_in_ = self.n_features_in_
+        model._set_fitted(solution, problem.kernel, X)
+        used = np.unique(np.concatenate([indices for _, indices in fits]))
+        positions = [np.searchsorted(used, indices) for _, indices in fits]
+        subspaces = [subspace for subspace, _ in fits]
+        self.model_ = model
+        self._residual = MeanResidual.of(problem.take_rows(used), subspaces, positions)
+        return errors
+
+    def _landmark_fold(
+        self, fit: LandmarkFit, part: int, test: Indices
+    ) -> tuple[Subspace, Indices]:
+        """Return the components of the rows without a fold, and the indices of their landmarks."""
+        known = fit.landmarks[~np.isin(fit.landmarks, test)]
+        if not len(known):
+            raise invalid_parameter(
+                "n_landmarks",
+                len(fit.landmarks),
+                "all landmarks lie in one fold, and the model without this fold has none",
+                "pass more landmarks",
+            )
+        fold = fit.without(part, known)
+        solution = fold.without_certificate(fold.components(self._wanted(fold)))
+        return _subspace(fold.features.kernel, fold.features.rows, solution), fold.indices
+
+    def _wanted(self, fit: LandmarkFit) -> float | None:
+        """Return the number of components; a fraction is one of the variance in the span."""
+        wanted = self.n_components
+        if wanted is None or isinstance(wanted, Integral):
+            return wanted
+        return float(wanted) * fit.captured
+
+    def _fit_all_rows(self, X: Rows, seed: int) -> Floats:
+        """Fit all rows and the rows without each fold; return the folds' errors."""
+        model = self._kernel_pca(seed).fit(X)
+        folds = list(self._folds(X.shape[0], seed))
+        solver = choose_solver(self.eigen_solver, self.n_components, X.shape[0])
+        if isinstance(solver, Dense):
+            K = cross_gram(model._subspace.kernel, model.X_fit_, model.X_fit_)
+            with Workers(n_threads(self.n_jobs)) as workers:
+                fits = list(workers.map(partial(self._dense_fold, model, K), folds))
+        else:
+            fits = [self._iterative_fold(model, solver, fold) for fold in folds]
+        errors = np.empty(X.shape[0])
+        for (_, test), (_, test_errors) in zip(folds, fits, strict=True):
+            errors[test] = test_errors
+        self.model_ = model
+        subspaces, indices = [subspace for subspace, _ in fits], [train for train, _ in folds]
+        self._residual = MeanResidual.of(model.X_fit_, subspaces, indices)
+        return errors
+
     def _dense_fold(
         self, model: KernelPCA, K: Floats, fold: tuple[Indices, Indices]
     ) -> tuple[Subspace, Floats]:
         """Fit the training rows on a block of the kernel matrix; return the other rows' errors."""
         train, test = fold
         solution = self._dense_solution(K[np.ix_(train, train)], len(model.eigenvalues_))
-        subspace = Subspace.from_centered(
-            model._subspace.kernel,
-            model.X_fit_[train],
-            solution.coefficients,
-            solution.centering,
-            solution.projections,
-        )
+        subspace = _subspace(model._subspace.kernel, model.X_fit_[train], solution)
         _, errors = subspace.norms_and_residuals_from(K[np.ix_(test, train)], K[test, test])
-        return subspace.on_rows(model.X_fit_, train), errors
+        return subspace, errors
 
     def _dense_solution(self, K: Floats, n_expected: int) -> EigenSolution:
         wanted = self.n_components
@@ -465,11 +573,11 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
             solution = solve_dense(K, number)
         else:
             # Fewer rows need about as many components as all rows, often fewer.
-            solution = solve_dense(K, min(n_expected, len(K)))
+            solution = solve_dense(K, min(max(n_expected, 1), len(K)))
             if solution.eigenvalues.sum() <= wanted * solution.trace:
                 solution = solve_dense(K)
             solution = solution.select_fraction(wanted)
-        return solution.select(solution.eigenvalues > 0)
+        return solution
 
     def _iterative_fold(
         self, model: KernelPCA, solver: Solver, fold: tuple[Indices, Indices]
@@ -482,11 +590,7 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
             # The fit of all rows has warned.
             warnings.simplefilter("ignore", RankWarning)
             fitted.fit(model.X_fit_[train])
-        subspace = fitted._subspace
-        errors = subspace.residuals(model.X_fit_[test])
-        # A solver with landmarks has its own basis.
-        shared = len(subspace.mean) == len(train)
-        return subspace.on_rows(model.X_fit_, train) if shared else subspace, errors
+        return fitted._subspace, fitted._subspace.residuals(model.X_fit_[test])
 
     def _validated_rows(self, X: Any) -> Any:
         check_is_fitted(self)
@@ -494,8 +598,10 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         return validate_data(self, X, accept_sparse=sparse, dtype=FLOAT_DTYPES, reset=False)
 
     def _validate_training_rows(self, X: Any) -> Any:
-        X = validate_data(self, X, accept_sparse="csr", dtype=FLOAT_DTYPES, ensure_min_samples=2)
-        n_samples = X.shape[0]
+        rows = self._kernel_pca(0, copy_X=False)._validate_training_rows(X)
+        # Number and names of the features.
+        validate_data(self, X, skip_check_array=True)
+        n_samples = rows.shape[0]
         # Every model needs two rows.
         needed = max(int(self.cv), 3 if self.cv > 2 else 4)
         if n_samples < needed:
@@ -503,7 +609,7 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
                 f"X has n_samples={n_samples}: cv={self.cv} folds need at least {needed} rows; "
                 "pass more rows or fewer folds."
             )
-        return X
+        return rows
 
     def _check_parameters(self) -> None:
         if is_named(self.kernel, "precomputed"):
@@ -529,6 +635,19 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _subspace(kernel: Any, rows: Rows, solution: EigenSolution) -> Subspace:
+    """Return the components with variance."""
+    found = solution.select(solution.eigenvalues > 0)
+    mean = None if found.landmarks is None else found.landmarks.mean
+    return Subspace.from_centered(
+        kernel, rows, found.coefficients, found.centering, found.projections, mean
+    )
+
+
+def _strip_residuals(subspace: Subspace, X: Rows, _: int) -> Floats:
+    return subspace.residuals(X)
 
 
 def _long_runs(flags: NDArray[np.bool_], length: int) -> NDArray[np.bool_]:

@@ -62,7 +62,7 @@ _CLASSES = {
         "OnlineState",
         "UpdateReport",
     ),
-    "subspace": ("Subspace",),
+    "subspace": ("MeanResidual", "Subspace"),
 }
 
 

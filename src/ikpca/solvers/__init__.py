@@ -26,7 +26,7 @@ from ikpca.solvers.kha_reference import (
 )
 from ikpca.solvers.krylov import Krylov, KrylovProgress, KrylovState, VarianceSearchProgress
 from ikpca.solvers.landmarks import landmark_start, uniform_landmarks
-from ikpca.solvers.nystrom import Nystrom
+from ikpca.solvers.nystrom import LandmarkFit, Nystrom
 from ikpca.solvers.presets import SOLVERS, check_solver, choose_solver, make_solver
 from ikpca.solvers.problem import (
     Engine,
@@ -62,6 +62,7 @@ __all__ = [
     "Krylov",
     "KrylovProgress",
     "KrylovState",
+    "LandmarkFit",
     "Landmarks",
     "LocalStore",
     "MemoryNeeds",

@@ -43,6 +43,8 @@ SELECTIONS = ("uniform", "pivoted")
 _LANDMARKS, _LANDMARKS_PER_COMPONENT = 512, 16
 #: First number of landmarks with a tolerance.
 _FIRST_LANDMARKS = 256
+#: Factor of the number of landmarks until they fit into an explicit budget.
+_SHRINK = 0.8
 #: Entries of a strip of kernel values, and limits on its rows.
 _STRIP_ENTRIES, _MIN_STRIP, _MAX_STRIP = 2**21, 128, 8192
 #: Largest amounts of kernel values and projections that are kept for the certificate.
@@ -144,6 +146,41 @@ class Nystrom(Solver):
             if outcome is not None:
                 return replace(found, outcome=outcome)
             number = min(2 * number, problem.n_samples)
+
+    def fit_parts(
+        self,
+        problem: Problem,
+        parts: Sequence[Indices],
+        number: int,
+        least: int,
+        workers: Workers,
+    ) -> LandmarkFit:
+        """Compute the moments of parts of the rows on one set of landmarks.
+
+        Parameters
+        ----------
+        problem : Problem
+        parts : sequence of indices
+            Every row belongs to one of them.
+        number, least : int
+            Landmarks for ``n_landmarks="auto"``; fewer, but at least ``least``, if an explicit
+            budget is too small.
+        workers : Workers
+        """
+        check_rows_and_kernel(problem)
+        if not is_auto(self.n_landmarks):
+            number = least = int(self.n_landmarks)
+        number = min(number, problem.n_samples)
+        while True:
+            # The moments of every part, and the components without it.
+            used = problem.budget.used + 2 * 8 * len(parts) * number * number
+            reserved = replace(problem, budget=replace(problem.budget, used=used))
+            fits = landmark_bytes(reserved, number) <= reserved.budget.available
+            if fits or not problem.budget.explicit or number <= least:
+                break
+            number = max(least, int(_SHRINK * number))
+        check_memory(reserved, number)
+        return LandmarkFit.of(reserved, self.selection, number, workers, parts)
 
     def _first_number(self, problem: Problem, n_components: float | None, tol: float) -> int:
         if not is_auto(self.n_landmarks):
@@ -275,7 +312,7 @@ class LandmarkFeatures:
             kernel.fill(exact[part], exact, gram[part])
         if not np.isfinite(gram).all():
             raise InvalidInput(NOT_FINITE)
-        gram = (gram + gram.T) / 2
+        gram = symmetrized(gram)
         largest = float(np.abs(np.diag(gram)).max())
         tolerance = _DROP[rows.dtype.itemsize] * largest
         factor, pivots, rank, _ = linalg.lapack.dpstrf(gram, lower=1, tol=tolerance)
@@ -284,8 +321,7 @@ class LandmarkFeatures:
         kept = order[: max(rank, 1)]
         inverse = np.zeros((1, 1))
         if rank:
-            identity = np.eye(rank)
-            inverse = linalg.solve_triangular(factor[:rank, :rank], identity, lower=True)
+            inverse = np.tril(linalg.lapack.dtrtri(factor[:rank, :rank], lower=1)[0])
         return cls(kernel, rows[kept], gram[np.ix_(kept, kept)], inverse, strip), kept
 
     @property
@@ -317,6 +353,46 @@ class LandmarkFeatures:
             z += offset
             distances.append(own - np.einsum("ij,ij->i", z, z))
         return sums, products, np.maximum(np.concatenate(distances), 0), diagonal
+
+    def mean_and_scatter(self, moments: Moments) -> tuple[Floats, Floats]:
+        """Return the mean of the features, and Σzzᵀ about it."""
+        shift = moments.sums / moments.n_samples
+        scatter = np.outer(shift, -moments.sums)
+        scatter += moments.products
+        return shift + self.inverse @ self.center, symmetrized(scatter)
+
+    def projector(self, others: LandmarkFeatures) -> Floats:
+        """Return the matrix that maps these features to others in a part of the span."""
+        values = KernelColumns(self.kernel, self.rows.astype(np.float64))
+        coordinates = multiply_triangle(values.of(others.rows.astype(np.float64)), self.inverse)
+        return multiply_triangle(coordinates.T.copy(), others.inverse).T
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Number of rows, Σ(z − L⁻¹c), Σ(z − L⁻¹c)(z − L⁻¹c)ᵀ and Σk(x, x)."""
+
+    n_samples: int
+    sums: Floats
+    products: Floats
+    diagonal: float
+
+    @classmethod
+    def of_all(cls, parts: Sequence[Moments]) -> Moments:
+        """Return the moments of the rows of several parts."""
+        sums, products = parts[0].sums.copy(), parts[0].products.copy()
+        for part in parts[1:]:
+            sums += part.sums
+            products += part.products
+        n_samples = sum(part.n_samples for part in parts)
+        return cls(n_samples, sums, products, sum(part.diagonal for part in parts))
+
+
+def symmetrized(matrix: Floats) -> Floats:
+    """Remove rounding errors from a symmetric matrix, in place."""
+    matrix += matrix.T
+    matrix /= 2
+    return matrix
 
 
 def check_definite(gram: Floats, factor: Floats, order: Indices, rank: int, largest: float) -> None:
@@ -407,11 +483,34 @@ class Components:
 
 @dataclass(frozen=True, eq=False)
 class LandmarkFit:
-    """Moments of the features of all rows, from which components follow."""
+    """Moments of the features of all rows, from which components follow.
+
+    Parameters
+    ----------
+    problem : Problem
+    landmarks : ndarray of shape (m,)
+        Indices of all landmarks.
+    indices : ndarray of shape (q,)
+        Indices of those that are linearly independent, in the order of the features.
+    features : LandmarkFeatures
+    parts : list of Moments
+    n_samples : int
+        Number of rows of which the mean, the scatter and the trace are.
+    mean, scatter : ndarray of shape (q,) and (q, q)
+    distances : ndarray of shape (n_samples,)
+        Squared distances of all rows from the span.
+    trace : float
+    workers : Workers
+    cache : StripCache or None
+    started : float
+    """
 
     problem: Problem
+    landmarks: Indices
     indices: Indices
     features: LandmarkFeatures
+    parts: Sequence[Moments]
+    n_samples: int
     mean: Floats
     scatter: Floats
     distances: Floats
@@ -421,36 +520,71 @@ class LandmarkFit:
     started: float
 
     @classmethod
-    def of(cls, problem: Problem, selection: str, number: int, workers: Workers) -> LandmarkFit:
-        """Choose landmarks and compute the moments in one pass over the rows."""
+    def of(
+        cls,
+        problem: Problem,
+        selection: str,
+        number: int,
+        workers: Workers,
+        parts: Sequence[Indices] | None = None,
+    ) -> LandmarkFit:
+        """Choose landmarks and compute the moments in one pass over the rows, or over parts."""
         started = time.perf_counter()
         assert problem.kernel is not None
-        indices = select_landmarks(problem, selection, number, workers)
+        landmarks = select_landmarks(problem, selection, number, workers)
         strip = strip_rows(problem, number)
-        features, kept = LandmarkFeatures.of(problem.kernel, problem.take_rows(indices), strip)
+        features, kept = LandmarkFeatures.of(problem.kernel, problem.take_rows(landmarks), strip)
         cache, available = None, cache_bytes(problem, number, strip, _CACHE_BYTES)
-        # Of many rows it would hold too little to save time.
-        if problem.engine is None and 4 * available >= number * problem.row_bytes:
+        # Of many rows it would hold too little to save time; strips of parts do not come again.
+        worthwhile = parts is None and 4 * available >= number * problem.row_bytes
+        if problem.engine is None and worthwhile:
             cache = StripCache(available)
         size = len(features.gram)
-        sums, scatter, diagonal = np.zeros(size), np.zeros((size, size)), 0.0
-        distances, known = np.empty(problem.n_samples, dtype=problem.X.dtype), 0
-        for part in problem.map_rows(partial(features.moments, cache), strip, workers):
-            sums += part[0]
-            scatter += part[1]
-            distances[known : known + len(part[2])] = part[2]
-            diagonal += part[3]
-            known += len(part[2])
-        if not (np.isfinite(scatter).all() and np.isfinite(diagonal)):
-            raise InvalidInput(NOT_FINITE)
-        shift = sums / problem.n_samples
-        scatter -= problem.n_samples * np.outer(shift, shift)
-        mean = shift + features.inverse @ features.center
-        trace = diagonal - problem.n_samples * float(mean @ mean)
+        distances = np.empty(problem.n_samples, dtype=problem.X.dtype)
+        found: list[Moments] = []
+        for rows in [None] if parts is None else parts:
+            sums, products, diagonal, known = np.zeros(size), np.zeros((size, size)), 0.0, 0
+            function = partial(features.moments, cache)
+            for moments in problem.map_rows(function, strip, workers, rows):
+                sums += moments[0]
+                products += moments[1]
+                own = slice(known, known + len(moments[2]))
+                distances[own if rows is None else rows[own]] = moments[2]
+                diagonal += moments[3]
+                known = own.stop
+            if not (np.isfinite(products).all() and np.isfinite(diagonal)):
+                raise InvalidInput(NOT_FINITE)
+            found.append(Moments(known, sums, products, diagonal))
+        total = Moments.of_all(found)
+        mean, scatter = features.mean_and_scatter(total)
+        trace = total.diagonal - total.n_samples * float(mean @ mean)
         return cls(
-            problem, indices[kept], features, mean, (scatter + scatter.T) / 2, distances,
-            trace, workers, cache, started,
+            problem, landmarks, landmarks[kept], features, found, total.n_samples, mean, scatter,
+            distances, trace, workers, cache, started,
         )  # fmt: skip
+
+    def without(self, part: int, landmarks: Indices) -> LandmarkFit:
+        """Return the fit of the other parts on some of the landmarks, without a pass."""
+        rows = self.problem.take_rows(landmarks)
+        features, kept = LandmarkFeatures.of(self.features.kernel, rows, self.features.strip)
+        projector = self.features.projector(features)
+        rest = Moments.of_all([each for i, each in enumerate(self.parts) if i != part])
+        mean, scatter = self.features.mean_and_scatter(rest)
+        mean, scatter = projector @ mean, projector @ scatter @ projector.T
+        return replace(
+            self,
+            indices=landmarks[kept],
+            features=features,
+            n_samples=rest.n_samples,
+            mean=mean,
+            scatter=symmetrized(scatter),
+            trace=rest.diagonal - rest.n_samples * float(mean @ mean),
+        )
+
+    @property
+    def captured(self) -> float:
+        """Fraction of the variance in the span of the landmarks."""
+        return min(1.0, float(np.trace(self.scatter)) / self.trace) if self.trace > 0 else 1.0
 
     @property
     def kernel_means(self) -> Floats:
@@ -462,7 +596,7 @@ class LandmarkFit:
         values, U = self._eigenpairs(n_components)
         number = len(values)
         if isinstance(n_components, Integral):
-            number = min(int(n_components), self.problem.n_samples)
+            number = min(int(n_components), self.n_samples)
         elif n_components is not None:
             explained = np.cumsum(values) > n_components * self.trace
             number = int(np.argmax(explained)) + 1 if explained.any() else number
@@ -492,7 +626,7 @@ class LandmarkFit:
             residual_bounds=estimate.bounds,
             of_projections=True,
         )
-        entries = self.problem.n_samples * (2 * len(gram) + estimate.n_rows)
+        entries = self.n_samples * (2 * len(gram) + estimate.n_rows)
         record = PassRecord(
             number=len(earlier) + 1,
             seconds=time.perf_counter() - self.started,
@@ -505,6 +639,18 @@ class LandmarkFit:
             excess_error=certificate.excess_error,
             choice=choice or f"{len(gram)} landmarks",
         )
+        solution = self.without_certificate(found)
+        assert solution.landmarks is not None
+        return replace(
+            solution,
+            certificate=certificate,
+            records=[*earlier, record],
+            landmarks=replace(solution.landmarks, row_projections=estimate.projections),
+        )
+
+    def without_certificate(self, found: Components) -> EigenSolution:
+        """Return components as the solution of the eigenproblem, without a pass over the rows."""
+        A, gram, eigenvalues = found.coefficients, self.features.gram, found.eigenvalues
         dtype, mean = self.problem.X.dtype, self.features.inverse.T @ self.mean
         return EigenSolution(
             coefficients=A.astype(dtype),
@@ -513,12 +659,9 @@ class LandmarkFit:
             eigenvectors=(A * np.sqrt(eigenvalues)[:, None]).T.astype(dtype),
             centering=Centering(self.kernel_means.astype(dtype), float(self.mean @ self.mean)),
             trace=self.trace,
-            certificate=certificate,
+            certificate=None,
             outcome=Outcome.LANDMARKS,
-            records=[*earlier, record],
-            landmarks=Landmarks(
-                self.features.rows, mean.astype(dtype), self.problem.n_samples, estimate.projections
-            ),
+            landmarks=Landmarks(self.features.rows, mean.astype(dtype), self.n_samples),
         )
 
     def projections(self, number: int) -> Floats:
@@ -531,23 +674,27 @@ class LandmarkFit:
         """Return the projections of all rows, None if they need too much memory, and leverages."""
         strip, number = self.features.strip, len(projections.components.offsets)
         n_bytes = self.problem.row_bytes * number
+        leverages, known = np.empty_like(self.distances), 0
         if self.problem.engine is not None or n_bytes > cache_bytes(
             self.problem, len(self.features.gram), strip, _PROJECTION_BYTES
         ):
-            leverages, known = np.empty_like(self.distances), 0
             function = partial(projections.leverages, self.cache)
             for part in self.problem.map_rows(function, strip, self.workers):
                 leverages[known : known + len(part)] = part
                 known += len(part)
             return None, leverages
-        function = partial(projections.of, self.cache)
-        Y = np.concatenate(list(self.problem.map_rows(function, strip, self.workers)))
-        return Y, np.square(Y) @ projections.inverse_eigenvalues.astype(Y.dtype)
+        Y = np.empty((self.problem.n_samples, number), dtype=leverages.dtype)
+        function, weights = partial(projections.of, self.cache), projections.inverse_eigenvalues
+        for part in self.problem.map_rows(function, strip, self.workers):
+            own = slice(known, known + len(part))
+            Y[own], leverages[own] = part, np.square(part) @ weights.astype(Y.dtype)
+            known = own.stop
+        return Y, leverages
 
     def _eigenpairs(self, n_components: float | None) -> tuple[Floats, Floats]:
         """Return the leading eigenpairs of the scatter, and one more; all if the number is open."""
         order = len(self.scatter)
-        scale = self.trace + self.problem.n_samples * float(self.mean @ self.mean)
+        scale = self.trace + self.n_samples * float(self.mean @ self.mean)
         if self.trace <= 100 * np.finfo(self.problem.X.dtype).eps * scale:
             return np.zeros(0), np.zeros((order, 0))
         number = min(int(n_components) + 1, order) if isinstance(n_components, Integral) else order

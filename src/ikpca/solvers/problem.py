@@ -155,21 +155,28 @@ class Problem:
             yield self._transformed(cached, workers), workers
 
     def map_rows(
-        self, function: Callable[[Rows, int], Result], strip: int, workers: Workers
+        self,
+        function: Callable[[Rows, int], Result],
+        strip: int,
+        workers: Workers,
+        indices: Indices | None = None,
     ) -> Iterable[Result]:
         """Apply a function to strips of rows and the indices of their first rows, in order.
 
-        An engine applies it to its row blocks.
+        An engine applies it to its row blocks. With ``indices``, which an engine does not support,
+        the strips consist of these rows, and the first row is counted among them.
         """
         if self.engine is not None:
             return self.engine.map_rows(function)
 
         def apply(part: slice) -> Result:
-            result = function(self.X[part], part.start)
+            rows = self.X[part if indices is None else indices[part]]
+            result = function(rows, part.start)
             release_pages(self.X)
             return result
 
-        return workers.map(apply, tile_slices(self.n_samples, strip))
+        number = self.n_samples if indices is None else len(indices)
+        return workers.map(apply, tile_slices(number, strip))
 
     def take_rows(self, indices: Indices) -> Rows:
         """Return copies of some rows; single rows of a memory map load much more than they have."""
