@@ -12,9 +12,9 @@ import numpy as np
 from ikpca.gram import Workers
 from ikpca.solvers.base import EigenSolution, Outcome, PassRecord, RunSettings, Solver
 from ikpca.solvers.krylov import Krylov, block_size, expected_passes
+from ikpca.solvers.landmark_features import IndefiniteKernel
 from ikpca.solvers.nystrom import (
     CERTIFICATE_ROWS,
-    IndefiniteKernel,
     LandmarkFit,
     check_rows_and_kernel,
     explains,

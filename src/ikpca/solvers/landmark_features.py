@@ -1,0 +1,205 @@
+"""Features of rows: their kernel values with landmarks, made orthonormal by a Cholesky factor."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from ikpca.errors import InvalidInput
+from ikpca.gram import NOT_FINITE, tile_slices
+from ikpca.kernels import FeatureSplit, Floats, Indices, Kernel, MatmulKernel, Operand, Rows
+
+#: Blocks of the product with a triangular factor; more of them skip more zeros.
+_TRIANGLE_BLOCKS = 8
+#: Part of k(x, x) below which the rest of a landmark is rounding noise, by item size.
+_DROP = {4: 1e-7, 8: 1e-12}
+#: Relative size of the rest of a kernel matrix that shows that it is not positive semi-definite.
+_INDEFINITE = 1e-5
+
+
+@dataclass(frozen=True, eq=False)
+class LandmarkFeatures:
+    """Features z(x) = L⁻¹(k(x) − c) of rows, for a Cholesky factor L of the landmarks.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    rows : rows of shape (q, N)
+        Landmarks that are linearly independent in feature space.
+    gram : ndarray of shape (q, q)
+        Their kernel matrix in double precision.
+    inverse : ndarray of shape (q, q)
+        L⁻¹ in double precision.
+    strip : int
+        Rows of a strip.
+    """
+
+    kernel: Kernel
+    rows: Rows
+    gram: Floats
+    inverse: Floats
+    strip: int
+
+    @classmethod
+    def of(cls, kernel: Kernel, rows: Rows, strip: int) -> tuple[LandmarkFeatures, Indices]:
+        """Factor the kernel matrix of landmarks; also return the indices of those that are kept.
+
+        Landmarks whose images are combinations of those of others are dropped.
+        """
+        number, exact = rows.shape[0], rows.astype(np.float64)
+        gram = np.empty((number, number))
+        for part in tile_slices(number):
+            kernel.fill(exact[part], exact, gram[part])
+        if not np.isfinite(gram).all():
+            raise InvalidInput(NOT_FINITE)
+        gram = symmetrized(gram)
+        largest = float(np.abs(np.diag(gram)).max())
+        tolerance = _DROP[rows.dtype.itemsize] * largest
+        factor, pivots, rank, _ = linalg.lapack.dpstrf(gram, lower=1, tol=tolerance)
+        order = np.asarray(pivots, dtype=np.intp) - 1
+        check_definite(gram, factor, order, rank, largest)
+        kept = order[: max(rank, 1)]
+        inverse = np.zeros((1, 1))
+        if rank:
+            inverse = np.tril(linalg.lapack.dtrtri(factor[:rank, :rank], lower=1)[0])
+        return cls(kernel, rows[kept], gram[np.ix_(kept, kept)], inverse, strip), kept
+
+    @property
+    def center(self) -> Floats:
+        """Mean c of the kernel values of the landmarks, near the mean of those of all rows."""
+        return self.gram.mean(axis=1)
+
+    def moments(
+        self, cache: StripCache | None, X: Rows, start: int
+    ) -> tuple[Floats, Floats, Floats, float]:
+        """Return Σz, Σzzᵀ, the squared distances from the span, and Σk(x, x) of rows."""
+        dtype, number = X.dtype, len(self.gram)
+        center, inverse = self.center.astype(dtype), self.inverse.astype(dtype)
+        offset = inverse @ center
+        values = KernelColumns(self.kernel, self.rows)
+        sums, products = np.zeros(number), np.zeros((number, number), dtype=dtype)
+        distances, diagonal = [], 0.0
+        for part in tile_slices(X.shape[0], self.strip):
+            strip = X[part]
+            k = values.of(strip)
+            if cache is not None:
+                cache.add(start + part.start, k)
+            z = multiply_triangle(k, inverse)
+            z -= offset
+            sums += z.sum(axis=0, dtype=np.float64)
+            products += z.T @ z
+            own = self.kernel.diagonal(strip)
+            diagonal += float(own.sum(dtype=np.float64))
+            z += offset
+            distances.append(own - np.einsum("ij,ij->i", z, z))
+        return sums, products, np.maximum(np.concatenate(distances), 0), diagonal
+
+    def mean_and_scatter(self, moments: Moments) -> tuple[Floats, Floats]:
+        """Return the mean of the features, and Σzzᵀ about it."""
+        shift = moments.sums / moments.n_samples
+        scatter = np.outer(shift, -moments.sums)
+        scatter += moments.products
+        return shift + self.inverse @ self.center, symmetrized(scatter)
+
+    def projector(self, others: LandmarkFeatures) -> Floats:
+        """Return the matrix that maps these features to others in a part of the span."""
+        values = KernelColumns(self.kernel, self.rows.astype(np.float64))
+        coordinates = multiply_triangle(values.of(others.rows.astype(np.float64)), self.inverse)
+        return multiply_triangle(coordinates.T.copy(), others.inverse).T
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Number of rows, Σ(z − L⁻¹c), Σ(z − L⁻¹c)(z − L⁻¹c)ᵀ and Σk(x, x)."""
+
+    n_samples: int
+    sums: Floats
+    products: Floats
+    diagonal: float
+
+    @classmethod
+    def of_all(cls, parts: Sequence[Moments]) -> Moments:
+        """Return the moments of the rows of several parts."""
+        sums, products = parts[0].sums.copy(), parts[0].products.copy()
+        for part in parts[1:]:
+            sums += part.sums
+            products += part.products
+        n_samples = sum(part.n_samples for part in parts)
+        return cls(n_samples, sums, products, sum(part.diagonal for part in parts))
+
+
+def symmetrized(matrix: Floats) -> Floats:
+    """Remove rounding errors from a symmetric matrix, in place."""
+    matrix += matrix.T
+    matrix /= 2
+    return matrix
+
+
+def check_definite(gram: Floats, factor: Floats, order: Indices, rank: int, largest: float) -> None:
+    """Raise an error if a Cholesky factorization with pivoting left more than rounding errors."""
+    rest = gram[np.ix_(order[rank:], order[rank:])]
+    below = factor[rank:, :rank]
+    if rank < len(gram) and np.abs(rest - below @ below.T).max() > _INDEFINITE * largest:
+        raise IndefiniteKernel(
+            "the kernel matrix of the landmarks is not positive semi-definite: its span has no "
+            "best components; choose another kernel, or eigen_solver='krylov'."
+        )
+
+
+class IndefiniteKernel(InvalidInput):
+    """Kernel matrix with significant negative eigenvalues."""
+
+
+class KernelColumns:
+    """Kernel values of any rows with a fixed set of rows, whose operand is computed once."""
+
+    def __init__(self, kernel: Kernel, rows: Rows) -> None:
+        self._kernel, self._rows = kernel, rows
+        self._right: Operand | None = None
+        if isinstance(kernel, MatmulKernel) and isinstance(rows, np.ndarray):
+            self._split = FeatureSplit.all_dense(rows.mean(axis=0))
+            self._right = kernel.right_operand(rows, self._split)
+
+    def of(self, X: Rows) -> Floats:
+        """Return k(x_i, y_j)."""
+        kernel, out = self._kernel, np.empty((X.shape[0], self._rows.shape[0]), dtype=X.dtype)
+        if self._right is None or not isinstance(kernel, MatmulKernel):
+            kernel.fill(X, self._rows, out)
+            return out
+        left = kernel.left_from_right(kernel.right_operand(X, self._split))
+        np.matmul(left.dense, self._right.dense.T, out=out)
+        kernel.finish(out)
+        return out
+
+
+def multiply_triangle(k: Floats, lower: Floats) -> Floats:
+    """Return k Lᵀ for a lower triangular matrix, by blocks that skip most zeros."""
+    number = len(lower)
+    out = np.empty_like(k)
+    for block in tile_slices(number, max(64, -(-number // _TRIANGLE_BLOCKS))):
+        np.matmul(k[:, : block.stop], lower[block, : block.stop].T, out=out[:, block])
+    return out
+
+
+class StripCache:
+    """Kernel values of the first strips that are computed, up to a fixed amount of memory."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._available = max_bytes
+        self._strips: dict[int, Floats] = {}
+        self._lock = threading.Lock()
+
+    def add(self, start: int, values: Floats) -> None:
+        """Keep a strip if there is memory for it."""
+        with self._lock:
+            if values.nbytes <= self._available:
+                self._available -= values.nbytes
+                self._strips[start] = values
+
+    def get(self, start: int) -> Floats | None:
+        """Return the strip that starts at a row."""
+        return self._strips.get(start)
