@@ -230,7 +230,9 @@ class Problem:
 
         Rounding errors are independent, so that their norm is about 2√l standard deviations.
         """
-        if self.engine is not None or not isinstance(self.kernel, Gaussian | Laplacian):
+        if self.engine is not None or self.transform is not None:
+            return None
+        if not isinstance(self.kernel, Gaussian | Laplacian):
             return None
         rows = self._sample()
         largest = _largest_eigenvalue(cross_gram(self.kernel, rows, rows).astype(np.float64))
