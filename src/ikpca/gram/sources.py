@@ -299,8 +299,8 @@ class CompactGram(CachedGram):
     New memory takes longer than rounding, and half of it is enough.
     """
 
-    #: Standard deviation of the rounding errors.
-    ROUNDING = 1 / np.sqrt(12) / np.iinfo(np.uint16).max
+    #: Values are multiples of 1/LEVELS.
+    LEVELS = int(np.iinfo(np.uint16).max)
 
     def __init__(self, source: GramSource, max_bytes: int) -> None:
         super().__init__(source, max_bytes)
@@ -311,7 +311,7 @@ class CompactGram(CachedGram):
         if not isinstance(rows, slice):
             self._source.fill(rows, columns, out)
             return
-        levels, key = out.dtype.type(np.iinfo(np.uint16).max), _key(rows, columns)
+        levels, key = out.dtype.type(self.LEVELS), _key(rows, columns)
         tile = self._tiles.get(key)
         if tile is None:
             self._source.fill(rows, columns, out)

@@ -228,17 +228,19 @@ class Problem:
     def compact_error(self, tol: float) -> float | None:
         """Return the error ‖K − K₁₆‖/λ₁ of rounding to 16 bits; None if too large for ``tol``.
 
-        Rounding errors are independent, so that their norm is about 2√l standard deviations.
+        It is that of a sample, and smaller for more rows unless they have few distinct distances.
         """
         if self.engine is not None or self.transform is not None:
             return None
         if not isinstance(self.kernel, Gaussian | Laplacian):
             return None
         rows = self._sample()
-        largest = _largest_eigenvalue(cross_gram(self.kernel, rows, rows).astype(np.float64))
-        largest *= self.n_samples / rows.shape[0]
-        error = 2 * np.sqrt(self.n_samples) * CompactGram.ROUNDING
-        return float(error / largest) if error <= _ROUNDING_FRACTION * tol * largest else None
+        K = cross_gram(self.kernel, rows, rows).astype(np.float64)
+        error = _largest_eigenvalue(K - np.rint(K * CompactGram.LEVELS) / CompactGram.LEVELS)
+        largest = _largest_eigenvalue(K)
+        if error > _ROUNDING_FRACTION * tol * largest or largest == 0:
+            return None
+        return error / largest
 
     @property
     def entry_cost(self) -> float:
