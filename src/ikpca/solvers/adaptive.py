@@ -90,7 +90,7 @@ class Adaptive(Solver):
         while plan.passes < limit:
             with Workers(problem.n_threads) as workers:
                 fit = LandmarkFit.of(single, "uniform", plan.number, workers)
-                found = fit.solution(n_components, records, str(plan))
+                found = fit.solution(n_components, records, str(plan), settings.tol)
                 if single is not problem:
                     found = found.with_error(error).in_double(problem.take_rows(fit.indices))
                 stop = settings.report(found)

@@ -57,6 +57,8 @@ _STRIP_ENTRIES, _MIN_STRIP, _MAX_STRIP = 2**21, 128, 8192
 _CACHE_BYTES, _PROJECTION_BYTES = 128 * 10**6, 256 * 10**6
 #: Sampled rows of the certificate. All rows are used if there are fewer than this many per sample.
 CERTIFICATE_ROWS, _ROWS_PER_SAMPLE = 128, 8
+#: Factor of the size of a second sample.
+_SAMPLE_GROWTH = 4
 #: Shares of the sample that are drawn uniformly, by distances, and also by leverages.
 _SAMPLE_SHARES = (0.1, 0.45, 0.45)
 #: Confidence of the residual bounds.
@@ -136,7 +138,7 @@ class Nystrom(Solver):
             check_memory(single, number)
             with Workers(problem.n_threads) as workers:
                 fit = LandmarkFit.of(single, self.selection, number, workers)
-                found = fit.solution(n_components, records)
+                found = fit.solution(n_components, records, tol=settings.tol)
             if single is not problem:
                 found = found.with_error(error).in_double(problem.take_rows(fit.indices))
             records = list(found.records)
@@ -427,12 +429,16 @@ class LandmarkFit:
         return Components(eigenvalues, following, A, A @ self.kernel_means)
 
     def solution(
-        self, n_components: float | None, earlier: Sequence[PassRecord] = (), choice: str = ""
+        self,
+        n_components: float | None,
+        earlier: Sequence[PassRecord] = (),
+        choice: str = "",
+        tol: float = 0.0,
     ) -> EigenSolution:
-        """Compute components and their certificate."""
+        """Compute components and their certificate; ``tol`` decides on the size of its sample."""
         found, gram = self.components(n_components), self.features.gram
         A, eigenvalues = found.coefficients, found.eigenvalues
-        estimate = SampledResiduals.of(self, found)
+        estimate = SampledResiduals.of(self, found, tol)
         certificate = certify(
             eigenvalues,
             estimate.residuals,
@@ -608,16 +614,40 @@ class SampledResiduals:
     projections: Floats | None = None
 
     @classmethod
-    def of(cls, fit: LandmarkFit, found: Components) -> SampledResiduals:
-        """Compute the estimate in a pass over the rows."""
-        eigenvalues = found.eigenvalues.astype(np.float64)
-        largest = float(eigenvalues.max(initial=0.0))
-        if largest == 0:
-            return cls(np.zeros(len(eigenvalues)), np.zeros(len(eigenvalues)), 0)
-        problem, features = fit.problem, fit.features
-        projections = Projections(features, found)
+    def of(cls, fit: LandmarkFit, found: Components, tol: float) -> SampledResiduals:
+        """Compute the estimate in a pass over the rows.
+
+        If the residuals are within the tolerance, but not their bounds, a second and larger sample
+        takes less time than more landmarks.
+        """
+        if not found.eigenvalues.any():
+            zeros = np.zeros(len(found.eigenvalues))
+            return cls(zeros, zeros, 0)
+        projections = Projections(fit.features, found)
         known, leverages = fit.projections_and_leverages(projections)
-        rows, probabilities = sample_rows(fit.distances, leverages, problem.seed)
+        number, n_rows = CERTIFICATE_ROWS, 0
+        while True:
+            sample = sample_rows(fit.distances, leverages, fit.problem.seed, number)
+            estimate = cls._from_sample(fit, projections, known, *sample)
+            n_rows += estimate.n_rows
+            decided = estimate.residuals.max() > tol or estimate.bounds.max() <= tol
+            if decided or number > CERTIFICATE_ROWS:
+                return replace(estimate, n_rows=n_rows)
+            number *= _SAMPLE_GROWTH
+
+    @classmethod
+    def _from_sample(
+        cls,
+        fit: LandmarkFit,
+        projections: Projections,
+        known: Floats | None,
+        rows: Indices,
+        probabilities: Floats | None,
+    ) -> SampledResiduals:
+        """Compute the estimate from rows that were drawn with these probabilities."""
+        problem, features, found = fit.problem, fit.features, projections.components
+        eigenvalues = found.eigenvalues.astype(np.float64)
+        largest = float(eigenvalues.max())
         sample = problem.take_rows(rows)
         products = partial(SampledProducts(projections, sample, known).of, fit.cache)
         total = sum(problem.map_rows(products, features.strip, fit.workers))
@@ -635,14 +665,16 @@ class SampledResiduals:
         return cls(np.sqrt(means) / largest, np.sqrt(bounds) / largest, len(rows), known)
 
 
-def sample_rows(distances: Floats, leverages: Floats, seed: int) -> tuple[Indices, Floats | None]:
+def sample_rows(
+    distances: Floats, leverages: Floats, seed: int, number: int
+) -> tuple[Indices, Floats | None]:
     """Draw rows by distances and leverages; return their probabilities, None for all rows."""
     n_samples = len(distances)
-    if n_samples <= _ROWS_PER_SAMPLE * CERTIFICATE_ROWS:
+    if n_samples <= _ROWS_PER_SAMPLE * number:
         return np.arange(n_samples), None
-    rng = np.random.default_rng([seed, 5])
-    kinds = rng.choice(3, size=CERTIFICATE_ROWS, p=_SAMPLE_SHARES)
-    rows = rng.integers(n_samples, size=CERTIFICATE_ROWS)
+    rng = np.random.default_rng([seed, 5, number])
+    kinds = rng.choice(3, size=number, p=_SAMPLE_SHARES)
+    rows = rng.integers(n_samples, size=number)
     totals = []
     for kind, weights in enumerate((distances, leverages * distances), start=1):
         own, total = kinds == kind, float(weights.sum(dtype=np.float64))
