@@ -387,13 +387,12 @@ def large_sets(folder: Path | None) -> Iterator[tuple[str, Floats, Floats, Float
     yield "surface", rows[:40_000], rows[40_000:42_000], novel
     if folder is not None and (folder / "mnist.npz").exists():
         with np.load(folder / "mnist.npz") as digits:
-            X, y = digits["X_train"].astype(np.float32) / 255, digits["y_train"]
-            new, labels = digits["X_test"].astype(np.float32) / 255, digits["y_test"]
-        for name, largest in {"digit 1": 1, "digits 0-4": 4}.items():
-            least = 1 if largest == 1 else 0
-            normal, known = (y >= least) & (y <= largest), (labels >= least) & (labels <= largest)
-            novel = new[~known][:2000]
-            yield name, X[normal], new[known][:2000], novel
+            order = np.random.default_rng(0).permutation(len(digits["y_train"]))
+            X = digits["X_train"][order].astype(np.float32) / 255
+            y = digits["y_train"][order]
+        for name, normal in {"digit 1": y == 1, "digits 0–4": y <= 4}.items():
+            rows, n_new = X[normal], 2000 if normal.sum() > 10_000 else 1000
+            yield name, rows[n_new:], rows[:n_new], X[~normal][:2000]
 
 
 def run_many(arguments: argparse.Namespace) -> None:
