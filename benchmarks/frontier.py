@@ -117,7 +117,7 @@ def data_sets(folder: Path | None, rows: int) -> dict[str, Callable[[], DataSet]
     def pictures() -> DataSet:
         name, gamma, rows_of = large_rows(folder)
         contestants = [
-            *by_tolerance(1e-1, 3e-2, 1e-2, 2e-3, 1e-3, 1e-4, 1e-5, 0),
+            *by_tolerance(1e-1, 2e-2, 1e-2, 2e-3, 1e-3, 1e-4, 1e-5, 0),
             Contestant(
                 "ikpca, tol 0.002, 300 MB", fit_ikpca,
                 {"eigen_solver": "auto", "tol": 2e-3, "max_memory": "300MB"},
