@@ -130,7 +130,7 @@ def data_sets(folder: Path | None, rows: int) -> dict[str, Callable[[], DataSet]
         return DataSet(name, partial(rows_of, rows), gamma, 16, contestants)
 
     def varying() -> DataSet:
-        contestants = [*by_tolerance(1e-2, 1e-3, 1e-4, 0), *scikit_learn("arpack")]
+        contestants = [*by_tolerance(1e-2, 1e-3, 5e-4, 1e-4, 0), *scikit_learn("arpack")]
         load = partial(curved_rows, rows, 784, 6)
         return DataSet("all features vary", load, 1 / 784, 16, contestants)
 
