@@ -27,6 +27,7 @@ SLOW = (
     "tests/behaviour/test_readme.py",
     "tests/behaviour/test_reference.py",
     "tests/contracts/test_dask_engine.py",
+    "tests/identities/test_hebbian_certificates.py",
 )
 
 
