@@ -311,8 +311,8 @@ class _DaskLandmarkRows:
         found: Floats = self._gram.client.gather(values).astype(np.float64)
         return found
 
-    def reduce(self, basis: Floats) -> Floats:
-        """Fetch B = basis · K[L, :] less its row means, and return B Bᵀ."""
+    def reduce(self, basis: Floats) -> tuple[Floats, Floats]:
+        """Fetch B = basis · K[L, :] less its row means, and compute B Bᵀ."""
         gram, number = self._gram, len(self._gram.blocks)
         parts = gram.map(
             multiply_strip,
@@ -322,12 +322,7 @@ class _DaskLandmarkRows:
             side=gram.side,
         )
         gram.entries += self._n_landmarks * gram.n_samples
-        self._reduced = np.hstack(gram.client.gather(parts))
-        means = self._reduced.mean(axis=1, dtype=np.float64, keepdims=True)
-        self._reduced -= means.astype(gram.dtype)
-        squared = (self._reduced @ self._reduced.T).astype(np.float64)
-        return (squared + squared.T) / 2
-
-    def rotate(self, T: Floats) -> Floats:
-        """Return T B."""
-        return T @ self._reduced
+        reduced = np.hstack(gram.client.gather(parts))
+        reduced -= reduced.mean(axis=1, dtype=np.float64, keepdims=True).astype(gram.dtype)
+        squared = (reduced @ reduced.T).astype(np.float64)
+        return reduced, (squared + squared.T) / 2

@@ -51,6 +51,7 @@ _CLASSES = {
         "Nystrom",
         "Outcome",
         "PassRecord",
+        "SampledResiduals",
         "VarianceSearchProgress",
     ),
     "streams": (

@@ -41,6 +41,7 @@ from ikpca.solvers.rayleigh_ritz import (
     deterministic_signs,
     inner_in_double,
 )
+from ikpca.solvers.sampled_residuals import SampledResiduals
 
 __all__ = [
     "KHA",
@@ -72,6 +73,7 @@ __all__ = [
     "Problem",
     "RunCheckpoint",
     "RunSettings",
+    "SampledResiduals",
     "SavedRun",
     "Solver",
     "VarianceSearchProgress",

@@ -11,16 +11,16 @@ import numpy as np
 
 from ikpca.gram import Workers
 from ikpca.solvers.base import EigenSolution, Outcome, PassRecord, RunSettings, Solver
-from ikpca.solvers.krylov import Krylov, block_size, expected_passes
+from ikpca.solvers.krylov import Krylov, KrylovPlan, block_size
 from ikpca.solvers.landmark_features import IndefiniteKernel
 from ikpca.solvers.nystrom import (
-    CERTIFICATE_ROWS,
     LandmarkFit,
     check_rows_and_kernel,
     explains,
     landmark_bytes,
 )
 from ikpca.solvers.problem import MemoryNeeds, Problem
+from ikpca.solvers.sampled_residuals import SAMPLE_ROWS
 
 #: Rows of the pilot: at most this many, and this share of all.
 _PILOT_ROWS, _PILOT_SHARE = 4096, 1 / 8
@@ -84,7 +84,7 @@ class Adaptive(Solver):
         check_rows_and_kernel(problem)
         single, error = problem.in_single_precision(settings.tol) or (problem, 0.0)
         plan = LandmarkPlan.from_pilot(single, n_components, settings.tol)
-        limit = expected_passes(single, _expected_number(n_components), settings.tol)
+        krylov, limit = plan.before_passes(single, n_components, settings.tol)
         records: list[PassRecord] = []
         start = problem.start
         while plan.passes < limit:
@@ -98,12 +98,14 @@ class Adaptive(Solver):
                 if bound <= settings.tol or stop is not None:
                     return replace(found, outcome=stop or Outcome.CONVERGED)
                 plan = plan.after_miss(single, n_components, bound / settings.tol)
+                krylov, limit = plan.before_passes(single, n_components, settings.tol)
                 if plan.passes >= limit:
                     start = fit.projections(block_size(len(found.eigenvalues)))
             records = list(found.records)
         # The copy in single precision is not needed while block Krylov iterations make their own.
         del single
-        return _iterate(replace(problem, start=start), n_components, settings, plan, records)
+        problem = replace(problem, start=start)
+        return _iterate(problem, n_components, settings, plan, krylov, records)
 
 
 def _iterate(
@@ -111,6 +113,7 @@ def _iterate(
     n_components: float,
     settings: RunSettings,
     plan: LandmarkPlan,
+    krylov: KrylovPlan,
     earlier: list[PassRecord],
 ) -> EigenSolution:
     """Run block Krylov iterations and append their records to those of the landmarks."""
@@ -127,7 +130,7 @@ def _iterate(
     def report(record: PassRecord, found: Callable[[], EigenSolution]) -> Outcome | None:
         return settings.callback and settings.callback(renumbered(record), found)
 
-    found = Krylov().solve(problem, n_components, replace(settings, callback=report))
+    found = Krylov().solve(problem, n_components, replace(settings, callback=report), krylov)
     return replace(found, records=[*earlier, *map(renumbered, found.records)])
 
 
@@ -190,6 +193,21 @@ class LandmarkPlan:
         least = numbers[max(len(bounds) - 2, 0)]
         return cls._of(problem, n_components, max(growth * number, least), power)
 
+    def before_passes(
+        self, problem: Problem, n_components: float, tol: float
+    ) -> tuple[KrylovPlan, float]:
+        """Return the cheapest start of block Krylov iterations, and their cost in passes."""
+        default = KrylovPlan.from_tol(problem, tol)
+        plans, least = [default], default.n_landmarks
+        if self.number:
+            # Without a pilot, one pass is expected to suffice for a loose tolerance.
+            default = replace(default, later_passes=max(1, default.later_passes))
+            single = KrylovPlan.of_one_pass(self.number, self.power)
+            plans = [default, replace(single, n_landmarks=max(single.n_landmarks, least))]
+        costs = [plan.passes(problem, _expected_number(n_components)) for plan in plans]
+        cheapest = int(np.argmin(costs))
+        return plans[cheapest], costs[cheapest]
+
     def after_miss(self, problem: Problem, n_components: float, factor: float) -> LandmarkPlan:
         """Predict the number after residuals that exceed the tolerance by a factor."""
         if not np.isfinite(factor):
@@ -202,12 +220,13 @@ class LandmarkPlan:
         cls, problem: Problem, n_components: float, number: float, power: float
     ) -> LandmarkPlan:
         """Estimate the cost of a number of landmarks in passes over K."""
-        number = int(min(np.ceil(number), problem.n_samples))
-        if landmark_bytes(problem, number) > problem.budget.available:
+        number = int(np.ceil(number))
+        too_many = number > problem.n_samples
+        if too_many or landmark_bytes(problem, number) > problem.budget.available:
             return cls(number, np.inf, power)
         entry, n_samples = problem.entry_cost, problem.n_samples
         width = block_size(_expected_number(n_components))
-        strips = n_samples * ((2 * number + CERTIFICATE_ROWS) * entry + 2.2 * number**2)
+        strips = n_samples * ((2 * number + SAMPLE_ROWS) * entry + 2.2 * number**2)
         one_pass = n_samples**2 / 2 * (entry + 4 * width)
         return cls(number, float((strips + _FACTOR_COST * number**3) / one_pass), power)
 

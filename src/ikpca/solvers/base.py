@@ -24,6 +24,7 @@ from ikpca.solvers.rayleigh_ritz import (
     deterministic_signs,
     nonnegative_eigenvalues,
 )
+from ikpca.solvers.sampled_residuals import SampledResiduals
 
 State = TypeVar("State")
 #: Residuals of exact eigenpairs after rounding, in units of machine epsilon.
@@ -207,17 +208,24 @@ class EigenSolution:
         eigenvalues: Floats,
         gram: CenteredGram,
         next_eigenvalue: float | None = None,
+        sampled: SampledResiduals | None = None,
     ) -> Self:
-        """Make signs deterministic and compute the certificate of iterated components."""
+        """Make signs deterministic and compute the certificate of iterated components.
+
+        Its residuals are those along the coefficients, or the sampled ones along the projections.
+        """
         signs = deterministic_signs(projections)[:, None]
         coefficients, projections = coefficients * signs, projections * signs
         eigenvalues = nonnegative_eigenvalues(eigenvalues)
+        residuals = relative_residuals(coefficients, projections, eigenvalues)
         certificate = certify(
             eigenvalues,
-            relative_residuals(coefficients, projections, eigenvalues),
+            residuals if sampled is None else sampled.residuals,
             coefficients.astype(np.float64) @ projections.astype(np.float64).T,
             gram.squared_norm_estimate,
             next_eigenvalue,
+            None if sampled is None else sampled.bounds,
+            of_projections=sampled is not None,
         )
         return cls(
             coefficients=coefficients,

@@ -14,13 +14,15 @@ from ikpca.errors import InvalidInput, check_choice, invalid_parameter
 from ikpca.gram import (
     NOT_FINITE,
     CenteredGram,
+    DistributedSource,
     GramMeans,
     GramSource,
     Workers,
     center_columns,
     center_gram,
+    tile_slices,
 )
-from ikpca.kernels import Floats
+from ikpca.kernels import Floats, Indices
 from ikpca.metrics import relative_residuals
 from ikpca.solvers.base import (
     EigenSolution,
@@ -36,17 +38,31 @@ from ikpca.solvers.dense import Dense
 from ikpca.solvers.landmarks import (
     DIRECTIONS_PER_COMPONENT,
     LANDMARK_KINDS,
+    LandmarkStart,
     choose_landmarks,
     landmark_start,
+    start_bytes,
 )
 from ikpca.solvers.problem import MemoryNeeds, Problem
 from ikpca.solvers.rayleigh_ritz import certify, inner_in_double, multiply_rows, rayleigh_ritz
+from ikpca.solvers.sampled_residuals import SampledResiduals
 
 #: Number of landmarks, and of blocks before a restart; the largest that the budget allows.
 _MIN_LANDMARKS, _LANDMARKS, _MAX_LANDMARKS = 256, 512, 1024
 _BLOCKS = (8, 6, 4, 3, 2)
-#: Typical residual after the first pass, and its reduction by every other pass.
-_FIRST_RESIDUAL, _REDUCTION = 1e-2, 30
+#: Factor of the number of landmarks until they fit into the budget.
+_SHRINK = 0.8
+#: Typical residual after the first pass, and its reduction by every other pass: along the
+#: projections, and along the coefficients.
+_RESIDUALS, _COEFFICIENT_RESIDUALS = (1e-3, 10), (1e-2, 30)
+#: Reduction of the residual of landmarks by the first pass.
+_FIRST_REDUCTION = 20
+#: Passes for which the basis contains directions of the landmarks. They reduce residuals along the
+#: projections at once, but later they amplify rounding errors.
+_DIRECTION_PASSES = 2
+#: Operations of the directions per direction and squared number of landmarks: in one thread and in
+#: double precision, unlike those of passes.
+_DIRECTIONS_COST = 32
 #: Cost of new memory for a kernel value, in operations; more than that of some values.
 _KEEPING_COST = 500
 #: First number of components for a fraction of the variance.
@@ -58,6 +74,11 @@ _NOISE = 4
 _DROP, _DROP_EPSILONS = 1e-12, 10
 #: Rounding error of a negative Ritz value, relative to the largest, in units of machine epsilon.
 _NEGATIVE_EPSILONS = 100
+#: Multiple of tol up to which residuals along the coefficients leave hope that those along the
+#: projections are within tol, and the least number of rows of which a sample is worthwhile.
+_SAMPLED_RESIDUAL, _SAMPLED_ROWS = 300, 2048
+#: Rows of K per product of the sample, and rows of the basis per product.
+_STRIP_ROWS, _DISTANCE_ROWS = 64, 4096
 #: Relative residual below which a component misses less than 1e-8 of its variance.
 _CONVERGED_RESIDUAL = 1e-4
 
@@ -122,20 +143,25 @@ class KrylovState:
 
     Parameters
     ----------
-    columns : int
-        Number of basis columns.
+    columns, directions : int
+        Number of basis columns, and of those among them that are directions of the landmarks.
     block : ndarray of shape (l, width)
         Next block.
     passes : int
     found : tuple or None
         Coefficients, projections and eigenvalues of the components, and the next eigenvalue; None
         before the first pass.
+    sampled : SampledResiduals or None
+        Residuals along the projections, if they are within the tolerance and those along the
+        coefficients are not.
     """
 
     columns: int
     block: Floats
     passes: int
     found: tuple[Floats, Floats, Floats, float] | None = None
+    sampled: SampledResiduals | None = None
+    directions: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +183,51 @@ class KrylovProgress:
     products: Floats
     inner_products: Floats
     means: GramMeans
+
+
+@dataclass(frozen=True)
+class KrylovPlan:
+    """Number of landmarks, and expected number of passes after the first.
+
+    Kernel values are kept only for further passes.
+    """
+
+    n_landmarks: int
+    later_passes: int
+
+    @classmethod
+    def from_tol(cls, problem: Problem, tol: float) -> KrylovPlan:
+        """Return a twentieth of few rows or a sixtieth of many, which minimized the total time."""
+        few = min(max(_MIN_LANDMARKS, problem.n_samples // 20), _LANDMARKS)
+        number = max(few, min(problem.n_samples // 60, _MAX_LANDMARKS))
+        first, factor = _RESIDUALS if _is_sampled(problem) else _COEFFICIENT_RESIDUALS
+        reduction = first / max(tol, float(np.finfo(np.float64).eps))
+        return cls(number, max(0, int(np.ceil(np.log(reduction) / np.log(factor)))))
+
+    @classmethod
+    def of_one_pass(cls, number: float, power: float) -> KrylovPlan:
+        """Return the landmarks from which one pass reaches a tolerance.
+
+        Without a pass ``number`` landmarks reach it, and residuals fall with that power of them.
+        """
+        return cls(int(np.ceil(number / _FIRST_REDUCTION ** (1 / power))), 0)
+
+    def keeps_values(self, problem: Problem) -> bool:
+        """Return True if new memory for kernel values takes less time than computing them again."""
+        return self.later_passes * problem.entry_cost > _KEEPING_COST
+
+    def passes(self, problem: Problem, n_components: int) -> float:
+        """Return the expected cost of a run, in passes over K whose values are computed."""
+        size, entry = block_size(n_components), problem.entry_cost
+        number, n_samples = self.n_landmarks, problem.n_samples
+        directions = DIRECTIONS_PER_COMPONENT * size
+        strips = n_samples * number * (entry + 2 * directions)
+        start = strips + _DIRECTIONS_COST * number**2 * directions
+        one_pass = entry + 4 * size
+        later = 1.0
+        if self.keeps_values(problem):
+            later = (4 * size + _KEEPING_COST / self.later_passes) / one_pass
+        return 1 + self.later_passes * later + start / (n_samples**2 / 2 * one_pass)
 
 
 def block_size(n_components: int) -> int:
@@ -208,10 +279,20 @@ class Krylov(Solver):
 
     def memory_needs(self, problem: Problem, n_components: int) -> MemoryNeeds:
         """Return the memory of the basis, its products, and the landmarks."""
-        width = block_size(n_components) * problem.row_bytes
-        landmarks = _n_landmarks(problem, n_components) * problem.row_bytes
+        return self._memory_needs(problem, n_components, KrylovPlan.from_tol(problem, 0.0))
+
+    def _memory_needs(self, problem: Problem, n_components: int, plan: KrylovPlan) -> MemoryNeeds:
+        size = block_size(n_components)
+        columns = _max_blocks(problem, n_components) * size + _n_directions(
+            problem, n_components, plan
+        )
+        number = _n_landmarks(problem, n_components, plan.n_landmarks)
+        starting = start_bytes(problem, number, DIRECTIONS_PER_COMPONENT * size)
         return MemoryNeeds(
-            max((2 * _max_blocks(problem, n_components) + 6) * width, landmarks + 3 * width),
+            max(
+                (2 * columns + 6 * size) * problem.row_bytes,
+                starting + 3 * size * problem.row_bytes,
+            ),
             keep="tiles",
             # The basis of the landmarks; the factor, the product and that of another shard.
             own_vectors=DIRECTIONS_PER_COMPONENT * n_components,
@@ -219,20 +300,26 @@ class Krylov(Solver):
         )
 
     def solve(
-        self, problem: Problem, n_components: float | None, settings: RunSettings
+        self,
+        problem: Problem,
+        n_components: float | None,
+        settings: RunSettings,
+        plan: KrylovPlan | None = None,
     ) -> EigenSolution:
         """Compute the leading components; the parameters are those of :meth:`Solver.solve`.
 
         For a fraction of the variance, the number of components is doubled, starting from the last
         ones, until they explain enough.
         """
+        plan = KrylovPlan.from_tol(problem, settings.tol) if plan is None else plan
         if isinstance(n_components, Integral):
-            return self._solve_number(problem, min(int(n_components), problem.n_samples), settings)
+            number = min(int(n_components), problem.n_samples)
+            return self._solve_number(problem, number, settings, plan)
         assert n_components is not None
         search = VarianceSearch.restored(settings.checkpoint)
         while self.is_applicable(search.number, problem.n_samples):
             run = replace(settings, checkpoint=search.nested(settings.checkpoint))
-            found = search.append(self._solve_number(problem, search.number, run))
+            found = search.append(self._solve_number(problem, search.number, run, plan))
             explained = float(found.eigenvalues.sum(dtype=np.float64))
             if found.outcome is Outcome.INTERRUPTED or explained > n_components * found.trace:
                 return found.select_fraction(n_components)
@@ -241,17 +328,17 @@ class Krylov(Solver):
         return search.append(Dense().solve(problem, n_components, settings))
 
     def _solve_number(
-        self, problem: Problem, n_components: int, settings: RunSettings
+        self, problem: Problem, n_components: int, settings: RunSettings, plan: KrylovPlan
     ) -> EigenSolution:
         """Compute a number of components, with less precise kernel values if ``tol`` allows it."""
         used, error = problem.in_single_precision(settings.tol) or (problem, 0.0)
-        needs = self.memory_needs(used, n_components)
-        if not _keeps_values(used, settings.tol):
+        needs = self._memory_needs(used, n_components, plan)
+        if not plan.keeps_values(used):
             needs = replace(needs, keep=None)
         elif (rounding := used.compact_error(settings.tol)) is not None:
             needs, error = replace(needs, keep="compact"), error + rounding
         if not error:
-            return self._run(used, needs, n_components, settings)
+            return self._run(used, needs, n_components, settings, plan)
 
         def corrected(solution: EigenSolution) -> EigenSolution:
             solution = solution.with_error(error)
@@ -264,76 +351,64 @@ class Krylov(Solver):
                 settings,
                 callback=lambda record, solution: callback(record, lambda: corrected(solution())),
             )
-        return corrected(self._run(used, needs, n_components, settings))
+        return corrected(self._run(used, needs, n_components, settings, plan))
 
     def _run(
-        self, problem: Problem, needs: MemoryNeeds, n_components: int, settings: RunSettings
+        self,
+        problem: Problem,
+        needs: MemoryNeeds,
+        n_components: int,
+        settings: RunSettings,
+        plan: KrylovPlan,
     ) -> EigenSolution:
+        size, directions = block_size(n_components), _n_directions(problem, n_components, plan)
+        columns = _max_blocks(problem, n_components) * size + directions
         with problem.open(needs) as (source, workers):
-            max_blocks = _max_blocks(problem, n_components)
-            passes = KrylovPasses(source, n_components, max_blocks, workers)
+            passes = KrylovPasses(
+                source, n_components, columns, settings.tol, problem.seed, workers
+            )
             saved = settings.restore()
             if saved is None:
-                first = self._first_block(source, problem, n_components, workers)
-                state = KrylovState(0, _orthonormal(first, first[:, :0], workers), 0)
+                number = _n_landmarks(problem, n_components, plan.n_landmarks)
+                chosen = choose_landmarks(self.init, source, number, problem.seed, workers)
+                start = landmark_start(source, size, chosen, workers)
+                state = passes.start(start, directions, problem.start)
+                del start
             else:
                 state = passes.resume(saved.progress)
             state, outcome, records = run_passes(passes, state, settings)
             return replace(passes.solution(state), outcome=outcome, records=records)
-
-    def _first_block(
-        self, source: GramSource, problem: Problem, n_components: int, workers: Workers
-    ) -> Floats:
-        """Return the first block: a warm start, filled up with landmark components.
-
-        Projections on landmark components are a multiplication by K' ahead of a random block.
-        """
-        size = block_size(n_components)
-        warm = np.empty((source.n_samples, 0), dtype=source.dtype)
-        if problem.start is not None:
-            warm = center_columns(problem.start.astype(source.dtype))[:, :size]
-        if warm.shape[1] == size:
-            return warm
-        number = _n_landmarks(problem, n_components)
-        chosen = choose_landmarks(self.init, source, number, problem.seed, workers)
-        found = landmark_start(source, size, chosen, workers).projections.T
-        return np.hstack([warm, found[:, : size - warm.shape[1]]])
-
-
-def _keeps_values(problem: Problem, tol: float) -> bool:
-    """Return True if new memory for kernel values takes less time than computing them again."""
-    return _passes_after_first(tol) * problem.entry_cost > _KEEPING_COST
-
-
-def _passes_after_first(tol: float) -> int:
-    """Return the expected number of passes after the first."""
-    reduction = _FIRST_RESIDUAL / max(tol, float(np.finfo(np.float64).eps))
-    return max(0, int(np.ceil(np.log(reduction) / np.log(_REDUCTION))))
-
-
-def expected_passes(problem: Problem, n_components: int, tol: float) -> float:
-    """Return the expected cost of a run, in passes over K whose values are computed."""
-    products = 4 * block_size(n_components)
-    later = problem.entry_cost + products
-    if _keeps_values(problem, tol):
-        later = products + _KEEPING_COST / _passes_after_first(tol)
-    return 1 + _passes_after_first(tol) * later / (problem.entry_cost + products)
 
 
 def _max_blocks(problem: Problem, n_components: int) -> int:
     """Return the largest number of blocks before a restart that half of the budget allows."""
     width = block_size(n_components) * problem.row_bytes
     half = problem.budget.available // 2
-    return next((count for count in _BLOCKS if (2 * count + 6) * width <= half), _BLOCKS[-1])
+    return next((count for count in _BLOCKS if (4 * count + 6) * width <= half), _BLOCKS[-1])
 
 
-def _n_landmarks(problem: Problem, n_components: int) -> int:
-    """Return a twentieth of few rows or a sixtieth of many, which minimized the total time."""
-    n_samples = problem.n_samples
-    few = min(max(_MIN_LANDMARKS, n_samples // 20), _LANDMARKS)
-    wanted = max(few, min(n_samples // 60, _MAX_LANDMARKS))
-    affordable = problem.budget.available // 2 // problem.row_bytes
-    return max(2 * block_size(n_components), min(wanted, affordable))
+def _n_directions(problem: Problem, n_components: int, plan: KrylovPlan) -> int:
+    """Return the number of landmark directions in the basis: as many as columns of all blocks."""
+    blocks = _max_blocks(problem, n_components)
+    useful = _is_sampled(problem) and plan.later_passes < _DIRECTION_PASSES
+    return blocks * block_size(n_components) if useful and blocks > _BLOCKS[-1] else 0
+
+
+def _is_sampled(problem: Problem) -> bool:
+    """Return True if residuals along the projections can be estimated at little cost."""
+    return problem.n_samples >= _SAMPLED_ROWS and problem.engine is None
+
+
+def _n_landmarks(problem: Problem, n_components: int, wanted: int) -> int:
+    """Return the number of landmarks that half of the budget allows."""
+    least, half = 2 * block_size(n_components), problem.budget.available // 2
+    number = max(least, min(wanted, problem.n_samples))
+    while (
+        number > least
+        and start_bytes(problem, number, DIRECTIONS_PER_COMPONENT * least // 2) > half
+    ):
+        number = max(least, int(_SHRINK * number))
+    return number
 
 
 @dataclass(frozen=True, eq=False)
@@ -418,11 +493,17 @@ class KrylovPasses:
     """
 
     def __init__(
-        self, source: GramSource, n_components: int, max_blocks: int, workers: Workers
+        self,
+        source: GramSource,
+        n_components: int,
+        columns: int,
+        tol: float,
+        seed: int,
+        workers: Workers,
     ) -> None:
         self._source = source
         self._r = n_components
-        columns = max_blocks * block_size(n_components)
+        self._tol, self._seed = tol, seed
         self._Q = np.empty((source.n_samples, columns), dtype=source.dtype, order="F")
         self._Z = np.empty_like(self._Q)
         # QᵀZ, ZᵀZ and QᵀQ.
@@ -431,6 +512,35 @@ class KrylovPasses:
         self._gram: CenteredGram | None = None
         #: Passes before the one that last restarted the basis.
         self._restarted: int | None = None
+
+    def start(
+        self, landmarks: LandmarkStart, n_directions: int, warm: Floats | None
+    ) -> KrylovState:
+        """Return the first state: landmark directions, whose products are known, and a block.
+
+        The block consists of a warm start and projections on landmark components, which are a
+        multiplication by K' ahead of a random block.
+        """
+        directions, indices = landmarks.directions[:n_directions], landmarks.indices
+        known, lengths = len(directions), np.linalg.norm(directions, axis=1)
+        Q, Z, inner = self._Q[:, :known], self._Z[:, :known], self._inner[:, :known, :known]
+        Q[...] = 0
+        Q[indices] = (directions / lengths[:, None]).T
+        projections = landmarks.direction_projections[:known].T
+        np.divide(projections, lengths.astype(Z.dtype), out=Z)
+        # All other coefficients are zero.
+        coefficients = Q[indices]
+        pairs = ((coefficients, Z[indices]), (Z, Z), (coefficients, coefficients))
+        for at, pair in enumerate(pairs):
+            product = inner_in_double(*pair, self._workers)
+            inner[at] = (product + product.T) / 2
+        block = landmarks.projections.T
+        if warm is not None:
+            size = block.shape[1]
+            warm = center_columns(warm.astype(block.dtype))[:, :size]
+            block = np.hstack([warm, block[:, : size - warm.shape[1]]])
+        block = _orthonormal(block, self._Q[:, :known], self._workers)
+        return KrylovState(known, block, 0, directions=known)
 
     def step(self, state: KrylovState) -> tuple[KrylovState, PassRecord, Outcome | None]:
         """Run one pass over K."""
@@ -444,14 +554,23 @@ class KrylovPasses:
             raise InvalidInput(NOT_FINITE)
         N, S, lengths = self._extend_inner_products(state.columns, known)
         ritz = RitzPairs.from_products(N, S, float(np.finfo(Q.dtype).eps))
-        found = self._components(Q, Z, *ritz.components(self._r))
+        values, T = ritz.components(self._r)
+        found = self._components(Q, Z, values, T)
         change = np.inf if state.found is None else _change(found[0], state.found[1])
-        latest = Z[:, state.columns :]
+        sampled = self._sampled_residuals(found, Z, T)
+        latest, directions = Z[:, state.columns :], state.directions
         defect, recovery = float(np.abs(lengths - np.eye(known)).max(initial=0.0)), ""
         if defect > np.sqrt(np.finfo(Q.dtype).eps):
             recovery = f"the basis had lost its orthonormality (by {defect:.1e}) and is rebuilt"
             # The leading Ritz vectors start the new basis.
             latest, known = multiply_rows(Q, ritz.vectors[:, :width], self._workers), 0
+            directions = 0
+        elif state.passes + 1 == _DIRECTION_PASSES and directions:
+            known, self._restarted = known - directions, state.passes
+            for array in (self._Q, self._Z):
+                array[:, :known] = array[:, directions : directions + known]
+            self._extend_inner_products(0, known)
+            latest, directions = self._Z[:, known - width : known], 0
         elif known + width > self._Q.shape[1]:
             # Replace the basis by the leading Ritz vectors, without a product with K.
             vectors = ritz.vectors[:, :width]
@@ -462,8 +581,8 @@ class KrylovPasses:
             latest = self._Z[:, :known]
         block = _orthonormal(latest, self._Q[:, :known], self._workers)[:, :width]
         seconds = time.perf_counter() - started
-        record = self._record(state.passes + 1, seconds, found, change, recovery)
-        following = KrylovState(known, block, state.passes + 1, found)
+        record = self._record(state.passes + 1, seconds, found, sampled, change, recovery)
+        following = KrylovState(known, block, state.passes + 1, found, sampled, directions)
         # An empty block: the basis spans the range of K' up to rounding.
         return following, record, Outcome.PRECISE if block.shape[1] == 0 else None
 
@@ -492,7 +611,9 @@ class KrylovPasses:
         if state.found is None or self._gram is None:
             raise KeyboardInterrupt
         A, AK, eigenvalues, next_eigenvalue = state.found
-        return EigenSolution.from_components(A, AK, eigenvalues, self._gram, next_eigenvalue)
+        return EigenSolution.from_components(
+            A, AK, eigenvalues, self._gram, next_eigenvalue, state.sampled
+        )
 
     def _multiply(self, block: Floats) -> Floats:
         """Return K' times the block; the first product also computes the means of K."""
@@ -522,23 +643,68 @@ class KrylovPasses:
         next_eigenvalue = float(values[self._r]) if len(values) > self._r else 0.0
         return A, AK, eigenvalues.astype(Q.dtype), next_eigenvalue
 
+    def _sampled_residuals(
+        self, found: tuple[Floats, Floats, Floats, float], Z: Floats, T: Floats
+    ) -> SampledResiduals | None:
+        """Estimate residuals along the projections if those along the coefficients exceed tol.
+
+        They are a multiplication by K' ahead, and a sample of its rows takes a small part of a
+        pass. The result is None if its bounds exceed tol.
+        """
+        A, AK, eigenvalues, _ = found
+        gram, largest = self._gram, float(eigenvalues.max(initial=0.0))
+        residual = float(relative_residuals(A, AK, eigenvalues).max(initial=0.0))
+        promising = self._tol < residual <= _SAMPLED_RESIDUAL * self._tol
+        if not promising or isinstance(self._source, DistributedSource) or len(Z) < _SAMPLED_ROWS:
+            return None
+        assert gram is not None
+        lengths = np.linalg.norm(AK.astype(np.float64), axis=1)
+        V = np.divide(AK.T, lengths, out=np.zeros(AK.T.shape), where=lengths > 0).astype(AK.dtype)
+
+        def rows_of(indices: Indices) -> Floats:
+            parts = (indices[part] for part in tile_slices(len(indices), _STRIP_ROWS))
+            products = np.vstack([gram.strip(part).dot(V) for part in parts])
+            return (products - V[indices] * eigenvalues).astype(np.float64)
+
+        leverages = np.square(V).sum(axis=1)
+        found_residuals = SampledResiduals.of(
+            rows_of, self._distances(Z, T), leverages, self._seed, self._tol, largest
+        )
+        return found_residuals if found_residuals.bounds.max() <= self._tol else None
+
+    def _distances(self, Z: Floats, T: Floats) -> Floats:
+        """Return the squared distances of all rows from the span of the basis, by strips."""
+        assert self._gram is not None
+        T = T.astype(Z.dtype)
+
+        def part(strip: slice) -> Floats:
+            projections = Z[strip] @ T.T
+            return np.einsum("ij,ij->i", projections, projections)
+
+        parts = self._workers.map(part, tile_slices(len(Z), _DISTANCE_ROWS))
+        return np.maximum(self._gram.diagonal() - np.concatenate(list(parts)), 0)
+
     def _record(
         self,
         number: int,
         seconds: float,
         found: tuple[Floats, Floats, Floats, float],
+        sampled: SampledResiduals | None,
         change: float,
         recovery: str,
     ) -> PassRecord:
         A, AK, eigenvalues, next_eigenvalue = found
         assert self._gram is not None
-        residuals = relative_residuals(A, AK, eigenvalues)
+        along_coefficients = relative_residuals(A, AK, eigenvalues)
+        residuals = along_coefficients if sampled is None else sampled.residuals
         certificate = certify(
             eigenvalues,
             residuals,
             inner_in_double(A.T, AK.T),
             self._gram.squared_norm_estimate,
             next_eigenvalue,
+            None if sampled is None else sampled.bounds,
+            of_projections=sampled is not None,
         )
         return PassRecord(
             number=number,

@@ -21,6 +21,7 @@ from ikpca.gram import (
     tile_slices,
 )
 from ikpca.kernels import Floats, Indices
+from ikpca.solvers.problem import Problem
 from ikpca.solvers.rayleigh_ritz import rayleigh_ritz
 
 #: Methods of choosing landmarks.
@@ -29,6 +30,8 @@ LANDMARK_KINDS = ("landmarks", "pivoted")
 DIRECTIONS_PER_COMPONENT = 8
 #: Directions with a relative eigenvalue below this are rounding noise.
 _DROP = 1e-6
+#: Landmarks per direction beyond which subspace iterations take less time, and their number.
+_LANDMARKS_PER_DIRECTION, _SUBSPACE_ITERATIONS = 3, 3
 #: Columns per matrix product.
 _STRIP = 4096
 #: First block of proposed pivots, and passes over all rows.
@@ -50,12 +53,18 @@ class LandmarkStart:
         AK', exact.
     eigenvalues : ndarray of shape (r,)
         Ritz values: lower bounds of the eigenvalues of K'.
+    directions : ndarray of shape (d, m)
+        Leading components of the landmarks alone, in whose span these components are.
+    direction_projections : ndarray of shape (d, l)
+        The same for the directions.
     """
 
     indices: Indices
     coefficients: Floats
     projections: Floats
     eigenvalues: Floats
+    directions: Floats
+    direction_projections: Floats
 
     def dense_coefficients(self) -> Floats:
         """Return A with all l columns."""
@@ -190,7 +199,7 @@ def landmark_start(
     if not np.isfinite(gram).all():
         raise InvalidInput(NOT_FINITE)
     basis = _leading_directions(gram, DIRECTIONS_PER_COMPONENT * n_components)
-    squared = rows.reduce(basis.astype(source.dtype))
+    reduced, squared = rows.reduce(basis.astype(source.dtype))
     if not np.isfinite(squared).all():
         raise InvalidInput(NOT_FINITE)
     values, T = np.zeros(n_components), np.zeros((n_components, len(basis)))
@@ -200,63 +209,67 @@ def landmark_start(
         number = len(ritz_values)
         values[:number], T[:number] = ritz_values[:n_components], rotation[:n_components]
     coefficients, T = ((T @ basis).astype(source.dtype), T.astype(source.dtype))
-    return LandmarkStart(indices, coefficients, rows.rotate(T), values)
+    return LandmarkStart(indices, coefficients, T @ reduced, values, basis, reduced)
+
+
+def start_bytes(problem: Problem, number: int, n_directions: int) -> int:
+    """Return the memory of a start besides a tile: kernel matrices of landmarks, projections."""
+    return 4 * 8 * number * number + n_directions * problem.row_bytes
 
 
 class _LocalLandmarkRows:
-    """K[L, :] computed in this process."""
+    """K[L, :], computed in this process by strips, of which only projections are kept."""
 
     def __init__(self, source: GramSource, indices: Indices, workers: Workers) -> None:
-        self._rows = np.empty((len(indices), source.n_samples), dtype=source.dtype)
-        self._indices = indices
-        self._workers = workers
-
-        def fill(columns: slice) -> None:
-            source.fill(indices, columns, self._rows[:, columns])
-
-        workers.each(fill, tile_slices(source.n_samples, source.strip_width))
-        if not np.isfinite(self._rows).all():
-            raise InvalidInput(NOT_FINITE)
+        self._source, self._indices, self._workers = source, indices, workers
 
     def landmark_gram(self) -> Floats:
         """Return the kernel values of the landmarks, K[L, L]."""
-        return self._rows[:, self._indices].astype(np.float64)
+        return self._source.submatrix(self._indices, self._indices).astype(np.float64)
 
-    def reduce(self, basis: Floats) -> Floats:
-        """Replace the rows by their projections on the basis; return the Gram matrix of these."""
-        self._reduced = _reduce(basis, self._rows, self._workers)
-        return _row_gram(self._reduced, self._workers)
+    def reduce(self, basis: Floats) -> tuple[Floats, Floats]:
+        """Return the projections B of all rows on the basis, and B Bᵀ.
 
-    def rotate(self, T: Floats) -> Floats:
-        """Return T times the projections."""
-        return T @ self._reduced
+        AK' for coefficients A with zero row sums is A K[L, :] minus its row means.
+        """
+        source, number = self._source, len(self._indices)
+        reduced = np.empty((len(basis), source.n_samples), dtype=source.dtype)
+
+        def project(columns: slice) -> None:
+            shape = (number, columns.stop - columns.start)
+            values = self._workers.scratch(shape, source.dtype)
+            source.fill(self._indices, columns, values)
+            np.matmul(basis, values, out=reduced[:, columns])
+
+        # A strip takes no more memory than a tile.
+        width = max(source.side**2 // number, 1)
+        self._workers.each(project, tile_slices(source.n_samples, width))
+        reduced -= reduced.mean(axis=1, dtype=np.float64, keepdims=True).astype(source.dtype)
+        return reduced, _row_gram(reduced, self._workers)
 
 
 def _leading_directions(K: Floats, number: int) -> Floats:
-    """Return the leading components of the landmarks alone, as coefficients with zero row sums.
+    """Return leading components of the landmarks alone, as coefficients with zero row sums.
 
     They are orthonormal in feature space and ordered by decreasing variance. Several times as many
-    as the components wanted are enough; using all directions would gain little for its cost.
+    as the components wanted are enough; using all directions would gain little for its cost. Of
+    many landmarks they are approximated by subspace iterations.
     """
     N = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+    N = (N + N.T) / 2
     last = len(N) - 1
-    lengths, U = linalg.eigh((N + N.T) / 2, subset_by_index=[max(0, last + 1 - number), last])
+    if len(N) > _LANDMARKS_PER_DIRECTION * number:
+        subspace = np.random.default_rng(0).normal(size=(len(N), number))
+        for _ in range(_SUBSPACE_ITERATIONS):
+            subspace = linalg.qr(N @ subspace, mode="economic")[0]
+        lengths, U = linalg.eigh(subspace.T @ (N @ subspace))
+        U = subspace @ U
+    else:
+        lengths, U = linalg.eigh(N, subset_by_index=[max(0, last + 1 - number), last])
     kept = lengths > _DROP * max(float(lengths[-1]), 0.0)
     directions = (U[:, kept] / np.sqrt(lengths[kept])).T[::-1]
     # The row sums are zero up to rounding.
     return directions - directions.mean(axis=1, keepdims=True)
-
-
-def _reduce(basis: Floats, rows: Floats, workers: Workers) -> Floats:
-    """Return AK' for coefficients A with zero row sums: A K[L, :] minus its row means."""
-    reduced = np.empty((len(basis), rows.shape[1]), dtype=rows.dtype)
-
-    def multiply(columns: slice) -> None:
-        np.matmul(basis, rows[:, columns], out=reduced[:, columns])
-
-    workers.each(multiply, tile_slices(rows.shape[1], _STRIP))
-    reduced -= reduced.mean(axis=1, dtype=np.float64, keepdims=True).astype(rows.dtype)
-    return reduced
 
 
 def _row_gram(rows: Floats, workers: Workers) -> Floats:

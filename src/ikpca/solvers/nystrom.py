@@ -15,7 +15,6 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import stats
 
 from ikpca.errors import InvalidInput, check_choice, check_number, invalid_parameter, is_auto
 from ikpca.gram import NOT_FINITE, Centering, ComputedGram, Workers, tile_slices
@@ -43,6 +42,7 @@ from ikpca.solvers.rayleigh_ritz import (
     leading_eigenpairs,
     nonnegative_eigenvalues,
 )
+from ikpca.solvers.sampled_residuals import SAMPLE_ROWS, SampledResiduals
 
 SELECTIONS = ("uniform", "pivoted")
 #: Landmarks without a tolerance: at least this many, and this many per component.
@@ -55,14 +55,6 @@ _SHRINK = 0.8
 _STRIP_ENTRIES, _MIN_STRIP, _MAX_STRIP = 2**21, 128, 8192
 #: Largest amounts of kernel values and projections that are kept for the certificate.
 _CACHE_BYTES, _PROJECTION_BYTES = 128 * 10**6, 256 * 10**6
-#: Sampled rows of the certificate. All rows are used if there are fewer than this many per sample.
-CERTIFICATE_ROWS, _ROWS_PER_SAMPLE = 128, 8
-#: Factor of the size of a second sample.
-_SAMPLE_GROWTH = 4
-#: Shares of the sample that are drawn uniformly, by distances, and also by leverages.
-_SAMPLE_SHARES = (0.1, 0.45, 0.45)
-#: Confidence of the residual bounds.
-_CONFIDENCE = 0.99
 #: Strips of kernel values and features, and sums of products that wait in the order of the rows.
 _PENDING = 5
 
@@ -253,7 +245,7 @@ def strip_rows(problem: Problem, number: int) -> int:
 def landmark_bytes(problem: Problem, number: int, rows: int = _MIN_STRIP, threads: int = 1) -> int:
     """Return the memory of a fit: factors in double precision, strips, and one number per row."""
     item = problem.X.dtype.itemsize
-    width = 2 * (number + CERTIFICATE_ROWS) + problem.X.shape[1] + 4
+    width = 2 * (number + SAMPLE_ROWS) + problem.X.shape[1] + 4
     factors = 6 * 8 * number * number + (_PENDING - 1) * threads * number * number * item
     strips = threads * rows * width * item
     # Distances, leverages, and their product.
@@ -438,7 +430,7 @@ class LandmarkFit:
         """Compute components and their certificate; ``tol`` decides on the size of its sample."""
         found, gram = self.components(n_components), self.features.gram
         A, eigenvalues = found.coefficients, found.eigenvalues
-        estimate = SampledResiduals.of(self, found, tol)
+        estimate, row_projections = self._sampled_residuals(found, tol)
         certificate = certify(
             eigenvalues,
             estimate.residuals,
@@ -467,8 +459,36 @@ class LandmarkFit:
             solution,
             certificate=certificate,
             records=[*earlier, record],
-            landmarks=replace(solution.landmarks, row_projections=estimate.projections),
+            landmarks=replace(solution.landmarks, row_projections=row_projections),
         )
+
+    def _sampled_residuals(
+        self, found: Components, tol: float
+    ) -> tuple[SampledResiduals, Floats | None]:
+        """Estimate residuals in a pass over the rows; also return the projections of all rows.
+
+        The mean of the rows is not in the span, and leaving it out only makes residuals larger.
+        """
+        if not found.eigenvalues.any():
+            zeros = np.zeros(len(found.eigenvalues))
+            return SampledResiduals(zeros, zeros, 0), None
+        projections = Projections(self.features, found)
+        known, leverages = self.projections_and_leverages(projections)
+        eigenvalues = found.eigenvalues.astype(np.float64)
+        roots, largest = np.sqrt(eigenvalues), float(eigenvalues.max())
+        values = KernelColumns(self.features.kernel, self.features.rows)
+
+        def rows_of(indices: Indices) -> Floats:
+            sample = self.problem.take_rows(indices)
+            products = partial(SampledProducts(projections, sample, known).of, self.cache)
+            total = sum(self.problem.map_rows(products, self.features.strip, self.workers))
+            R = np.divide(total, roots, out=np.zeros_like(total), where=roots > 0)
+            return R - values.of(sample).astype(np.float64) @ found.coefficients.T * roots
+
+        estimate = SampledResiduals.of(
+            rows_of, self.distances, leverages, self.problem.seed, tol, largest
+        )
+        return estimate, known
 
     def without_certificate(self, found: Components) -> EigenSolution:
         """Return components as the solution of the eigenproblem, without a pass over the rows."""
@@ -594,125 +614,3 @@ class SampledProducts:
                 Y = self.known[first : first + strip.shape[0]]
             total += values.of(strip).T @ Y
         return total
-
-
-@dataclass(frozen=True)
-class SampledResiduals:
-    """Relative residuals, estimated from a sample of rows, and upper confidence bounds.
-
-    The residual K'v − λv of a component in the span of landmarks is ⟨Φ(x), g⟩ for a vector g that
-    is orthogonal to the span (up to its mean, which only makes it smaller). So rows are sampled
-    with probabilities proportional to their squared distance from the span, which bounds the
-    residual of a row, half of them also to their squared projections: neither rows unlike all
-    landmarks nor components that concentrate on a few rows are missed, and the terms vary little.
-    """
-
-    residuals: Floats
-    bounds: Floats
-    n_rows: int
-    #: Projections of all rows; None if they need too much memory.
-    projections: Floats | None = None
-
-    @classmethod
-    def of(cls, fit: LandmarkFit, found: Components, tol: float) -> SampledResiduals:
-        """Compute the estimate in a pass over the rows.
-
-        If the residuals are within the tolerance, but not their bounds, a second and larger sample
-        takes less time than more landmarks.
-        """
-        if not found.eigenvalues.any():
-            zeros = np.zeros(len(found.eigenvalues))
-            return cls(zeros, zeros, 0)
-        projections = Projections(fit.features, found)
-        known, leverages = fit.projections_and_leverages(projections)
-        number, n_rows = CERTIFICATE_ROWS, 0
-        while True:
-            sample = sample_rows(fit.distances, leverages, fit.problem.seed, number)
-            estimate = cls._from_sample(fit, projections, known, *sample)
-            n_rows += estimate.n_rows
-            decided = estimate.residuals.max() > tol or estimate.bounds.max() <= tol
-            if decided or number > CERTIFICATE_ROWS:
-                return replace(estimate, n_rows=n_rows)
-            number *= _SAMPLE_GROWTH
-
-    @classmethod
-    def _from_sample(
-        cls,
-        fit: LandmarkFit,
-        projections: Projections,
-        known: Floats | None,
-        rows: Indices,
-        probabilities: Floats | None,
-    ) -> SampledResiduals:
-        """Compute the estimate from rows that were drawn with these probabilities."""
-        problem, features, found = fit.problem, fit.features, projections.components
-        eigenvalues = found.eigenvalues.astype(np.float64)
-        largest = float(eigenvalues.max())
-        sample = problem.take_rows(rows)
-        products = partial(SampledProducts(projections, sample, known).of, fit.cache)
-        total = sum(problem.map_rows(products, features.strip, fit.workers))
-        values = KernelColumns(features.kernel, features.rows).of(sample).astype(np.float64)
-        roots = np.sqrt(eigenvalues)
-        R = np.divide(total, roots, out=np.zeros_like(total), where=roots > 0)
-        R -= values @ found.coefficients.T * roots
-        if not np.isfinite(R).all():
-            raise InvalidInput(NOT_FINITE)
-        if probabilities is None:
-            exact = np.linalg.norm(R - R.mean(axis=0), axis=0) / largest
-            return cls(exact, exact, len(rows), known)
-        terms = np.square(R) / probabilities[:, None]
-        means, bounds = terms.mean(axis=0), upper_bounds(terms)
-        return cls(np.sqrt(means) / largest, np.sqrt(bounds) / largest, len(rows), known)
-
-
-def sample_rows(
-    distances: Floats, leverages: Floats, seed: int, number: int
-) -> tuple[Indices, Floats | None]:
-    """Draw rows by distances and leverages; return their probabilities, None for all rows."""
-    n_samples = len(distances)
-    if n_samples <= _ROWS_PER_SAMPLE * number:
-        return np.arange(n_samples), None
-    rng = np.random.default_rng([seed, 5, number])
-    kinds = rng.choice(3, size=number, p=_SAMPLE_SHARES)
-    rows = rng.integers(n_samples, size=number)
-    totals = []
-    for kind, weights in enumerate((distances, leverages * distances), start=1):
-        own, total = kinds == kind, float(weights.sum(dtype=np.float64))
-        totals.append((weights, total))
-        if total > 0:
-            rows[own] = draw_rows(weights, rng.random(int(own.sum())))
-    rows.sort()
-    probabilities = np.full(len(rows), _SAMPLE_SHARES[0] / n_samples)
-    for share, (weights, total) in zip(_SAMPLE_SHARES[1:], totals, strict=True):
-        probabilities += share * (weights[rows] / total if total > 0 else 1 / n_samples)
-    return rows, probabilities
-
-
-def draw_rows(weights: Floats, draws: Floats) -> Indices:
-    """Return rows drawn in proportion to weights, without a second array of all rows."""
-    starts = np.arange(0, len(weights), _MAX_STRIP)
-    sums = np.cumsum(np.add.reduceat(weights, starts, dtype=np.float64))
-    targets = draws * sums[-1]
-    chunks = np.minimum(np.searchsorted(sums, targets, side="right"), len(starts) - 1)
-    rows = np.empty(len(draws), dtype=np.intp)
-    for i, (chunk, target) in enumerate(zip(chunks, targets, strict=True)):
-        part = np.cumsum(weights[starts[chunk] : starts[chunk] + _MAX_STRIP], dtype=np.float64)
-        rest = target - (sums[chunk] - part[-1])
-        rows[i] = starts[chunk] + min(int(np.searchsorted(part, rest, "right")), len(part) - 1)
-    return rows
-
-
-def upper_bounds(terms: Floats) -> Floats:
-    """Return upper confidence bounds of means: Student's t, corrected for skewness (Johnson 1978).
-
-    Terms are not negative.
-    """
-    number = len(terms)
-    means, deviations = terms.mean(axis=0), terms.std(axis=0, ddof=1)
-    quantile = float(stats.t.ppf(_CONFIDENCE, number - 1))
-    third = np.mean((terms - means) ** 3, axis=0)
-    variances = np.square(deviations)
-    skew = np.divide(third, variances, out=np.zeros_like(third), where=variances > 0)
-    correction = skew * (1 + 2 * quantile**2) / (6 * number)
-    bounds: Floats = means + np.maximum(correction, 0) + quantile * deviations / np.sqrt(number)
-    return bounds

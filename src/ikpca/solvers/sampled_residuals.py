@@ -1,0 +1,143 @@
+"""Residuals of components, estimated from a sample of rows, and their upper confidence bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from ikpca.errors import InvalidInput
+from ikpca.gram import NOT_FINITE
+from ikpca.kernels import Floats, Indices
+
+#: Sampled rows. All rows are used if there are fewer than this many per sample.
+SAMPLE_ROWS, _ROWS_PER_SAMPLE = 128, 8
+#: Factor of the size of a second sample.
+_SAMPLE_GROWTH = 4
+#: Shares of the sample that are drawn uniformly, by distances, and also by leverages.
+_SAMPLE_SHARES = (0.1, 0.45, 0.45)
+#: Confidence of the residual bounds.
+_CONFIDENCE = 0.99
+#: Rows per block of weights.
+_BLOCK = 8192
+
+
+@dataclass(frozen=True)
+class SampledResiduals:
+    """Relative residuals, estimated from a sample of rows, and upper confidence bounds.
+
+    The residual K'v − λv of the best component in a subspace, for v along its projections, is
+    ⟨Φ'(x), g⟩ for a vector g that is orthogonal to the subspace. So rows are sampled with
+    probabilities proportional to their squared distance from the subspace, which bounds the
+    residual of a row, half of them also to their squared projections: neither rows unlike all
+    others nor components that concentrate on a few rows are missed, and the terms vary little.
+
+    Parameters
+    ----------
+    residuals, bounds : ndarray of shape (r,)
+    n_rows : int
+        Number of sampled rows.
+    """
+
+    residuals: Floats
+    bounds: Floats
+    n_rows: int
+
+    @classmethod
+    def of(
+        cls,
+        rows_of: Callable[[Indices], Floats],
+        distances: Floats,
+        leverages: Floats,
+        seed: int,
+        tol: float,
+        largest: float,
+    ) -> SampledResiduals:
+        """Estimate residuals from their rows.
+
+        If the residuals are within the tolerance, but not their bounds, a second and larger sample
+        takes less time than better components.
+
+        Parameters
+        ----------
+        rows_of : callable
+            Returns rows of K'v − λv for all components; a constant may be added to them.
+        distances, leverages : ndarray of shape (l,)
+            Squared distances of all rows from the subspace, and Σ_i y_i²/λ_i of them.
+        seed : int
+        tol : float
+        largest : float
+            λ₁.
+        """
+        number, n_rows = SAMPLE_ROWS, 0
+        while True:
+            rows, probabilities = sample_rows(distances, leverages, seed, number)
+            R = rows_of(rows)
+            if not np.isfinite(R).all():
+                raise InvalidInput(NOT_FINITE)
+            n_rows += len(rows)
+            if probabilities is None:
+                exact = np.linalg.norm(R - R.mean(axis=0), axis=0) / largest
+                return cls(exact, exact, n_rows)
+            terms = np.square(R) / probabilities[:, None]
+            residuals = np.sqrt(terms.mean(axis=0)) / largest
+            bounds = np.sqrt(upper_bounds(terms)) / largest
+            decided = residuals.max() > tol or bounds.max() <= tol
+            if decided or number > SAMPLE_ROWS:
+                return cls(residuals, bounds, n_rows)
+            number *= _SAMPLE_GROWTH
+
+
+def sample_rows(
+    distances: Floats, leverages: Floats, seed: int, number: int
+) -> tuple[Indices, Floats | None]:
+    """Draw rows by distances and leverages; return their probabilities, None for all rows."""
+    n_samples = len(distances)
+    if n_samples <= _ROWS_PER_SAMPLE * number:
+        return np.arange(n_samples), None
+    rng = np.random.default_rng([seed, 5, number])
+    kinds = rng.choice(3, size=number, p=_SAMPLE_SHARES)
+    rows = rng.integers(n_samples, size=number)
+    totals = []
+    for kind, weights in enumerate((distances, leverages * distances), start=1):
+        own, total = kinds == kind, float(weights.sum(dtype=np.float64))
+        totals.append((weights, total))
+        if total > 0:
+            rows[own] = draw_rows(weights, rng.random(int(own.sum())))
+    rows.sort()
+    probabilities = np.full(len(rows), _SAMPLE_SHARES[0] / n_samples)
+    for share, (weights, total) in zip(_SAMPLE_SHARES[1:], totals, strict=True):
+        probabilities += share * (weights[rows] / total if total > 0 else 1 / n_samples)
+    return rows, probabilities
+
+
+def draw_rows(weights: Floats, draws: Floats) -> Indices:
+    """Return rows drawn in proportion to weights, without a second array of all rows."""
+    starts = np.arange(0, len(weights), _BLOCK)
+    sums = np.cumsum(np.add.reduceat(weights, starts, dtype=np.float64))
+    targets = draws * sums[-1]
+    chunks = np.minimum(np.searchsorted(sums, targets, side="right"), len(starts) - 1)
+    rows = np.empty(len(draws), dtype=np.intp)
+    for i, (chunk, target) in enumerate(zip(chunks, targets, strict=True)):
+        part = np.cumsum(weights[starts[chunk] : starts[chunk] + _BLOCK], dtype=np.float64)
+        rest = target - (sums[chunk] - part[-1])
+        rows[i] = starts[chunk] + min(int(np.searchsorted(part, rest, "right")), len(part) - 1)
+    return rows
+
+
+def upper_bounds(terms: Floats) -> Floats:
+    """Return upper confidence bounds of means: Student's t, corrected for skewness (Johnson 1978).
+
+    Terms are not negative.
+    """
+    number = len(terms)
+    means, deviations = terms.mean(axis=0), terms.std(axis=0, ddof=1)
+    quantile = float(stats.t.ppf(_CONFIDENCE, number - 1))
+    third = np.mean((terms - means) ** 3, axis=0)
+    variances = np.square(deviations)
+    skew = np.divide(third, variances, out=np.zeros_like(third), where=variances > 0)
+    correction = skew * (1 + 2 * quantile**2) / (6 * number)
+    bounds: Floats = means + np.maximum(correction, 0) + quantile * deviations / np.sqrt(number)
+    return bounds
