@@ -197,13 +197,11 @@ class LandmarkPlan:
         self, problem: Problem, n_components: float, tol: float
     ) -> tuple[KrylovPlan, float]:
         """Return the cheapest start of block Krylov iterations, and their cost in passes."""
-        default = KrylovPlan.from_tol(problem, tol)
-        plans, least = [default], default.n_landmarks
+        plans = [KrylovPlan.from_tol(problem, tol)]
         if self.number:
-            # Without a pilot, one pass is expected to suffice for a loose tolerance.
-            default = replace(default, later_passes=max(1, default.later_passes))
             single = KrylovPlan.of_one_pass(self.number, self.power)
-            plans = [default, replace(single, n_landmarks=max(single.n_landmarks, least))]
+            least = plans[0].n_landmarks
+            plans.append(replace(single, n_landmarks=max(single.n_landmarks, least)))
         costs = [plan.passes(problem, _expected_number(n_components)) for plan in plans]
         cheapest = int(np.argmin(costs))
         return plans[cheapest], costs[cheapest]

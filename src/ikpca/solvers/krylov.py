@@ -52,9 +52,8 @@ _MIN_LANDMARKS, _LANDMARKS, _MAX_LANDMARKS = 256, 512, 1024
 _BLOCKS = (8, 6, 4, 3, 2)
 #: Factor of the number of landmarks until they fit into the budget.
 _SHRINK = 0.8
-#: Typical residual after the first pass, and its reduction by every other pass: along the
-#: projections, and along the coefficients.
-_RESIDUALS, _COEFFICIENT_RESIDUALS = (1e-3, 10), (1e-2, 30)
+#: Largest usual residual after the first pass, and its reduction by every other pass.
+_FIRST_RESIDUAL, _REDUCTION = 1e-2, 10
 #: Reduction of the residual of landmarks by the first pass.
 _FIRST_REDUCTION = 20
 #: Passes for which the basis contains directions of the landmarks. They reduce residuals along the
@@ -200,9 +199,8 @@ class KrylovPlan:
         """Return a twentieth of few rows or a sixtieth of many, which minimized the total time."""
         few = min(max(_MIN_LANDMARKS, problem.n_samples // 20), _LANDMARKS)
         number = max(few, min(problem.n_samples // 60, _MAX_LANDMARKS))
-        first, factor = _RESIDUALS if _is_sampled(problem) else _COEFFICIENT_RESIDUALS
-        reduction = first / max(tol, float(np.finfo(np.float64).eps))
-        return cls(number, max(0, int(np.ceil(np.log(reduction) / np.log(factor)))))
+        reduction = _FIRST_RESIDUAL / max(tol, float(np.finfo(np.float64).eps))
+        return cls(number, max(0, int(np.ceil(np.log(reduction) / np.log(_REDUCTION)))))
 
     @classmethod
     def of_one_pass(cls, number: float, power: float) -> KrylovPlan:
@@ -390,7 +388,7 @@ def _max_blocks(problem: Problem, n_components: int) -> int:
 def _n_directions(problem: Problem, n_components: int, plan: KrylovPlan) -> int:
     """Return the number of landmark directions in the basis: as many as columns of all blocks."""
     blocks = _max_blocks(problem, n_components)
-    useful = _is_sampled(problem) and plan.later_passes < _DIRECTION_PASSES
+    useful = _is_sampled(problem) and plan.later_passes <= _DIRECTION_PASSES
     return blocks * block_size(n_components) if useful and blocks > _BLOCKS[-1] else 0
 
 
@@ -566,11 +564,9 @@ class KrylovPasses:
             latest, known = multiply_rows(Q, ritz.vectors[:, :width], self._workers), 0
             directions = 0
         elif state.passes + 1 == _DIRECTION_PASSES and directions:
-            known, self._restarted = known - directions, state.passes
-            for array in (self._Q, self._Z):
-                array[:, :known] = array[:, directions : directions + known]
-            self._extend_inner_products(0, known)
-            latest, directions = self._Z[:, known - width : known], 0
+            # Projections on the leading components start a basis without directions.
+            latest, known = multiply_rows(Z, T[:width].T, self._workers), 0
+            directions = 0
         elif known + width > self._Q.shape[1]:
             # Replace the basis by the leading Ritz vectors, without a product with K.
             vectors = ritz.vectors[:, :width]
