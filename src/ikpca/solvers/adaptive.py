@@ -11,7 +11,8 @@ import numpy as np
 
 from ikpca.gram import Workers
 from ikpca.solvers.base import EigenSolution, Outcome, PassRecord, RunSettings, Solver
-from ikpca.solvers.krylov import Krylov, KrylovPlan, block_size
+from ikpca.solvers.krylov import Krylov
+from ikpca.solvers.krylov_plan import KrylovPlan, block_size
 from ikpca.solvers.landmark_features import IndefiniteKernel
 from ikpca.solvers.nystrom import (
     LandmarkFit,

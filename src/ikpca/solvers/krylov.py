@@ -35,35 +35,24 @@ from ikpca.solvers.base import (
     run_passes,
 )
 from ikpca.solvers.dense import Dense
+from ikpca.solvers.krylov_plan import (
+    DIRECTION_PASSES,
+    SAMPLED_ROWS,
+    KrylovPlan,
+    KrylovSizes,
+    block_size,
+)
 from ikpca.solvers.landmarks import (
     DIRECTIONS_PER_COMPONENT,
     LANDMARK_KINDS,
     LandmarkStart,
     choose_landmarks,
     landmark_start,
-    start_bytes,
 )
 from ikpca.solvers.problem import MemoryNeeds, Problem
 from ikpca.solvers.rayleigh_ritz import certify, inner_in_double, multiply_rows, rayleigh_ritz
 from ikpca.solvers.sampled_residuals import SampledResiduals
 
-#: Number of landmarks, and of blocks before a restart; the largest that the budget allows.
-_MIN_LANDMARKS, _LANDMARKS, _MAX_LANDMARKS = 256, 512, 1024
-_BLOCKS = (8, 6, 4, 3, 2)
-#: Factor of the number of landmarks until they fit into the budget.
-_SHRINK = 0.8
-#: Largest usual residual after the first pass, and its reduction by every other pass.
-_FIRST_RESIDUAL, _REDUCTION = 1e-2, 10
-#: Reduction of the residual of landmarks by the first pass.
-_FIRST_REDUCTION = 20
-#: Passes for which the basis contains directions of the landmarks. They reduce residuals along the
-#: projections at once, but later they amplify rounding errors.
-_DIRECTION_PASSES = 2
-#: Operations of the directions per direction and squared number of landmarks: in one thread and in
-#: double precision, unlike those of passes.
-_DIRECTIONS_COST = 32
-#: Cost of new memory for a kernel value, in operations; more than that of some values.
-_KEEPING_COST = 500
 #: First number of components for a fraction of the variance.
 _FIRST_VARIANCE_COMPONENTS = 32
 #: Rounding errors of a new block, relative to its largest column, in units of machine epsilon.
@@ -73,11 +62,11 @@ _NOISE = 4
 _DROP, _DROP_EPSILONS = 1e-12, 10
 #: Rounding error of a negative Ritz value, relative to the largest, in units of machine epsilon.
 _NEGATIVE_EPSILONS = 100
-#: Multiple of tol up to which residuals along the coefficients leave hope that those along the
-#: projections are within tol, and the least number of rows of which a sample is worthwhile.
-_SAMPLED_RESIDUAL, _SAMPLED_ROWS = 300, 2048
-#: Rows of K per product of the sample, and rows of the basis per product.
-_STRIP_ROWS, _DISTANCE_ROWS = 64, 4096
+#: Largest residual along the coefficients, in units of tol, with which residuals along the
+#: projections are sampled, and least tol for it, in units of machine epsilon.
+_SAMPLED_RESIDUAL, _SAMPLED_EPSILONS = 300, 10
+#: Sampled rows of K per product, and rows of the basis per product.
+_STRIP_ROWS, _DISTANCE_ROWS = 64, 1024
 #: Relative residual below which a component misses less than 1e-8 of its variance.
 _CONVERGED_RESIDUAL = 1e-4
 
@@ -184,55 +173,6 @@ class KrylovProgress:
     means: GramMeans
 
 
-@dataclass(frozen=True)
-class KrylovPlan:
-    """Number of landmarks, and expected number of passes after the first.
-
-    Kernel values are kept only for further passes.
-    """
-
-    n_landmarks: int
-    later_passes: int
-
-    @classmethod
-    def from_tol(cls, problem: Problem, tol: float) -> KrylovPlan:
-        """Return a twentieth of few rows or a sixtieth of many, which minimized the total time."""
-        few = min(max(_MIN_LANDMARKS, problem.n_samples // 20), _LANDMARKS)
-        number = max(few, min(problem.n_samples // 60, _MAX_LANDMARKS))
-        reduction = _FIRST_RESIDUAL / max(tol, float(np.finfo(np.float64).eps))
-        return cls(number, max(0, int(np.ceil(np.log(reduction) / np.log(_REDUCTION)))))
-
-    @classmethod
-    def of_one_pass(cls, number: float, power: float) -> KrylovPlan:
-        """Return the landmarks from which one pass reaches a tolerance.
-
-        Without a pass ``number`` landmarks reach it, and residuals fall with that power of them.
-        """
-        return cls(int(np.ceil(number / _FIRST_REDUCTION ** (1 / power))), 0)
-
-    def keeps_values(self, problem: Problem) -> bool:
-        """Return True if new memory for kernel values takes less time than computing them again."""
-        return self.later_passes * problem.entry_cost > _KEEPING_COST
-
-    def passes(self, problem: Problem, n_components: int) -> float:
-        """Return the expected cost of a run, in passes over K whose values are computed."""
-        size, entry = block_size(n_components), problem.entry_cost
-        number, n_samples = self.n_landmarks, problem.n_samples
-        directions = DIRECTIONS_PER_COMPONENT * size
-        strips = n_samples * number * (entry + 2 * directions)
-        start = strips + _DIRECTIONS_COST * number**2 * directions
-        one_pass = entry + 4 * size
-        later = 1.0
-        if self.keeps_values(problem):
-            later = (4 * size + _KEEPING_COST / self.later_passes) / one_pass
-        return 1 + self.later_passes * later + start / (n_samples**2 / 2 * one_pass)
-
-
-def block_size(n_components: int) -> int:
-    """Return an oversampled block size, which converges in fewer passes."""
-    return n_components + max(8, min(n_components, 16))
-
-
 class Krylov(Solver):
     """Block Krylov iterations with restarts, started from landmarks.
 
@@ -277,20 +217,9 @@ class Krylov(Solver):
 
     def memory_needs(self, problem: Problem, n_components: int) -> MemoryNeeds:
         """Return the memory of the basis, its products, and the landmarks."""
-        return self._memory_needs(problem, n_components, KrylovPlan.from_tol(problem, 0.0))
-
-    def _memory_needs(self, problem: Problem, n_components: int, plan: KrylovPlan) -> MemoryNeeds:
-        size = block_size(n_components)
-        columns = _max_blocks(problem, n_components) * size + _n_directions(
-            problem, n_components, plan
-        )
-        number = _n_landmarks(problem, n_components, plan.n_landmarks)
-        starting = start_bytes(problem, number, DIRECTIONS_PER_COMPONENT * size)
+        sizes = KrylovPlan.from_tol(problem, 0.0).sizes(problem, n_components)
         return MemoryNeeds(
-            max(
-                (2 * columns + 6 * size) * problem.row_bytes,
-                starting + 3 * size * problem.row_bytes,
-            ),
+            sizes.n_bytes,
             keep="tiles",
             # The basis of the landmarks; the factor, the product and that of another shard.
             own_vectors=DIRECTIONS_PER_COMPONENT * n_components,
@@ -330,13 +259,14 @@ class Krylov(Solver):
     ) -> EigenSolution:
         """Compute a number of components, with less precise kernel values if ``tol`` allows it."""
         used, error = problem.in_single_precision(settings.tol) or (problem, 0.0)
-        needs = self._memory_needs(used, n_components, plan)
+        sizes = plan.sizes(used, n_components)
+        needs = replace(self.memory_needs(used, n_components), n_bytes=sizes.n_bytes)
         if not plan.keeps_values(used):
             needs = replace(needs, keep=None)
         elif (rounding := used.compact_error(settings.tol)) is not None:
             needs, error = replace(needs, keep="compact"), error + rounding
         if not error:
-            return self._run(used, needs, n_components, settings, plan)
+            return self._run(used, needs, n_components, settings, sizes)
 
         def corrected(solution: EigenSolution) -> EigenSolution:
             solution = solution.with_error(error)
@@ -349,7 +279,7 @@ class Krylov(Solver):
                 settings,
                 callback=lambda record, solution: callback(record, lambda: corrected(solution())),
             )
-        return corrected(self._run(used, needs, n_components, settings, plan))
+        return corrected(self._run(used, needs, n_components, settings, sizes))
 
     def _run(
         self,
@@ -357,56 +287,21 @@ class Krylov(Solver):
         needs: MemoryNeeds,
         n_components: int,
         settings: RunSettings,
-        plan: KrylovPlan,
+        sizes: KrylovSizes,
     ) -> EigenSolution:
-        size, directions = block_size(n_components), _n_directions(problem, n_components, plan)
-        columns = _max_blocks(problem, n_components) * size + directions
         with problem.open(needs) as (source, workers):
-            passes = KrylovPasses(
-                source, n_components, columns, settings.tol, problem.seed, workers
-            )
+            tol, seed = settings.tol, problem.seed
+            passes = KrylovPasses(source, n_components, sizes.n_columns, tol, seed, workers)
             saved = settings.restore()
             if saved is None:
-                number = _n_landmarks(problem, n_components, plan.n_landmarks)
-                chosen = choose_landmarks(self.init, source, number, problem.seed, workers)
-                start = landmark_start(source, size, chosen, workers)
-                state = passes.start(start, directions, problem.start)
+                chosen = choose_landmarks(self.init, source, sizes.n_landmarks, seed, workers)
+                start = landmark_start(source, block_size(n_components), chosen, workers)
+                state = passes.start(start, sizes.n_directions, problem.start)
                 del start
             else:
                 state = passes.resume(saved.progress)
             state, outcome, records = run_passes(passes, state, settings)
             return replace(passes.solution(state), outcome=outcome, records=records)
-
-
-def _max_blocks(problem: Problem, n_components: int) -> int:
-    """Return the largest number of blocks before a restart that half of the budget allows."""
-    width = block_size(n_components) * problem.row_bytes
-    half = problem.budget.available // 2
-    return next((count for count in _BLOCKS if (4 * count + 6) * width <= half), _BLOCKS[-1])
-
-
-def _n_directions(problem: Problem, n_components: int, plan: KrylovPlan) -> int:
-    """Return the number of landmark directions in the basis: as many as columns of all blocks."""
-    blocks = _max_blocks(problem, n_components)
-    useful = _is_sampled(problem) and plan.later_passes <= _DIRECTION_PASSES
-    return blocks * block_size(n_components) if useful and blocks > _BLOCKS[-1] else 0
-
-
-def _is_sampled(problem: Problem) -> bool:
-    """Return True if residuals along the projections can be estimated at little cost."""
-    return problem.n_samples >= _SAMPLED_ROWS and problem.engine is None
-
-
-def _n_landmarks(problem: Problem, n_components: int, wanted: int) -> int:
-    """Return the number of landmarks that half of the budget allows."""
-    least, half = 2 * block_size(n_components), problem.budget.available // 2
-    number = max(least, min(wanted, problem.n_samples))
-    while (
-        number > least
-        and start_bytes(problem, number, DIRECTIONS_PER_COMPONENT * least // 2) > half
-    ):
-        number = max(least, int(_SHRINK * number))
-    return number
 
 
 @dataclass(frozen=True, eq=False)
@@ -543,8 +438,9 @@ class KrylovPasses:
     def step(self, state: KrylovState) -> tuple[KrylovState, PassRecord, Outcome | None]:
         """Run one pass over K."""
         started = time.perf_counter()
-        width = state.block.shape[1]
-        known = state.columns + width
+        # The block may have lost columns that are rounding noise.
+        size = block_size(self._r)
+        known = state.columns + state.block.shape[1]
         self._Q[:, state.columns : known] = state.block
         self._Z[:, state.columns : known] = self._multiply(state.block)
         Q, Z = self._Q[:, :known], self._Z[:, :known]
@@ -561,21 +457,21 @@ class KrylovPasses:
         if defect > np.sqrt(np.finfo(Q.dtype).eps):
             recovery = f"the basis had lost its orthonormality (by {defect:.1e}) and is rebuilt"
             # The leading Ritz vectors start the new basis.
-            latest, known = multiply_rows(Q, ritz.vectors[:, :width], self._workers), 0
+            latest, known = multiply_rows(Q, ritz.vectors[:, :size], self._workers), 0
             directions = 0
-        elif state.passes + 1 == _DIRECTION_PASSES and directions:
+        elif state.passes + 1 == DIRECTION_PASSES and directions:
             # Projections on the leading components start a basis without directions.
-            latest, known = multiply_rows(Z, T[:width].T, self._workers), 0
+            latest, known = multiply_rows(Z, T[:size].T, self._workers), 0
             directions = 0
-        elif known + width > self._Q.shape[1]:
+        elif known + size > self._Q.shape[1]:
             # Replace the basis by the leading Ritz vectors, without a product with K.
-            vectors = ritz.vectors[:, :width]
+            vectors = ritz.vectors[:, :size]
             known, self._restarted = vectors.shape[1], state.passes
             for array in (self._Q, self._Z):
                 array[:, :known] = multiply_rows(array[:, : len(vectors)], vectors, self._workers)
             self._extend_inner_products(0, known)
             latest = self._Z[:, :known]
-        block = _orthonormal(latest, self._Q[:, :known], self._workers)[:, :width]
+        block = _orthonormal(latest, self._Q[:, :known], self._workers)[:, :size]
         seconds = time.perf_counter() - started
         record = self._record(state.passes + 1, seconds, found, sampled, change, recovery)
         following = KrylovState(known, block, state.passes + 1, found, sampled, directions)
@@ -650,8 +546,10 @@ class KrylovPasses:
         A, AK, eigenvalues, _ = found
         gram, largest = self._gram, float(eigenvalues.max(initial=0.0))
         residual = float(relative_residuals(A, AK, eigenvalues).max(initial=0.0))
-        promising = self._tol < residual <= _SAMPLED_RESIDUAL * self._tol
-        if not promising or isinstance(self._source, DistributedSource) or len(Z) < _SAMPLED_ROWS:
+        least = max(self._tol, _SAMPLED_EPSILONS * float(np.finfo(AK.dtype).eps))
+        if len(Z) < SAMPLED_ROWS or isinstance(self._source, DistributedSource):
+            return None
+        if self._tol < least or not least < residual <= _SAMPLED_RESIDUAL * self._tol:
             return None
         assert gram is not None
         lengths = np.linalg.norm(AK.astype(np.float64), axis=1)
@@ -724,15 +622,24 @@ def _change(A: Floats, previous: Floats) -> float:
 
 
 def _orthonormal(block: Floats, Q: Floats, workers: Workers) -> Floats:
-    """Return an orthonormal basis of the block's part orthogonal to Q (twice is enough)."""
+    """Return an orthonormal basis of the block's part orthogonal to Q (twice is enough).
+
+    A part that is small compared to the block may not be orthogonal yet when its basis is.
+    """
+    eps = float(np.finfo(block.dtype).eps)
     scale = np.linalg.norm(block, axis=0).max(initial=0.0)
     for _ in range(2):
-        block = _project_out(Q, block, workers)
+        block = block - _projection(Q, block, workers)
     U, sizes, _ = np.linalg.svd(block, full_matrices=False)
-    U = U[:, sizes > _NOISE * np.finfo(block.dtype).eps * scale]
-    return _project_out(Q, U, workers)
+    U = U[:, sizes > _NOISE * eps * scale]
+    rest = _projection(Q, U, workers)
+    U = U - rest
+    if np.abs(rest).max(initial=0.0) > np.sqrt(eps):
+        U = np.linalg.qr(U)[0]
+        U = U - _projection(Q, U, workers)
+    return U
 
 
-def _project_out(Q: Floats, block: Floats, workers: Workers) -> Floats:
-    """Return the block less its projection on Q."""
-    return block - multiply_rows(Q, inner_in_double(Q, block, workers), workers)
+def _projection(Q: Floats, block: Floats, workers: Workers) -> Floats:
+    """Return the projection of a block on Q."""
+    return multiply_rows(Q, inner_in_double(Q, block, workers), workers)

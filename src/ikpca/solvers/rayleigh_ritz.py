@@ -15,7 +15,7 @@ from ikpca.gram import SERIAL, Workers, tile_slices
 from ikpca.kernels import Floats
 
 #: Rows per matrix product.
-_STRIP = 4096
+_STRIP = 1024
 #: Lanczos iterations are faster than LAPACK from this order on, for few enough eigenpairs.
 _LANCZOS_ORDER, _ORDER_PER_PAIR = 400, 12
 
