@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from itertools import product
 
 import numpy as np
 import pytest
 from scipy.linalg import subspace_angles
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.preprocessing import KernelCenterer
 
 from ikpca import KernelPCA
 from ikpca.errors import RankWarning
@@ -42,6 +45,86 @@ def test_a_small_budget_changes_the_tiles_and_not_the_components(digits):
     # Kept tiles are evaluated once, others in every pass.
     assert plenty.history_[-1].entries < 2 * len(digits) ** 2
     assert tight.history_[-1].entries > 2 * len(digits) ** 2
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_components", "max_memory"), [(1000, 30, "6MB"), (1200, 20, "6MB")]
+)
+def test_a_restarted_basis_keeps_all_components(digits, n_rows, n_components, max_memory):
+    """Late blocks have few columns; a restart needs as many vectors as before."""
+    settings = {"kernel": "rbf", "gamma": 0.02, "random_state": 0, "copy_X": False}
+    exact = KernelPCA(n_components, eigen_solver="dense", **settings).fit(digits[:n_rows])
+    found = KernelPCA(n_components, eigen_solver="krylov", max_memory=max_memory, **settings).fit(
+        digits[:n_rows]
+    )
+    assert found.n_iter_ > 12
+    np.testing.assert_allclose(found.eigenvalues_, exact.eigenvalues_, rtol=1e-12)
+    assert found.certificate_.residuals.max() < 1e-13
+
+
+def scattered_rows(seed, n_rows=2100):
+    """Draw clusters, and a few rows far from them."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 5)) + 2 * rng.integers(3, size=(n_rows, 1))
+    X[: n_rows // 100] *= 4
+    return X
+
+
+def centered_gram(X, kernel, gamma):
+    K = pairwise_kernels(X, metric=kernel, gamma=gamma)
+    return KernelCenterer().fit_transform(K)
+
+
+def true_residual(K, projections, eigenvalues):
+    """Return the largest ‖K'v − λv‖/λ₁ for v along the projections."""
+    V = projections / np.linalg.norm(projections, axis=0)
+    return np.linalg.norm(K @ V - V * eigenvalues, axis=0).max() / eigenvalues[0]
+
+
+def test_one_pass_reaches_a_loose_tolerance():
+    X = scattered_rows(0, 3000)
+    model = KernelPCA(R, kernel="rbf", gamma=0.05, eigen_solver="krylov", tol=1e-3, random_state=0)
+    projections = model.fit_transform(X)
+    assert model.n_iter_ == 1
+    assert model.outcome_.name == "CONVERGED"
+    true = true_residual(centered_gram(X, "rbf", 0.05), projections, model.eigenvalues_)
+    assert true <= model.certificate_.residual_bounds.max() <= 1e-3
+    # Half of K, the landmarks, and the sample.
+    assert 0.5 < model.history_[-1].entries / len(X) ** 2 < 0.7
+
+
+@pytest.mark.slow
+def test_sampled_residuals_along_projections_are_bounded():
+    """The true residual exceeds the bound in at most 3 % of 200 runs."""
+    misses, ratios = [], []
+    kernels = [("rbf", 0.02), ("rbf", 0.1), ("rbf", 0.5), ("laplacian", 0.05), ("laplacian", 0.3)]
+    for (kernel, gamma), seed in product(kernels, range(14)):
+        X = scattered_rows(seed)
+        K = centered_gram(X, kernel, gamma)
+        for tol in (3e-2, 1e-2, 3e-3, 1e-3, 3e-4):
+            model = KernelPCA(
+                R, kernel=kernel, gamma=gamma, eigen_solver="krylov", tol=tol, random_state=seed
+            )
+            projections, certificate = model.fit_transform(X), model.certificate_
+            bound = certificate.residual_bounds.max()
+            if bound > certificate.residuals.max():
+                true = true_residual(K, projections, model.eigenvalues_)
+                misses.append(true > bound)
+                ratios.append(bound / true)
+    assert len(misses) >= 200
+    assert np.mean(misses) <= 0.03
+    assert 1.01 < np.median(ratios) < 1.5
+
+
+def test_errors_of_rounding_are_part_of_the_tolerance(digits):
+    X = np.tile(digits, (1, 13))[:, :784].astype(np.float32)
+    settings = {"kernel": "rbf", "gamma": 0.01, "eigen_solver": "krylov", "random_state": 0}
+    first = KernelPCA(R, tol=5e-3, **settings).fit(X)
+    measured, stated = first.history_[-1].residuals.max(), first.certificate_.residuals.max()
+    assert measured < stated
+    between = KernelPCA(R, tol=(measured + stated) / 2, **settings).fit(X)
+    assert between.certificate_.residuals.max() <= between.tol
+    assert between.n_iter_ == first.n_iter_ + 1
 
 
 def test_rounded_kernel_values_change_neither_the_budget_nor_the_certificate(digits):
