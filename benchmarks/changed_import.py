@@ -57,7 +57,7 @@ class Line:
 
 
 def fit(
-    X: Floats, gamma: float, n_components: int, threads: int, estimator: Any, kernel: str
+    X: Floats, gamma: float, n_components: int, threads: int, seed: int, estimator: Any, kernel: str
 ) -> FitResult:
     """Fit an estimator with its defaults."""
     return FitResult(estimator(n_components, kernel=kernel).fit_transform(X).T)

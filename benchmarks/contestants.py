@@ -64,6 +64,8 @@ class FitResult:
         Time of the whole fit; None until it is measured from outside.
     peak_bytes : int or None
         Peak memory above the loaded data.
+    variance : float
+        Mean variance of the projections over all repeats.
     """
 
     projections: Floats
@@ -71,6 +73,7 @@ class FitResult:
     first_pass: float = float("nan")
     seconds: float | None = None
     peak_bytes: int | None = None
+    variance: float = float("nan")
 
 
 @dataclass(frozen=True)
@@ -81,14 +84,14 @@ class Contestant:
     ----------
     name : str
     fit : callable
-        Called as ``fit(X, gamma, n_components, threads, **settings)``. A function at module level,
+        Called as ``fit(X, gamma, n_components, threads, seed, **settings)``. A function at module level,
         so that a child process can import it.
     settings : dict
     dtype : str
     max_rows : int or None
         Skip larger data, which would take hours.
     repeats : int
-        Number of processes, each with one fit; the median counts.
+        Number of processes, each with one fit and a seed of its own; the median counts.
     """
 
     name: str
@@ -113,14 +116,14 @@ class ScaleRow:
 
 
 def fit_ikpca(
-    X: Floats, gamma: float, n_components: int, threads: int, **settings: Any
+    X: Floats, gamma: float, n_components: int, threads: int, seed: int, **settings: Any
 ) -> FitResult:
     """Fit ``ikpca.KernelPCA``, by krylov unless the settings say otherwise."""
     model = KernelPCA(
         n_components,
         kernel="rbf",
         gamma=gamma,
-        random_state=0,
+        random_state=seed,
         n_jobs=threads,
         copy_X=False,
         **{"eigen_solver": "krylov", **settings},
@@ -136,9 +139,11 @@ def fit_ikpca(
     )
 
 
-def fit_kha_reference(X: Floats, gamma: float, n_components: int, threads: int) -> FitResult:
+def fit_kha_reference(
+    X: Floats, gamma: float, n_components: int, threads: int, seed: int
+) -> FitResult:
     """Run the papers' update, one pattern at a time; centering takes a pass of its own."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     with Workers(threads) as workers:
         source = ComputedGram(Gaussian(gamma), X, split=FeatureSplit.from_rows(X))
         gram, _ = center_gram(source, None, workers)
@@ -153,29 +158,29 @@ def fit_kha_reference(X: Floats, gamma: float, n_components: int, threads: int) 
 
 
 def fit_scikit_learn(
-    X: Floats, gamma: float, n_components: int, threads: int, **settings: Any
+    X: Floats, gamma: float, n_components: int, threads: int, seed: int, **settings: Any
 ) -> FitResult:
     """Fit scikit-learn's ``KernelPCA``; its threads are those of BLAS."""
     model = ScikitKernelPCA(
-        n_components, kernel="rbf", gamma=gamma, random_state=0, copy_X=False, **settings
+        n_components, kernel="rbf", gamma=gamma, random_state=seed, copy_X=False, **settings
     )
     return FitResult(model.fit_transform(X).T, 1.0)
 
 
 def fit_nystroem(
-    X: Floats, gamma: float, n_components: int, threads: int, landmarks: int
+    X: Floats, gamma: float, n_components: int, threads: int, seed: int, landmarks: int
 ) -> FitResult:
     """Fit scikit-learn's ``PCA`` on ``Nystroem`` features."""
     number = min(landmarks, len(X))
-    features = Nystroem(gamma=gamma, n_components=number, random_state=0).fit_transform(X)
+    features = Nystroem(gamma=gamma, n_components=number, random_state=seed).fit_transform(X)
     return FitResult(PCA(n_components, random_state=0).fit_transform(features).T, number / len(X))
 
 
 def fit_random_features(
-    X: Floats, gamma: float, n_components: int, threads: int, features: int
+    X: Floats, gamma: float, n_components: int, threads: int, seed: int, features: int
 ) -> FitResult:
     """Fit scikit-learn's ``PCA`` on random Fourier features."""
-    sampler = RBFSampler(gamma=gamma, n_components=features, random_state=0)
+    sampler = RBFSampler(gamma=gamma, n_components=features, random_state=seed)
     projections = PCA(n_components, random_state=0).fit_transform(sampler.fit_transform(X)).T
     return FitResult(projections, 0.0)
 
@@ -190,7 +195,7 @@ def has_kernlab() -> bool:
 
 
 def fit_kernlab(
-    X: Floats, gamma: float, n_components: int, threads: int = 1, *, passes: int
+    X: Floats, gamma: float, n_components: int, threads: int = 1, seed: int = 0, *, passes: int
 ) -> FitResult:
     """Run ``kha`` of R's kernlab: seconds of the fit alone, peak memory of the whole R process."""
     with tempfile.TemporaryDirectory() as folder:
@@ -224,12 +229,17 @@ def run_contestant(
 
     ``load`` must be picklable; it is called in each process.
     """
-    task = partial(_measure, contestant, load, gamma, n_components, threads)
     fits: list[FitResult] = [
-        run_in_subprocess(contestant.name, task, lambda message: None)
-        for _ in range(contestant.repeats)
+        run_in_subprocess(
+            contestant.name,
+            partial(_measure, contestant, load, gamma, n_components, threads, seed),
+            lambda message: None,
+        )
+        for seed in range(contestant.repeats)
     ]
-    return sorted(fits, key=attrgetter("seconds"))[len(fits) // 2]
+    variances = [np.square(fit.projections, dtype=np.float64).sum() for fit in fits]
+    median = sorted(fits, key=attrgetter("seconds"))[len(fits) // 2]
+    return replace(median, variance=float(np.mean(variances)))
 
 
 def _measure(
@@ -238,6 +248,7 @@ def _measure(
     gamma: float,
     n_components: int,
     threads: int,
+    seed: int,
     send: Callable[[Any], None],
 ) -> FitResult:
     from threadpoolctl import threadpool_limits
@@ -245,7 +256,7 @@ def _measure(
     with threadpool_limits(threads):
         X = load().astype(contestant.dtype)
         fit = partial(
-            contestant.fit, gamma=gamma, n_components=n_components, threads=threads,
+            contestant.fit, gamma=gamma, n_components=n_components, threads=threads, seed=seed,
             **contestant.settings,
         )  # fmt: skip
         memory = PeakMemory()

@@ -53,6 +53,8 @@ _FIRST_LANDMARKS = 256
 _SHRINK = 0.8
 #: Entries of a strip of kernel values, and limits on its rows.
 _STRIP_ENTRIES, _MIN_STRIP, _MAX_STRIP = 2**21, 128, 8192
+#: Least number of strips of many rows.
+_STRIPS = 16
 #: Largest amounts of kernel values and projections that are kept for the certificate.
 _CACHE_BYTES, _PROJECTION_BYTES = 128 * 10**6, 256 * 10**6
 #: Strips of kernel values and features, and sums of products that wait in the order of the rows.
@@ -235,6 +237,8 @@ def explains(found: EigenSolution, n_components: float | None) -> bool:
 def strip_rows(problem: Problem, number: int) -> int:
     """Return the rows of a strip; fewer if an explicit budget is small."""
     rows, budget = min(max(_STRIP_ENTRIES // number, _MAX_STRIP // 4), _MAX_STRIP), problem.budget
+    # Threads share the strips evenly only if there are several for each.
+    rows = min(rows, max(-(-problem.n_samples // _STRIPS), _MAX_STRIP // 8))
     while rows > _MIN_STRIP and budget.explicit:
         if landmark_bytes(problem, number, rows, problem.n_threads) <= budget.available:
             break
