@@ -84,8 +84,8 @@ class Contestant:
     ----------
     name : str
     fit : callable
-        Called as ``fit(X, gamma, n_components, threads, seed, **settings)``. A function at module level,
-        so that a child process can import it.
+        Called as ``fit(X, gamma, n_components, threads, seed, **settings)``. A function at module
+        level, so that a child process can import it.
     settings : dict
     dtype : str
     max_rows : int or None
