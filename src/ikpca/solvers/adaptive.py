@@ -12,7 +12,7 @@ import numpy as np
 from ikpca.gram import Workers
 from ikpca.solvers.base import EigenSolution, Outcome, PassRecord, RunSettings, Solver
 from ikpca.solvers.krylov import Krylov
-from ikpca.solvers.krylov_plan import KrylovPlan, block_size
+from ikpca.solvers.krylov_plan import KrylovPlan, block_size, is_sampled
 from ikpca.solvers.landmark_features import IndefiniteKernel
 from ikpca.solvers.nystrom import (
     LandmarkFit,
@@ -49,8 +49,9 @@ class Adaptive(Solver):
     the number of landmarks that ``tol`` needs. If they cost less than the expected passes of block
     Krylov iterations over the kernel matrix, the components are those in their span, certified by
     sampling, and the model keeps only the landmarks. Otherwise, or if they miss the tolerance,
-    block Krylov iterations follow. Costs are counted, not measured, so that the choice does not
-    depend on the machine.
+    block Krylov iterations follow, from so many landmarks that one pass should be sufficient if
+    that costs the least. Costs are counted, not measured, so that the choice does not depend on the
+    machine.
 
     Examples
     --------
@@ -199,7 +200,7 @@ class LandmarkPlan:
     ) -> tuple[KrylovPlan, float]:
         """Return the cheapest start of block Krylov iterations, and their cost in passes."""
         plans = [KrylovPlan.from_tol(problem, tol)]
-        if self.number:
+        if self.number and is_sampled(problem):
             single = KrylovPlan.of_one_pass(self.number, self.power)
             least = plans[0].n_landmarks
             plans.append(replace(single, n_landmarks=max(single.n_landmarks, least)))

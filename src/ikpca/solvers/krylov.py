@@ -438,8 +438,6 @@ class KrylovPasses:
     def step(self, state: KrylovState) -> tuple[KrylovState, PassRecord, Outcome | None]:
         """Run one pass over K."""
         started = time.perf_counter()
-        # The block may have lost columns that are rounding noise.
-        size = block_size(self._r)
         known = state.columns + state.block.shape[1]
         self._Q[:, state.columns : known] = state.block
         self._Z[:, state.columns : known] = self._multiply(state.block)
@@ -452,31 +450,54 @@ class KrylovPasses:
         found = self._components(Q, Z, values, T)
         change = np.inf if state.found is None else _change(found[0], state.found[1])
         sampled = self._sampled_residuals(found, Z, T)
-        latest, directions = Z[:, state.columns :], state.directions
-        defect, recovery = float(np.abs(lengths - np.eye(known)).max(initial=0.0)), ""
-        if defect > np.sqrt(np.finfo(Q.dtype).eps):
-            recovery = f"the basis had lost its orthonormality (by {defect:.1e}) and is rebuilt"
-            # The leading Ritz vectors start the new basis.
-            latest, known = multiply_rows(Q, ritz.vectors[:, :size], self._workers), 0
-            directions = 0
-        elif state.passes + 1 == DIRECTION_PASSES and directions:
+        recovery = ""
+        outcome: Outcome | None = Outcome.CONVERGED
+        following = KrylovState(known, Z[:, :0], state.passes + 1, found, sampled, state.directions)
+        if sampled is None:
+            defect = float(np.abs(lengths - np.eye(known)).max(initial=0.0))
+            if defect > np.sqrt(np.finfo(Q.dtype).eps):
+                recovery = f"the basis had lost its orthonormality (by {defect:.1e}) and is rebuilt"
+            following = self._next_block(following, state.columns, ritz, T, rebuild=bool(recovery))
+            # An empty block: the basis spans the range of K' up to rounding.
+            outcome = Outcome.PRECISE if following.block.shape[1] == 0 else None
+        seconds = time.perf_counter() - started
+        record = self._record(state.passes + 1, seconds, found, sampled, change, recovery)
+        return following, record, outcome
+
+    def _next_block(
+        self, state: KrylovState, first: int, ritz: RitzPairs, T: Floats, *, rebuild: bool
+    ) -> KrylovState:
+        """Add the next block, and restart the basis if necessary.
+
+        Parameters
+        ----------
+        state : KrylovState
+            State without the block.
+        first : int
+            First column of the last block.
+        ritz : RitzPairs
+        T : ndarray
+            Components in terms of the basis.
+        rebuild : bool
+            True if the basis is not orthonormal.
+        """
+        size, known, directions = block_size(self._r), state.columns, state.directions
+        Q, Z, leading = self._Q[:, :known], self._Z[:, :known], ritz.vectors[:, :size]
+        latest = Z[:, first:]
+        if rebuild:
+            latest, known, directions = multiply_rows(Q, leading, self._workers), 0, 0
+        elif directions and state.passes == DIRECTION_PASSES:
             # Projections on the leading components start a basis without directions.
-            latest, known = multiply_rows(Z, T[:size].T, self._workers), 0
-            directions = 0
+            latest, known, directions = multiply_rows(Z, T[:size].T, self._workers), 0, 0
         elif known + size > self._Q.shape[1]:
             # Replace the basis by the leading Ritz vectors, without a product with K.
-            vectors = ritz.vectors[:, :size]
-            known, self._restarted = vectors.shape[1], state.passes
-            for array in (self._Q, self._Z):
-                array[:, :known] = multiply_rows(array[:, : len(vectors)], vectors, self._workers)
+            known, self._restarted = leading.shape[1], state.passes - 1
+            for array, part in ((self._Q, Q), (self._Z, Z)):
+                array[:, :known] = multiply_rows(part, leading, self._workers)
             self._extend_inner_products(0, known)
             latest = self._Z[:, :known]
         block = _orthonormal(latest, self._Q[:, :known], self._workers)[:, :size]
-        seconds = time.perf_counter() - started
-        record = self._record(state.passes + 1, seconds, found, sampled, change, recovery)
-        following = KrylovState(known, block, state.passes + 1, found, sampled, directions)
-        # An empty block: the basis spans the range of K' up to rounding.
-        return following, record, Outcome.PRECISE if block.shape[1] == 0 else None
+        return replace(state, columns=known, block=block, directions=directions)
 
     def undo(self, state: KrylovState) -> None:
         """Do nothing: the basis of the state is intact, or cannot be restored."""

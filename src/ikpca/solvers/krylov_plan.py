@@ -35,6 +35,11 @@ def block_size(n_components: int) -> int:
     return n_components + max(8, min(n_components, 16))
 
 
+def is_sampled(problem: Problem) -> bool:
+    """Return True if residuals along the projections are sampled."""
+    return problem.n_samples >= SAMPLED_ROWS and problem.engine is None
+
+
 @dataclass(frozen=True)
 class KrylovSizes:
     """Sizes of a run.
@@ -104,9 +109,8 @@ class KrylovPlan:
         size, half = block_size(n_components), problem.budget.available // 2
         width = size * problem.row_bytes
         blocks = next((count for count in _BLOCKS if (4 * count + 6) * width <= half), _BLOCKS[-1])
-        is_sampled = problem.n_samples >= SAMPLED_ROWS and problem.engine is None
         directions = 0
-        if is_sampled and self.later_passes <= DIRECTION_PASSES and blocks > _BLOCKS[-1]:
+        if is_sampled(problem) and self.later_passes <= DIRECTION_PASSES and blocks > _BLOCKS[-1]:
             # As many as columns of all blocks.
             directions = blocks * size
         least, start = 2 * size, DIRECTIONS_PER_COMPONENT * size

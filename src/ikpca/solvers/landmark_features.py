@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import linalg
@@ -85,9 +85,8 @@ class LandmarkFeatures:
         distances, diagonal = [], 0.0
         for part in tile_slices(X.shape[0], self.strip):
             strip = X[part]
-            k = values.of(strip)
-            if cache is not None:
-                cache.add(start + part.start, k)
+            out = None if cache is None else cache.strip(start + part.start, strip.shape[0])
+            k = values.of(strip, out)
             z = multiply_triangle(k, inverse)
             z -= offset
             sums += z.sum(axis=0, dtype=np.float64)
@@ -164,9 +163,11 @@ class KernelColumns:
             self._split = FeatureSplit.all_dense(rows.mean(axis=0))
             self._right = kernel.right_operand(rows, self._split)
 
-    def of(self, X: Rows) -> Floats:
-        """Return k(x_i, y_j)."""
-        kernel, out = self._kernel, np.empty((X.shape[0], self._rows.shape[0]), dtype=X.dtype)
+    def of(self, X: Rows, out: Floats | None = None) -> Floats:
+        """Return k(x_i, y_j), in ``out`` if it is given."""
+        kernel = self._kernel
+        if out is None:
+            out = np.empty((X.shape[0], self._rows.shape[0]), dtype=X.dtype)
         if self._right is None or not isinstance(kernel, MatmulKernel):
             kernel.fill(X, self._rows, out)
             return out
@@ -186,20 +187,21 @@ def multiply_triangle(k: Floats, lower: Floats) -> Floats:
 
 
 class StripCache:
-    """Kernel values of the first strips that are computed, up to a fixed amount of memory."""
+    """Kernel values of the first rows, in one array, which the system backs by huge pages.
 
-    def __init__(self, max_bytes: int) -> None:
-        self._available = max_bytes
-        self._strips: dict[int, Floats] = {}
-        self._lock = threading.Lock()
+    Parameters
+    ----------
+    max_bytes : int
+    n_rows, number : int
+        Rows, and landmarks per row.
+    dtype : dtype
+    """
 
-    def add(self, start: int, values: Floats) -> None:
-        """Keep a strip if there is memory for it."""
-        with self._lock:
-            if values.nbytes <= self._available:
-                self._available -= values.nbytes
-                self._strips[start] = values
+    def __init__(self, max_bytes: int, n_rows: int, number: int, dtype: np.dtype[Any]) -> None:
+        kept = min(n_rows, max_bytes // (number * dtype.itemsize))
+        self._values = np.empty((kept, number), dtype=dtype)
 
-    def get(self, start: int) -> Floats | None:
-        """Return the strip that starts at a row."""
-        return self._strips.get(start)
+    def strip(self, start: int, n_rows: int) -> Floats | None:
+        """Return the memory for a strip; None if it is not kept."""
+        strip = self._values[start : start + n_rows]
+        return strip if len(strip) == n_rows else None

@@ -352,7 +352,7 @@ class LandmarkFit:
         # Of many rows it would hold too little to save time; strips of parts do not come again.
         worthwhile = parts is None and 4 * available >= number * problem.row_bytes
         if problem.engine is None and worthwhile:
-            cache = StripCache(available)
+            cache = StripCache(available, problem.n_samples, len(kept), problem.X.dtype)
         size = len(features.gram)
         distances = np.empty(problem.n_samples, dtype=problem.X.dtype)
         found: list[Moments] = []
@@ -568,7 +568,7 @@ class Projections:
 
     def of(self, cache: StripCache | None, X: Rows, start: int) -> Floats:
         """Return the projections of rows X."""
-        values = None if cache is None else cache.get(start)
+        values = None if cache is None else cache.strip(start, X.shape[0])
         if values is None:
             values = KernelColumns(self.features.kernel, self.features.rows).of(X)
         A, offsets = self.components.coefficients, self.components.offsets

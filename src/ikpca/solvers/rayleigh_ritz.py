@@ -142,8 +142,9 @@ class Certificate:
     ----------
     residuals : ndarray of shape (r,)
         ‖K'v − λv‖/λ₁ for unit v: along the coefficients A_i, or for Hebbian solvers along the
-        projections (AK')_i, since their coefficients may have a part in the null space of K'. The
-        Nyström solver estimates them from a sample of rows.
+        projections (AK')_i, since their coefficients may have a part in the null space of K'. With
+        landmarks, and where only those along the projections are within ``tol``, they are estimated
+        from a sample of rows.
     residual_bounds : ndarray of shape (r,)
         Upper confidence bounds (99 %) of estimated residuals; measured ones themselves.
     orthonormality_defect : float
