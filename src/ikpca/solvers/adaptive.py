@@ -12,7 +12,7 @@ import numpy as np
 from ikpca.gram import Workers
 from ikpca.solvers.base import EigenSolution, Outcome, PassRecord, RunSettings, Solver
 from ikpca.solvers.krylov import Krylov
-from ikpca.solvers.krylov_plan import KrylovPlan, block_size, is_sampled
+from ikpca.solvers.krylov_plan import DIRECTION_PASSES, KrylovPlan, block_size, is_sampled
 from ikpca.solvers.landmark_features import IndefiniteKernel
 from ikpca.solvers.nystrom import (
     LandmarkFit,
@@ -200,7 +200,8 @@ class LandmarkPlan:
     ) -> tuple[KrylovPlan, float]:
         """Return the cheapest start of block Krylov iterations, and their cost in passes."""
         plans = [KrylovPlan.from_tol(problem, tol)]
-        if self.number and is_sampled(problem):
+        # The pilot does not predict residuals that are much smaller than its own.
+        if self.number and is_sampled(problem) and plans[0].later_passes <= DIRECTION_PASSES:
             single = KrylovPlan.of_one_pass(self.number, self.power)
             least = plans[0].n_landmarks
             plans.append(replace(single, n_landmarks=max(single.n_landmarks, least)))
