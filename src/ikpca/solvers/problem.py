@@ -47,6 +47,8 @@ Result = TypeVar("Result")
 _ROUNDING_SAMPLE = 256
 #: Largest error of single precision as a fraction of the tolerance.
 _ROUNDING_FRACTION = 0.05
+#: Rows of a memory map that are read at a time; the system may load 2 MB for each of them.
+_MAPPED_ROWS = 256
 #: Operations of one kernel value besides its inner product: of a matrix product, of a block, and
 #: of a call of Python.
 _FINISH_COST, _BLOCK_COST, _CALL_COST = 60, 200, 100_000
@@ -180,9 +182,13 @@ class Problem:
 
     def take_rows(self, indices: Indices) -> Rows:
         """Return copies of some rows; single rows of a memory map load much more than they have."""
-        rows = self.X[indices]
-        release_pages(self.X)
-        return rows
+        if memory_map(self.X) is None:
+            return self.X[indices]
+        parts = []
+        for part in tile_slices(len(indices), _MAPPED_ROWS):
+            parts.append(self.X[indices[part]])
+            release_pages(self.X)
+        return np.concatenate(parts)
 
     def _transformed(self, source: GramSource, workers: Workers) -> GramSource:
         return source if self.transform is None else self.transform(source, workers)
