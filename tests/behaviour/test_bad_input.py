@@ -159,6 +159,12 @@ def test_inverse_of_another_width(X):
         fitted.inverse_transform(np.ones((3, 5)))
 
 
+def test_inverse_of_projections_that_overflow(X):
+    model = KernelPCA(2, kernel="rbf").fit(X.astype(np.float32))
+    with pytest.raises(InvalidInput, match="float32"):
+        model.inverse_transform(np.full((1, 2), 1e125))
+
+
 def test_inverse_needs_rows(X):
     with pytest.raises(ValueError, match="precomputed"):
         model(kernel="precomputed", fit_inverse_transform=True).fit(X @ X.T)

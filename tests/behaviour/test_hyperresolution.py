@@ -134,6 +134,7 @@ def test_training_images_that_are_refused(subtests):
 
 BAD_PARAMETERS = [
     ({"factor": 0}, "factor=0"),
+    ({"factor": 10**30}, "factor="),
     ({"factor": 2.5}, "factor=2.5"),
     ({"patch": 0}, "patch=0: must be a positive integer"),
     ({"patch": (6, 6, 6)}, r"patch=\(6, 6, 6\)"),

@@ -15,6 +15,7 @@ from ikpca import KernelPCA, OnlineKernelPCA
 from ikpca.errors import DivergenceWarning, InvalidInput
 from ikpca.gains import constant, inverse_time, meta_descent, reciprocal_eigenvalues
 from ikpca.kernels import Gaussian
+from ikpca.solvers import KHA
 from tests.pairwise import pairwise
 from tests.solver_options import with_rule
 
@@ -269,6 +270,11 @@ def test_kernel_values_that_overflow():
     fitted = model(kernel="poly", degree=40, n_components=1)
     with pytest.raises(InvalidInput, match="rows, the first of them 1 "):
         fitted.partial_fit(np.array([[1.0], [1e10]]))
+    # All rows are equal, and random points of the start are far from them.
+    with pytest.raises(InvalidInput, match="overflow"):
+        OnlineKernelPCA(
+            2, kernel="rbf", gamma=1.0, eigen_solver=KHA(init="rows"), random_state=0
+        ).fit(np.full((40, 4), -(2**63)))
 
 
 def test_a_kernel_that_returns_nan(X):

@@ -179,6 +179,7 @@ class Hyperresolution(SavedEstimator):
         ndarray of shape (factor · height, factor · width), or a list of them
         """
         check_is_fitted(self)
+        _check_factor(self.factor)
         one = is_one_image(images)
         low = [as_gray_image(images)] if one else as_gray_images(images)
         size = "×".join(map(str, self.patch_shape_))
@@ -377,8 +378,8 @@ def make_consistent(large: ArrayLike, low: ArrayLike) -> NDArray[np.float64]:
 
 
 def _check_factor(factor: object) -> None:
-    check_number("factor", factor, "must be a positive integer", "pass 2, 3 or 4", low=1,
-                 integer=True)  # fmt: skip
+    check_number("factor", factor, "must be an integer from 1 to 1,000", "pass 2, 3 or 4", low=1,
+                 high=1000, integer=True)  # fmt: skip
 
 
 def choose_gamma(

@@ -392,7 +392,15 @@ class KernelTransformer(
         """Return the pre-images z of projections, and ‖PΦ(x) − Φ(z)‖²."""
         subspace = self._subspace
         scale = np.divide(1, self._scale, out=np.zeros_like(self._scale), where=self._scale > 0)
-        points = subspace.points((X * scale).astype(subspace.coefficients.dtype))
+        dtype = subspace.coefficients.dtype
+        with np.errstate(over="ignore"):
+            projections = (X * scale).astype(dtype)
+        if not np.isfinite(projections).all():
+            raise InvalidInput(
+                f"X has values as large as {np.abs(X).max():.3g}, which overflow {dtype}; pass "
+                "projections returned by transform."
+            )
+        points = subspace.points(projections)
         assert subspace.kernel is not None
         if self._uses_ridge:
             fitted: Any = self

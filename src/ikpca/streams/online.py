@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy import linalg
 
-from ikpca.errors import invalid_parameter
+from ikpca.errors import InvalidInput, invalid_parameter
 from ikpca.gains import Gain, MetaDescent
 from ikpca.gram import cross_gram
 from ikpca.kernels import Floats, Kernel
@@ -396,6 +396,11 @@ def _kernel_pca_state(rows: Floats, start: OnlineStart, settings: OnlineSettings
     points = _random_points(rows, r, np.random.default_rng([start.seed, 4]))
     basis = np.vstack([rows, points])
     K = cross_gram(settings.kernel, basis, basis).astype(np.float64)
+    if not np.isfinite(K).all():
+        raise InvalidInput(
+            f"kernel values of the first rows overflow under {settings.kernel!r}; scale X, or "
+            "choose a smaller gamma or degree."
+        )
     means = K[:n, :n].mean(axis=0)
     centered = K[:n, :n] - means - means[:, None] + means.mean()
     eigenvalues, vectors = linalg.eigh((centered + centered.T) / 2)
