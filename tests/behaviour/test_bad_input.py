@@ -165,6 +165,11 @@ def test_inverse_of_projections_that_overflow(X):
         model.inverse_transform(np.full((1, 2), 1e125))
 
 
+def test_score_of_rows_whose_errors_overflow(X):
+    with pytest.raises(InvalidInput, match="overflow"):
+        KernelPCA(2).fit(X).score(np.full_like(X, 1e200))
+
+
 def test_inverse_needs_rows(X):
     with pytest.raises(ValueError, match="precomputed"):
         model(kernel="precomputed", fit_inverse_transform=True).fit(X @ X.T)

@@ -342,12 +342,19 @@ class KernelTransformer(
         self._check_invertible()
         X = self._validated_rows(X)
         rows = X.toarray() if sparse.issparse(X) else X
-        # The error of very large values is infinite.
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             if y is not None and np.shape(y) == rows.shape:
                 truth = check_array(y, dtype=FLOAT_DTYPES)
-                return -float(np.mean(np.square(self.reconstruct(rows) - truth, dtype=np.float64)))
-            return -masked_error(self.reconstruct, rows, self._mean_row)
+                squares = np.square(self.reconstruct(rows) - truth, dtype=np.float64)
+                error = float(np.mean(squares))
+            else:
+                error = masked_error(self.reconstruct, rows, self._mean_row)
+        if not np.isfinite(error):
+            raise InvalidInput(
+                f"X has values as large as {np.abs(rows).max():.3g}, whose squared errors "
+                "overflow; scale X."
+            )
+        return -error
 
     @property
     @abstractmethod
