@@ -113,7 +113,7 @@ class RitzPairs:
         values = self.values
         if not indefinite:
             values = np.where(values > drop * values[0], values, 0.0)
-        roots = np.sqrt(np.clip(values, 0, None))[:, None]
+        roots = np.sqrt(np.maximum(values, 0))[:, None]
         T = np.divide(self.vectors.T, roots, out=np.zeros_like(self.vectors), where=roots > 0)
         return values, T
 
@@ -131,8 +131,8 @@ class KrylovState:
 
     Parameters
     ----------
-    columns, directions : int
-        Number of basis columns, and of those among them that are directions of the landmarks.
+    columns : int
+        Number of basis columns.
     block : ndarray of shape (l, width)
         Next block.
     passes : int
@@ -142,6 +142,8 @@ class KrylovState:
     sampled : SampledResiduals or None
         Residuals along the projections, if they are within the tolerance and those along the
         coefficients are not.
+    directions : int
+        Number of directions of the landmarks in the first basis.
     """
 
     columns: int
@@ -481,14 +483,14 @@ class KrylovPasses:
         rebuild : bool
             True if the basis is not orthonormal.
         """
-        size, known, directions = block_size(self._r), state.columns, state.directions
+        size, known = block_size(self._r), state.columns
         Q, Z, leading = self._Q[:, :known], self._Z[:, :known], ritz.vectors[:, :size]
         latest = Z[:, first:]
         if rebuild:
-            latest, known, directions = multiply_rows(Q, leading, self._workers), 0, 0
-        elif directions and state.passes == DIRECTION_PASSES:
+            latest, known = multiply_rows(Q, leading, self._workers), 0
+        elif state.directions and state.passes == DIRECTION_PASSES:
             # Projections on the leading components start a basis without directions.
-            latest, known, directions = multiply_rows(Z, T[:size].T, self._workers), 0, 0
+            latest, known = multiply_rows(Z, T[:size].T, self._workers), 0
         elif known + size > self._Q.shape[1]:
             # Replace the basis by the leading Ritz vectors, without a product with K.
             known, self._restarted = leading.shape[1], state.passes - 1
@@ -497,7 +499,7 @@ class KrylovPasses:
             self._extend_inner_products(0, known)
             latest = self._Z[:, :known]
         block = _orthonormal(latest, self._Q[:, :known], self._workers)[:, :size]
-        return replace(state, columns=known, block=block, directions=directions)
+        return replace(state, columns=known, block=block)
 
     def undo(self, state: KrylovState) -> None:
         """Do nothing: the basis of the state is intact, or cannot be restored."""
