@@ -101,7 +101,7 @@ def test_with_every_component_known_windows_come_back_and_blocks_lie_side_by_sid
 
 REFUSED = [
     (lambda: box_mean(np.zeros((4, 6)), 4), "image of 4×6 pixels: factor=4 does not divide"),
-    (lambda: box_mean(np.zeros((4, 4)), 0), "factor=0: must be a positive integer"),
+    (lambda: box_mean(np.zeros((4, 4)), 0), "factor=0"),
     (lambda: box_mean(np.zeros((4, 4)), 2.0), "factor=2.0"),
     (lambda: enlarge(np.zeros((4, 4)), True), "factor=True"),
     (lambda: enlarge(np.zeros(4), 2), r"image has shape \(4,\)"),

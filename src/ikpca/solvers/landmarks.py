@@ -56,7 +56,7 @@ class LandmarkStart:
     directions : ndarray of shape (d, m)
         Leading components of the landmarks alone, in whose span these components are.
     direction_projections : ndarray of shape (d, l)
-        The same for the directions.
+        AK' of the directions, exact.
     """
 
     indices: Indices
