@@ -127,3 +127,10 @@ def test_new_rows_whose_kernel_values_overflow():
     for method in (model.transform, model.reconstruction_error, model.explained_share):
         with pytest.raises(InvalidInput, match="kernel values of 2 rows"):
             method(far)
+
+
+def test_rows_that_differ_by_less_than_their_kernel_values_resolve():
+    X = np.float32(1e6) + np.arange(5, dtype=np.float32)[:, None] / 4
+    model = KernelPCA(1, kernel=lambda x, z: float(x @ z), eigen_solver="kha/et", max_iter=2)
+    with pytest.warns(RankWarning, match="no variance"):
+        assert not model.fit(X).eigenvalues_.any()

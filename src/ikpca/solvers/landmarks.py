@@ -198,7 +198,8 @@ def landmark_start(
     gram = rows.landmark_gram()
     if not np.isfinite(gram).all():
         raise InvalidInput(NOT_FINITE)
-    basis = _leading_directions(gram, DIRECTIONS_PER_COMPONENT * n_components)
+    noise = float(np.finfo(source.dtype).eps * np.abs(gram).max())
+    basis = _leading_directions(gram, DIRECTIONS_PER_COMPONENT * n_components, noise)
     reduced, squared = rows.reduce(basis.astype(source.dtype))
     if not np.isfinite(squared).all():
         raise InvalidInput(NOT_FINITE)
@@ -248,12 +249,13 @@ class _LocalLandmarkRows:
         return reduced, _row_gram(reduced, self._workers)
 
 
-def _leading_directions(K: Floats, number: int) -> Floats:
+def _leading_directions(K: Floats, number: int, noise: float) -> Floats:
     """Return leading components of the landmarks alone, as coefficients with zero row sums.
 
     They are orthonormal in feature space and ordered by decreasing variance. Several times as many
     as the components wanted are enough; using all directions would gain little for its cost. Of
-    many landmarks they are approximated by subspace iterations.
+    many landmarks they are approximated by subspace iterations. Directions without more variance
+    than the noise of the kernel values are dropped.
     """
     N = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
     N = (N + N.T) / 2
@@ -266,7 +268,7 @@ def _leading_directions(K: Floats, number: int) -> Floats:
         U = subspace @ U
     else:
         lengths, U = linalg.eigh(N, subset_by_index=[max(0, last + 1 - number), last])
-    kept = lengths > _DROP * max(float(lengths[-1]), 0.0)
+    kept = lengths > max(_DROP * float(lengths[-1]), noise)
     directions = (U[:, kept] / np.sqrt(lengths[kept])).T[::-1]
     # The row sums are zero up to rounding.
     return directions - directions.mean(axis=1, keepdims=True)
