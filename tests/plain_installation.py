@@ -39,7 +39,8 @@ from pathlib import Path
 import numpy as np
 import ikpca
 from ikpca.applications.river import RiverKernelPCA
-from ikpca.tables import read_picture, read_table, write_picture, write_table
+from ikpca.pictures import read_picture, write_picture
+from ikpca.tables import read_table, write_table
 ones = np.ones((4, 4))
 """
 #: All in one process, as loading scikit-learn takes longer than all of them.

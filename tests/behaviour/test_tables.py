@@ -9,14 +9,8 @@ import numpy as np
 import pytest
 
 from ikpca.errors import InvalidInput
-from ikpca.tables import (
-    PictureFormat,
-    picture_files,
-    read_picture,
-    read_table,
-    write_picture,
-    write_table,
-)
+from ikpca.pictures import PictureFormat, picture_files, read_picture, write_picture
+from ikpca.tables import read_table, write_table
 
 ROWS = np.random.default_rng(0).normal(size=(7, 3)) * [1e-9, 1.0, 1e9]
 

@@ -60,7 +60,7 @@ def denoise(
 
     Example: ikpca denoise noisy.png --out clean.png
     """
-    from ikpca.tables import PICTURE_SUFFIXES
+    from ikpca.pictures import PICTURE_SUFFIXES
 
     with reporting(quiet, as_json) as report:
         if source.suffix.lower() not in PICTURE_SUFFIXES:
@@ -81,7 +81,7 @@ def _picture(
 
     from ikpca.applications import denoise_image, estimate_noise
     from ikpca.model_files import check_writable
-    from ikpca.tables import check_picture_target, read_picture, write_picture
+    from ikpca.pictures import check_picture_target, read_picture, write_picture
 
     pixels = read_picture(source)
     check_picture_target(out, pixels.shape, pixels.dtype)
@@ -178,7 +178,7 @@ def upscale(
     """
     import numpy as np
 
-    from ikpca import tables
+    from ikpca import pictures
     from ikpca.model_files import check_writable
 
     if (model is None) == (train is None):
@@ -186,8 +186,8 @@ def upscale(
     if model is not None and factor is not None:
         raise UsageError("--factor belongs to --train; a model has its own.")
     with reporting(quiet, as_json) as report:
-        pixels = tables.read_picture(picture)
-        tables.check_picture_target(out, pixels.shape, pixels.dtype)
+        pixels = pictures.read_picture(picture)
+        pictures.check_picture_target(out, pixels.shape, pixels.dtype)
         check_writable(out)
         if model is None:
             settings = {
@@ -202,12 +202,12 @@ def upscale(
             fitted = _train_model(report, train, settings, save_model)
         else:
             fitted = _load_model(model)
-        channels = tables.to_unit_range(np.atleast_3d(pixels))
+        channels = pictures.to_unit_range(np.atleast_3d(pixels))
         with report.progress("Enlarging"):
             large = np.stack(fitted.transform(list(np.moveaxis(channels, 2, 0))), axis=2)
         shape = (*large.shape[:2], *pixels.shape[2:])
-        tables.write_picture(
-            out, tables.PictureFormat(shape, tables.white_value(pixels.dtype), True).pixels(large)
+        pictures.write_picture(
+            out, pictures.PictureFormat(shape, pictures.white_value(pixels.dtype), True).pixels(large)
         )
         patches, gamma = fitted.n_patches_, fitted.gamma_
         document = {"input": picture, "factor": fitted.factor, "shape": shape}
@@ -225,7 +225,7 @@ def _train_model(
     from ikpca.applications import Hyperresolution
     from ikpca.errors import InvalidInput
     from ikpca.model_files import check_writable
-    from ikpca.tables import picture_files, read_picture, to_unit_range
+    from ikpca.pictures import picture_files, read_picture, to_unit_range
 
     if folder is None or not folder.is_dir():
         raise InvalidInput(f"{folder}: no such folder; pass a folder of sharp pictures.")

@@ -13,7 +13,8 @@ from ikpca.cli.errors import UsageError
 if TYPE_CHECKING:
     from ikpca.columns import ColumnEncoder
     from ikpca.estimators.base import SavedEstimator
-    from ikpca.tables import PictureFormat, Table
+    from ikpca.pictures import PictureFormat
+    from ikpca.tables import Table
 
 
 #: Classes in ikpca by their names on the command line.
@@ -61,7 +62,7 @@ def store_input_form(model: SavedEstimator, table: Table, encoder: ColumnEncoder
 
 def stored_input_form(model: SavedEstimator) -> PictureFormat | None:
     """Return the picture format that :func:`store_input_form` stored."""
-    from ikpca.tables import PictureFormat
+    from ikpca.pictures import PictureFormat
 
     stored = getattr(model, "input_", None)
     if not isinstance(stored, dict):
