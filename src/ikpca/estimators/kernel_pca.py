@@ -99,7 +99,7 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         "dense": eigendecomposition of the full kernel matrix. "krylov" (also "arpack" and
         "randomized", scikit-learn's names): landmarks, then block Krylov, on tiles. "nystrom": the
         best components in the span of landmarks, the only rows that the model keeps. "kha",
-        "kha/t", "kha/et", "kha-smd": Hebbian solvers. "auto": dense up to 2,200 rows plus 20 per
+        "kha/t", "kha/et", "kha-smd": Hebbian solvers. "auto": dense up to 2,200 rows plus 10 per
         component, where it is faster in benchmarks, then krylov; with ``tol > 0``, dense up to
         1,500 rows, then landmarks where they reach it for less than a pass over the kernel matrix.
         Pass an object from :mod:`ikpca.solvers` for other settings, such as

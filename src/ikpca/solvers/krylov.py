@@ -65,6 +65,9 @@ _NEGATIVE_EPSILONS = 100
 #: Largest residual along the coefficients, in units of tol, with which residuals along the
 #: projections are sampled, and least tol for it, in units of machine epsilon.
 _SAMPLED_RESIDUAL, _SAMPLED_EPSILONS = 300, 10
+#: Largest difference of eigenvalues that may be equal, relative to the largest, in units of tol and
+#: of machine epsilon.
+_EQUAL_TOLS, _EQUAL_EPSILONS = 100, 100
 #: Sampled rows of K per product, and rows of the basis per product.
 _STRIP_ROWS, _DISTANCE_ROWS = 64, 1024
 #: Relative residual below which a component misses less than 1e-8 of its variance.
@@ -144,6 +147,8 @@ class KrylovState:
         coefficients are not.
     directions : int
         Number of directions of the landmarks in the first basis.
+    blocks : int
+        Number of blocks of a pass.
     """
 
     columns: int
@@ -152,6 +157,7 @@ class KrylovState:
     found: tuple[Floats, Floats, Floats, float] | None = None
     sampled: SampledResiduals | None = None
     directions: int = 0
+    blocks: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,7 +299,7 @@ class Krylov(Solver):
     ) -> EigenSolution:
         with problem.open(needs) as (source, workers):
             tol, seed = settings.tol, problem.seed
-            passes = KrylovPasses(source, n_components, sizes.n_columns, tol, seed, workers)
+            passes = KrylovPasses(source, n_components, sizes, tol, seed, workers)
             saved = settings.restore()
             if saved is None:
                 chosen = choose_landmarks(self.init, source, sizes.n_landmarks, seed, workers)
@@ -380,7 +386,7 @@ class _NestedCheckpoint:
 
 
 class KrylovPasses:
-    """Passes: multiply the last block, extract components, make the next block.
+    """Passes: multiply one or several blocks, extract components, make the next block.
 
     The orthonormal basis Q and Z = K'Q are two arrays, allocated once, and their inner products are
     updated with every block; an interrupted pass has only written to columns beyond those that the
@@ -391,13 +397,14 @@ class KrylovPasses:
         self,
         source: GramSource,
         n_components: int,
-        columns: int,
+        sizes: KrylovSizes,
         tol: float,
         seed: int,
         workers: Workers,
     ) -> None:
         self._source = source
-        self._r = n_components
+        self._r, self._size = n_components, block_size(n_components)
+        self._blocks, columns = sizes.n_blocks, sizes.n_columns
         self._tol, self._seed = tol, seed
         self._Q = np.empty((source.n_samples, columns), dtype=source.dtype, order="F")
         self._Z = np.empty_like(self._Q)
@@ -434,37 +441,88 @@ class KrylovPasses:
             size = block.shape[1]
             warm = center_columns(warm.astype(block.dtype))[:, :size]
             block = np.hstack([warm, block[:, : size - warm.shape[1]]])
+        blocks, width = self._blocks, self._size // self._blocks
         block = _orthonormal(block, self._Q[:, :known], self._workers)
-        return KrylovState(known, block, 0, directions=known)
+        if block.shape[1] < width:
+            blocks, width = 1, self._size
+        return KrylovState(known, block[:, :width], 0, directions=known, blocks=blocks)
 
     def step(self, state: KrylovState) -> tuple[KrylovState, PassRecord, Outcome | None]:
         """Run one pass over K."""
         started = time.perf_counter()
-        known = state.columns + state.block.shape[1]
-        self._Q[:, state.columns : known] = state.block
-        self._Z[:, state.columns : known] = self._multiply(state.block)
-        Q, Z = self._Q[:, :known], self._Z[:, :known]
-        if not np.isfinite(Z[:, state.columns :]).all():
-            raise InvalidInput(NOT_FINITE)
+        first, known = self._add_blocks(state)
         N, S, lengths = self._extend_inner_products(state.columns, known)
-        ritz = RitzPairs.from_products(N, S, float(np.finfo(Q.dtype).eps))
+        ritz = RitzPairs.from_products(N, S, float(np.finfo(self._Q.dtype).eps))
+        if self._may_miss_components(ritz, state.blocks):
+            state = self._start_random(state)
+            first, known = self._add_blocks(state)
+            N, S, lengths = self._extend_inner_products(0, known)
+            ritz = RitzPairs.from_products(N, S, ritz.eps)
+        Q, Z = self._Q[:, :known], self._Z[:, :known]
         values, T = ritz.components(self._r)
         found = self._components(Q, Z, values, T)
         change = np.inf if state.found is None else _change(found[0], state.found[1])
         sampled = self._sampled_residuals(found, Z, T)
         recovery = ""
         outcome: Outcome | None = Outcome.CONVERGED
-        following = KrylovState(known, Z[:, :0], state.passes + 1, found, sampled, state.directions)
+        following = replace(
+            state,
+            columns=known,
+            block=Z[:, :0],
+            passes=state.passes + 1,
+            found=found,
+            sampled=sampled,
+        )
         if sampled is None:
             defect = float(np.abs(lengths - np.eye(known)).max(initial=0.0))
             if defect > np.sqrt(np.finfo(Q.dtype).eps):
                 recovery = f"the basis had lost its orthonormality (by {defect:.1e}) and is rebuilt"
-            following = self._next_block(following, state.columns, ritz, T, rebuild=bool(recovery))
+            following = self._next_block(following, first, ritz, T, rebuild=bool(recovery))
             # An empty block: the basis spans the range of K' up to rounding.
             outcome = Outcome.PRECISE if following.block.shape[1] == 0 else None
         seconds = time.perf_counter() - started
         record = self._record(state.passes + 1, seconds, found, sampled, change, recovery)
         return following, record, outcome
+
+    def _add_blocks(self, state: KrylovState) -> tuple[int, int]:
+        """Multiply the blocks of a pass; return the first column of the last one, and the end."""
+        first, known = self._add_block(state.columns, state.block)
+        for _ in range(state.blocks - 1):
+            latest = self._Z[:, first:known]
+            block = _orthonormal(latest, self._Q[:, :known], self._workers)
+            if not block.shape[1]:
+                break
+            first, known = self._add_block(known, block)
+        return first, known
+
+    def _add_block(self, start: int, block: Floats) -> tuple[int, int]:
+        """Multiply a block; return its first column in the basis, and its end."""
+        stop = start + block.shape[1]
+        self._Q[:, start:stop] = block
+        self._Z[:, start:stop] = self._multiply(block)
+        if not np.isfinite(self._Z[:, start:stop]).all():
+            raise InvalidInput(NOT_FINITE)
+        return start, stop
+
+    def _may_miss_components(self, ritz: RitzPairs, blocks: int) -> bool:
+        """Return True if as many eigenvalues are equal as a narrow block has columns.
+
+        A basis of such blocks cannot contain more eigenvectors of a multiple eigenvalue.
+        """
+        values, width = ritz.values[: self._r], self._size // blocks
+        limit = max(_EQUAL_TOLS * self._tol, _EQUAL_EPSILONS * ritz.eps) * values.max(initial=0.0)
+        last = values[width - 1 :]
+        equal = values[: len(last)] - last <= limit
+        return blocks > 1 and bool((equal & (last > limit)).any())
+
+    def _start_random(self, state: KrylovState) -> KrylovState:
+        """Return a state with one wide block, K' times random vectors, which replaces the basis."""
+        self._restarted = state.passes
+        shape = (self._source.n_samples, self._size)
+        vectors = np.random.default_rng([self._seed, 7]).normal(size=shape)
+        block = self._multiply(vectors.astype(self._Q.dtype))
+        block = _orthonormal(block, self._Q[:, :0], self._workers)
+        return replace(state, columns=0, block=block, blocks=1)
 
     def _next_block(
         self, state: KrylovState, first: int, ritz: RitzPairs, T: Floats, *, rebuild: bool
@@ -483,11 +541,12 @@ class KrylovPasses:
         rebuild : bool
             True if the basis is not orthonormal.
         """
-        size, known = block_size(self._r), state.columns
+        size, known = self._size, state.columns
         Q, Z, leading = self._Q[:, :known], self._Z[:, :known], ritz.vectors[:, :size]
-        latest = Z[:, first:]
+        latest, width = Z[:, first:], size // state.blocks
         if rebuild:
             latest, known = multiply_rows(Q, leading, self._workers), 0
+            state, width = replace(state, blocks=1), size
         elif state.directions and state.passes == DIRECTION_PASSES:
             # Projections on the leading components start a basis without directions.
             latest, known = multiply_rows(Z, T[:size].T, self._workers), 0
@@ -498,7 +557,7 @@ class KrylovPasses:
                 array[:, :known] = multiply_rows(part, leading, self._workers)
             self._extend_inner_products(0, known)
             latest = self._Z[:, :known]
-        block = _orthonormal(latest, self._Q[:, :known], self._workers)[:, :size]
+        block = _orthonormal(latest, self._Q[:, :known], self._workers)[:, :width]
         return replace(state, columns=known, block=block)
 
     def undo(self, state: KrylovState) -> None:

@@ -28,6 +28,11 @@ SAMPLED_ROWS = 2048
 _DIRECTIONS_COST = 32
 #: Cost of new memory for a kernel value, in operations; more than that of some values.
 _KEEPING_COST = 500
+#: Least number of columns of one of several blocks of a pass; fewer make products slow.
+_NARROW_BLOCK = 16
+#: Least number of narrow blocks that save time, and largest: rounding their width must not leave
+#: fewer columns than components.
+_MIN_BLOCKS, _MAX_BLOCKS = 3, 16
 
 
 def block_size(n_components: int) -> int:
@@ -53,12 +58,15 @@ class KrylovSizes:
         Columns of the basis before a restart, directions included.
     n_bytes : int
         Memory of the basis, its products, and the landmarks.
+    n_blocks : int
+        Blocks by which a pass extends the basis.
     """
 
     n_landmarks: int
     n_directions: int
     n_columns: int
     n_bytes: int
+    n_blocks: int
 
 
 @dataclass(frozen=True)
@@ -122,4 +130,23 @@ class KrylovPlan:
             2 * columns * problem.row_bytes + 6 * width,
             start_bytes(problem, number, start) + 3 * width,
         )
-        return KrylovSizes(number, directions, columns, n_bytes)
+        n_blocks = self._blocks_per_pass(problem, size, n_bytes)
+        return KrylovSizes(number, directions, columns, n_bytes, n_blocks)
+
+    def _blocks_per_pass(self, problem: Problem, size: int, n_bytes: int) -> int:
+        """Return the number of narrow blocks that replace a block of ``size`` columns.
+
+        With narrow blocks a basis of fewer columns has the same accuracy, but K is read for each of
+        them, so that all values must be in memory. They cannot contain a warm start, and in single
+        precision they do not always separate close eigenvalues.
+        """
+        if problem.engine is not None or problem.start is not None:
+            return 1
+        if self.later_passes <= DIRECTION_PASSES or problem.X.dtype != np.float64:
+            return 1
+        available = problem.budget.available - n_bytes
+        fits = problem.n_samples * problem.row_bytes // 2 <= available
+        if problem.kernel is not None and not (self.keeps_values(problem) and fits):
+            return 1
+        number = min(size // _NARROW_BLOCK, _MAX_BLOCKS)
+        return number if number >= _MIN_BLOCKS else 1

@@ -18,7 +18,7 @@ _SCIKIT_NAMES = ("arpack", "randomized")
 SOLVERS = ("auto", "dense", "krylov", "nystrom", *_SCIKIT_NAMES, *METHODS)
 #: To machine precision, the dense solver is faster up to this order plus rows per component
 #: (benchmarks/crossover.py), and with a tolerance up to the last order.
-_DENSE_ORDER, _DENSE_ROWS_PER_COMPONENT, _DENSE_TOLERANCE_ORDER = 2200, 20, 1500
+_DENSE_ORDER, _DENSE_ROWS_PER_COMPONENT, _DENSE_TOLERANCE_ORDER = 2200, 10, 1500
 #: Order up to which the dense solver finds the components for a fraction of the variance.
 _DENSE_VARIANCE_ORDER = 4000
 
