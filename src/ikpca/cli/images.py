@@ -206,9 +206,8 @@ def upscale(
         with report.progress("Enlarging"):
             large = np.stack(fitted.transform(list(np.moveaxis(channels, 2, 0))), axis=2)
         shape = (*large.shape[:2], *pixels.shape[2:])
-        pictures.write_picture(
-            out, pictures.PictureFormat(shape, pictures.white_value(pixels.dtype), True).pixels(large)
-        )
+        form = pictures.PictureFormat(shape, pictures.white_value(pixels.dtype), scaled=True)
+        pictures.write_picture(out, form.pixels(large))
         patches, gamma = fitted.n_patches_, fitted.gamma_
         document = {"input": picture, "factor": fitted.factor, "shape": shape}
         report.show(
