@@ -112,6 +112,10 @@ def test_without_normalising_it_is_kernel_pca(X):
     for label in range(7):
         members = model.embedding_[model.labels_ == label]
         np.testing.assert_allclose(members.mean(axis=0), model.cluster_centers_[label], atol=1e-9)
+    # Also with landmarks.
+    rows = np.random.default_rng(0).normal(size=(2500, 2))
+    large = KernelSpectralClustering(3, normalise=None, tol=1e-2, random_state=0).fit(rows)
+    assert "landmarks" in large.history_[0].choice
 
 
 def test_rings_that_no_line_separates():

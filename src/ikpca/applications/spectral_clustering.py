@@ -128,14 +128,17 @@ class KernelSpectralClustering(ClusterMixin, SavedEstimator):
         -------
         self
         """
-        self._check()
+        X = X if hasattr(X, "ndim") else np.asarray(X)
+        self._check(X)
         rng = random_generator(self.random_state)
         pca = self._kernel_pca(rng)
-        transform = _GramTransform(
-            self.n_clusters, self._n_vectors, normalise=self.normalise is not None
-        )
-        self.embedding_ = transform.embedding(pca._fit_transform(X, transform))
-        self.eigenvalues_ = transform.eigenvalues(pca.eigenvalues_)
+        if self.normalise is None:
+            self.embedding_ = pca.fit_transform(X)
+            self.eigenvalues_ = pca.eigenvalues_
+        else:
+            transform = _Normalization(self._n_vectors)
+            self.embedding_ = transform.embedding(pca._fit_transform(X, transform))
+            self.eigenvalues_ = transform.eigenvalues(pca.eigenvalues_)
         for name in ("gamma_", "history_", "outcome_", "n_iter_", "n_features_in_"):
             setattr(self, name, getattr(pca, name))
         if hasattr(pca, "feature_names_in_"):
@@ -143,7 +146,7 @@ class KernelSpectralClustering(ClusterMixin, SavedEstimator):
         self._cluster(rng)
         return self
 
-    def _check(self) -> None:
+    def _check(self, X: Any) -> None:
         for name in ("n_clusters", "n_init"):
             check_number(name, getattr(self, name), "must be a positive integer", "pass 10", low=1,
                          integer=True)  # fmt: skip
@@ -151,6 +154,9 @@ class KernelSpectralClustering(ClusterMixin, SavedEstimator):
         if self.n_components is not None:
             check_number("n_components", self.n_components, "must be a positive integer or None",
                          "pass None", low=1, integer=True)  # fmt: skip
+        if X.ndim == 2 and self.n_clusters > X.shape[0]:
+            rule = f"there are only {X.shape[0]} samples"
+            raise invalid_parameter("n_clusters", self.n_clusters, rule, "pass a smaller number")
 
     def _kernel_pca(self, rng: Any) -> KernelPCA:
         """Return the kernel PCA; the first vector of "njw" is known and is not computed."""
@@ -180,27 +186,19 @@ class KernelSpectralClustering(ClusterMixin, SavedEstimator):
         return tags
 
 
-class _GramTransform:
-    """Transform of K for the solver, and of its result to an embedding."""
+class _Normalization:
+    """Normalization of K for the solver, and of its result to an embedding."""
 
-    def __init__(self, n_clusters: int, n_vectors: int, *, normalise: bool) -> None:
-        self._n_clusters = n_clusters
+    def __init__(self, n_vectors: int) -> None:
         self._n_vectors = n_vectors
-        self._normalise = normalise
 
     def __call__(self, source: GramSource, workers: Workers) -> GramSource:
-        """Return the source to decompose; check ``n_clusters`` before the solver runs."""
-        if self._n_clusters > source.n_samples:
-            rule = f"there are only {source.n_samples} samples"
-            raise invalid_parameter("n_clusters", self._n_clusters, rule, "pass a smaller number")
-        if self._normalise:
-            self._gram = source = NormalizedGram(source, workers)
-        return source
+        """Return D^{-1/2} K D^{-1/2}."""
+        self._gram = NormalizedGram(source, workers)
+        return self._gram
 
     def embedding(self, projections: Floats) -> Floats:
-        """Return projections, or unit rows of the eigenvectors of D^{-1/2} K D^{-1/2}."""
-        if not self._normalise:
-            return projections
+        """Return the unit rows of the eigenvectors."""
         lengths = np.linalg.norm(projections, axis=0)
         units = np.divide(projections, lengths, out=np.zeros_like(projections), where=lengths > 0)
         first = self._gram.first.astype(units.dtype)
@@ -210,8 +208,6 @@ class _GramTransform:
 
     def eigenvalues(self, found: Floats) -> Floats:
         """Return the eigenvalues, including that of the known vector."""
-        if not self._normalise:
-            return found
         return np.append(np.ones(1, dtype=found.dtype), found)[: self._n_vectors]
 
 
