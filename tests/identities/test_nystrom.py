@@ -201,6 +201,9 @@ def test_auto_keeps_landmarks_where_they_are_enough(capsys):
     assert len(tight.X_fit_) == len(exact.X_fit_) == len(X)
     assert "block Krylov; " in tight.history_[0].choice
     assert not any(record.choice for record in exact.history_), "tol=0 has no choice"
+    # Rounding errors of float32 exceed this tolerance with any number of landmarks.
+    precise = KernelPCA(4, kernel="rbf", gamma=0.1, tol=1e-6, random_state=0).fit(X)
+    assert precise.history_[0].choice == "block Krylov; landmarks cannot reach tol"
     lines = capsys.readouterr().err.splitlines()
     assert any("landmarks, estimated at" in line for line in lines)
 

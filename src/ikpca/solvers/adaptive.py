@@ -29,6 +29,9 @@ _PILOT_ROWS, _PILOT_SHARE = 4096, 1 / 8
 _PILOT_LANDMARKS = (1 / 32, 1 / 16, 1 / 8)
 #: Landmarks per component that the smallest pilot needs.
 _LANDMARKS_PER_COMPONENT = 2
+#: Rounding errors of residuals of landmarks, in units of machine epsilon: more landmarks do not
+#: reduce them.
+_ROUNDING = 50
 #: Part of the tolerance that predicted residuals have to meet.
 _MARGIN = 0.7
 #: Limits of the power of the number of landmarks with which residuals fall.
@@ -172,7 +175,8 @@ class LandmarkPlan:
         n_rows = min(_PILOT_ROWS, int(_PILOT_SHARE * problem.n_samples))
         numbers = [int(share * n_rows) for share in _PILOT_LANDMARKS]
         least = int(n_components) if isinstance(n_components, Integral) else 1
-        if numbers[0] < _LANDMARKS_PER_COMPONENT * least:
+        too_few = numbers[0] < _LANDMARKS_PER_COMPONENT * least
+        if too_few or tol < _ROUNDING * np.finfo(problem.X.dtype).eps:
             return cls(0, np.inf)
         rng = np.random.default_rng([problem.seed, 6])
         rows = np.sort(rng.choice(problem.n_samples, n_rows, replace=False))
