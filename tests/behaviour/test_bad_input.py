@@ -163,6 +163,11 @@ def test_inverse_of_projections_that_overflow(X):
     model = KernelPCA(2, kernel="rbf").fit(X.astype(np.float32))
     with pytest.raises(InvalidInput, match="float32"):
         model.inverse_transform(np.full((1, 2), 1e125))
+    linear = KernelPCA(2, kernel="linear").fit(X)
+    far = linear.transform(1e157 * X)
+    assert np.isfinite(linear.inverse_transform(far)).all()
+    with pytest.raises(InvalidInput, match="not finite"):
+        linear.inverse_transform(far, return_distance=True)
 
 
 def test_score_of_rows_whose_errors_overflow(X):

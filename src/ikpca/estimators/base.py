@@ -253,7 +253,9 @@ class KernelTransformer(
                 "pass projections returned by transform."
             )
         rows, squared_distances = self._invert(X)
-        return (rows, np.sqrt(squared_distances)) if return_distance else rows
+        if not return_distance:
+            return rows
+        return rows, finite_values(lambda: np.sqrt(squared_distances))
 
     def reconstruct(self, X: Any) -> Floats:
         """Reconstruct rows from their projections: ``inverse_transform(transform(X))``.
