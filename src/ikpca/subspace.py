@@ -261,9 +261,11 @@ class Subspace:
         return values @ self.components.T - self.offsets
 
     def _value_strips(self, X: Rows) -> Iterator[tuple[Rows, Floats]]:
-        """Yield strips of rows with their kernel values."""
+        """Yield strips of rows, in the precision of the basis, with their kernel values."""
+        dtype = np.result_type(X.dtype, self.basis.dtype)
         for strip in self._row_strips(X):
-            yield X[strip], self._kernel_values(X[strip])
+            rows = X[strip].astype(dtype, copy=False)
+            yield rows, self._kernel_values(rows)
 
     def _row_strips(self, X: Rows) -> Iterator[slice]:
         """Divide rows into strips, twice as long as those of points, which need weights."""

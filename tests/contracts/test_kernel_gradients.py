@@ -151,8 +151,8 @@ def test_without_a_positive_sum_nothing_moves(name, sets):
 @pytest.mark.parametrize("name", MEASURING)
 def test_input_distances_up_to_a_number_per_row(name, sets):
     kernel, (Z, X, _) = MEASURING[name], sets
-    norms = np.broadcast_to(np.square(X).sum(axis=1), (len(Z), len(X)))
-    found = kernel.input_distances(filled(kernel, Z, X), norms)
+    rows = np.broadcast_to(X, (len(Z), *X.shape))
+    found = kernel.input_distances(filled(kernel, Z, X), rows)
     expected = np.square(Z[:, None] - X[None]).sum(axis=2)
     offsets = found - expected
     np.testing.assert_allclose(offsets, np.broadcast_to(offsets[:, :1], offsets.shape), atol=1e-9)
@@ -161,7 +161,7 @@ def test_input_distances_up_to_a_number_per_row(name, sets):
 @pytest.mark.parametrize("kernel", [Gaussian(0.5), Gaussian(0), Polynomial(2, 0.0), Polynomial(0)])
 def test_input_distances_of_impossible_values_are_finite(kernel):
     values = np.array([[0.9, 0.0, -0.5], [-1.0, -2.0, 0.0]])
-    assert np.isfinite(kernel.input_distances(values, np.ones((2, 3)))).all()
+    assert np.isfinite(kernel.input_distances(values, np.ones((2, 3, 1)))).all()
 
 
 # --- who offers what -----------------------------------------------------------------

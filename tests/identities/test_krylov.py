@@ -106,7 +106,8 @@ def test_sampled_residuals_along_projections_are_bounded():
             )
             projections, certificate = model.fit_transform(X), model.certificate_
             bound = certificate.residual_bounds.max()
-            if bound > certificate.residuals.max():
+            # Of measured residuals the bounds differ by the rounding of kernel values alone.
+            if bound > certificate.residuals.max() + 1e-6:
                 true = true_residual(K, projections, model.eigenvalues_)
                 misses.append(true > bound)
                 ratios.append(bound / true)
@@ -119,10 +120,10 @@ def test_errors_of_rounding_are_part_of_the_tolerance(digits):
     X = np.tile(digits, (1, 13))[:, :784].astype(np.float32)
     settings = {"kernel": "rbf", "gamma": 0.01, "eigen_solver": "krylov", "random_state": 0}
     first = KernelPCA(R, tol=5e-3, **settings).fit(X)
-    measured, stated = first.history_[-1].residuals.max(), first.certificate_.residuals.max()
+    measured, stated = first.history_[-1].residuals.max(), first.certificate_.residual_bounds.max()
     assert measured < stated
     between = KernelPCA(R, tol=(measured + stated) / 2, **settings).fit(X)
-    assert between.certificate_.residuals.max() <= between.tol
+    assert between.certificate_.residual_bounds.max() <= between.tol
     assert between.n_iter_ == first.n_iter_ + 1
 
 
@@ -134,7 +135,7 @@ def test_rounded_kernel_values_change_neither_the_budget_nor_the_certificate(dig
     plenty = KernelPCA(R, tol=1e-3, **settings).fit(X)
     tight = KernelPCA(R, tol=1e-3, max_memory="24MB", copy_X=False, **settings).fit(X)
     assert plenty.history_[-1].entries < len(X) ** 2 < tight.history_[-1].entries
-    assert plenty.certificate_.residuals.max() > plenty.history_[-1].residuals.max()
+    assert plenty.certificate_.residual_bounds.max() > plenty.history_[-1].residuals.max()
     for found in (plenty, tight):
         errors = np.abs(found.eigenvalues_ - exact.eigenvalues_)
         assert (errors <= found.certificate_.eigenvalue_bounds).all()
@@ -314,7 +315,8 @@ def test_every_pass_carries_its_certificate(digits, solver, capsys):
         R, kernel="rbf", gamma=0.1, eigen_solver=solver, max_iter=3, random_state=0, verbose=1
     ).fit(digits[:800])
     last, certificate = found.history_[-1], found.certificate_
-    np.testing.assert_allclose(last.eigenvalue_bounds, certificate.eigenvalue_bounds, rtol=1e-6)
+    bounds = certificate.residuals * found.eigenvalues_[0]
+    np.testing.assert_allclose(last.eigenvalue_bounds, bounds, rtol=1e-6)
     assert last.excess_error == pytest.approx(certificate.excess_error, rel=1e-3, abs=1e-12)
     assert last.orthonormality_defect == pytest.approx(certificate.orthonormality_defect, abs=1e-12)
     printed = capsys.readouterr().err

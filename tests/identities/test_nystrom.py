@@ -8,6 +8,7 @@ from scipy.linalg import subspace_angles
 from sklearn.decomposition import PCA
 from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.preprocessing import normalize
 
 from ikpca import KernelPCA
 from ikpca.gram import ComputedGram, cross_gram, full_matrix, read_budget
@@ -45,11 +46,22 @@ def test_the_components_are_those_of_nystroem_and_pca(digits, kernel, selection)
     model = KernelPCA(
         6, kernel=kernel, eigen_solver=Nystrom(120, selection), random_state=0, **parameters
     ).fit(digits)
+
+    def rows(X):
+        """A fit subtracts the mean of the features of linear and cosine kernels."""
+        if kernel not in ("linear", "cosine"):
+            return X
+        scaled = normalize if kernel == "cosine" else np.asarray
+        return scaled(X) - scaled(digits).mean(axis=0)
+
     # Nystroem draws rows itself: with as many as it is given, it takes all of them.
     nystroem = Nystroem(
-        kernel=kernel, n_components=len(model.X_fit_), random_state=0, **parameters
-    ).fit(model.X_fit_)
-    features = nystroem.transform(digits)
+        kernel="linear" if kernel == "cosine" else kernel,
+        n_components=len(model.X_fit_),
+        random_state=0,
+        **parameters,
+    ).fit(rows(model.X_fit_))
+    features = nystroem.transform(rows(digits))
     pca = PCA(6, svd_solver="full").fit(features)
     np.testing.assert_allclose(
         model.eigenvalues_ / (len(digits) - 1), pca.explained_variance_, rtol=1e-6
@@ -57,7 +69,7 @@ def test_the_components_are_those_of_nystroem_and_pca(digits, kernel, selection)
     assert subspace_angles(model.transform(digits), pca.transform(features)).max() < 1e-6
     np.testing.assert_allclose(
         np.abs(model.transform(digits[:50] + 0.1)),
-        np.abs(pca.transform(nystroem.transform(digits[:50] + 0.1))),
+        np.abs(pca.transform(nystroem.transform(rows(digits[:50] + 0.1)))),
         atol=1e-6 * np.sqrt(model.eigenvalues_[0]),
     )
 
@@ -158,7 +170,8 @@ def test_the_bounds_see_rows_unlike_all_landmarks():
 def test_measured_residuals_are_their_own_bounds(digits, solver):
     model = KernelPCA(3, kernel="rbf", eigen_solver=solver, max_iter=3, random_state=0)
     certificate = model.fit(digits[:400]).certificate_
-    np.testing.assert_array_equal(certificate.residual_bounds, certificate.residuals)
+    excess = certificate.residual_bounds - certificate.residuals
+    assert ((excess > 0) & (excess < 1e-12)).all(), "rounding of kernel values"
 
 
 def rows_of_low_dimension(n_rows, dtype):

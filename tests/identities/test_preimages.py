@@ -107,7 +107,7 @@ def test_the_subspace_of_a_model_in_inner_products(rows, new, name, solver):
     ).fit(rows)
     subspace = fitted._subspace
     coordinates = subspace.points(fitted.transform(new))
-    K = cross_gram(KERNELS[name], rows, rows)
+    K = cross_gram(subspace.kernel, rows, rows)
     G = fitted.transform(new) @ fitted.coefficients_
     G = G - G.mean(axis=1, keepdims=True) + 1 / len(rows)
     scale = np.abs(K).max()

@@ -217,7 +217,7 @@ class KernelTransformer(
         ndarray of shape (n_rows, n_components)
         """
         X = self._validated_rows(X)
-        return finite_values(lambda: self._project(X))
+        return finite_values(lambda: self._project(X)).astype(X.dtype, copy=False)
 
     def _project(self, X: Any) -> Floats:
         """Return the projections of valid rows; several strips share the threads."""
@@ -579,8 +579,9 @@ def warn_of_rank(
     """Warn about components that are zero."""
     if rank == 0:
         text = (
-            "the kernel has no variance on these rows: all components are zero; check that rows "
-            "differ and that gamma fits their scale."
+            "the kernel has no variance on these rows beyond rounding errors: all components are "
+            "zero; check that rows differ, subtract their mean, and check that gamma fits their "
+            "scale."
         )
     elif rank < found:
         text = (
@@ -597,6 +598,14 @@ def warn_of_tolerance(
 ) -> None:
     """Warn if the fit ended before it reached the tolerance."""
     residual = float(residuals.max(initial=0.0))
+    if outcome is Outcome.INDEFINITE:
+        warnings.warn(
+            f"{outcome.value} (the largest relative residual is {residual:.2g}); pass "
+            "eigen_solver='krylov' or 'dense', or choose another kernel.",
+            ConvergenceWarning,
+            stacklevel=_stacklevel(),
+        )
+        return
     missed = residual > tol > 0 or (change_tol is not None and outcome is Outcome.PASS_LIMIT)
     if not missed or outcome in _NO_TOLERANCE_WARNING:
         return

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ikpca.errors import InvalidInput, RankWarning, invalid_parameter
 from ikpca.estimators.kernel_pca import KernelPCA
 from ikpca.gram import Centering
-from ikpca.kernels import Floats, Kernel, Rows
+from ikpca.kernels import Cosine, Floats, Kernel, Linear, Rows
 from ikpca.solvers import EigenSolution, Outcome
 from ikpca.streams import IncrementalState
 from ikpca.subspace import Subspace
@@ -110,9 +110,14 @@ def _solution(fitted: Any) -> EigenSolution:
 
 def _centerer(subspace: Subspace) -> KernelCenterer:
     centerer = KernelCenterer().set_output(transform="default")
-    # ⟨µ, Φ(x_j)⟩ and ‖µ‖².
-    centerer.K_fit_rows_ = subspace.products[-1]
-    centerer.K_fit_all_ = float(subspace.gram[-1, -1])
+    # ⟨µ, Φ(x_j)⟩ and ‖µ‖²; scikit-learn's kernels have no origin.
+    products, squared = subspace.products[-1], float(subspace.gram[-1, -1])
+    if isinstance(subspace.kernel, Linear | Cosine) and subspace.kernel.origin is not None:
+        origin = subspace.kernel.origin
+        along = subspace.kernel.features(subspace.basis) @ origin
+        mean, length = float(subspace.mean @ along), float(origin @ origin)
+        products, squared = products + along + (mean - length), squared + 2 * mean - length
+    centerer.K_fit_rows_, centerer.K_fit_all_ = products, squared
     centerer.n_features_in_ = len(subspace.mean)
     return centerer
 

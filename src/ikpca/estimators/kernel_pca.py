@@ -39,7 +39,7 @@ from ikpca.estimators.validation import (
     resolve_gamma,
 )
 from ikpca.gram import LazyRows, read_budget, release_pages, tile_slices
-from ikpca.kernels import Floats, Kernel, Rows
+from ikpca.kernels import Cosine, Floats, Kernel, Linear, Rows
 from ikpca.preimages import ridge_coefficients
 from ikpca.solvers import (
     KHA,
@@ -349,7 +349,8 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         known: Floats | None = solution.projections.T
         if solution.landmarks is not None:
             known = solution.landmarks.row_projections
-        return self._project(rows) if known is None else known * self._scale
+        projections = self._project(rows) if known is None else known * self._scale
+        return projections.astype(rows.dtype, copy=False)
 
     def _fit(self, X: Any, transform: GramTransform | None = None) -> tuple[EigenSolution, Rows]:
         """Validate, build the problem, solve it, and store the result.
@@ -398,8 +399,9 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         return seed if checkpoint is None else checkpoint.seed, checkpoint
 
     def _problem(self, kernel: Kernel | None, X: Rows, seed: int, start: Floats | None) -> Problem:
-        return Problem(
-            kernel,
+        """Return the eigenproblem; rows get the precision that their kernel values need."""
+        problem = Problem(
+            kernel.centered(X) if isinstance(kernel, Linear | Cosine) else kernel,
             X,
             budget=read_budget(self.max_memory),
             n_threads=n_threads(self.n_jobs),
@@ -407,6 +409,7 @@ class KernelPCA(CallbackSupport, KernelTransformer):
             seed=seed,
             start=start,
         )
+        return problem.in_sufficient_precision()
 
     def _fit_components(
         self, solver: Solver, problem: Problem, checkpoint: CheckpointFile | None = None
@@ -442,6 +445,8 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         remedy = "pass max_memory, eigen_solver='krylov', or fewer rows or components"
         with plain_interrupts(), explain_memory_errors(remedy):
             solution = solver.solve(problem, n_components, settings)
+        if solution.rank:
+            solution = solution.with_error(problem.rounding_error / solution.eigenvalues.max())
         if self.remove_zero_eig or n_components is None:
             solution = solution.select(solution.eigenvalues > 0)
         self._set_fitted(solution, problem.kernel, problem.X)

@@ -85,10 +85,15 @@ class CenteredGram:
         return float(self.diagonal().mean(dtype=np.float64))
 
     @cached_property
-    def has_variance(self) -> bool:
-        """True if κ exceeds the rounding error of the kernel values it is computed from."""
+    def rounding(self) -> float:
+        """Bound of the rounding error of κ, from the kernel values that it is computed from."""
         scale = float(np.abs(self._source.diagonal()).mean(dtype=np.float64))
-        return self.mean_diagonal > _MAX_ROUNDING * float(np.finfo(self.dtype).eps) * scale
+        return _MAX_ROUNDING * float(np.finfo(self.dtype).eps) * scale
+
+    @property
+    def has_variance(self) -> bool:
+        """True if κ exceeds its rounding error."""
+        return self.mean_diagonal > self.rounding
 
     def strip(self, indices: Indices, extra_rows: int = 0) -> CenteredStrip:
         """Return K'[indices, :] with workspace for ``extra_rows`` rows to update.

@@ -68,20 +68,22 @@ class LazyRows:
     Parameters
     ----------
     array : object with ``shape``, ``dtype`` and slicing, such as a Zarr array
+    dtype : dtype, optional
+        Type of the rows that are read; that of the array by default.
     """
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: Any, dtype: Any = None) -> None:
         self._array = array
         self.shape: tuple[int, int] = tuple(array.shape)
-        self.dtype = np.dtype(array.dtype)
+        self.dtype = np.dtype(array.dtype if dtype is None else dtype)
 
     def __getitem__(self, rows: slice | Indices) -> Floats:
         """Read rows into memory."""
         if isinstance(rows, slice):
-            return np.asarray(self._array[rows])
+            return np.asarray(self._array[rows], dtype=self.dtype)
         # Zarr indexes with arrays through oindex.
         indexer = getattr(self._array, "oindex", self._array)
-        return np.asarray(indexer[np.asarray(rows)])
+        return np.asarray(indexer[np.asarray(rows)], dtype=self.dtype)
 
 
 class ParquetRows(LazyRows):
@@ -126,6 +128,8 @@ class ParquetRows(LazyRows):
 
 def memory_map(X: Any) -> Any:
     """Return the memory map beneath an array of rows, or None."""
+    if isinstance(X, LazyRows):
+        X = getattr(X, "_array", None)
     while isinstance(X, np.ndarray):
         # Discarding pages of a private map would undo changes to them.
         if isinstance(X, np.memmap) and getattr(X, "mode", "c") == "c":

@@ -390,11 +390,13 @@ def full_matrix(source: GramSource, workers: Workers = SERIAL) -> Floats:
 def cross_gram(kernel: Kernel, X: Rows, Y: Rows) -> Floats:
     """Return k(x_i, y_j) for two sets of rows, computed by column tiles to limit scratch memory.
 
-    The caller reports values that are not finite.
+    Rows in single precision are converted if the others are in double precision. The caller reports
+    values that are not finite.
     """
-    out = np.empty((X.shape[0], Y.shape[0]), dtype=np.result_type(X.dtype, Y.dtype))
+    dtype = np.result_type(X.dtype, Y.dtype)
+    X, out = X.astype(dtype, copy=False), np.empty((X.shape[0], Y.shape[0]), dtype=dtype)
     for columns in tile_slices(Y.shape[0]):
-        kernel.fill(X, Y[columns], out[:, columns])
+        kernel.fill(X, Y[columns].astype(dtype, copy=False), out[:, columns])
     return out
 
 

@@ -12,7 +12,7 @@ from ikpca.kernels.base import (
 from ikpca.kernels.callable import Pairwise, Vectorized, vectorized
 from ikpca.kernels.dot_product import Cosine, Linear, Polynomial, Sigmoid, squared_norms
 from ikpca.kernels.factory import KERNEL_NAMES, RADIAL_NAMES, make_kernel
-from ikpca.kernels.operands import FeatureSplit, MatmulKernel, Operand
+from ikpca.kernels.operands import FeatureSplit, MatmulKernel, Operand, mean_row
 from ikpca.kernels.radial import Gaussian, Laplacian, one_norm_distances
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "Sigmoid",
     "Vectorized",
     "make_kernel",
+    "mean_row",
     "one_norm_distances",
     "squared_norms",
     "vectorized",

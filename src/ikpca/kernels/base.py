@@ -89,13 +89,13 @@ class DistanceKernel(Kernel, Protocol):
     >>> from ikpca.kernels import Gaussian, DistanceKernel
     >>> isinstance(Gaussian(), DistanceKernel)
     True
-    >>> Gaussian(2.0).input_distances(np.exp([[-2.0, -8.0]]), np.zeros((1, 2)))
+    >>> Gaussian(2.0).input_distances(np.exp([[-2.0, -8.0]]), np.zeros((1, 2, 3)))
     array([[1., 4.]])
     """
 
-    def input_distances(self, values: Floats, squared_norms: Floats) -> Floats:
-        """Return ‖z_i − x_ij‖² from k(z_i, x_ij) and ‖x_ij‖², up to a constant per row.
+    def input_distances(self, values: Floats, rows: Floats) -> Floats:
+        """Return ‖z_i − x_ij‖² from k(z_i, x_ij) and the rows x_ij, up to a constant per row.
 
-        Both arguments have shape (n, k), for k rows that may differ from one z to the next. Values
-        come from projections and may lie outside the range of the kernel.
+        The arguments have shapes (n, k) and (n, k, N), for k rows that may differ from one z to the
+        next. Values come from projections and may lie outside the range of the kernel.
         """

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 from scipy import sparse
 
 from ikpca.kernels.base import Floats, Rows
+
+#: Rows of a strip of features.
+_STRIP = 1024
 
 
 class _DotProductKernel:
@@ -50,8 +54,58 @@ class _DotProductKernel:
 
 
 @dataclass(frozen=True)
-class Linear(_DotProductKernel):
+class _FeatureKernel:
+    """Kernel ⟨f(x) − o, f(y) − o⟩ of explicit features f relative to an origin o.
+
+    Centering removes the origin from all results. With the mean of the training rows as the origin,
+    rows far from zero keep their digits.
+    """
+
+    #: Origin of dense rows; zero by default.
+    origin: Floats | None = field(default=None, repr=False, compare=False)
+
+    takes_sparse = True
+
+    def centered(self, X: Rows) -> Self:
+        """Return the kernel relative to the mean of dense rows; CSR rows are never shifted."""
+        if sparse.issparse(X):
+            return self
+        total = np.zeros(X.shape[1])
+        for start in range(0, X.shape[0], _STRIP):
+            total += self.features(X[start : start + _STRIP]).sum(axis=0, dtype=np.float64)
+        return replace(self, origin=(total / X.shape[0]).astype(X.dtype))
+
+    def features(self, X: Rows) -> Rows:
+        """Return f(x), before the origin is subtracted."""
+        return X
+
+    def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
+        """Write ⟨f(x) − o, f(y) − o⟩."""
+        inner_products(self._shifted(X), self._shifted(Y), out)
+
+    def diagonal(self, X: Rows) -> Floats:
+        """Return ‖f(x) − o‖²."""
+        return squared_norms(self._shifted(X))
+
+    def scratch_bytes(self, n_x: int, n_y: int, n_features: int, itemsize: int) -> int:
+        """Return the size of two copies of the features of both blocks."""
+        return 2 * (n_x + n_y) * n_features * itemsize
+
+    def _shifted(self, X: Rows) -> Rows:
+        features = self.features(X)
+        if self.origin is None:
+            return features
+        return (features.toarray() if sparse.issparse(features) else features) - self.origin
+
+
+@dataclass(frozen=True)
+class Linear(_FeatureKernel):
     """Linear kernel k(x, y) = ⟨x, y⟩.
+
+    Parameters
+    ----------
+    origin : ndarray of shape (n_features,), optional
+        Subtracted from x and y; a fit sets it to the mean of the training rows.
 
     See Also
     --------
@@ -67,16 +121,17 @@ class Linear(_DotProductKernel):
 
     def weighted_gradient(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
         """Return ⟨z, Gx⟩ and Gx, without a tile of kernel values."""
-        gradient = weights @ X
-        return np.einsum("ij,ij->i", Z, gradient), gradient
+        gradient = weights @ self._shifted(X)
+        return np.einsum("ij,ij->i", self._shifted(Z), gradient), gradient
 
     def diagonal_gradient(self, Z: Floats) -> Floats:
         """Return 2z."""
-        return 2 * Z
+        return 2 * self._shifted(Z)
 
-    def input_distances(self, values: Floats, squared_norms: Floats) -> Floats:
+    def input_distances(self, values: Floats, rows: Floats) -> Floats:
         """Return ‖x‖² − 2⟨z, x⟩; ‖z‖² is the constant that is left out."""
-        return squared_norms - 2 * values
+        rows = self._shifted(rows)
+        return np.einsum("...d,...d->...", rows, rows) - 2 * values
 
 
 @dataclass(frozen=True)
@@ -112,12 +167,13 @@ class Polynomial(_DotProductKernel):
         """Return the size of a second tile, which powers above two need."""
         return 0 if self.degree in (1, 2) else n_x * n_y * itemsize
 
-    def input_distances(self, values: Floats, squared_norms: Floats) -> Floats:
+    def input_distances(self, values: Floats, rows: Floats) -> Floats:
         """Invert the power by the d-th root; for even d, the root with γ⟨z, x⟩ + c ≥ 0."""
         if self.degree * self.gamma == 0:
             return np.zeros_like(values)
         signs = np.sign(values) if self.degree % 2 == 1 else values > 0
         roots = signs * np.abs(values) ** (1 / self.degree)
+        squared_norms = np.einsum("...d,...d->...", rows, rows)
         return squared_norms - 2 * (roots - self.coef0) / self.gamma
 
     def _with_slopes(self, inner: Floats) -> tuple[Floats, Floats]:
@@ -173,8 +229,13 @@ class Sigmoid(_DotProductKernel):
 
 
 @dataclass(frozen=True)
-class Cosine:
+class Cosine(_FeatureKernel):
     """Cosine kernel k(x, y) = ⟨x, y⟩ / (‖x‖ ‖y‖), zero if a row is zero.
+
+    Parameters
+    ----------
+    origin : ndarray of shape (n_features,), optional
+        Subtracted from x/‖x‖ and y/‖y‖; a fit sets it to the mean of those of the training rows.
 
     See Also
     --------
@@ -190,33 +251,33 @@ class Cosine:
     array([[1., 0.]])
     """
 
-    takes_sparse = True
-
-    def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
-        """Write the tile."""
-        inner_products(X, Y, out)
-        out /= _norms(X)[:, None]
-        out /= _norms(Y)[None, :]
+    def features(self, X: Rows) -> Rows:
+        """Return x/‖x‖."""
+        norms = _norms(X)[:, None]
+        return sparse.csr_array(X.multiply(1 / norms)) if sparse.issparse(X) else X / norms
 
     def diagonal(self, X: Rows) -> Floats:
-        """Return ones, and zero for zero rows."""
-        return (squared_norms(X) > 0).astype(X.dtype)
-
-    def scratch_bytes(self, n_x: int, n_y: int, n_features: int, itemsize: int) -> int:
-        """Return the size of the norms."""
-        return (n_x + n_y) * itemsize
+        """Return ‖x/‖x‖ − o‖²; without an origin ones, and zero for zero rows."""
+        if self.origin is None:
+            return (squared_norms(X) > 0).astype(X.dtype)
+        return super().diagonal(X)
 
     def weighted_gradient(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
-        """Return the sums and gradients, from ∇⟨ẑ, x̂⟩ = (x̂ − ⟨ẑ, x̂⟩ẑ)/‖z‖ for unit ẑ and x̂."""
+        """Return the sums and gradients, from ∇⟨ẑ − o, g⟩ = (g − ⟨ẑ, g⟩ẑ)/‖z‖ for unit ẑ."""
         norms = _norms(Z)[:, None]
         units = Z / norms
-        combined = (weights / _norms(X)) @ X
-        values = np.einsum("ij,ij->i", units, combined)
-        return values, (combined - values[:, None] * units) / norms
+        combined = weights @ self._shifted(X)
+        along = np.einsum("ij,ij->i", units, combined)
+        values = along if self.origin is None else along - combined @ self.origin
+        return values, (combined - along[:, None] * units) / norms
 
     def diagonal_gradient(self, Z: Floats) -> Floats:
-        """Return zeros: k(z, z) = 1."""
-        return np.zeros_like(Z)
+        """Return the gradient of ‖ẑ − o‖² = 1 − 2⟨ẑ, o⟩ + ‖o‖², zero without an origin."""
+        if self.origin is None:
+            return np.zeros_like(Z)
+        norms = _norms(Z)[:, None]
+        units = Z / norms
+        return -2 * (self.origin - (units @ self.origin)[:, None] * units) / norms
 
 
 def squared_norms(X: Rows) -> Floats:

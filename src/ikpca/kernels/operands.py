@@ -60,7 +60,7 @@ class FeatureSplit:
         """Split the features of dense rows; features in which all rows agree are constant."""
         common = cls.common_values(X[cls.sample_indices(len(X))])
         counts = sum(np.count_nonzero(X[strip] != common, axis=0) for strip in _strips(X))
-        return cls.from_counts(common, counts, X.mean(axis=0), len(X))
+        return cls.from_counts(common, counts, mean_row(X), len(X))
 
     @classmethod
     def from_counts(
@@ -171,6 +171,11 @@ class MatmulKernel(Kernel, Protocol):
 
     def finish(self, out: Floats) -> None:
         """Convert a product of operands to kernel values, in place."""
+
+
+def mean_row(X: Floats) -> Floats:
+    """Return the mean of rows, summed in double precision."""
+    return X.mean(axis=0, dtype=np.float64).astype(X.dtype)
 
 
 def _strips(X: Floats) -> Iterator[slice]:

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from ikpca.kernels.base import Floats, Rows
 from ikpca.kernels.dot_product import inner_products, squared_norms
-from ikpca.kernels.operands import FeatureSplit, Operand
+from ikpca.kernels.operands import FeatureSplit, Operand, mean_row
 
 #: Kernel values below this share of the largest are rounding errors and give no distance.
 _MIN_RELATIVE_VALUE = 1e-6
@@ -79,7 +79,7 @@ class Gaussian(_DistanceKernelBase):
             np.maximum(out, 0, out=out)
             out *= -self.gamma
         else:
-            split = FeatureSplit.all_dense(Y.mean(axis=0))
+            split = FeatureSplit.all_dense(mean_row(Y))
             left = self.left_from_right(self.right_operand(X, split))
             right = self.right_operand(Y, split)
             np.matmul(left.dense, right.dense.T, out=out)
@@ -102,11 +102,11 @@ class Gaussian(_DistanceKernelBase):
         """Return the sums and gradients, from ∇k = 2γ(x − z)k."""
         products = self._weighted_values(Z, X, weights)
         # Relative to the mean of X, the difference has the smallest rounding error.
-        values, origin = products.sum(axis=1), X.mean(axis=0)
+        values, origin = products.sum(axis=1), mean_row(X)
         gradient = products @ (X - origin) - values[:, None] * (Z - origin)
         return values, 2 * self.gamma * gradient
 
-    def input_distances(self, values: Floats, squared_norms: Floats) -> Floats:
+    def input_distances(self, values: Floats, rows: Floats) -> Floats:
         """Return −ln(k)/γ, with values clipped below at a small share of the largest."""
         if self.gamma == 0:
             return np.zeros_like(values)

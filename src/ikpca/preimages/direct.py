@@ -97,8 +97,7 @@ def _rows_from_distances(kernel: DistanceKernel, neighbors: Floats, values: Floa
     centered = neighbors - means[:, None, :]
     U, S, V = np.linalg.svd(centered, full_matrices=False)
     mean_distances = np.einsum("nkd,nkd->nk", centered, centered)
-    norms = np.einsum("nkd,nkd->nk", neighbors, neighbors)
-    excess = kernel.input_distances(values, norms) - mean_distances
+    excess = kernel.input_distances(values, neighbors) - mean_distances
     # Distances are squares: they do not determine directions whose squares underflow.
     limits = np.finfo(S.dtype)
     determined = (100 * limits.eps * S[:, :1] < S) & (np.sqrt(limits.tiny) <= S)

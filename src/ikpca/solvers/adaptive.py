@@ -91,10 +91,10 @@ class Adaptive(Solver):
         plan = LandmarkPlan.from_pilot(single, n_components, settings.tol)
         krylov, limit = plan.before_passes(single, n_components, settings.tol)
         records: list[PassRecord] = []
-        start = problem.start
+        start, more = problem.start, np.zeros(0, dtype=np.intp)
         while plan.passes < limit:
             with Workers(problem.n_threads) as workers:
-                fit = LandmarkFit.of(single, "uniform", plan.number, workers)
+                fit = LandmarkFit.of(single, "uniform", plan.number, workers, more=more)
                 found = fit.solution(n_components, records, str(plan), settings.tol)
                 if single is not problem:
                     found = found.with_error(error).in_double(problem.take_rows(fit.indices))
@@ -102,6 +102,8 @@ class Adaptive(Solver):
                 bound = residual_bound(found, n_components)
                 if bound <= settings.tol or stop is not None:
                     return replace(found, outcome=stop or Outcome.CONVERGED)
+                # Landmarks that represent the other rows serve as well.
+                more = np.union1d(more, fit.distant_rows)
                 plan = plan.after_miss(single, n_components, bound / settings.tol)
                 krylov, limit = plan.before_passes(single, n_components, settings.tol)
                 if plan.passes >= limit:
@@ -140,11 +142,16 @@ def _iterate(
 
 
 def residual_bound(found: EigenSolution, n_components: float) -> float:
-    """Return the largest residual bound; infinite if the components explain too little."""
-    assert found.certificate is not None
+    """Return the largest residual bound; infinite if the components explain too little.
+
+    A larger eigenvalue that the landmarks miss counts as a residual of its difference.
+    """
+    assert found.certificate is not None and found.landmarks is not None
     if not explains(found, n_components):
         return np.inf
-    return float(found.certificate.residual_bounds.max(initial=0.0))
+    bound = float(found.certificate.residual_bounds.max(initial=0.0))
+    missed = found.landmarks.missed_eigenvalue - float(found.eigenvalues.min(initial=np.inf))
+    return max(bound, missed / (float(found.eigenvalues.max(initial=0.0)) or np.inf))
 
 
 @dataclass(frozen=True)

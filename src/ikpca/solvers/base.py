@@ -50,6 +50,7 @@ class Outcome(Enum):
     STOPPED = "a callback requested a stop"
     INTERRUPTED = "interrupted; the result of the last finished pass is kept"
     DIVERGED = "the components diverged; pass gain='auto' or check the scale of the kernel"
+    INDEFINITE = "the kernel is not positive semi-definite: Hebbian components may be wrong"
     EXACT = "solved directly"
     LANDMARKS = "these are the best components in the span of the landmarks"
 
@@ -135,12 +136,15 @@ class Landmarks:
         Number of training rows.
     row_projections : ndarray of shape (n_samples, r) or None
         Projections of all training rows, if memory allowed to keep them.
+    missed_eigenvalue : float
+        Estimate of the largest eigenvalue outside of the span of the landmarks.
     """
 
     rows: Rows
     mean: Floats
     n_samples: int
     row_projections: Floats | None = None
+    missed_eigenvalue: float = 0.0
 
     def select(self, chosen: NDArray[np.bool_] | slice) -> Self:
         """Select some of the components."""
@@ -256,14 +260,14 @@ class EigenSolution:
         )
 
     def with_error(self, error: float) -> Self:
-        """Add the error ‖E‖/λ₁ of kernel values to the certificate."""
+        """Add the error ‖E‖/λ₁ of kernel values to the bounds of the certificate."""
         certificate = self.certificate
         assert certificate is not None
+        largest = float(self.eigenvalues.max(initial=0.0))
         certificate = replace(
             certificate,
-            residuals=certificate.residuals + error,
             residual_bounds=certificate.residual_bounds + error,
-            eigenvalue_bounds=certificate.eigenvalue_bounds + error * self.eigenvalues.max(),
+            eigenvalue_bounds=certificate.eigenvalue_bounds + error * largest,
         )
         return replace(self, certificate=certificate)
 

@@ -24,7 +24,12 @@ from ikpca.solvers.base import (
 from ikpca.solvers.coefficient_store import CoefficientStore
 from ikpca.solvers.kha_certificate import N_PROBES
 from ikpca.solvers.kha_pass import Clock, HebbianPasses, HebbianState, safety_for
-from ikpca.solvers.landmarks import LANDMARK_KINDS, choose_landmarks, landmark_start
+from ikpca.solvers.landmarks import (
+    LANDMARK_KINDS,
+    choose_landmarks,
+    landmark_start,
+    uniform_landmarks,
+)
 from ikpca.solvers.problem import MemoryNeeds, Problem
 
 METHODS = ("kha", "kha/t", "kha/et", "kha-smd")
@@ -40,6 +45,9 @@ _CONSTANT_STEP, _INVERSE_TIME_STEP, _INVERSE_TIME_STEP_LANDMARKS = 0.05, 0.5, 0.
 _META_RATE, _META_RATE_MANUAL = 0.4, 0.05
 #: ρ0 with automatic gains from a random start, as in the paper; otherwise 0.
 _LOG_GAIN = 1.0
+#: Rows of the sample that shows that a kernel is indefinite, and least relative size of a negative
+#: eigenvalue, as in scikit-learn.
+_SAMPLE_ROWS, _NEGATIVE = 256, 1e-5
 #: Bounds on |Δρ| and |ρ| with automatic gains.
 _MAX_LOG_STEP, _MAX_LOG_GAIN = 0.1, 4.0
 
@@ -264,6 +272,8 @@ class KHA(Solver):
                 solution = passes.solution(state, exact=outcome is not Outcome.INTERRUPTED)
             except KeyboardInterrupt:
                 outcome, solution = Outcome.INTERRUPTED, passes.solution(state)
+            if outcome is not Outcome.INTERRUPTED and _is_indefinite(source, problem.seed):
+                outcome = Outcome.INDEFINITE
             return replace(solution, outcome=outcome, records=records)
 
     def passes(
@@ -404,6 +414,14 @@ class KHA(Solver):
             AK = KA.T
         companions = np.zeros_like(A) if self.has_companion else A[:0]
         return gram, np.vstack([A, companions]), np.vstack([AK, companions])
+
+
+def _is_indefinite(source: GramSource, seed: int) -> bool:
+    """Return True if the kernel matrix of a sample has significant negative eigenvalues."""
+    sample = uniform_landmarks(source.n_samples, _SAMPLE_ROWS, seed)
+    K = source.submatrix(sample, sample).astype(np.float64)
+    eigenvalues = np.linalg.eigvalsh(K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean())
+    return bool(eigenvalues[0] < -_NEGATIVE * np.abs(eigenvalues).max())
 
 
 def initial_coefficients(kind: str, n_components: int, n_samples: int, seed: int) -> Floats:

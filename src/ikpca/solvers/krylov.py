@@ -68,6 +68,8 @@ _SAMPLED_RESIDUAL, _SAMPLED_EPSILONS = 300, 10
 #: Largest difference of eigenvalues that may be equal, relative to the largest, in units of tol and
 #: of machine epsilon.
 _EQUAL_TOLS, _EQUAL_EPSILONS = 100, 100
+#: Random vectors of the first block.
+_PROBES = 4
 #: Sampled rows of K per product, and rows of the basis per product.
 _STRIP_ROWS, _DISTANCE_ROWS = 64, 1024
 #: Relative residual below which a component misses less than 1e-8 of its variance.
@@ -125,7 +127,9 @@ class RitzPairs:
         leading = self.vectors[:, :n_components]
         squares = np.einsum("ir,ij,jr->r", leading, self.S, leading, optimize=True)
         squares -= np.square(self.values[:n_components])
-        return bool((squares <= np.square(_CONVERGED_RESIDUAL * self.values[0])).all())
+        # Differences of squares have rounding errors.
+        limit = max(_CONVERGED_RESIDUAL**2, _DROP_EPSILONS * self.eps)
+        return bool((squares <= limit * np.square(self.values[0])).all())
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +153,8 @@ class KrylovState:
         Number of directions of the landmarks in the first basis.
     blocks : int
         Number of blocks of a pass.
+    remainder : float
+        Variance outside of the basis before the last random block.
     """
 
     columns: int
@@ -158,6 +164,7 @@ class KrylovState:
     sampled: SampledResiduals | None = None
     directions: int = 0
     blocks: int = 1
+    remainder: float = np.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -421,7 +428,8 @@ class KrylovPasses:
         """Return the first state: landmark directions, whose products are known, and a block.
 
         The block consists of a warm start and projections on landmark components, which are a
-        multiplication by K' ahead of a random block.
+        multiplication by K' ahead of a random block, and of random vectors, since landmarks may
+        miss components of a few rows.
         """
         directions, indices = landmarks.directions[:n_directions], landmarks.indices
         known, lengths = len(directions), np.linalg.norm(directions, axis=1)
@@ -445,7 +453,20 @@ class KrylovPasses:
         block = _orthonormal(block, self._Q[:, :known], self._workers)
         if block.shape[1] < width:
             blocks, width = 1, self._size
-        return KrylovState(known, block[:, :width], 0, directions=known, blocks=blocks)
+        block, remainder = block[:, :width], float(landmarks.distances.sum(dtype=np.float64))
+        # A missed component has at most the variance outside of the span of the directions.
+        if remainder > landmarks.eigenvalues[self._r - 1]:
+            probes = self._random_block(landmarks.distances, _PROBES, 0)
+            block = np.hstack([block[:, : width - _PROBES], probes])
+            block = _orthonormal(block, self._Q[:, :known], self._workers)
+        return KrylovState(known, block, 0, directions=known, blocks=blocks)
+
+    def _random_block(self, distances: Floats, number: int, passes: int) -> Floats:
+        """Return random vectors, weighted by the distances of the rows from a subspace."""
+        rng = np.random.default_rng([self._seed, 8, passes])
+        weights = np.sqrt(distances + np.finfo(distances.dtype).eps * distances.mean())[:, None]
+        block = rng.standard_normal(size=(len(weights), number)) * weights
+        return block.astype(self._Q.dtype)
 
     def step(self, state: KrylovState) -> tuple[KrylovState, PassRecord, Outcome | None]:
         """Run one pass over K."""
@@ -478,6 +499,8 @@ class KrylovPasses:
             if defect > np.sqrt(np.finfo(Q.dtype).eps):
                 recovery = f"the basis had lost its orthonormality (by {defect:.1e}) and is rebuilt"
             following = self._next_block(following, first, ritz, T, rebuild=bool(recovery))
+            if following.block.shape[1] == 0:
+                following = self._probe_remainder(following, values, T)
             # An empty block: the basis spans the range of K' up to rounding.
             outcome = Outcome.PRECISE if following.block.shape[1] == 0 else None
         seconds = time.perf_counter() - started
@@ -559,6 +582,26 @@ class KrylovPasses:
             latest = self._Z[:, :known]
         block = _orthonormal(latest, self._Q[:, :known], self._workers)[:, :width]
         return replace(state, columns=known, block=block)
+
+    def _probe_remainder(self, state: KrylovState, values: Floats, T: Floats) -> KrylovState:
+        """Add a random block if variance that the basis misses may belong to a component.
+
+        A basis whose products it contains spans an invariant subspace, not necessarily all of the
+        range of K'. The trace of K' tells how much is missing; once a block has found nothing of
+        it, it is rounding error.
+        """
+        gram, known = self._gram, state.columns
+        assert gram is not None
+        remainder = gram.mean_diagonal * gram.n_samples - float(values.sum())
+        last = float(values[self._r - 1]) if len(values) >= self._r else 0.0
+        found = state.remainder - remainder > gram.rounding * gram.n_samples
+        if remainder <= max(gram.rounding * gram.n_samples, last) or not found:
+            return state
+        distances = self._distances(self._Z[:, :known], T)
+        width = min(self._size, self._Q.shape[1] - known)
+        block = self._random_block(distances, width, state.passes)
+        block = _orthonormal(block, self._Q[:, :known], self._workers)
+        return replace(state, block=block, remainder=remainder)
 
     def undo(self, state: KrylovState) -> None:
         """Do nothing: the basis of the state is intact, or cannot be restored."""
@@ -644,7 +687,13 @@ class KrylovPasses:
 
         leverages = np.square(V).sum(axis=1)
         found_residuals = SampledResiduals.of(
-            rows_of, self._distances(Z, T), leverages, self._seed, self._tol, largest
+            rows_of,
+            gram.diagonal(),
+            self._distances(Z, T),
+            leverages,
+            self._seed,
+            self._tol,
+            largest,
         )
         return found_residuals if found_residuals.bounds.max() <= self._tol else None
 
@@ -658,7 +707,7 @@ class KrylovPasses:
             return np.einsum("ij,ij->i", projections, projections)
 
         parts = self._workers.map(part, tile_slices(len(Z), _DISTANCE_ROWS))
-        return np.maximum(self._gram.diagonal() - np.concatenate(list(parts)), 0)
+        return np.abs(self._gram.diagonal() - np.concatenate(list(parts)))
 
     def _record(
         self,

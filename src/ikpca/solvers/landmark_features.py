@@ -11,7 +11,16 @@ from scipy import linalg
 
 from ikpca.errors import InvalidInput
 from ikpca.gram import NOT_FINITE, tile_slices
-from ikpca.kernels import FeatureSplit, Floats, Indices, Kernel, MatmulKernel, Operand, Rows
+from ikpca.kernels import (
+    FeatureSplit,
+    Floats,
+    Indices,
+    Kernel,
+    MatmulKernel,
+    Operand,
+    Rows,
+    mean_row,
+)
 
 #: Blocks of the product with a triangular factor; more of them skip more zeros.
 _TRIANGLE_BLOCKS = 8
@@ -75,14 +84,17 @@ class LandmarkFeatures:
 
     def moments(
         self, cache: StripCache | None, X: Rows, start: int
-    ) -> tuple[Floats, Floats, Floats, float]:
-        """Return Σz, Σzzᵀ, the squared distances from the span, and Σk(x, x) of rows."""
+    ) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return Σz, Σzzᵀ, and the squared distances from the span and k(x, x) of rows.
+
+        Distances that are rounding errors keep their size, by which rows are sampled.
+        """
         dtype, number = X.dtype, len(self.gram)
         center, inverse = self.center.astype(dtype), self.inverse.astype(dtype)
         offset = inverse @ center
         values = KernelColumns(self.kernel, self.rows)
         sums, products = np.zeros(number), np.zeros((number, number), dtype=dtype)
-        distances, diagonal = [], 0.0
+        distances, diagonal = [], []
         for part in tile_slices(X.shape[0], self.strip):
             strip = X[part]
             out = None if cache is None else cache.strip(start + part.start, strip.shape[0])
@@ -91,11 +103,10 @@ class LandmarkFeatures:
             z -= offset
             sums += z.sum(axis=0, dtype=np.float64)
             products += z.T @ z
-            own = self.kernel.diagonal(strip)
-            diagonal += float(own.sum(dtype=np.float64))
+            diagonal.append(self.kernel.diagonal(strip))
             z += offset
-            distances.append(own - np.einsum("ij,ij->i", z, z))
-        return sums, products, np.maximum(np.concatenate(distances), 0), diagonal
+            distances.append(np.abs(diagonal[-1] - np.einsum("ij,ij->i", z, z)))
+        return sums, products, np.concatenate(distances), np.concatenate(diagonal)
 
     def mean_and_scatter(self, moments: Moments) -> tuple[Floats, Floats]:
         """Return the mean of the features, and Σzzᵀ about it."""
@@ -160,7 +171,7 @@ class KernelColumns:
         self._kernel, self._rows = kernel, rows
         self._right: Operand | None = None
         if isinstance(kernel, MatmulKernel) and isinstance(rows, np.ndarray):
-            self._split = FeatureSplit.all_dense(rows.mean(axis=0))
+            self._split = FeatureSplit.all_dense(mean_row(rows))
             self._right = kernel.right_operand(rows, self._split)
 
     def of(self, X: Rows, out: Floats | None = None) -> Floats:

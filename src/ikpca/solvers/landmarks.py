@@ -28,8 +28,9 @@ from ikpca.solvers.rayleigh_ritz import rayleigh_ritz
 LANDMARK_KINDS = ("landmarks", "pivoted")
 #: Leading directions of the landmarks that the Rayleigh–Ritz step uses, per component.
 DIRECTIONS_PER_COMPONENT = 8
-#: Directions with a relative eigenvalue below this are rounding noise.
-_DROP = 1e-6
+#: Relative eigenvalue below which directions are not used, unless there are too few, and noise of
+#: an eigenvalue, in units of that of the kernel values.
+_DROP, _NOISE = 1e-6, 10
 #: Landmarks per direction beyond which subspace iterations take less time, and their number.
 _LANDMARKS_PER_DIRECTION, _SUBSPACE_ITERATIONS = 3, 3
 #: Columns per matrix product.
@@ -57,6 +58,8 @@ class LandmarkStart:
         Leading components of the landmarks alone, in whose span these components are.
     direction_projections : ndarray of shape (d, l)
         AK' of the directions, exact.
+    distances : ndarray of shape (l,)
+        Estimated squared distances of all rows from the span of the directions.
     """
 
     indices: Indices
@@ -65,6 +68,7 @@ class LandmarkStart:
     eigenvalues: Floats
     directions: Floats
     direction_projections: Floats
+    distances: Floats
 
     def dense_coefficients(self) -> Floats:
         """Return A with all l columns."""
@@ -199,10 +203,15 @@ def landmark_start(
     if not np.isfinite(gram).all():
         raise InvalidInput(NOT_FINITE)
     noise = float(np.finfo(source.dtype).eps * np.abs(gram).max())
-    basis = _leading_directions(gram, DIRECTIONS_PER_COMPONENT * n_components, noise)
-    reduced, squared = rows.reduce(basis.astype(source.dtype))
+    basis = _leading_directions(gram, n_components, noise)
+    # The last row gives the mean kernel values with the landmarks, less their own mean.
+    mean = np.full((1, len(gram)), 1 / len(gram))
+    reduced, squared = rows.reduce(np.vstack([basis, mean]).astype(source.dtype))
     if not np.isfinite(squared).all():
         raise InvalidInput(NOT_FINITE)
+    mean_values, reduced, squared = reduced[-1], reduced[:-1], squared[:-1, :-1]
+    distances = source.diagonal() - 2 * mean_values - gram.mean()
+    distances -= np.einsum("ij,ij->j", reduced, reduced)
     values, T = np.zeros(n_components), np.zeros((n_components, len(basis)))
     if len(basis):
         # With fewer directions than components, the remaining eigenvalues are zero.
@@ -210,7 +219,9 @@ def landmark_start(
         number = len(ritz_values)
         values[:number], T[:number] = ritz_values[:n_components], rotation[:n_components]
     coefficients, T = ((T @ basis).astype(source.dtype), T.astype(source.dtype))
-    return LandmarkStart(indices, coefficients, T @ reduced, values, basis, reduced)
+    return LandmarkStart(
+        indices, coefficients, T @ reduced, values, basis, reduced, np.abs(distances)
+    )
 
 
 def start_bytes(problem: Problem, number: int, n_directions: int) -> int:
@@ -249,7 +260,7 @@ class _LocalLandmarkRows:
         return reduced, _row_gram(reduced, self._workers)
 
 
-def _leading_directions(K: Floats, number: int, noise: float) -> Floats:
+def _leading_directions(K: Floats, n_components: int, noise: float) -> Floats:
     """Return leading components of the landmarks alone, as coefficients with zero row sums.
 
     They are orthonormal in feature space and ordered by decreasing variance. Several times as many
@@ -257,6 +268,7 @@ def _leading_directions(K: Floats, number: int, noise: float) -> Floats:
     many landmarks they are approximated by subspace iterations. Directions without more variance
     than the noise of the kernel values are dropped.
     """
+    number = DIRECTIONS_PER_COMPONENT * n_components
     N = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
     N = (N + N.T) / 2
     last = len(N) - 1
@@ -268,7 +280,9 @@ def _leading_directions(K: Floats, number: int, noise: float) -> Floats:
         U = subspace @ U
     else:
         lengths, U = linalg.eigh(N, subset_by_index=[max(0, last + 1 - number), last])
-    kept = lengths > max(_DROP * float(lengths[-1]), noise)
+    # Small directions amplify rounding errors; as many as components are needed.
+    needed = float(lengths[-n_components:][0])
+    kept = lengths > max(min(_DROP * float(lengths[-1]), needed / 2), _NOISE * noise)
     directions = (U[:, kept] / np.sqrt(lengths[kept])).T[::-1]
     # The row sums are zero up to rounding.
     return directions - directions.mean(axis=1, keepdims=True)

@@ -10,14 +10,14 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ikpca.errors import InvalidInput, check_choice, check_number, invalid_parameter, is_auto
-from ikpca.gram import NOT_FINITE, Centering, ComputedGram, Workers, tile_slices
+from ikpca.gram import NOT_FINITE, Centering, ComputedGram, Workers, cross_gram, tile_slices
 from ikpca.kernels import Floats, Indices, Rows
 from ikpca.solvers.base import (
     EigenSolution,
@@ -32,6 +32,7 @@ from ikpca.solvers.landmark_features import (
     LandmarkFeatures,
     Moments,
     StripCache,
+    multiply_triangle,
     symmetrized,
 )
 from ikpca.solvers.landmarks import pivoted_landmarks, uniform_landmarks
@@ -42,7 +43,7 @@ from ikpca.solvers.rayleigh_ritz import (
     leading_eigenpairs,
     nonnegative_eigenvalues,
 )
-from ikpca.solvers.sampled_residuals import SAMPLE_ROWS, SampledResiduals
+from ikpca.solvers.sampled_residuals import SAMPLE_ROWS, SampledResiduals, draw_rows
 
 SELECTIONS = ("uniform", "pivoted")
 #: Landmarks without a tolerance: at least this many, and this many per component.
@@ -313,6 +314,8 @@ class LandmarkFit:
     mean, scatter : ndarray of shape (q,) and (q, q)
     distances : ndarray of shape (n_samples,)
         Squared distances of all rows from the span.
+    diagonal : ndarray of shape (n_samples,)
+        k(x, x) of all rows.
     trace : float
     workers : Workers
     cache : StripCache or None
@@ -328,6 +331,7 @@ class LandmarkFit:
     mean: Floats
     scatter: Floats
     distances: Floats
+    diagonal: Floats
     trace: float
     workers: Workers
     cache: StripCache | None
@@ -341,11 +345,17 @@ class LandmarkFit:
         number: int,
         workers: Workers,
         parts: Sequence[Indices] | None = None,
+        more: Indices | None = None,
     ) -> LandmarkFit:
-        """Choose landmarks and compute the moments in one pass over the rows, or over parts."""
+        """Choose landmarks and compute the moments in one pass over the rows, or over parts.
+
+        The landmarks also contain the rows ``more``.
+        """
         started = time.perf_counter()
         assert problem.kernel is not None
         landmarks = select_landmarks(problem, selection, number, workers)
+        if more is not None:
+            landmarks = np.union1d(landmarks, more)
         strip = strip_rows(problem, number)
         features, kept = LandmarkFeatures.of(problem.kernel, problem.take_rows(landmarks), strip)
         cache, available = None, cache_bytes(problem, number, strip, _CACHE_BYTES)
@@ -354,27 +364,28 @@ class LandmarkFit:
         if problem.engine is None and worthwhile:
             cache = StripCache(available, problem.n_samples, len(kept), problem.X.dtype)
         size = len(features.gram)
-        distances = np.empty(problem.n_samples, dtype=problem.X.dtype)
+        distances, diagonal = np.empty((2, problem.n_samples), dtype=problem.X.dtype)
         found: list[Moments] = []
         for rows in [None] if parts is None else parts:
-            sums, products, diagonal, known = np.zeros(size), np.zeros((size, size)), 0.0, 0
+            sums, products, known = np.zeros(size), np.zeros((size, size)), 0
             function = partial(features.moments, cache)
             for moments in problem.map_rows(function, strip, workers, rows):
                 sums += moments[0]
                 products += moments[1]
                 own = slice(known, known + len(moments[2]))
-                distances[own if rows is None else rows[own]] = moments[2]
-                diagonal += moments[3]
+                indices = own if rows is None else rows[own]
+                distances[indices], diagonal[indices] = moments[2:]
                 known = own.stop
-            if not (np.isfinite(products).all() and np.isfinite(diagonal)):
+            trace = float(diagonal[slice(known) if rows is None else rows].sum(dtype=np.float64))
+            if not (np.isfinite(products).all() and np.isfinite(trace)):
                 raise InvalidInput(NOT_FINITE)
-            found.append(Moments(known, sums, products, diagonal))
+            found.append(Moments(known, sums, products, trace))
         total = Moments.of_all(found)
         mean, scatter = features.mean_and_scatter(total)
         trace = total.diagonal - total.n_samples * float(mean @ mean)
         return cls(
             problem, landmarks, landmarks[kept], features, found, total.n_samples, mean, scatter,
-            distances, trace, workers, cache, started,
+            distances, diagonal, trace, workers, cache, started,
         )  # fmt: skip
 
     def without(self, part: int, landmarks: Indices) -> LandmarkFit:
@@ -435,14 +446,17 @@ class LandmarkFit:
         found, gram = self.components(n_components), self.features.gram
         A, eigenvalues = found.coefficients, found.eigenvalues
         estimate, row_projections = self._sampled_residuals(found, tol)
+        missed = self.missed_eigenvalues()
+        squared_norm = float(np.sum(np.square(self.scatter)) + np.sum(np.square(missed)))
         certificate = certify(
             eigenvalues,
             estimate.residuals,
             A @ gram @ A.T,
-            float(np.sum(np.square(self.scatter))),
+            squared_norm,
             found.next_eigenvalue,
             residual_bounds=estimate.bounds,
             of_projections=True,
+            missed=missed,
         )
         entries = self.n_samples * (2 * len(gram) + estimate.n_rows)
         record = PassRecord(
@@ -463,8 +477,38 @@ class LandmarkFit:
             solution,
             certificate=certificate,
             records=[*earlier, record],
-            landmarks=replace(solution.landmarks, row_projections=row_projections),
+            landmarks=replace(
+                solution.landmarks,
+                row_projections=row_projections,
+                missed_eigenvalue=float(missed.max(initial=0.0)),
+            ),
         )
+
+    @cached_property
+    def distant_rows(self) -> Indices:
+        """Rows drawn in proportion to their squared distance from the span; they may repeat."""
+        rng = np.random.default_rng([self.problem.seed, 9])
+        if not self.distances.any():
+            return np.zeros(0, dtype=np.intp)
+        return draw_rows(self.distances, rng.random(SAMPLE_ROWS))
+
+    def missed_eigenvalues(self) -> Floats:
+        """Estimate the largest eigenvalues of K outside of the span of the landmarks.
+
+        The kernel matrix of the differences from the span is sampled in proportion to its diagonal.
+        Its own diagonal is left out, as it is not small where all other entries are.
+        """
+        indices, features = self.distant_rows, self.features
+        if not len(indices):
+            return np.zeros(0)
+        rows = self.problem.take_rows(indices).astype(np.float64)
+        z = KernelColumns(features.kernel, features.rows.astype(np.float64)).of(rows)
+        z = multiply_triangle(z, features.inverse)
+        rest = cross_gram(features.kernel, rows, rows) - z @ z.T
+        np.fill_diagonal(rest, 0)
+        weights = self.distances[indices] / self.distances.sum(dtype=np.float64) * len(indices)
+        values = np.linalg.eigvalsh(rest / np.sqrt(np.outer(weights, weights)))
+        return values[values > 0][::-1]
 
     def _sampled_residuals(
         self, found: Components, tol: float
@@ -490,7 +534,7 @@ class LandmarkFit:
             return R - values.of(sample).astype(np.float64) @ found.coefficients.T * roots
 
         estimate = SampledResiduals.of(
-            rows_of, self.distances, leverages, self.problem.seed, tol, largest
+            rows_of, self.diagonal, self.distances, leverages, self.problem.seed, tol, largest
         )
         return estimate, known
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
@@ -16,19 +17,17 @@ from ikpca.gram import (
     Budget,
     CenteredGram,
     CompactGram,
-    ComputedGram,
     GramSource,
+    LazyRows,
     PrecomputedGram,
     Workers,
-    cross_gram,
-    full_matrix,
     memory_map,
     plan_source,
     release_pages,
     tile_slices,
 )
 from ikpca.kernels import (
-    FeatureSplit,
+    Cosine,
     Floats,
     Gaussian,
     Indices,
@@ -40,13 +39,16 @@ from ikpca.kernels import (
     squared_norms,
 )
 from ikpca.solvers.coefficient_store import CoefficientStore, LocalStore
+from ikpca.solvers.rounding import RoundingSample, value_sizes
 
 Result = TypeVar("Result")
 
-#: Number of rows on which the error of single precision is measured.
-_ROUNDING_SAMPLE = 256
 #: Largest error of single precision as a fraction of the tolerance.
 _ROUNDING_FRACTION = 0.05
+#: Largest error of rows in single precision, relative to λ₁.
+_MAX_SINGLE_ERROR = 2e-5
+#: Rounding error of a kernel value, relative to k(x, x), in units of machine epsilon.
+_VALUE_ROUNDING = 4
 #: Rows of a memory map that are read at a time; the system may load 2 MB for each of them.
 _MAPPED_ROWS = 256
 #: Operations of one kernel value besides its inner product: of a matrix product, of a block, and
@@ -200,7 +202,7 @@ class Problem:
         return LocalStore(gram, rows, products)
 
     def in_single_precision(self, tol: float) -> tuple[Self, float] | None:
-        """Return the problem in single precision and its error ‖K − K₃₂‖/λ₁, estimated on a sample.
+        """Return the problem in single precision and its estimated error ‖K − K₃₂‖/λ₁.
 
         Single precision halves the time of products and exponentials. The result is None if the
         error is too large for ``tol``: for rows far from the origin, and for kernels whose values
@@ -212,41 +214,85 @@ class Problem:
         if not is_double or not isinstance(kernel, MatmulKernel) or tol <= np.finfo(X.dtype).eps:
             return None
         check_kernel_values(kernel, X)
-        try:
-            # Also for rows that are not in the sample.
-            check_kernel_values(kernel, X.astype(np.float32))
-        except InvalidInput:
+        if np.abs(X).max() > np.finfo(np.float32).max:
             return None
-        rows = self._sample()
-        K = _sample_gram(kernel, rows)
-        with np.errstate(over="ignore", invalid="ignore"):
-            rounded = _sample_gram(kernel, rows.astype(np.float32))
-        # gamma may be too large for single precision.
-        if not np.isfinite(rounded).all():
-            return None
-        error, largest = np.linalg.norm(K - rounded, 2), _largest_eigenvalue(K)
+        sample = self.rounding_sample
+        error, largest = sample.single_error, sample.largest_eigenvalue
         if error > _ROUNDING_FRACTION * tol * largest or largest == 0:
             return None
         single = X.astype(np.float32)
         budget = replace(self.budget, used=self.budget.used + single.nbytes)
-        return replace(self, X=single, budget=budget), float(error / largest)
+        return replace(self, X=single, budget=budget), error / largest
 
     def compact_error(self, tol: float) -> float | None:
-        """Return the error ‖K − K₁₆‖/λ₁ of rounding to 16 bits; None if too large for ``tol``.
-
-        It is that of a sample, and smaller for more rows unless they have few distinct distances.
-        """
+        """Return the error ‖K − K₁₆‖/λ₁ of rounding to 16 bits; None if too large for ``tol``."""
         if self.engine is not None or self.transform is not None:
             return None
         if not isinstance(self.kernel, Gaussian | Laplacian):
             return None
-        rows = self._sample()
-        K = cross_gram(self.kernel, rows, rows).astype(np.float64)
-        error = _largest_eigenvalue(K - np.rint(K * CompactGram.LEVELS) / CompactGram.LEVELS)
-        largest = _largest_eigenvalue(K)
+        sample = self.rounding_sample
+        K, largest = sample.K, sample.largest_eigenvalue
+        error = sample.norm(K - np.rint(K * CompactGram.LEVELS) / CompactGram.LEVELS)
         if error > _ROUNDING_FRACTION * tol * largest or largest == 0:
             return None
         return error / largest
+
+    def in_sufficient_precision(self) -> Self:
+        """Return the problem, with rows in double precision if single precision is not enough."""
+        X = self.X
+        if not self._has_known_rounding or X.dtype == np.float64:
+            return self
+        if self._fits_single_precision():
+            return self
+        if sparse.issparse(X) or (isinstance(X, np.ndarray) and memory_map(X) is None):
+            used = self.budget.used + (_owned_bytes(X) if self.copy_X else 0)
+            rows = X.astype(np.float64)
+            budget = replace(self.budget, used=used + _owned_bytes(rows))
+            return replace(self, X=rows, budget=budget, copy_X=False)
+        return replace(self, X=LazyRows(X, np.float64))
+
+    def _fits_single_precision(self) -> bool:
+        try:
+            check_kernel_values(self.kernel, self.X)
+        except InvalidInput:
+            return False
+        sample = self.rounding_sample
+        return sample.single_error <= _MAX_SINGLE_ERROR * sample.largest_eigenvalue
+
+    @property
+    def rounding_error(self) -> float:
+        """Estimate of ‖K − K̃‖ for the kernel values K̃ in the precision of the rows."""
+        if not self._has_known_rounding:
+            return 0.0
+        if self.X.dtype == np.float32:
+            return self.rounding_sample.single_error
+        eps, kernel, sizes = float(np.finfo(np.float64).eps), self.kernel, self.value_sizes
+        if isinstance(kernel, Gaussian):
+            return eps * (1 + 4 * kernel.gamma * float(sizes.max())) * len(sizes)
+        total = float(sizes.sum())
+        if isinstance(kernel, Cosine):
+            # Unit rows are rounded before the origin is subtracted.
+            total += np.sqrt(len(sizes) * total)
+        return _VALUE_ROUNDING * eps * total
+
+    @property
+    def _has_known_rounding(self) -> bool:
+        """True for a kernel of rows in this process that is not a function of pairs."""
+        if self.kernel is None or self.engine is not None or self.transform is not None:
+            return False
+        return not isinstance(self.kernel, Pairwise)
+
+    @cached_property
+    def value_sizes(self) -> Floats:
+        """Numbers to which the rounding errors of the kernel values of each row are proportional."""
+        assert self.kernel is not None
+        return value_sizes(self.kernel, self.X)
+
+    @cached_property
+    def rounding_sample(self) -> RoundingSample:
+        """Rows on which rounding errors are estimated."""
+        assert self.kernel is not None
+        return RoundingSample.draw(self.kernel, self.value_sizes, self.take_rows, self.seed)
 
     @property
     def entry_cost(self) -> float:
@@ -258,30 +304,12 @@ class Problem:
             return 2 * n_features + _FINISH_COST
         return 20 * n_features + _BLOCK_COST
 
-    def _sample(self) -> Rows:
-        """Return the rows on which errors of rounding are measured."""
-        number = min(_ROUNDING_SAMPLE, self.n_samples)
-        rng = np.random.default_rng([self.seed, 3])
-        return self.take_rows(np.sort(rng.choice(self.n_samples, number, replace=False)))
-
 
 def _owned_bytes(X: Rows) -> int:
     """Return the bytes of rows in memory; a copy of rows on disk does not exist."""
     if sparse.issparse(X):
         return int(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes)
     return int(X.nbytes) if isinstance(X, np.ndarray) and X.flags.owndata else 0
-
-
-def _sample_gram(kernel: Kernel, rows: Floats) -> Floats:
-    """Compute K of the sample with the same operands as for all rows."""
-    source = ComputedGram(kernel, rows, split=FeatureSplit.from_rows(rows))
-    return full_matrix(source).astype(np.float64)
-
-
-def _largest_eigenvalue(K: Floats) -> float:
-    """Return the largest eigenvalue of K', in magnitude."""
-    centered = K - K.mean(axis=0) - K.mean(axis=1, keepdims=True) + K.mean()
-    return float(np.linalg.norm(centered, 2))
 
 
 def check_kernel_values(kernel: Kernel, X: Any) -> None:

@@ -188,6 +188,7 @@ def certify(
     residual_bounds: Floats | None = None,
     *,
     of_projections: bool = False,
+    missed: Floats | None = None,
     eps: float = float(np.finfo(np.float64).eps),
 ) -> Certificate:
     """Compute the certificate of a solution.
@@ -206,6 +207,8 @@ def certify(
         Bounds of the residuals; the residuals themselves by default.
     of_projections : bool
         If True, v is along the projections (AK')_i, otherwise along the coefficients.
+    missed : ndarray, optional
+        Estimates of eigenvalues of which the solution has no component.
     eps : float
         Relative rounding error of K'.
     """
@@ -215,22 +218,23 @@ def certify(
     bounds = upper * np.abs(values).max(initial=0.0)
     positive = values > 0
     identity = np.diag(positive.astype(np.float64))
+    largest = values if missed is None else np.sort(np.concatenate([values, missed]))[::-1]
+    optimum = float(np.sum(np.square(np.maximum(largest[: len(values)], 0))))
+    captured = float(np.sum(np.square(values[positive])))
+    increase = _squared_error_increase(
+        values[positive],
+        bounds[positive],
+        (component_gram - identity)[np.ix_(positive, positive)],
+        next_eigenvalue,
+        of_projections,
+    )
     return Certificate(
         residuals=relative,
         residual_bounds=upper,
         orthonormality_defect=float(np.abs(component_gram - identity).max(initial=0.0)),
         eigenvalue_bounds=bounds,
         excess_error=excess_error(
-            _squared_error_increase(
-                values[positive],
-                bounds[positive],
-                (component_gram - identity)[np.ix_(positive, positive)],
-                next_eigenvalue,
-                of_projections,
-            ),
-            float(np.sum(np.square(values[positive]))),
-            squared_norm,
-            eps,
+            max(increase + optimum - captured, 0.0), optimum, squared_norm, eps
         ),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ from ikpca.kernels import Floats, Indices
 SAMPLE_ROWS, _ROWS_PER_SAMPLE = 128, 8
 #: Factor of the size of a second sample.
 _SAMPLE_GROWTH = 4
-#: Shares of the sample that are drawn uniformly, by distances, and also by leverages.
+#: Shares of the sample that are drawn by squared norms, by distances, and also by leverages.
 _SAMPLE_SHARES = (0.1, 0.45, 0.45)
 #: Confidence of the residual bounds.
 _CONFIDENCE = 0.99
@@ -32,7 +32,8 @@ class SampledResiduals:
     ⟨Φ'(x), g⟩ for a vector g that is orthogonal to the subspace. So rows are sampled with
     probabilities proportional to their squared distance from the subspace, which bounds the
     residual of a row, half of them also to their squared projections: neither rows unlike all
-    others nor components that concentrate on a few rows are missed, and the terms vary little.
+    others nor components that concentrate on a few rows are missed, and the terms vary little. A
+    few are sampled by their squared norm, as rounding errors may hide the distance of long rows.
 
     Parameters
     ----------
@@ -49,6 +50,7 @@ class SampledResiduals:
     def of(
         cls,
         rows_of: Callable[[Indices], Floats],
+        squared_norms: Floats,
         distances: Floats,
         leverages: Floats,
         seed: int,
@@ -64,8 +66,9 @@ class SampledResiduals:
         ----------
         rows_of : callable
             Returns rows of K'v − λv for all components; a constant may be added to them.
-        distances, leverages : ndarray of shape (l,)
-            Squared distances of all rows from the subspace, and Σ_i y_i²/λ_i of them.
+        squared_norms, distances, leverages : ndarray of shape (l,)
+            Squared norms of the images of all rows, their squared distances from the subspace, and
+            Σ_i y_i²/λ_i of them.
         seed : int
         tol : float
         largest : float
@@ -73,7 +76,8 @@ class SampledResiduals:
         """
         number, n_rows = SAMPLE_ROWS, 0
         while True:
-            rows, probabilities = sample_rows(distances, leverages, seed, number)
+            weights = (squared_norms, distances, leverages * distances)
+            rows, probabilities = sample_rows(weights, seed, number)
             R = rows_of(rows)
             if not np.isfinite(R).all():
                 raise InvalidInput(NOT_FINITE)
@@ -90,26 +94,25 @@ class SampledResiduals:
             number *= _SAMPLE_GROWTH
 
 
-def sample_rows(
-    distances: Floats, leverages: Floats, seed: int, number: int
-) -> tuple[Indices, Floats | None]:
-    """Draw rows by distances and leverages; return their probabilities, None for all rows."""
-    n_samples = len(distances)
+def sample_rows(weights: Sequence[Floats], seed: int, number: int) -> tuple[Indices, Floats | None]:
+    """Draw rows in proportion to one of several weights each, in fixed shares.
+
+    Also return their probabilities, None for all rows.
+    """
+    n_samples = len(weights[0])
     if n_samples <= _ROWS_PER_SAMPLE * number:
         return np.arange(n_samples), None
     rng = np.random.default_rng([seed, 5, number])
-    kinds = rng.choice(3, size=number, p=_SAMPLE_SHARES)
+    kinds = rng.choice(len(weights), size=number, p=_SAMPLE_SHARES)
     rows = rng.integers(n_samples, size=number)
-    totals = []
-    for kind, weights in enumerate((distances, leverages * distances), start=1):
-        own, total = kinds == kind, float(weights.sum(dtype=np.float64))
-        totals.append((weights, total))
+    totals = [float(own.sum(dtype=np.float64)) for own in weights]
+    for kind, (own, total) in enumerate(zip(weights, totals, strict=True)):
         if total > 0:
-            rows[own] = draw_rows(weights, rng.random(int(own.sum())))
+            rows[kinds == kind] = draw_rows(own, rng.random(np.count_nonzero(kinds == kind)))
     rows.sort()
-    probabilities = np.full(len(rows), _SAMPLE_SHARES[0] / n_samples)
-    for share, (weights, total) in zip(_SAMPLE_SHARES[1:], totals, strict=True):
-        probabilities += share * (weights[rows] / total if total > 0 else 1 / n_samples)
+    probabilities = np.zeros(number)
+    for share, own, total in zip(_SAMPLE_SHARES, weights, totals, strict=True):
+        probabilities += share * (own[rows] / total if total > 0 else 1 / n_samples)
     return rows, probabilities
 
 

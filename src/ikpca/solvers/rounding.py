@@ -1,0 +1,144 @@
+"""Rounding errors of kernel values, estimated on a sample of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from ikpca.gram import ComputedGram, cross_gram, full_matrix, release_pages, tile_slices
+from ikpca.kernels import (
+    FeatureSplit,
+    Floats,
+    Gaussian,
+    Indices,
+    Kernel,
+    Rows,
+    mean_row,
+    squared_norms,
+)
+
+#: Rows of the sample: drawn uniformly, and those with the largest rounding errors.
+_UNIFORM_ROWS, _LARGEST_ROWS = 256, 64
+#: Vectors and steps of the power iterations for a spectral norm.
+_POWER_VECTORS, _POWER_STEPS = 8, 6
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def value_sizes(kernel: Kernel, X: Rows) -> Floats:
+    """Return numbers to which the rounding errors of the kernel values of each row are proportional.
+
+    The exponents of a Gaussian kernel are differences of squared norms; dense rows are shifted
+    first, here to the median of a few. Other kernels have rounding errors proportional to k(x, x).
+    """
+    is_gaussian, origin = isinstance(kernel, Gaussian), None
+    if is_gaussian and not sparse.issparse(X):
+        origin = FeatureSplit.common_values(X[FeatureSplit.sample_indices(X.shape[0])])
+    sizes = np.empty(X.shape[0])
+    for strip in tile_slices(X.shape[0]):
+        rows = X[strip] if origin is None else X[strip] - origin
+        sizes[strip] = squared_norms(rows) if is_gaussian else np.abs(kernel.diagonal(rows))
+        release_pages(X)
+    return sizes
+
+
+@dataclass(frozen=True, eq=False)
+class RoundingSample:
+    """Rows drawn uniformly, and last the rows with the largest rounding errors.
+
+    Clusters of many rows are represented in the first part. The errors of smaller ones are bounded
+    by those of the second part.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    rows : rows
+    n_uniform : int
+        Number of rows of the first part.
+    n_samples : int
+        Number of all rows.
+    """
+
+    kernel: Kernel
+    rows: Rows
+    n_uniform: int
+    n_samples: int
+
+    @classmethod
+    def draw(
+        cls, kernel: Kernel, sizes: Floats, take: Callable[[Indices], Rows], seed: int
+    ) -> RoundingSample:
+        """Draw the sample; ``take`` returns the rows of some indices."""
+        n_samples, number = len(sizes), min(_UNIFORM_ROWS, len(sizes))
+        rng = np.random.default_rng([seed, 3])
+        uniform = rng.choice(n_samples, number, replace=False)
+        rest = np.setdiff1d(np.arange(n_samples), uniform, assume_unique=True)
+        largest = rest[np.argsort(sizes[rest])[len(rest) - _LARGEST_ROWS :]]
+        return cls(kernel, take(np.concatenate([uniform, largest])), number, n_samples)
+
+    @cached_property
+    def K(self) -> Floats:
+        """Kernel matrix in double precision."""
+        return self._gram(self.rows.astype(np.float64))
+
+    @cached_property
+    def largest_eigenvalue(self) -> float:
+        """Estimate of λ₁ of all rows, rather too small.
+
+        It is at least that of the sample, and the variance of all rows along the first component of
+        one half of the sample, which the other half estimates.
+        """
+        known, half = spectral_norm(centered(self.K)), self.n_uniform // 2
+        if self.n_uniform == self.n_samples:
+            return known
+        K = centered(self.K[: self.n_uniform, : self.n_uniform])
+        values, vectors = np.linalg.eigh(K[:half, :half])
+        if values[-1] <= 0:
+            return known
+        projections = K[half:, :half] @ vectors[:, -1] / np.sqrt(values[-1])
+        return max(known, self.n_samples * float(np.mean(np.square(projections))))
+
+    @cached_property
+    def single_error(self) -> float:
+        """Estimate of ‖K − K₃₂‖ of all rows, K₃₂ computed in single precision."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            error = self.K - self._gram(self.rows.astype(np.float32))
+        # gamma, or rows, may be too large for single precision.
+        return self.norm(error) if np.isfinite(error).all() else np.inf
+
+    def norm(self, error: Floats) -> float:
+        """Return an estimate, rather too large, of ‖E'‖ of all rows from E of the sample.
+
+        Errors of pairs grow with the number of rows, those of the diagonal do not.
+        """
+        pairs = error - np.diag(np.diag(error))
+        uniform = pairs[: self.n_uniform, : self.n_uniform]
+        frequent = self.n_samples / self.n_uniform * spectral_norm(centered(uniform))
+        if self.n_uniform < self.n_samples:
+            uniform[...] = 0
+        else:
+            pairs = np.zeros_like(pairs)
+        return frequent + spectral_norm(centered(pairs)) + float(np.abs(np.diag(error)).max())
+
+    def _gram(self, rows: Rows) -> Floats:
+        """Compute K with the same operands as for all rows."""
+        if sparse.issparse(rows):
+            return cross_gram(self.kernel, rows, rows).astype(np.float64)
+        split = FeatureSplit.all_dense(mean_row(rows[: self.n_uniform]))
+        return full_matrix(ComputedGram(self.kernel, rows, split=split)).astype(np.float64)
+
+
+def centered(K: Floats) -> Floats:
+    """Return the centered kernel matrix."""
+    return K - K.mean(axis=0) - K.mean(axis=1, keepdims=True) + K.mean()
+
+
+def spectral_norm(matrix: Floats) -> float:
+    """Return the largest singular value, up to a few percent, by power iterations."""
+    vectors = np.random.default_rng(0).normal(size=(len(matrix), min(_POWER_VECTORS, len(matrix))))
+    for _ in range(_POWER_STEPS):
+        vectors = matrix @ np.linalg.qr(vectors)[0]
+    return float(np.linalg.norm(vectors, 2))
