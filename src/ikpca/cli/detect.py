@@ -24,6 +24,7 @@ from ikpca.cli.options import (
     COUNT_OR_FRACTION,
     Columns,
     Drop,
+    Force,
     Gamma,
     Grey,
     Id,
@@ -39,7 +40,7 @@ from ikpca.cli.options import (
     Threads,
     one_of,
 )
-from ikpca.cli.output import Report, reporting, rows_without_names
+from ikpca.cli.output import Report, check_outputs, reporting, rows_without_names
 from ikpca.cli.plot import check_picture, plotting, save_figure
 
 if TYPE_CHECKING:
@@ -132,6 +133,7 @@ def detect(
     model: Annotated[
         _File, typer.Option("--model", "-m", help="A model that --save wrote, in place of NORMAL.")
     ] = None,
+    force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -145,18 +147,16 @@ def detect(
     """
     given = locals()
     from ikpca.columns import ColumnOptions
-    from ikpca.model_files import check_writable
 
     settings = {name: given[name] for name in _FLAGS if given[name] is not None}
     with reporting(quiet, as_json) as report:
         _check_inputs(inputs, model, settings)
+        check_outputs([out, picture, save], [*inputs, model], force=force)
         if not out.lower().endswith((".csv", ".parquet")):
             raise UsageError(f"--out: {out} does not hold text; pass a .csv or .parquet file.")
         check_output(out, ids)
         if picture is not None:
             check_picture(picture, "--plot")
-        if save is not None:
-            check_writable(save)
         selected = ColumnOptions(columns, drop, ids, standardize, missing, one_hot)
         if model is None:
             run = _Detection.fit(report, inputs, settings, random_state, selected, scale, grey)

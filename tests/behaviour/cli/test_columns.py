@@ -143,7 +143,7 @@ def test_a_name_is_taken_literally_first(wine):
     write_csv("wine.csv", ["a:b", "a", "b", "x*", "x1"], np.random.default_rng(0).random((9, 5)))
     fit_wine("--columns", "a:b")
     assert load("m.ikpca").feature_names_in_.tolist() == ["a:b"]
-    fit_wine("--columns", "x*")
+    fit_wine("--columns", "x*", "--force")
     assert load("m.ikpca").feature_names_in_.tolist() == ["x*"]
 
 
@@ -171,7 +171,7 @@ def test_text_becomes_columns_and_text_again(wine):
     )
     write_csv("new.csv", ["hue", "cultivar", "alcohol"], [[1, "barolo", 13], [1, "merlot", 13]])
     assert "new.csv, line 3, column 2 ('cultivar'): 'merlot'" in fails(
-        "transform", "m.ikpca", "new.csv", "-o", "p.npy"
+        "transform", "m.ikpca", "new.csv", "-o", "q.npy"
     )
 
 
@@ -226,7 +226,7 @@ def test_a_model_of_python_takes_columns_by_name(wine):
 
 
 def test_a_hint_where_columns_differ_in_spread(wine):
-    fit = ["fit", "wine.csv", "-o", "m.ikpca", "-n", 2, "--drop", "bottle,cultivar,ash"]
+    fit = ["fit", "wine.csv", "-o", "m.ikpca", "-n", 2, "--drop", "bottle,cultivar,ash", "--force"]
     said = succeeds(*fit, "--json")
     (hint,) = said["warnings"]
     assert "'proline'" in hint

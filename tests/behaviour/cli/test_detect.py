@@ -109,7 +109,7 @@ def test_text_is_one_column_of_the_explanation(pumps):
     rows = read("flags.csv")
     assert {row[f"feature_{at}"] for row in rows for at in (1, 2, 3)} <= {*NAMES, "site"}
     write("new.csv", new, ["c"] * 20)
-    assert "'c' is not a value of the fit" in fails(*DETECT, *OPTIONS, "--one-hot")
+    assert "'c' is not a value of the fit" in fails(*DETECT, *OPTIONS, "--one-hot", "--force")
 
 
 def test_options_reach_the_detector(pumps):
@@ -146,13 +146,13 @@ def test_mistakes_of_detect(pumps, tmp_path, subtests):
                          "--false-alarms has no effect"),
         "other columns": (["detect", "new.csv", "-o", "f.csv", "-m", "d.ikpca", "--drop", "flow"],
                           2, "--id"),
-        "rate": ([*DETECT, *OPTIONS, "-a", 2], 2, "--false-alarms=2"),
+        "rate": ([*DETECT[:-1], "f.csv", *OPTIONS, "-a", 2], 2, "--false-alarms=2"),
         "array": (["detect", "normal.csv", "new.csv", "-o", "f.npy"], 2, ".csv or .parquet"),
-        "picture": ([*DETECT, "--plot", "page.txt"], 2, "page.txt"),
+        "picture": ([*DETECT[:-1], "f.csv", "--plot", "page.txt"], 2, "page.txt"),
         "few rows": (["detect", "few.csv", "few.csv", "-o", "f.csv"], 1, "folds"),
         "missing column": (["detect", "normal.csv", "other.csv", "-o", "f.csv", *OPTIONS], 1,
                            "no columns 'pressure', 'heat', 'speed'"),
-        "text": (list(DETECT), 1, "--drop pump"),
+        "text": ([*DETECT[:-1], "f.csv"], 1, "--drop pump"),
         "no detector": (["detect", "new.csv", "-o", "f.csv", "-m", "m.ikpca"], 1,
                         "has no p_values"),
     }  # fmt: skip
