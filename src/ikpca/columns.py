@@ -256,6 +256,20 @@ class ColumnEncoder:
         """Input column of each encoded column."""
         return tuple(origin for _, origin in self._encoded_columns())
 
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names of the features of a model; None for a table without names that is used as it is.
+
+        A standardized column is named ``standardized(size)``, so that a model in Python raises an
+        error for a data frame with the column ``size``.
+        """
+        if self.means is None:
+            return self.encoded_names if self.n_columns is None else None
+        return tuple(
+            name if origin in self.categories else f"standardized({name})"
+            for name, origin in self._encoded_columns()
+        )
+
     def _encoded_columns(self) -> Iterator[tuple[str, str]]:
         for name in self.names:
             values = self.categories.get(name)
@@ -268,6 +282,7 @@ class ColumnEncoder:
         ids: str | None = None,
         grey: bool = False,
         model: str = "the model",
+        allow_unknown: bool = False,
     ) -> Table:
         """Read the columns of the fit from another table, and encode them.
 
@@ -283,6 +298,8 @@ class ColumnEncoder:
             For pictures.
         model : str, optional
             Name of the model, for messages.
+        allow_unknown : bool, default=False
+            As in :meth:`encode`.
         """
 
         def choose(names: tuple[str, ...] | None, number: int) -> ColumnChoice:
@@ -300,7 +317,7 @@ class ColumnEncoder:
             return ColumnChoice(features, id_columns, texts)
 
         table = read_columns(source, choose, grey=grey)
-        return table if table.form is not None else self.encode(table)
+        return table if table.form is not None else self.encode(table, allow_unknown=allow_unknown)
 
     def _find_by_name(self, names: tuple[str, ...], source: str, model: str) -> list[int]:
         missing = [name for name in self.names if name not in names]
@@ -324,8 +341,12 @@ class ColumnEncoder:
             )
         return others
 
-    def encode(self, table: Table) -> Table:
-        """Return a table of numbers without gaps; rows of the table may be overwritten."""
+    def encode(self, table: Table, *, allow_unknown: bool = False) -> Table:
+        """Return a table of numbers without gaps; rows of the table may be overwritten.
+
+        Text that did not occur in the fit raises an error. With ``allow_unknown`` all columns of
+        the text column are zero, as :meth:`has_unknown_text` reports.
+        """
         table.check_no_infinity()
         texts = dict(zip(self.names, map(table.texts.get, table.keys), strict=True))
         found = {name: values for name, values in texts.items() if values is not None}
@@ -334,14 +355,30 @@ class ColumnEncoder:
                 raise InvalidInput(
                     f"{table.source}: has no text in column {name!r}; pass a CSV or Parquet file."
                 )
-        return self._encode_complete(self._fill(replace(table, texts=found)))
+        table = self._fill(replace(table, texts=found))
+        if not allow_unknown:
+            self._check_texts(table)
+        return self._encode_complete(table)
+
+    def _check_texts(self, table: Table) -> None:
+        for name, values in self.categories.items():
+            at = self.names.index(name)
+            codes = table.rows[:, at].astype(np.intp)
+            known_texts = {*values}
+            known = np.array([text in known_texts for text in table.texts[name]])[codes]
+            if not known.all():
+                row = int(known.argmin())
+                raise InvalidInput(
+                    f"{table.place(row, at)}: {table.texts[name][codes[row]][:40]!r} is not a "
+                    f"value of the fit, which had {_list_names(values)}; correct it, or fit again."
+                )
 
     def _encode_complete(self, table: Table) -> Table:
         """Encode a table without gaps."""
         rows = table.rows
         if self.categories:
             columns = [
-                _one_hot(table, at, self.categories[name], table.texts[name])
+                _one_hot(rows[:, at], self.categories[name], table.texts[name])
                 if name in self.categories
                 else rows[:, at : at + 1]
                 for at, name in enumerate(self.names)
@@ -376,6 +413,11 @@ class ColumnEncoder:
             return values
         origins = np.array(self.origins)
         return np.column_stack([values[:, origins == name].sum(axis=1) for name in self.names])
+
+    def has_unknown_text(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return True for input columns of encoded rows whose text did not occur in the fit."""
+        is_text = np.array([name in self.categories for name in self.names])
+        return is_text & (self.sum_columns(rows) == 0)
 
     def _fill(self, table: Table) -> Table:
         """Fill empty cells, or leave out their rows."""
@@ -491,21 +533,11 @@ def _categories(table: Table) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _one_hot(
-    table: Table, at: int, values: tuple[str, ...], texts: tuple[str, ...]
-) -> NDArray[Any]:
-    """Return a column of zeros and ones for each value; raise an error for unknown values."""
-    codes = table.rows[:, at].astype(np.intp)
-    columns = np.zeros((len(codes), len(values)), dtype=table.rows.dtype)
-    for code in np.unique(codes):
-        rows, text = codes == code, texts[code]
-        if text not in values:
-            raise InvalidInput(
-                f"{table.place(int(rows.argmax()), at)}: {text[:40]!r} is not a value of the fit, "
-                f"which had {_list_names(values)}; correct it, or fit again."
-            )
-        columns[rows, values.index(text)] = 1
-    return columns
+def _one_hot(codes: NDArray[Any], values: tuple[str, ...], texts: tuple[str, ...]) -> NDArray[Any]:
+    """Return a column of zeros and ones for each value; rows of other texts are zero."""
+    positions = {value: position for position, value in enumerate(values)}
+    found = np.array([positions.get(text, -1) for text in texts])[codes.astype(np.intp)]
+    return (found[:, None] == np.arange(len(values))).astype(codes.dtype)
 
 
 def _count(noun: str, names: Sequence[str]) -> str:

@@ -249,7 +249,7 @@ def read_columns(source: str | Path, choose: Choose = _choose_all, *, grey: bool
     >>> table.texts, table.ids["name"].tolist()
     ({'color': ('red', 'blue')}, ['A', 'B'])
     """
-    path, member = _split_member(source)
+    path, member = split_member(source)
     if not path.exists():
         raise InvalidInput(f"{path}: no such file or folder; check the path.")
     suffix = path.suffix.lower()
@@ -307,7 +307,7 @@ def write_table(
     array([[1., 2.]])
     """
     check_target(target, form, len(rows))
-    path, member = _split_member(target)
+    path, member = split_member(target)
     suffix = path.suffix.lower()
     if form is not None and not suffix:
         with atomic_folder(path) as folder:
@@ -380,7 +380,7 @@ def check_target(
     target: str | Path, form: PictureFormat | None = None, n_rows: int | None = None
 ) -> None:
     """Raise an error, before the work, if rows could not be written to the target."""
-    path, _ = _split_member(target)
+    path, _ = split_member(target)
     suffix = path.suffix.lower()
     if suffix and suffix not in _WRITABLE:
         raise InvalidInput(
@@ -401,7 +401,7 @@ def check_target(
     check_writable(path)
 
 
-def _split_member(source: str | Path) -> tuple[Path, str | None]:
+def split_member(source: str | Path) -> tuple[Path, str | None]:
     """Split ``rows.npz:member`` into path and member."""
     head, separator, member = str(source).rpartition(":")
     if separator and head.lower().endswith(".npz"):

@@ -20,8 +20,8 @@ from ikpca.cli.models import (
     write_results,
     write_rows,
 )
-from ikpca.cli.options import Grey, Id, Json, Model, Quiet, Rows
-from ikpca.cli.output import reporting, rows_without_names
+from ikpca.cli.options import Force, Grey, Id, Json, Model, Quiet, Rows
+from ikpca.cli.output import check_outputs, reporting, rows_without_names
 
 _CORE = ("numpy", "scipy", "scikit-learn", "numba", "threadpoolctl", "joblib", "safetensors")
 #: A module of each optional dependency for users.
@@ -39,6 +39,7 @@ def transform(
     ],
     ids: Id = None,
     grey: Grey = False,
+    force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -49,6 +50,7 @@ def transform(
     Example: ikpca transform faces.ikpca faces/ --out projections.csv
     """
     with reporting(quiet, as_json) as report:
+        check_outputs([out], [model, rows], force=force)
         check_output(out, ids)
         fitted = load_model(model, "transform")
         encoder, form = stored_encoder(fitted), stored_input_form(fitted)
@@ -74,6 +76,7 @@ def inverse(
         typer.Option("--out", "-o", help="Rows: .npy, .npz, .csv, .parquet; pictures: a folder."),
     ],
     ids: Id = None,
+    force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -87,10 +90,12 @@ def inverse(
     from ikpca.tables import check_target, write_table
 
     with reporting(quiet, as_json) as report:
-        fitted = load_model(model, "inverse_transform")
-        form, encoder = stored_input_form(fitted), stored_encoder(fitted)
         # Shells complete folders with a slash.
         out = out.rstrip("/" + os.sep) if len(out) > 1 else out
+        # A folder of pictures must be empty.
+        check_outputs([] if os.path.isdir(out) else [out], [model, projections], force=force)
+        fitted = load_model(model, "inverse_transform")
+        form, encoder = stored_input_form(fitted), stored_encoder(fitted)
         components = ColumnEncoder(tuple(fitted.get_feature_names_out()), ids=encoder.ids)
         table = components.read(projections, ids=ids, model=str(model))
         if form is None:

@@ -13,6 +13,7 @@ from ikpca.cli.options import (
     Columns,
     Degree,
     Drop,
+    Force,
     Gamma,
     Grey,
     Id,
@@ -32,7 +33,7 @@ from ikpca.cli.options import (
     Tol,
     one_of,
 )
-from ikpca.cli.output import reporting
+from ikpca.cli.output import check_outputs, reporting
 
 _NORMALISE = one_of(("njw", "none"))
 _OPTIONS = (
@@ -75,6 +76,7 @@ def cluster(
     save_model: Annotated[
         Path | None, typer.Option("--save-model", help="Also write the model to a file.")
     ] = None,
+    force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -89,12 +91,10 @@ def cluster(
     }
     from ikpca.applications import KernelSpectralClustering
     from ikpca.columns import ColumnOptions
-    from ikpca.model_files import check_writable
 
     with reporting(quiet, as_json) as report:
+        check_outputs([out, save_model], [rows], force=force)
         check_output(out, ids)
-        if save_model is not None:
-            check_writable(save_model)
         if eigen_solver in (None, "auto"):
             settings.setdefault("tol", DEFAULT_TOL)
         if settings["gamma"] == "columns":

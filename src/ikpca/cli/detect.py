@@ -24,6 +24,7 @@ from ikpca.cli.options import (
     COUNT_OR_FRACTION,
     Columns,
     Drop,
+    Force,
     Gamma,
     Grey,
     Id,
@@ -39,7 +40,7 @@ from ikpca.cli.options import (
     Threads,
     one_of,
 )
-from ikpca.cli.output import Report, reporting, rows_without_names
+from ikpca.cli.output import Report, check_outputs, reporting, rows_without_names
 from ikpca.cli.plot import check_picture, plotting, save_figure
 
 if TYPE_CHECKING:
@@ -132,6 +133,7 @@ def detect(
     model: Annotated[
         _File, typer.Option("--model", "-m", help="A model that --save wrote, in place of NORMAL.")
     ] = None,
+    force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -139,24 +141,24 @@ def detect(
 
     The score is the reconstruction error of kernel PCA; its limit is calibrated by
     cross-validation. The output has the ids or numbers of rows, score, p-value, flag (1 is novel)
-    and, for flagged rows, the three columns that contribute most.
+    and, for flagged rows, the three columns that contribute most. A row with text that no normal
+    row has is flagged, with an infinite score. If NEW has the rows of NORMAL, each is scored by
+    models that were fitted without it.
 
     Example: ikpca detect normal.csv new.csv --out flags.csv --false-alarms 0.01 --standardize
     """
     given = locals()
     from ikpca.columns import ColumnOptions
-    from ikpca.model_files import check_writable
 
     settings = {name: given[name] for name in _FLAGS if given[name] is not None}
     with reporting(quiet, as_json) as report:
         _check_inputs(inputs, model, settings)
+        check_outputs([out, picture, save], [*inputs, model], force=force)
         if not out.lower().endswith((".csv", ".parquet")):
             raise UsageError(f"--out: {out} does not hold text; pass a .csv or .parquet file.")
         check_output(out, ids)
         if picture is not None:
             check_picture(picture, "--plot")
-        if save is not None:
-            check_writable(save)
         selected = ColumnOptions(columns, drop, ids, standardize, missing, one_hot)
         if model is None:
             run = _Detection.fit(report, inputs, settings, random_state, selected, scale, grey)
@@ -191,10 +193,15 @@ class _Detection:
     """A detector and the results for new rows."""
 
     def __init__(
-        self, detector: Any, encoder: ColumnEncoder, table: Table, n_normal: int | None
+        self,
+        detector: Any,
+        encoder: ColumnEncoder,
+        table: Table,
+        n_normal: int | None = None,
+        is_normal: bool = False,
     ) -> None:
         self.detector, self._encoder, self._table = detector, encoder, table
-        self._n_normal = n_normal
+        self._n_normal, self._is_normal = n_normal, is_normal
 
     @classmethod
     def fit(
@@ -217,11 +224,13 @@ class _Detection:
         rows, fitted = selected.read(normal, grey=grey)
         rows = rows.scaled() if scale else rows
         encoder = fitted or ColumnEncoder.numbered(rows.rows.shape[1])
-        table = read_rows(new, encoder, rows.form, normal, ids=selected.ids, grey=grey)
+        table = read_rows(
+            new, encoder, rows.form, normal, ids=selected.ids, grey=grey, allow_unknown=True
+        )
         with report.progress("Learning normal rows"):
             detector.fit(rows.rows)
         store_input_form(detector, rows, fitted)
-        return cls(detector, encoder, table, len(rows.rows))
+        return cls(detector, encoder, table, len(rows.rows), _equal_rows(table.rows, rows.rows))
 
     @classmethod
     def load(cls, path: Path, new: str, selected: ColumnOptions, grey: bool) -> _Detection:
@@ -232,22 +241,28 @@ class _Detection:
             raise UsageError("options for columns have no effect with --model, except --id.")
         detector = load_model(path, "p_values", "ikpca detect --save")
         encoder, form = stored_encoder(detector), stored_input_form(detector)
-        table = read_rows(new, encoder, form, path, ids=selected.ids, grey=grey)
-        return cls(detector, encoder, table, None)
+        table = read_rows(new, encoder, form, path, ids=selected.ids, grey=grey, allow_unknown=True)
+        return cls(detector, encoder, table)
 
     def score(self, report: Report) -> None:
-        """Compute scores and p-values in strips of rows, and then contributions."""
+        """Compute scores in strips of rows, p-values and flags."""
         import numpy as np
 
         detector, rows = self.detector, self._table.rows
-        self._scores = np.empty(len(rows))
-        with report.progress("Scoring") as advance, rows_without_names():
-            for strip in _strips(len(rows)):
-                self._scores[strip] = -detector.score_samples(rows[strip])
-                advance(strip.stop, len(rows))
+        self._scores, self._unknown = np.empty(len(rows)), np.zeros(len(rows), dtype=bool)
+        if self._is_normal:
+            # All but one of the models know a row, and would reconstruct it too well.
+            self._scores[:] = detector.calibration_errors_
+        else:
+            with report.progress("Scoring") as advance, rows_without_names():
+                for strip in _strips(len(rows)):
+                    self._scores[strip] = -detector.score_samples(rows[strip])
+                    self._unknown[strip] = self._encoder.has_unknown_text(rows[strip]).any(axis=1)
+                    advance(strip.stop, len(rows))
+        self._scores[self._unknown] = np.inf
         # p_values would compute the scores again.
         self._p_values = detector._p_values(self._scores)
-        self._flags = (self._scores > -detector.offset_).astype(np.int64)
+        self._flags = ((self._scores > -detector.offset_) | self._unknown).astype(np.int64)
 
     def explain(self, report: Report, which: str) -> None:
         """Find the columns that contribute most to all or to flagged rows."""
@@ -265,8 +280,13 @@ class _Detection:
 
     def _contributions(self, chosen: Any) -> Any:
         """Return the contributions of the input columns to some rows."""
+        import numpy as np
+
+        rows = self._table.rows[chosen]
         with rows_without_names():
-            return self._encoder.sum_columns(self.detector.explain(self._table.rows[chosen]))
+            contributions = self._encoder.sum_columns(self.detector.explain(rows))
+        contributions[self._encoder.has_unknown_text(rows)] = np.inf
+        return contributions
 
     def _row_ids(self) -> dict[str, Any]:
         return dict(row_ids(self._table)) or {self._table.counted: self._table.row_numbers}
@@ -283,10 +303,14 @@ class _Detection:
 
         worst = np.argsort(-self._scores, kind="stable")[:_WORST_ROWS]
         (rows, *_) = self._row_ids().values()
+        limit = -self.detector.offset_
+        # Infinite scores are drawn above all others.
+        heights = np.append(self._scores, limit)
+        top = 1.1 * heights[np.isfinite(heights)].max(initial=0)
         return plotting().novelty_page(
-            self._scores,
-            -self.detector.offset_,
-            self._contributions(worst),
+            np.minimum(self._scores, top),
+            limit,
+            np.minimum(self._contributions(worst), top),
             names=self._encoder.names,
             row_names=[str(name) for name in rows[worst]],
         )
@@ -298,6 +322,7 @@ class _Detection:
             "normal_rows": self._n_normal,
             "rows": len(self._flags),
             "flagged": int(self._flags.sum()),
+            "unknown_text": int(self._unknown.sum()),
             "false_alarm_rate": self.detector.false_alarm_rate,
             "limit": -self.detector.offset_,
         }
@@ -306,10 +331,18 @@ class _Detection:
     def summary(self) -> str:
         """Results as a sentence."""
         found = self.document
+        unknown = found["unknown_text"]
+        reason = f", {unknown} of them for text that no normal row has" if unknown else ""
         return (
-            f"{found['flagged']} of {found['rows']} rows are flagged; limit {found['limit']:.4g} "
-            f"for {found['false_alarm_rate']:.3g} false alarms."
+            f"{found['flagged']} of {found['rows']} rows are flagged{reason}; limit "
+            f"{found['limit']:.4g} for {found['false_alarm_rate']:.3g} false alarms."
         )
+
+
+def _equal_rows(X: Any, Y: Any) -> bool:
+    import numpy as np
+
+    return len(X) == len(Y) and all(np.array_equal(X[s], Y[s]) for s in _strips(len(X)))
 
 
 def _strips(n_rows: int) -> Iterator[slice]:

@@ -22,6 +22,7 @@ from ikpca.cli.options import (
     Dask,
     Degree,
     Drop,
+    Force,
     Gamma,
     Grey,
     Id,
@@ -42,7 +43,7 @@ from ikpca.cli.options import (
     Tol,
     one_of,
 )
-from ikpca.cli.output import pass_progress, reporting, resume_hint
+from ikpca.cli.output import check_outputs, pass_progress, reporting, resume_hint
 
 if TYPE_CHECKING:
     from ikpca.estimators.base import SavedEstimator
@@ -105,6 +106,7 @@ def fit(
     one_hot: OneHot = False,
     scale: Scale = True,
     grey: Grey = False,
+    force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -117,7 +119,6 @@ def fit(
     given = locals()
     # Imported here to keep the help fast.
     from ikpca.columns import ColumnOptions
-    from ikpca.model_files import check_writable
 
     with reporting(quiet, as_json) as report:
         model = build(estimator, {name: given[name] for name in _FLAGS}, _FLAGS)
@@ -128,7 +129,8 @@ def fit(
             model.set_params(checkpoint=ikpca.Checkpoint(checkpoint, every, resume))
         elif resume:
             raise UsageError("--resume needs a checkpoint; pass --checkpoint with its path.")
-        check_writable(out)
+        outputs, inputs = ([out], [rows, checkpoint]) if resume else ([out, checkpoint], [rows])
+        check_outputs(outputs, inputs, force=force)
         selected = ColumnOptions(columns, drop, ids, standardize, missing, one_hot)
         table, encoder = selected.read(rows, grey=grey)
         table = table.scaled() if scale else table

@@ -10,8 +10,8 @@ import typer
 
 import ikpca
 from ikpca.cli.errors import UsageError
-from ikpca.cli.options import Json, MaxMemory, Quiet, Seed, one_of
-from ikpca.cli.output import Report, reporting
+from ikpca.cli.options import Force, Json, MaxMemory, Quiet, Seed, one_of
+from ikpca.cli.output import Report, check_outputs, reporting
 
 #: Options that a saved model determines have a help panel of their own.
 _TrainOption = partial(typer.Option, rich_help_panel="With --train")
@@ -50,6 +50,7 @@ def denoise(
         typer.Option("--n-components", "-n", help="Components for motion; estimated by default."),
     ] = None,
     random_state: Seed = 0,
+    force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -63,6 +64,7 @@ def denoise(
     from ikpca.pictures import PICTURE_SUFFIXES
 
     with reporting(quiet, as_json) as report:
+        check_outputs([out], [source], force=force)
         if source.suffix.lower() not in PICTURE_SUFFIXES:
             if noise is not None:
                 raise UsageError("--noise is for pictures; the noise of motion is estimated.")
@@ -80,12 +82,10 @@ def _picture(
     import numpy as np
 
     from ikpca.applications import denoise_image, estimate_noise
-    from ikpca.model_files import check_writable
     from ikpca.pictures import check_picture_target, read_picture, write_picture
 
     pixels = read_picture(source)
     check_picture_target(out, pixels.shape, pixels.dtype)
-    check_writable(out)
     # The last of two or four channels is alpha, which has no noise.
     has_alpha = pixels.ndim == 3 and pixels.shape[2] in (2, 4)
     colors = pixels[..., :-1] if has_alpha else pixels
@@ -167,6 +167,7 @@ def upscale(
     ] = None,
     random_state: Seed = 0,
     max_memory: MaxMemory = None,
+    force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -179,16 +180,15 @@ def upscale(
     import numpy as np
 
     from ikpca import pictures
-    from ikpca.model_files import check_writable
 
     if (model is None) == (train is None):
         raise UsageError("pass either --model or --train.")
     if model is not None and factor is not None:
         raise UsageError("--factor belongs to --train; a model has its own.")
     with reporting(quiet, as_json) as report:
+        check_outputs([out, save_model], [picture, model, train], force=force)
         pixels = pictures.read_picture(picture)
         pictures.check_picture_target(out, pixels.shape, pixels.dtype)
-        check_writable(out)
         if model is None:
             settings = {
                 "factor": 4 if factor is None else factor,
@@ -223,13 +223,10 @@ def _train_model(
 ) -> Any:
     from ikpca.applications import Hyperresolution
     from ikpca.errors import InvalidInput
-    from ikpca.model_files import check_writable
     from ikpca.pictures import picture_files, read_picture, to_unit_range
 
     if folder is None or not folder.is_dir():
         raise InvalidInput(f"{folder}: no such folder; pass a folder of sharp pictures.")
-    if save_model is not None:
-        check_writable(save_model)
     fitted = Hyperresolution(enlargement="bicubic", **settings)
     sharp = [to_unit_range(read_picture(file, grey=True)) for file in picture_files(folder)]
     with report.progress("Learning"):

@@ -52,12 +52,12 @@ def store_input_form(model: SavedEstimator, table: Table, encoder: ColumnEncoder
     """Store how rows were made from the input, for later input and for writing rows."""
     import numpy as np
 
-    if table.names is not None:
-        model.feature_names_in_ = np.array(table.names, dtype=object)
     if table.form is not None:
         model.input_ = {"kind": "pictures", **vars(table.form)}
     elif encoder is not None:
         model.input_ = encoder
+        if encoder.feature_names is not None:
+            model.feature_names_in_ = np.array(encoder.feature_names, dtype=object)
 
 
 def stored_input_form(model: SavedEstimator) -> PictureFormat | None:
@@ -73,13 +73,19 @@ def stored_input_form(model: SavedEstimator) -> PictureFormat | None:
 def stored_encoder(model: SavedEstimator) -> ColumnEncoder:
     """Return the encoder that :func:`store_input_form` stored, or that of a model from Python."""
     from ikpca.columns import ColumnEncoder
+    from ikpca.errors import InvalidInput
 
-    stored = getattr(model, "input_", None)
+    stored, names = (getattr(model, name, None) for name in ("input_", "feature_names_in_"))
+    names = None if names is None else tuple(names)
     if isinstance(stored, ColumnEncoder):
+        if names != stored.feature_names:
+            raise InvalidInput(
+                "the model was fitted again in Python, and its encoding of columns is that of an "
+                "earlier fit; delete model.input_ before saving it, or use 'ikpca fit'."
+            )
         return stored
-    names = getattr(model, "feature_names_in_", None)
     if names is not None:
-        return ColumnEncoder(tuple(names))
+        return ColumnEncoder(names)
     return ColumnEncoder.numbered(model.n_features_in_)
 
 
@@ -103,11 +109,12 @@ def read_rows(
     *,
     ids: str | None = None,
     grey: bool = False,
+    allow_unknown: bool = False,
 ) -> Table:
     """Read rows and encode or scale them as in a fit; ``fitted`` names it in messages."""
     from ikpca.errors import InvalidInput
 
-    table = encoder.read(source, ids=ids, grey=grey, model=str(fitted))
+    table = encoder.read(source, ids=ids, grey=grey, model=str(fitted), allow_unknown=allow_unknown)
     if table.form is not None and form is not None and table.form.shape != form.shape:
         raise InvalidInput(
             f"{source}: pictures are {table.form.description}, and {fitted} was fitted on "

@@ -115,6 +115,10 @@ OneHot: TypeAlias = Annotated[
 Json: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print one JSON document instead of tables.")
 ]
+Force: TypeAlias = Annotated[
+    bool,
+    typer.Option("--force", help="Overwrite existing output files; inputs are never overwritten."),
+]
 Quiet: TypeAlias = Annotated[
     bool, typer.Option("--quiet", "-q", help="No tables, bars or warnings; errors remain.")
 ]

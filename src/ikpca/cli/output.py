@@ -6,17 +6,21 @@ import json
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ikpca.cli.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from ikpca.estimators.base import SavedEstimator
 
+#: Path of an input or output; None for an option that is not given.
+_Path: TypeAlias = str | Path | None
 #: Called with the number of finished steps and the total.
 Advance = Callable[[int, int | None], None]
 
@@ -73,6 +77,33 @@ def reporting(quiet: bool, as_json: bool) -> Iterator[Report]:
             warnings.simplefilter("ignore", category)
         warnings.showwarning = report._show_warning
         yield report
+
+
+def check_outputs(outputs: Iterable[_Path], inputs: Iterable[_Path], *, force: bool) -> None:
+    """Raise an error, before the work, if an output cannot be written or a file would be lost.
+
+    An output must not be an input or a file of an input folder, and no two outputs may be the same
+    file. Any other existing file is overwritten only with ``force``.
+    """
+    from ikpca.model_files import check_writable
+    from ikpca.tables import split_member
+
+    read = [split_member(path)[0] for path in inputs if path is not None]
+    seen = set()
+    for path in (split_member(path)[0] for path in outputs if path is not None):
+        if path.resolve() in seen:
+            raise UsageError(f"{path}: is the path of two outputs; pass different paths.")
+        seen.add(path.resolve())
+        if path.is_dir():
+            raise UsageError(f"{path}: is a folder; pass the path of a file.")
+        check_writable(path)
+        if not path.exists():
+            continue
+        files = [file for one in read for file in (one.iterdir() if one.is_dir() else [one])]
+        if any(file.exists() and path.samefile(file) for file in files):
+            raise UsageError(f"{path}: is an input, which is never overwritten; pass another path.")
+        if not force:
+            raise UsageError(f"{path}: exists already; pass another path, or --force.")
 
 
 def _to_json(value: Any) -> Any:

@@ -9,8 +9,8 @@ import typer
 
 from ikpca.cli.errors import UsageError
 from ikpca.cli.models import load_model, read_rows, stored_encoder, stored_input_form
-from ikpca.cli.options import Grey, Json, Model, Quiet, Rows
-from ikpca.cli.output import reporting, rows_without_names
+from ikpca.cli.options import Force, Grey, Json, Model, Quiet, Rows
+from ikpca.cli.output import check_outputs, reporting, rows_without_names
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,6 +31,7 @@ def plot(
         str, typer.Option("--components", help="Two or three components, such as 1,3.")
     ] = "1,2",
     grey: Grey = False,
+    force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -42,6 +43,7 @@ def plot(
     Example: ikpca plot wine.ikpca wine.csv --color cultivar --out scores.png
     """
     with reporting(quiet, as_json) as report:
+        check_outputs([out], [model, rows], force=force)
         check_picture(out, "--out")
         fitted = load_model(model, "transform")
         numbers = _parse_components(components, len(fitted.get_feature_names_out()))
@@ -76,13 +78,10 @@ def plotting() -> Any:
 
 
 def check_picture(path: Path, flag: str) -> None:
-    """Raise an error, before the work, if a figure could not be written."""
-    from ikpca.model_files import check_writable
-
+    """Raise an error, before the work, if a figure could not be drawn."""
     if path.suffix.lower() not in _SUFFIXES:
         raise UsageError(f"{flag}: {path} is not a {', '.join(_SUFFIXES)} file.")
     plotting()
-    check_writable(path)
 
 
 def save_figure(figure: Any, path: Path) -> None:

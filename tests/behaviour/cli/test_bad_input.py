@@ -168,13 +168,109 @@ def test_a_folder_that_is_not_empty_is_left_alone(faces):
     assert "pass a folder" in fails("inverse", "m.ikpca", "p.npy", "-o", "all.png")
 
 
+#: Every command that writes: its inputs, and its options for further outputs.
+WRITING = {
+    "fit": (["rows.csv"], ["--checkpoint"]),
+    "transform": (["m.ikpca", "rows.csv"], []),
+    "inverse": (["m.ikpca", "p.npz"], []),
+    "plot": (["m.ikpca", "rows.csv"], []),
+    "detect": (["rows.csv", "new.csv"], ["--plot", "--save"]),
+    "cluster": (["rows.csv", "--clusters", "2"], ["--save-model"]),
+    "denoise": (["rows.csv"], []),
+    "upscale": (["small.png", "--train", "sharp"], ["--save-model"]),
+}
+
+
+@pytest.fixture
+def precious(files):
+    """Files that no command gets as far as reading."""
+    (files / "sharp").mkdir()
+    for name in ("m.ikpca", "p.npz", "new.csv", "small.png", "sharp/1.png", "old"):
+        (files / name).write_text(name)
+    return files
+
+
+def test_every_command_with_an_output_protects_files():
+    from typer.main import get_command
+
+    from ikpca.cli.app import app
+
+    options = {
+        name: {flag for parameter in command.params for flag in parameter.opts}
+        for name, command in get_command(app).commands.items()
+    }
+    assert {name for name, flags in options.items() if "--out" in flags} == {*WRITING}
+    assert {name for name, flags in options.items() if "--force" in flags} == {*WRITING}
+
+
+@pytest.mark.parametrize("verb", WRITING)
+def test_an_input_is_never_overwritten(verb, precious, subtests):
+    before = listing(precious)
+    words, more = WRITING[verb]
+    paths = [word for word in words if os.path.isfile(word)]
+    outputs = [["-o", path] for path in paths]
+    outputs += [["-o", "fresh.csv", flag, paths[0]] for flag in more]
+    for options in outputs:
+        with subtests.test(" ".join(options)):
+            assert "is an input" in fails(verb, *words, *options, "--force", code=2)
+    assert listing(precious) == before
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links as on Unix")
+def test_an_input_is_known_by_all_of_its_names(precious, subtests):
+    os.symlink("rows.csv", "link")
+    os.link("rows.csv", "twin")
+    os.symlink("sharp", "linked")
+    before = listing(precious)
+    names = {
+        "rows.csv": ["./rows.csv", str(precious / "rows.csv"), "link", "twin"],
+        "p.npz:a": ["p.npz", "p.npz:b"],
+        "linked": ["sharp/1.png"],
+    }
+    for source, outs in names.items():
+        for out in outs:
+            with subtests.test(f"{source} {out}"):
+                assert "is an input" in fails("fit", source, "-o", out, "--force", code=2)
+    assert listing(precious) == before
+
+
+@pytest.mark.parametrize("verb", WRITING)
+def test_an_existing_file_is_overwritten_only_with_force(verb, precious, subtests):
+    before = listing(precious)
+    words, more = WRITING[verb]
+    for options in (["-o", "old"], *(["-o", "fresh.csv", flag, "old"] for flag in more)):
+        with subtests.test(" ".join(options)):
+            sentence = fails(verb, *words, *options, code=2)
+            assert "old: exists already" in sentence
+            assert "--force" in sentence
+            forced = ikpca(verb, *words, *options, "--force")
+            assert "exists already" not in forced.err
+    for flag in more:
+        assert "two outputs" in fails(verb, *words, "-o", "fresh", flag, "./fresh", code=2)
+    old = {path for path in before if path != "old"}
+    assert {path: listing(precious)[path] for path in old} == {path: before[path] for path in old}
+
+
+def test_a_folder_is_not_a_model_file(files):
+    (files / "models").mkdir()
+    assert "is a folder" in fails("fit", "rows.npy", "-o", "models", code=2)
+
+
+def test_a_file_is_overwritten_with_force(fitted):
+    transform = ("transform", "m.ikpca", "rows.csv", "-o", "p.npy", "-q")
+    succeeds(*transform)
+    succeeds("fit", "rows.csv", "--out", "m.ikpca", "-n", 3, "-q", "--force")
+    succeeds(*transform, "--force")
+    assert np.load("p.npy").shape == (40, 3)
+
+
 @pytest.mark.parametrize("verb", ["fit", "npy", "npz", "csv", "folder"])
 def test_a_full_disk_leaves_what_was_there(verb, faces, tmp_path, monkeypatch):
     succeeds("fit", "faces", "-o", "m.ikpca", "-n", 2, "-q")
     succeeds("transform", "m.ikpca", "faces", "-o", "p.npy", "-q")
     commands = {
-        "fit": ["fit", "faces", "-o", "m.ikpca", "-n", 3],
-        "npy": ["transform", "m.ikpca", "faces", "-o", "p.npy"],
+        "fit": ["fit", "faces", "-n", 3, "--force", "-o", "m.ikpca"],
+        "npy": ["transform", "m.ikpca", "faces", "--force", "-o", "p.npy"],
         "npz": ["transform", "m.ikpca", "faces", "-o", "p.npz"],
         "csv": ["transform", "m.ikpca", "faces", "-o", "p.csv"],
         "folder": ["inverse", "m.ikpca", "p.npy", "-o", "again"],
@@ -186,7 +282,7 @@ def test_a_full_disk_leaves_what_was_there(verb, faces, tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     sentence = fails(*commands[verb])
-    assert f"{commands[verb][-1 if verb != 'fit' else 3]} could not be written" in sentence
+    assert f"{commands[verb][-1]} could not be written" in sentence
     assert "No space left on device" in sentence
     assert ".part" not in sentence
     assert listing(tmp_path) == before

@@ -101,11 +101,16 @@ def test_mistakes(many):
 
     assert "--resume" in said("--resume")
     assert "--checkpoint-every='soon'" in said("--checkpoint", "here", "--checkpoint-every", "soon")
-    assert "does not exist" in said("--checkpoint", "no/such/folder/here")
+    nowhere = ("--checkpoint", "no/such/folder/here")
+    assert "no folder" in fails("fit", "many.npy", "-o", "model", *nowhere)
     succeeds("fit", "many.npy", "-o", "model", "-s", "kha/et", "--max-iter", 2, "--checkpoint", "x")
-    other = fails("fit", "many.npy", "-o", "model", "-s", "kha/et", "-n", 2, "--checkpoint", "x",
+    other = fails("fit", "many.npy", "-o", "new", "-s", "kha/et", "-n", 2, "--checkpoint", "x",
                   "--resume", code=2)  # fmt: skip
     assert "n_components was 16 and is 2" in other
+    # Without --resume, the checkpoint would be lost.
+    again = ("fit", "many.npy", "-o", "new", "-s", "kha/et", "--checkpoint", "x")
+    assert "x: exists already" in fails(*again, code=2)
+    assert "cannot be read" in fails(*again[:-1], "many.npy", "--resume")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals as on Unix")

@@ -13,6 +13,7 @@ pytest.importorskip("typer")
 pytest.importorskip("rich")
 
 from ikpca import KernelPCA, load
+from ikpca.cli.models import ESTIMATORS
 from ikpca.tables import read_columns, read_table
 from tests.behaviour.cli.saying import fails, succeeds
 from tests.command_line import ikpca
@@ -77,7 +78,7 @@ def test_a_model_encodes_later_tables_as_in_the_fit(wine):
     scaler = StandardScaler().fit(with_median())
     model = expected(scaler.transform(with_median()))
     np.testing.assert_allclose(load("m.ikpca").eigenvalues_, model.eigenvalues_, rtol=1e-10)
-    assert load("m.ikpca").feature_names_in_.tolist() == NAMES
+    assert load("m.ikpca").feature_names_in_.tolist() == [f"standardized({n})" for n in NAMES]
     succeeds("transform", "m.ikpca", "wine.csv", "-o", "p.csv", "-q")
     wanted = model.transform(scaler.transform(with_median()))
     np.testing.assert_allclose(abs(projections("p.csv")), abs(wanted), atol=1e-9)
@@ -143,7 +144,7 @@ def test_a_name_is_taken_literally_first(wine):
     write_csv("wine.csv", ["a:b", "a", "b", "x*", "x1"], np.random.default_rng(0).random((9, 5)))
     fit_wine("--columns", "a:b")
     assert load("m.ikpca").feature_names_in_.tolist() == ["a:b"]
-    fit_wine("--columns", "x*")
+    fit_wine("--columns", "x*", "--force")
     assert load("m.ikpca").feature_names_in_.tolist() == ["x*"]
 
 
@@ -158,7 +159,8 @@ def test_rows_with_gaps_are_left_out_with_their_ids(wine):
 def test_text_becomes_columns_and_text_again(wine):
     fit_wine("--drop", "bottle", "--columns", "alcohol,cultivar,hue", "--one-hot", "--standardize")
     model = load("m.ikpca")
-    names = ["cultivar=barbera", "cultivar=barolo", "cultivar=grignolino", "alcohol", "hue"]
+    names = ["cultivar=barbera", "cultivar=barolo", "cultivar=grignolino",
+             "standardized(alcohol)", "standardized(hue)"]  # fmt: skip
     assert model.feature_names_in_.tolist() == names
     np.testing.assert_array_equal(model.X_fit_[:, 1], WINE.target == 0)
     succeeds("transform", "m.ikpca", "wine.csv", "-o", "p.npy", "-q")
@@ -171,7 +173,7 @@ def test_text_becomes_columns_and_text_again(wine):
     )
     write_csv("new.csv", ["hue", "cultivar", "alcohol"], [[1, "barolo", 13], [1, "merlot", 13]])
     assert "new.csv, line 3, column 2 ('cultivar'): 'merlot'" in fails(
-        "transform", "m.ikpca", "new.csv", "-o", "p.npy"
+        "transform", "m.ikpca", "new.csv", "-o", "q.npy"
     )
 
 
@@ -225,8 +227,46 @@ def test_a_model_of_python_takes_columns_by_name(wine):
     np.testing.assert_array_equal(np.load("p.npy"), model.transform(frame))
 
 
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_a_model_with_its_own_encoding_refuses_a_frame_of_the_table(estimator, wine):
+    """The values of the table are not those that the model was fitted to."""
+    pandas = pytest.importorskip("pandas")
+    raw = pandas.DataFrame(with_median(), columns=NAMES)
+    fit_wine(*FIT, "--estimator", estimator)
+    model = load("m.ikpca")
+    with pytest.raises(ValueError, match=r"feature names should match.*\n.*\n- alcalinity_of_ash"):
+        model.transform(raw)
+    encoded = model.input_.read("wine.csv").rows
+    succeeds("transform", "m.ikpca", "wine.csv", "-o", "p.npy", "-q")
+    frame = pandas.DataFrame(encoded, columns=model.feature_names_in_)
+    np.testing.assert_array_equal(model.transform(frame), np.load("p.npy"))
+
+
+def test_encoded_arrays_have_names_as_well(wine):
+    """So that scikit-learn warns of rows without names, which cannot be compared."""
+    np.save("rows.npy", WINE.data)
+    succeeds("fit", "rows.npy", "-o", "m.ikpca", "-n", 2, "--standardize", "-q")
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        load("m.ikpca").transform(WINE.data)
+
+
+def test_a_model_fitted_again_in_python_has_no_encoding(wine):
+    pandas = pytest.importorskip("pandas")
+    fit_wine(*FIT)
+    raw = pandas.DataFrame(with_median(), columns=NAMES)
+    model = load("m.ikpca").fit(raw)
+    model.save("again.ikpca")
+    transform = ("transform", "again.ikpca", "wine.csv", "-o", "p.npy", "-q")
+    assert "model.input_" in fails(*transform)
+    del model.input_
+    model.save("again.ikpca")
+    raw.to_csv("raw.csv", index=False)
+    succeeds("transform", "again.ikpca", "raw.csv", "-o", "p.npy", "-q")
+    np.testing.assert_allclose(np.load("p.npy"), model.transform(raw), atol=1e-12)
+
+
 def test_a_hint_where_columns_differ_in_spread(wine):
-    fit = ["fit", "wine.csv", "-o", "m.ikpca", "-n", 2, "--drop", "bottle,cultivar,ash"]
+    fit = ["fit", "wine.csv", "-o", "m.ikpca", "-n", 2, "--drop", "bottle,cultivar,ash", "--force"]
     said = succeeds(*fit, "--json")
     (hint,) = said["warnings"]
     assert "'proline'" in hint

@@ -108,8 +108,57 @@ def test_text_is_one_column_of_the_explanation(pumps):
     succeeds(*DETECT, *OPTIONS, "--one-hot", "--explain", "all", "-q")
     rows = read("flags.csv")
     assert {row[f"feature_{at}"] for row in rows for at in (1, 2, 3)} <= {*NAMES, "site"}
+
+
+@pytest.mark.parametrize("loaded", [False, True], ids=["fitted", "loaded"])
+def test_rows_with_text_that_no_normal_row_has_are_novel(loaded, pumps):
+    normal, new = pumps
+    rng = np.random.default_rng(2)
+    sites = rng.choice(["a", "b"], size=20)
+    write("normal.csv", normal, rng.choice(["a", "b"], size=150))
+    write("new.csv", new, sites)
+    succeeds(*DETECT, *OPTIONS, "--one-hot", "--save", "d.ikpca", "-q")
+    usual = read("flags.csv")
+    sites = np.where(np.isin(np.arange(20), (5, 11)), "c", sites)
+    write("new.csv", new, sites)
+    again = ("detect", "-m", "d.ikpca", "new.csv") if loaded else (*DETECT, *OPTIONS, "--one-hot")
+    said = succeeds(*again, "-o", "again.csv", "--json")
+    assert said["unknown_text"] == 2
+    for number, (before, row) in enumerate(zip(usual, read("again.csv"), strict=True)):
+        if number not in (5, 11):
+            assert row == before
+            continue
+        assert (row["score"], row["flag"], row["feature_1"]) == ("inf", "1", "site")
+        assert float(row["p_value"]) == pytest.approx(1 / 151)
+
+
+def test_only_rows_with_unknown_text_can_be_drawn(pumps):
+    pytest.importorskip("matplotlib")
+    normal, new = pumps
+    write("normal.csv", normal, ["a", "b"] * 75)
     write("new.csv", new, ["c"] * 20)
-    assert "'c' is not a value of the fit" in fails(*DETECT, *OPTIONS, "--one-hot")
+    said = succeeds(*DETECT, *OPTIONS, "--one-hot", "--plot", "page.png", "--json")
+    assert said["flagged"] == said["unknown_text"] == 20
+    assert said["warnings"] == []
+
+
+@pytest.mark.parametrize("same", ["file", "copy"])
+def test_the_normal_rows_are_scored_by_models_without_them(same, tmp_path, monkeypatch):
+    """A model that knows an outlier reconstructs it."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    X = np.vstack([0.3 * rng.normal(size=(190, 4)), rng.uniform(-6, 6, size=(10, 4))])
+    write("normal.csv", X)
+    write("copy.csv", X)
+    new = {"file": "./normal.csv", "copy": "copy.csv"}[same]
+    succeeds("detect", "normal.csv", new, "-o", "flags.csv", "--id", "pump", "-q")
+    written = read("flags.csv")
+    detector = NoveltyDetector(random_state=0).fit(X)
+    found = {name: np.array([float(row[name]) for row in written]) for name in written[0]
+             if name in ("score", "p_value", "flag")}  # fmt: skip
+    np.testing.assert_allclose(found["score"], detector.calibration_errors_, rtol=1e-9)
+    np.testing.assert_array_equal(found["flag"], found["p_value"] <= 0.05)
+    assert found["flag"][190:].sum() >= 8
 
 
 def test_options_reach_the_detector(pumps):
@@ -146,13 +195,13 @@ def test_mistakes_of_detect(pumps, tmp_path, subtests):
                          "--false-alarms has no effect"),
         "other columns": (["detect", "new.csv", "-o", "f.csv", "-m", "d.ikpca", "--drop", "flow"],
                           2, "--id"),
-        "rate": ([*DETECT, *OPTIONS, "-a", 2], 2, "--false-alarms=2"),
+        "rate": ([*DETECT[:-1], "f.csv", *OPTIONS, "-a", 2], 2, "--false-alarms=2"),
         "array": (["detect", "normal.csv", "new.csv", "-o", "f.npy"], 2, ".csv or .parquet"),
-        "picture": ([*DETECT, "--plot", "page.txt"], 2, "page.txt"),
+        "picture": ([*DETECT[:-1], "f.csv", "--plot", "page.txt"], 2, "page.txt"),
         "few rows": (["detect", "few.csv", "few.csv", "-o", "f.csv"], 1, "folds"),
         "missing column": (["detect", "normal.csv", "other.csv", "-o", "f.csv", *OPTIONS], 1,
                            "no columns 'pressure', 'heat', 'speed'"),
-        "text": (list(DETECT), 1, "--drop pump"),
+        "text": ([*DETECT[:-1], "f.csv"], 1, "--drop pump"),
         "no detector": (["detect", "new.csv", "-o", "f.csv", "-m", "m.ikpca"], 1,
                         "has no p_values"),
     }  # fmt: skip

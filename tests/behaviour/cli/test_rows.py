@@ -140,7 +140,7 @@ def test_pixels_need_not_be_scaled(faces):
 
 def test_quiet_is_quiet_and_warnings_are_part_of_the_document(files, rows):
     # Six columns have no more than six directions.
-    arguments = ["fit", "rows.npy", "-o", "m.ikpca", "-n", 9, "--kernel", "linear"]
+    arguments = ["fit", "rows.npy", "-o", "m.ikpca", "-n", 9, "--kernel", "linear", "--force"]
     loud, quiet = ikpca(*arguments), ikpca(*arguments, "--quiet")
     assert (quiet.code, quiet.out, quiet.err) == (0, "", "")
     (warning,) = loud.err.splitlines()
