@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.spatial.distance import pdist, squareform
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
@@ -75,33 +76,39 @@ def resolve_gamma(gamma: Any, X: Any, kernel: Any, seed: int) -> float:
         return 1.0 / X.shape[1]
     if not isinstance(gamma, str):
         return float(gamma)
+    if sparse.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
     value = _gamma_scale(X) if gamma == "scale" else _gamma_median(X, kernel, seed)
     if not np.isfinite(value):
+        found = "all rows are equal" if gamma == "scale" else "the median distance of rows is 0"
         raise invalid_parameter(
-            "gamma",
-            gamma,
-            "needs rows that differ, and all rows are equal",
-            "pass a number, or more rows",
+            "gamma", gamma, f"is undefined: {found}", "pass a number, or more rows"
         )
     return value
 
 
 def _gamma_scale(X: Any) -> float:
-    mean, squares = _moments(X)
-    variance = squares - mean * mean
+    variance = _variance(X)
     return 1.0 / (X.shape[1] * variance) if variance > 0 else np.inf
 
 
-def _moments(X: Any) -> tuple[float, float]:
-    """Return the means of all entries and of their squares, by tiles as X may be on disk."""
-    if sparse.issparse(X):
-        return float(X.mean()), float(X.multiply(X).mean())
-    parts = [(len(rows) / len(X), rows.mean(), np.mean(np.square(rows)))
-             for rows in (X[part] for part in tile_slices(len(X)))]  # fmt: skip
-    return (
-        float(sum(share * float(mean) for share, mean, _ in parts)),
-        float(sum(share * float(square) for share, _, square in parts)),
-    )
+def _variance(X: Any) -> float:
+    """Return the variance of all entries in double precision, by tiles as X may be on disk."""
+    # Differences from the first entry are zero if all entries are equal.
+    first, parts = float(X[0:1][0, 0]), []
+    for strip in tile_slices(X.shape[0]):
+        rows = X[strip]
+        values = np.subtract(rows.data if sparse.issparse(rows) else rows, first, dtype=np.float64)
+        release_pages(X)
+        mean = values.mean() if values.size else 0.0
+        values -= mean
+        parts.append((values.size, mean, np.square(values, out=values).sum()))
+        # Entries that CSR rows do not store.
+        parts.append((np.prod(rows.shape) - values.size, -first, 0.0))
+    counts, means, squares = np.array(parts).T
+    squares += counts * np.square(means - np.average(means, weights=counts))
+    return float(squares.sum() / counts.sum())
 
 
 def _gamma_median(X: Any, kernel: Any, seed: int) -> float:
@@ -112,12 +119,22 @@ def _gamma_median(X: Any, kernel: Any, seed: int) -> float:
     chosen = np.arange(n_samples)
     if n_samples > _MEDIAN_ROWS:
         chosen = np.random.default_rng([seed, 2]).choice(n_samples, _MEDIAN_ROWS, replace=False)
-    rows = X[chosen]
-    distances = (one_norm_distances if kernel == "laplacian" else euclidean_distances)(rows, rows)
-    median = float(np.median(distances[np.triu_indices_from(distances, k=1)]))
+    rows = X[np.sort(chosen)].astype(np.float64)
+    is_laplacian = kernel == "laplacian"
+    if not sparse.issparse(rows):
+        # From differences, as those of squared norms cancel.
+        distances = pdist(rows, "cityblock" if is_laplacian else "euclidean")
+    elif is_laplacian:
+        distances = squareform(one_norm_distances(rows, rows), checks=False)
+    else:
+        # Squared norms cancel in columns with a common offset, which have few zeros.
+        is_full = np.bincount(rows.indices, minlength=rows.shape[1]) > rows.shape[0] / 2
+        others = euclidean_distances(rows.multiply(~is_full).tocsr())
+        distances = np.hypot(pdist(rows[:, is_full].toarray()), squareform(others, checks=False))
+    median = float(np.median(distances))
     if median == 0:
         return np.inf
-    return 1 / median if kernel == "laplacian" else 1 / (2 * median * median)
+    return 1 / median if is_laplacian else 1 / (2 * median * median)
 
 
 def is_lazy(X: Any) -> bool:
