@@ -20,7 +20,7 @@ from ikpca.errors import (
     check_number,
     invalid_parameter,
 )
-from ikpca.gram import THREAD_POOLS, LazyRows, release_pages, tile_slices
+from ikpca.gram import THREAD_POOLS, LazyRows, limit_blas, release_pages, tile_slices
 from ikpca.kernels import RADIAL_NAMES, Floats, Kernel, one_norm_distances
 
 FLOAT_DTYPES = (np.float64, np.float32)
@@ -293,20 +293,17 @@ def n_threads(n_jobs: int | None) -> int:
     return _blas_threads() if n_jobs is None else _effective_n_jobs(n_jobs)
 
 
-def limit_threads(n_jobs: int | None) -> AbstractContextManager[object]:
+def limit_threads(n_jobs: int | None) -> AbstractContextManager[None]:
     """Limit BLAS to ``n_jobs`` threads; None does not limit it, −1 uses every core."""
-    if n_jobs is None:
-        return nullcontext()
-    limited: AbstractContextManager[object] = THREAD_POOLS.limit(
-        limits=_effective_n_jobs(n_jobs), user_api="blas"
-    )
-    return limited
+    return nullcontext() if n_jobs is None else limit_blas(_effective_n_jobs(n_jobs))
 
 
-def single_thread() -> AbstractContextManager[object]:
+@contextmanager
+def single_thread() -> Iterator[None]:
     """Limit BLAS and OpenMP to one thread, as the last bits depend on the number of threads."""
-    limited: AbstractContextManager[object] = THREAD_POOLS.limit(limits=1)
-    return limited
+    # Limits of OpenMP are those of the calling thread.
+    with limit_blas(1), THREAD_POOLS.select(user_api="openmp").limit(limits=1):
+        yield
 
 
 def _effective_n_jobs(n_jobs: int) -> int:
