@@ -263,11 +263,13 @@ class Subspace:
     def _value_strips(self, X: Rows) -> Iterator[tuple[Rows, Floats]]:
         """Yield strips of rows with their kernel values."""
         for strip in self._row_strips(X):
-            yield X[strip], self._kernel_values(X[strip])
+            rows = X[strip]
+            yield rows, self._kernel_values(rows)
 
     def _row_strips(self, X: Rows) -> Iterator[slice]:
         """Divide rows into strips, twice as long as those of points, which need weights."""
-        return tile_slices(X.shape[0], max(1, 2 * _STRIP_ENTRIES // len(self.mean)))
+        n_entries = max(X.shape[1], len(self.mean))
+        return tile_slices(X.shape[0], max(1, 2 * _STRIP_ENTRIES // n_entries))
 
     def _kernel_values(self, X: Rows) -> Floats:
         if self.kernel is not None:

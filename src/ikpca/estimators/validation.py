@@ -10,8 +10,8 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import pdist, squareform
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_array
+from sklearn.utils import assert_all_finite, check_random_state
+from sklearn.utils.validation import check_array, validate_data
 
 from ikpca.errors import (
     InvalidInput,
@@ -21,7 +21,7 @@ from ikpca.errors import (
     invalid_parameter,
 )
 from ikpca.gram import THREAD_POOLS, LazyRows, limit_blas, release_pages, tile_slices
-from ikpca.kernels import RADIAL_NAMES, Floats, Kernel, one_norm_distances
+from ikpca.kernels import RADIAL_NAMES, Floats, Kernel, Rows, one_norm_distances
 
 FLOAT_DTYPES = (np.float64, np.float32)
 #: Number of rows drawn for the median of distances.
@@ -138,10 +138,42 @@ def _gamma_median(X: Any, kernel: Any, seed: int) -> float:
 
 
 def is_lazy(X: Any) -> bool:
-    """Return True for a chunked array on disk, such as a Zarr array or a Parquet file."""
-    if isinstance(X, LazyRows):
+    """Return True for rows on disk: a Zarr array, a dataset of h5py or a Parquet file."""
+    if isinstance(X, LazyRows) or type(X).__module__.startswith("h5py."):
         return True
     return not isinstance(X, np.ndarray) and all(hasattr(X, name) for name in ("chunks", "oindex"))
+
+
+def validate_rows(model: Any, X: Any, **options: Any) -> Any:
+    """Return rows for a fitted model as float32 or float64; rows on disk are not loaded."""
+    if is_lazy(X):
+        return validate_lazy_rows(model, X, reset=False)
+    return validate_data(model, X, dtype=FLOAT_DTYPES, reset=False, **options)
+
+
+def validate_lazy_rows(model: Any, X: Any, *, reset: bool, min_samples: int = 1) -> LazyRows:
+    """Apply the checks of ``validate_data``, one tile of rows at a time."""
+    if len(X.shape) != 2 or np.dtype(X.dtype) not in FLOAT_DTYPES:
+        raise InvalidInput(
+            f"X is a {type(X).__name__} of shape {X.shape} and type {X.dtype}: only "
+            "two-dimensional float32 and float64 are read in place; convert it."
+        )
+    if X.shape[0] < min_samples:
+        raise InvalidInput(
+            f"X has {X.shape[0]} sample(s): at least {min_samples} must be given; pass more rows."
+        )
+    rows = X if isinstance(X, LazyRows) else LazyRows(X)
+    check_tiles_finite(rows)
+    # Number and names of the features.
+    validate_data(model, rows, reset=reset, skip_check_array=True)
+    return rows
+
+
+def check_tiles_finite(X: Rows) -> None:
+    """Raise an error for values that are not finite, one tile of rows at a time."""
+    for part in tile_slices(X.shape[0]):
+        assert_all_finite(X[part], input_name="X")
+        release_pages(X)
 
 
 @contextmanager
