@@ -269,7 +269,8 @@ class Subspace:
 
     def _row_strips(self, X: Rows) -> Iterator[slice]:
         """Divide rows into strips, twice as long as those of points, which need weights."""
-        return tile_slices(X.shape[0], max(1, 2 * _STRIP_ENTRIES // len(self.mean)))
+        n_entries = max(X.shape[1], len(self.mean))
+        return tile_slices(X.shape[0], max(1, 2 * _STRIP_ENTRIES // n_entries))
 
     def _kernel_values(self, X: Rows) -> Floats:
         if self.kernel is not None:

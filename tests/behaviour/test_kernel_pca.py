@@ -14,9 +14,11 @@ from sklearn.decomposition import PCA
 from sklearn.decomposition import KernelPCA as ScikitKernelPCA
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from ikpca import KernelPCA, vectorized
+from ikpca import IncrementalKernelPCA, KernelPCA, OnlineKernelPCA, vectorized
+from ikpca.errors import InvalidInput
+from ikpca.estimators.validation import resolve_gamma
 from ikpca.gains import constant, inverse_time, meta_descent, reciprocal_eigenvalues
-from ikpca.gram import TILE, read_budget
+from ikpca.gram import TILE, LazyRows, read_budget
 from ikpca.kernels import Gaussian
 from ikpca.solvers import KHA, METHODS, Outcome, Problem, RunSettings
 from tests.conftest import KERNELS, explicitly_centred
@@ -279,6 +281,57 @@ def test_the_median_of_many_rows_is_estimated_from_some(digits):
     # Half a million pairs of a thousand rows.
     assert found == pytest.approx(expected, rel=0.02)
     assert found == model("dense", gamma="median").fit(digits).gamma_
+
+
+REFERENCES = {
+    ("rbf", "scale"): lambda X: 1 / (X.shape[1] * (X - X[0, 0]).var()),
+    ("rbf", "median"): lambda X: 1 / (2 * np.median(pdist(X)) ** 2),
+    ("laplacian", "median"): lambda X: 1 / np.median(pdist(X, "cityblock")),
+}
+
+
+@pytest.mark.parametrize("kind", [np.asarray, np.asfortranarray, LazyRows, sparse.csr_array])
+@pytest.mark.parametrize(("dtype", "offset"), [("f4", 1e3), ("f4", 1e6), ("f8", 1e8), ("f8", 1e12)])
+@pytest.mark.parametrize(("kernel", "gamma"), REFERENCES)
+def test_gamma_at_an_offset_is_that_of_the_same_values_in_float64(
+    kernel, gamma, dtype, offset, kind
+):
+    rows = np.random.default_rng(0).normal(size=(200, 5)) + offset
+    if gamma == "scale":
+        # More than one tile.
+        rows = np.tile(rows, (6, 1))
+    else:
+        # A column without an offset, and with zeros.
+        rows[:, 0] = np.maximum(rows[:, 0] - offset, 0)
+    rows = rows.astype(dtype)
+    found = resolve_gamma(gamma, kind(rows), kernel, seed=0)
+    assert found == pytest.approx(REFERENCES[kernel, gamma](rows.astype("f8")), rel=1e-9)
+
+
+@pytest.mark.parametrize("estimator", [KernelPCA, IncrementalKernelPCA, OnlineKernelPCA])
+def test_gamma_does_not_depend_on_the_offset_of_the_rows(estimator):
+    rows = np.random.default_rng(0).normal(size=(60, 5))
+    far = estimator(2, kernel="rbf", gamma="scale").fit((rows + 1e4).astype("f4"))
+    near = estimator(2, kernel="rbf", gamma="scale").fit(rows)
+    assert far.gamma_ == pytest.approx(near.gamma_, rel=1e-3)
+
+
+def test_gamma_of_rows_that_differ_in_the_last_bit():
+    rows = np.full((1500, 3), 1e8)
+    with pytest.raises(InvalidInput, match="all rows are equal"):
+        resolve_gamma("scale", rows, "rbf", seed=0)
+    rows[7, 1] = np.nextafter(rows[7, 1], np.inf)
+    assert resolve_gamma("scale", rows, "rbf", 0) == pytest.approx(1 / (3 * rows.var()), rel=1e-3)
+
+
+@pytest.mark.parametrize(("kernel", "gamma"), REFERENCES)
+def test_gamma_of_sparse_rows_with_duplicate_entries(X, kernel, gamma):
+    halves = np.repeat(X / 2, 2, axis=1)
+    columns = np.tile(np.repeat(np.arange(64), 2), len(X))
+    starts = np.arange(0, halves.size + 1, 128)
+    rows = sparse.csr_array((halves.ravel(), columns, starts), shape=X.shape)
+    assert resolve_gamma(gamma, rows, kernel, 0) == pytest.approx(REFERENCES[kernel, gamma](X))
+    assert rows.nnz == halves.size
 
 
 # --- scikit-learn --------------------------------------------------------------------

@@ -8,9 +8,17 @@ import numpy as np
 import pytest
 from scipy.linalg import subspace_angles
 
-from ikpca import KernelPCA, open_rows
+from ikpca import (
+    HebbianPCA,
+    IncrementalKernelPCA,
+    KernelPCA,
+    NoveltyDetector,
+    OnlineKernelPCA,
+    open_rows,
+)
 from ikpca.errors import InvalidInput
 from ikpca.estimators.validation import resolve_gamma
+from ikpca.gram import LazyRows
 
 
 @pytest.fixture
@@ -97,6 +105,107 @@ def test_a_folder_that_is_no_zarr_array_is_refused(tmp_path, inside):
         (tmp_path / name).write_text(text)
     with pytest.raises(InvalidInput, match="Zarr"):
         open_rows(tmp_path)
+
+
+class Dataset:
+    """Dataset of h5py: sliced, or indexed in ascending order."""
+
+    def __init__(self, rows):
+        self._rows = rows
+        self.shape, self.dtype, self.chunks = rows.shape, rows.dtype, None
+
+    def __getitem__(self, part):
+        assert isinstance(part, slice) or (np.diff(part) > 0).all()
+        return self._rows[part]
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self._rows, dtype=dtype)
+
+
+Dataset.__module__ = "h5py._hl.dataset"
+
+
+def on_disk(kind, X, folder):
+    """The rows, read when they are needed."""
+    if kind == "hdf5":
+        return Dataset(X)
+    if kind == "zarr":
+        return files(X, folder)["zarr"]
+    pa, parquet = (pytest.importorskip(name) for name in ("pyarrow", "pyarrow.parquet"))
+    table = pa.table({f"c{number}": column for number, column in enumerate(X.T)})
+    parquet.write_table(table, folder / "rows.parquet", row_group_size=40)
+    return open_rows(folder / "rows.parquet")
+
+
+LAZY = ["parquet", "zarr", "hdf5"]
+SETTINGS = {"kernel": "rbf", "gamma": "scale", "eigen_solver": "krylov", "random_state": 0}
+
+
+@pytest.mark.parametrize("kind", LAZY)
+def test_every_method_takes_rows_on_disk(X, tmp_path, kind):
+    X = X[:90]
+    disk = on_disk(kind, X, tmp_path)
+    memory = KernelPCA(3, **SETTINGS).fit(X)
+    for method in ("transform", "reconstruction_error", "explained_share", "reconstruct"):
+        call = getattr(memory, method)
+        np.testing.assert_allclose(call(disk), call(X), rtol=1e-5, atol=1e-6)
+    assert memory.score(LazyRows(X[:9])) == memory.score(X[:9])
+    found = KernelPCA(3, **SETTINGS, warm_start=True)
+    np.testing.assert_allclose(found.fit_transform(disk), memory.transform(X), atol=1e-4)
+    assert found.gamma_ == memory.gamma_
+    np.testing.assert_allclose(found.fit(disk).transform(disk), memory.transform(X), atol=1e-4)
+    np.testing.assert_allclose(found.refine(disk).eigenvalues_, memory.eigenvalues_, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", LAZY)
+@pytest.mark.parametrize("solver", ["nystrom", "dense"])
+def test_a_detector_takes_rows_on_disk(X, tmp_path, kind, solver):
+    X = X[:160]
+    settings = {"n_components": 5, "eigen_solver": solver, "random_state": 0}
+    memory = NoveltyDetector(**settings).fit(X)
+    disk = on_disk(kind, X, tmp_path)
+    found = NoveltyDetector(**settings).fit(disk)
+    np.testing.assert_allclose(found.score_samples(disk), memory.score_samples(X), atol=1e-5)
+    np.testing.assert_array_equal(memory.predict(disk), memory.predict(X))
+    np.testing.assert_allclose(memory.explain(disk), memory.explain(X))
+    memory.partial_fit(disk)
+    np.testing.assert_allclose(memory.score_samples(disk), memory.score_samples(X))
+
+
+@pytest.mark.parametrize("kind", LAZY)
+@pytest.mark.parametrize("estimator", [IncrementalKernelPCA, OnlineKernelPCA, HebbianPCA])
+def test_other_estimators_take_rows_on_disk(X, tmp_path, kind, estimator):
+    X = X[:160]
+    disk, model = on_disk(kind, X, tmp_path), estimator(2, random_state=0)
+    expected = estimator(2, random_state=0).fit(X).transform(X)
+    np.testing.assert_allclose(model.fit(disk).transform(disk), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_projections_read_a_strip_at_a_time(digits, monkeypatch):
+    model = KernelPCA(3, **SETTINGS).fit(digits[:100])
+    monkeypatch.setattr("ikpca.subspace._STRIP_ENTRIES", 64_000)
+    rows = LazyRows(OnDisk(digits))
+    for method in ("transform", "reconstruction_error", "explained_share"):
+        call = getattr(model, method)
+        np.testing.assert_allclose(call(rows), call(digits), rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", LAZY)
+def test_rows_on_disk_are_validated(X, tmp_path, kind):
+    model, detector = fitted(X[:100]), NoveltyDetector(random_state=0).fit(X[:100])
+    narrow = on_disk(kind, X[:, 1:], tmp_path)
+    for call in (model.transform, model.reconstruction_error, detector.predict):
+        with pytest.raises(ValueError, match=r"has 63 features, but .* is expecting 64 features"):
+            call(narrow)
+    X[7, 3] = np.nan
+    broken = on_disk(kind, X, tmp_path)
+    for call in (model.transform, detector.score_samples):
+        with pytest.raises(ValueError, match="contains NaN"):
+            call(broken)
+    with pytest.raises(ValueError, match="at least 1"):
+        model.transform(LazyRows(X[:0]))
+    with pytest.raises(ValueError, match="float64 are read in place"):
+        model.transform(LazyRows(np.ones((3, 64), dtype=np.int32)))
 
 
 BAD_BUDGETS = ["-1", "abc", "", "1.2.3GB", -5, 0, 1.5, True, "GB"]

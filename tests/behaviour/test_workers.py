@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
+import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
+from ikpca import KernelPCA, vectorized
+from ikpca.estimators.validation import limit_threads, single_thread
 from ikpca.gram import Workers
 
 
@@ -78,3 +84,69 @@ def test_a_caller_that_stops_early_leaves_nothing_running(workers):
     assert count < 1000
     assert list(workers.map(abs, range(3))) == [0, 1, 2]
     assert len(begun) == count
+
+
+def blas_threads():
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+
+def set_blas_threads(number):
+    """Set it in a thread that ends: one that lives keeps others from setting it."""
+    thread = threading.Thread(target=threadpool_limits, args=(number, "blas"))
+    thread.start()
+    thread.join()
+
+
+@pytest.fixture
+def two_blas_threads():
+    before = blas_threads()
+    set_blas_threads(2)
+    yield blas_threads()
+    set_blas_threads(before[0])
+
+
+@pytest.mark.parametrize("second", [Workers, single_thread, lambda: limit_threads(2)])
+@pytest.mark.parametrize("in_order", [True, False])
+def test_overlapping_limits_restore_the_threads_of_blas(two_blas_threads, second, in_order):
+    contexts = [Workers(1), second()]
+    for context in contexts:
+        context.__enter__()
+        assert set(blas_threads()) == {1}
+    first, last = contexts if in_order else contexts[::-1]
+    first.__exit__(None, None, None)
+    last.__exit__(None, None, None)
+    assert blas_threads() == two_blas_threads
+
+
+def test_the_lowest_of_the_open_limits_holds(two_blas_threads):
+    with ExitStack() as stack:
+        stack.enter_context(limit_threads(2))
+        with single_thread():
+            assert set(blas_threads()) == {1}
+        assert blas_threads() == two_blas_threads
+
+
+def test_overlapping_fits_restore_the_threads_of_blas(two_blas_threads):
+    """The first fit ends while the second one runs."""
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    running, ended = threading.Event(), threading.Event()
+
+    def kernel_of(before, after):
+        @vectorized
+        def kernel(X, Y):
+            # Single rows are those of the diagonal, which is computed before the threads start.
+            if len(X) > 1:
+                before.set()
+                assert after.wait(timeout=20)
+            return X @ Y.T
+
+        return kernel
+
+    first, second = kernel_of(threading.Event(), running), kernel_of(running, ended)
+    with ThreadPoolExecutor(2) as pool:
+        fits = [pool.submit(KernelPCA(2, kernel=kernel, eigen_solver="krylov").fit, X)
+                for kernel in (first, second)]  # fmt: skip
+        fits[0].result()
+        ended.set()
+        fits[1].result()
+    assert blas_threads() == two_blas_threads

@@ -128,7 +128,7 @@ class KernelSpectralClustering(ClusterMixin, SavedEstimator):
         -------
         self
         """
-        X = X if hasattr(X, "ndim") else np.asarray(X)
+        X = X if hasattr(X, "shape") else np.asarray(X)
         self._check(X)
         rng = random_generator(self.random_state)
         pca = self._kernel_pca(rng)
@@ -154,7 +154,7 @@ class KernelSpectralClustering(ClusterMixin, SavedEstimator):
         if self.n_components is not None:
             check_number("n_components", self.n_components, "must be a positive integer or None",
                          "pass None", low=1, integer=True)  # fmt: skip
-        if X.ndim == 2 and self.n_clusters > X.shape[0]:
+        if len(X.shape) == 2 and self.n_clusters > X.shape[0]:
             rule = f"there are only {X.shape[0]} samples"
             raise invalid_parameter("n_clusters", self.n_clusters, rule, "pass a smaller number")
 

@@ -17,7 +17,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from ikpca.errors import (
     DivergenceWarning,
@@ -35,6 +35,7 @@ from ikpca.estimators.validation import (
     finite_values,
     is_named,
     n_threads,
+    validate_rows,
 )
 from ikpca.gram import SERIAL, Workers
 from ikpca.kernels import Floats, Kernel, make_kernel
@@ -343,7 +344,7 @@ class KernelTransformer(
         check_is_fitted(self)
         self._check_invertible()
         X = self._validated_rows(X)
-        rows = X.toarray() if sparse.issparse(X) else X
+        rows = X.toarray() if sparse.issparse(X) else np.asarray(X)
         with np.errstate(over="ignore", invalid="ignore"):
             if y is not None and np.shape(y) == rows.shape:
                 truth = check_array(y, dtype=FLOAT_DTYPES)
@@ -376,7 +377,7 @@ class KernelTransformer(
 
     def _validated_rows(self, X: Any) -> Any:
         check_is_fitted(self)
-        return validate_data(self, X, dtype=FLOAT_DTYPES, reset=False)
+        return validate_rows(self, X)
 
     def _check_invertible(self) -> None:
         if self._is_precomputed:

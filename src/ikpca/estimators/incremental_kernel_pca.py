@@ -283,7 +283,7 @@ class IncrementalKernelPCA(StreamTransformer[IncrementalStream]):
         self
         """
         self._check_parameters()
-        X = self._validated_rows(X).copy()
+        X = np.array(self._validated_rows(X), order="C")
         stream = self._with_settings(self._stream)
         start = stream.state.subspace().project(X)
         state = refined_state(

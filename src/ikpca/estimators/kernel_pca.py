@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ikpca.errors import (
@@ -31,14 +30,17 @@ from ikpca.estimators.checkpoint import CheckpointFile
 from ikpca.estimators.validation import (
     FLOAT_DTYPES,
     check_overflow,
+    check_tiles_finite,
     draw_seed,
     explain_memory_errors,
     is_lazy,
     is_named,
     n_threads,
     resolve_gamma,
+    validate_lazy_rows,
+    validate_rows,
 )
-from ikpca.gram import LazyRows, read_budget, release_pages, tile_slices
+from ikpca.gram import LazyRows, read_budget
 from ikpca.kernels import Cosine, Floats, Kernel, Linear, Rows
 from ikpca.preimages import ridge_coefficients
 from ikpca.solvers import (
@@ -299,6 +301,8 @@ class KernelPCA(CallbackSupport, KernelTransformer):
                 "refine."
             )
         X = self.X_fit_ if X is None else self._validated_rows(X)
+        if self._needs_dense_rows and isinstance(X, LazyRows):
+            X = X[:]
         # Rows without variance have no components to start from.
         if len(self.eigenvalues_):
             self._refine(self._problem(self._subspace.kernel, X, 0, self._subspace.project(X)))
@@ -584,7 +588,7 @@ class KernelPCA(CallbackSupport, KernelTransformer):
 
     def _validated_rows(self, X: Any) -> Any:
         check_is_fitted(self)
-        return validate_data(self, X, accept_sparse="csr", dtype=FLOAT_DTYPES, reset=False)
+        return validate_rows(self, X, accept_sparse="csr")
 
     def _validate_training_rows(self, X: Any) -> Any:
         """Return X as float32 or float64, dense or CSR; check its shape and values."""
@@ -612,7 +616,7 @@ class KernelPCA(CallbackSupport, KernelTransformer):
             ensure_min_samples=2,
         )
         if mapped:
-            _check_finite(X)
+            check_tiles_finite(X)
         if self._is_precomputed and X.shape[0] != X.shape[1]:
             raise InvalidInput(
                 f"X has shape {X.shape}: a precomputed kernel matrix must be square; pass rows "
@@ -622,25 +626,14 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         return X
 
     def _validate_lazy_rows(self, X: Any) -> LazyRows:
-        """Apply the checks of ``validate_data``, one tile of rows at a time."""
-        if self._is_precomputed or self._needs_dense_rows or self.gamma == "scale":
+        """Validate rows that are read in tiles."""
+        if self._is_precomputed or self._needs_dense_rows:
             raise InvalidInput(
-                f"X is a {type(X).__name__} and is read in tiles: a precomputed kernel, preimage, "
-                "fit_inverse_transform and gamma='scale' need rows in memory; pass X[:]."
+                f"X is a {type(X).__name__} and is read in tiles: a precomputed kernel, preimage "
+                "and fit_inverse_transform need rows in memory; pass X[:]."
             )
-        if len(X.shape) != 2 or np.dtype(X.dtype) not in FLOAT_DTYPES:
-            raise InvalidInput(
-                f"X is a {type(X).__name__} of shape {X.shape} and type {X.dtype}: only "
-                "two-dimensional float32 and float64 are read in place; convert it."
-            )
-        if X.shape[0] < 2:
-            raise InvalidInput(
-                f"X has {X.shape[0]} sample(s): at least two are needed; pass more rows."
-            )
-        rows = X if isinstance(X, LazyRows) else LazyRows(X)
-        _check_finite(rows)
+        rows = validate_lazy_rows(self, X, reset=True, min_samples=2)
         check_overflow(rows)
-        self.n_features_in_ = rows.shape[1]
         return rows
 
     def __sklearn_tags__(self) -> Any:
@@ -648,13 +641,6 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         tags.input_tags.sparse = not self._needs_dense_rows
         tags.input_tags.pairwise = self._is_precomputed
         return tags
-
-
-def _check_finite(X: Rows) -> None:
-    """Raise an error for values that are not finite, one tile of rows at a time."""
-    for part in tile_slices(X.shape[0]):
-        assert_all_finite(X[part], input_name="X")
-        release_pages(X)
 
 
 def _whitening(solution: EigenSolution) -> Floats:

@@ -33,8 +33,9 @@ from ikpca.estimators.validation import (
     explain_memory_errors,
     is_named,
     n_threads,
+    validate_rows,
 )
-from ikpca.gram import Workers, cross_gram, tile_slices
+from ikpca.gram import LazyRows, Workers, cross_gram, tile_slices
 from ikpca.kernels import Floats, Indices, Rows
 from ikpca.solvers import (
     Dense,
@@ -329,6 +330,7 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
             Each row sums to ``-score_samples(X)``.
         """
         X = self._validated_rows(X)
+        X = X[:] if isinstance(X, LazyRows) else X
         differences = np.square(X - self.model_.reconstruct(X), dtype=np.float64)
         totals = differences.sum(axis=1, keepdims=True)
         shares = np.divide(
@@ -539,6 +541,7 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
 
     def _fit_all_rows(self, X: Rows, seed: int) -> Floats:
         """Fit all rows and the rows without each fold; return the folds' errors."""
+        X = X[:] if isinstance(X, LazyRows) else X
         model = self._kernel_pca(seed).fit(X)
         folds = list(self._folds(X.shape[0], seed))
         solver = choose_solver(self.eigen_solver, self.n_components, X.shape[0])
@@ -595,7 +598,7 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
     def _validated_rows(self, X: Any) -> Any:
         check_is_fitted(self)
         sparse = "csr" if isinstance(self.model_, KernelPCA) else False
-        return validate_data(self, X, accept_sparse=sparse, dtype=FLOAT_DTYPES, reset=False)
+        return validate_rows(self, X, accept_sparse=sparse)
 
     def _validate_training_rows(self, X: Any) -> Any:
         rows = self._kernel_pca(0, copy_X=False)._validate_training_rows(X)

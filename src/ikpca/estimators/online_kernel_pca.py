@@ -280,7 +280,7 @@ class OnlineKernelPCA(StreamTransformer[OnlineStream]):
         self
         """
         self._check_parameters()
-        X, stream = self._validated_rows(X).copy(), self._stream
+        X, stream = np.array(self._validated_rows(X), order="C"), self._stream
         start = self._subspace.project(X)
         number = int(self.n_components)
         batch = refined_state(stream.kernel, X, number, start, self.n_jobs, self.verbose)

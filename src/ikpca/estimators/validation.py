@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.spatial.distance import pdist, squareform
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_array
+from sklearn.utils import assert_all_finite, check_random_state
+from sklearn.utils.validation import check_array, validate_data
 
 from ikpca.errors import (
     InvalidInput,
@@ -19,8 +20,8 @@ from ikpca.errors import (
     check_number,
     invalid_parameter,
 )
-from ikpca.gram import THREAD_POOLS, LazyRows, release_pages, tile_slices
-from ikpca.kernels import RADIAL_NAMES, Floats, Kernel, one_norm_distances
+from ikpca.gram import THREAD_POOLS, LazyRows, limit_blas, release_pages, tile_slices
+from ikpca.kernels import RADIAL_NAMES, Floats, Kernel, Rows, one_norm_distances
 
 FLOAT_DTYPES = (np.float64, np.float32)
 #: Number of rows drawn for the median of distances.
@@ -75,33 +76,39 @@ def resolve_gamma(gamma: Any, X: Any, kernel: Any, seed: int) -> float:
         return 1.0 / X.shape[1]
     if not isinstance(gamma, str):
         return float(gamma)
+    if sparse.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
     value = _gamma_scale(X) if gamma == "scale" else _gamma_median(X, kernel, seed)
     if not np.isfinite(value):
+        found = "all rows are equal" if gamma == "scale" else "the median distance of rows is 0"
         raise invalid_parameter(
-            "gamma",
-            gamma,
-            "needs rows that differ, and all rows are equal",
-            "pass a number, or more rows",
+            "gamma", gamma, f"is undefined: {found}", "pass a number, or more rows"
         )
     return value
 
 
 def _gamma_scale(X: Any) -> float:
-    mean, squares = _moments(X)
-    variance = squares - mean * mean
+    variance = _variance(X)
     return 1.0 / (X.shape[1] * variance) if variance > 0 else np.inf
 
 
-def _moments(X: Any) -> tuple[float, float]:
-    """Return the means of all entries and of their squares, by tiles as X may be on disk."""
-    if sparse.issparse(X):
-        return float(X.mean()), float(X.multiply(X).mean())
-    parts = [(len(rows) / len(X), rows.mean(), np.mean(np.square(rows)))
-             for rows in (X[part] for part in tile_slices(len(X)))]  # fmt: skip
-    return (
-        float(sum(share * float(mean) for share, mean, _ in parts)),
-        float(sum(share * float(square) for share, _, square in parts)),
-    )
+def _variance(X: Any) -> float:
+    """Return the variance of all entries in double precision, by tiles as X may be on disk."""
+    # Differences from the first entry are zero if all entries are equal.
+    first, parts = float(X[0:1][0, 0]), []
+    for strip in tile_slices(X.shape[0]):
+        rows = X[strip]
+        values = np.subtract(rows.data if sparse.issparse(rows) else rows, first, dtype=np.float64)
+        release_pages(X)
+        mean = values.mean() if values.size else 0.0
+        values -= mean
+        parts.append((values.size, mean, np.square(values, out=values).sum()))
+        # Entries that CSR rows do not store.
+        parts.append((np.prod(rows.shape) - values.size, -first, 0.0))
+    counts, means, squares = np.array(parts).T
+    squares += counts * np.square(means - np.average(means, weights=counts))
+    return float(squares.sum() / counts.sum())
 
 
 def _gamma_median(X: Any, kernel: Any, seed: int) -> float:
@@ -112,19 +119,61 @@ def _gamma_median(X: Any, kernel: Any, seed: int) -> float:
     chosen = np.arange(n_samples)
     if n_samples > _MEDIAN_ROWS:
         chosen = np.random.default_rng([seed, 2]).choice(n_samples, _MEDIAN_ROWS, replace=False)
-    rows = X[chosen]
-    distances = (one_norm_distances if kernel == "laplacian" else euclidean_distances)(rows, rows)
-    median = float(np.median(distances[np.triu_indices_from(distances, k=1)]))
+    rows = X[np.sort(chosen)].astype(np.float64)
+    is_laplacian = kernel == "laplacian"
+    if not sparse.issparse(rows):
+        # From differences, as those of squared norms cancel.
+        distances = pdist(rows, "cityblock" if is_laplacian else "euclidean")
+    elif is_laplacian:
+        distances = squareform(one_norm_distances(rows, rows), checks=False)
+    else:
+        # Squared norms cancel in columns with a common offset, which have few zeros.
+        is_full = np.bincount(rows.indices, minlength=rows.shape[1]) > rows.shape[0] / 2
+        others = euclidean_distances(rows.multiply(~is_full).tocsr())
+        distances = np.hypot(pdist(rows[:, is_full].toarray()), squareform(others, checks=False))
+    median = float(np.median(distances))
     if median == 0:
         return np.inf
-    return 1 / median if kernel == "laplacian" else 1 / (2 * median * median)
+    return 1 / median if is_laplacian else 1 / (2 * median * median)
 
 
 def is_lazy(X: Any) -> bool:
-    """Return True for a chunked array on disk, such as a Zarr array or a Parquet file."""
-    if isinstance(X, LazyRows):
+    """Return True for rows on disk: a Zarr array, a dataset of h5py or a Parquet file."""
+    if isinstance(X, LazyRows) or type(X).__module__.startswith("h5py."):
         return True
     return not isinstance(X, np.ndarray) and all(hasattr(X, name) for name in ("chunks", "oindex"))
+
+
+def validate_rows(model: Any, X: Any, **options: Any) -> Any:
+    """Return rows for a fitted model as float32 or float64; rows on disk are not loaded."""
+    if is_lazy(X):
+        return validate_lazy_rows(model, X, reset=False)
+    return validate_data(model, X, dtype=FLOAT_DTYPES, reset=False, **options)
+
+
+def validate_lazy_rows(model: Any, X: Any, *, reset: bool, min_samples: int = 1) -> LazyRows:
+    """Apply the checks of ``validate_data``, one tile of rows at a time."""
+    if len(X.shape) != 2 or np.dtype(X.dtype) not in FLOAT_DTYPES:
+        raise InvalidInput(
+            f"X is a {type(X).__name__} of shape {X.shape} and type {X.dtype}: only "
+            "two-dimensional float32 and float64 are read in place; convert it."
+        )
+    if X.shape[0] < min_samples:
+        raise InvalidInput(
+            f"X has {X.shape[0]} sample(s): at least {min_samples} must be given; pass more rows."
+        )
+    rows = X if isinstance(X, LazyRows) else LazyRows(X)
+    check_tiles_finite(rows)
+    # Number and names of the features.
+    validate_data(model, rows, reset=reset, skip_check_array=True)
+    return rows
+
+
+def check_tiles_finite(X: Rows) -> None:
+    """Raise an error for values that are not finite, one tile of rows at a time."""
+    for part in tile_slices(X.shape[0]):
+        assert_all_finite(X[part], input_name="X")
+        release_pages(X)
 
 
 @contextmanager
@@ -276,20 +325,17 @@ def n_threads(n_jobs: int | None) -> int:
     return _blas_threads() if n_jobs is None else _effective_n_jobs(n_jobs)
 
 
-def limit_threads(n_jobs: int | None) -> AbstractContextManager[object]:
+def limit_threads(n_jobs: int | None) -> AbstractContextManager[None]:
     """Limit BLAS to ``n_jobs`` threads; None does not limit it, −1 uses every core."""
-    if n_jobs is None:
-        return nullcontext()
-    limited: AbstractContextManager[object] = THREAD_POOLS.limit(
-        limits=_effective_n_jobs(n_jobs), user_api="blas"
-    )
-    return limited
+    return nullcontext() if n_jobs is None else limit_blas(_effective_n_jobs(n_jobs))
 
 
-def single_thread() -> AbstractContextManager[object]:
+@contextmanager
+def single_thread() -> Iterator[None]:
     """Limit BLAS and OpenMP to one thread, as the last bits depend on the number of threads."""
-    limited: AbstractContextManager[object] = THREAD_POOLS.limit(limits=1)
-    return limited
+    # Limits of OpenMP are those of the calling thread.
+    with limit_blas(1), THREAD_POOLS.select(user_api="openmp").limit(limits=1):
+        yield
 
 
 def _effective_n_jobs(n_jobs: int) -> int:

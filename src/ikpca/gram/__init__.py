@@ -17,7 +17,7 @@ from ikpca.gram.memory import (
     plan_tiles,
     read_budget,
 )
-from ikpca.gram.parallel import SERIAL, THREAD_POOLS, Workers
+from ikpca.gram.parallel import SERIAL, THREAD_POOLS, Workers, limit_blas
 from ikpca.gram.sources import (
     CachedGram,
     CompactGram,
@@ -56,6 +56,7 @@ __all__ = [
     "center_gram",
     "cross_gram",
     "full_matrix",
+    "limit_blas",
     "memory_map",
     "multiply",
     "open_rows",

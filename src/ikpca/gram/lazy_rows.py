@@ -67,7 +67,8 @@ class LazyRows:
 
     Parameters
     ----------
-    array : object with ``shape``, ``dtype`` and slicing, such as a Zarr array
+    array : object with ``shape``, ``dtype`` and slicing
+        Such as a Zarr array or a dataset of h5py.
     dtype : dtype, optional
         Type of the rows that are read; that of the array by default.
     """
@@ -81,9 +82,17 @@ class LazyRows:
         """Read rows into memory."""
         if isinstance(rows, slice):
             return np.asarray(self._array[rows], dtype=self.dtype)
-        # Zarr indexes with arrays through oindex.
+        # Zarr indexes with arrays through oindex; h5py needs ascending indices.
         indexer = getattr(self._array, "oindex", self._array)
-        return np.asarray(indexer[np.asarray(rows)], dtype=self.dtype)
+        ascending, positions = np.unique(rows, return_inverse=True)
+        return np.asarray(indexer[ascending], dtype=self.dtype)[positions]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Floats:
+        """Read all rows, for methods that need them in memory."""
+        return np.asarray(self[:], dtype=dtype)
 
 
 class ParquetRows(LazyRows):

@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -22,6 +22,48 @@ _MAX_PENDING = 4
 #: Threads of BLAS and OpenMP. The libraries of NumPy and SciPy, which are loaded above, are
 #: searched once, as that takes as long as a small fit.
 THREAD_POOLS: Any = ThreadpoolController()
+
+
+class BlasLimit:
+    """Limit of the number of threads of BLAS, which holds for the whole process.
+
+    Contexts may overlap in any order, also in several threads: the lowest limit holds, and the last
+    context restores the number of threads before the first.
+    """
+
+    def __init__(self) -> None:
+        self._pools = THREAD_POOLS.select(user_api="blas")
+        self._lock = threading.Lock()
+        self._limits: list[int] = []
+        self._first: Any = None
+
+    @contextmanager
+    def __call__(self, n_threads: int) -> Iterator[None]:
+        """Limit BLAS to ``n_threads`` or fewer threads."""
+        with self._lock:
+            self._set([*self._limits, n_threads])
+        try:
+            yield
+        finally:
+            with self._lock:
+                remaining = self._limits.copy()
+                remaining.remove(n_threads)
+                self._set(remaining)
+
+    def _set(self, limits: list[int]) -> None:
+        if limits:
+            limiter = self._pools.limit(limits=min(limits))
+            self._first = self._first if self._limits else limiter
+        else:
+            self._first.restore_original_limits()
+        self._limits = limits
+        # From threadpoolctl 3.8 on, no other thread can set a limit before this one is released.
+        for pool in self._pools.lib_controllers:
+            if hasattr(pool, "clear_controlling_thread"):
+                pool.clear_controlling_thread()
+
+
+limit_blas = BlasLimit()
 
 
 class Workers:
@@ -42,7 +84,7 @@ class Workers:
         self._local = threading.local()
 
     def __enter__(self) -> Self:
-        self._exit.enter_context(THREAD_POOLS.limit(limits=1, user_api="blas"))
+        self._exit.enter_context(limit_blas(1))
         if self.n_threads > 1:
             # The calling thread works too.
             self._pool = self._exit.enter_context(ThreadPoolExecutor(self.n_threads - 1))

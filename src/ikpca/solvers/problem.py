@@ -252,6 +252,7 @@ class Problem:
         return replace(self, X=LazyRows(X, np.float64))
 
     def _fits_single_precision(self) -> bool:
+        assert self.kernel is not None
         try:
             check_kernel_values(self.kernel, self.X)
         except InvalidInput:
@@ -284,7 +285,7 @@ class Problem:
 
     @cached_property
     def value_sizes(self) -> Floats:
-        """Numbers to which the rounding errors of the kernel values of each row are proportional."""
+        """Numbers to which the rounding errors of kernel values of each row are proportional."""
         assert self.kernel is not None
         return value_sizes(self.kernel, self.X)
 

@@ -29,7 +29,7 @@ _POWER_VECTORS, _POWER_STEPS = 8, 6
 
 @np.errstate(over="ignore", invalid="ignore")
 def value_sizes(kernel: Kernel, X: Rows) -> Floats:
-    """Return numbers to which the rounding errors of the kernel values of each row are proportional.
+    """Return numbers to which the rounding errors of kernel values of each row are proportional.
 
     The exponents of a Gaussian kernel are differences of squared norms; dense rows are shifted
     first, here to the median of a few. Other kernels have rounding errors proportional to k(x, x).
