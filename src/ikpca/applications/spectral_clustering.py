@@ -199,7 +199,7 @@ class _Normalization:
 
     def embedding(self, projections: Floats) -> Floats:
         """Return the unit rows of the eigenvectors."""
-        lengths = np.linalg.norm(projections, axis=0)
+        lengths = np.sqrt(np.square(projections).sum(axis=0, dtype=np.float64))
         units = np.divide(projections, lengths, out=np.zeros_like(projections), where=lengths > 0)
         first = self._gram.first.astype(units.dtype)
         vectors = np.column_stack([first, self._gram.reflect(units)])[:, : self._n_vectors]

@@ -289,9 +289,9 @@ class HebbianPCA(
 
     def _run_passes(self, X: Floats, W: Floats, seed: int, file: CheckpointFile | None) -> None:
         """Apply Sanger's rule to all rows, in passes of random order, and set the result."""
-        mean = X.mean(axis=0)
+        mean = X.mean(axis=0, dtype=np.float64)
         saved = None if file is None else file.saved
-        store = FeatureStore(X - mean, W if saved is None else saved.progress.rows)
+        store = FeatureStore(X - mean.astype(X.dtype), W if saved is None else saved.progress.rows)
         max_iter = int(self.max_iter)
         monitor = FitMonitor(self, "gha", max_iter, lambda _: self._attributes_of(store, mean))
         settings = RunSettings(
@@ -310,7 +310,7 @@ class HebbianPCA(
         seen = self.n_samples_seen_
         self._stream = GHAState(
             components=self.components_,
-            mean=self.mean_,
+            mean=mean,
             seen=seen,
             variances=self.explained_variance_ * (seen - 1) / seen,
             total_variance=store.mean_diagonal * store.n_samples / seen,
@@ -335,7 +335,7 @@ class HebbianPCA(
             W = np.linalg.qr(W.T)[0].T
         nothing = np.zeros(len(W))
         horizon = max(len(X), _HORIZON)
-        return GHAState(W.astype(X.dtype), np.zeros_like(X[0]), 0, nothing, 0.0, horizon)
+        return GHAState(W.astype(X.dtype), np.zeros(X.shape[1]), 0, nothing, 0.0, horizon)
 
     def _set_stream_attributes(self) -> None:
         stream = self._stream
@@ -358,7 +358,7 @@ class HebbianPCA(
         variances = variances.astype(W.dtype)
         return {
             "components_": W,
-            "mean_": mean,
+            "mean_": mean.astype(W.dtype, copy=False),
             "explained_variance_": variances,
             "explained_variance_ratio_": variances / total if total > 0 else 0 * variances,
             "n_components_": len(W),
@@ -368,8 +368,9 @@ class HebbianPCA(
 
     def _warn(self, X: Floats) -> None:
         if self.outcome_ is Outcome.INTERRUPTED:
-            raise KeyboardInterrupt
-        rounding = 100 * float(np.finfo(X.dtype).eps) ** 2 * float(np.square(X).mean())
+            raise FitInterrupted if self.history_ else KeyboardInterrupt
+        mean_square = float(np.square(X).mean(dtype=np.float64))
+        rounding = 100 * float(np.finfo(X.dtype).eps) ** 2 * mean_square
         rank = int(np.count_nonzero(self.explained_variance_ > rounding))
         warn_of_rank(self.n_components, self.n_components_, rank)
         warn_of_divergence(self._solver.gain, self.history_)

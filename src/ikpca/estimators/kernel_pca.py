@@ -501,7 +501,7 @@ class KernelPCA(CallbackSupport, KernelTransformer):
 
     @property
     def _mean_row(self) -> Floats:
-        return self.X_fit_.mean(axis=0)
+        return self.X_fit_.mean(axis=0, dtype=np.float64)
 
     @property
     def _learns_ridge(self) -> bool:
@@ -656,7 +656,7 @@ def _whitening(solution: EigenSolution) -> Floats:
     """Return 1/standard deviation of each projection; zero for a component without variance."""
     if solution.landmarks is None:
         freedom = solution.projections.shape[1] - 1
-        lengths = np.linalg.norm(solution.projections, axis=1)
+        lengths = np.sqrt(np.square(solution.projections).sum(axis=1, dtype=np.float64))
     else:
         freedom, lengths = solution.landmarks.n_samples - 1, np.sqrt(solution.eigenvalues)
     spread = lengths / np.sqrt(freedom)
