@@ -248,6 +248,27 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
 
     def score_samples(self, X: Any) -> Floats:
         """Compute the negative squared reconstruction error in feature space.
+    def fit_predict(self, X: Any, y: Any = None) -> Indices:
+        """Fit, and flag rows whose cross-validated error exceeds the threshold.
+
+        Unlike in ``predict``, no row is scored by a model that knows it, so that anomalies among
+        the training rows are found. The threshold is a quantile of the same errors: a fraction of
+        ``false_alarm_rate`` of the rows is flagged, also if there are no anomalies.
+
+        Parameters
+        ----------
+        X : array-like or CSR of shape (n_samples, n_features)
+            As for :meth:`fit`, but with some anomalies.
+        y : Ignored
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            −1 for anomalies, 1 for normal rows.
+        """
+        self.fit(X)
+        return np.where(self.calibration_errors_ > -self.offset_, -1, 1)
+
 
         Parameters
         ----------
@@ -282,6 +303,8 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
 
         Parameters
         ----------
+        For new rows; training rows, which the models know, are flagged by ``fit_predict``.
+
         X : array-like or CSR of shape (n_rows, n_features)
 
         Returns
