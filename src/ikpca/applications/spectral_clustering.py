@@ -10,7 +10,7 @@ from sklearn.cluster import KMeans
 
 from ikpca.errors import InvalidInput, check_choice, check_number, invalid_parameter
 from ikpca.estimators import KernelPCA
-from ikpca.estimators.base import SavedEstimator
+from ikpca.estimators.base import SavedEstimator, atomic
 from ikpca.estimators.validation import is_named, random_generator, single_thread
 from ikpca.gram import SERIAL, GramSource, Workers, multiply
 from ikpca.gram.sources import WrappedSource
@@ -115,6 +115,7 @@ class KernelSpectralClustering(ClusterMixin, SavedEstimator):
         self.n_init = n_init
         self.random_state = random_state
 
+    @atomic
     def fit(self, X: Any, y: Any = None) -> Self:
         """Compute the components and cluster the projected rows.
 

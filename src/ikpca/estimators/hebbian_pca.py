@@ -18,8 +18,11 @@ from ikpca.errors import (
 )
 from ikpca.estimators.base import (
     CallbackSupport,
+    FitInterrupted,
     FitMonitor,
     SavedEstimator,
+    atomic,
+    stacklevel,
     warn_of_divergence,
     warn_of_rank,
     warn_of_recovery,
@@ -144,6 +147,7 @@ class HebbianPCA(
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @atomic
     @with_callbacks
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from all rows, in passes of random order.
@@ -169,6 +173,7 @@ class HebbianPCA(
         self._warn(X)
         return self
 
+    @atomic
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from one batch of rows in their order.
 
@@ -199,7 +204,7 @@ class HebbianPCA(
                 f"gain={solver.gain!r} was too large: the batch was undone {undone} times and "
                 "repeated with half the gain; pass gain='auto' or a smaller number.",
                 DivergenceWarning,
-                stacklevel=2,
+                stacklevel=stacklevel(),
             )
         return self
 
