@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ikpca.gram import SERIAL, Centering, Workers, cross_gram, tile_slices
+from ikpca.gram import SERIAL, Centering, Workers, center_columns, cross_gram, tile_slices
 from ikpca.kernels import Floats, Kernel, Rows
 
 #: Kernel values, and as many weights, in memory at a time: 16 MB each in double precision.
@@ -94,12 +94,13 @@ class Subspace:
         # Σ_j a_j Φ'(x_j) = Σ_j (a_j − mean a) Φ(x_j), and ⟨u, Φ(x)⟩ = ⟨u, Φ'(x)⟩ + ⟨u, µ⟩.
         n_rows, lengths = coefficients.shape[1], coefficients @ projections.T
         if mean is None:
-            coefficients = coefficients - coefficients.mean(axis=1, keepdims=True)
+            coefficients = center_columns(coefficients.T).T
             mean = np.full_like(coefficients, 1 / n_rows, shape=n_rows)
             offsets = (coefficients @ centering.column_means)[:, None]
         else:
             offsets = (coefficients @ centering.column_means)[:, None]
-            lengths = lengths + coefficients.sum(axis=1, keepdims=True) * offsets.T
+            sums = coefficients.sum(axis=1, dtype=np.float64, keepdims=True)
+            lengths = lengths + sums * offsets.T
         grand_mean = np.array([[centering.grand_mean]])
         gram = np.block([[lengths, offsets], [offsets.T, grand_mean]])
         return cls(

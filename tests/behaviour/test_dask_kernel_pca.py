@@ -170,6 +170,23 @@ def test_a_checkpoint_is_gone_on_from(two, D, tmp_path):
     assert np.array_equal(resumed.coefficients_, whole.coefficients_)
 
 
+@pytest.mark.parametrize("name", ["KernelPCA", "IncrementalKernelPCA"])
+def test_failures_change_nothing(two, D, name):
+    model = getattr(ikpca.dask, name)(3, client=two)
+    # Its first blocks are valid.
+    bad = da.concatenate([D, da.full((20, 6), np.nan, chunks=(20, 6))])
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(bad)
+    assert not hasattr(model, "n_features_in_")
+    before = dict(vars(model.fit(D)))
+    for method, rows in (("fit", bad[:, :4]), ("partial_fit", bad)):
+        if hasattr(model, method):
+            with pytest.raises(ValueError, match="NaN"):
+                getattr(model, method)(rows)
+        assert vars(model).keys() == before.keys()
+        assert all(vars(model)[key] is value for key, value in before.items())
+
+
 def test_refine(two, X, D):
     model = ikpca.dask.KernelPCA(**settings("kha/et"), client=two).fit(D).refine()
     exact = ikpca.KernelPCA(**settings("dense")).fit(X)

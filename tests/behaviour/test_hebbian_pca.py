@@ -33,7 +33,8 @@ def X():
 
 
 def model(**parameters):
-    return HebbianPCA(R, **with_rule({"random_state": 0, "max_iter": 20} | parameters))
+    given = {"n_components": R, "random_state": 0, "max_iter": 20} | parameters
+    return HebbianPCA(**with_rule(given))
 
 
 def angle(first, second):
@@ -274,6 +275,17 @@ def test_streams_keep_the_precision(X, dtype):
     fitted = in_batches(model(), X.astype(dtype), 500)
     for name in RESULTS:
         assert getattr(fitted, name).dtype == dtype, name
+
+
+@pytest.mark.parametrize("size", [500, 200_000])
+def test_means_of_many_rows_far_from_the_origin(size):
+    """A sum of so many rows, or of such small steps of the mean, is wrong in single precision."""
+    rows = (1000 + np.random.default_rng(0).normal(size=(200_000, 2))).astype(np.float32)
+    passes = model(n_components=2, max_iter=2)
+    for fitted in (passes.fit(rows), in_batches(model(n_components=2), rows, size)):
+        np.testing.assert_allclose(fitted.mean_, rows.mean(axis=0, dtype=np.float64), rtol=1e-7)
+        np.testing.assert_allclose(fitted.explained_variance_, 1, rtol=0.01)
+        np.testing.assert_allclose(fitted.explained_variance_ratio_.sum(), 1, rtol=1e-3)
 
 
 # --- divergence ----------------------------------------------------------------------------------

@@ -168,6 +168,23 @@ def test_training_errors_would_flag_more():
     assert np.mean(new > np.quantile(training, 0.95)) > 0.3
 
 
+@pytest.mark.parametrize("solver", ["dense", Nystrom(300)])
+def test_fit_predict_finds_anomalies_among_the_training_rows(solver):
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(950, 5)), rng.uniform(-6, 6, size=(50, 5))])
+    detector = NoveltyDetector(eigen_solver=solver, random_state=0)
+    flags = detector.fit_predict(X)
+    assert np.sum(flags[950:] == -1) >= 45
+    # As many as the false alarm rate allows, less the error that is the limit.
+    assert np.sum(flags == -1) == 49
+    np.testing.assert_array_equal(flags == -1, detector.calibration_errors_ > -detector.offset_)
+
+
+def test_fit_predict_flags_nothing_without_a_limit(rows):
+    with pytest.warns(UserWarning, match="no row can be flagged"):
+        assert (NoveltyDetector(false_alarm_rate=1e-3).fit_predict(rows) == 1).all()
+
+
 def test_contributions_sum_to_the_error_and_name_the_feature():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 4))

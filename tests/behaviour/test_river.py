@@ -159,3 +159,24 @@ def test_in_a_pipeline_with_a_model_behind_it(X):
     assert np.mean(errors[-80:]) < 0.3 * np.mean(np.abs(target))
     copy = pipeline.clone()
     assert copy.predict_one(records(X)[0]) == 0
+
+
+@needs_river
+def test_interrupted_rows_are_not_learned(X, monkeypatch):
+    known, *others = records(X)
+    started = adapter.RiverKernelPCA(online())
+    started.learn_many(pd.DataFrame(others))
+    learn = OnlineKernelPCA.partial_fit
+
+    def interrupted(self, X):
+        learn(self, X)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(OnlineKernelPCA, "partial_fit", interrupted)
+    for pca in (started, adapter.RiverKernelPCA(online())):
+        before, names = pca.transform_one(known), list(pca.features)
+        for row in (known, known | {"new": 1.0}):
+            with pytest.raises(KeyboardInterrupt):
+                pca.learn_one(row)
+            assert pca.features == names
+            assert pca.transform_one(known) == before

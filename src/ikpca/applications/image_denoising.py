@@ -267,8 +267,8 @@ def _wiener_factors(
     probes = rng.permutation(len(rows))[:_NOISE_PROBES]
     added = rng.normal(scale=noise, size=(len(probes), rows.shape[1])).astype(rows.dtype)
     noisier = model.transform(rows[probes] + added)
-    variance = np.mean(np.square(noisier - projections[probes]), axis=0)
-    total = np.mean(np.square(projections), axis=0)
+    variance = np.mean(np.square(noisier - projections[probes]), axis=0, dtype=np.float64)
+    total = np.mean(np.square(projections), axis=0, dtype=np.float64)
     overfit_factor = 1 + math.sqrt(rows.shape[1] / len(rows))
     signal = np.clip(total - overfit_factor * variance, 0, None)
     return np.divide(signal, total, out=np.zeros_like(total), where=total > 0)

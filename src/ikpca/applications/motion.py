@@ -156,7 +156,7 @@ def _choose_n_components(rows: Floats, gamma: float, random_state: Any) -> int:
         projections = model.fit_transform(rows)
     differences = np.diff(projections, n=_DIFFERENCE_ORDER, axis=0)
     # The squares of the weights of the differences sum to this binomial coefficient.
-    noise = np.mean(np.square(differences), axis=0) / math.comb(
-        2 * _DIFFERENCE_ORDER, _DIFFERENCE_ORDER
-    )
-    return max(1, int(np.count_nonzero(noise < _MAX_NOISE_SHARE * projections.var(axis=0))))
+    noise = np.mean(np.square(differences), axis=0, dtype=np.float64)
+    noise /= math.comb(2 * _DIFFERENCE_ORDER, _DIFFERENCE_ORDER)
+    variances = projections.var(axis=0, dtype=np.float64)
+    return max(1, int(np.count_nonzero(noise < _MAX_NOISE_SHARE * variances)))

@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 from ikpca.errors import InvalidInput
 from ikpca.estimators import OnlineKernelPCA
+from ikpca.estimators.base import atomic
 from ikpca.kernels import Floats
 
 _Transformer: Any = object
@@ -120,18 +121,19 @@ class RiverKernelPCA(_Transformer):
             found = self._fitted.transform(_matrix(X.to_dict(orient="records"), self.features))
         return type(X)(found, index=X.index, columns=range(number))
 
+    @atomic
     def _learn(self, records: list[Mapping[Any, Any]]) -> None:
         """Learn rows; new features are kept only if the rows are valid."""
         names = list(dict.fromkeys(chain(self.features, *records)))
         rows = _matrix(records, names)
-        extended = self._fitted
+        extended = copy.copy(self._fitted)
         if self.features and len(names) > len(self.features):
             if not hasattr(extended, "_add_features"):
                 raise InvalidInput(
                     f"feature {names[len(self.features)]!r} is new: {type(extended).__name__} does "
                     "not support new features; select the known ones, or use OnlineKernelPCA."
                 )
-            extended = copy.copy(extended)._add_features(len(names))
+            extended._add_features(len(names))
         self._fitted, self.features = extended.partial_fit(rows), names
 
 

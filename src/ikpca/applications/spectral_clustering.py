@@ -10,7 +10,7 @@ from sklearn.cluster import KMeans
 
 from ikpca.errors import InvalidInput, check_choice, check_number, invalid_parameter
 from ikpca.estimators import KernelPCA
-from ikpca.estimators.base import SavedEstimator
+from ikpca.estimators.base import SavedEstimator, atomic
 from ikpca.estimators.validation import is_named, random_generator, single_thread
 from ikpca.gram import SERIAL, GramSource, Workers, multiply
 from ikpca.gram.sources import WrappedSource
@@ -115,6 +115,7 @@ class KernelSpectralClustering(ClusterMixin, SavedEstimator):
         self.n_init = n_init
         self.random_state = random_state
 
+    @atomic
     def fit(self, X: Any, y: Any = None) -> Self:
         """Compute the components and cluster the projected rows.
 
@@ -199,7 +200,7 @@ class _Normalization:
 
     def embedding(self, projections: Floats) -> Floats:
         """Return the unit rows of the eigenvectors."""
-        lengths = np.linalg.norm(projections, axis=0)
+        lengths = np.sqrt(np.square(projections).sum(axis=0, dtype=np.float64))
         units = np.divide(projections, lengths, out=np.zeros_like(projections), where=lengths > 0)
         first = self._gram.first.astype(units.dtype)
         vectors = np.column_stack([first, self._gram.reflect(units)])[:, : self._n_vectors]

@@ -22,7 +22,7 @@ from ikpca.applications.image_patches import (
 )
 from ikpca.errors import InvalidInput, check_choice, check_number, invalid_parameter, is_auto
 from ikpca.estimators import KernelPCA
-from ikpca.estimators.base import SavedEstimator
+from ikpca.estimators.base import SavedEstimator, atomic
 from ikpca.estimators.validation import random_generator, resolve_gamma
 from ikpca.kernels import Floats
 
@@ -137,6 +137,7 @@ class Hyperresolution(SavedEstimator):
         self.preimage = preimage
         self.random_state = random_state
 
+    @atomic
     def fit(self, images: Any, y: Any = None) -> Self:
         """Learn the components of patches of sharp images.
 

@@ -17,7 +17,7 @@ from ikpca.dask.rows import DaskRows, check_rows
 from ikpca.errors import InvalidInput, invalid_parameter
 from ikpca.estimators import IncrementalKernelPCA as LocalIncrementalKernelPCA
 from ikpca.estimators import KernelPCA as LocalKernelPCA
-from ikpca.estimators.base import KernelTransformer, with_callbacks
+from ikpca.estimators.base import KernelTransformer, atomic
 from ikpca.estimators.validation import single_thread
 from ikpca.gram import cross_gram, tile_slices
 from ikpca.kernels import Floats
@@ -65,7 +65,6 @@ class KernelPCA(ClientMixin, LocalKernelPCA):
 
     _local = LocalKernelPCA
 
-    @with_callbacks
     def fit_transform(self, X: Any, y: Any = None) -> da.Array:
         """Find the components and project the training rows on them.
 
@@ -251,6 +250,7 @@ class IncrementalKernelPCA(ClientMixin, LocalIncrementalKernelPCA):
 
     _local = LocalIncrementalKernelPCA
 
+    @atomic
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from one collection of rows, block by block.
 

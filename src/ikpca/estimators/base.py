@@ -9,8 +9,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import wraps
 from importlib.metadata import version
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from scipy import sparse
@@ -53,9 +54,12 @@ from ikpca.subspace import Subspace
 
 __all__ = [
     "CallbackSupport",
+    "FitInterrupted",
     "FitMonitor",
     "KernelTransformer",
     "SavedEstimator",
+    "atomic",
+    "stacklevel",
     "warn_of_divergence",
     "warn_of_rank",
     "warn_of_recovery",
@@ -79,6 +83,34 @@ except ImportError:
     def with_callbacks(method: Method) -> Method:
         """Return the method unchanged."""
         return method
+
+
+class FitInterrupted(KeyboardInterrupt):
+    """Interrupt of a fit that has set all attributes from its finished passes or batches."""
+
+
+def atomic(method: Method) -> Method:
+    """Change an object in one assignment, after the method.
+
+    The method runs on a shallow copy, whose attributes replace those of the object when it returns.
+    After an error or an interrupt the object is unchanged; after ``FitInterrupted``, which is
+    raised as a KeyboardInterrupt, it has the attributes of the finished passes. Objects in
+    attributes must be replaced, not modified.
+    """
+
+    @wraps(method)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        try:
+            result = method(copy, *args, **kwargs)
+        except FitInterrupted:
+            self.__dict__ = copy.__dict__
+            raise KeyboardInterrupt from None
+        self.__dict__ = copy.__dict__
+        return self if result is copy else result
+
+    return cast(Method, run)
 
 
 class SavedEstimator(BaseEstimator):
@@ -540,7 +572,7 @@ class FitMonitor:
             )
 
 
-def _stacklevel() -> int:
+def stacklevel() -> int:
     """Return the stack level of the first caller outside of ikpca and scikit-learn."""
     level, frame = 2, sys._getframe(2)
     while frame.f_back and frame.f_globals["__name__"].split(".")[0] in ("ikpca", "sklearn"):
@@ -558,7 +590,7 @@ def warn_of_divergence(gain: Any, records: Sequence[PassRecord]) -> None:
             f"time in pass {last.number}: {last.note}; pass gain='auto' or a smaller number. "
             "history_ has the details.",
             DivergenceWarning,
-            stacklevel=_stacklevel(),
+            stacklevel=stacklevel(),
         )
 
 
@@ -570,7 +602,7 @@ def warn_of_recovery(recoveries: Sequence[str]) -> None:
             f"{notes[-1]}; the result is valid. To avoid this, reduce "
             "n_components or pass rows in double precision.",
             RecoveryWarning,
-            stacklevel=_stacklevel(),
+            stacklevel=stacklevel(),
         )
 
 
@@ -591,7 +623,7 @@ def warn_of_rank(
         )
     else:
         return
-    warnings.warn(text, RankWarning, stacklevel=_stacklevel())
+    warnings.warn(text, RankWarning, stacklevel=stacklevel())
 
 
 def warn_of_tolerance(
@@ -623,5 +655,5 @@ def warn_of_tolerance(
     warnings.warn(
         f"{text} (the largest relative residual is {residual:.2g}); {remedy}.",
         ConvergenceWarning,
-        stacklevel=_stacklevel(),
+        stacklevel=stacklevel(),
     )

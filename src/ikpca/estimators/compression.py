@@ -236,7 +236,7 @@ def _check_rows(model: KernelTransformer) -> None:
 
 def _total_variance(model: KernelTransformer, subspace: Subspace) -> float:
     """Return Σ‖Φ(x) − µ‖²; computed from the rows if the explained variance is not known."""
-    share = float(np.sum(model.explained_variance_ratio_))
+    share = float(np.sum(model.explained_variance_ratio_, dtype=np.float64))
     if np.isfinite(share) and share > 0:
         return float(np.sum(model.eigenvalues_, dtype=np.float64)) / share
     lengths = float(np.sum(subspace.diagonal, dtype=np.float64))

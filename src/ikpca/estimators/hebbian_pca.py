@@ -18,8 +18,11 @@ from ikpca.errors import (
 )
 from ikpca.estimators.base import (
     CallbackSupport,
+    FitInterrupted,
     FitMonitor,
     SavedEstimator,
+    atomic,
+    stacklevel,
     warn_of_divergence,
     warn_of_rank,
     warn_of_recovery,
@@ -144,6 +147,7 @@ class HebbianPCA(
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @atomic
     @with_callbacks
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from all rows, in passes of random order.
@@ -169,6 +173,7 @@ class HebbianPCA(
         self._warn(X)
         return self
 
+    @atomic
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from one batch of rows in their order.
 
@@ -199,7 +204,7 @@ class HebbianPCA(
                 f"gain={solver.gain!r} was too large: the batch was undone {undone} times and "
                 "repeated with half the gain; pass gain='auto' or a smaller number.",
                 DivergenceWarning,
-                stacklevel=2,
+                stacklevel=stacklevel(),
             )
         return self
 
@@ -289,9 +294,9 @@ class HebbianPCA(
 
     def _run_passes(self, X: Floats, W: Floats, seed: int, file: CheckpointFile | None) -> None:
         """Apply Sanger's rule to all rows, in passes of random order, and set the result."""
-        mean = X.mean(axis=0)
+        mean = X.mean(axis=0, dtype=np.float64)
         saved = None if file is None else file.saved
-        store = FeatureStore(X - mean, W if saved is None else saved.progress.rows)
+        store = FeatureStore(X - mean.astype(X.dtype), W if saved is None else saved.progress.rows)
         max_iter = int(self.max_iter)
         monitor = FitMonitor(self, "gha", max_iter, lambda _: self._attributes_of(store, mean))
         settings = RunSettings(
@@ -310,7 +315,7 @@ class HebbianPCA(
         seen = self.n_samples_seen_
         self._stream = GHAState(
             components=self.components_,
-            mean=self.mean_,
+            mean=mean,
             seen=seen,
             variances=self.explained_variance_ * (seen - 1) / seen,
             total_variance=store.mean_diagonal * store.n_samples / seen,
@@ -335,7 +340,7 @@ class HebbianPCA(
             W = np.linalg.qr(W.T)[0].T
         nothing = np.zeros(len(W))
         horizon = max(len(X), _HORIZON)
-        return GHAState(W.astype(X.dtype), np.zeros_like(X[0]), 0, nothing, 0.0, horizon)
+        return GHAState(W.astype(X.dtype), np.zeros(X.shape[1]), 0, nothing, 0.0, horizon)
 
     def _set_stream_attributes(self) -> None:
         stream = self._stream
@@ -358,7 +363,7 @@ class HebbianPCA(
         variances = variances.astype(W.dtype)
         return {
             "components_": W,
-            "mean_": mean,
+            "mean_": mean.astype(W.dtype, copy=False),
             "explained_variance_": variances,
             "explained_variance_ratio_": variances / total if total > 0 else 0 * variances,
             "n_components_": len(W),
@@ -368,8 +373,9 @@ class HebbianPCA(
 
     def _warn(self, X: Floats) -> None:
         if self.outcome_ is Outcome.INTERRUPTED:
-            raise KeyboardInterrupt
-        rounding = 100 * float(np.finfo(X.dtype).eps) ** 2 * float(np.square(X).mean())
+            raise FitInterrupted if self.history_ else KeyboardInterrupt
+        mean_square = float(np.square(X).mean(dtype=np.float64))
+        rounding = 100 * float(np.finfo(X.dtype).eps) ** 2 * mean_square
         rank = int(np.count_nonzero(self.explained_variance_ > rounding))
         warn_of_rank(self.n_components, self.n_components_, rank)
         warn_of_divergence(self._solver.gain, self.history_)

@@ -15,7 +15,7 @@ from ikpca.errors import (
     invalid_parameter,
     is_auto,
 )
-from ikpca.estimators.base import warn_of_rank, warn_of_recovery
+from ikpca.estimators.base import atomic, warn_of_rank, warn_of_recovery
 from ikpca.estimators.conversion import (
     check_batch_model,
     refined_state,
@@ -228,6 +228,7 @@ class IncrementalKernelPCA(StreamTransformer[IncrementalStream]):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @atomic
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from all rows in batches, after resetting the model.
 
@@ -269,6 +270,7 @@ class IncrementalKernelPCA(StreamTransformer[IncrementalStream]):
         """
         return self.fit(X).transform(X)
 
+    @atomic
     def refine(self, X: Any) -> Self:
         """Compute the exact components of a batch by block Krylov from the streamed ones.
 

@@ -18,8 +18,10 @@ from ikpca.errors import (
 )
 from ikpca.estimators.base import (
     CallbackSupport,
+    FitInterrupted,
     FitMonitor,
     KernelTransformer,
+    atomic,
     warn_of_divergence,
     warn_of_rank,
     warn_of_recovery,
@@ -247,7 +249,6 @@ class KernelPCA(CallbackSupport, KernelTransformer):
     #: True if the components are combinations of the images of landmarks only.
     _on_landmarks = False
 
-    @with_callbacks
     def fit(self, X: Any, y: Any = None) -> Self:
         """Compute the components.
 
@@ -264,7 +265,6 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         self._fit(X)
         return self
 
-    @with_callbacks
     def fit_transform(self, X: Any, y: Any = None) -> Floats:
         """Compute the components and project the training rows on them.
 
@@ -280,7 +280,6 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         """
         return self._fit_transform(X)
 
-    @with_callbacks
     def refine(self, X: Any = None) -> Self:
         """Improve the fitted components to machine precision by block Krylov iterations.
 
@@ -308,11 +307,14 @@ class KernelPCA(CallbackSupport, KernelTransformer):
             self._refine(self._problem(self._subspace.kernel, X, 0, self._subspace.project(X)))
         return self
 
+    @atomic
+    @with_callbacks
     def _refine(self, problem: Problem) -> None:
         number = len(self.eigenvalues_)
         solver = choose_solver("krylov", number, problem.n_samples)
         self._solve(solver, problem, number, tol=0.0, max_iter=solver.default_max_iter)
 
+    @atomic
     def _fit_rows(self, kernel: Kernel, X: Rows, start: Floats) -> None:
         """Fit valid rows from a start."""
         solver = choose_solver(self.eigen_solver, self.n_components, X.shape[0])
@@ -356,6 +358,8 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         projections = self._project(rows) if known is None else known * self._scale
         return projections.astype(rows.dtype, copy=False)
 
+    @atomic
+    @with_callbacks
     def _fit(self, X: Any, transform: GramTransform | None = None) -> tuple[EigenSolution, Rows]:
         """Validate, build the problem, solve it, and store the result.
 
@@ -497,7 +501,7 @@ class KernelPCA(CallbackSupport, KernelTransformer):
 
     def _warn(self, solver: Solver, solution: EigenSolution) -> None:
         if solution.outcome is Outcome.INTERRUPTED:
-            raise KeyboardInterrupt
+            raise FitInterrupted if solution.records else KeyboardInterrupt
         change_tol = None
         if isinstance(solver, KHA):
             change_tol = solver.change_tol
@@ -510,7 +514,7 @@ class KernelPCA(CallbackSupport, KernelTransformer):
 
     @property
     def _mean_row(self) -> Floats:
-        return self.X_fit_.mean(axis=0)
+        return self.X_fit_.mean(axis=0, dtype=np.float64)
 
     @property
     def _learns_ridge(self) -> bool:
@@ -647,7 +651,7 @@ def _whitening(solution: EigenSolution) -> Floats:
     """Return 1/standard deviation of each projection; zero for a component without variance."""
     if solution.landmarks is None:
         freedom = solution.projections.shape[1] - 1
-        lengths = np.linalg.norm(solution.projections, axis=1)
+        lengths = np.sqrt(np.square(solution.projections).sum(axis=1, dtype=np.float64))
     else:
         freedom, lengths = solution.landmarks.n_samples - 1, np.sqrt(solution.eigenvalues)
     spread = lengths / np.sqrt(freedom)

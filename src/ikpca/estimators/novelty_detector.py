@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Iterator
 from functools import partial
@@ -23,7 +24,7 @@ from ikpca.errors import (
     invalid_parameter,
     is_auto,
 )
-from ikpca.estimators.base import SavedEstimator, warn_of_rank
+from ikpca.estimators.base import SavedEstimator, atomic, stacklevel, warn_of_rank
 from ikpca.estimators.incremental_kernel_pca import IncrementalKernelPCA
 from ikpca.estimators.kernel_pca import KernelPCA
 from ikpca.estimators.validation import (
@@ -212,6 +213,7 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
     _residual: MeanResidual | Subspace
     model_: Any
 
+    @atomic
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the components of normal rows and calibrate the threshold by cross-validation.
 
@@ -243,9 +245,30 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
                 f"false_alarm_rate={self.false_alarm_rate!r} is below 1/(n_samples + 1) with "
                 f"n_samples={len(errors)}: no row can be flagged; pass more rows or a higher rate.",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=stacklevel(),
             )
         return self
+
+    def fit_predict(self, X: Any, y: Any = None) -> Indices:
+        """Fit, and flag rows whose cross-validated error exceeds the threshold.
+
+        Unlike in ``predict``, no row is scored by a model that knows it, so that anomalies among
+        the training rows are found. The threshold is a quantile of the same errors: a fraction of
+        ``false_alarm_rate`` of the rows is flagged, also if there are no anomalies.
+
+        Parameters
+        ----------
+        X : array-like or CSR of shape (n_samples, n_features)
+            As for :meth:`fit`, but with some anomalies.
+        y : Ignored
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            −1 for anomalies, 1 for normal rows.
+        """
+        self.fit(X)
+        return np.where(self.calibration_errors_ > -self.offset_, -1, 1)
 
     def score_samples(self, X: Any) -> Floats:
         """Compute the negative squared reconstruction error in feature space.
@@ -280,6 +303,8 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
 
     def predict(self, X: Any) -> Indices:
         """Flag novel rows: those with ``p_values(X) <= false_alarm_rate``.
+
+        For new rows; training rows, which the models know, are flagged by ``fit_predict``.
 
         Parameters
         ----------
@@ -338,6 +363,7 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         )
         return shares * self._errors(X)[:, None]
 
+    @atomic
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from the normal rows of a batch; the first batch is passed to ``fit``.
 
@@ -366,6 +392,8 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         check_overflow(X, first=False)
         if isinstance(self.model_, KernelPCA):
             self._start_stream()
+        # Learning changes this model, and not the one before the batch.
+        self.model_ = copy.copy(self.model_)
         self.drift_detected_ = False
         for part in tile_slices(X.shape[0], _CHUNK):
             self._learn(X[part])

@@ -15,6 +15,7 @@ from ikpca.errors import (
     invalid_parameter,
     is_auto,
 )
+from ikpca.estimators.base import atomic, stacklevel
 from ikpca.estimators.conversion import (
     check_batch_model,
     refined_state,
@@ -211,6 +212,7 @@ class OnlineKernelPCA(StreamTransformer[OnlineStream]):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @atomic
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from all rows in one or more passes, after resetting the model.
 
@@ -247,6 +249,7 @@ class OnlineKernelPCA(StreamTransformer[OnlineStream]):
         self._report()
         return self
 
+    @atomic
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from a batch of one or more rows in their order.
 
@@ -265,6 +268,7 @@ class OnlineKernelPCA(StreamTransformer[OnlineStream]):
         self._report()
         return self
 
+    @atomic
     def refine(self, X: Any) -> Self:
         """Compute the exact components of a batch by block Krylov from the streamed ones.
 
@@ -459,5 +463,5 @@ class OnlineKernelPCA(StreamTransformer[OnlineStream]):
                 f"gain={self._solver.gain!r} was too large: it was halved {self._stream.halvings} "
                 "times to prevent divergence; pass gain='auto' or a smaller number.",
                 DivergenceWarning,
-                stacklevel=3,
+                stacklevel=stacklevel(),
             )

@@ -11,10 +11,10 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import validate_data
 
 from ikpca.errors import InvalidInput, UnreadableFile, check_number, invalid_parameter
-from ikpca.estimators.base import KernelTransformer
+from ikpca.estimators.base import FitInterrupted, KernelTransformer, atomic
 from ikpca.estimators.checkpoint import (
     CheckpointFile,
     StreamFingerprint,
@@ -185,6 +185,7 @@ class StreamTransformer(KernelTransformer, Generic[StreamT]):
     mean_: Floats
     _stream: StreamT
 
+    @atomic
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from one batch of rows in their order.
 
@@ -216,6 +217,7 @@ class StreamTransformer(KernelTransformer, Generic[StreamT]):
         self._set_stream(stream)
         return self
 
+    @atomic
     def load_checkpoint(self) -> Self:
         """Load the stream that ``partial_fit`` stored in the checkpoint, to continue after it.
 
@@ -263,7 +265,7 @@ class StreamTransformer(KernelTransformer, Generic[StreamT]):
         stream
             After the last row. After an interrupt, the model keeps the batches learned so far.
         """
-        for name in ("_batches", "_goal"):
+        for name in ("_batches", "_goal", "n_iter_"):
             self.__dict__.pop(name, None)
         seed = draw_seed(self.random_state)
         file = self._open_checkpoint(X, seed)
@@ -279,9 +281,10 @@ class StreamTransformer(KernelTransformer, Generic[StreamT]):
                     if file is not None:
                         file.record_step(partial(self._progress, stream), number)
         except KeyboardInterrupt:
-            if stream.seen:
-                self._set_stream(stream)
-            raise
+            if not stream.seen:
+                raise
+            self._set_stream(stream)
+            raise FitInterrupted from None
         return stream
 
     def _record_batch(self, stream: StreamT, batch: Any) -> None:
@@ -381,13 +384,10 @@ class StreamTransformer(KernelTransformer, Generic[StreamT]):
 
     def _validate_batch(self, X: Any, stream: StreamT | None) -> Any:
         """Return a valid batch as float32 or float64; ``stream`` is None for the first one."""
-        settings = {"dtype": FLOAT_DTYPES, "ensure_all_finite": False}
-        if stream is None:
-            # n_features_in_ is set only by a valid batch.
-            check_values(check_array(X, input_name="X", **settings), 0)
-            return validate_data(self, X, reset=True, **settings)
-        X = validate_data(self, X, reset=False, **settings)
-        check_values(X, stream.seen)
+        X = validate_data(
+            self, X, reset=stream is None, dtype=FLOAT_DTYPES, ensure_all_finite=False
+        )
+        check_values(X, 0 if stream is None else stream.seen)
         return X
 
     @property

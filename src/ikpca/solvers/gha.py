@@ -105,7 +105,7 @@ class GHAState:
     components : ndarray of shape (r, N)
         W.
     mean : ndarray of shape (N,)
-        Running mean of all rows.
+        Running mean of all rows, in double precision.
     seen : int
         Number of rows so far.
     variances : ndarray of shape (r,)
@@ -129,9 +129,10 @@ class GHAState:
 
 def gha_batch(state: GHAState, X: Floats, gain: Gain, safety: Safety) -> tuple[GHAState, int]:
     """Update the state with a batch of rows in order; also return the number of back-offs."""
-    mean = state.mean + (X.mean(axis=0) - state.mean) * (len(X) / (state.seen + len(X)))
-    centered = X - mean
-    mean_square = float(np.einsum("ij,ij->", centered, centered)) / len(X)
+    change = X.mean(axis=0, dtype=np.float64) - state.mean
+    mean = state.mean + change * (len(X) / (state.seen + len(X)))
+    centered = X - mean.astype(X.dtype)
+    mean_square = float(np.einsum("ij,ij->", centered, centered, dtype=np.float64)) / len(X)
     for tries in range(_MAX_RETRIES):
         components = _sweep_rows(state, centered, mean_square, gain, safety)
         if components is not None:

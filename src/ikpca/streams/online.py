@@ -432,7 +432,7 @@ def _kernel_pca_state(rows: Floats, start: OnlineStart, settings: OnlineSettings
 
 def _random_points(rows: Floats, number: int, rng: np.random.Generator) -> Floats:
     """Draw points with the mean and standard deviation of the rows; for one row, of its size."""
-    mean, std = rows.mean(axis=0), rows.std(axis=0)
+    mean, std = rows.mean(axis=0, dtype=np.float64), rows.std(axis=0, dtype=np.float64)
     if not std.any():
         std = np.full_like(mean, float(np.sqrt(np.mean(np.square(mean)))) or 1.0)
     return (mean + std * rng.normal(size=(number, rows.shape[1]))).astype(rows.dtype)

@@ -41,7 +41,14 @@ from ikpca_papers.chin2006.stream_costs import stream_costs
 from ikpca_papers.claims import Rows, Tables
 from ikpca_papers.data.synthetic import parabola
 from ikpca_papers.experiment import Findings, Part, Request
-from ikpca_papers.metrics import correlations, exponent, feature_angles, overlaps, surfaces
+from ikpca_papers.metrics import (
+    FittedTransformer,
+    correlations,
+    exponent,
+    feature_angles,
+    overlaps,
+    surfaces,
+)
 
 #: σ = 1.
 PARABOLA_GAMMA = 0.5
@@ -518,7 +525,7 @@ def _streams(sizes: Sequence[int]) -> Findings:
 
 def _contours(n_rows: int, n_components: int) -> Findings:
     X = rising_parabola(n_rows)
-    models = {
+    models: dict[str, FittedTransformer] = {
         "batch": KernelPCA(eigen_solver="dense", n_jobs=1, **_SETTINGS).fit(X),
         "incremental": PaperIncrementalPCA(RBF, n_components).fit(X),
         "incremental, least error": PaperIncrementalPCA(RBF, n_components, nearest=False).fit(X),
