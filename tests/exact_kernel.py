@@ -1,0 +1,109 @@
+"""Centered kernel matrices in double precision or better, computed without the library."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from scipy import linalg, sparse
+from scipy.sparse.linalg import eigsh
+from scipy.spatial.distance import cdist
+
+from ikpca.solvers import METHODS
+
+_EPS = np.finfo(np.float64).eps
+#: Lanczos iterations take less time than LAPACK from this order on.
+_LANCZOS_ORDER = 500
+
+
+def float64_rows(X):
+    """Return float64 copies of dense, sparse or lazily read rows; the values do not change."""
+    return np.asarray(X.toarray() if sparse.issparse(X) else X[:], dtype=np.float64)
+
+
+def kernel_matrix(X, kernel, gamma=None, degree=3, coef0=1):
+    """Return K of float64 rows, up to a constant that centering removes.
+
+    Distances are computed from differences. Inner products are computed in extended precision; for
+    the linear kernel rows are centered first.
+    """
+    gamma = 1 / X.shape[1] if gamma is None else gamma
+    if kernel == "rbf":
+        return np.expm1(-gamma * cdist(X, X, "sqeuclidean"))
+    if kernel == "laplacian":
+        return np.expm1(-gamma * cdist(X, X, "cityblock"))
+    rows = X.astype(np.longdouble)
+    if kernel == "linear":
+        rows = (rows - rows.mean(axis=0)).astype(np.float64)
+    elif kernel == "cosine":
+        rows = rows / np.sqrt(np.square(rows).sum(axis=1, keepdims=True))
+    products = rows @ rows.T
+    if kernel == "poly":
+        return (gamma * products + coef0) ** degree
+    return np.tanh(gamma * products + coef0) if kernel == "sigmoid" else products
+
+
+class ExactKernel:
+    """The centered kernel matrix of rows, its eigenvalues, and the true errors of components.
+
+    Parameters
+    ----------
+    X : rows of shape (n_samples, n_features)
+        Of any precision; their values are not changed.
+    kernel, gamma, degree, coef0 :
+        As in ``KernelPCA``, except that gamma is a number or None.
+    """
+
+    def __init__(self, X, kernel, **parameters):
+        K = kernel_matrix(float64_rows(X), kernel, **parameters)
+        #: Bound of the rounding errors of K', in the spectral norm.
+        self.rounding = float(4 * np.finfo(K.dtype).eps * np.linalg.norm(K.astype(np.float64)))
+        K = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+        self.centered = K.astype(np.float64)
+        self.rounding += float(2 * _EPS * np.linalg.norm(self.centered))
+
+    @cached_property
+    def all_eigenvalues(self):
+        return linalg.eigvalsh(self.centered)[::-1]
+
+    def eigenvalues(self, number):
+        """Return the largest eigenvalues, descending."""
+        if len(self.centered) < _LANCZOS_ORDER:
+            return self.all_eigenvalues[:number]
+        start = np.random.default_rng(0).normal(size=len(self.centered))
+        values = eigsh(self.centered, number, which="LA", v0=start, return_eigenvectors=False)
+        return np.sort(values)[::-1]
+
+    def residuals(self, vectors, eigenvalues):
+        """Return ‖K'v − λv‖/λ₁ for the directions v of columns."""
+        v = np.asarray(vectors, dtype=np.float64)
+        v = v - v.mean(axis=0)
+        lengths = np.linalg.norm(v, axis=0)
+        v = np.divide(v, lengths, out=np.zeros_like(v), where=lengths > 0)
+        values = np.asarray(eigenvalues, dtype=np.float64)
+        return np.linalg.norm(self.centered @ v - v * values, axis=0) / np.abs(values).max()
+
+    def model_residuals(self, model, X):
+        """Return the true residuals of what the certificate of a fitted KernelPCA is about.
+
+        v is along the coefficients; along the projections for Hebbian solvers and for models that
+        keep only landmarks; and along the better of the two for krylov with a tolerance.
+        """
+        along_projections = self.residuals(model.transform(X), model.eigenvalues_)
+        # Projections are rounded to the precision of the rows.
+        along_projections = along_projections - 2 * np.finfo(model.eigenvalues_.dtype).eps
+        hebbian = str(getattr(model.eigen_solver, "method", model.eigen_solver)) in METHODS
+        if hebbian or model.X_fit_.shape[0] < len(self.centered):
+            return along_projections
+        along_coefficients = self.residuals(model.eigenvectors_, model.eigenvalues_)
+        if model.tol == 0:
+            return along_coefficients
+        return np.minimum(along_coefficients, along_projections)
+
+    def excess_error(self, projections):
+        """Return E/E_min − 1 of projections; E/‖K'‖ if E_min is zero up to rounding."""
+        Y = np.asarray(projections, dtype=np.float64)
+        error, norm = np.linalg.norm(self.centered - Y @ Y.T), np.linalg.norm(self.centered)
+        captured = np.sum(np.square(self.eigenvalues(Y.shape[1])))
+        minimum = np.sqrt(max(norm**2 - captured, 0.0))
+        return error / norm if minimum < 1e-7 * norm else error / minimum - 1

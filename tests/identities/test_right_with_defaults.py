@@ -1,0 +1,235 @@
+"""Results that are right with nothing set, on data with a few unusual rows or large offsets."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from ikpca import KernelPCA
+from ikpca.errors import InvalidInput, RankWarning
+from ikpca.solvers import METHODS, Nystrom
+from tests.exact_kernel import ExactKernel
+
+#: Words of the remedies that a warning about precision may name.
+REMEDIES = ("center", "double precision", "float64", "StandardScaler", "krylov", "another kernel")
+
+SLOW_FAR_ROWS = [("auto", 11), ("krylov", 10)]
+
+
+def check_right(exact, model, X, atol):
+    """Compare eigenvalues and residuals with the exact ones and with the certificate."""
+    values = model.eigenvalues_.astype(np.float64)
+    true, largest = exact.eigenvalues(len(values)), exact.eigenvalues(1)[0]
+    bounds = (model.certificate_.eigenvalue_bounds + exact.rounding) / largest
+    errors = np.abs(values - true) / largest
+    assert (errors <= atol).all(), f"errors {errors} of the first eigenvalue"
+    assert (errors <= bounds).all(), f"errors {errors}, bounds {bounds}"
+    residuals = exact.model_residuals(model, X)
+    reported = model.certificate_.residual_bounds + exact.rounding / largest
+    if model.X_fit_.shape[0] < X.shape[0]:
+        # Estimated from a sample, with a confidence of 99 %.
+        residuals, reported = residuals.max(), reported.max()
+    assert np.all(residuals <= reported), f"residuals {residuals}, reported {reported}"
+    assert model.explained_variance_ratio_.sum() <= 1 + 1e-3
+
+
+def check_right_or_warned(fit, check):
+    """The rows are refused, or a warning names the remedy, or else the result is right.
+
+    A warning that components are zero is no remedy.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warnings.simplefilter("error", RankWarning)
+        try:
+            model = fit()
+        except InvalidInput:
+            return
+    texts = [str(warning.message) for warning in caught]
+    if not any(word in text for text in texts for word in REMEDIES):
+        check(model)
+
+
+def far_rows(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(4000, 12))
+    X[:30] *= 0.3
+    X[:30, 0] += 2000
+    return X
+
+
+@pytest.mark.parametrize(
+    ("solver", "seed"),
+    [("auto", 10), *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW_FAR_ROWS)],
+)
+def test_rare_far_rows_with_a_tolerance(solver, seed):
+    X = far_rows(seed)
+    model = KernelPCA(
+        1, kernel="rbf", gamma=0.5, eigen_solver=solver, tol=1e-3, random_state=4
+    ).fit(X)
+    check_right(ExactKernel(X, "rbf", gamma=0.5), model, X, 1e-3)
+
+
+def one_hot(seed, n_levels, rare, n_rows=4000):
+    """Rows of common levels, and of rare ones that occur twice or three times."""
+    rng = np.random.default_rng(seed)
+    levels = rng.integers(n_levels, size=n_rows)
+    rare = np.repeat(n_levels + np.arange(len(rare)), rare)
+    levels[: len(rare)] = rare
+    return np.eye(levels.max() + 1)[rng.permutation(levels)]
+
+
+@pytest.mark.parametrize(
+    ("seed", "rare", "n_rows"),
+    [(0, (2, 2, 2), 10_000), *((i, ((2, 2, 2), (3, 2, 1, 1))[i % 2], 4000) for i in range(20))],
+)
+def test_rare_levels_have_their_components(seed, rare, n_rows):
+    X = one_hot(seed, 6, rare, n_rows)
+    centered = X - X.mean(axis=0)
+    true = np.linalg.eigvalsh(centered.T @ centered)[:0:-1]
+    model = KernelPCA(len(true), random_state=seed).fit(sparse.csr_array(X) if seed % 3 == 1 else X)
+    np.testing.assert_allclose(model.eigenvalues_, true, atol=1e-9)
+
+
+def test_rare_levels_with_a_gaussian():
+    X = one_hot(0, 6, (2, 2, 2))
+    counts = X.sum(axis=0)
+    # exp(−2γ) is the kernel value of two levels.
+    K = np.exp(-0.2) + (1 - np.exp(-0.2)) * np.eye(len(counts))
+    weights = np.sqrt(counts)
+    K -= K @ counts[:, None] / counts.sum()
+    K -= counts @ K / counts.sum()
+    true = np.linalg.eigvalsh(weights[:, None] * K * weights)[:0:-1]
+    model = KernelPCA(8, kernel="rbf", gamma=0.1, random_state=0).fit(X)
+    np.testing.assert_allclose(model.eigenvalues_, true, atol=1e-8)
+
+
+def clusters(seed, separation, n_rows=1000):
+    rng = np.random.default_rng(seed)
+    X = np.concatenate([rng.normal(size=(n_rows, 2)), rng.normal(size=(n_rows, 2)) + separation])
+    return X.astype(np.float32)
+
+
+@pytest.mark.parametrize("separation", [30, 60, 100, 1000])
+def test_landmarks_of_separated_clusters_in_float32(separation):
+    X = clusters(0, separation)
+    exact = ExactKernel(X, "rbf", gamma=0.5)
+    for parameters in ({"eigen_solver": Nystrom(512)}, {"tol": 0.01}):
+        model = KernelPCA(6, kernel="rbf", gamma=0.5, random_state=0, **parameters).fit(X)
+        check_right(exact, model, X, 0.01)
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_landmarks_of_clusters_far_apart(seed):
+    X = clusters(seed, 1000)
+    model = KernelPCA(6, kernel="rbf", gamma=0.5, tol=0.01, random_state=seed).fit(X)
+    exact = ExactKernel(X, "rbf", gamma=0.5)
+    check_right(exact, model, X, 0.01)
+
+
+@pytest.mark.parametrize("sparse_rows", [True, False])
+@pytest.mark.parametrize("solver", ["auto", "krylov", "kha/et"])
+def test_rounding_of_kernel_values_is_reported(solver, sparse_rows):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 5))
+    if sparse_rows:
+        X = sparse.csr_array((X + 1000).astype(np.float32))
+    else:
+        X[150:] += 2000
+        X = X.astype(np.float32)
+    model = KernelPCA(4, kernel="rbf", eigen_solver=solver, random_state=0).fit(X)
+    exact = ExactKernel(X, "rbf")
+    if solver == "kha/et":
+        # Fifty passes leave an error, which the certificate includes.
+        residuals, reported = exact.model_residuals(model, X), model.certificate_.residual_bounds
+        assert (residuals <= reported).all(), f"residuals {residuals}, reported {reported}"
+    else:
+        check_right(exact, model, X, 1e-4)
+
+
+def heavy_tails(seed, dtype, n_features):
+    X = np.random.default_rng(seed).standard_cauchy((1100, n_features))
+    # Larger values are refused in float32, as sums of kernel values overflow.
+    return np.clip(X, -3000, 3000).astype(dtype)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("dtype", "n_landmarks", "n_features"),
+    [(np.float64, 10, 8), (np.float32, 500, 3)],
+)
+def test_bounds_hold_for_heavy_tails(dtype, n_landmarks, n_features):
+    """Residual bounds have a confidence of 99 %: few fits exceed them, and none by far."""
+    ratios, excess = [], []
+    for seed in range(12):
+        X = heavy_tails(seed, dtype, n_features)
+        model = KernelPCA(
+            3, kernel="poly", degree=2, eigen_solver=Nystrom(n_landmarks), random_state=seed
+        ).fit(X)
+        exact = ExactKernel(X, "poly", degree=2)
+        Y = model.transform(X)
+        residuals = exact.model_residuals(model, X)
+        rounding = exact.rounding / model.eigenvalues_[0]
+        ratios.append(np.max(residuals / (model.certificate_.residual_bounds + rounding)))
+        excess.append((exact.excess_error(Y), model.certificate_.excess_error))
+    assert max(ratios) <= 2, f"residuals divided by their bounds: {np.round(ratios, 2)}"
+    assert np.mean(np.array(ratios) > 1) <= 0.1
+    assert all(stated >= 0.1 * true - 1e-6 for true, stated in excess), excess
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly", "cosine"])
+@pytest.mark.parametrize(
+    ("dtype", "offset"), [(np.float32, 1e3), (np.float32, 1e4), (np.float64, 1e8)]
+)
+@pytest.mark.parametrize("solver", ["auto", "krylov", Nystrom(100)], ids=str)
+def test_offsets(kernel, dtype, offset, solver):
+    X = (np.random.default_rng(0).normal(size=(400, 4)) * 3 + offset).astype(dtype)
+
+    def fit():
+        return KernelPCA(3, kernel=kernel, eigen_solver=solver, random_state=0).fit(X)
+
+    def check(model):
+        check_right(ExactKernel(X, kernel), model, X, 2e-3)
+
+    if kernel == "linear":
+        check(fit())
+    else:
+        check_right_or_warned(fit, check)
+
+
+@pytest.mark.parametrize("solver", ["auto", "krylov", "nystrom"])
+def test_gaussian_of_small_float32_rows(solver):
+    X = (np.random.default_rng(0).normal(size=(600, 4)) * 1e-3).astype(np.float32)
+    model = KernelPCA(3, kernel="rbf", eigen_solver=solver, random_state=0).fit(X)
+    check_right(ExactKernel(X, "rbf"), model, X, 1e-3)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_hebbian_solvers_on_indefinite_kernels(method):
+    """Their rule assumes a positive semi-definite kernel matrix."""
+    X = np.random.default_rng(0).normal(size=(300, 4))
+
+    def check(model):
+        check_right(ExactKernel(X, "sigmoid", gamma=1.0), model, X, 1e-3)
+
+    check_right_or_warned(
+        lambda: KernelPCA(4, kernel="sigmoid", gamma=1.0, eigen_solver=method, random_state=0).fit(
+            X
+        ),
+        check,
+    )
+
+
+@pytest.mark.parametrize("method", ["auto", "krylov", *METHODS])
+def test_components_of_small_variance_are_not_zero(method):
+    """Standard deviations from 1 to 1e-4: eigenvalues down to 1e-8 of the first."""
+    X = np.random.default_rng(0).normal(size=(400, 6)) * np.geomspace(1, 1e-4, 6)
+    model = KernelPCA(6, eigen_solver=method, random_state=0).fit(X)
+    assert (model.eigenvalues_ > 0).all()
+    exact = ExactKernel(X, "linear")
+    distances = np.abs(model.eigenvalues_[:, None] - exact.eigenvalues(6))
+    errors = distances.min(axis=1)
+    assert (errors <= model.certificate_.eigenvalue_bounds + exact.rounding).all()
