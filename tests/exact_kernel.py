@@ -89,9 +89,10 @@ class ExactKernel:
         v is along the coefficients; along the projections for Hebbian solvers and for models that
         keep only landmarks; and along the better of the two for krylov with a tolerance.
         """
-        along_projections = self.residuals(model.transform(X), model.eigenvalues_)
+        projections = model.transform(X)
+        along_projections = self.residuals(projections, model.eigenvalues_)
         # Projections are rounded to the precision of the rows.
-        along_projections = along_projections - 2 * np.finfo(model.eigenvalues_.dtype).eps
+        along_projections = along_projections - 2 * np.finfo(projections.dtype).eps
         hebbian = str(getattr(model.eigen_solver, "method", model.eigen_solver)) in METHODS
         if hebbian or model.X_fit_.shape[0] < len(self.centered):
             return along_projections
@@ -100,10 +101,14 @@ class ExactKernel:
             return along_coefficients
         return np.minimum(along_coefficients, along_projections)
 
+    def relative_error(self, projections):
+        """Return E/‖K'‖ of projections."""
+        Y = np.asarray(projections, dtype=np.float64)
+        return np.linalg.norm(self.centered - Y @ Y.T) / np.linalg.norm(self.centered)
+
     def excess_error(self, projections):
         """Return E/E_min − 1 of projections; E/‖K'‖ if E_min is zero up to rounding."""
-        Y = np.asarray(projections, dtype=np.float64)
-        error, norm = np.linalg.norm(self.centered - Y @ Y.T), np.linalg.norm(self.centered)
-        captured = np.sum(np.square(self.eigenvalues(Y.shape[1])))
-        minimum = np.sqrt(max(norm**2 - captured, 0.0))
-        return error / norm if minimum < 1e-7 * norm else error / minimum - 1
+        error, norm = self.relative_error(projections), np.linalg.norm(self.centered)
+        captured = np.sum(np.square(self.eigenvalues(projections.shape[1])))
+        minimum = np.sqrt(max(1 - captured / norm**2, 0.0))
+        return error if minimum < 1e-7 else error / minimum - 1

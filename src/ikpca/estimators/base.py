@@ -636,7 +636,7 @@ def warn_of_tolerance(
             f"{outcome.value} (the largest relative residual is {residual:.2g}); pass "
             "eigen_solver='krylov' or 'dense', or choose another kernel.",
             ConvergenceWarning,
-            stacklevel=_stacklevel(),
+            stacklevel=stacklevel(),
         )
         return
     missed = residual > tol > 0 or (change_tol is not None and outcome is Outcome.PASS_LIMIT)

@@ -146,7 +146,8 @@ def residual_bound(found: EigenSolution, n_components: float) -> float:
 
     A larger eigenvalue that the landmarks miss counts as a residual of its difference.
     """
-    assert found.certificate is not None and found.landmarks is not None
+    assert found.certificate is not None
+    assert found.landmarks is not None
     if not explains(found, n_components):
         return np.inf
     bound = float(found.certificate.residual_bounds.max(initial=0.0))

@@ -47,6 +47,9 @@ Result = TypeVar("Result")
 _ROUNDING_FRACTION = 0.05
 #: Largest error of rows in single precision, relative to λ₁.
 _MAX_SINGLE_ERROR = 2e-5
+#: Largest ratio of k(x, x) of rows in single precision to its median; beyond it only components of
+#: the largest rows would be resolved.
+_MAX_RANGE = 1e4
 #: Rounding error of a kernel value, relative to k(x, x), in units of machine epsilon.
 _VALUE_ROUNDING = 4
 #: Rows of a memory map that are read at a time; the system may load 2 MB for each of them.
@@ -256,6 +259,9 @@ class Problem:
         try:
             check_kernel_values(self.kernel, self.X)
         except InvalidInput:
+            return False
+        sizes = self.value_sizes
+        if not isinstance(self.kernel, Gaussian) and sizes.max() > _MAX_RANGE * np.median(sizes):
             return False
         sample = self.rounding_sample
         return sample.single_error <= _MAX_SINGLE_ERROR * sample.largest_eigenvalue
