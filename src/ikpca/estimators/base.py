@@ -33,6 +33,7 @@ from ikpca.estimators.validation import (
     FLOAT_DTYPES,
     check_gamma,
     finite_values,
+    is_kernel_object,
     is_named,
     n_threads,
     validate_rows,
@@ -428,6 +429,15 @@ class KernelTransformer(
         return joined.rows, joined.squared_distances
 
     def _check_kernel_parameters(self) -> None:
+        for name, default in (("gamma", None), ("degree", 3), ("coef0", 1)):
+            value = getattr(self, name)
+            if is_kernel_object(self.kernel) and not np.array_equal(value, default):
+                raise invalid_parameter(
+                    name,
+                    value,
+                    f"has no effect beside kernel={self.kernel!r}, which has its own parameters",
+                    f"leave it out, and set {name} in the kernel",
+                )
         check_gamma(self.gamma, self.kernel)
         check_number("degree", self.degree, "must not be negative", "pass 2 or 3", low=0)
         check_number("coef0", self.coef0, "must be a finite number", "pass 1")
