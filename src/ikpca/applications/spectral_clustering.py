@@ -42,8 +42,8 @@ class KernelSpectralClustering(ClusterMixin, SavedEstimator):
         "njw": eigenvectors of D^{-1/2} K D^{-1/2}, with the row sums D of K and rows of unit length
         (Ng, Jordan and Weiss 2002). None: projections on the kernel principal components.
     kernel, gamma, degree, coef0, kernel_params : as in :class:`ikpca.KernelPCA`
-        The defaults are the Gaussian kernel and "scale" (no effect beside a kernel object). With "njw" the row sums of the kernel
-        matrix must be positive.
+        The defaults are the Gaussian kernel and "scale", which has no effect beside a kernel
+        object. With "njw" the row sums of the kernel matrix must be positive.
     eigen_solver, tol, max_iter, max_memory, n_jobs, verbose : as in :class:`ikpca.KernelPCA`
         Parameters of the solver.
     n_init : int, default=10
