@@ -17,6 +17,7 @@ from sklearn.base import clone
 import ikpca
 import ikpca.dask
 from ikpca.errors import InvalidInput
+from ikpca.kernels import Gaussian
 from ikpca.solvers import Nystrom
 from tests.clusters import cluster_of
 from tests.solver_options import with_solver
@@ -112,6 +113,13 @@ def test_gamma_from_rows(two, X, D, gamma):
     local = ikpca.KernelPCA(**given).fit(X)
     model = ikpca.dask.KernelPCA(**given, client=two).fit(D)
     assert model.gamma_ == pytest.approx(local.gamma_, rel=1e-13)
+
+
+def test_a_kernel_object_has_its_own_gamma(two, D):
+    given = settings("dense", kernel=Gaussian(0.1), client=two)
+    with pytest.raises(InvalidInput, match=r"^gamma=0\.05: .*Gaussian"):
+        ikpca.dask.KernelPCA(**given).fit(D)
+    assert ikpca.dask.KernelPCA(**given | {"gamma": None}).fit(D).gamma_ == 0.1
 
 
 def test_single_precision_stays(two, X, D):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,12 +15,20 @@ from sklearn.decomposition import PCA
 from sklearn.decomposition import KernelPCA as ScikitKernelPCA
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from ikpca import IncrementalKernelPCA, KernelPCA, OnlineKernelPCA, vectorized
+from ikpca import (
+    IncrementalKernelPCA,
+    KernelPCA,
+    NoveltyDetector,
+    OnlineKernelPCA,
+    compress,
+    vectorized,
+)
+from ikpca.applications import KernelSpectralClustering
 from ikpca.errors import InvalidInput
 from ikpca.estimators.validation import resolve_gamma
 from ikpca.gains import constant, inverse_time, meta_descent, reciprocal_eigenvalues
 from ikpca.gram import TILE, LazyRows, read_budget
-from ikpca.kernels import Gaussian
+from ikpca.kernels import Cosine, Gaussian, Linear
 from ikpca.solvers import KHA, METHODS, Outcome, Problem, RunSettings
 from tests.conftest import KERNELS, explicitly_centred
 from tests.pairwise import pairwise
@@ -51,7 +60,10 @@ def model(solver="kha/et", n_components=3, **parameters):
     if solver in METHODS:
         # From landmarks, problems as small as these would be solved before the first pass.
         defaults |= {"max_iter": 6, "init": "random"}
-    return KernelPCA(n_components, **with_solver(solver, RBF | defaults | parameters))
+    settings = RBF | defaults | parameters
+    if isinstance(settings["kernel"], Gaussian | Impatient):
+        settings["gamma"] = None
+    return KernelPCA(n_components, **with_solver(solver, settings))
 
 
 def same(first, second):
@@ -149,6 +161,44 @@ def test_callables_and_vectorised_kernels(X, solver):
 
 def test_kernel_objects(X):
     assert same(model(kernel=Gaussian(0.05)).fit(X), model().fit(X))
+
+
+WITH_KERNEL = {
+    "KernelPCA": KernelPCA,
+    "IncrementalKernelPCA": IncrementalKernelPCA,
+    "OnlineKernelPCA": OnlineKernelPCA,
+    "NoveltyDetector": NoveltyDetector,
+    "NoveltyDetector, krylov": partial(NoveltyDetector, eigen_solver="krylov"),
+    "NoveltyDetector, nystrom": partial(NoveltyDetector, eigen_solver="nystrom"),
+    "KernelSpectralClustering": KernelSpectralClustering,
+}
+
+
+@pytest.mark.parametrize("name", WITH_KERNEL)
+def test_a_kernel_object_has_its_own_parameters(X, name):
+    def make(**parameters):
+        return WITH_KERNEL[name](2, kernel=Gaussian(0.05), random_state=0, **parameters)
+
+    fitted = make().fit(X[:60])
+    assert getattr(fitted, "model_", fitted).gamma_ == 0.05
+    for parameter, value in {"gamma": 0.05, "degree": 2, "coef0": 0}.items():
+        if parameter in fitted.get_params():
+            with pytest.raises(InvalidInput, match=rf"^{parameter}={value}: .*Gaussian"):
+                make(**{parameter: value}).fit(X)
+
+
+def test_models_made_of_a_model_with_a_kernel_object_keep_it(X):
+    batch = KernelPCA(3, kernel=Gaussian(0.05)).fit(X[:60])
+    streams = [each.from_batch(batch) for each in (IncrementalKernelPCA, OnlineKernelPCA)]
+    detector = NoveltyDetector(3, kernel=Gaussian(0.05), random_state=0).fit(X[:60])
+    for stream in (*streams, compress(batch, 20), detector):
+        stream.partial_fit(X[60:80])
+        assert getattr(stream, "model_", stream).gamma_ == 0.05
+
+
+@pytest.mark.parametrize("kernel", [Linear(), Cosine(), product, products, "linear"])
+def test_gamma_of_kernels_without_it_is_that_of_scikit_learn(X, kernel):
+    assert KernelPCA(2, kernel=kernel).fit(X[:40]).gamma_ == 1 / 64
 
 
 def test_signs_are_those_of_scikit_learn(X):

@@ -87,7 +87,7 @@ def test_batches_do_not_matter(X, parameters):
         {"kernel": "poly", "degree": 2, "gamma": 1.0},
         {"kernel": "sigmoid", "gamma": 0.5, "coef0": 0},
         {"kernel": "laplacian"},
-        {"kernel": Gaussian(0.5)},
+        {"kernel": Gaussian(0.5), "gamma": None},
     ],
     dtype=[np.float64, np.float32],
 )

@@ -11,14 +11,19 @@ from sklearn.cluster import KMeans
 from ikpca.errors import InvalidInput, check_choice, check_number, invalid_parameter
 from ikpca.estimators import KernelPCA
 from ikpca.estimators.base import SavedEstimator, atomic
-from ikpca.estimators.validation import is_named, random_generator, single_thread
+from ikpca.estimators.validation import (
+    gamma_beside,
+    is_named,
+    random_generator,
+    single_thread,
+)
 from ikpca.gram import SERIAL, GramSource, Workers, multiply
 from ikpca.gram.sources import WrappedSource
 from ikpca.kernels import Floats, Indices
 from ikpca.solvers import Solver
 
 _SHARED_PARAMETERS = (
-    "kernel", "gamma", "degree", "coef0", "kernel_params", "eigen_solver", "tol", "max_iter",
+    "kernel", "degree", "coef0", "kernel_params", "eigen_solver", "tol", "max_iter",
     "max_memory", "n_jobs", "verbose",
 )  # fmt: skip
 
@@ -37,8 +42,8 @@ class KernelSpectralClustering(ClusterMixin, SavedEstimator):
         "njw": eigenvectors of D^{-1/2} K D^{-1/2}, with the row sums D of K and rows of unit length
         (Ng, Jordan and Weiss 2002). None: projections on the kernel principal components.
     kernel, gamma, degree, coef0, kernel_params : as in :class:`ikpca.KernelPCA`
-        The defaults are the Gaussian kernel and "scale". With "njw" the row sums of the kernel
-        matrix must be positive.
+        The defaults are the Gaussian kernel and "scale", which has no effect beside a kernel
+        object. With "njw" the row sums of the kernel matrix must be positive.
     eigen_solver, tol, max_iter, max_memory, n_jobs, verbose : as in :class:`ikpca.KernelPCA`
         Parameters of the solver.
     n_init : int, default=10
@@ -164,6 +169,7 @@ class KernelSpectralClustering(ClusterMixin, SavedEstimator):
         known = 0 if self.normalise is None else 1
         return KernelPCA(
             max(1, self._n_vectors - known),
+            gamma=gamma_beside(self.kernel, self.gamma),
             **{name: getattr(self, name) for name in _SHARED_PARAMETERS},
             copy_X=False,
             random_state=int(rng.randint(np.iinfo(np.int32).max)),

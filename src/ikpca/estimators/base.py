@@ -34,6 +34,7 @@ from ikpca.estimators.validation import (
     FLOAT_DTYPES,
     check_gamma,
     finite_values,
+    is_kernel_object,
     is_named,
     n_threads,
     validate_rows,
@@ -460,9 +461,18 @@ class KernelTransformer(
         return joined.rows, joined.squared_distances
 
     def _check_kernel_parameters(self) -> None:
-        check_gamma(self.gamma, self.kernel)
         check_number("degree", self.degree, "must not be negative", "pass 2 or 3", low=0)
         check_number("coef0", self.coef0, "must be a finite number", "pass 1")
+        for name, default in (("gamma", None), ("degree", 3), ("coef0", 1)):
+            value = getattr(self, name)
+            if is_kernel_object(self.kernel) and value is not None and value != default:
+                raise invalid_parameter(
+                    name,
+                    value,
+                    f"has no effect beside kernel={self.kernel!r}, which has its own parameters",
+                    f"leave it out, and set {name} in the kernel",
+                )
+        check_gamma(self.gamma, self.kernel)
         params = self.kernel_params
         if params is not None and not isinstance(params, dict):
             raise invalid_parameter(

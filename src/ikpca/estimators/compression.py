@@ -15,7 +15,7 @@ from ikpca.estimators.base import KernelTransformer
 from ikpca.estimators.incremental_kernel_pca import IncrementalKernelPCA
 from ikpca.estimators.incremental_stream import IncrementalStream
 from ikpca.estimators.kernel_pca import KernelPCA
-from ikpca.estimators.validation import draw_seed
+from ikpca.estimators.validation import draw_seed, is_kernel_object
 from ikpca.kernels import Floats
 from ikpca.reduced_sets import (
     ReducedSubspace,
@@ -175,7 +175,7 @@ class _FittedModel:
         samples = isinstance(reduction, SelectedRows)
         return IncrementalKernelPCA(
             len(self.model.eigenvalues_),
-            gamma=self.model.gamma_,
+            gamma=None if is_kernel_object(self.model.kernel) else self.model.gamma_,
             reduction="samples" if samples else "preimages",
             max_basis_rows=small.subspace.basis.shape[0],
             random_state=random_state,

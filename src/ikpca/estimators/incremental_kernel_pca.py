@@ -65,7 +65,8 @@ class IncrementalKernelPCA(StreamTransformer[IncrementalStream]):
         requires ``reduction=None`` or "auto".
     kernel : str, callable or kernel object, default="linear"
         "linear", "poly", "rbf", "sigmoid", "cosine" or "laplacian". A callable takes one pair of
-        rows; for one that takes two blocks of rows see :func:`ikpca.vectorized`.
+        rows; for one that takes two blocks of rows see :func:`ikpca.vectorized`. Objects as for
+        :class:`KernelPCA`.
     gamma : float, "scale", "median" or None, default=None
         Coefficient of rbf, poly, sigmoid and laplacian. None: 1/n_features. "scale" and "median"
         are computed from the first batch.
@@ -154,7 +155,7 @@ class IncrementalKernelPCA(StreamTransformer[IncrementalStream]):
     memory_usage_ : int
         Size of the model in bytes.
     gamma_ : float
-        Value of ``gamma`` used by the kernel.
+        As in :class:`KernelPCA`.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Defined only if X has string column names.

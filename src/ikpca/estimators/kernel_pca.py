@@ -78,10 +78,13 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         components until they explain enough.
     kernel : str, callable or kernel object, default="linear"
         "linear", "poly", "rbf", "sigmoid", "cosine", "laplacian" or "precomputed". A callable takes
-        one pair of rows; for one that takes two blocks of rows see :func:`ikpca.vectorized`.
+        one pair of rows; for one that takes two blocks of rows see :func:`ikpca.vectorized`. An
+        object from :mod:`ikpca.kernels` has its own parameters: ``gamma``, ``degree`` and ``coef0``
+        must be left out.
     gamma : float, "scale", "median" or None, default=None
-        Coefficient of rbf, poly, sigmoid and laplacian. None: 1/n_features. "scale":
-        1/(n_features · X.var()). "median": σ is the median distance between rows.
+        Coefficient of rbf, poly, sigmoid and laplacian, ignored by other names and by callables.
+        None: 1/n_features. "scale": 1/(n_features · X.var()). "median": σ is the median distance
+        between rows.
     degree : float, default=3
         Degree of poly.
     coef0 : float, default=1
@@ -167,7 +170,8 @@ class KernelPCA(CallbackSupport, KernelTransformer):
     n_samples_seen_ : int
         Number of training rows.
     gamma_ : float
-        Value of ``gamma`` used by the kernel.
+        Value of ``gamma`` used by the kernel, also by a kernel object; for kernels without it, as
+        in scikit-learn, the value that it would have.
     dual_coef_, X_transformed_fit_ : ndarray
         Ridge regression, with ``fit_inverse_transform=True`` or ``preimage="ridge"``.
     n_features_in_ : int

@@ -32,6 +32,7 @@ from ikpca.estimators.validation import (
     check_overflow,
     draw_seed,
     explain_memory_errors,
+    gamma_beside,
     is_named,
     n_threads,
     validate_rows,
@@ -91,7 +92,7 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
     kernel : str, callable or kernel object, default="rbf"
         As in :class:`KernelPCA`, but not "precomputed".
     gamma : float, "scale", "median" or None, default="scale"
-        As in :class:`KernelPCA`.
+        As in :class:`KernelPCA`. The default has no effect beside a kernel object.
     false_alarm_rate : float, default=0.05
         Fraction of new normal rows that may be flagged, in (0, 0.5]. Rates below
         1/(n_samples + 1) cannot be resolved: no row is flagged, with a warning.
@@ -482,7 +483,7 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
             **{
                 "n_components": self.n_components,
                 "kernel": self.kernel,
-                "gamma": self.gamma,
+                "gamma": gamma_beside(self.kernel, self.gamma),
                 "eigen_solver": self.eigen_solver,
                 "tol": self.tol,
                 "max_memory": self.max_memory,
@@ -616,7 +617,10 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         """Fit the training rows with the solver of all rows; return the other rows' errors."""
         train, test = fold
         seed = int(model.random_state)
-        fitted = self._kernel_pca(seed, gamma=model.gamma_, eigen_solver=solver, copy_X=False)
+        kernel = model._subspace.kernel
+        fitted = self._kernel_pca(
+            seed, kernel=kernel, gamma=None, eigen_solver=solver, copy_X=False
+        )
         with warnings.catch_warnings():
             # The fit of all rows has warned.
             warnings.simplefilter("ignore", RankWarning)

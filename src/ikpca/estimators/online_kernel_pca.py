@@ -137,7 +137,7 @@ class OnlineKernelPCA(StreamTransformer[OnlineStream]):
     memory_usage_ : int
         Size of the model in bytes.
     gamma_ : float
-        Value of ``gamma`` used by the kernel.
+        As in :class:`KernelPCA`.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Defined only if X has string column names.

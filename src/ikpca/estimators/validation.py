@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,16 @@ def is_named(value: Any, *names: str) -> bool:
     return isinstance(value, str) and value in names
 
 
+def is_kernel_object(kernel: Any) -> bool:
+    """Return True for an object with parameters of its own; False for a name and a function."""
+    return isinstance(kernel, Kernel) and not callable(kernel)
+
+
+def gamma_beside(kernel: Any, gamma: Any) -> Any:
+    """Return ``gamma``; None in place of a default "scale" beside a kernel object."""
+    return None if is_kernel_object(kernel) and is_named(gamma, "scale") else gamma
+
+
 def check_gamma(gamma: Any, kernel: Any) -> None:
     """Raise an error unless ``gamma`` is a number, None, or a name that the kernel supports."""
     if isinstance(gamma, str):
@@ -71,7 +82,12 @@ def check_gamma(gamma: Any, kernel: Any) -> None:
 
 
 def resolve_gamma(gamma: Any, X: Any, kernel: Any, seed: int) -> float:
-    """Return γ: None is 1/N, "scale" 1/(N·variance), "median" from the median distance."""
+    """Return γ: None is 1/N, "scale" 1/(N·variance), "median" from the median distance.
+
+    That of a kernel object is its own; 1/N if it has none.
+    """
+    if is_kernel_object(kernel) and isinstance(getattr(kernel, "gamma", None), Real):
+        return float(kernel.gamma)
     if gamma is None:
         return 1.0 / X.shape[1]
     if not isinstance(gamma, str):
