@@ -83,15 +83,16 @@ class ExactKernel:
         values = np.asarray(eigenvalues, dtype=np.float64)
         return np.linalg.norm(self.centered @ v - v * values, axis=0) / np.abs(values).max()
 
-    def model_residuals(self, model, X):
+    def model_residuals(self, model, projections):
         """Return the true residuals of what the certificate of a fitted KernelPCA is about.
 
-        v is along the coefficients; along the projections for Hebbian solvers and for models that
-        keep only landmarks; and along the better of the two for krylov with a tolerance.
+        v is along the coefficients; along the projections of the training rows for Hebbian solvers
+        and for models that keep only landmarks; along the better of both for krylov with a
+        tolerance.
         """
-        along_projections = self.residuals(model.transform(X), model.eigenvalues_)
+        along_projections = self.residuals(projections, model.eigenvalues_)
         # Projections are rounded to the precision of the rows.
-        along_projections = along_projections - 2 * np.finfo(model.eigenvalues_.dtype).eps
+        along_projections -= 2 * np.finfo(model.eigenvalues_.dtype).eps
         hebbian = str(getattr(model.eigen_solver, "method", model.eigen_solver)) in METHODS
         if hebbian or model.X_fit_.shape[0] < len(self.centered):
             return along_projections
@@ -101,9 +102,15 @@ class ExactKernel:
         return np.minimum(along_coefficients, along_projections)
 
     def excess_error(self, projections):
-        """Return E/E_min − 1 of projections; E/‖K'‖ if E_min is zero up to rounding."""
-        Y = np.asarray(projections, dtype=np.float64)
+        """Return the excess error of the projections of the training rows, and its rounding error.
+
+        It is E/E_min − 1; if E_min is zero up to the rounding of the projections, it is what E has
+        beyond E_min, divided by ‖K'‖.
+        """
+        Y, eps = projections.astype(np.float64), 10 * np.finfo(projections.dtype).eps
         error, norm = np.linalg.norm(self.centered - Y @ Y.T), np.linalg.norm(self.centered)
-        captured = np.sum(np.square(self.eigenvalues(Y.shape[1])))
-        minimum = np.sqrt(max(norm**2 - captured, 0.0))
-        return error / norm if minimum < 1e-7 * norm else error / minimum - 1
+        minimum = np.linalg.norm(self.all_eigenvalues[Y.shape[1] :])
+        if minimum**2 <= 10 * eps * norm**2:
+            excess = np.sqrt(max(error**2 - minimum**2, 0.0)) / norm
+            return excess, np.sqrt(eps * minimum / norm) + eps
+        return error / minimum - 1, eps * norm / minimum
