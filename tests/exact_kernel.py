@@ -28,10 +28,10 @@ def kernel_matrix(X, kernel, gamma=None, degree=3, coef0=1):
     the linear kernel rows are centered first.
     """
     gamma = 1 / X.shape[1] if gamma is None else gamma
-    if kernel == "rbf":
-        return np.expm1(-gamma * cdist(X, X, "sqeuclidean"))
-    if kernel == "laplacian":
-        return np.expm1(-gamma * cdist(X, X, "cityblock"))
+    if kernel in ("rbf", "laplacian"):
+        K = cdist(X, X, "sqeuclidean" if kernel == "rbf" else "cityblock")
+        K *= -gamma
+        return np.expm1(K, out=K)
     rows = X.astype(np.longdouble)
     if kernel == "linear":
         rows = (rows - rows.mean(axis=0)).astype(np.float64)
@@ -57,9 +57,13 @@ class ExactKernel:
     def __init__(self, X, kernel, **parameters):
         K = kernel_matrix(float64_rows(X), kernel, **parameters)
         #: Bound of the rounding errors of K', in the spectral norm.
-        self.rounding = float(4 * np.finfo(K.dtype).eps * np.linalg.norm(K.astype(np.float64)))
-        K = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
-        self.centered = K.astype(np.float64)
+        self.rounding = float(
+            4 * np.finfo(K.dtype).eps * np.linalg.norm(K.astype(np.float64, copy=False))
+        )
+        means, mean = K.mean(axis=0), K.mean()
+        K -= means
+        K -= means[:, None] - mean
+        self.centered = K.astype(np.float64, copy=False)
         self.rounding += float(2 * _EPS * np.linalg.norm(self.centered))
 
     @cached_property

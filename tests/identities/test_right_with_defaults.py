@@ -35,7 +35,7 @@ def check_right(model, X, exact, atol):
 def check_residuals(model, projections, exact):
     residuals = exact.model_residuals(model, projections)
     reported = model.certificate_.residual_bounds + exact.rounding / exact.eigenvalues(1)[0]
-    if model.X_fit_.shape[0] < len(projections):
+    if model.tol > 0 or model.X_fit_.shape[0] < len(projections):
         # Estimated from a sample, with a confidence of 99 %.
         residuals, reported = residuals.max(), reported.max()
     assert np.all(residuals <= reported), f"residuals {residuals}, reported {reported}"
@@ -125,9 +125,11 @@ def test_landmarks_of_separated_clusters_in_float32(separation):
         check_right(model, X, exact, 0.01)
 
 
-@pytest.mark.parametrize("seed", range(1, 4))
-def test_landmarks_of_clusters_far_apart(seed):
-    X = clusters(seed, 1000)
+@pytest.mark.parametrize(
+    ("seed", "n_rows"), [(1, 1000), (2, 1000), pytest.param(0, 3000, marks=pytest.mark.slow)]
+)
+def test_landmarks_of_clusters_far_apart(seed, n_rows):
+    X = clusters(seed, 1000, n_rows)
     model = KernelPCA(6, kernel="rbf", gamma=0.5, tol=0.01, random_state=seed)
     check_right(model, X, ExactKernel(X, "rbf", gamma=0.5), 0.01)
 
