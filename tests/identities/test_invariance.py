@@ -8,11 +8,9 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyarrow import parquet
 from scipy import sparse
 
 from ikpca import (
@@ -52,6 +50,9 @@ OFFSETS = [("float64", 1e3), ("float64", 1e6), ("float32", 1e3)]
 #: Tolerances relative to the largest value, for float64 and float32 rows.
 TOLERANCE = {"float64": 1e-6, "float32": 1e-4}
 
+#: Largest difference that reported errors can explain.
+LARGEST_ERROR = 0.05
+
 
 def applies(name, kernel):
     """Return True if the estimator supports the kernel."""
@@ -75,7 +76,7 @@ def estimator(name, kernel, **parameters):
     if name == "KernelSpectralClustering":
         normalise = "njw" if kernel in ("rbf", "laplacian") else None
         return KernelSpectralClustering(2, n_components=2, normalise=normalise, **shared)
-    # Kernels with other parameters are objects for the detector, which has no degree.
+    # The detector has no other parameters of the kernel.
     chosen = {key: shared[key] for key in shared if key not in ("degree", "coef0")}
     solver = Nystrom(80) if name.endswith("landmarks") else "dense"
     return NoveltyDetector(0.9, eigen_solver=solver, **chosen)
@@ -138,7 +139,7 @@ def check_same(found, expected, tolerance):
     for key in expected.keys() - {"errors"}:
         value = expected[key]
         error = np.abs(np.asarray(found[key], dtype=np.float64) - value).max() / np.abs(value).max()
-        allowed = tolerance + sum(errors.get(key, 0.0) for errors in reported)
+        allowed = min(tolerance + sum(errors.get(key, 0.0) for errors in reported), LARGEST_ERROR)
         assert error <= allowed, f"{key}: relative error {error:.1e}, allowed {allowed:.1e}"
 
 
@@ -176,7 +177,7 @@ def test_common_scale(name, kernel, scale):
     check_same(found, reference(name, kernel, "scale"), TOLERANCE[dtype])
 
 
-@pairwise(name=ESTIMATORS, kernel=PARAMETERS, strength=2, where=applies)
+@pairwise(name=ESTIMATORS, kernel=PARAMETERS, where=applies)
 def test_float32_rows_of_the_same_values(name, kernel):
     found = results(estimator(name, kernel), *rows(name, "float32"))
     check_same(found, reference(name, kernel), TOLERANCE["float32"])
@@ -208,7 +209,9 @@ def memory_map_form(X, folder):
 
 
 def parquet_form(X, folder):
-    table = pa.table({str(i): column for i, column in enumerate(X.T)})
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = pyarrow.table({str(i): column for i, column in enumerate(X.T)})
     parquet.write_table(table, folder / "rows.parquet", row_group_size=100)
     return open_rows(folder / "rows.parquet")
 
@@ -243,10 +246,6 @@ def test_storage(name, form, values, tmp_path):
     check_same(found, reference(name, kernel), TOLERANCE[dtype])
 
 
-def needs_matrix(name):
-    return name in ("dense", "NoveltyDetector", "KernelSpectralClustering")
-
-
 @pairwise(
     name=["dense", "NoveltyDetector", *STREAMS, "KernelSpectralClustering"],
     kernel=["rbf", "laplacian"],
@@ -275,8 +274,8 @@ def test_threads_and_memory(name, kernel, settings):
     """Within the bounds that are reported, and to rounding where none are."""
     X = rows("auto")[0] if name == "auto" else rows("auto")[0][:700]
     if "max_memory" in settings:
-        # The dense solver needs two matrices.
-        settings = {"max_memory": "9MB" if needs_matrix(name) else "5MB"}
+        dense = name in ("dense", "NoveltyDetector", "KernelSpectralClustering")
+        settings = {"max_memory": "9MB" if dense else "5MB"}
     plain, other = estimator(name, kernel), estimator(name, kernel, **settings)
     found, expected = results(other, X, X[:40]), results(plain, X, X[:40])
     if isinstance(plain, KernelPCA):
