@@ -11,7 +11,7 @@ OLDEST := .venv-oldest
 OLDEST_PYTHON ?= python3.11
 OLDEST_TESTS ?= tests/identities tests/contracts tests/oracles $(patsubst %,tests/behaviour/test_%.py,kernel_pca \
 	incremental_kernel_pca online_kernel_pca hebbian_pca model_files dask_kernel_pca dask_losses dask_sources)
-TARGETS := run demo test test-all coverage test-oldest lint docs audit package faults bench bench-full clean
+TARGETS := run demo test test-all coverage test-oldest lint docs audit package faults statistics bench bench-full clean
 
 .PHONY: $(TARGETS) help
 
@@ -23,6 +23,7 @@ help:
 	@echo "make test-oldest  run a part of the tests with the lowest declared versions of all dependencies"
 	@echo "make lint   ruff, mypy, import-linter, yamllint, spelling and wording"
 	@echo "make faults long tests with killed processes, damaged files, random calls and full disks"
+	@echo "make statistics  measure the false alarm rates of NoveltyDetector: table of realized and nominal rates"
 	@echo "make audit  check installed packages for known vulnerabilities; skipped without network access"
 	@echo "make package  build and inspect wheel and sdist, and test them in an empty environment"
 	@echo "make docs   build the site in build/docs/html without network access; check links"
@@ -76,6 +77,9 @@ lint: $(READY)
 
 faults: $(READY)
 	$(BIN)/python -m tests.faults --out results/faults
+
+statistics: $(READY)
+	$(BIN)/python -m tests.statistics
 
 audit: $(READY)
 	$(BIN)/python .ci/audit.py

@@ -28,10 +28,10 @@ def kernel_matrix(X, kernel, gamma=None, degree=3, coef0=1):
     the linear kernel rows are centered first.
     """
     gamma = 1 / X.shape[1] if gamma is None else gamma
-    if kernel == "rbf":
-        return np.expm1(-gamma * cdist(X, X, "sqeuclidean"))
-    if kernel == "laplacian":
-        return np.expm1(-gamma * cdist(X, X, "cityblock"))
+    if kernel in ("rbf", "laplacian"):
+        K = cdist(X, X, "sqeuclidean" if kernel == "rbf" else "cityblock")
+        K *= -gamma
+        return np.expm1(K, out=K)
     rows = X.astype(np.longdouble)
     if kernel == "linear":
         rows = (rows - rows.mean(axis=0)).astype(np.float64)
@@ -57,9 +57,13 @@ class ExactKernel:
     def __init__(self, X, kernel, **parameters):
         K = kernel_matrix(float64_rows(X), kernel, **parameters)
         #: Bound of the rounding errors of K', in the spectral norm.
-        self.rounding = float(4 * np.finfo(K.dtype).eps * np.linalg.norm(K.astype(np.float64)))
-        K = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
-        self.centered = K.astype(np.float64)
+        self.rounding = float(
+            4 * np.finfo(K.dtype).eps * np.linalg.norm(K.astype(np.float64, copy=False))
+        )
+        means, mean = K.mean(axis=0), K.mean()
+        K -= means
+        K -= means[:, None] - mean
+        self.centered = K.astype(np.float64, copy=False)
         self.rounding += float(2 * _EPS * np.linalg.norm(self.centered))
 
     @cached_property
@@ -83,16 +87,16 @@ class ExactKernel:
         values = np.asarray(eigenvalues, dtype=np.float64)
         return np.linalg.norm(self.centered @ v - v * values, axis=0) / np.abs(values).max()
 
-    def model_residuals(self, model, X):
+    def model_residuals(self, model, projections):
         """Return the true residuals of what the certificate of a fitted KernelPCA is about.
 
-        v is along the coefficients; along the projections for Hebbian solvers and for models that
-        keep only landmarks; and along the better of the two for krylov with a tolerance.
+        v is along the coefficients; along the projections of the training rows for Hebbian solvers
+        and for models that keep only landmarks; along the better of both for krylov with a
+        tolerance.
         """
-        projections = model.transform(X)
         along_projections = self.residuals(projections, model.eigenvalues_)
         # Projections are rounded to the precision of the rows.
-        along_projections = along_projections - 2 * np.finfo(projections.dtype).eps
+        along_projections -= 2 * np.finfo(projections.dtype).eps
         hebbian = str(getattr(model.eigen_solver, "method", model.eigen_solver)) in METHODS
         if hebbian or model.X_fit_.shape[0] < len(self.centered):
             return along_projections
@@ -107,8 +111,15 @@ class ExactKernel:
         return np.linalg.norm(self.centered - Y @ Y.T) / np.linalg.norm(self.centered)
 
     def excess_error(self, projections):
-        """Return E/E_min − 1 of projections; E/‖K'‖ if E_min is zero up to rounding."""
-        error, norm = self.relative_error(projections), np.linalg.norm(self.centered)
-        captured = np.sum(np.square(self.eigenvalues(projections.shape[1])))
-        minimum = np.sqrt(max(1 - captured / norm**2, 0.0))
-        return error if minimum < 1e-7 else error / minimum - 1
+        """Return the excess error of the projections of the training rows, and its rounding error.
+
+        It is E/E_min − 1; if E_min is zero up to the rounding of the projections, it is what E has
+        beyond E_min, divided by ‖K'‖.
+        """
+        Y, eps = projections.astype(np.float64), 10 * np.finfo(projections.dtype).eps
+        error, norm = np.linalg.norm(self.centered - Y @ Y.T), np.linalg.norm(self.centered)
+        minimum = np.linalg.norm(self.all_eigenvalues[Y.shape[1] :])
+        if minimum**2 <= 10 * eps * norm**2:
+            excess = np.sqrt(max(error**2 - minimum**2, 0.0)) / norm
+            return excess, np.sqrt(eps * minimum / norm) + eps
+        return error / minimum - 1, eps * norm / minimum
