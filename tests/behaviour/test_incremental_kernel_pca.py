@@ -57,7 +57,9 @@ def test_components_are_orthonormal_after_compression(X, compression, kernel):
     K = cross_gram(fitted._stream.state.kernel, fitted.basis_, fitted.basis_)
     np.testing.assert_allclose(vectors @ K @ vectors.T, np.eye(len(vectors)), atol=1e-8)
     assert fitted.reduction_error_.shape == (4,)
-    assert 0 < fitted.reduction_error_.max() < 0.5
+    # Sixty rows span all directions of the linear kernel.
+    assert kernel == "linear" or fitted.reduction_error_.max() > 0
+    assert fitted.reduction_error_.max() < 0.5
 
 
 @pytest.mark.parametrize("compression", ["samples", "preimages"])

@@ -36,7 +36,7 @@ from ikpca.estimators.validation import (
     resolve_gamma,
 )
 from ikpca.gram import tile_slices
-from ikpca.kernels import Floats, Kernel, Rows
+from ikpca.kernels import Floats, Kernel, Rows, centered_kernel
 from ikpca.reduced_sets import make_reduction
 from ikpca.streams import Compression, IncrementalSettings, IncrementalState
 from ikpca.subspace import Subspace
@@ -322,7 +322,7 @@ class IncrementalKernelPCA(StreamTransformer[IncrementalStream]):
 
     def _initial_stream(self, rows: Rows, seed: int) -> IncrementalStream:
         gamma = resolve_gamma(self.gamma, rows, self.kernel, seed)
-        kernel = self._make_kernel(gamma)
+        kernel = centered_kernel(self._make_kernel(gamma), rows)
         self._check_preimage_of(kernel)
         settings = self._settings(kernel, seed)
         return IncrementalStream(

@@ -43,7 +43,7 @@ from ikpca.estimators.validation import (
     validate_rows,
 )
 from ikpca.gram import LazyRows, read_budget
-from ikpca.kernels import Cosine, Floats, Kernel, Linear, Rows
+from ikpca.kernels import Floats, Kernel, Rows, centered_kernel
 from ikpca.preimages import ridge_coefficients
 from ikpca.solvers import (
     KHA,
@@ -413,7 +413,7 @@ class KernelPCA(CallbackSupport, KernelTransformer):
     def _problem(self, kernel: Kernel | None, X: Rows, seed: int, start: Floats | None) -> Problem:
         """Return the eigenproblem; rows get the precision that their kernel values need."""
         problem = Problem(
-            kernel.centered(X) if isinstance(kernel, Linear | Cosine) else kernel,
+            None if kernel is None else centered_kernel(kernel, X),
             X,
             budget=read_budget(self.max_memory),
             n_threads=n_threads(self.n_jobs),

@@ -26,7 +26,7 @@ from ikpca.estimators.kernel_pca import KernelPCA
 from ikpca.estimators.online_stream import OnlineStream
 from ikpca.estimators.stream_base import StreamTransformer
 from ikpca.estimators.validation import check_diagonal, resolve_gamma, single_thread
-from ikpca.kernels import Floats, Kernel
+from ikpca.kernels import Floats, Kernel, centered_kernel
 from ikpca.reduced_sets import JointPreimages, Reduction, SelectedRows
 from ikpca.solvers import KHA, deterministic_signs, safety_for
 from ikpca.streams import START_NAMES, IncrementalState, OnlineSettings, OnlineStart
@@ -317,7 +317,7 @@ class OnlineKernelPCA(StreamTransformer[OnlineStream]):
 
     def _initial_stream(self, rows: Floats, seed: int) -> OnlineStream:
         gamma = resolve_gamma(self.gamma, rows, self.kernel, seed)
-        kernel = self._make_kernel(gamma)
+        kernel = centered_kernel(self._make_kernel(gamma), rows)
         self._check_preimage_of(kernel)
         start = self._start(rows.shape[1], seed)
         return OnlineStream(kernel, gamma, start, rows[:0], np.zeros(rows.shape[1]))

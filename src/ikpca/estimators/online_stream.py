@@ -9,7 +9,7 @@ import numpy as np
 from ikpca.errors import InvalidInput
 from ikpca.estimators.stream_base import DriftSignal
 from ikpca.gram import NOT_FINITE
-from ikpca.kernels import Floats, Kernel, Linear
+from ikpca.kernels import Cosine, Floats, Kernel, Linear, restored_kernel
 from ikpca.solvers import check_distances
 from ikpca.streams import (
     IncrementalState,
@@ -86,12 +86,13 @@ class OnlineStream:
         )
 
     def unwrap(self) -> OnlineStream:
-        """Return the stream without its kernel, for a file."""
-        return replace(self, kernel=Linear())
+        """Return the stream for a file, without a kernel that has no data."""
+        is_data = isinstance(self.kernel, Linear | Cosine)
+        return replace(self, kernel=self.kernel if is_data else Linear())
 
     def wrap(self, kernel: Kernel) -> OnlineStream:
         """Return an unwrapped stream with its kernel."""
-        return replace(self, kernel=kernel)
+        return replace(self, kernel=restored_kernel(kernel, self.kernel))
 
     def learn(
         self, rows: Floats, settings: OnlineSettings, drift_threshold: float, drift_delta: float

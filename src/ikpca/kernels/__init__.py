@@ -10,7 +10,15 @@ from ikpca.kernels.base import (
     Rows,
 )
 from ikpca.kernels.callable import Pairwise, Vectorized, vectorized
-from ikpca.kernels.dot_product import Cosine, Linear, Polynomial, Sigmoid, squared_norms
+from ikpca.kernels.dot_product import (
+    Cosine,
+    Linear,
+    Polynomial,
+    Sigmoid,
+    centered_kernel,
+    restored_kernel,
+    squared_norms,
+)
 from ikpca.kernels.factory import KERNEL_NAMES, RADIAL_NAMES, make_kernel
 from ikpca.kernels.operands import FeatureSplit, MatmulKernel, Operand, mean_row
 from ikpca.kernels.radial import Gaussian, Laplacian, one_norm_distances
@@ -36,9 +44,11 @@ __all__ = [
     "Rows",
     "Sigmoid",
     "Vectorized",
+    "centered_kernel",
     "make_kernel",
     "mean_row",
     "one_norm_distances",
+    "restored_kernel",
     "squared_norms",
     "vectorized",
 ]

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from scipy import sparse
 
-from ikpca.kernels.base import Floats, Rows
+from ikpca.kernels.base import Floats, Kernel, Rows
 
 #: Rows of a strip of features.
 _STRIP = 1024
@@ -278,6 +278,17 @@ class Cosine(_FeatureKernel):
         norms = _norms(Z)[:, None]
         units = Z / norms
         return -2 * (self.origin - (units @ self.origin)[:, None] * units) / norms
+
+
+def centered_kernel(kernel: Kernel, X: Rows) -> Kernel:
+    """Return a linear or cosine kernel relative to the mean of rows, and any other unchanged."""
+    return kernel.centered(X) if isinstance(kernel, Linear | Cosine) else kernel
+
+
+def restored_kernel(kernel: Kernel, stored: Kernel) -> Kernel:
+    """Return a kernel made from parameters with the origin of a stored one."""
+    is_same = isinstance(kernel, Linear | Cosine) and type(kernel) is type(stored)
+    return stored if is_same else kernel
 
 
 def squared_norms(X: Rows) -> Floats:
