@@ -50,12 +50,18 @@ CONFIGURATIONS = [
 ]
 
 
-@parametrize_with_checks(ESTIMATORS)
+def expected_failures(estimator):
+    if not isinstance(estimator, NoveltyDetector):
+        return {}
+    return {"check_outliers_fit_predict": "training rows are scored by models without them"}
+
+
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_estimator(estimator, check):
     check(estimator)
 
 
 @pytest.mark.slow
-@parametrize_with_checks(CONFIGURATIONS)
+@parametrize_with_checks(CONFIGURATIONS, expected_failed_checks=expected_failures)
 def test_configuration(estimator, check):
     check(estimator)

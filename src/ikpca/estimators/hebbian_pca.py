@@ -194,7 +194,7 @@ class HebbianPCA(
             self._stream = self._initial_stream(X)
         solver = self._solver
         gain = solver.stream_gain(_STREAM_STEP)
-        with limit_threads(self.n_jobs):
+        with limit_threads(self.n_jobs), plain_interrupts():
             self._stream, undone = gha_batch(
                 self._stream, X, gain, safety_for(automatic=solver.automatic)
             )
