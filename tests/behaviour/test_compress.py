@@ -31,7 +31,7 @@ def model(rows):
 def bounds(original, small, X):
     """ε_i ‖u_i‖ ‖Φ(x) − µ‖ + ε ‖µ‖."""
     subspace = original._subspace
-    lengths = np.sqrt(np.diagonal(subspace.gram))
+    lengths = np.sqrt(np.maximum(np.diagonal(subspace.gram), 0))
     products = cross_gram(subspace.kernel, X, subspace.basis) @ subspace.coefficients[-1]
     centred = subspace.kernel.diagonal(X) - 2 * products + lengths[-1] ** 2
     of_components = np.sqrt(centred)[:, None] * small.reduction_error_ * lengths[:-1]

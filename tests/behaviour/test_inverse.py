@@ -251,7 +251,7 @@ class Counted:
 def test_a_kernel_without_the_method_is_refused_before_any_work(X, preimage):
     kernel = Counted()
     with pytest.raises(InvalidInput, match=r"choose one of 'neighbours', 'ridge'\.$"):
-        model(kernel=kernel, preimage=preimage).fit(X)
+        model(kernel=kernel, gamma=None, preimage=preimage).fit(X)
     assert kernel.tiles == 0
 
 

@@ -447,7 +447,8 @@ class KernelTransformer(
         assert subspace.kernel is not None
         if self._uses_ridge:
             fitted: Any = self
-            rows = predict_rows(subspace.kernel, X, fitted.X_transformed_fit_, fitted.dual_coef_)
+            kernel = self._make_kernel(self.gamma_)
+            rows = predict_rows(kernel, X, fitted.X_transformed_fit_, fitted.dual_coef_)
             return rows, subspace.squared_distances(points, rows)
         method = make_preimage_method(self.preimage, subspace.kernel)
         strips = list(subspace.strips(len(points)))

@@ -466,7 +466,8 @@ class KernelPCA(CallbackSupport, KernelTransformer):
             checkpoint.finish()
         if self._learns_ridge and problem.kernel is not None:
             known = self.X_transformed_fit_ = solution.projections.T * self._scale
-            self.dual_coef_ = ridge_coefficients(problem.kernel, known, self.X_fit_, self.alpha)
+            kernel = self._make_kernel(self.gamma_)
+            self.dual_coef_ = ridge_coefficients(kernel, known, self.X_fit_, self.alpha)
         monitor.end()
         self._warn(solver, solution)
         return solution

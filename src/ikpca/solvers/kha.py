@@ -420,6 +420,8 @@ def _is_indefinite(source: GramSource, seed: int) -> bool:
     """Return True if the kernel matrix of a sample has significant negative eigenvalues."""
     sample = uniform_landmarks(source.n_samples, _SAMPLE_ROWS, seed)
     K = source.submatrix(sample, sample).astype(np.float64)
+    if not np.isfinite(K).all():
+        return False
     eigenvalues = np.linalg.eigvalsh(K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean())
     return bool(eigenvalues[0] < -_NEGATIVE * np.abs(eigenvalues).max())
 

@@ -214,14 +214,15 @@ class Problem:
         X, kernel = self.X, self.kernel
         in_memory = isinstance(X, np.ndarray) and memory_map(X) is None
         is_double = in_memory and X.dtype == np.float64
-        if not is_double or not isinstance(kernel, MatmulKernel) or tol <= np.finfo(X.dtype).eps:
+        if not is_double or not isinstance(kernel, Gaussian) or tol <= np.finfo(X.dtype).eps:
             return None
         check_kernel_values(kernel, X)
-        if np.abs(X).max() > np.finfo(np.float32).max:
-            return None
         sample = self.rounding_sample
         error, largest = sample.single_error, sample.largest_eigenvalue
+        exponent = 4 * kernel.gamma * float(self.value_sizes.max())
         if error > _ROUNDING_FRACTION * tol * largest or largest == 0:
+            return None
+        if exponent > 1 / np.finfo(np.float32).eps:
             return None
         single = X.astype(np.float32)
         budget = replace(self.budget, used=self.budget.used + single.nbytes)
