@@ -165,7 +165,10 @@ def check_number(
     kind = Integral if integer else Real
     if isinstance(value, bool | np.bool_) or not isinstance(value, kind):
         raise invalid_parameter(name, value, rule, remedy)
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = np.inf
     if not np.isfinite(number) or number < low or number > high or (open_low and number == low):
         raise invalid_parameter(name, value, rule, remedy)
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ikpca.errors import UnreadableFile
 from ikpca.gram import SERIAL, Centering, Workers, center_columns, cross_gram, tile_slices
 from ikpca.kernels import Floats, Kernel, Rows
 
@@ -18,6 +19,13 @@ from ikpca.kernels import Floats, Kernel, Rows
 _STRIP_ENTRIES = 2_000_000
 #: Blocks of the product with a triangular matrix, and rows of the smallest.
 _TRIANGLE_BLOCKS, _MIN_BLOCK = 8, 64
+
+
+def check_shapes(*expected: tuple[Any, tuple[int, ...]]) -> None:
+    """Raise an error unless all arrays have the given shapes."""
+    for array, shape in expected:
+        if getattr(array, "shape", None) != shape:
+            raise UnreadableFile(f"an array has shape {np.shape(array)} instead of {shape}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +117,18 @@ class Subspace:
             np.vstack([coefficients, mean]),
             np.vstack([projections + offsets, centering.column_means]),
             gram.astype(coefficients.dtype),
+        )
+
+    def check_shapes(self, n_components: int, n_features: int) -> None:
+        """Raise an error unless the arrays, which may be those of a file, fit together."""
+        n_rows, n_vectors = len(self.mean), n_components + 1
+        products = self.coefficients if self.known_products is None else self.known_products
+        check_shapes(
+            # Without a kernel, a row has a kernel value for every row of the basis.
+            (self.basis, (n_rows, n_rows if self.kernel is None else n_features)),
+            (self.coefficients, (n_vectors, n_rows)),
+            (products, (n_vectors, n_rows)),
+            (self.known_gram, (n_vectors, n_vectors)),
         )
 
     @property
@@ -333,6 +353,16 @@ class MeanResidual:
         kernel, dtype = subspaces[0].kernel, basis.dtype
         factor, shift = stacked[:, :-1].astype(dtype), stacked[:, -1].astype(dtype)
         return cls(kernel, basis, mean.astype(dtype), constant, factor, shift)
+
+    def check_shapes(self, n_features: int) -> None:
+        """Raise an error unless the arrays, which may be those of a file, fit together."""
+        n_rows, n_vectors = len(self.mean), len(self.shift)
+        check_shapes(
+            (self.basis, (n_rows, n_features)),
+            (self.mean, (n_rows,)),
+            (self.factor, (n_vectors, n_rows)),
+            (self.shift, (n_vectors,)),
+        )
 
     def residuals(self, X: Rows) -> Floats:
         """Return the mean residuals of rows, computed by strips."""

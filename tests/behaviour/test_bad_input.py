@@ -186,7 +186,7 @@ def test_inverse_needs_rows(X):
 
 #: Parameter, bad values, and what the message offers instead.
 BAD_ARGUMENTS = {
-    "n_components": ([0, -1, True, "2", [2], 1.0, 1.5, -0.5, np.nan], "pass"),
+    "n_components": ([0, -1, True, "2", [2], 1.0, 1.5, -0.5, np.nan, 10**400], "pass"),
     "kernel": (["gauss", 3, None, AN_ARRAY], "choose one of linear, poly, .*rbf, .*precomputed"),
     "gamma": ([-1, np.nan, np.inf, [1.0], "auto", True], "'scale'"),
     "degree": ([-1, np.nan, np.inf, "3", None], "pass 2 or 3"),

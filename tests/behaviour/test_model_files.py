@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
 import pickle
+import tracemalloc
 from pathlib import Path
 
 import joblib
@@ -20,9 +22,18 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 
 import ikpca
-from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA, OnlineKernelPCA, compress, gains
+from ikpca import (
+    HebbianPCA,
+    IncrementalKernelPCA,
+    KernelPCA,
+    NoveltyDetector,
+    OnlineKernelPCA,
+    compress,
+    gains,
+)
 from ikpca.applications import Hyperresolution, KernelSpectralClustering
 from ikpca.errors import InvalidInput, UnreadableFile, UnwritableFile
+from ikpca.model_files import digests_of
 from ikpca.preimages import FixedPoint
 from ikpca.solvers import KHA
 from tests.sameness import same
@@ -79,6 +90,12 @@ MODELS = {
     "compressed": lambda: compress(fitted(kernel="rbf"), 40),
     "GHA": lambda: HebbianPCA(3, random_state=0, max_iter=3).fit(X),
     "GHA of a stream": lambda: HebbianPCA(3, random_state=0).partial_fit(X),
+    "detector": lambda: NoveltyDetector(3, random_state=0).fit(X),
+    "detector, sparse": lambda: NoveltyDetector(3, random_state=0).fit(sparse.csr_array(X)),
+    "detector, landmarks": lambda: NoveltyDetector(3, eigen_solver="nystrom", random_state=0).fit(
+        X
+    ),
+    "detector of a stream": lambda: NoveltyDetector(3, random_state=0).fit(X).partial_fit(X + 1),
     "clusters": lambda: KernelSpectralClustering(3, random_state=0).fit(X),
     "hyperresolution": lambda: Hyperresolution(
         2, 4, n_components=5, n_patches=60, gamma=1.0, random_state=0
@@ -252,13 +269,16 @@ def test_every_changed_byte_is_noticed_or_harmless(tmp_path):
     assert noticed >= 390
 
 
-def rewritten(source, target, change):
-    """The same file with another manifest, its checksum made right: what a forger would do."""
+def rewritten(source, target, change, more_arrays=None):
+    """The same file with another manifest, its checksums made right: what a forger would do."""
     import hashlib
 
     with safe_open(source, framework="np") as file:
         manifest = json.loads(file.metadata()["ikpca"])
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    if more_arrays:
+        arrays |= more_arrays
+        manifest["digests"] = digests_of(arrays)
     change(manifest)
     text = json.dumps(manifest)
     digest = hashlib.sha256(text.encode()).hexdigest()
@@ -307,6 +327,107 @@ def test_forged_manifests_are_refused(tmp_path, subtests):
     for name, (change, message) in FORGED.items():
         rewritten(tmp_path / "model", tmp_path / "forged", change)
         with subtests.test(name), pytest.raises(UnreadableFile, match=message):
+            ikpca.load(tmp_path / "forged")
+
+
+WIDE = 20_000_000
+
+
+def set_state(*path, **values):
+    """Other values of fitted attributes, of a model or of one inside it."""
+
+    def change(manifest):
+        content = manifest["content"]
+        for name in path:
+            content = content["model"][2][name]
+        kind = "model" if "model" in content else "object"
+        content[kind][-1].update(values)
+
+    return change
+
+
+def as_wide_rows(manifest):
+    """CSR rows of as many columns as the model claims to have."""
+    text = json.dumps(manifest).replace('"n_features_in_": 64', f'"n_features_in_": {WIDE}')
+    manifest.update(json.loads(text.replace("[120, 64]", f"[120, {WIDE}]")))
+
+
+LARGE = {"large": np.zeros((4000, 1)), "no rows": np.zeros((0, WIDE))}
+NO_ROWS = {"array": "no rows"}
+#: Values whose use would take much more memory than the file has.
+OVERSIZED = {
+    **{f"width of {name}": (name, set_state(n_features_in_=WIDE))
+       for name in ("dense", "sparse array", "GHA", "stream", "online", "compressed", "detector",
+                    "detector of a stream")},
+    "rows without entries": ("dense", lambda manifest: [
+        set_state(n_features_in_=WIDE, X_fit_=NO_ROWS)(manifest),
+        set_state("_subspace", basis=NO_ROWS)(manifest),
+    ]),
+    "patches": ("hyperresolution", set_state(patch_shape_={"tuple": [4000, 4000]})),
+    "scale": ("dense", set_state(_scale={"array": "large"})),
+    "mean": ("GHA", set_state(mean_={"array": "large"})),
+    "factor": ("detector", set_state("_residual", factor={"array": "large"})),
+    "text": ("dense", set_state(
+        feature_names_in_={"strings": [["x" * 8000] + [""] * 999, [1000], False]}
+    )),
+}  # fmt: skip
+
+
+def peak_of_loading(path):
+    """Largest memory of objects and arrays while a file is read."""
+    tracemalloc.start()
+    try:
+        with contextlib.suppress(UnreadableFile):
+            ikpca.load(path)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("case", OVERSIZED)
+def test_forged_sizes_are_refused_before_memory_is_allocated(case, tmp_path):
+    name, change = OVERSIZED[case]
+    MODELS[name]().save(tmp_path / "model")
+    rewritten(tmp_path / "model", tmp_path / "forged", change, LARGE)
+    with pytest.raises(UnreadableFile):
+        ikpca.load(tmp_path / "forged")
+    # Numbers and text are read several times.
+    assert peak_of_loading(tmp_path / "forged") < 8 * (tmp_path / "forged").stat().st_size
+
+
+@pytest.mark.parametrize("name", ["sparse array", "detector, sparse"])
+def test_sparse_rows_may_be_wider_than_the_file(name, tmp_path):
+    MODELS[name]().save(tmp_path / "model")
+    rewritten(tmp_path / "model", tmp_path / "wide", as_wide_rows)
+    size = (tmp_path / "wide").stat().st_size
+    assert ikpca.load(tmp_path / "wide").n_features_in_ == WIDE
+    assert peak_of_loading(tmp_path / "wide") < 8 * size
+
+
+def test_text_of_very_different_lengths_comes_back(tmp_path):
+    model = fitted()
+    model.texts_ = np.array(["x" * 8000] + [""] * 999)
+    model.save(tmp_path / "model")
+    assert peak_of_loading(tmp_path / "model") < model.texts_.nbytes / 4
+    assert (ikpca.load(tmp_path / "model").texts_ == model.texts_).all()
+
+
+INCONSISTENT = {
+    "calibration_errors_": 7,
+    "offset_": "x",
+    "_residual": None,
+    "model_": 3,
+    "_correction": "x",
+    "feature_names_in_": {"strings": [["a"], [1], True]},
+}
+
+
+@pytest.mark.parametrize("name", ["detector", "detector of a stream"])
+def test_a_detector_whose_parts_do_not_fit_together_is_refused(name, tmp_path, subtests):
+    MODELS[name]().save(tmp_path / "model")
+    for attribute, value in INCONSISTENT.items():
+        rewritten(tmp_path / "model", tmp_path / "forged", set_state(**{attribute: value}))
+        with subtests.test(attribute), pytest.raises(UnreadableFile, match="not consistent"):
             ikpca.load(tmp_path / "forged")
 
 

@@ -12,7 +12,14 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 import ikpca
-from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA, OnlineKernelPCA, compress
+from ikpca import (
+    HebbianPCA,
+    IncrementalKernelPCA,
+    KernelPCA,
+    NoveltyDetector,
+    OnlineKernelPCA,
+    compress,
+)
 from ikpca.applications import Hyperresolution, KernelSpectralClustering
 from tests.faults.mutations import damaged, forged
 from tests.sameness import same
@@ -53,8 +60,9 @@ class StoredCase:
 def use_forged(found):
     """Whoever writes a file can write any numbers, but what loads can be used."""
     try:
-        if hasattr(found, "transform"):
-            found.transform(_ROWS)
+        for method in ("transform", "predict"):
+            if hasattr(found, method):
+                getattr(found, method)(_ROWS)
     except NotFittedError:
         return "loaded from a forged manifest, not fitted"
     except ValueError:
@@ -82,6 +90,8 @@ def _models():
         IncrementalKernelPCA(2, kernel="rbf", max_basis_rows=8, n_oversamples=0).fit(X),
         OnlineKernelPCA(2, kernel="laplacian", max_basis_rows=12, random_state=0).fit(X),
         compress(rbf, 5),
+        NoveltyDetector(2, false_alarm_rate=0.2, random_state=0).fit(X),
+        NoveltyDetector(2, false_alarm_rate=0.2, random_state=0).fit(X).partial_fit(X[:4] + 1),
         KernelSpectralClustering(2, random_state=0).fit(X),
         Hyperresolution(2, 4, n_components=3, n_patches=30, gamma=0.1, random_state=0).fit([image]),
     ]

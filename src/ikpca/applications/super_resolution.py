@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, Self
 
@@ -20,11 +21,18 @@ from ikpca.applications.image_patches import (
     image_array,
     is_one_image,
 )
-from ikpca.errors import InvalidInput, check_choice, check_number, invalid_parameter, is_auto
+from ikpca.errors import (
+    InvalidInput,
+    UnreadableFile,
+    check_choice,
+    check_number,
+    invalid_parameter,
+    is_auto,
+)
 from ikpca.estimators import KernelPCA
 from ikpca.estimators.base import SavedEstimator, atomic
 from ikpca.estimators.validation import random_generator, resolve_gamma
-from ikpca.kernels import Floats
+from ikpca.kernels import Floats, Rows
 
 #: Interpolation before the projection.
 Enlargement = Literal["nearest", "bilinear", "bicubic"]
@@ -197,6 +205,12 @@ class Hyperresolution(SavedEstimator):
                 )
         sharp = self._sharpen(low, self.kernel_pca_)
         return sharp[0] if one else sharp
+
+    def _check_loaded(self, make_row: Callable[[int], Rows | None]) -> None:
+        self.kernel_pca_._check_loaded(make_row)
+        if math.prod(self.patch_shape_) != self.kernel_pca_.n_features_in_:
+            raise UnreadableFile("the size of the patches is not that of the components")
+        self.kernel_pca_.reconstruct(make_row(self.kernel_pca_.n_features_in_))
 
     def _check_parameters(self) -> None:
         _check_factor(self.factor)

@@ -40,7 +40,7 @@ from ikpca.estimators.validation import (
     validate_rows,
 )
 from ikpca.gram import SERIAL, Workers
-from ikpca.kernels import Floats, Kernel, make_kernel
+from ikpca.kernels import Floats, Kernel, Rows, make_kernel
 from ikpca.model_files import Encoder, Manifest, digests_of, write_container
 from ikpca.preimages import (
     PREIMAGE_NAMES,
@@ -51,7 +51,7 @@ from ikpca.preimages import (
     predict_rows,
 )
 from ikpca.solvers import EigenSolution, Outcome, PassRecord, Solver, make_solver
-from ikpca.subspace import Subspace
+from ikpca.subspace import Subspace, check_shapes
 
 __all__ = [
     "CallbackSupport",
@@ -142,6 +142,18 @@ class SavedEstimator(BaseEstimator):
         content = encoder.encode(self, type(self).__name__)
         manifest = Manifest("model", content, digests_of(encoder.arrays), version("ikpca"))
         write_container(path, manifest, encoder.arrays)
+
+    def _check_loaded(self, make_row: Callable[[int], Rows | None]) -> None:
+        """Raise an error if the parts of a fitted model from a file do not fit together.
+
+        Parameters
+        ----------
+        make_row : callable
+            Returns a row with a number of features that takes no more memory than the file, or None
+            if there is none. Called after the shapes of the arrays have been checked.
+        """
+        if hasattr(self, "feature_names_in_"):
+            check_shapes((self.feature_names_in_, (self.n_features_in_,)))
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for pickle, joblib and skops; skops does not support enumerations."""
@@ -407,6 +419,19 @@ class KernelTransformer(
         """True if ``inverse_transform`` uses the ridge regression learned in the fit."""
         learned = is_named(self.preimage, "auto") and hasattr(self, "dual_coef_")
         return is_named(self.preimage, "ridge") or learned
+
+    def _check_loaded(self, make_row: Callable[[int], Rows | None]) -> None:
+        super()._check_loaded(make_row)
+        number, n_features = len(self.eigenvalues_), self.n_features_in_
+        self._subspace.check_shapes(number, n_features)
+        n_rows = len(self._subspace.mean)
+        rows = getattr(self, "X_fit_", self._subspace.basis)
+        check_shapes(
+            (rows, (n_rows, n_features)), (self.eigenvalues_, (number,)), (self._scale, (number,))
+        )
+        row = make_row(n_features)
+        if row is not None:
+            self.transform(row)
 
     def _validated_rows(self, X: Any) -> Any:
         check_is_fitted(self)

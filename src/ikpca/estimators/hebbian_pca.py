@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -37,7 +38,7 @@ from ikpca.estimators.validation import (
     finite_values,
     limit_threads,
 )
-from ikpca.kernels import Floats
+from ikpca.kernels import Floats, Rows
 from ikpca.solvers import (
     KHA,
     FeatureStore,
@@ -49,6 +50,7 @@ from ikpca.solvers import (
     plain_interrupts,
     safety_for,
 )
+from ikpca.subspace import check_shapes
 
 #: Minimum number of rows over which the gain of a stream stays near its initial value.
 _HORIZON = 100
@@ -275,6 +277,16 @@ class HebbianPCA(
             reset=reset,
             ensure_min_samples=ensure_min_samples,
         )
+
+    def _check_loaded(self, make_row: Callable[[int], Rows | None]) -> None:
+        super()._check_loaded(make_row)
+        number, n_features = len(self.components_), self.n_features_in_
+        check_shapes(
+            (self.components_, (number, n_features)),
+            (self.mean_, (n_features,)),
+            (self._scale, (number,)),
+        )
+        self.transform(make_row(n_features))
 
     def _first_components(self, shape: tuple[int, int], seed: int) -> Floats:
         n_features = shape[1]

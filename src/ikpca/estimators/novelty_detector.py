@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import groupby
 from numbers import Integral
@@ -49,7 +49,7 @@ from ikpca.solvers import (
     plain_interrupts,
     solve_dense,
 )
-from ikpca.subspace import MeanResidual, Subspace
+from ikpca.subspace import MeanResidual, Subspace, check_shapes
 
 #: Default number of landmarks: at least this many, and this many per component. With a small
 #: memory budget there are fewer, but at least the last number.
@@ -626,6 +626,19 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
             warnings.simplefilter("ignore", RankWarning)
             fitted.fit(model.X_fit_[train])
         return fitted._subspace, fitted._subspace.residuals(model.X_fit_[test])
+
+    def _check_loaded(self, make_row: Callable[[int], Rows | None]) -> None:
+        super()._check_loaded(make_row)
+        self.model_._check_loaded(make_row)
+        if isinstance(self._residual, MeanResidual):
+            self._residual.check_shapes(self.n_features_in_)
+        else:
+            self._residual.check_shapes(len(self.model_.eigenvalues_), self.n_features_in_)
+        check_shapes((self.calibration_errors_, (len(self.calibration_errors_),)))
+        row = make_row(self.n_features_in_)
+        if row is not None:
+            self.predict(row)
+            self.p_values(row)
 
     def _validated_rows(self, X: Any) -> Any:
         check_is_fitted(self)

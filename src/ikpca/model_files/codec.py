@@ -23,6 +23,8 @@ Tree: TypeAlias = Any
 NUMERIC_KINDS = "biuf"
 #: Numbers that JSON does not have.
 _FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
+#: Largest ratio of the size of an array of text to that of the text; beyond it, Python objects.
+_MAX_PADDING = 16
 
 
 def is_ikpca_class(kind: type) -> bool:
@@ -202,7 +204,10 @@ class Decoder:
         text, shape, objects = content
         if not all(isinstance(part, str) for part in _list(text)):
             raise _unreadable("an array of text has other values")
-        return np.array(text, dtype=object if objects else str).reshape(shape)
+        # Each text of an array takes the memory of the longest.
+        padded, size = len(text) * max(map(len, text), default=0), len(text) + sum(map(len, text))
+        dtype = object if objects or padded > _MAX_PADDING * size else str
+        return np.array(text, dtype=dtype).reshape(shape)
 
     def _csr(self, content: Tree) -> Any:
         *parts, shape, is_array = content

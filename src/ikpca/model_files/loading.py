@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from ikpca.errors import UnreadableFile
-from ikpca.model_files.codec import Decoder
+from ikpca.kernels import Rows
+from ikpca.model_files.codec import Array, Decoder
 from ikpca.model_files.container import read_container
 
+#: Largest number of features for which a model of CSR rows is applied to a row.
+_MAX_SPARSE_WIDTH = 2**20
 #: Classes that a file may instantiate, by sub-package; only the packages needed are imported.
 _CLASSES = {
     "applications": ("Hyperresolution", "KernelSpectralClustering"),
@@ -112,28 +116,33 @@ def load(path: str | os.PathLike[str]) -> Any:
         model = Decoder(arrays, find_class).decode(manifest.content)
     except UnreadableFile as error:
         raise UnreadableFile(f"{path} cannot be read: {error}.") from error
-    if not hasattr(model, "get_params"):
+    if not hasattr(model, "_check_loaded"):
         raise UnreadableFile(f"{path} cannot be read: it does not contain a model.")
     try:
-        _check_usable(model)
+        _check_usable(model, arrays)
     except Exception as error:
         raise UnreadableFile(f"{path} cannot be read: its parts are not consistent.") from error
     return model
 
 
-def _check_usable(model: BaseEstimator) -> None:
+def _check_usable(model: Any, arrays: Mapping[str, Array]) -> None:
     """Apply the model to one row, which fails if the parts of a file are not consistent."""
     try:
         check_is_fitted(model)
     except NotFittedError:
         return
-    if hasattr(model, "patch_shape_"):
-        # The smallest image with a window.
-        probe = np.ones([-(-side // model.factor) for side in model.patch_shape_])
-    else:
-        probe = np.ones((1, model.n_features_in_))
+    widths = {array.shape[-1] for array in arrays.values() if array.ndim and array.size}
+
+    def make_row(n_features: int) -> Rows | None:
+        """Return a row, which takes no more memory than the file; None if it may take more."""
+        if n_features in widths:
+            return np.ones((1, n_features))
+        # No array has the width of CSR rows, and products of them need memory of this size.
+        if n_features > _MAX_SPARSE_WIDTH:
+            return None
+        return sparse.csr_array(([1.0], ([0], [0])), shape=(1, n_features))
+
     with warnings.catch_warnings():
         # The row has no feature names.
         warnings.simplefilter("ignore")
-        if hasattr(model, "transform"):
-            model.transform(probe)
+        model._check_loaded(make_row)
