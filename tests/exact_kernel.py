@@ -72,11 +72,20 @@ class ExactKernel:
 
     def eigenvalues(self, number):
         """Return the largest eigenvalues, descending."""
-        if len(self.centered) < _LANCZOS_ORDER:
-            return self.all_eigenvalues[:number]
-        start = np.random.default_rng(0).normal(size=len(self.centered))
-        values = eigsh(self.centered, number, which="LA", v0=start, return_eigenvectors=False)
-        return np.sort(values)[::-1]
+        return self.eigenpairs(number)[0]
+
+    def eigenpairs(self, number):
+        """Return the largest eigenvalues, descending, and their eigenvectors."""
+        order = len(self.centered)
+        if order < _LANCZOS_ORDER:
+            values, vectors = linalg.eigh(
+                self.centered, subset_by_index=(order - number, order - 1)
+            )
+        else:
+            start = np.random.default_rng(0).normal(size=order)
+            values, vectors = eigsh(self.centered, number, which="LA", v0=start)
+        ranked = np.argsort(values)[::-1]
+        return values[ranked], vectors[:, ranked]
 
     def residuals(self, vectors, eigenvalues):
         """Return ‖K'v − λv‖/λ₁ for the directions v of columns."""
@@ -118,7 +127,8 @@ class ExactKernel:
         """
         Y, eps = projections.astype(np.float64), 10 * np.finfo(projections.dtype).eps
         error, norm = np.linalg.norm(self.centered - Y @ Y.T), np.linalg.norm(self.centered)
-        minimum = np.linalg.norm(self.all_eigenvalues[Y.shape[1] :])
+        values, vectors = self.eigenpairs(Y.shape[1])
+        minimum = np.linalg.norm(self.centered - (vectors * values) @ vectors.T)
         if minimum**2 <= 10 * eps * norm**2:
             excess = np.sqrt(max(error**2 - minimum**2, 0.0)) / norm
             return excess, np.sqrt(eps * minimum / norm) + eps

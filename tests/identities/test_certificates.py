@@ -73,7 +73,11 @@ CASES = {
 
 
 @pairwise(
-    case=CASES, solver=SOLVERS, dtype=["float64", "float32"], form=[np.asarray, sparse.csr_array]
+    slow=True,
+    case=CASES,
+    solver=SOLVERS,
+    dtype=["float64", "float32"],
+    form=[np.asarray, sparse.csr_array],
 )
 def test_reported_errors(case, solver, dtype, form):
     make, kernel, parameters = CASES[case]
