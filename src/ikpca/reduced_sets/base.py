@@ -18,7 +18,7 @@ from ikpca.subspace import Subspace
 #: iterative refinement that remove most of its effect.
 _RIDGE, _REFINEMENTS = 1e-12, 2
 
-#: Rounding error of a mean, relative to the length of images, in units of machine epsilon.
+#: Rounding error of ‖µ‖², relative to k(x, x), in units of machine epsilon.
 _MEAN_ROUNDING = 10
 
 
@@ -65,7 +65,7 @@ class ReducedSet:
         ratios = np.zeros_like(self.squared_errors)
         nonzero = self.squared_lengths > 0
         rounding = _MEAN_ROUNDING * float(np.finfo(self.subspace.basis.dtype).eps)
-        nonzero[-1] &= self.squared_lengths[-1] > rounding**2 * np.abs(np.diag(self.values)).mean()
+        nonzero[-1] &= self.squared_lengths[-1] > rounding * np.abs(np.diag(self.values)).mean()
         np.divide(self.squared_errors, self.squared_lengths, out=ratios, where=nonzero)
         return np.sqrt(ratios)
 
