@@ -113,8 +113,8 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         ``KHA("kha/et", gain=0.05)``.
     tol : float, default=0
         Stop when ‖K'v − λv‖/λ₁ ≤ ``tol`` for all components; 0 means machine precision. With a
-        loose tolerance, krylov computes kernel values in single precision if a sample shows that
-        this costs at most a twentieth of the tolerance.
+        loose tolerance, krylov computes kernel values in single precision if this costs at most a
+        twentieth of the tolerance, estimated on a sample and the rows far from the others.
     max_iter : int, default=None
         Maximum number of passes over the kernel matrix; None: 50 for the Hebbian solvers, 100 for
         krylov.
@@ -166,7 +166,8 @@ class KernelPCA(CallbackSupport, KernelTransformer):
     outcome_ : Outcome
         Reason why the fit ended; its value is a sentence.
     X_fit_ : array of shape (n_samples, n_features)
-        Training rows, or the landmarks among them if the model keeps only these.
+        Training rows, or the landmarks among them if the model keeps only these; in double
+        precision if single precision is not sufficient for their kernel values.
     n_samples_seen_ : int
         Number of training rows.
     gamma_ : float

@@ -146,11 +146,13 @@ class Certificate:
         landmarks, and where only those along the projections are within ``tol``, they are estimated
         from a sample of rows.
     residual_bounds : ndarray of shape (r,)
-        Upper confidence bounds (99 %) of estimated residuals; measured ones themselves.
+        Upper confidence bounds (99 %) of estimated residuals, measured ones themselves; plus an
+        estimate of the rounding errors of kernel values.
     orthonormality_defect : float
         The largest entry of AK'Aᵀ − I, in magnitude.
     eigenvalue_bounds : ndarray of shape (r,)
-        An eigenvalue of K' lies within this distance of each λ (K' is symmetric).
+        An eigenvalue of K' lies within this distance of each λ (K' is symmetric), up to the
+        confidence of ``residual_bounds``.
     excess_error : float
         Estimate of E/E_min − 1 from the residuals and the gaps to the next eigenvalue; of E/‖K'‖
         if E_min is zero up to rounding, as for kernels of rank at most r.
