@@ -459,7 +459,10 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         with plain_interrupts(), explain_memory_errors(remedy):
             solution = solver.solve(problem, n_components, settings)
         if solution.rank:
-            solution = solution.with_error(problem.rounding_error / solution.eigenvalues.max())
+            # Products with K' are rounded, too.
+            rounding = 2 * float(np.finfo(problem.X.dtype).eps)
+            error = problem.rounding_error / solution.eigenvalues.max() + rounding
+            solution = solution.with_error(error)
         if self.remove_zero_eig or n_components is None:
             solution = solution.select(solution.eigenvalues > 0)
         self._set_fitted(solution, problem.kernel, problem.X)

@@ -587,7 +587,7 @@ class KrylovPasses:
         """Add a random block if variance that the basis misses may belong to a component.
 
         A basis whose products it contains spans an invariant subspace, not necessarily all of the
-        range of K'. The trace of K' tells how much is missing; once a block has found nothing of
+        range of K'. The trace of K' shows how much is missing; once a block has found nothing of
         it, it is rounding error.
         """
         gram, known = self._gram, state.columns
