@@ -88,8 +88,8 @@ class _FeatureKernel:
         return squared_norms(self._shifted(X))
 
     def scratch_bytes(self, n_x: int, n_y: int, n_features: int, itemsize: int) -> int:
-        """Return the size of two copies of the features of both blocks."""
-        return 2 * (n_x + n_y) * n_features * itemsize
+        """Return the size of the shifted features of both blocks."""
+        return 0 if self.origin is None else (n_x + n_y) * n_features * itemsize
 
     def _shifted(self, X: Rows) -> Rows:
         features = self.features(X)
@@ -255,6 +255,10 @@ class Cosine(_FeatureKernel):
         """Return x/‖x‖."""
         norms = _norms(X)[:, None]
         return sparse.csr_array(X.multiply(1 / norms)) if sparse.issparse(X) else X / norms
+
+    def scratch_bytes(self, n_x: int, n_y: int, n_features: int, itemsize: int) -> int:
+        """Return the size of the unit rows of both blocks, before and after the shift."""
+        return 2 * (n_x + n_y) * n_features * itemsize
 
     def diagonal(self, X: Rows) -> Floats:
         """Return ‖x/‖x‖ − o‖²; without an origin ones, and zero for zero rows."""

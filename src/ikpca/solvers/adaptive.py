@@ -99,7 +99,7 @@ class Adaptive(Solver):
                 if single is not problem:
                     found = found.with_error(error).in_double(problem.take_rows(fit.indices))
                 stop = settings.report(found)
-                bound = residual_bound(found, n_components)
+                bound = max(residual_bound(found, n_components), missed_error(found))
                 if bound <= settings.tol or stop is not None:
                     return replace(found, outcome=stop or Outcome.CONVERGED)
                 # Landmarks that represent the other rows serve as well.
@@ -142,17 +142,22 @@ def _iterate(
 
 
 def residual_bound(found: EigenSolution, n_components: float) -> float:
-    """Return the largest residual bound; infinite if the components explain too little.
-
-    A larger eigenvalue that the landmarks miss counts as a residual of its difference.
-    """
+    """Return the largest residual bound; infinite if the components explain too little."""
     assert found.certificate is not None
-    assert found.landmarks is not None
     if not explains(found, n_components):
         return np.inf
-    bound = float(found.certificate.residual_bounds.max(initial=0.0))
-    missed = found.landmarks.missed_eigenvalue - float(found.eigenvalues.min(initial=np.inf))
-    return max(bound, missed / (float(found.eigenvalues.max(initial=0.0)) or np.inf))
+    return float(found.certificate.residual_bounds.max(initial=0.0))
+
+
+def missed_error(found: EigenSolution) -> float:
+    """Return how much an eigenvalue that the landmarks miss exceeds the last, relative to λ₁.
+
+    It is zero for less than twice the last eigenvalue, as estimates of missed ones vary.
+    """
+    assert found.landmarks is not None
+    missed, last = found.landmarks.missed_eigenvalue, float(found.eigenvalues.min(initial=np.inf))
+    largest = float(found.eigenvalues.max(initial=0.0))
+    return (missed - last) / largest if missed > 2 * last and largest > 0 else 0.0
 
 
 @dataclass(frozen=True)

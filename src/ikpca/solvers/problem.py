@@ -297,7 +297,10 @@ class Problem:
     def rounding_sample(self) -> RoundingSample:
         """Rows on which rounding errors are estimated."""
         assert self.kernel is not None
-        return RoundingSample.draw(self.kernel, self.value_sizes, self.take_rows, self.seed)
+        n_features = int(self.X.shape[1])
+        return RoundingSample.draw(
+            self.kernel, self.value_sizes, n_features, self.take_rows, self.seed
+        )
 
     @property
     def entry_cost(self) -> float:

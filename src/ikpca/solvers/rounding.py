@@ -21,8 +21,10 @@ from ikpca.kernels import (
     squared_norms,
 )
 
-#: Rows of the sample: drawn uniformly, and those with the largest rounding errors.
-_UNIFORM_ROWS, _LARGEST_ROWS = 256, 64
+#: Rows of the sample that are drawn uniformly, and entries of them, which limits wide rows.
+_UNIFORM_ROWS, _ENTRIES = 256, 2**18
+#: Rows with the largest rounding errors, per row that is drawn uniformly.
+_LARGEST_SHARE = 1 / 4
 #: Vectors and steps of the power iterations for a spectral norm.
 _POWER_VECTORS, _POWER_STEPS = 8, 6
 
@@ -69,14 +71,21 @@ class RoundingSample:
 
     @classmethod
     def draw(
-        cls, kernel: Kernel, sizes: Floats, take: Callable[[Indices], Rows], seed: int
+        cls,
+        kernel: Kernel,
+        sizes: Floats,
+        n_features: int,
+        take: Callable[[Indices], Rows],
+        seed: int,
     ) -> RoundingSample:
         """Draw the sample; ``take`` returns the rows of some indices."""
-        n_samples, number = len(sizes), min(_UNIFORM_ROWS, len(sizes))
+        n_samples, wanted = len(sizes), min(_UNIFORM_ROWS, max(16, _ENTRIES // n_features))
+        number = min(wanted, n_samples)
         rng = np.random.default_rng([seed, 3])
         uniform = rng.choice(n_samples, number, replace=False)
         rest = np.setdiff1d(np.arange(n_samples), uniform, assume_unique=True)
-        largest = rest[np.argsort(sizes[rest])[len(rest) - _LARGEST_ROWS :]]
+        n_largest = min(int(_LARGEST_SHARE * number), len(rest))
+        largest = rest[np.argsort(sizes[rest])[len(rest) - n_largest :]]
         return cls(kernel, take(np.concatenate([uniform, largest])), number, n_samples)
 
     @cached_property
