@@ -120,8 +120,9 @@ def test_passes(source, X, solver):
             return DaskStore(source, gram, rows, products)
 
     problem = Problem(KERNEL, X, read_budget(None), seed=3)
-    expected = solver.solve(problem, R, RunSettings(3))
-    found = solver.solve(replace(problem, engine=Engine()), R, RunSettings(3))
+    settings = RunSettings(3, tol=1e-10)
+    expected = solver.solve(problem, R, settings)
+    found = solver.solve(replace(problem, engine=Engine()), R, settings)
     for name in ("coefficients", "projections", "eigenvalues"):
         close(getattr(found, name), getattr(expected, name), 1e-10)
     assert len(found.records) == len(expected.records)

@@ -102,8 +102,8 @@ class Adaptive(Solver):
                 bound = max(residual_bound(found, n_components), missed_error(found))
                 if bound <= settings.tol or stop is not None:
                     return replace(found, outcome=stop or Outcome.CONVERGED)
-                # Landmarks that represent the other rows serve as well.
-                more = np.union1d(more, fit.distant_rows)
+                if missed_error(found) > settings.tol:
+                    more = np.union1d(more, fit.distant_rows)
                 plan = plan.after_miss(single, n_components, bound / settings.tol)
                 krylov, limit = plan.before_passes(single, n_components, settings.tol)
                 if plan.passes >= limit:

@@ -45,6 +45,8 @@ Result = TypeVar("Result")
 
 #: Largest error of single precision as a fraction of the tolerance.
 _ROUNDING_FRACTION = 0.05
+#: Least tolerance for which single precision is used, 50 times its machine epsilon.
+_MIN_SINGLE_TOL = 50 * float(np.finfo(np.float32).eps)
 #: Largest error of rows in single precision, relative to λ₁.
 _MAX_SINGLE_ERROR = 2e-5
 #: Largest ratio of k(x, x) of rows in single precision to its median; beyond it only components of
@@ -214,7 +216,10 @@ class Problem:
         X, kernel = self.X, self.kernel
         in_memory = isinstance(X, np.ndarray) and memory_map(X) is None
         is_double = in_memory and X.dtype == np.float64
-        if not is_double or not isinstance(kernel, Gaussian) or tol <= np.finfo(X.dtype).eps:
+        if not is_double or not isinstance(kernel, Gaussian):
+            return None
+        # Products are rounded, too.
+        if tol <= _MIN_SINGLE_TOL:
             return None
         check_kernel_values(kernel, X)
         sample = self.rounding_sample
