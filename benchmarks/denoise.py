@@ -45,7 +45,7 @@ def compare(case: Case, variants: bool) -> list[Denoised]:
 
 
 def crop(case: Case, found: list[Denoised]) -> tuple[list[np.ndarray], list[str]]:
-    """Cut out the centre of each image, and return it with a caption."""
+    """Cut out the center of each image, and return it with a caption."""
     part = tuple(slice(length // 4, 3 * length // 4) for length in case.clean.shape)
     noisy = signal_to_noise_ratio(case.clean, case.noisy)
     images = [case.clean, case.noisy, *(one.image for one in found)]

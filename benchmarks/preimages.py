@@ -88,9 +88,9 @@ def _linear_pca(digits: NoisyDigits, n_components: int) -> Floats:
     return model.inverse_transform(model.transform(digits.noisy))
 
 
-def _neighbour_mean(digits: NoisyDigits, n_neighbours: int) -> Floats:
+def _neighbor_mean(digits: NoisyDigits, n_neighbors: int) -> Floats:
     """Average the nearest training rows, without kernel PCA."""
-    nearest = NearestNeighbors(n_neighbors=n_neighbours).fit(digits.train)
+    nearest = NearestNeighbors(n_neighbors=n_neighbors).fit(digits.train)
     return digits.train[nearest.kneighbors(digits.noisy, return_distance=False)].mean(axis=1)
 
 
@@ -114,8 +114,8 @@ def _preimage(digits: NoisyDigits, preimage: Any, **settings: Any) -> Floats:
     return _fitted(digits, **settings).set_params(preimage=preimage).reconstruct(digits.noisy)
 
 
-def _mds(digits: NoisyDigits, n_neighbours: int, **settings: Any) -> Floats:
-    return _preimage(digits, MDS(n_neighbours), **settings)
+def _mds(digits: NoisyDigits, n_neighbors: int, **settings: Any) -> Floats:
+    return _preimage(digits, MDS(n_neighbors), **settings)
 
 
 def _grid(**choices: Iterable[Any]) -> list[Settings]:
@@ -139,8 +139,8 @@ DENOISERS: dict[str, tuple[Callable[..., Floats], list[Settings]]] = {
     ),
     "fixed point": (partial(_preimage, preimage=FixedPoint()), _KERNEL_GRID),
     "gradient": (partial(_preimage, preimage=Gradient()), _KERNEL_GRID),
-    "MDS": (_mds, _grid(gamma=_GAMMAS, n_components=_RANKS, n_neighbours=(5, 7, 10, 15))),
-    "neighbor mean": (_neighbour_mean, _grid(n_neighbours=(3, 5, 7, 10, 15))),
+    "MDS": (_mds, _grid(gamma=_GAMMAS, n_components=_RANKS, n_neighbors=(5, 7, 10, 15))),
+    "neighbor mean": (_neighbor_mean, _grid(n_neighbors=(3, 5, 7, 10, 15))),
 }
 
 
@@ -176,7 +176,7 @@ def measure_speed(
         for i in range(n_looped):
             model.inverse_transform(Y[i : i + 1])
 
-    for preimage in ("fixed-point", "gradient", "mds", "neighbours"):
+    for preimage in ("fixed-point", "gradient", "mds", "neighbors"):
         model.set_params(preimage=preimage, n_jobs=threads)
         with threadpool_limits(threads, user_api="blas"):
             together = best_seconds(partial(model.inverse_transform, Y), 3)

@@ -54,7 +54,7 @@ def data_folder():
     return folder
 
 
-def explicitly_centred(K: np.ndarray) -> np.ndarray:
+def explicitly_centered(K: np.ndarray) -> np.ndarray:
     """K' with the centring matrix written out."""
     H = np.eye(len(K)) - 1 / len(K)
     return H @ K @ H

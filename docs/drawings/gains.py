@@ -16,11 +16,11 @@ methods = {
     "KHA/et": 0.05 * inverse_time() * reciprocal_eigenvalues(),
 }
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.6), layout="constrained")
-for (name, gain), colour in zip(methods.items(), ["#0072B2", "#CC79A7", "#009E73"], strict=True):
+for (name, gain), color in zip(methods.items(), ["#0072B2", "#CC79A7", "#009E73"], strict=True):
     values = np.broadcast_to(gain.gains(times, n_rows, eigenvalues), (len(times), 4))
     for component in range(4 if name == "KHA/et" else 1):
         left.semilogy(
-            times / n_rows, values[:, component], color=colour, label=None if component else name
+            times / n_rows, values[:, component], color=color, label=None if component else name
         )
 left.set(xlabel="Passes over the data", ylabel="Gain of each component")
 left.set_title("KHA/et: a gain for every component", loc="left", fontsize=10)
@@ -34,11 +34,11 @@ solvers = {
     "KHA/et": KHA("kha/et", gain=0.05, clock="pass", init="random"),
     "KHA-SMD": KHA("kha-smd", gain=0.05, clock="pass", init="random"),
 }
-colours = ["#0072B2", "#CC79A7", "#009E73", "#D55E00"]
-for (name, solver), colour in zip(solvers.items(), colours, strict=True):
+colors = ["#0072B2", "#CC79A7", "#009E73", "#D55E00"]
+for (name, solver), color in zip(solvers.items(), colors, strict=True):
     model = KernelPCA(8, eigen_solver=solver, **settings).fit(X)
     errors = [record.excess_error for record in model.history_]
-    right.semilogy(range(1, 21), errors, color=colour, label=name)
+    right.semilogy(range(1, 21), errors, color=color, label=name)
 right.set(xlabel="Passes over the data", ylabel="Excess error, estimated", xticks=range(0, 21, 5))
 right.set_title("Digits, 8 components; gains tuned on these rows", loc="left", fontsize=10)
 right.legend(frameon=False)

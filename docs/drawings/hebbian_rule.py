@@ -22,13 +22,13 @@ path = np.array(path)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.7), layout="constrained")
 left.plot(*X.T, ".", color="0.8", markersize=3)
-for number, colour in enumerate(["#0072B2", "#D55E00"]):
-    left.plot(*path[:, number].T, color=colour, linewidth=1)
+for number, color in enumerate(["#0072B2", "#D55E00"]):
+    left.plot(*path[:, number].T, color=color, linewidth=1)
     left.annotate(
-        "", path[-1, number], (0, 0), arrowprops={"arrowstyle": "->", "color": colour, "lw": 2}
+        "", path[-1, number], (0, 0), arrowprops={"arrowstyle": "->", "color": color, "lw": 2}
     )
-    left.axline((0, 0), truth[number], color=colour, linestyle="dotted", linewidth=1)
-    right.plot(np.array(angles)[:, number], color=colour, label=f"component {number + 1}")
+    left.axline((0, 0), truth[number], color=color, linestyle="dotted", linewidth=1)
+    right.plot(np.array(angles)[:, number], color=color, label=f"component {number + 1}")
 left.set_aspect("equal")
 left.set(xlim=(-4, 4), ylim=(-3, 3), xticks=[], yticks=[])
 left.set_title("convergence to the principal directions", loc="left", fontsize=10)

@@ -12,7 +12,7 @@ settings = {"kernel": "rbf", "gamma": 0.5}
 figure, (left, middle, right) = plt.subplots(1, 3, figsize=(10.5, 3.4), layout="constrained")
 
 held = {"everything kept": None, "80 rows kept": 80}
-for (name, size), colour in zip(held.items(), ["0.5", "#0072B2"], strict=True):
+for (name, size), color in zip(held.items(), ["0.5", "#0072B2"], strict=True):
     kind = "samples" if size else None
     stream = IncrementalKernelPCA(5, reduction=kind, max_basis_rows=size or "auto", **settings)
     kilobytes, angles = [], []
@@ -23,8 +23,8 @@ for (name, size), colour in zip(held.items(), ["0.5", "#0072B2"], strict=True):
         seen = stream.transform(X[: start + 100])
         angles.append(np.degrees(subspace_angles(batch, seen).max()))
     rows = np.arange(1, 11) * 100
-    left.plot(rows, kilobytes, color=colour, label=name)
-    middle.semilogy(rows, angles, color=colour, label=name)
+    left.plot(rows, kilobytes, color=color, label=name)
+    middle.semilogy(rows, angles, color=color, label=name)
 left.set(xlabel="Rows seen", ylabel="Held by the model, kB", ylim=0)
 left.legend(frameon=False)
 left.set_title("memory of a stream", loc="left", fontsize=10)
@@ -33,9 +33,9 @@ middle.set_title("and its accuracy", loc="left", fontsize=10)
 
 sizes = [10, 20, 40]
 exact = KernelPCA(5, **settings).fit(X[:300])
-for kind, colour in {"samples": "#0072B2", "preimages": "#D55E00"}.items():
+for kind, color in {"samples": "#0072B2", "preimages": "#D55E00"}.items():
     errors = [compress(exact, size, reduction=kind).reduction_error_.max() for size in sizes]
-    right.semilogy(sizes, errors, marker="o", color=colour, label=kind)
+    right.semilogy(sizes, errors, marker="o", color=color, label=kind)
 right.set(xlabel="Rows kept by compress", ylabel="Relative error in feature space")
 right.set_title("a reduced set of a fitted model", loc="left", fontsize=10)
 right.legend(frameon=False)

@@ -16,10 +16,10 @@ models = {
     ),
 }
 figure, axes = plt.subplots(figsize=(6.8, 3.8), layout="constrained")
-for (name, model), colour in zip(models.items(), ["#D55E00", "#009E73", "#0072B2"], strict=True):
+for (name, model), color in zip(models.items(), ["#D55E00", "#009E73", "#0072B2"], strict=True):
     model.fit(X)
     residuals = [record.residuals.max() for record in model.history_]
-    axes.semilogy(range(1, len(residuals) + 1), residuals, marker=".", color=colour, label=name)
+    axes.semilogy(range(1, len(residuals) + 1), residuals, marker=".", color=color, label=name)
 axes.set(
     xlabel="Passes over the kernel matrix",
     xticks=range(0, 21, 5),

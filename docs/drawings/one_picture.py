@@ -19,8 +19,8 @@ views = {
 }
 figure, panels = plt.subplots(1, 3, figsize=(9.5, 3.15), layout="constrained")
 for axes, (title, points) in zip(panels, views.items(), strict=True):
-    for number, colour in enumerate(["#0072B2", "#D55E00", "#009E73"]):
-        axes.scatter(*points[ring == number].T, s=7, color=colour, linewidths=0)
+    for number, color in enumerate(["#0072B2", "#D55E00", "#009E73"]):
+        axes.scatter(*points[ring == number].T, s=7, color=color, linewidths=0)
     axes.set_title(title, loc="left", fontsize=10, fontweight="bold")
     axes.set(xticks=[], yticks=[])
     axes.set_box_aspect(0.9)

@@ -19,10 +19,10 @@ def usps(data_folder):
 
 
 @pytest.mark.parametrize(("solver", "passes"), [("krylov", None), ("kha/et", 10), ("kha-smd", 10)])
-@pytest.mark.parametrize("normalise", EXACT)
-def test_as_good_as_exact_components_within_ten_passes(usps, normalise, solver, passes):
+@pytest.mark.parametrize("normalize", EXACT)
+def test_as_good_as_exact_components_within_ten_passes(usps, normalize, solver, passes):
     X, y = usps
     labels = KernelSpectralClustering(
-        10, normalise=normalise, gamma=1 / 128, eigen_solver=solver, max_iter=passes, random_state=0
+        10, normalize=normalize, gamma=1 / 128, eigen_solver=solver, max_iter=passes, random_state=0
     ).fit_predict(X)
-    assert abs(variation_of_information(labels, y) - EXACT[normalise]) <= 0.05
+    assert abs(variation_of_information(labels, y) - EXACT[normalize]) <= 0.05

@@ -23,10 +23,10 @@ def frey_faces(folder) -> np.ndarray:
 
 
 def walk(folder) -> np.ndarray:
-    """Joint positions in metres, about the root."""
+    """Joint positions in meters, about the root."""
     with np.load(folder / "cmu_walk_35_01.npz") as data:
-        positions, metres = data["positions"].astype(np.float64), float(data["metres_per_unit"])
-    return ((positions - positions[:, :1]) * metres).reshape(len(positions), -1)
+        positions, meters = data["positions"].astype(np.float64), float(data["metres_per_unit"])
+    return ((positions - positions[:, :1]) * meters).reshape(len(positions), -1)
 
 
 def check(problem: Problem) -> None:

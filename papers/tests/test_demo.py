@@ -120,9 +120,9 @@ def test_memory_is_counted_on_linux(small):
 def test_plot_is_an_image_with_curves_in_it(small):
     pixels = image.imread(small.folder / "convergence.png")
     assert min(pixels.shape[:2]) > 500
-    # White paper, and on it enough that is neither white nor grey.
-    coloured = np.ptp(pixels[..., :3], axis=2) > 0.2
-    assert 0.001 < coloured.mean() < 0.2
+    # White paper, and on it enough that is neither white nor gray.
+    colored = np.ptp(pixels[..., :3], axis=2) > 0.2
+    assert 0.001 < colored.mean() < 0.2
 
 
 def a_result(*errors):

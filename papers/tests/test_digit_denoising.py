@@ -40,7 +40,7 @@ def scikit_learn(train, noisy, gamma, n_components):
     return model.inverse_transform(model.transform(noisy))
 
 
-def neighbour_mean(train, noisy, n_neighbors):
+def neighbor_mean(train, noisy, n_neighbors):
     nearest = NearestNeighbors(n_neighbors=n_neighbors).fit(train)
     return train[nearest.kneighbors(noisy, return_distance=False)].mean(axis=1)
 
@@ -67,7 +67,7 @@ METHODS = {
     "ridge regression of scikit-learn": (scikit_learn, [GAMMAS, RANKS[:-1]]),
     "fixed point": (fixed_point, [GAMMAS, RANKS]),
     "MDS": (mds, [GAMMAS, RANKS, (5, 7, 10, 15)]),
-    "neighbour mean": (neighbour_mean, [(3, 5, 7, 10, 15)]),
+    "neighbor mean": (neighbor_mean, [(3, 5, 7, 10, 15)]),
 }
 
 
@@ -97,4 +97,4 @@ def test_ceiling_and_order(errors, method):
     assert errors[method] < 0.0215
     assert errors[method] < errors["ridge regression of scikit-learn"] < errors["linear PCA"]
     # Otherwise kernel PCA would not be worth its cost.
-    assert errors[method] < errors["neighbour mean"]
+    assert errors[method] < errors["neighbor mean"]

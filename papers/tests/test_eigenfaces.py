@@ -1,4 +1,4 @@
-"""Chin and Suter 2006, table 2: kernel components and ten nearest neighbours."""
+"""Chin and Suter 2006, table 2: kernel components and ten nearest neighbors."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
-from ikpca_papers.chin2006.eigenfaces import PIPELINES, eigenfaces, faces, recognise
+from ikpca_papers.chin2006.eigenfaces import PIPELINES, eigenfaces, faces, recognize
 
 
 def test_digits():
     pixels, y = load_digits(return_X_y=True)
-    errors = {found.name: found.errors.mean() for found in recognise(pixels / 16, y, folds=3)}
+    errors = {found.name: found.errors.mean() for found in recognize(pixels / 16, y, folds=3)}
     assert errors.keys() == {"raw pixels", *PIPELINES}
     assert errors["polynomial, degree 2"] < 0.03
     assert errors["Gaussian, median σ"] < 0.03
@@ -40,7 +40,7 @@ def test_faces_are_shrunk_without_losing_light(data_folder):
 
 
 def test_whitened_components_tell_faces_apart_better_than_pixels(data_folder):
-    errors = {found.name: found.errors.mean() for found in recognise(*faces(data_folder), folds=2)}
+    errors = {found.name: found.errors.mean() for found in recognize(*faces(data_folder), folds=2)}
     assert errors["polynomial, whitened"] < 0.6 * errors["raw pixels"]
     # Reported, not wished for: light dominates components that are not whitened.
     assert errors["polynomial, degree 2"] == pytest.approx(errors["linear"], abs=0.06)

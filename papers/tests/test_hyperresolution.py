@@ -29,7 +29,7 @@ def enlarged(request):
     return found, kernel_width(models.ours)
 
 
-def test_ours_beats_blocks_and_nearest_neighbours(enlarged):
+def test_ours_beats_blocks_and_nearest_neighbors(enlarged):
     results, sigma = enlarged
     # Wide kernels win: with squares for a start, there is little a narrow one could go by.
     assert sigma > 1

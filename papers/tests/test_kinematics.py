@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 
 from ikpca_papers.mocap import (
     as_rows,
-    body_centred,
+    body_centered,
     from_rows,
     in_metres,
     read_asf_amc,
@@ -165,10 +165,10 @@ def test_channels_of_the_root_may_come_in_any_order(arm):
 # --- coordinates ------------------------------------------------------------------------
 
 
-def test_body_centred_keeps_bones_and_takes_the_root_to_zero(arm):
-    centred = body_centred(arm())
-    assert not centred.positions[:, 0].any()
-    assert_allclose(centred.bone_lengths(), arm().bone_lengths(), atol=1e-14)
+def test_body_centered_keeps_bones_and_takes_the_root_to_zero(arm):
+    centered = body_centered(arm())
+    assert not centered.positions[:, 0].any()
+    assert_allclose(centered.bone_lengths(), arm().bone_lengths(), atol=1e-14)
 
 
 def test_metres(arm, bvh_arm):
@@ -212,7 +212,7 @@ def test_the_walker_is_periodic_and_goes_at_its_speed():
 
 
 def test_half_a_stride_later_the_walker_is_its_own_mirror_image():
-    walk = body_centred(synthetic_walker(132))
+    walk = body_centered(synthetic_walker(132))
     names = walk.skeleton.names
     swapped = {"left": "right", "right": "left"}
     mirror = [

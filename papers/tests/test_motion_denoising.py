@@ -1,6 +1,6 @@
 """Günter 2006, figure 4: a noisy walk, kernel PCA, a pre-image per frame.
 
-Body-centred coordinates in metres, Gaussian noise of 0.05 m; the claim is how far the mean squared
+Body-centered coordinates in meters, Gaussian noise of 0.05 m; the claim is how far the mean squared
 error falls. Seen with exact kernel PCA at σ² = 0.1 m² and 25 components: 88.2 and 88.3 %.
 """
 
@@ -11,7 +11,7 @@ import pytest
 from sklearn.decomposition import PCA
 
 from ikpca.applications import denoise_motion
-from ikpca_papers.mocap import body_centred, in_metres, read_asf_amc, synthetic_walker, with_noise
+from ikpca_papers.mocap import body_centered, in_metres, read_asf_amc, synthetic_walker, with_noise
 
 WALKS = ["35_01", "07_01"]
 NOISE = [0.02, 0.05, 0.1]
@@ -29,10 +29,10 @@ def walk(request):
 
     def load(name):
         if name == "walker":
-            return body_centred(synthetic_walker())
+            return body_centered(synthetic_walker())
         folder = request.getfixturevalue("data_folder") / "mocap"
         motion = read_asf_amc(folder / f"{name[:2]}.asf", folder / f"{name}.amc")
-        return body_centred(in_metres(motion))
+        return body_centered(in_metres(motion))
 
     return load
 
@@ -71,7 +71,7 @@ def test_the_papers_components(walk, name, seed):
         for variance in (0.1, 1.5)
     ]
     assert falls[0] >= 0.875
-    # The paper's own width has no unit; in square metres it is the worse choice.
+    # The paper's own width has no unit; in square meters it is the worse choice.
     assert 0.7 < falls[1] < falls[0]
 
 

@@ -14,10 +14,10 @@ from PIL import Image
 
 from ikpca.errors import InvalidInput
 from ikpca_papers.figures import motion_gif, png, stick_figures
-from ikpca_papers.mocap import body_centred, synthetic_walker, with_noise
+from ikpca_papers.mocap import body_centered, synthetic_walker, with_noise
 
 WALK = synthetic_walker(120)
-CLEAN = body_centred(WALK)
+CLEAN = body_centered(WALK)
 TAKES = {"clean": CLEAN, "noisy": with_noise(CLEAN, 0.05, seed=0), "denoised": CLEAN}
 
 
@@ -54,10 +54,10 @@ def test_from_the_front_the_left_is_opposite_the_right():
 
 
 def test_a_walk_through_the_room_stays_in_the_picture():
-    walking, centred = (
+    walking, centered = (
         poses(stick_figures({"take": motion}, frames=[0, 119]).axes[0]) for motion in (WALK, CLEAN)
     )
-    assert_allclose(walking, centred, atol=1e-12)
+    assert_allclose(walking, centered, atol=1e-12)
 
 
 def test_poses_do_not_overlap():

@@ -43,7 +43,7 @@ CLAIM = GOOD[GOOD.index("[[claims]]") :]
 
 FAULTS = {
     "no TOML": ("id = ", "is not TOML"),
-    "unknown key": ('colour = "red"\n' + GOOD, "colour is 'red': Extra inputs are not permitted"),
+    "unknown key": ('color = "red"\n' + GOOD, "color is 'red': Extra inputs are not permitted"),
     "missing key": (GOOD.replace('title = "T"\n', ""), "title is .*: Field required"),
     "number for text": (GOOD.replace('"T"', "3"), "title is 3: .* valid string"),
     "other id": (GOOD.replace('id = "one"', 'id = "two"'), "has the id 'two'"),

@@ -149,7 +149,7 @@ def test_the_videos_stream_to_nearly_the_same_components(data_folder):
 def test_more_digits_make_fewer_errors():
     pixels, y = load_digits(return_X_y=True)
     kernels = {"polynomial": POLYNOMIAL}
-    (found,) = eigenfaces.recognise_streams(pixels / 16, y, 300, 3, 16, kernels=kernels)
+    (found,) = eigenfaces.recognize_streams(pixels / 16, y, 300, 3, 16, kernels=kernels)
     assert abs(found.difference) <= 1.5
     # The upper end of the interval.
     assert found.gain[1] < 0
@@ -157,7 +157,7 @@ def test_more_digits_make_fewer_errors():
 
 def test_more_faces_make_fewer_errors(data_folder):
     kernels = {"polynomial": eigenfaces.KERNELS["polynomial, degree 2"]}
-    (found,) = eigenfaces.recognise_streams(*faces(data_folder), splits=1, kernels=kernels)
+    (found,) = eigenfaces.recognize_streams(*faces(data_folder), splits=1, kernels=kernels)
     assert abs(found.difference) <= 1.5
     assert found.train == 2095
     assert np.mean(found.streamed_all) < np.mean(found.batch) - 0.05

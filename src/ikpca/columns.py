@@ -136,7 +136,7 @@ class ColumnOptions:
     missing: str = "error"
     one_hot: bool = False
 
-    def read(self, source: Any, *, grey: bool = False) -> tuple[Table, ColumnEncoder | None]:
+    def read(self, source: Any, *, gray: bool = False) -> tuple[Table, ColumnEncoder | None]:
         """Read a table and fit its encoder.
 
         Returns
@@ -145,7 +145,7 @@ class ColumnOptions:
         encoder : ColumnEncoder or None
             None for pictures, and for arrays if no option is set.
         """
-        table = read_columns(source, self._chooser(str(source)), grey=grey)
+        table = read_columns(source, self._chooser(str(source)), gray=gray)
         if table.form is not None:
             if self != ColumnOptions():
                 raise InvalidInput(
@@ -280,7 +280,7 @@ class ColumnEncoder:
         source: Any,
         *,
         ids: str | None = None,
-        grey: bool = False,
+        gray: bool = False,
         model: str = "the model",
         allow_unknown: bool = False,
     ) -> Table:
@@ -294,7 +294,7 @@ class ColumnEncoder:
         ids : str, optional
             Columns that identify rows, as for :func:`find_columns`; by default those of the fit
             that the table has.
-        grey : bool, default=False
+        gray : bool, default=False
             For pictures.
         model : str, optional
             Name of the model, for messages.
@@ -316,7 +316,7 @@ class ColumnEncoder:
             texts = {at for at, name in pairs if name in self.categories}
             return ColumnChoice(features, id_columns, texts)
 
-        table = read_columns(source, choose, grey=grey)
+        table = read_columns(source, choose, gray=gray)
         return table if table.form is not None else self.encode(table, allow_unknown=allow_unknown)
 
     def _find_by_name(self, names: tuple[str, ...], source: str, model: str) -> list[int]:

@@ -70,14 +70,14 @@ def white_value(dtype: np.dtype[Any]) -> float:
     return {"uint8": 255.0, "uint16": 65535.0}.get(dtype.name, 1.0)
 
 
-def read_picture(path: str | Path, *, grey: bool = False) -> NDArray[Any]:
+def read_picture(path: str | Path, *, gray: bool = False) -> NDArray[Any]:
     """Read the pixels of a file: (height, width), with a third axis for color or alpha.
 
     Parameters
     ----------
     path : str or Path
         A .png, .jpg or .tif file.
-    grey : bool, default=False
+    gray : bool, default=False
         If True, convert color to grayscale and remove alpha.
 
     Returns
@@ -91,7 +91,7 @@ def read_picture(path: str | Path, *, grey: bool = False) -> NDArray[Any]:
     >>> from pathlib import Path
     >>> import numpy as np
     >>> from ikpca.pictures import read_picture, write_picture
-    >>> path = Path(tempfile.mkdtemp(), "grey.png")
+    >>> path = Path(tempfile.mkdtemp(), "gray.png")
     >>> write_picture(path, np.zeros((3, 2), dtype=np.uint8))
     >>> read_picture(path).shape
     (3, 2)
@@ -115,7 +115,7 @@ def read_picture(path: str | Path, *, grey: bool = False) -> NDArray[Any]:
         raise InvalidInput(
             f"{path}: is not a readable picture ({reason}); save it again as PNG."
         ) from None
-    if grey and picture.mode not in ("L", "F", "I;16"):
+    if gray and picture.mode not in ("L", "F", "I;16"):
         picture = picture.convert("L")
     return np.asarray(picture)
 
@@ -186,7 +186,7 @@ def write_picture(path: str | Path, pixels: NDArray[Any]) -> None:
     ----------
     path : str or Path
         A .png, .jpg or .tif file.
-    pixels : ndarray of shape (height, width), or with a third axis for colour
+    pixels : ndarray of shape (height, width), or with a third axis for color
         Bytes from 0 to 255; gray levels of other types if the format supports them.
 
     Examples
@@ -195,7 +195,7 @@ def write_picture(path: str | Path, pixels: NDArray[Any]) -> None:
     >>> from pathlib import Path
     >>> import numpy as np
     >>> from ikpca.pictures import read_picture, write_picture
-    >>> path = Path(tempfile.mkdtemp(), "grey.png")
+    >>> path = Path(tempfile.mkdtemp(), "gray.png")
     >>> write_picture(path, np.full((3, 2), 7, dtype=np.uint8))
     >>> int(read_picture(path).max())
     7

@@ -157,7 +157,7 @@ class Table:
         return replace(self, rows=rows, form=replace(form, scaled=True))
 
 
-def read_table(source: str | Path, *, grey: bool = False) -> Table:
+def read_table(source: str | Path, *, gray: bool = False) -> Table:
     """Read rows from a file or from a folder of pictures.
 
     The first line of a CSV file holds the names of the columns if one of its cells is not a number.
@@ -168,7 +168,7 @@ def read_table(source: str | Path, *, grey: bool = False) -> Table:
     source : str or Path
         .npy; .npz, followed by ``:member`` if it has several; .csv, .tsv, .parquet; .png, .jpg,
         .tif or a folder of them, one row per picture.
-    grey : bool, default=False
+    gray : bool, default=False
         If True, convert color pictures to grayscale.
 
     Returns
@@ -186,7 +186,7 @@ def read_table(source: str | Path, *, grey: bool = False) -> Table:
     >>> read_table(f"{folder}/two.npz:b").rows.shape
     (5, 3)
     """
-    table = read_columns(source, grey=grey)
+    table = read_columns(source, gray=gray)
     table.check_no_text("pass a table of numbers")
     if table.counted == "line" or table.names is not None:
         # Estimators check arrays, which may be memory maps.
@@ -218,7 +218,7 @@ def _choose_all(names: tuple[str, ...] | None, number: int) -> ColumnChoice:
     return ColumnChoice(range(number))
 
 
-def read_columns(source: str | Path, choose: Choose = _choose_all, *, grey: bool = False) -> Table:
+def read_columns(source: str | Path, choose: Choose = _choose_all, *, gray: bool = False) -> Table:
     r"""Read some columns of a file; empty cells become NaN and text becomes indices of ``texts``.
 
     Parameters
@@ -228,7 +228,7 @@ def read_columns(source: str | Path, choose: Choose = _choose_all, *, grey: bool
     choose : callable, optional
         Receives the names of the columns (None without names) and their number, and returns a
         :class:`ColumnChoice`; by default all columns. It is not called for pictures.
-    grey : bool, default=False
+    gray : bool, default=False
         If True, convert color pictures to grayscale.
 
     Returns
@@ -254,7 +254,7 @@ def read_columns(source: str | Path, choose: Choose = _choose_all, *, grey: bool
         raise InvalidInput(f"{path}: no such file or folder; check the path.")
     suffix = path.suffix.lower()
     if path.is_dir() or suffix in PICTURE_SUFFIXES:
-        return _read_pictures(path, grey)
+        return _read_pictures(path, gray)
     match suffix:
         case ".npy" | ".npz":
             return _choose_array_columns(_read_arrays(path, member), choose, path.name)
@@ -707,21 +707,21 @@ def _parquet(path: Path) -> Any:
     return pyarrow.parquet
 
 
-def _read_pictures(path: Path, grey: bool) -> Table:
+def _read_pictures(path: Path, gray: bool) -> Table:
     """Read one picture, or a folder of pictures of equal size, one per row in natural order."""
     files = picture_files(path) if path.is_dir() else [path]
     form, rows = None, np.empty(0)
     for number, file in enumerate(files):
-        picture = read_picture(file, grey=grey)
+        picture = read_picture(file, gray=gray)
         found = PictureFormat(picture.shape, white_value(picture.dtype))
         if form is None:
             form = found
             rows = np.empty((len(files), picture.size), dtype=_floats(picture[:1]).dtype)
         if found != form:
-            same_size = found.shape[:2] == form.shape[:2] and not grey
+            same_size = found.shape[:2] == form.shape[:2] and not gray
             raise InvalidInput(
                 f"{file}: is {found.description}, and {files[0].name} is {form.description}; "
-                f"convert them to one format{', or pass --grey' if same_size else ''}."
+                f"convert them to one format{', or pass --gray' if same_size else ''}."
             )
         rows[number] = picture.ravel()
     return Table(rows, form=form, labels=tuple(file.name for file in files))

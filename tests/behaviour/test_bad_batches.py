@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from ikpca import IncrementalKernelPCA, vectorized
 from ikpca.errors import InvalidInput
 from ikpca.estimators.validation import check_finite
-from tests.conftest import explicitly_centred
+from tests.conftest import explicitly_centered
 from tests.pairwise import pairwise
 
 RBF = {"kernel": "rbf", "gamma": 0.1}
@@ -125,7 +125,7 @@ def test_rows_on_disk_are_looked_through_before_the_first_batch(X, tmp_path):
 def test_a_kernel_that_is_no_inner_product_is_refused(X):
     model = IncrementalKernelPCA(3, kernel="sigmoid", gamma=2.0, reduction=None)
     K = np.tanh(2 * X @ X.T + 1)
-    lowest = np.linalg.eigvalsh(explicitly_centred(K))[0]
+    lowest = np.linalg.eigvalsh(explicitly_centered(K))[0]
     with pytest.raises(InvalidInput, match=rf"positive semi-definite.* is {lowest:.2g}\)"):
         model.partial_fit(X)
     assert not hasattr(model, "basis_")

@@ -116,7 +116,7 @@ def test_a_kernel_without_finite_values(X, solver):
 
 
 @pytest.mark.parametrize("solver", ["dense", "kha/et"])
-@pytest.mark.parametrize("method", ["transform", "explained_share"])
+@pytest.mark.parametrize("method", ["transform", "explained_variance_score"])
 def test_new_rows(X, kernel, solver, method):
     fitted = model(solver, kernel=kernel).fit(X)
     kernel.calls = 0
@@ -141,11 +141,11 @@ def test_new_kernel_values_of_another_width(X):
 def test_explained_share_needs_more_than_a_kernel_matrix(X):
     fitted = model(kernel="precomputed").fit(X @ X.T)
     with pytest.raises(InvalidInput, match=r"^kernel='precomputed'"):
-        fitted.explained_share(X @ X.T)
+        fitted.explained_variance_score(X @ X.T)
 
 
 @pytest.mark.parametrize(
-    "method", ["transform", "inverse_transform", "explained_share", "to_sklearn"]
+    "method", ["transform", "inverse_transform", "explained_variance_score", "to_sklearn"]
 )
 def test_before_fit(X, method):
     arguments = [] if method == "to_sklearn" else [X]
@@ -299,7 +299,7 @@ def test_bad_starts(X, kernel, case):
 @pytest.mark.parametrize("gain", ["auto", 0.01])
 @pytest.mark.parametrize("init", [np.zeros((2, 60)), np.ones((2, 60))], ids=["zeros", "constant"])
 def test_a_start_without_length_in_feature_space(X, gain, init):
-    """It could never move; the kernel is not to blame. Constant rows are centred away."""
+    """It could never move; the kernel is not to blame. Constant rows are centered away."""
     with pytest.raises(InvalidInput, match="init"):
         model(gain=gain, init=init).fit(X)
 

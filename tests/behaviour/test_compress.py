@@ -33,8 +33,8 @@ def bounds(original, small, X):
     subspace = original._subspace
     lengths = np.sqrt(np.maximum(np.diagonal(subspace.gram), 0))
     products = cross_gram(subspace.kernel, X, subspace.basis) @ subspace.coefficients[-1]
-    centred = subspace.kernel.diagonal(X) - 2 * products + lengths[-1] ** 2
-    of_components = np.sqrt(centred)[:, None] * small.reduction_error_ * lengths[:-1]
+    centered = subspace.kernel.diagonal(X) - 2 * products + lengths[-1] ** 2
+    of_components = np.sqrt(centered)[:, None] * small.reduction_error_ * lengths[:-1]
     return of_components + small.mean_reduction_error_ * lengths[-1]
 
 

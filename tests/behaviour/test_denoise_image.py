@@ -54,12 +54,12 @@ def test_shape_and_type_stay(noisy, dtype):
     assert np.array_equal(image, kept)
 
 
-def test_colour_images_keep_their_channels(clean, noisy):
-    colour = np.stack([noisy, noisy[::-1], noisy[:, ::-1]], axis=2)
+def test_color_images_keep_their_channels(clean, noisy):
+    color = np.stack([noisy, noisy[::-1], noisy[:, ::-1]], axis=2)
     truth = np.stack([clean, clean[::-1], clean[:, ::-1]], axis=2)
-    denoised = denoise_image(colour)
-    assert denoised.shape == colour.shape
-    before, after = (signal_to_noise_ratio(truth, image) for image in (colour, denoised))
+    denoised = denoise_image(color)
+    assert denoised.shape == color.shape
+    before, after = (signal_to_noise_ratio(truth, image) for image in (color, denoised))
     assert after > before + 3
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from ikpca import IncrementalKernelPCA, KernelPCA, OnlineKernelPCA, compress
 from ikpca.applications import (
-    Hyperresolution,
     KernelSpectralClustering,
+    SuperResolution,
     denoise_image,
     denoise_motion,
 )
@@ -68,7 +68,7 @@ def test_pictures_too_bright():
     with pytest.raises(InvalidInput, match="pixels as large as"):
         denoise_image(image)
     with pytest.raises(InvalidInput, match=r"images\[0\] has pixels as large as"):
-        Hyperresolution(2, 4, n_components=3).fit([image])
+        SuperResolution(2, 4, n_components=3).fit([image])
 
 
 def test_rows_that_add_nothing_under_a_kernel_that_is_negative_throughout():
@@ -129,7 +129,7 @@ def test_a_lower_maximum_of_basis_rows_takes_effect_with_the_next_batch():
 def test_new_rows_whose_kernel_values_overflow():
     model = KernelPCA(2, kernel="poly").fit((FAR[:, :4] / 1e40).astype(np.float32))
     far = np.full((2, 4), -9e18, dtype=np.float32)
-    for method in (model.transform, model.reconstruction_error, model.explained_share):
+    for method in (model.transform, model.reconstruction_error, model.explained_variance_score):
         with pytest.raises(InvalidInput, match="kernel values of 2 rows"):
             method(far)
 
@@ -139,7 +139,7 @@ def test_rows_that_differ_by_less_than_their_kernel_values_resolve():
     X = np.array([[999997.75], [1e6], [999999.44], [999998.88], [999997.56]], dtype=np.float32)
     model = KernelSpectralClustering(
         3, n_components=1, kernel=lambda x, z: float(x @ z), eigen_solver="kha/et", max_iter=2,
-        normalise=None, random_state=0,
+        normalize=None, random_state=0,
     )  # fmt: skip
     with pytest.warns(RankWarning, match="no variance"):
         model.fit(X)

@@ -164,7 +164,7 @@ def test_stops_when_asked_to(X):
     assert converged.outcome_ is Outcome.CONVERGED
     assert converged.history_[-1].residuals.max() <= 0.05
     settled = model(change_tol=1e-3, max_iter=50).fit(X)
-    assert settled.outcome_ is Outcome.SETTLED
+    assert settled.outcome_ is Outcome.SMALL_CHANGE
     assert settled.history_[-1].change <= 1e-3
     with pytest.warns(ConvergenceWarning, match=r"max_iter=2 .*tol=1e-12"):
         model(tol=1e-12, max_iter=2).fit(X)

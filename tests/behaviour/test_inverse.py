@@ -21,7 +21,7 @@ from tests.conftest import KERNELS
 from tests.pairwise import pairwise
 
 SOLVERS = ["dense", "krylov", *METHODS]
-PREIMAGES = ["auto", "fixed-point", "gradient", "mds", "ridge", "neighbours", FixedPoint(memory=0)]
+PREIMAGES = ["auto", "fixed-point", "gradient", "mds", "ridge", "neighbors", FixedPoint(memory=0)]
 RBF = {"kernel": "rbf", "gamma": 0.05}
 
 
@@ -85,7 +85,7 @@ def test_reconstruct_is_transform_and_back(X, new, preimage):
     assert np.array_equal(fitted.reconstruct(new), fitted.inverse_transform(fitted.transform(new)))
 
 
-@pytest.mark.parametrize("preimage", ["fixed-point", "gradient", "mds", "neighbours"])
+@pytest.mark.parametrize("preimage", ["fixed-point", "gradient", "mds", "neighbors"])
 def test_whitening_is_undone(X, new, preimage):
     plain = model(preimage=preimage).fit(X).reconstruct(new)
     whitened = model(preimage=preimage, whiten=True).fit(X).reconstruct(new)
@@ -204,7 +204,7 @@ def test_a_search_finds_gamma_inside_its_range_on_noisy_digits(noisy):
     true = [np.square(each.reconstruct(X[test]) - clean[test]).mean() for each in fits]
     assert true[gammas.index(chosen)] < 1.1 * min(true)
     # What the search could have looked at instead prefers the widest kernel.
-    assert np.argmax([each.explained_share(X[test]) for each in fits]) == 0
+    assert np.argmax([each.explained_variance_score(X[test]) for each in fits]) == 0
     assert np.argmin([np.square(each.reconstruct(X[test]) - X[test]).mean() for each in fits]) == 0
 
 
@@ -250,16 +250,16 @@ class Counted:
 @pytest.mark.parametrize("preimage", ["fixed-point", "gradient", "mds", FixedPoint()], ids=str)
 def test_a_kernel_without_the_method_is_refused_before_any_work(X, preimage):
     kernel = Counted()
-    with pytest.raises(InvalidInput, match=r"choose one of 'neighbours', 'ridge'\.$"):
+    with pytest.raises(InvalidInput, match=r"choose one of 'neighbors', 'ridge'\.$"):
         model(kernel=kernel, gamma=None, preimage=preimage).fit(X)
     assert kernel.tiles == 0
 
 
 def test_the_fixed_point_names_the_alternatives(X):
-    with pytest.raises(InvalidInput, match="'gradient', 'mds', 'neighbours', 'ridge'"):
+    with pytest.raises(InvalidInput, match="'gradient', 'mds', 'neighbors', 'ridge'"):
         model(kernel="poly", preimage="fixed-point").fit(X)
     fitted = model(kernel="poly").fit(X)
-    with pytest.raises(InvalidInput, match="'gradient', 'mds', 'neighbours', 'ridge'"):
+    with pytest.raises(InvalidInput, match="'gradient', 'mds', 'neighbors', 'ridge'"):
         fitted.set_params(preimage="fixed-point").reconstruct(X)
 
 

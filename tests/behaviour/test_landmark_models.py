@@ -69,7 +69,7 @@ def test_methods_agree_with_the_exact_model(model, exact, digits):
     X = digits[::9]
     error = np.abs(model.reconstruction_error(X) - exact.reconstruction_error(X))
     assert error.max() < 0.05
-    assert abs(model.explained_share(X) - exact.explained_share(X)) < 0.02
+    assert abs(model.explained_variance_score(X) - exact.explained_variance_score(X)) < 0.02
     assert abs(model.score(X) - exact.score(X)) < 0.002
     assert np.abs(model.reconstruct(X) - exact.reconstruct(X)).max() < 0.5
     rows, distances = model.inverse_transform(model.transform(X), return_distance=True)

@@ -73,6 +73,6 @@ def test_the_picture_is_what_its_script_draws(tmp_path):
         for path in (ROOT / "docs" / "_static" / "one_picture.png", tmp_path / "now.png")
     )
     assert kept.shape == now.shape
-    # Another version may place a letter otherwise; another picture differs by tens of grey levels
+    # Another version may place a letter otherwise; another picture differs by tens of gray levels
     # wherever there are points.
     assert np.abs(kept - now).mean() < 2

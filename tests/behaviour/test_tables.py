@@ -81,10 +81,10 @@ def test_an_array_of_pictures_has_a_row_for_each(tmp_path):
 
 
 PICTURES = {
-    "grey": ((5, 4), np.uint8, (".png", ".tif")),
-    "colour": ((5, 4, 3), np.uint8, (".png", ".tif")),
-    "colour with alpha": ((5, 4, 4), np.uint8, (".png", ".tif")),
-    "grey with alpha": ((5, 4, 2), np.uint8, (".png",)),
+    "gray": ((5, 4), np.uint8, (".png", ".tif")),
+    "color": ((5, 4, 3), np.uint8, (".png", ".tif")),
+    "color with alpha": ((5, 4, 4), np.uint8, (".png", ".tif")),
+    "gray with alpha": ((5, 4, 2), np.uint8, (".png",)),
     "two bytes": ((5, 4), np.uint16, (".png", ".tif")),
     "floating-point": ((5, 4), np.float32, (".tif",)),
 }
@@ -136,7 +136,7 @@ def test_what_a_format_cannot_hold_is_refused(name, shape, dtype, told, tmp_path
     assert not list(tmp_path.iterdir())
 
 
-def test_a_palette_becomes_colours_and_turned_pictures_stand_upright(tmp_path):
+def test_a_palette_becomes_colors_and_turned_pictures_stand_upright(tmp_path):
     image = pytest.importorskip("PIL.Image")
     red = np.zeros((4, 6, 3), np.uint8)
     red[..., 0] = 255
@@ -146,7 +146,7 @@ def test_a_palette_becomes_colours_and_turned_pictures_stand_upright(tmp_path):
     turned[274] = 6
     image.fromarray(red).save(tmp_path / "turned.png", exif=turned)
     assert read_picture(tmp_path / "turned.png").shape == (6, 4, 3)
-    assert read_picture(tmp_path / "turned.png", grey=True).shape == (6, 4)
+    assert read_picture(tmp_path / "turned.png", gray=True).shape == (6, 4)
 
 
 def test_members_of_archives_stay_in_them(tmp_path):

@@ -35,8 +35,8 @@ def stored_store(dtype, start):
 
 
 def feature_store(dtype, start):
-    centred_X = some_rows()[1].astype(dtype)
-    return FeatureStore(centred_X, start @ centred_X)
+    centered_X = some_rows()[1].astype(dtype)
+    return FeatureStore(centered_X, start @ centered_X)
 
 
 def dask_store(dtype, start):

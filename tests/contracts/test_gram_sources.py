@@ -1,4 +1,4 @@
-"""The exam of every gram source: all of it is K, read in pieces; centred, it is HKH."""
+"""The exam of every gram source: all of it is K, read in pieces; centered, it is HKH."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ikpca.gram import (
 )
 from ikpca.kernels import FeatureSplit, Gaussian, Linear
 from ikpca.subspace import Subspace
-from tests.conftest import explicitly_centred
+from tests.conftest import explicitly_centered
 from tests.pairwise import pairwise
 
 KERNEL = Gaussian(0.2)
@@ -63,7 +63,7 @@ def asymmetric_matrix(n_samples, dtype):
 
 
 @cache
-def normalised_matrix(n_samples, dtype):
+def normalized_matrix(n_samples, dtype):
     """D^{-1/2} K D^{-1/2}, reflected so that the root of the degrees becomes constant."""
     K = symmetric_matrix(n_samples, np.float64)
     degrees = K.sum(axis=1)
@@ -73,8 +73,8 @@ def normalised_matrix(n_samples, dtype):
 
 
 @cache
-def centred_matrix(matrix, n_samples):
-    return read_only(explicitly_centred(matrix(n_samples, np.float64)))
+def centered_matrix(matrix, n_samples):
+    return read_only(explicitly_centered(matrix(n_samples, np.float64)))
 
 
 class NothingHeld(PrecomputedGram):
@@ -115,11 +115,11 @@ SOURCES = {
     "cached asymmetric": lambda n, dtype: CachedGram(
         NothingHeld(asymmetric_matrix(n, dtype)), 10**8
     ),
-    "normalised": lambda n, dtype: NormalizedGram(computed(np.asarray)(n, dtype)),
-    "normalised cached": lambda n, dtype: NormalizedGram(
+    "normalized": lambda n, dtype: NormalizedGram(computed(np.asarray)(n, dtype)),
+    "normalized cached": lambda n, dtype: NormalizedGram(
         CachedGram(computed(np.asarray)(n, dtype), 10**8)
     ),
-    "normalised csr": lambda n, dtype: NormalizedGram(
+    "normalized csr": lambda n, dtype: NormalizedGram(
         precomputed(sparse.csr_array, symmetric_matrix)(n, dtype)
     ),
 }
@@ -141,8 +141,8 @@ class TestEverySource:
 
     @pytest.fixture
     def matrix(self, name):
-        if "normalised" in name:
-            return normalised_matrix
+        if "normalized" in name:
+            return normalized_matrix
         return asymmetric_matrix if "asymmetric" in name else symmetric_matrix
 
     @pytest.fixture
@@ -150,8 +150,8 @@ class TestEverySource:
         return matrix(n_samples, np.float64)
 
     @pytest.fixture
-    def centred_K(self, matrix, n_samples):
-        return centred_matrix(matrix, n_samples)
+    def centered_K(self, matrix, n_samples):
+        return centered_matrix(matrix, n_samples)
 
     @pytest.fixture
     def close(self, dtype):
@@ -203,43 +203,43 @@ class TestEverySource:
         if stored is not None:
             close(stored, K[:20, 20:50])
 
-    def test_centred(self, source, K, centred_K, close, n_samples, dtype):
+    def test_centered(self, source, K, centered_K, close, n_samples, dtype):
         V = np.random.default_rng(1).normal(size=(n_samples, 2)).astype(dtype)
         gram, product = center_gram(source, read_only(V))
         assert gram.n_samples == n_samples
         assert gram.dtype == product.dtype == dtype
-        close(product, centred_K @ V)
-        close(gram.multiply(V), centred_K @ V)
-        close(gram.diagonal(), np.diag(centred_K))
-        close(gram.mean_diagonal, np.trace(centred_K) / n_samples)
-        close(gram.squared_norm(), np.sum(centred_K**2))
-        close(gram.squared_norm_estimate, np.sum(centred_K**2))
+        close(product, centered_K @ V)
+        close(gram.multiply(V), centered_K @ V)
+        close(gram.diagonal(), np.diag(centered_K))
+        close(gram.mean_diagonal, np.trace(centered_K) / n_samples)
+        close(gram.squared_norm(), np.sum(centered_K**2))
+        close(gram.squared_norm_estimate, np.sum(centered_K**2))
         close(gram.centering.column_means, K.mean(axis=0))
         close(gram.centering.grand_mean, K.mean())
         assert gram.has_variance
 
-    def test_centred_strips(self, source, centred_K, close, n_samples, dtype):
+    def test_centered_strips(self, source, centered_K, close, n_samples, dtype):
         gram, _ = center_gram(source)
         rng = np.random.default_rng(2)
         patterns, T = np.array([5, 1, 5, n_samples - 1]), rng.normal(size=(3, 3)).astype(dtype)
         C, products = (rng.normal(size=(3, n)).astype(dtype) for n in (4, n_samples))
-        close(gram.rows(patterns), centred_K[patterns])
+        close(gram.rows(patterns), centered_K[patterns])
         strip = gram.strip(patterns, extra_rows=3)
-        close(strip.toarray(), centred_K[patterns])
-        close(strip.columns(np.array([0, 7, 7])), centred_K[np.ix_(patterns, [0, 7, 7])])
+        close(strip.toarray(), centered_K[patterns])
+        close(strip.columns(np.array([0, 7, 7])), centered_K[np.ix_(patterns, [0, 7, 7])])
         updated = strip.update(T, read_only(products), C)
-        close(updated, T @ products + C @ centred_K[patterns])
+        close(updated, T @ products + C @ centered_K[patterns])
         assert updated.dtype == dtype
 
-    def test_new_rows_are_centred_with_training_means(
-        self, source, K, centred_K, close, n_samples, dtype
+    def test_new_rows_are_centered_with_training_means(
+        self, source, K, centered_K, close, n_samples, dtype
     ):
         centering = center_gram(source)[0].centering
         A = np.random.default_rng(3).normal(size=(2, n_samples)).astype(dtype)
         rows = K.astype(dtype)
-        subspace = Subspace.from_centered(None, rows, A, centering, (A @ centred_K).astype(dtype))
-        close(subspace.project(rows), centred_K @ A.T)
-        close(subspace.project(sparse.csr_array(rows)), centred_K @ A.T)
+        subspace = Subspace.from_centered(None, rows, A, centering, (A @ centered_K).astype(dtype))
+        close(subspace.project(rows), centered_K @ A.T)
+        close(subspace.project(sparse.csr_array(rows)), centered_K @ A.T)
 
     def test_threads_change_no_bit(self, source, n_samples, dtype):
         V = np.random.default_rng(4).normal(size=(n_samples, 3)).astype(dtype)
@@ -297,8 +297,8 @@ def test_threads_share_long_strips_without_changing_a_bit():
             return gram.strip(np.array([0, 4999, 7]), extra_rows=2).update(np.eye(2), products, C)
 
     assert np.array_equal(updated(1), updated(2))
-    centred_X = X - X.mean(axis=0)
-    expected = products + C @ centred_X[[0, 4999, 7]] @ centred_X.T
+    centered_X = X - X.mean(axis=0)
+    expected = products + C @ centered_X[[0, 4999, 7]] @ centered_X.T
     np.testing.assert_allclose(updated(2), expected, atol=1e-11)
 
 

@@ -110,7 +110,7 @@ def test_the_gradient_of_a_zero_row_is_finite(sets):
 
 @pytest.mark.parametrize("name", RADIAL)
 def test_the_centre_of_positive_weights_is_higher(name, sets):
-    """Mean and median shift: a step to the centre never lowers a sum of positive weights."""
+    """Mean and median shift: a step to the center never lowers a sum of positive weights."""
     kernel, (Z, X, weights) = RADIAL[name], sets
     weights = np.abs(weights)
     values, centres = kernel.weighted_center(Z, X, weights)

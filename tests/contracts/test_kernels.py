@@ -220,7 +220,7 @@ def test_a_callable_is_called_per_pair_with_its_parameters():
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("kind", ["dense", "csr array"])
-def test_a_vectorised_kernel_is_called_once_per_tile(kind, dtype):
+def test_a_vectorized_kernel_is_called_once_per_tile(kind, dtype):
     calls = []
 
     @vectorized
@@ -240,14 +240,14 @@ def test_a_vectorised_kernel_is_called_once_per_tile(kind, dtype):
     assert weighted.params == {}, "the decorated kernel keeps its own parameters"
 
 
-def test_scratch_of_a_vectorised_kernel():
+def test_scratch_of_a_vectorized_kernel():
     kernel = vectorized(lambda X, Y: X @ Y.T)
     X, out = np.ones((1000, 30)), np.empty((1000, 1000))
     allowed = kernel.scratch_bytes(1000, 1000, 30, 8)
     assert peak_bytes(lambda: kernel.fill(X, X, out)) <= allowed + SLACK
 
 
-def test_a_vectorised_kernel_is_also_a_callable_of_one_pair():
+def test_a_vectorized_kernel_is_also_a_callable_of_one_pair():
     kernel = vectorized(lambda X, Y, power=1: (X @ Y.T) ** power)
     x, y = np.arange(3.0), np.ones(3)
     assert kernel(x, y) == 3
@@ -257,7 +257,7 @@ def test_a_vectorised_kernel_is_also_a_callable_of_one_pair():
 @pytest.mark.parametrize(
     "function", [lambda X, Y: X @ X.T, lambda X, Y: 1.0, lambda X, Y: (X @ Y.T).ravel()]
 )
-def test_a_vectorised_kernel_of_wrong_shape_is_refused(function):
+def test_a_vectorized_kernel_of_wrong_shape_is_refused(function):
     X, Y = small_rows(4, 7), small_rows(3, 8)
     with pytest.raises(InvalidInput, match=r"shape \(4, 3\)"):
         filled(vectorized(function), X, Y)

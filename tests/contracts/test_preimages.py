@@ -22,13 +22,13 @@ from ikpca.preimages import (
 from ikpca.subspace import Subspace
 from tests.conftest import KERNELS
 
-ALL_KERNELS = {**KERNELS, "vectorised": Vectorized(lambda X, Y: np.exp(-0.1 * np.abs(X @ Y.T)))}
+ALL_KERNELS = {**KERNELS, "vectorized": Vectorized(lambda X, Y: np.exp(-0.1 * np.abs(X @ Y.T)))}
 METHODS = {
     "fixed point": FixedPoint(),
     "fixed point of the papers": FixedPoint(memory=0),
     "gradient": Gradient(),
     "mds": MDS(),
-    "neighbours": NeighborMean(),
+    "neighbors": NeighborMean(),
 }
 PAIRS = [
     (method, kernel)
@@ -57,14 +57,14 @@ some_pairs = served(
         ("gradient", "poly"),
         ("gradient", "cosine"),
         ("mds", "linear"),
-        ("neighbours", "sigmoid"),
-        ("neighbours", "vectorised"),
+        ("neighbors", "sigmoid"),
+        ("neighbors", "vectorized"),
     ]
 )
 #: A mean of rows makes no promise of being near.
-every_search = served([pair for pair in PAIRS if pair[0] != "neighbours"])
+every_search = served([pair for pair in PAIRS if pair[0] != "neighbors"])
 #: The type of a user's kernel is that of the function.
-every_typed_pair = served([pair for pair in PAIRS if pair[1] != "vectorised"])
+every_typed_pair = served([pair for pair in PAIRS if pair[1] != "vectorized"])
 
 
 def problem(kernel, dtype=np.float64):
@@ -236,7 +236,7 @@ def test_a_start_where_the_denominator_vanishes_is_left():
     np.testing.assert_allclose(afar.rows, FixedPoint().find(subspace, coordinates).rows)
 
 
-def test_the_mean_of_neighbours_is_that_of_the_nearest_images():
+def test_the_mean_of_neighbors_is_that_of_the_nearest_images():
     subspace, coordinates, _ = problem(Gaussian(0.1))
     G = coordinates @ subspace.coefficients
     values = G @ cross_gram(Gaussian(0.1), subspace.basis, subspace.basis)
@@ -247,13 +247,13 @@ def test_the_mean_of_neighbours_is_that_of_the_nearest_images():
 # --- who serves whom -----------------------------------------------------------------
 
 CHOICES = {
-    "linear": (Gradient, {"gradient", "mds", "neighbours"}),
-    "poly": (Gradient, {"gradient", "mds", "neighbours"}),
-    "sigmoid": (Gradient, {"gradient", "neighbours"}),
-    "cosine": (Gradient, {"gradient", "neighbours"}),
-    "rbf": (FixedPoint, {"fixed-point", "gradient", "mds", "neighbours"}),
-    "laplacian": (FixedPoint, {"fixed-point", "gradient", "neighbours"}),
-    "vectorised": (NeighborMean, {"neighbours"}),
+    "linear": (Gradient, {"gradient", "mds", "neighbors"}),
+    "poly": (Gradient, {"gradient", "mds", "neighbors"}),
+    "sigmoid": (Gradient, {"gradient", "neighbors"}),
+    "cosine": (Gradient, {"gradient", "neighbors"}),
+    "rbf": (FixedPoint, {"fixed-point", "gradient", "mds", "neighbors"}),
+    "laplacian": (FixedPoint, {"fixed-point", "gradient", "neighbors"}),
+    "vectorized": (NeighborMean, {"neighbors"}),
 }
 NAMES = set(PREIMAGE_NAMES) - {"auto", "ridge"}
 
@@ -280,7 +280,7 @@ def test_a_kernel_without_the_method_is_told_those_that_it_has(name):
     [
         (FixedPoint(), Linear()),
         (MDS(), KERNELS["sigmoid"]),
-        (Gradient(), ALL_KERNELS["vectorised"]),
+        (Gradient(), ALL_KERNELS["vectorized"]),
     ],
 )
 def test_methods_themselves_refuse_too(method, kernel):
@@ -295,9 +295,9 @@ BAD_SETTINGS = [
     (lambda: FixedPoint(memory=-1), "memory=-1: must be an integer of at least 0"),
     (lambda: Gradient(max_iter=2.5), r"max_iter=2\.5"),
     (lambda: Gradient(tol="small"), "tol='small'"),
-    (lambda: MDS(0), "n_neighbours=0: must be an integer of at least 1"),
-    (lambda: MDS(True), "n_neighbours=True"),
-    (lambda: NeighborMean(None), "n_neighbours=None"),
+    (lambda: MDS(0), "n_neighbors=0: must be an integer of at least 1"),
+    (lambda: MDS(True), "n_neighbors=True"),
+    (lambda: NeighborMean(None), "n_neighbors=None"),
 ]
 
 

@@ -109,7 +109,7 @@ def _scores(model, X, new):
 
 def _errors(model, X, new):
     finite("reconstruction_error", model.reconstruction_error(new))
-    finite("explained_share", model.explained_share(new))
+    finite("explained_variance_score", model.explained_variance_score(new))
 
 
 def _stream(model, X, new):
@@ -221,9 +221,9 @@ def clustering_calls(draw):
 
 
 @st.composite
-def hyperresolution_calls(draw):
+def super_resolution_calls(draw):
     """Sharp images in, an enlarged one out."""
-    model = draw(strategies.hyperresolutions())
+    model = draw(strategies.super_resolutions())
     sharp = [draw(strategies.images(channels=(None,))) for _ in range(draw(st.integers(1, 2)))]
     low = draw(strategies.images(channels=(None,)))
 
@@ -288,7 +288,7 @@ random_calls = st.one_of(
     *[estimator_calls()] * 6,
     precomputed_calls(),
     clustering_calls(),
-    hyperresolution_calls(),
+    super_resolution_calls(),
     denoising_calls(),
     motion_calls(),
     image_calls(),

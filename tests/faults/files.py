@@ -20,7 +20,7 @@ from ikpca import (
     OnlineKernelPCA,
     compress,
 )
-from ikpca.applications import Hyperresolution, KernelSpectralClustering
+from ikpca.applications import KernelSpectralClustering, SuperResolution
 from tests.faults.mutations import damaged, forged
 from tests.sameness import same
 
@@ -93,7 +93,7 @@ def _models():
         NoveltyDetector(2, false_alarm_rate=0.2, random_state=0).fit(X),
         NoveltyDetector(2, false_alarm_rate=0.2, random_state=0).fit(X).partial_fit(X[:4] + 1),
         KernelSpectralClustering(2, random_state=0).fit(X),
-        Hyperresolution(2, 4, n_components=3, n_patches=30, gamma=0.1, random_state=0).fit([image]),
+        SuperResolution(2, 4, n_components=3, n_patches=30, gamma=0.1, random_state=0).fit([image]),
     ]
 
 

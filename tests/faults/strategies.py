@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA, OnlineKernelPCA, vectorized
-from ikpca.applications import Hyperresolution, KernelSpectralClustering
+from ikpca.applications import KernelSpectralClustering, SuperResolution
 from ikpca.gains import constant, inverse_time, reciprocal_eigenvalues
 from ikpca.solvers import KHA, Dense, Krylov
 
@@ -39,9 +39,7 @@ def khas(draw, methods=methods, inits=("auto",), **options):
     return KHA(method, **_spoiled(draw, parameters))
 
 
-preimages = st.sampled_from(
-    ["auto"] * 6 + ["fixed-point", "gradient", "mds", "ridge", "neighbours"]
-)
+preimages = st.sampled_from(["auto"] * 6 + ["fixed-point", "gradient", "mds", "ridge", "neighbors"])
 
 
 solvers = st.one_of(
@@ -209,7 +207,7 @@ def clusterings(draw):
     parameters = {
         "n_clusters": draw(st.sampled_from([1, 2, 3, 8])),
         "n_components": draw(st.sampled_from([None, 1, 2, 4])),
-        "normalise": draw(st.sampled_from(["njw", None])),
+        "normalize": draw(st.sampled_from(["njw", None])),
         **_kernel(draw),
         "eigen_solver": draw(solvers),
         "max_iter": draw(st.sampled_from([None, 2])),
@@ -220,7 +218,7 @@ def clusterings(draw):
 
 
 @st.composite
-def hyperresolutions(draw):
+def super_resolutions(draw):
     """Models that enlarge images."""
     parameters = {
         "factor": draw(st.sampled_from([2, 2, 3, 1])),
@@ -234,7 +232,7 @@ def hyperresolutions(draw):
         "eigen_solver": draw(solvers),
         "random_state": 0,
     }
-    return Hyperresolution(**_spoiled(draw, parameters))
+    return SuperResolution(**_spoiled(draw, parameters))
 
 
 @st.composite

@@ -64,7 +64,7 @@ def by_blocks(K, rows, patterns, size, sweep_block, dtype):
     dtype=[np.float64, np.float32],
 )
 def test_plain_methods(gram, start, method, size, dtype):
-    K, centred_K = gram
+    K, centered_K = gram
     A, _, patterns = start
     eta = gains(method)
 
@@ -77,15 +77,15 @@ def test_plain_methods(gram, start, method, size, dtype):
     found, products = by_blocks(K, A, patterns, size, sweep_block, dtype)
     expected = A
     for step, p in enumerate(patterns):
-        expected = hebbian_step(expected, centred_K[:, p], p, eta[step])
+        expected = hebbian_step(expected, centered_K[:, p], p, eta[step])
     np.testing.assert_allclose(found, expected, atol=TOLERANCE[dtype])
-    np.testing.assert_allclose(products, expected @ centred_K, atol=TOLERANCE[dtype])
+    np.testing.assert_allclose(products, expected @ centered_K, atol=TOLERANCE[dtype])
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("size", [1, 7, N_SAMPLES, M])
 def test_meta_descent(gram, start, size, dtype):
-    K, centred_K = gram
+    K, centered_K = gram
     A, B, patterns = start
     eta, log_gains = gains("kha-smd"), np.zeros(R)
 
@@ -101,9 +101,9 @@ def test_meta_descent(gram, start, size, dtype):
         return T, C
 
     found, _ = by_blocks(K, np.vstack([A, B]), patterns, size, sweep_block, dtype)
-    state = (A, B, A @ centred_K, np.zeros(R))
+    state = (A, B, A @ centered_K, np.zeros(R))
     for step, p in enumerate(patterns):
-        state = meta_step(*state, centred_K[:, p], p, eta[step], 0.4, 0.99)
+        state = meta_step(*state, centered_K[:, p], p, eta[step], 0.4, 0.99)
     assert np.abs(state[3]).max() > 0.05, "the log-gains must have moved"
     np.testing.assert_allclose(found, np.vstack(state[:2]), atol=TOLERANCE[dtype])
     np.testing.assert_allclose(log_gains, state[3], atol=TOLERANCE[dtype])
@@ -111,58 +111,58 @@ def test_meta_descent(gram, start, size, dtype):
 
 @pytest.mark.parametrize("n_components", [1, 2])
 def test_meta_descent_with_few_components(gram, start, n_components):
-    _, centred_K = gram
+    _, centered_K = gram
     A, B, patterns = start[0][:n_components], start[1][:n_components], start[2]
     eta = gains("kha-smd")[:, :n_components].copy()
     zero = np.zeros(n_components)
     T, C, _, log_gains = meta_sweep(
-        np.vstack([A, B]) @ centred_K[:, patterns], centred_K[np.ix_(patterns, patterns)], eta,
-        False, np.full(M, NO_LIMIT), A @ centred_K @ A.T, A @ centred_K @ B.T, zero, 0.4, 0.99,
+        np.vstack([A, B]) @ centered_K[:, patterns], centered_K[np.ix_(patterns, patterns)], eta,
+        False, np.full(M, NO_LIMIT), A @ centered_K @ A.T, A @ centered_K @ B.T, zero, 0.4, 0.99,
         np.inf, np.inf,
     )  # fmt: skip
     found = T @ np.vstack([A, B])
     np.add.at(found.T, patterns, C.T)
-    state = (A, B, A @ centred_K, zero)
+    state = (A, B, A @ centered_K, zero)
     for step, p in enumerate(patterns):
-        state = meta_step(*state, centred_K[:, p], p, eta[step], 0.4, 0.99)
+        state = meta_step(*state, centered_K[:, p], p, eta[step], 0.4, 0.99)
     np.testing.assert_allclose(found, np.vstack(state[:2]), atol=1e-12)
     np.testing.assert_allclose(log_gains, state[3], atol=1e-12)
 
 
 def test_meta_descent_without_rate_is_reciprocal_eigenvalues(gram, start):
-    _, centred_K = gram
+    _, centered_K = gram
     A, B, patterns = start
     eta = gains("kha/et")
-    state = (A, B, A @ centred_K, np.zeros(R))
+    state = (A, B, A @ centered_K, np.zeros(R))
     plain = A
     for step, p in enumerate(patterns):
-        state = meta_step(*state, centred_K[:, p], p, eta[step], 0.0, 0.99)
-        plain = hebbian_step(plain, centred_K[:, p], p, eta[step])
+        state = meta_step(*state, centered_K[:, p], p, eta[step], 0.0, 0.99)
+        plain = hebbian_step(plain, centered_K[:, p], p, eta[step])
     np.testing.assert_allclose(state[0], plain, atol=1e-14)
 
 
 def test_products_follow_the_coefficients(gram, start):
-    _, centred_K = gram
+    _, centered_K = gram
     A, _, patterns = start
-    state = (A, A @ centred_K)
+    state = (A, A @ centered_K)
     for p in patterns:
-        state = hebbian_step_with_products(*state, centred_K[:, p], p, 0.2)
-    np.testing.assert_allclose(state[1], state[0] @ centred_K, atol=1e-13)
+        state = hebbian_step_with_products(*state, centered_K[:, p], p, 0.2)
+    np.testing.assert_allclose(state[1], state[0] @ centered_K, atol=1e-13)
 
 
 def test_cap_is_the_rule_with_capped_gains(gram, start):
-    _, centred_K = gram
+    _, centered_K = gram
     A, _, patterns = start
     eta = 30 * gains("kha/et")
     expected = A
     n_capped = 0
     for step, p in enumerate(patterns):
-        y = expected @ centred_K[:, p]
-        cap = 1 / np.maximum(centred_K[p, p], np.cumsum(y * y))
+        y = expected @ centered_K[:, p]
+        cap = 1 / np.maximum(centered_K[p, p], np.cumsum(y * y))
         n_capped += (eta[step] > cap).sum()
-        expected = hebbian_step(expected, centred_K[:, p], p, np.minimum(eta[step], cap))
+        expected = hebbian_step(expected, centered_K[:, p], p, np.minimum(eta[step], cap))
     assert 0 < n_capped < eta.size
-    Y, G = A @ centred_K[:, patterns], centred_K[np.ix_(patterns, patterns)]
+    Y, G = A @ centered_K[:, patterns], centered_K[np.ix_(patterns, patterns)]
     T, C, _ = plain_sweep(Y, G, eta, True, np.full(M, NO_LIMIT))
     found = T @ A
     np.add.at(found.T, patterns, C.T)
@@ -170,10 +170,10 @@ def test_cap_is_the_rule_with_capped_gains(gram, start):
 
 
 def test_log_gains_stay_within_their_bounds(gram, start):
-    _, centred_K = gram
+    _, centered_K = gram
     A, B, patterns = start
-    Y, G = np.vstack([A, B]) @ centred_K[:, patterns], centred_K[np.ix_(patterns, patterns)]
-    inner = (A @ centred_K @ A.T, A @ centred_K @ B.T)
+    Y, G = np.vstack([A, B]) @ centered_K[:, patterns], centered_K[np.ix_(patterns, patterns)]
+    inner = (A @ centered_K @ A.T, A @ centered_K @ B.T)
     log_gains = meta_sweep(
         Y, G, gains("kha-smd"), True, np.full(M, NO_LIMIT), *inner, np.zeros(R), 50.0, 0.99, 0.1,
         0.7,
@@ -182,23 +182,26 @@ def test_log_gains_stay_within_their_bounds(gram, start):
 
 
 def test_alarm_names_the_step(gram, start):
-    _, centred_K = gram
+    _, centered_K = gram
     A, B, patterns = start
-    Y, G = A @ centred_K[:, patterns], centred_K[np.ix_(patterns, patterns)]
+    Y, G = A @ centered_K[:, patterns], centered_K[np.ix_(patterns, patterns)]
     limits = np.full(M, 2 * np.diag(G).max())
     T, C, failed = plain_sweep(Y, G, np.full((M, R), 50.0), False, limits)
     expected = A
     for step, p in enumerate(patterns):
-        y = expected @ centred_K[:, p]
+        y = expected @ centered_K[:, p]
         if not y @ y <= limits[step]:
             break
-        expected = hebbian_step(expected, centred_K[:, p], p, 50.0)
+        expected = hebbian_step(expected, centered_K[:, p], p, 50.0)
     assert failed == step > 0
     # What the steps before it have done is returned.
     found = T @ A
     np.add.at(found.T, patterns, C.T)
     np.testing.assert_allclose(found, expected, atol=1e-12)
-    YZ, inner = np.vstack([Y, B @ centred_K[:, patterns]]), (A @ centred_K @ A.T, np.zeros((R, R)))
+    YZ, inner = (
+        np.vstack([Y, B @ centered_K[:, patterns]]),
+        (A @ centered_K @ A.T, np.zeros((R, R))),
+    )
 
     def failed_step(YZ):
         return meta_sweep(YZ, G, np.full((M, R), 50.0), False, limits, *inner, np.zeros(R), 0.0,

@@ -103,7 +103,7 @@ def test_the_reflection_is_its_own_inverse_and_hides_the_first_vector(K):
 
 def test_without_normalising_it_is_kernel_pca(X):
     model = KernelSpectralClustering(
-        7, normalise=None, gamma=GAMMA, eigen_solver="dense", random_state=0
+        7, normalize=None, gamma=GAMMA, eigen_solver="dense", random_state=0
     ).fit(X)
     pca = KernelPCA(7, kernel="rbf", gamma=GAMMA, eigen_solver="dense")
     np.testing.assert_allclose(model.embedding_, pca.fit_transform(X), atol=1e-12)
@@ -114,7 +114,7 @@ def test_without_normalising_it_is_kernel_pca(X):
         np.testing.assert_allclose(members.mean(axis=0), model.cluster_centers_[label], atol=1e-9)
     # Also with landmarks.
     rows = np.random.default_rng(0).normal(size=(2500, 2))
-    large = KernelSpectralClustering(3, normalise=None, tol=1e-2, random_state=0).fit(rows)
+    large = KernelSpectralClustering(3, normalize=None, tol=1e-2, random_state=0).fit(rows)
     assert "landmarks" in large.history_[0].choice
 
 
@@ -154,8 +154,8 @@ BAD_ARGUMENTS = [
     ({"n_init": 0}, "n_init=0"),
     ({"n_components": 0}, "n_components=0: must be a positive integer"),
     ({"n_components": 0.5}, "n_components=0.5: must be a positive integer"),
-    ({"normalise": "rows"}, "choose one of 'njw', None"),
-    ({"normalise": True}, "choose one of 'njw', None"),
+    ({"normalize": "rows"}, "choose one of 'njw', None"),
+    ({"normalize": True}, "choose one of 'njw', None"),
     ({"eigen_solver": "qr"}, "eigen_solver='qr'"),
     ({"kernel": "spline"}, "kernel='spline'"),
 ]

@@ -11,15 +11,15 @@ from ikpca.gains import constant, inverse_time
 from ikpca.gram import ComputedGram, center_gram, full_matrix, read_budget
 from ikpca.kernels import Polynomial
 from ikpca.solvers import KHA, METHODS, LocalStore, Problem, RunSettings, hebbian_step
-from tests.conftest import explicitly_centred
+from tests.conftest import explicitly_centered
 
 R = 4
 
 
 def test_kha_on_the_gram_matrix_is_gha_on_its_square_root(kernel, rows):
     """Kim 2003, theorem 1: W = A K'^½ steps like Sanger's rule on the rows of K'^½."""
-    centred = explicitly_centred(full_matrix(ComputedGram(kernel, rows)))
-    values, vectors = np.linalg.eigh(centred)
+    centered = explicitly_centered(full_matrix(ComputedGram(kernel, rows)))
+    values, vectors = np.linalg.eigh(centered)
     # An indefinite kernel (sigmoid) has no real root: the theorem is about its positive part.
     values = np.clip(values, 0, None)
     root = vectors * np.sqrt(values) @ vectors.T
@@ -53,14 +53,14 @@ def test_linear_kernel_is_gha(rows, clock):
 
 def test_eigenvectors_are_a_fixed_point_of_the_rule(kernel, rows):
     """Summed over all patterns the rule does not move eigenvectors, and it moves others."""
-    centred = explicitly_centred(full_matrix(ComputedGram(kernel, rows)))
-    values, vectors = np.linalg.eigh(centred)
+    centered = explicitly_centered(full_matrix(ComputedGram(kernel, rows)))
+    values, vectors = np.linalg.eigh(centered)
     values, vectors = values[::-1][:R], vectors[:, ::-1][:, :R]
     A = vectors.T / np.sqrt(values)[:, None]
 
     def drift(A):
-        steps = [hebbian_step(A, centred[:, p], p, 1.0) - A for p in range(len(rows))]
-        return np.abs(np.sum(steps, axis=0) @ centred).max() / values[0]
+        steps = [hebbian_step(A, centered[:, p], p, 1.0) - A for p in range(len(rows))]
+        return np.abs(np.sum(steps, axis=0) @ centered).max() / values[0]
 
     assert drift(A) < 1e-10
     turned = A.copy()
@@ -68,7 +68,7 @@ def test_eigenvectors_are_a_fixed_point_of_the_rule(kernel, rows):
     assert drift(turned) > 1e-3
 
 
-def test_centred_new_rows_are_explicit_feature_centring():
+def test_centered_new_rows_are_explicit_feature_centring():
     """(⟨x, y⟩ + 1)² has the explicit features [x_i x_j, √2 x_i, 1]."""
     rng = np.random.default_rng(6)
     X, new = rng.normal(size=(30, 3)), rng.normal(size=(8, 3))

@@ -82,7 +82,9 @@ def test_the_estimator_is_kernel_pca(X, name):
     np.testing.assert_allclose(
         stream.reconstruction_error(X), batch.reconstruction_error(X), atol=1e-7
     )
-    assert stream.explained_share(X) == pytest.approx(batch.explained_share(X), rel=1e-9)
+    assert stream.explained_variance_score(X) == pytest.approx(
+        batch.explained_variance_score(X), rel=1e-9
+    )
 
 
 @pytest.mark.parametrize(("size", "scale"), [(20, 1), (50, 1e-6)])
@@ -142,12 +144,12 @@ def test_a_new_component_has_the_sign_of_the_batch_that_adds_it():
 def test_without_the_mean_update_the_centre_is_that_of_the_first_batch(X):
     """The ablation: scatter about a point that is not the mean."""
     state = streamed(Linear(), X, 30, move_mean=False)
-    centre = X[:30].mean(axis=0)
-    scatter = (X - centre).T @ (X - centre)
+    center = X[:30].mean(axis=0)
+    scatter = (X - center).T @ (X - center)
     np.testing.assert_allclose(
         np.sort(state.singular_values**2), np.linalg.eigvalsh(scatter), rtol=1e-10
     )
-    np.testing.assert_allclose(state.vectors[-1] @ state.basis, centre, atol=1e-12)
+    np.testing.assert_allclose(state.vectors[-1] @ state.basis, center, atol=1e-12)
 
 
 def test_novelty_is_the_reconstruction_error_before_learning(X):

@@ -74,8 +74,8 @@ def estimator(name, kernel, **parameters):
     if name == "OnlineKernelPCA":
         return OnlineKernelPCA(4, **shared)
     if name == "KernelSpectralClustering":
-        normalise = "njw" if kernel in ("rbf", "laplacian") else None
-        return KernelSpectralClustering(2, n_components=2, normalise=normalise, **shared)
+        normalize = "njw" if kernel in ("rbf", "laplacian") else None
+        return KernelSpectralClustering(2, n_components=2, normalize=normalize, **shared)
     # The detector has no other parameters of the kernel.
     chosen = {key: shared[key] for key in shared if key not in ("degree", "coef0")}
     solver = Nystrom(80) if name.endswith("landmarks") else "dense"

@@ -95,9 +95,9 @@ def test_meta_descent_is_the_explicit_one(rows, points):
     assert np.abs(rho).max() > 0.01
 
 
-def uncentred(initial, centred):
+def uncentered(initial, centered):
     """Coefficients of Σ_k a_k(Φ_k − mean) on the patterns, beside those of the initial points."""
-    return np.hstack([initial, centred - centred.mean(axis=1, keepdims=True)])
+    return np.hstack([initial, centered - centered.mean(axis=1, keepdims=True)])
 
 
 def test_equations_15_to_17_corrected(rows, points):
@@ -117,7 +117,7 @@ def test_equations_15_to_17_corrected(rows, points):
         L = np.tril(np.outer(y, y))
         b, initial = a - ETA * L @ a, initial - ETA * L @ initial
         a = np.column_stack([b, ETA * y + (b.sum(axis=1) + ETA * y) / t])
-        assert np.abs(uncentred(initial, a) - state.coefficients).max() < 1e-10
+        assert np.abs(uncentered(initial, a) - state.coefficients).max() < 1e-10
 
 
 def test_read_literally_the_appendix_never_learns(rows):

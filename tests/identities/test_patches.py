@@ -13,7 +13,7 @@ from ikpca.errors import InvalidInput
 
 @st.composite
 def grids(draw):
-    """Any image, grey or colour, any window within it, any stride within the window."""
+    """Any image, gray or color, any window within it, any stride within the window."""
     shape = draw(st.tuples(st.integers(1, 17), st.integers(1, 17)))
     size = tuple(draw(st.integers(1, length)) for length in shape)
     stride = tuple(draw(st.integers(1, length)) for length in size)

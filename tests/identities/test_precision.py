@@ -116,4 +116,4 @@ def test_a_tolerance_beyond_the_precision_warns():
     model = KernelPCA(4, kernel="rbf", eigen_solver="krylov", tol=1e-9, random_state=0)
     with pytest.warns(ConvergenceWarning, match="precision of the rows does not allow tol=1e-09"):
         model.fit(rows)
-    assert model.outcome_.name == "PRECISE"
+    assert model.outcome_.name == "STALLED"

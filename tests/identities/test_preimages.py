@@ -10,7 +10,7 @@ from ikpca import KernelPCA
 from ikpca.gram import cross_gram
 from ikpca.preimages import MDS
 from ikpca.solvers import KHA, METHODS
-from tests.conftest import KERNELS, explicitly_centred
+from tests.conftest import KERNELS, explicitly_centered
 from tests.pairwise import pairwise
 
 SOLVERS = ["dense", "krylov", *METHODS]
@@ -35,7 +35,7 @@ def test_the_linear_kernel_gives_the_reconstruction_of_pca(rows, new, method, n_
     np.testing.assert_allclose(found.reconstruct(new + offset), expected, atol=1e-6)
 
 
-def test_mds_needs_as_many_neighbours_as_the_rank_and_one(rows, new):
+def test_mds_needs_as_many_neighbors_as_the_rank_and_one(rows, new):
     """Six rows in general position span five dimensions; five do not."""
     pca = PCA(3).fit(rows)
     expected = pca.inverse_transform(pca.transform(new))
@@ -122,7 +122,7 @@ def test_reconstruction_error_in_inner_products(rows, new, name):
     """Of training rows: the diagonal of K' less that of its best approximation."""
     kernel = KERNELS[name]
     fitted = KernelPCA(3, kernel=kernel).fit(rows)
-    K = explicitly_centred(cross_gram(kernel, rows, rows))
+    K = explicitly_centered(cross_gram(kernel, rows, rows))
     values, vectors = np.linalg.eigh(K)
     kept = (vectors[:, -3:] * values[-3:]) @ vectors[:, -3:].T
     scale = np.abs(K).max()
@@ -132,5 +132,5 @@ def test_reconstruction_error_in_inner_products(rows, new, name):
     shares = fitted.reconstruction_error(new)
     assert (shares >= 0).all()
     means = cross_gram(kernel, new, rows).mean(axis=1)
-    centred = kernel.diagonal(new) - 2 * means + cross_gram(kernel, rows, rows).mean()
-    assert fitted.explained_share(new) == pytest.approx(1 - shares.sum() / centred.sum())
+    centered = kernel.diagonal(new) - 2 * means + cross_gram(kernel, rows, rows).mean()
+    assert fitted.explained_variance_score(new) == pytest.approx(1 - shares.sum() / centered.sum())

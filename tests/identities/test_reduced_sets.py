@@ -14,7 +14,7 @@ from ikpca.reduced_sets.iterated_preimages import GrowingBasis
 from ikpca.reduced_sets.joint_preimages import _WeightedError
 from ikpca.reduced_sets.select_rows import eliminate
 from ikpca.subspace import Subspace
-from tests.conftest import KERNELS, explicitly_centred
+from tests.conftest import KERNELS, explicitly_centered
 from tests.pairwise import pairwise
 
 QUADRATIC = Polynomial(degree=2, gamma=1.0, coef0=0.0)
@@ -29,7 +29,7 @@ def features(X):
 def fitted(kernel, X, r):
     """Kernel PCA written out: components and mean, and the singular values."""
     K = cross_gram(kernel, X, X)
-    values, vectors = np.linalg.eigh(explicitly_centred(K))
+    values, vectors = np.linalg.eigh(explicitly_centered(K))
     values, vectors = values[::-1][:r], vectors[:, ::-1][:, :r]
     components = (vectors / np.sqrt(values)).T
     components = components - components.mean(axis=1, keepdims=True)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ikpca.applications import Hyperresolution, PatchGrid, box_mean, enlarge, make_consistent
+from ikpca.applications import PatchGrid, SuperResolution, box_mean, enlarge, make_consistent
 from ikpca.applications.image_patches import count_windows, draw_patches
 from ikpca.applications.super_resolution import choose_gamma, hold_out
 from ikpca.errors import InvalidInput
@@ -93,7 +93,7 @@ def test_with_every_component_known_windows_come_back_and_blocks_lie_side_by_sid
     rng = np.random.default_rng(0)
     low = rng.uniform(size=(6, 9))
     sharp = enlarge(low, 2)
-    model = Hyperresolution(
+    model = SuperResolution(
         2, 6, stride=6, n_components=84, gamma=2.0, tol=0, random_state=0, n_patches=10**4
     ).fit([sharp])
     np.testing.assert_allclose(model.transform(low), sharp, atol=2e-2)

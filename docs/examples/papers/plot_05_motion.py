@@ -12,9 +12,9 @@ import numpy as np
 
 from ikpca.applications import denoise_motion, motion_settings
 from ikpca_papers.figures import stick_figures
-from ikpca_papers.mocap import body_centred, synthetic_walker, with_noise
+from ikpca_papers.mocap import body_centered, synthetic_walker, with_noise
 
-walk = body_centred(synthetic_walker(frames=360))
+walk = body_centered(synthetic_walker(frames=360))
 noisy = with_noise(walk, 0.05, seed=0)
 print(motion_settings(noisy.positions))
 

@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.decomposition import PCA
 
-from ikpca.applications import Hyperresolution, box_mean, enlarge
+from ikpca.applications import SuperResolution, box_mean, enlarge
 from ikpca_papers.data import synthetic_faces
 
 images = synthetic_faces(people=30, lights=10, shape=(48, 40)).images / 255
@@ -24,7 +24,7 @@ small = [box_mean(face, 4) for face in test]
 
 # With gamma=None, gamma is chosen on held-out faces, which takes ten times as long and gives this
 # value.
-model = Hyperresolution(4, patch=None, n_components=60, gamma=0.002, random_state=0).fit(train)
+model = SuperResolution(4, patch=None, n_components=60, gamma=0.002, random_state=0).fit(train)
 restored = [model.transform(face) for face in small]
 enlarged = np.array([enlarge(face, 4) for face in small])
 linear = PCA(60).fit(train.reshape(len(train), -1))

@@ -83,8 +83,8 @@ def overlaps(batch: KernelPCA, projections: Floats) -> Floats:
         Of the rows of that fit onto v, about any mean: Σ_k a_ik = 0, so the mean cancels.
     """
     A = batch.coefficients_
-    centred = A - A.mean(axis=1, keepdims=True)
-    return np.asarray(centred @ projections, dtype=np.float64)
+    centered = A - A.mean(axis=1, keepdims=True)
+    return np.asarray(centered @ projections, dtype=np.float64)
 
 
 def feature_angles(

@@ -230,7 +230,7 @@ def draw_patches(
 
     Parameters
     ----------
-    images : sequence of grey images
+    images : sequence of gray images
         At least as large as a window.
     size : (int, int)
         Height and width of a window.

@@ -38,7 +38,7 @@ class KernelSpectralClustering(ClusterMixin, SavedEstimator):
     n_components : int, default=None
         Dimension of the embedding; None: the number of clusters. The first component of "njw"
         alone does not separate any samples.
-    normalise : {"njw", None}, default="njw"
+    normalize : {"njw", None}, default="njw"
         "njw": eigenvectors of D^{-1/2} K D^{-1/2}, with the row sums D of K and rows of unit length
         (Ng, Jordan and Weiss 2002). None: projections on the kernel principal components.
     kernel, gamma, degree, coef0, kernel_params : as in :class:`ikpca.KernelPCA`
@@ -88,7 +88,7 @@ class KernelSpectralClustering(ClusterMixin, SavedEstimator):
         n_clusters: int = 8,
         *,
         n_components: int | None = None,
-        normalise: Any = "njw",
+        normalize: Any = "njw",
         kernel: Any = "rbf",
         gamma: Any = "scale",
         degree: float = 3,
@@ -105,7 +105,7 @@ class KernelSpectralClustering(ClusterMixin, SavedEstimator):
     ) -> None:
         self.n_clusters = n_clusters
         self.n_components = n_components
-        self.normalise = normalise
+        self.normalize = normalize
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree
@@ -138,7 +138,7 @@ class KernelSpectralClustering(ClusterMixin, SavedEstimator):
         self._check(X)
         rng = random_generator(self.random_state)
         pca = self._kernel_pca(rng)
-        if self.normalise is None:
+        if self.normalize is None:
             self.embedding_ = pca.fit_transform(X)
             self.eigenvalues_ = pca.eigenvalues_
         else:
@@ -156,7 +156,7 @@ class KernelSpectralClustering(ClusterMixin, SavedEstimator):
         for name in ("n_clusters", "n_init"):
             check_number(name, getattr(self, name), "must be a positive integer", "pass 10", low=1,
                          integer=True)  # fmt: skip
-        check_choice("normalise", self.normalise, ("njw", None))
+        check_choice("normalize", self.normalize, ("njw", None))
         if self.n_components is not None:
             check_number("n_components", self.n_components, "must be a positive integer or None",
                          "pass None", low=1, integer=True)  # fmt: skip
@@ -166,7 +166,7 @@ class KernelSpectralClustering(ClusterMixin, SavedEstimator):
 
     def _kernel_pca(self, rng: Any) -> KernelPCA:
         """Return the kernel PCA; the first vector of "njw" is known and is not computed."""
-        known = 0 if self.normalise is None else 1
+        known = 0 if self.normalize is None else 1
         return KernelPCA(
             max(1, self._n_vectors - known),
             gamma=gamma_beside(self.kernel, self.gamma),
@@ -287,7 +287,7 @@ def _degrees(source: GramSource, workers: Workers) -> Floats:
     if not degrees.min() > 0:
         raise InvalidInput(
             f"a row of the kernel matrix sums to {degrees.min():.3g}: degrees must be positive; "
-            "pass a kernel without negative values, such as 'rbf', or normalise=None."
+            "pass a kernel without negative values, such as 'rbf', or normalize=None."
         )
     return degrees
 

@@ -45,7 +45,7 @@ _MAX_HELD_OUT, _HELD_OUT_INTERVAL = 16, 5
 _SEARCH_PATCHES = 1200
 
 
-class Hyperresolution(SavedEstimator):
+class SuperResolution(SavedEstimator):
     """Super-resolution by kernel components of patches of sharp images.
 
     ``fit`` learns Gaussian kernel components of patches of high-resolution images. ``transform``
@@ -105,9 +105,9 @@ class Hyperresolution(SavedEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from ikpca.applications import Hyperresolution, box_mean, enlarge
+    >>> from ikpca.applications import SuperResolution, box_mean, enlarge
     >>> waves = [np.sin(np.add.outer(a * np.arange(48), np.arange(48)) / 6) for a in (0.5, 1, 2)]
-    >>> model = Hyperresolution(4, 12, n_components=20, n_patches=500, random_state=0)
+    >>> model = SuperResolution(4, 12, n_components=20, n_patches=500, random_state=0)
     >>> sharp = model.fit(waves[:2]).transform(box_mean(waves[0], 4))
     >>> blurred = enlarge(box_mean(waves[0], 4), 4)
     >>> bool(np.var(sharp - waves[0]) < 0.2 * np.var(blurred - waves[0]))

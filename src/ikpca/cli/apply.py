@@ -20,7 +20,7 @@ from ikpca.cli.models import (
     write_results,
     write_rows,
 )
-from ikpca.cli.options import Force, Grey, Id, Json, Model, Quiet, Rows
+from ikpca.cli.options import Force, Gray, Id, Json, Model, Quiet, Rows
 from ikpca.cli.output import check_outputs, reporting, rows_without_names
 
 _CORE = ("numpy", "scipy", "scikit-learn", "numba", "threadpoolctl", "joblib", "safetensors")
@@ -38,7 +38,7 @@ def transform(
         str, typer.Option("--out", "-o", help="Projections: .npy, .npz, .csv or .parquet.")
     ],
     ids: Id = None,
-    grey: Grey = False,
+    gray: Gray = False,
     force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -54,7 +54,7 @@ def transform(
         check_output(out, ids)
         fitted = load_model(model, "transform")
         encoder, form = stored_encoder(fitted), stored_input_form(fitted)
-        table = read_rows(rows, encoder, form, model, ids=ids, grey=grey)
+        table = read_rows(rows, encoder, form, model, ids=ids, gray=gray)
         with report.progress("Projecting"), rows_without_names():
             projections = fitted.transform(table.rows)
         n_rows, n_components = projections.shape

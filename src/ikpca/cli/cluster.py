@@ -15,7 +15,7 @@ from ikpca.cli.options import (
     Drop,
     Force,
     Gamma,
-    Grey,
+    Gray,
     Id,
     Json,
     Kernel,
@@ -35,7 +35,7 @@ from ikpca.cli.options import (
 )
 from ikpca.cli.output import check_outputs, reporting
 
-_NORMALISE = one_of(("njw", "none"))
+_NORMALIZE = one_of(("njw", "none"))
 _OPTIONS = (
     "gamma", "degree", "coef0", "kernel", "eigen_solver", "tol", "max_iter", "max_memory", "n_jobs",
 )  # fmt: skip
@@ -51,9 +51,9 @@ def cluster(
         int | None,
         typer.Option("--n-components", "-n", help="Components.", show_default="number of clusters"),
     ] = None,
-    normalise: Annotated[
+    normalize: Annotated[
         str,
-        typer.Option("--normalise", help="njw: Ng, Jordan and Weiss; none.", **_NORMALISE),
+        typer.Option("--normalize", help="njw: Ng, Jordan and Weiss; none.", **_NORMALIZE),
     ] = "njw",
     kernel: Kernel = "rbf",
     gamma: Gamma = "scale",
@@ -72,7 +72,7 @@ def cluster(
     missing: Missing = "error",
     one_hot: OneHot = False,
     scale: Scale = True,
-    grey: Grey = False,
+    gray: Gray = False,
     save_model: Annotated[
         Path | None, typer.Option("--save-model", help="Also write the model to a file.")
     ] = None,
@@ -102,12 +102,12 @@ def cluster(
         model: Any = KernelSpectralClustering(
             n_clusters,
             n_components=n_components,
-            normalise=None if normalise == "none" else normalise,
+            normalize=None if normalize == "none" else normalize,
             random_state=random_state,
             **settings,
         )
         selected = ColumnOptions(columns, drop, ids, standardize, missing, one_hot)
-        table, encoder = selected.read(rows, grey=grey)
+        table, encoder = selected.read(rows, gray=gray)
         table = table.scaled() if scale else table
         with report.progress("Clustering"):
             labels = model.fit_predict(table.rows)

@@ -26,7 +26,7 @@ from ikpca.cli.options import (
     Drop,
     Force,
     Gamma,
-    Grey,
+    Gray,
     Id,
     Json,
     Kernel,
@@ -116,7 +116,7 @@ def detect(
     missing: Missing = "error",
     one_hot: OneHot = False,
     scale: Scale = True,
-    grey: Grey = False,
+    gray: Gray = False,
     picture: Annotated[
         _File,
         typer.Option("--plot", help="Picture of scores and contributions: .png, .pdf or .svg."),
@@ -161,9 +161,9 @@ def detect(
             check_picture(picture, "--plot")
         selected = ColumnOptions(columns, drop, ids, standardize, missing, one_hot)
         if model is None:
-            run = _Detection.fit(report, inputs, settings, random_state, selected, scale, grey)
+            run = _Detection.fit(report, inputs, settings, random_state, selected, scale, gray)
         else:
-            run = _Detection.load(model, inputs[0], selected, grey)
+            run = _Detection.load(model, inputs[0], selected, gray)
         run.score(report)
         run.explain(report, explain)
         if save is not None:
@@ -212,7 +212,7 @@ class _Detection:
         seed: int,
         selected: ColumnOptions,
         scale: bool,
-        grey: bool,
+        gray: bool,
     ) -> _Detection:
         """Fit a detector to normal rows, and read new rows before that."""
         from ikpca.columns import ColumnEncoder
@@ -221,11 +221,11 @@ class _Detection:
         if settings.get("gamma") == "columns":
             settings["gamma"] = None
         detector: Any = ikpca.NoveltyDetector(random_state=seed, **settings)
-        rows, fitted = selected.read(normal, grey=grey)
+        rows, fitted = selected.read(normal, gray=gray)
         rows = rows.scaled() if scale else rows
         encoder = fitted or ColumnEncoder.numbered(rows.rows.shape[1])
         table = read_rows(
-            new, encoder, rows.form, normal, ids=selected.ids, grey=grey, allow_unknown=True
+            new, encoder, rows.form, normal, ids=selected.ids, gray=gray, allow_unknown=True
         )
         with report.progress("Learning normal rows"):
             detector.fit(rows.rows)
@@ -233,7 +233,7 @@ class _Detection:
         return cls(detector, encoder, table, len(rows.rows), _equal_rows(table.rows, rows.rows))
 
     @classmethod
-    def load(cls, path: Path, new: str, selected: ColumnOptions, grey: bool) -> _Detection:
+    def load(cls, path: Path, new: str, selected: ColumnOptions, gray: bool) -> _Detection:
         """Load a detector and read new rows."""
         from ikpca.columns import ColumnOptions
 
@@ -241,7 +241,7 @@ class _Detection:
             raise UsageError("options for columns have no effect with --model, except --id.")
         detector = load_model(path, "p_values", "ikpca detect --save")
         encoder, form = stored_encoder(detector), stored_input_form(detector)
-        table = read_rows(new, encoder, form, path, ids=selected.ids, grey=grey, allow_unknown=True)
+        table = read_rows(new, encoder, form, path, ids=selected.ids, gray=gray, allow_unknown=True)
         return cls(detector, encoder, table)
 
     def score(self, report: Report) -> None:

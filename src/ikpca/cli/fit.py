@@ -24,7 +24,7 @@ from ikpca.cli.options import (
     Drop,
     Force,
     Gamma,
-    Grey,
+    Gray,
     Id,
     Json,
     Kernel,
@@ -105,7 +105,7 @@ def fit(
     missing: Missing = "error",
     one_hot: OneHot = False,
     scale: Scale = True,
-    grey: Grey = False,
+    gray: Gray = False,
     force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -132,7 +132,7 @@ def fit(
         outputs, inputs = ([out], [rows, checkpoint]) if resume else ([out, checkpoint], [rows])
         check_outputs(outputs, inputs, force=force)
         selected = ColumnOptions(columns, drop, ids, standardize, missing, one_hot)
-        table, encoder = selected.read(rows, grey=grey)
+        table, encoder = selected.read(rows, gray=gray)
         table = table.scaled() if scale else table
         start = time.perf_counter()
         with resume_hint(checkpoint, resume=resume):

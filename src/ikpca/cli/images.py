@@ -221,14 +221,14 @@ def upscale(
 def _train_model(
     report: Report, folder: Path | None, settings: dict[str, Any], save_model: Path | None
 ) -> Any:
-    from ikpca.applications import Hyperresolution
+    from ikpca.applications import SuperResolution
     from ikpca.errors import InvalidInput
     from ikpca.pictures import picture_files, read_picture, to_unit_range
 
     if folder is None or not folder.is_dir():
         raise InvalidInput(f"{folder}: no such folder; pass a folder of sharp pictures.")
-    fitted = Hyperresolution(enlargement="bicubic", **settings)
-    sharp = [to_unit_range(read_picture(file, grey=True)) for file in picture_files(folder)]
+    fitted = SuperResolution(enlargement="bicubic", **settings)
+    sharp = [to_unit_range(read_picture(file, gray=True)) for file in picture_files(folder)]
     with report.progress("Learning"):
         fitted.fit(sharp)
     if save_model is not None:
@@ -237,13 +237,13 @@ def _train_model(
 
 
 def _load_model(path: Path) -> Any:
-    from ikpca.applications import Hyperresolution
+    from ikpca.applications import SuperResolution
     from ikpca.errors import InvalidInput
 
     fitted = ikpca.load(path)
-    if not isinstance(fitted, Hyperresolution):
+    if not isinstance(fitted, SuperResolution):
         raise InvalidInput(
-            f"{path}: is a {type(fitted).__name__}, not a Hyperresolution; pass a model that "
+            f"{path}: is a {type(fitted).__name__}, not a SuperResolution; pass a model that "
             "'ikpca upscale --save-model' wrote."
         )
     return fitted

@@ -108,13 +108,13 @@ def read_rows(
     fitted: str | Path,
     *,
     ids: str | None = None,
-    grey: bool = False,
+    gray: bool = False,
     allow_unknown: bool = False,
 ) -> Table:
     """Read rows and encode or scale them as in a fit; ``fitted`` names it in messages."""
     from ikpca.errors import InvalidInput
 
-    table = encoder.read(source, ids=ids, grey=grey, model=str(fitted), allow_unknown=allow_unknown)
+    table = encoder.read(source, ids=ids, gray=gray, model=str(fitted), allow_unknown=allow_unknown)
     if table.form is not None and form is not None and table.form.shape != form.shape:
         raise InvalidInput(
             f"{source}: pictures are {table.form.description}, and {fitted} was fitted on "

@@ -17,7 +17,7 @@ SOLVERS = (
 )  # fmt: skip
 #: Help panel of the options for columns.
 _TABLES = "Columns of tables"
-PREIMAGES = ("auto", "fixed-point", "gradient", "mds", "neighbours", "ridge")
+PREIMAGES = ("auto", "fixed-point", "gradient", "mds", "neighbors", "ridge")
 
 
 def one_of(choices: Sequence[str]) -> dict[str, Any]:
@@ -164,7 +164,7 @@ Resume: TypeAlias = Annotated[
     bool,
     typer.Option("--resume", help="Resume from the checkpoint if it exists; bit-exact."),
 ]
-Grey: TypeAlias = Annotated[bool, typer.Option("--grey", help="Convert to grayscale.")]
+Gray: TypeAlias = Annotated[bool, typer.Option("--gray", help="Convert to grayscale.")]
 Scale: TypeAlias = Annotated[
     bool,
     typer.Option("--scale/--no-scale", help="Divide the pixels of pictures by the value of white."),

@@ -9,7 +9,7 @@ import typer
 
 from ikpca.cli.errors import UsageError
 from ikpca.cli.models import load_model, read_rows, stored_encoder, stored_input_form
-from ikpca.cli.options import Force, Grey, Json, Model, Quiet, Rows
+from ikpca.cli.options import Force, Gray, Json, Model, Quiet, Rows
 from ikpca.cli.output import check_outputs, reporting, rows_without_names
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def plot(
     components: Annotated[
         str, typer.Option("--components", help="Two or three components, such as 1,3.")
     ] = "1,2",
-    grey: Grey = False,
+    gray: Gray = False,
     force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -48,7 +48,7 @@ def plot(
         fitted = load_model(model, "transform")
         numbers = _parse_components(components, len(fitted.get_feature_names_out()))
         encoder, form = stored_encoder(fitted), stored_input_form(fitted)
-        table = read_rows(rows, encoder, form, model, ids=color, grey=grey)
+        table = read_rows(rows, encoder, form, model, ids=color, gray=gray)
         labels = None if color is None else _labels(color, table.ids, rows)
         with report.progress("Plotting"), rows_without_names():
             projections = fitted.transform(table.rows)

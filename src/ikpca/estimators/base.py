@@ -70,7 +70,7 @@ __all__ = [
 
 _OUTCOME = "outcome_"
 #: Outcomes that the user requested, or that have a warning of their own.
-_NO_TOLERANCE_WARNING = (Outcome.SETTLED, Outcome.STOPPED, Outcome.DIVERGED)
+_NO_TOLERANCE_WARNING = (Outcome.SMALL_CHANGE, Outcome.STOPPED, Outcome.DIVERGED)
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 try:
@@ -341,7 +341,7 @@ class KernelTransformer(
         X = self._validated_rows(X)
         return finite_values(lambda: self._subspace.residuals(X))
 
-    def explained_share(self, X: Any) -> float:
+    def explained_variance_score(self, X: Any) -> float:
         """Compute the fraction of the variance about the training mean that is explained.
 
         Parameters
@@ -357,8 +357,8 @@ class KernelTransformer(
         check_is_fitted(self)
         if self._is_precomputed:
             raise InvalidInput(
-                "kernel='precomputed': explained_share needs k(x, x) of new rows, which a kernel "
-                "matrix does not hold; fit on rows instead."
+                "kernel='precomputed': explained_variance_score needs k(x, x) of new rows, which a "
+                "kernel matrix does not hold; fit on rows instead."
             )
         X = self._validated_rows(X)
         parts = finite_values(lambda: np.stack(self._subspace.squared_norms_and_residuals(X), 1))

@@ -98,7 +98,7 @@ class KernelPCA(CallbackSupport, KernelTransformer):
     preimage : str or pre-image object, default="auto"
         Method of ``inverse_transform``. "fixed-point": for kernels of a distance. "gradient": for
         kernels with a gradient. "mds": for linear, poly and rbf, from distances to neighbors.
-        "ridge": for any kernel, learned in the fit with ``alpha``. "neighbours": for any kernel,
+        "ridge": for any kernel, learned in the fit with ``alpha``. "neighbors": for any kernel,
         the mean of the nearest training rows. "auto": ridge with ``fit_inverse_transform=True``,
         otherwise the first of fixed-point, gradient and neighbors that the kernel supports. Pass
         an object from :mod:`ikpca.preimages` for other settings.

@@ -24,7 +24,7 @@ _METHODS: dict[str, PreimageMethod] = {
     "fixed-point": FixedPoint(),
     "gradient": Gradient(),
     "mds": MDS(),
-    "neighbours": NeighborMean(),
+    "neighbors": NeighborMean(),
 }
 #: "ridge" is fitted with the model; the others need only the fitted model.
 PREIMAGE_NAMES = ("auto", *_METHODS, "ridge")
@@ -56,7 +56,7 @@ def make_preimage_method(preimage: str | PreimageMethod, kernel: Kernel) -> Prei
     if preimage == "auto":
         if isinstance(kernel, RadialKernel):
             return _METHODS["fixed-point"]
-        return _METHODS["gradient" if isinstance(kernel, DifferentiableKernel) else "neighbours"]
+        return _METHODS["gradient" if isinstance(kernel, DifferentiableKernel) else "neighbors"]
     method = _METHODS[preimage] if isinstance(preimage, str) else preimage
     if not method.supports(kernel):
         names = [name for name, known in _METHODS.items() if known.supports(kernel)]

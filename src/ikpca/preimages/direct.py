@@ -32,7 +32,7 @@ class MDS:
 
     Parameters
     ----------
-    n_neighbours : int
+    n_neighbors : int
         Number of neighbors; at most all rows of the basis.
 
     Examples
@@ -47,10 +47,10 @@ class MDS:
     array([[0.5, 0.5]])
     """
 
-    n_neighbours: int = 10
+    n_neighbors: int = 10
 
     def __post_init__(self) -> None:
-        check_count("n_neighbours", self.n_neighbours, 1)
+        check_count("n_neighbors", self.n_neighbors, 1)
 
     def supports(self, kernel: Kernel) -> bool:
         """Return True for kernels whose values determine distances in input space."""
@@ -76,7 +76,7 @@ class MDS:
 
     def _find_strip(self, kernel: DistanceKernel, points: Points) -> Preimages:
         subspace, coordinates = points.subspace, points.coordinates
-        n_neighbors = min(self.n_neighbours, len(subspace.basis))
+        n_neighbors = min(self.n_neighbors, len(subspace.basis))
         nearest = subspace.nearest_rows(coordinates, n_neighbors)
         values = np.take_along_axis(coordinates @ subspace.products, nearest, axis=1)
         size = max(1, _BATCH_ENTRIES // (n_neighbors * subspace.basis.shape[1]))
@@ -123,7 +123,7 @@ class NeighborMean:
 
     Parameters
     ----------
-    n_neighbours : int
+    n_neighbors : int
         Number of rows in the mean; at most all rows of the basis.
 
     Examples
@@ -138,10 +138,10 @@ class NeighborMean:
     array([[0.5, 0. ]])
     """
 
-    n_neighbours: int = 5
+    n_neighbors: int = 5
 
     def __post_init__(self) -> None:
-        check_count("n_neighbours", self.n_neighbours, 1)
+        check_count("n_neighbors", self.n_neighbors, 1)
 
     def supports(self, kernel: Kernel) -> bool:
         """Return True for every kernel."""
@@ -151,7 +151,7 @@ class NeighborMean:
         self, subspace: Subspace, coordinates: Floats, starts: Floats | None = None
     ) -> Preimages:
         """Average the nearest rows of every point."""
-        n_neighbors = min(self.n_neighbours, len(subspace.basis))
+        n_neighbors = min(self.n_neighbors, len(subspace.basis))
         parts = []
         for strip in subspace.strips(len(coordinates)):
             nearest = subspace.nearest_rows(coordinates[strip], n_neighbors)

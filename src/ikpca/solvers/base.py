@@ -44,8 +44,8 @@ class Outcome(Enum):
     """
 
     CONVERGED = "the residual is within tol"
-    PRECISE = "the residual has reached the rounding error of the arithmetic"
-    SETTLED = "the solution changed by no more than change_tol in the last pass"
+    STALLED = "the residual has reached the rounding error of the arithmetic"
+    SMALL_CHANGE = "the solution changed by no more than change_tol in the last pass"
     PASS_LIMIT = "max_iter was reached; increase it for a higher accuracy, or use another solver"
     STOPPED = "a callback requested a stop"
     INTERRUPTED = "interrupted; the result of the last finished pass is kept"
@@ -361,10 +361,10 @@ class RunSettings:
         """Apply the stopping rules to all passes so far."""
         last = records[-1]
         if self.change_tol is not None and last.change <= self.change_tol and not last.note:
-            return Outcome.SETTLED
+            return Outcome.SMALL_CHANGE
         if float(last.residuals.max(initial=0.0)) <= self.tol:
             return Outcome.CONVERGED
-        return Outcome.PRECISE if _has_stalled(records) else None
+        return Outcome.STALLED if _has_stalled(records) else None
 
 
 def _has_stalled(records: list[PassRecord]) -> bool:

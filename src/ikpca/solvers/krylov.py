@@ -502,7 +502,7 @@ class KrylovPasses:
             if following.block.shape[1] == 0:
                 following = self._probe_remainder(following, values, T)
             # An empty block: the basis spans the range of K' up to rounding.
-            outcome = Outcome.PRECISE if following.block.shape[1] == 0 else None
+            outcome = Outcome.STALLED if following.block.shape[1] == 0 else None
         seconds = time.perf_counter() - started
         record = self._record(state.passes + 1, seconds, found, sampled, change, recovery)
         return following, record, outcome

@@ -24,7 +24,7 @@ def files(tmp_path, monkeypatch, rows):
 
 @pytest.fixture
 def faces(tmp_path, monkeypatch):
-    """A folder of twelve grey pictures of 8 × 6 pixels, whose order is not that of the alphabet."""
+    """A folder of twelve gray pictures of 8 × 6 pixels, whose order is not that of the alphabet."""
     image = pytest.importorskip("PIL.Image")
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(1)

@@ -11,8 +11,8 @@ image = pytest.importorskip("PIL.Image")
 
 from ikpca import load  # noqa: E402
 from ikpca.applications import (  # noqa: E402
-    Hyperresolution,
     KernelSpectralClustering,
+    SuperResolution,
     denoise_image,
     denoise_motion,
 )
@@ -22,8 +22,8 @@ from tests.behaviour.cli.saying import fails, succeeds  # noqa: E402
 
 def waves(height, width, channels=None):
     """Bytes of a smooth pattern."""
-    grey = np.add.outer(np.sin(np.arange(height) / 5), np.cos(np.arange(width) / 4))
-    pixels = np.rint(255 * (grey + 2) / 4).astype(np.uint8)
+    gray = np.add.outer(np.sin(np.arange(height) / 5), np.cos(np.arange(width) / 4))
+    pixels = np.rint(255 * (gray + 2) / 4).astype(np.uint8)
     return pixels if channels is None else np.stack([pixels] * channels, axis=2)
 
 
@@ -120,7 +120,7 @@ def sharp(tmp_path):
 
 def learned(pictures):
     settings = {"n_components": 10, "n_patches": 200, "random_state": 0}
-    model = Hyperresolution(2, 8, enlargement="bicubic", consistent=True, **settings)
+    model = SuperResolution(2, 8, enlargement="bicubic", consistent=True, **settings)
     return model.fit([picture / 255 for picture in pictures])
 
 
@@ -143,7 +143,7 @@ def test_a_picture_is_enlarged_and_what_was_learned_can_be_kept(sharp):
     np.testing.assert_array_equal(image.open("again.png"), wanted)
 
 
-def test_channels_of_a_colour_picture_are_enlarged_one_by_one(sharp):
+def test_channels_of_a_color_picture_are_enlarged_one_by_one(sharp):
     small = waves(20, 24, channels=3) // np.array([1, 2, 3], dtype=np.uint8)
     image.fromarray(small).save("small.png")
     succeeds("upscale", "small.png", "-t", "sharp", *TRAINING, "-o", "large.png", "-q")
@@ -167,13 +167,13 @@ def test_upscale_needs_one_source_of_knowledge(sharp):
 @pytest.mark.parametrize("out", ["labels.csv", "labels.npy"])
 def test_clusters(out):
     rng = np.random.default_rng(2)
-    rows = np.vstack([rng.normal(centre, 0.2, size=(20, 3)) for centre in (0, 3, 6)])
+    rows = np.vstack([rng.normal(center, 0.2, size=(20, 3)) for center in (0, 3, 6)])
     np.save("rows.npy", rows)
     said = succeeds(
         "cluster", "rows.npy", "--clusters", 3, "--out", out, "--gamma", 0.5, "--seed", 1,
-        "--normalise", "none", "--save-model", "c.ikpca", "--json",
+        "--normalize", "none", "--save-model", "c.ikpca", "--json",
     )  # fmt: skip
-    model = KernelSpectralClustering(3, gamma=0.5, normalise=None, random_state=1).fit(rows)
+    model = KernelSpectralClustering(3, gamma=0.5, normalize=None, random_state=1).fit(rows)
     table = read_table(out)
     np.testing.assert_array_equal(table.rows[:, 0], model.labels_)
     assert table.names == (("cluster",) if out.endswith("csv") else None)
@@ -184,8 +184,8 @@ def test_clusters(out):
 def test_clusters_of_pictures_name_their_files(tmp_path):
     (tmp_path / "pictures").mkdir()
     for number in range(1, 13):
-        grey = np.full((4, 4), 250 if number % 2 else 5, dtype=np.uint8) + np.uint8(number % 4)
-        image.fromarray(grey).save(tmp_path / "pictures" / f"{number}.png")
+        gray = np.full((4, 4), 250 if number % 2 else 5, dtype=np.uint8) + np.uint8(number % 4)
+        image.fromarray(gray).save(tmp_path / "pictures" / f"{number}.png")
     succeeds("cluster", "pictures", "-c", 2, "-o", "labels.csv", "-q")
     head, *lines = (tmp_path / "labels.csv").read_text().splitlines()
     assert head == "file,cluster"

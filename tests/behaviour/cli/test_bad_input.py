@@ -93,8 +93,8 @@ def test_pictures_of_unequal_sizes(faces):
     sentence = fails("fit", "faces", "-o", "m.ikpca")
     assert "face13.png: is 8×7 gray, and face1.png is 8×6 gray" in sentence
     Image.fromarray(np.zeros((8, 6, 3), np.uint8)).save("faces/face13.png")
-    assert "--grey" in fails("fit", "faces", "-o", "m.ikpca")
-    succeeds("fit", "faces", "-o", "m.ikpca", "--grey", "-q")
+    assert "--gray" in fails("fit", "faces", "-o", "m.ikpca")
+    succeeds("fit", "faces", "-o", "m.ikpca", "--gray", "-q")
 
 
 def test_columns_are_those_of_the_model(fitted):

@@ -286,7 +286,7 @@ MISTAKES = {
                   "--drop bottle,cultivar", "--one-hot"]),
     "gap": (["--drop", "bottle,cultivar"], ["wine.csv, line 5, column 5 ('ash')", "is empty",
                                             "--missing drop"]),
-    "unknown": (["--columns", "alcohol,colour"], ["no column 'colour'"]),
+    "unknown": (["--columns", "alcohol,color"], ["no column 'color'"]),
     "nearly": (["--drop", "cultivr"], ["'cultivr'", "did you mean 'cultivar'?"]),
     "id": (["--id", "number"], ["no column 'number'"]),
     "range": (["--columns", "ash:alcohol"], ["'ash:alcohol' is empty", "alcohol:ash"]),

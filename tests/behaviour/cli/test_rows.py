@@ -32,11 +32,11 @@ def test_options_reach_the_estimator(files, rows):
     said = succeeds(
         "fit", "rows.npy", "--out", "m.ikpca", "-n", 2, "--kernel", "poly", "--degree", 2,
         "--coef0", 0.5, "--gamma", 0.3, "--solver", "kha/et", "--tol", 1e-3, "--max-iter", 7,
-        "--seed", 5, "--max-memory", "500MB", "--preimage", "neighbours", "--threads", 1, "--json",
+        "--seed", 5, "--max-memory", "500MB", "--preimage", "neighbors", "--threads", 1, "--json",
     )  # fmt: skip
     model = expected(
         rows, n_components=2, kernel="poly", degree=2, coef0=0.5, gamma=0.3, eigen_solver="kha/et",
-        tol=1e-3, max_iter=7, random_state=5, max_memory="500MB", preimage="neighbours", n_jobs=1,
+        tol=1e-3, max_iter=7, random_state=5, max_memory="500MB", preimage="neighbors", n_jobs=1,
     )  # fmt: skip
     saved = load("m.ikpca")
     assert saved.get_params() == model.get_params()

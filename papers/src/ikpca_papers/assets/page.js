@@ -1,6 +1,6 @@
 "use strict";
 
-// Colour scheme: that of the system, until the reader chooses one.
+// Color scheme: that of the system, until the reader chooses one.
 (() => {
   const root = document.documentElement;
   const button = document.getElementById("theme");

@@ -60,7 +60,7 @@ def eigenfaces(n_components: int = 36, n_neighbors: int = 10, **settings: Any) -
     )
 
 
-def recognise(
+def recognize(
     X: Floats, y: NDArray[Any], n_components: int = 36, n_neighbors: int = 10, folds: int = 10
 ) -> Iterator[Recognition]:
     """Cross-validate every kernel, and raw pixels, on the same folds."""
@@ -157,7 +157,7 @@ def mean_interval(differences: Floats, confidence: float = 0.95) -> tuple[float,
     return float(np.mean(differences) - half), float(np.mean(differences) + half)
 
 
-def recognise_streams(
+def recognize_streams(
     X: Floats,
     y: NDArray[Any],
     subset: int = 1000,
@@ -221,12 +221,12 @@ def plan(request: Request) -> list[Part]:
             for number in [settings["subset"] * number]
         ),
         *(
-            Part(f"splits, {name}", partial(_recognise, X, y, "main", name, settings))
+            Part(f"splits, {name}", partial(_recognize, X, y, "main", name, settings))
             for name in settings["kernels"]
         ),
         *(
             Part(f"splits, {name}, {cropped}",
-                 partial(_recognise, arrays["cropped X"], arrays["cropped y"], cropped, name,
+                 partial(_recognize, arrays["cropped X"], arrays["cropped y"], cropped, name,
                          settings))
             for name in settings["kernels"][:1] if cropped
         ),
@@ -256,11 +256,11 @@ def _table_2(
     })  # fmt: skip
 
 
-def _recognise(
+def _recognize(
     X: Floats, y: NDArray[Any], images: str, name: str, settings: Mapping[str, Any]
 ) -> Findings:
     found = next(
-        recognise_streams(
+        recognize_streams(
             X, y, settings["subset"], settings["splits"], settings["components"],
             {name: KERNELS[name]}, batch_size=settings["batch"],
         )

@@ -38,11 +38,11 @@ def photograph(name: str) -> Floats:
         raise invalid_parameter("name", name, "must be 'china' or 'flower'", "pass one of them")
     from sklearn.datasets import load_sample_image
 
-    colours = np.moveaxis(load_sample_image(f"{name}.jpg"), 2, 0)
-    red, green, blue = (weight * one for weight, one in zip(_LUMA, colours, strict=True))
+    colors = np.moveaxis(load_sample_image(f"{name}.jpg"), 2, 0)
+    red, green, blue = (weight * one for weight, one in zip(_LUMA, colors, strict=True))
     # Not by BLAS, whose order of summation depends on its threads.
-    grey: Floats = red + green + blue
-    return grey
+    gray: Floats = red + green + blue
+    return gray
 
 
 def square_photograph(name: str = "flower", size: int = 256) -> Floats:

@@ -121,11 +121,11 @@ def learning_curves(
     places = figure.subplots(1, len(parts), squeeze=False)[0]
     for axes, (name, part) in zip(places, parts.items(), strict=True):
         lines = mean_curves(part, curves.x, y or curves.y, curves.series)
-        for (series, points), (colour, dashes) in zip(lines.items(), LINE_STYLES * 2, strict=False):
+        for (series, points), (color, dashes) in zip(lines.items(), LINE_STYLES * 2, strict=False):
             passes, values = np.array(points).T
             # Rounding may leave values at or below zero, which have no logarithm.
             shown = np.where(values > 0, values, np.nan) if log else values
-            axes.plot(passes, shown, color=colour, linestyle=dashes, linewidth=1.8, label=series)
+            axes.plot(passes, shown, color=color, linestyle=dashes, linewidth=1.8, label=series)
         _format_axes(axes, name, curves.x, label or curves.label, log)
         if level is not None:
             _draw_level(axes, results, level, y or curves.y)
@@ -181,12 +181,12 @@ def growth_lines(
         }
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     axes = figure.add_subplot()
-    for (name, points), (colour, dashes) in zip(lines.items(), LINE_STYLES * 3, strict=False):
+    for (name, points), (color, dashes) in zip(lines.items(), LINE_STYLES * 3, strict=False):
         places, values = np.array(points).T
         text = name
         if fit and len(places) > 1 and (values > 0).all():
             text = f"{name}, exponent {exponent(list(places), list(values)):.2f}".lstrip(", ")
-        axes.plot(places, values, marker="o", color=colour, linestyle=dashes, label=text)
+        axes.plot(places, values, marker="o", color=color, linestyle=dashes, label=text)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel(xlabel)
@@ -306,15 +306,15 @@ def spectra(results: Results) -> Figure:
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     axes = figure.add_subplot()
     tables = split_panels(results.tables["correlations"], "data")
-    for (name, rows), (colour, dashes) in zip(tables.items(), LINE_STYLES, strict=False):
+    for (name, rows), (color, dashes) in zip(tables.items(), LINE_STYLES, strict=False):
         numbers = np.arange(1, len(rows) + 1)
         batch, streamed = (
             np.array([row[column] for row in rows], dtype=np.float64)
             for column in ("eigenvalue", "streamed_eigenvalue")
         )
-        axes.plot(numbers, np.sqrt(batch / batch[0]), color=colour, linestyle=dashes,
+        axes.plot(numbers, np.sqrt(batch / batch[0]), color=color, linestyle=dashes,
                   label=f"{name}, batch")  # fmt: skip
-        axes.plot(numbers, np.sqrt(streamed / batch[0]), color=colour, marker="o",
+        axes.plot(numbers, np.sqrt(streamed / batch[0]), color=color, marker="o",
                   fillstyle="none", linestyle="none", label=f"{name}, streamed")  # fmt: skip
     axes.set(xlabel="Component", ylabel="Singular value over the first", ylim=(0, None))
     axes.legend(frameon=False, fontsize=9)
@@ -337,19 +337,19 @@ def demo_convergence(result: DemoResult) -> Figure:
     """
     figure = Figure(figsize=(7.0, 4.4), layout="constrained")
     axes = figure.add_subplot()
-    for run, (colour, dashes) in zip(result.iterative, LINE_STYLES, strict=False):
-        _curve(axes, run, colour, dashes)
+    for run, (color, dashes) in zip(result.iterative, LINE_STYLES, strict=False):
+        _curve(axes, run, color, dashes)
     _format_demo_axes(axes, result)
     label_ends(figure, axes)
     return figure
 
 
-def _curve(axes: Axes, run: Run, colour: str, dashes: DashPattern) -> None:
+def _curve(axes: Axes, run: Run, color: str, dashes: DashPattern) -> None:
     errors = np.array(run.excess_errors)
     # Rounding may leave values at or below zero, which have no logarithm.
     errors[errors <= 0] = np.nan
     passes = np.arange(1, len(errors) + 1)
-    axes.plot(passes, errors, color=colour, linestyle=dashes, linewidth=1.8, label=run.label)
+    axes.plot(passes, errors, color=color, linestyle=dashes, linewidth=1.8, label=run.label)
 
 
 def _format_demo_axes(axes: Axes, result: DemoResult) -> None:
@@ -396,11 +396,11 @@ def tracking(tracks: Mapping[Rotation, Sequence[Track]], limit: float = 15.0) ->
     figure = Figure(figsize=(7.6, 3.1 * len(tracks)), layout="constrained")
     panels = figure.subplots(len(tracks), 1, sharex=True, squeeze=False)[:, 0]
     for axes, (rotation, curves) in zip(panels, tracks.items(), strict=True):
-        for curve, (colour, dashes) in zip(curves, LINE_STYLES, strict=False):
+        for curve, (color, dashes) in zip(curves, LINE_STYLES, strict=False):
             axes.plot(
                 curve.times,
                 curve.angles,
-                color=colour,
+                color=color,
                 linestyle=dashes,
                 linewidth=1.5,
                 label=curve.name,

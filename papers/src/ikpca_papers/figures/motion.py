@@ -61,10 +61,10 @@ class Takes:
         angle = np.radians(azimuth)
         # Walking is along z and y is up: seen from the side, z goes to the right.
         view = np.array([[np.sin(angle), 0.0], [0.0, 1.0], [np.cos(angle), 0.0]])
-        centre = first.positions[:, :1] @ view
-        points = {name: motion.positions @ view - centre for name, motion in takes.items()}
-        metres = first.metres_per_unit == 1.0
-        return cls(points, first.skeleton.parents, first.frame_rate, metres)
+        center = first.positions[:, :1] @ view
+        points = {name: motion.positions @ view - center for name, motion in takes.items()}
+        meters = first.metres_per_unit == 1.0
+        return cls(points, first.skeleton.parents, first.frame_rate, meters)
 
     @property
     def names(self) -> list[str]:
@@ -76,7 +76,7 @@ class Takes:
         """Number of frames of each take."""
         return len(self.points[self.names[0]])
 
-    def colour(self, name: str) -> str:
+    def color(self, name: str) -> str:
         """Return the color of a take."""
         return LINE_STYLES[self.names.index(name) % len(LINE_STYLES)][0]
 
@@ -94,19 +94,17 @@ class Takes:
 
     def draw(self, axes: Axes, name: str, frame: int, place: int) -> list[LineCollection]:
         """Draw one pose at a position of its row, above the first take in gray."""
-        drawn = [self._bones(name, frame, place, self.colour(name), 1.5)]
+        drawn = [self._bones(name, frame, place, self.color(name), 1.5)]
         if name != self.names[0]:
             drawn.insert(0, self._bones(self.names[0], frame, place, REFERENCE_COLOR, 3.2))
         for bones in drawn:
             axes.add_collection(bones)
         return drawn
 
-    def _bones(
-        self, name: str, frame: int, place: int, colour: str, width: float
-    ) -> LineCollection:
+    def _bones(self, name: str, frame: int, place: int, color: str, width: float) -> LineCollection:
         points = self.points[name][frame] + [place * self.spacing, 0.0]
         segments = np.stack([points[self.parents[1:]], points[1:]], axis=1)
-        return LineCollection(list(segments), colors=colour, linewidths=width, capstyle="round")
+        return LineCollection(list(segments), colors=color, linewidths=width, capstyle="round")
 
     def format_axes(self, axes: Axes, places: int) -> None:
         """Set equal scales, limits for so many poses, and no frame."""
@@ -184,7 +182,7 @@ def stick_figures(
         for place, frame in enumerate(chosen):
             drawing.draw(axes, name, frame, place)
         drawing.format_axes(axes, len(chosen))
-        axes.set_title(name, loc="left", color=drawing.colour(name), fontsize=11, fontweight="bold")
+        axes.set_title(name, loc="left", color=drawing.color(name), fontsize=11, fontweight="bold")
     _label_times(rows[-1], drawing, chosen)
     drawing.scale_bar(rows[0])
     return figure
@@ -257,7 +255,7 @@ def motion_gif(takes: Mapping[str, Motion], *, azimuth: float = 30.0, dpi: int =
     for place, name in enumerate(takes):
         axes.text(
             place * drawing.spacing, axes.get_ylim()[1], name, ha="center", va="bottom",
-            color=drawing.colour(name), fontsize=12, fontweight="bold",
+            color=drawing.color(name), fontsize=12, fontweight="bold",
         )  # fmt: skip
     pictures = []
     for frame in _shown_frames(drawing.n_frames, drawing.frame_rate):

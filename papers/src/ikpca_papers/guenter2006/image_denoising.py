@@ -93,7 +93,7 @@ def run_denoiser(name: str, denoiser: Callable[[Floats], Floats], case: Case) ->
 def oracles(case: Case) -> Iterator[Denoised]:
     """Run methods whose parameter is chosen with the clean image, in their favor."""
     yield _best("linear PCA", "rank", _linear_pca(case.noisy), case)
-    yield _best("neighbor mean", "neighbours", _neighbour_means(case.noisy), case)
+    yield _best("neighbor mean", "neighbors", _neighbor_means(case.noisy), case)
     yield _best("non-local means", "h/σ, patch, distance", _non_local_means(case), case)
 
 
@@ -117,7 +117,7 @@ def _linear_pca(noisy: Floats) -> Iterator[tuple[int, Floats]]:
         yield rank, grid.assemble((windows - mean) @ kept @ kept.T + mean)
 
 
-def _neighbour_means(noisy: Floats) -> Iterator[tuple[int, Floats]]:
+def _neighbor_means(noisy: Floats) -> Iterator[tuple[int, Floats]]:
     """Replace every window by the mean of its nearest neighbors among 2,000 windows; no PCA."""
     grid = PatchGrid(noisy.shape, _SIZE, _STRIDE)
     windows = grid.extract(noisy).astype(np.float32)
@@ -260,10 +260,10 @@ class _Task:
 
     def run_exact(self, level: float) -> Findings:
         """Denoise with exact components, which takes gains and passes out of the comparison."""
-        windows, neighbours = [], []
+        windows, neighbors = [], []
         for rows in self._windows():
             K = full_matrix(ComputedGram(self.kernel, rows))
-            neighbours.append(float(K.sum(axis=1).mean() - 1))
+            neighbors.append(float(K.sum(axis=1).mean() - 1))
             model = KernelPCA(
                 self.n_components, kernel="precomputed", eigen_solver="krylov", tol=1e-6,
                 random_state=self.seed,
@@ -277,8 +277,8 @@ class _Task:
             "snr_noisy": signal_to_noise_ratio(self.clean, self.noisy),
             **ratios,
             "from_paper": min(abs(ratio - _PRINTED_RATIO) for ratio in ratios.values()),
-            "neighbours": min(neighbours),
-            "learnable": min(neighbours) >= 1,
+            "neighbors": min(neighbors),
+            "learnable": min(neighbors) >= 1,
         }
         return Findings({"noise": [row]})
 

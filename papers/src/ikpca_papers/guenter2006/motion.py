@@ -70,7 +70,7 @@ class _Walk:
         """Return K of the noisy frames."""
         return full_matrix(ComputedGram(self.kernel, self.rows(level, unit)))
 
-    def neighbours(self, level: float, unit: float) -> float:
+    def neighbors(self, level: float, unit: float) -> float:
         """Return the sum of the kernel of a frame with all others, mean of all frames.
 
         Below 1, the kernel of a frame with itself, K is nearly the unit matrix, and there is
@@ -80,7 +80,7 @@ class _Walk:
 
     def largest_noise(self, unit: float, levels: Sequence[float]) -> float | None:
         """Return the largest level at which frames have neighbors; None if there is none."""
-        known = [level for level in levels if self.neighbours(level, unit) >= 1]
+        known = [level for level in levels if self.neighbors(level, unit) >= 1]
         return max(known, default=None)
 
     def reduction(self, level: float, denoised: Floats) -> float:
@@ -113,7 +113,7 @@ class _Walk:
                         "unit": name,
                         "meters": unit,
                         "noise": level,
-                        "neighbours": self.neighbours(level, unit),
+                        "neighbors": self.neighbors(level, unit),
                         "chosen": level == chosen,
                         "kernel_pca": self.denoise(
                             level, unit, exact.coefficients, exact.projections

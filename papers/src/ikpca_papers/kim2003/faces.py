@@ -16,7 +16,7 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
 from ikpca import KernelPCA
-from ikpca.applications import Hyperresolution, box_mean, enlarge
+from ikpca.applications import SuperResolution, box_mean, enlarge
 from ikpca.kernels import Floats, Gaussian
 from ikpca_papers.as_printed import FACE_PASSES, FACE_SIGMA, KIM_PREIMAGE
 from ikpca_papers.claims import Rows
@@ -167,7 +167,7 @@ def _restore_by_ours(
     """σ is chosen on training faces at the largest rank, and kept for the others."""
     gamma: float | str = "auto"
     for rank in sorted(ranks, reverse=True):
-        model = Hyperresolution(factor, None, n_components=rank, gamma=gamma, random_state=0)
+        model = SuperResolution(factor, None, n_components=rank, gamma=gamma, random_state=0)
         images = np.array(model.fit(split.train).transform(low))
         gamma = model.gamma_
         yield Restored("ours", rank, images, len(split.train), float((2 * gamma) ** -0.5))

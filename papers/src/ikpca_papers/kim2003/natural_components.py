@@ -54,9 +54,9 @@ def _compare(X: Floats, sigma: float, settings: Mapping[str, Any], seed: int) ->
         "KPCA": KernelPCA(r, eigen_solver="krylov", tol=1e-5, random_state=seed, **shared),
     }
     projections = {name: model.fit_transform(rows)[:, :few] for name, model in models.items()}
-    centred = X - X.mean(axis=0)
-    axes = np.linalg.eigh(centred.T @ centred)[1][:, ::-1][:, :r]
-    linear = centred @ axes[:, :few]
+    centered = X - X.mean(axis=0)
+    axes = np.linalg.eigh(centered.T @ centered)[1][:, ::-1][:, :r]
+    linear = centered @ axes[:, :few]
     table: Rows = [
         {"sigma": sigma, "patches": len(X), "all": len(X) == settings["patches"], "method": name,
          "angle_to_linear": mean_angle(found, linear),
@@ -65,7 +65,7 @@ def _compare(X: Floats, sigma: float, settings: Mapping[str, Any], seed: int) ->
     ]  # fmt: skip
     # Σ_j a_j x_j: the direction of a component in input space; exact for wide kernels.
     arrays = {
-        name: _pictures(model.coefficients_ @ centred, settings["patch"])
+        name: _pictures(model.coefficients_ @ centered, settings["patch"])
         for name, model in models.items()
     }
     arrays["linear PCA"] = _pictures(axes.T, settings["patch"])

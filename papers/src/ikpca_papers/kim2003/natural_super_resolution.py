@@ -15,7 +15,7 @@ from sklearn.datasets import load_sample_image
 from sklearn.decomposition import PCA
 
 from ikpca import KernelPCA
-from ikpca.applications import Hyperresolution, PatchGrid, box_mean, enlarge, make_consistent
+from ikpca.applications import PatchGrid, SuperResolution, box_mean, enlarge, make_consistent
 from ikpca.kernels import Floats, Gaussian
 from ikpca.metrics import signal_to_noise_ratio
 from ikpca_papers.as_printed import KIM_PREIMAGE, NATURAL_PASSES, PHOTOGRAPH_SIGMA
@@ -77,7 +77,7 @@ class EnlargementModels:
         As printed.
     exact : KernelPCA
         Exact components for the paper's σ.
-    ours : Hyperresolution
+    ours : SuperResolution
         Exact components for a σ that is chosen on training photographs.
     linear : PCA
     gains : list of dict
@@ -86,7 +86,7 @@ class EnlargementModels:
 
     kha: KernelPCA
     exact: KernelPCA
-    ours: Hyperresolution
+    ours: SuperResolution
     linear: PCA
     gains: Rows
 
@@ -96,7 +96,7 @@ class EnlargementModels:
         n_tuning: int, passes: int = NATURAL_PASSES, seed: int = 0,
     ) -> EnlargementModels:  # fmt: skip
         """Fit all models; the gain of KHA is chosen on the first ``n_tuning`` patches."""
-        ours = Hyperresolution(
+        ours = SuperResolution(
             factor, n_patches=n_patches, n_components=n_components, eigen_solver="krylov",
             random_state=seed,
         ).fit(images)  # fmt: skip
@@ -160,8 +160,8 @@ def photographs(folder: Path | None) -> tuple[dict[str, Floats], dict[str, Float
     photographs, the left half of each for training and the right half for the test.
     """
     if folder is None:
-        grey = {name: load_sample_image(f"{name}.jpg") @ _LUMA for name in ("china", "flower")}
-        return split_halves({name: image / 255 for name, image in grey.items()})
+        gray = {name: load_sample_image(f"{name}.jpg") @ _LUMA for name in ("china", "flower")}
+        return split_halves({name: image / 255 for name, image in gray.items()})
     with np.load(folder / "bsds_grey.npz") as data:
         return split_alternating(data["images"], data["ids"])
 
@@ -192,7 +192,7 @@ def crop_centre(image: Floats, size: tuple[int, int], factor: int) -> Floats:
     return image[top : top + height, left : left + width]
 
 
-def kernel_width(model: Hyperresolution) -> float:
+def kernel_width(model: SuperResolution) -> float:
     """Return σ of the Gaussian kernel."""
     return float((2 * model.gamma_) ** -0.5)
 

@@ -268,7 +268,7 @@ def compare(
         abs(float(np.corrcoef(exact[:, i], found[:, i])[0, 1])) if found[:, i].any() else 0.0
         for i in range(number)
     )
-    held = model.explained_share(rows) / batch.explained_share(rows)
+    held = model.explained_variance_score(rows) / batch.explained_variance_score(rows)
     return Convergence(name, form, len(rows), correlations, held)
 
 

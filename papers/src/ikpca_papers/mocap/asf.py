@@ -219,7 +219,7 @@ class _Section(NamedTuple):
 
 
 class _Units(NamedTuple):
-    metres: float
+    meters: float
     degrees: bool
 
 
@@ -279,7 +279,7 @@ def read_asf(path: str | Path) -> AsfSkeleton:
         np.array([-1, *(parent for _, parent in tree)]),
         np.array([(0.0, 0.0, 0.0), *(bone.offset for bone, _ in tree)]),
     )
-    return AsfSkeleton(skeleton, root, tuple(bone for bone, _ in tree), units.metres, units.degrees)
+    return AsfSkeleton(skeleton, root, tuple(bone for bone, _ in tree), units.meters, units.degrees)
 
 
 def _sections(lines: list[Line]) -> dict[str, _Section]:

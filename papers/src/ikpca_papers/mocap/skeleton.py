@@ -199,7 +199,7 @@ def chain_bones(parents: NDArray[np.intp], root: Floats, bones: Floats) -> Float
     return positions
 
 
-def body_centred(motion: Motion) -> Motion:
+def body_centered(motion: Motion) -> Motion:
     """Subtract the position of the root from every joint.
 
     Parameters
@@ -212,9 +212,9 @@ def body_centred(motion: Motion) -> Motion:
 
     Examples
     --------
-    >>> from ikpca_papers.mocap import body_centred, synthetic_walker
-    >>> centred = body_centred(synthetic_walker(frames=10))
-    >>> float(abs(centred.positions[:, 0]).max())
+    >>> from ikpca_papers.mocap import body_centered, synthetic_walker
+    >>> centered = body_centered(synthetic_walker(frames=10))
+    >>> float(abs(centered.positions[:, 0]).max())
     0.0
     """
     return motion.with_positions(motion.positions - motion.positions[:, :1])

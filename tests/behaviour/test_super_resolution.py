@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from ikpca.applications import Hyperresolution, box_mean
+from ikpca.applications import SuperResolution, box_mean
 from ikpca.errors import InvalidInput
 
 
@@ -21,7 +21,7 @@ def waves(shape=(32, 40)):
 
 def model(**parameters):
     settings = {"factor": 2, "patch": 6, "n_components": 10, "gamma": 0.1, "n_patches": 400}
-    return Hyperresolution(**settings | {"random_state": 0} | parameters)
+    return SuperResolution(**settings | {"random_state": 0} | parameters)
 
 
 @pytest.fixture(scope="module")
