@@ -17,6 +17,8 @@ from ikpca.kernels import Floats, Kernel, Rows
 
 #: Kernel values, and as many weights, in memory at a time: 16 MB each in double precision.
 _STRIP_ENTRIES = 2_000_000
+#: Largest relative residual that is a rounding error, in units of machine epsilon.
+_ROUNDING = 100
 #: Blocks of the product with a triangular matrix, and rows of the smallest.
 _TRIANGLE_BLOCKS, _MIN_BLOCK = 8, 64
 
@@ -49,9 +51,12 @@ class Subspace:
     coefficients : ndarray of shape (r + 1, m)
         α, one component per row, and ν last; uncentered.
     known_products : ndarray of shape (r + 1, m), optional
-        ⟨u_i, Φ(x_j)⟩ and ⟨µ, Φ(x_j)⟩; by default computed from all kernel values of the basis.
+        ⟨u_i, Φ(x_j)⟩ and ⟨µ, Φ(x_j)⟩; by default computed from all kernel values of the basis. With
+        ``eigenvalues`` the last row only.
     known_gram : ndarray of shape (r + 1, r + 1), optional
         Inner products of the vectors; computed by default.
+    eigenvalues : ndarray of shape (r,), optional
+        λ of components with ⟨u_i, Φ(x_j) − µ⟩ = λ_i α_ij, which need no products.
 
     Examples
     --------
@@ -72,6 +77,7 @@ class Subspace:
     coefficients: Floats
     known_products: Floats | None = None
     known_gram: Floats | None = None
+    eigenvalues: Floats | None = None
 
     @classmethod
     def from_centered(
@@ -82,6 +88,7 @@ class Subspace:
         centering: Centering,
         projections: Floats,
         mean: Floats | None = None,
+        eigenvalues: Floats | None = None,
     ) -> Subspace:
         """Return components that are combinations of the centered images of training rows.
 
@@ -98,6 +105,8 @@ class Subspace:
         mean : ndarray of shape (l,), optional
             Coefficients of the mean if X are not all of the training rows; the images are then not
             centered.
+        eigenvalues : ndarray of shape (r,), optional
+            λ; if AK' = λA up to rounding, no products are stored.
         """
         # Σ_j a_j Φ'(x_j) = Σ_j (a_j − mean a) Φ(x_j), and ⟨u, Φ(x)⟩ = ⟨u, Φ'(x)⟩ + ⟨u, µ⟩.
         n_rows, lengths = coefficients.shape[1], coefficients @ projections.T
@@ -111,24 +120,30 @@ class Subspace:
             lengths = lengths + sums * offsets.T
         grand_mean = np.array([[centering.grand_mean]])
         gram = np.block([[lengths, offsets], [offsets.T, grand_mean]])
+        products = centering.column_means[None]
+        if eigenvalues is None or not _are_eigenvectors(coefficients, projections, eigenvalues):
+            products, eigenvalues = np.vstack([projections + offsets, products]), None
         return cls(
             kernel,
             X,
             np.vstack([coefficients, mean]),
-            np.vstack([projections + offsets, centering.column_means]),
-            gram.astype(coefficients.dtype),
+            products,
+            gram.astype(coefficients.dtype, copy=False),
+            eigenvalues,
         )
 
     def check_shapes(self, n_components: int, n_features: int) -> None:
         """Raise an error unless the arrays, which may be those of a file, fit together."""
         n_rows, n_vectors = len(self.mean), n_components + 1
-        products = self.coefficients if self.known_products is None else self.known_products
+        products, values = self.known_products, self.eigenvalues
+        n_products = n_vectors if values is None else 1
         check_shapes(
             # Without a kernel, a row has a kernel value for every row of the basis.
             (self.basis, (n_rows, n_rows if self.kernel is None else n_features)),
             (self.coefficients, (n_vectors, n_rows)),
-            (products, (n_vectors, n_rows)),
             (self.known_gram, (n_vectors, n_vectors)),
+            *([] if products is None else [(products, (n_products, n_rows))]),
+            *([] if values is None else [(values, (n_components,))]),
         )
 
     @property
@@ -141,11 +156,24 @@ class Subspace:
         """Coefficients ν of the mean."""
         return self.coefficients[-1]
 
-    @cached_property
+    @property
+    def projections(self) -> Floats:
+        """Inner products ⟨u_i, Φ(x_j) − µ⟩ of the basis."""
+        if self.eigenvalues is None:
+            return self.products[:-1] - self.offsets[:, None]
+        return self.components * self.eigenvalues[:, None]
+
+    @property
     def products(self) -> Floats:
         """Inner products of the vectors with the images Φ(x_j) of the basis."""
-        if self.known_products is not None:
+        if self.known_products is None:
+            return self._computed_products
+        if self.eigenvalues is None:
             return self.known_products
+        return np.vstack([self.projections + self.offsets[:, None], self.known_products])
+
+    @cached_property
+    def _computed_products(self) -> Floats:
         return self.products_with(self.basis)
 
     @cached_property
@@ -178,13 +206,13 @@ class Subspace:
 
     def select(self, indices: NDArray[np.intp]) -> Subspace:
         """Return the subspace of some of the components, with the same mean."""
-        selected = np.append(indices, len(self.components))
-        products, gram = self.known_products, self.known_gram
+        selected, gram = np.append(indices, len(self.components)), self.known_gram
         return replace(
             self,
             coefficients=self.coefficients[selected],
-            known_products=None if products is None else products[selected],
+            known_products=None if self.known_products is None else self.products[selected],
             known_gram=None if gram is None else gram[np.ix_(selected, selected)],
+            eigenvalues=None,
         )
 
     def products_with(self, Z: Rows) -> Floats:
@@ -297,6 +325,14 @@ class Subspace:
         if self.kernel is not None:
             return cross_gram(self.kernel, X, self.basis)
         return X.toarray() if sparse.issparse(X) else X
+
+
+def _are_eigenvectors(coefficients: Floats, projections: Floats, eigenvalues: Floats) -> bool:
+    """Return True if ‖AK' − λA‖ is rounding error for every component."""
+    limit = _ROUNDING * np.finfo(projections.dtype).eps * eigenvalues.max(initial=0.0)
+    pairs = zip(coefficients, projections, eigenvalues, strict=True)
+    norm = np.linalg.norm
+    return all(norm(y - value * a) <= limit * norm(a) for a, y, value in pairs)
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,8 +32,7 @@ _STREAM_PARAMETERS = (
     "n_components", "kernel", "gamma", "degree", "coef0", "kernel_params", "preimage", "whiten",
     "random_state", "n_jobs", "verbose",
 )  # fmt: skip
-_INPUT_ATTRIBUTES = ("X_fit_", "gamma_", "n_features_in_", "feature_names_in_")
-_INVERSE_ATTRIBUTES = ("dual_coef_", "X_transformed_fit_")
+_SHARED_ATTRIBUTES = ("X_fit_", "gamma_", "n_features_in_", "feature_names_in_", "dual_coef_")
 _SCIKIT_KERNELS = ("linear", "poly", "rbf", "sigmoid", "cosine", "precomputed")
 
 
@@ -77,6 +76,8 @@ def to_sklearn(model: KernelPCA) -> ScikitKernelPCA:
     parameters["fit_inverse_transform"] = model._learns_ridge
     converted = ScikitKernelPCA(**parameters)
     _copy_attributes(model, converted)
+    if hasattr(model, "dual_coef_"):
+        converted.X_transformed_fit_ = model.X_transformed_fit_
     converted.eigenvalues_ = model.eigenvalues_
     converted.eigenvectors_ = model.eigenvectors_
     converted._centerer = _centerer(model._subspace)
@@ -84,7 +85,7 @@ def to_sklearn(model: KernelPCA) -> ScikitKernelPCA:
 
 
 def _copy_attributes(source: Any, target: Any) -> None:
-    for name in _INPUT_ATTRIBUTES + _INVERSE_ATTRIBUTES:
+    for name in _SHARED_ATTRIBUTES:
         if hasattr(source, name):
             setattr(target, name, getattr(source, name))
 
@@ -97,7 +98,7 @@ def _solution(fitted: Any) -> EigenSolution:
     centering = Centering(centerer.K_fit_rows_, float(centerer.K_fit_all_))
     return EigenSolution(
         coefficients=np.divide(vectors, roots, out=np.zeros_like(vectors), where=roots > 0),
-        projections=vectors * roots,
+        projections=getattr(fitted, "X_transformed_fit_", eigenvectors * roots.T).T,
         eigenvalues=eigenvalues,
         eigenvectors=eigenvectors,
         centering=centering,

@@ -45,8 +45,10 @@ from ikpca.estimators.validation import (
 from ikpca.gram import LazyRows, read_budget
 from ikpca.kernels import Floats, Kernel, Rows, centered_kernel
 from ikpca.preimages import ridge_coefficients
+from ikpca.preimages.direct import ridge_bytes
 from ikpca.solvers import (
     KHA,
+    Adaptive,
     Dense,
     EigenSolution,
     GramTransform,
@@ -129,9 +131,9 @@ class KernelPCA(CallbackSupport, KernelTransformer):
     n_jobs : int, default=None
         Number of threads; None uses as many as BLAS. The result does not depend on it.
     max_memory : int, str or None, default=None
-        Memory budget of the fit, excluding X, such as "500MB" or "2GB"; None: a quarter of the
-        machine's memory. An explicit budget determines the size of the tiles; K is stored as far
-        as it fits.
+        Memory budget of the fit, excluding X and loaded libraries, such as "500MB" or "2GB"; None:
+        a quarter of the machine's memory. An explicit budget determines the size of the tiles; K
+        is stored as far as it fits. A budget that cannot be kept raises an error before the fit.
     warm_start : bool, default=False
         If True, start from the components of the previous fit, also for other rows or more
         components.
@@ -150,9 +152,9 @@ class KernelPCA(CallbackSupport, KernelTransformer):
     eigenvectors_ : ndarray of shape (n_samples, n_components)
         Eigenvectors of the centered kernel matrix; ``coefficients_.T * sqrt(eigenvalues_)``.
     coefficients_ : ndarray of shape (n_components, n_samples)
-        A of the papers: components are W = AΦ'. If the model keeps only landmarks, components are
-        W = AΦ of these, not centered, and the number of columns is that of the landmarks, here and
-        in ``eigenvectors_``.
+        A of the papers, centered so that its rows sum to zero: components are W = AΦ'. If the
+        model keeps only landmarks, components are W = AΦ of these, not centered, and the number of
+        columns is that of the landmarks, here and in ``eigenvectors_``.
     explained_variance_ratio_ : ndarray of shape (n_components,)
         Eigenvalues divided by the trace of K', which includes the components not computed.
     history_ : list of PassRecord
@@ -174,7 +176,8 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         Value of ``gamma`` used by the kernel, also by a kernel object; for kernels without it, as
         in scikit-learn, the value that it would have.
     dual_coef_, X_transformed_fit_ : ndarray
-        Ridge regression, with ``fit_inverse_transform=True`` or ``preimage="ridge"``.
+        Ridge regression, with ``fit_inverse_transform=True`` or ``preimage="ridge"``; the fit
+        needs the memory of a kernel matrix of the projections.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Defined only if X has string column names.
@@ -253,6 +256,26 @@ class KernelPCA(CallbackSupport, KernelTransformer):
 
     #: True if the components are combinations of the images of landmarks only.
     _on_landmarks = False
+
+    @property
+    def coefficients_(self) -> Floats:
+        """A, stored only in the subspace."""
+        check_is_fitted(self)
+        return self._subspace.components
+
+    @property
+    def eigenvectors_(self) -> Floats:
+        """Columns A_i√λ_i, and those of eigenvalues that are zero, which A does not determine."""
+        vectors = (self.coefficients_ * np.sqrt(self.eigenvalues_)[:, None]).T
+        vectors[:, self.eigenvalues_ == 0] = self._null_vectors
+        return vectors
+
+    @property
+    def X_transformed_fit_(self) -> Floats:
+        """Projections of the training rows, for the ridge regression."""
+        if not hasattr(self, "dual_coef_"):
+            raise AttributeError("X_transformed_fit_ needs fit_inverse_transform=True.")
+        return self._subspace.projections.T * self._scale
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Compute the components.
@@ -441,6 +464,8 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         checkpoint: CheckpointFile | None = None,
     ) -> EigenSolution:
         """Run a solver and set the fitted attributes."""
+        if not isinstance(solver, Adaptive | Nystrom):
+            self._check_ridge_memory(problem)
         monitor = FitMonitor(
             self,
             solver.name,
@@ -469,17 +494,28 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         if checkpoint is not None:
             checkpoint.finish()
         if self._learns_ridge and problem.kernel is not None:
-            known = self.X_transformed_fit_ = solution.projections.T * self._scale
+            if solution.landmarks is None:
+                self._check_ridge_memory(problem)
             kernel = self._make_kernel(self.gamma_)
+            known = self._subspace.projections.T * self._scale
             self.dual_coef_ = ridge_coefficients(kernel, known, self.X_fit_, self.alpha)
         monitor.end()
         self._warn(solver, solution)
         return solution
 
+    def _check_ridge_memory(self, problem: Problem) -> None:
+        """Raise an error if the budget is too small for a ridge regression on all rows."""
+        if self._learns_ridge:
+            copy = problem.X.nbytes if self.copy_X and problem.X.flags.owndata else 0
+            problem.budget.require(
+                copy + ridge_bytes(problem.X),
+                f"the ridge regression on {problem.n_samples} rows",
+                "raise it, or leave out fit_inverse_transform and preimage='ridge'",
+            )
+
     def _set_fitted(self, solution: EigenSolution, kernel: Kernel | None, X: Rows) -> None:
         """Set the fitted attributes and remove optional ones of an earlier fit."""
-        for stale in ("dual_coef_", "X_transformed_fit_"):
-            self.__dict__.pop(stale, None)
+        self.__dict__.pop("dual_coef_", None)
         self.__dict__.update(self._fitted_attributes(solution, kernel, X))
 
     def _fitted_attributes(
@@ -493,17 +529,22 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         return {
             "X_fit_": X,
             "n_samples_seen_": n_samples,
-            "coefficients_": solution.coefficients,
             "eigenvalues_": eigenvalues,
-            "eigenvectors_": solution.eigenvectors,
             "explained_variance_ratio_": eigenvalues / (solution.trace or 1.0),
             "certificate_": solution.certificate,
             "history_": list(solution.records),
             "n_iter_": len(solution.records),
             "outcome_": solution.outcome,
             "_subspace": Subspace.from_centered(
-                kernel, X, solution.coefficients, solution.centering, solution.projections, mean
+                kernel,
+                X,
+                solution.coefficients,
+                solution.centering,
+                solution.projections,
+                mean,
+                eigenvalues,
             ),
+            "_null_vectors": solution.eigenvectors[:, eigenvalues == 0],
             "_scale": scale,
             "_on_landmarks": landmarks is not None,
         }
@@ -618,13 +659,14 @@ class KernelPCA(CallbackSupport, KernelTransformer):
                 "convert the file, or pass X[:] to load it."
             )
         mapped = isinstance(X, np.memmap)
+        # Landmarks are copies, and a memory map may be larger than the memory.
+        keeps_rows = not isinstance(make_solver(self.eigen_solver), Nystrom)
         X = validate_data(
             self,
             X,
             accept_sparse=False if self._needs_dense_rows else "csr",
             dtype=FLOAT_DTYPES,
-            # A memory map may be larger than the memory.
-            copy=self.copy_X and not mapped,
+            copy=self.copy_X and keeps_rows and not mapped,
             ensure_all_finite=not mapped,
             ensure_min_samples=2,
         )

@@ -11,10 +11,18 @@ from typing import Any, Literal
 
 import numpy as np
 import psutil
+from scipy import sparse
 
 from ikpca.errors import invalid_parameter
 from ikpca.gram.parallel import Workers
-from ikpca.gram.sources import CachedGram, CompactGram, ComputedGram, GramSource, StoredGram
+from ikpca.gram.sources import (
+    CachedGram,
+    CompactGram,
+    ComputedGram,
+    GramSource,
+    PrecomputedGram,
+    StoredGram,
+)
 from ikpca.gram.tiles import TILE
 from ikpca.kernels import FeatureSplit, Kernel, MatmulKernel, Rows
 
@@ -50,6 +58,12 @@ class Budget:
     def available(self) -> int:
         """Bytes that a plan may use; negative if more is used than the limit allows."""
         return self.n_bytes - self.used
+
+    def require(self, n_bytes: int, purpose: str, remedy: str) -> None:
+        """Raise an error if the user's limit does not allow this many bytes more."""
+        if self.explicit and n_bytes > self.available:
+            needed = f"{purpose} needs at least {self.used + n_bytes} bytes"
+            raise invalid_parameter("max_memory", self.n_bytes, needed, remedy)
 
 
 def read_budget(max_memory: Any) -> Budget:
@@ -118,14 +132,8 @@ def plan_tiles(
             side for side in _TILE_SIDES if _CONCURRENT_TILES * tile_bytes(side) <= available
         )
         side = next(fitting, MIN_TILE_SIDE)
-        if tile_bytes(side) > available:
-            needed = budget.used + fixed + tile_bytes(side)
-            raise invalid_parameter(
-                "max_memory",
-                budget.n_bytes,
-                f"this fit needs at least {needed} bytes",
-                "raise it, ask for fewer components, or pass copy_X=False",
-            )
+        remedy = "raise it, ask for fewer components, or pass copy_X=False or another eigen_solver"
+        budget.require(fixed + tile_bytes(side), "this fit", remedy)
     usable = max(1, min(threads, available // max(tile_bytes(side), 1)))
     overhead = _OVERHEAD_BYTES + int(_OVERHEAD_SHARE * budget.n_bytes)
     return TilePlan(side, usable, max(0, available - usable * tile_bytes(side) - overhead))
@@ -133,9 +141,9 @@ def plan_tiles(
 
 @dataclass(frozen=True)
 class PlannedSource:
-    """Computed source, number of threads for it, and bytes left for caching."""
+    """Source, number of threads for it, and bytes left for caching."""
 
-    source: ComputedGram
+    source: ComputedGram | PrecomputedGram
     threads: int
     cache_bytes: int
 
@@ -150,8 +158,10 @@ class PlannedSource:
         return StoredGram(self.source, workers) if matrix_bytes <= self.cache_bytes else self.source
 
 
-def plan_source(kernel: Kernel, X: Rows, budget: Budget, fixed: int, threads: int) -> PlannedSource:
-    """Plan the tiles of the kernel matrix of rows that are in memory; see ``plan_tiles``."""
+def plan_source(
+    kernel: Kernel | None, X: Rows, budget: Budget, fixed: int, threads: int
+) -> PlannedSource:
+    """Plan the tiles of the kernel matrix of rows, or of a matrix X; see ``plan_tiles``."""
     available = budget.available - fixed
     split, operand, tile_bytes = None, 0, partial(_tile_bytes, kernel, X, None)
     if isinstance(kernel, MatmulKernel) and isinstance(X, np.ndarray):
@@ -161,13 +171,26 @@ def plan_source(kernel: Kernel, X: Rows, budget: Budget, fixed: int, threads: in
         if small_enough and needed + tile(MIN_TILE_SIDE) <= available:
             split, operand, tile_bytes = found, needed, tile
     plan = plan_tiles(budget, fixed + operand, tile_bytes, threads)
+    if kernel is None:
+        return PlannedSource(PrecomputedGram(X, side=plan.side), plan.threads, 0)
     source = ComputedGram(kernel, X, plan.side, split=split)
     return PlannedSource(source, plan.threads, plan.cache_bytes)
 
 
-def _tile_bytes(kernel: Kernel, X: Rows, split: FeatureSplit | None, side: int) -> int:
+def _tile_bytes(kernel: Kernel | None, X: Rows, split: FeatureSplit | None, side: int) -> int:
     item, width = X.dtype.itemsize, int(X.shape[1] if split is None else split.dense.sum())
-    narrow = 4 * side * _NARROW_COLUMNS * item
-    # The product of sparse features and its factor in two orders, in double precision at most.
-    rare = 0 if split is None or not split.nnz else 8 * side * (side + 2 * int(split.sparse.sum()))
-    return side * side * item + rare + kernel.scratch_bytes(side, side, width, item) + narrow
+    n_bytes = side * side * item + 4 * side * _NARROW_COLUMNS * item
+    if split is not None and split.nnz:
+        # The product of sparse features and its factor in two orders, in double precision at most.
+        n_bytes += 8 * side * (side + 2 * int(split.sparse.sum()))
+    if sparse.issparse(X):
+        # A product of CSR rows is CSR before it is dense; its factors are copied, one transposed.
+        index, width = X.indices.itemsize, -(-X.nnz // X.shape[0])
+        n_bytes += side * side * (2 * item + index) + 4 * side * width * (item + index)
+        n_bytes += int(X.shape[1]) * index
+    if kernel is None:
+        # Entries of a stored matrix are copied before they are written.
+        return n_bytes + side * side * item
+    # Rows from disk, and rows in random order, are copied.
+    copies = 2 * side * width * item if split is None else 0
+    return n_bytes + copies + kernel.scratch_bytes(side, side, width, item)

@@ -106,6 +106,14 @@ class ComputedGram:
         """Compute K[rows, columns]."""
         with self._lock:
             self.entries += out.size
+        if not isinstance(rows, slice) and len(rows) > self.side:
+            # The memory plan has copies of as many rows as a tile.
+            for part in tile_slices(len(rows), self.side):
+                self._fill(rows[part], columns, out[part])
+        else:
+            self._fill(rows, columns, out)
+
+    def _fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
         if self._matmul is not None:
             self._matmul.fill(rows, columns, out)
         else:
@@ -118,7 +126,12 @@ class ComputedGram:
     def submatrix(self, rows: Indices, columns: Indices) -> Floats:
         """Compute K[rows, columns]."""
         self.entries += len(rows) * len(columns)
-        return cross_gram(self._kernel, self._X[rows], self._X[columns])
+        out = np.empty((len(rows), len(columns)), dtype=self.dtype)
+        for upper in tile_slices(len(rows), self.side):
+            for left in tile_slices(len(columns), self.side):
+                X, Y = self._X[rows[upper]], self._X[columns[left]]
+                out[upper, left] = cross_gram(self._kernel, X, Y)
+        return out
 
     def diagonal(self) -> Floats:
         """Return k(x, x)."""
@@ -174,13 +187,15 @@ class PrecomputedGram:
     K : ndarray or CSR matrix of shape (l, l)
     symmetric : bool, optional
         Symmetry of K; detected by default.
+    side : int
+        Side of the tiles.
     """
 
-    side = TILE
     entries = 0
 
-    def __init__(self, K: Rows, symmetric: bool | None = None) -> None:
+    def __init__(self, K: Rows, symmetric: bool | None = None, side: int = TILE) -> None:
         self._K = K
+        self.side = side
         self.symmetric = _is_symmetric(K) if symmetric is None else symmetric
         self.n_samples, self.dtype = int(K.shape[0]), np.dtype(K.dtype)
         # Copies are bound by memory bandwidth, and one long copy is the fastest.
@@ -202,7 +217,7 @@ class PrecomputedGram:
 
     def submatrix(self, rows: Indices, columns: Indices) -> Floats:
         """Return a copy of K[rows, columns]."""
-        values: Any = self._K[rows][:, columns]
+        values: Any = self._K[np.ix_(rows, columns)]
         return values.toarray() if sparse.issparse(values) else values
 
     def diagonal(self) -> Floats:
@@ -212,8 +227,11 @@ class PrecomputedGram:
 
 def _is_symmetric(K: Rows) -> bool:
     """Return True if K equals its transpose up to the rounding errors of a product X @ Xᵀ."""
-    difference, scale = abs(K - K.T).max(), abs(K).max()
-    return bool(difference <= 100 * np.finfo(K.dtype).eps * scale)
+    limit = 100 * np.finfo(K.dtype).eps * max(K.max(), -K.min())
+    return all(
+        abs(K[rows, columns] - K[columns, rows].T).max() <= limit
+        for rows, columns in tile_pairs(K.shape[0], symmetric=True)
+    )
 
 
 class StoredGram(PrecomputedGram):

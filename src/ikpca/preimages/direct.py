@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import linalg
 
 from ikpca.errors import invalid_parameter
-from ikpca.gram import cross_gram, tile_slices
+from ikpca.gram import TILE, ComputedGram, Workers, cross_gram, full_matrix, tile_slices
 from ikpca.kernels import DistanceKernel, Floats, Kernel
 from ikpca.preimages.base import Points, Preimages, check_count
 from ikpca.subspace import Subspace
@@ -191,13 +192,29 @@ def ridge_coefficients(kernel: Kernel, projections: Floats, X: Floats, alpha: fl
     >>> ridge_coefficients(Linear(), Y, X, 1.0).shape
     (2, 1)
     """
-    K = _kernel_values(kernel, projections, projections)
-    K.flat[:: len(K) + 1] += alpha
-    try:
-        return linalg.cho_solve(linalg.cho_factor(K), X)
-    except linalg.LinAlgError:
-        # The kernel is indefinite or the ridge is too small: the solution of minimum norm.
-        return linalg.lstsq(K, X)[0]
+    # The matrix has no name, so that it is gone when another one is needed.
+    with suppress(linalg.LinAlgError):
+        factor = linalg.cho_factor(
+            _regularized(kernel, projections, alpha),
+            lower=True,
+            overwrite_a=True,
+            check_finite=False,
+        )
+        return linalg.cho_solve(factor, X)
+    # The kernel is indefinite or the ridge is too small: the solution of minimum norm.
+    values, vectors = linalg.eigh(
+        _regularized(kernel, projections, alpha), driver="ev", overwrite_a=True, check_finite=False
+    )
+    sizes = np.abs(values)
+    nonzero = sizes > np.finfo(values.dtype).eps * sizes.max()
+    inverses = np.divide(1, values, out=np.zeros_like(values), where=nonzero)
+    return vectors @ (inverses[:, None] * (vectors.T @ X))
+
+
+def ridge_bytes(X: Floats) -> int:
+    """Return the memory of a regression: the kernel matrix, tiles, and two copies of the rows."""
+    n_rows, n_features = X.shape
+    return (n_rows * (n_rows + 2 * n_features) + 3 * TILE * TILE) * X.dtype.itemsize
 
 
 def predict_rows(kernel: Kernel, new: Floats, projections: Floats, coefficients: Floats) -> Floats:
@@ -234,21 +251,37 @@ def predict_rows(kernel: Kernel, new: Floats, projections: Floats, coefficients:
     return np.vstack(strips)
 
 
+def _regularized(kernel: Kernel, projections: Floats, alpha: float) -> Floats:
+    """Return K + αI in the order of LAPACK, which overwrites it."""
+    source = ComputedGram(kernel, _with_columns(projections))
+    with np.errstate(over="ignore", invalid="ignore"):
+        K = full_matrix(source, Workers())
+    _check_finite(kernel, K)
+    K.flat[:: len(K) + 1] += alpha
+    return K.T
+
+
 def _kernel_values(kernel: Kernel, X: Floats, Y: Floats) -> Floats:
-    """Return kernel values of projections, which may overflow.
+    values = cross_gram(kernel, _with_columns(X), _with_columns(Y))
+    _check_finite(kernel, values)
+    return values
+
+
+def _with_columns(projections: Floats) -> Floats:
+    """Return projections; a column of zeros without components, as a callable may require one."""
+    return projections if projections.shape[1] else np.zeros((len(projections), 1))
+
+
+def _check_finite(kernel: Kernel, values: Floats) -> None:
+    """Reject kernel values of projections that overflow.
 
     As in scikit-learn, the kernel is that of the rows, though projections may be much larger.
     """
-    if X.shape[1] == 0:
-        # Without components all projections are equal; a callable may require a column.
-        X, Y = np.zeros((len(X), 1)), np.zeros((len(Y), 1))
-    with np.errstate(over="ignore", invalid="ignore"):
-        values = cross_gram(kernel, X, Y)
-    if not np.isfinite(values).all():
+    # NaN is the minimum of values that contain it.
+    if not (np.isfinite(values.min()) and np.isfinite(values.max())):
         raise invalid_parameter(
             "preimage",
             "ridge",
             f"values of {kernel!r} between projections overflow",
             "choose another pre-image method, or scale X",
         )
-    return values

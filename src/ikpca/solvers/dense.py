@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from ikpca.errors import InvalidInput
-from ikpca.gram import NOT_FINITE, Centering, full_matrix
+from ikpca.gram import NOT_FINITE, Centering, full_matrix, tile_slices
 from ikpca.kernels import Floats
 from ikpca.solvers.base import EigenSolution, Outcome, PassRecord, RunSettings, Solver
 from ikpca.solvers.problem import MemoryNeeds, Problem
@@ -45,8 +45,10 @@ class Dense(Solver):
         """Accept any number of components."""
 
     def memory_needs(self, problem: Problem, n_components: int) -> MemoryNeeds:
-        """Return the memory of K and the copy that LAPACK overwrites."""
-        return MemoryNeeds(2 * problem.n_samples * problem.row_bytes)
+        """Return the memory of K, the copy that LAPACK overwrites, components and products."""
+        vectors = 2 * problem.n_samples + 3 * n_components
+        # Inner products of the components are in double precision at most.
+        return MemoryNeeds(vectors * problem.row_bytes + 5 * 8 * n_components**2)
 
     def solve(
         self, problem: Problem, n_components: float | None, settings: RunSettings
@@ -54,7 +56,8 @@ class Dense(Solver):
         """Compute the leading components; the parameters are those of :meth:`Solver.solve`."""
         number = int(n_components) if isinstance(n_components, Integral) else None
         started = time.perf_counter()
-        with problem.open(self.memory_needs(problem, problem.n_samples)) as (source, workers):
+        needs = self.memory_needs(problem, min(number or problem.n_samples, problem.n_samples))
+        with problem.open(needs) as (source, workers):
             K = full_matrix(source, workers)
             if not np.isfinite(K).all():
                 raise InvalidInput(NOT_FINITE)
@@ -109,7 +112,8 @@ def solve_dense(
     if trace <= rounding and eigenvalues.max(initial=0.0) <= rounding:
         eigenvalues = np.zeros_like(eigenvalues)
     roots = np.sqrt(eigenvalues)[:, None]
-    rows = vectors.T * deterministic_signs(vectors.T)[:, None]
+    rows = vectors.T
+    rows *= deterministic_signs(rows)[:, None]
     coefficients = np.divide(rows, roots, out=np.zeros_like(rows), where=roots > 0)
     projections = rows * roots
     squared_norm = float(np.einsum("ij,ij->", centered, centered))
@@ -126,6 +130,9 @@ def solve_dense(
 
 
 def _residuals(centered: Floats, values: Floats, vectors: Floats) -> Floats:
-    largest = float(np.abs(values).max(initial=0.0))
-    defects: Floats = np.linalg.norm(centered @ vectors - vectors * values, axis=0)
+    largest, defects = float(np.abs(values).max(initial=0.0)), np.empty_like(values)
+    for part in tile_slices(len(values)):
+        products = centered @ vectors[:, part]
+        products -= vectors[:, part] * values[part]
+        defects[part] = np.linalg.norm(products, axis=0)
     return defects / largest if largest > 0 else np.zeros_like(defects)

@@ -254,7 +254,7 @@ class _LocalLandmarkRows:
             np.matmul(basis, values, out=reduced[:, columns])
 
         # A strip takes no more memory than a tile.
-        width = max(source.side**2 // number, 1)
+        width = min(max(source.side**2 // number, 1), source.side)
         self._workers.each(project, tile_slices(source.n_samples, width))
         reduced -= reduced.mean(axis=1, dtype=np.float64, keepdims=True).astype(source.dtype)
         return reduced, _row_gram(reduced, self._workers)

@@ -19,7 +19,6 @@ from ikpca.gram import (
     CompactGram,
     GramSource,
     LazyRows,
-    PrecomputedGram,
     Workers,
     memory_map,
     plan_source,
@@ -151,16 +150,14 @@ class Problem:
         if self.engine is not None and self.kernel is not None:
             yield self.engine.open_gram(self.kernel, self.budget, needs), SERIAL
             return
-        if self.kernel is None:
-            with Workers(self.n_threads) as workers:
-                yield self._transformed(PrecomputedGram(self.X), workers), workers
-            return
-        check_kernel_values(self.kernel, self.X)
+        if self.kernel is not None:
+            check_kernel_values(self.kernel, self.X)
+        keep = None if self.kernel is None else needs.keep
         fixed = needs.n_bytes + (_owned_bytes(self.X) if self.copy_X else 0)
         planned = plan_source(self.kernel, self.X, self.budget, fixed, self.n_threads)
         with Workers(planned.threads) as workers:
             source = planned.source
-            cached = source if needs.keep is None else planned.with_cache(needs.keep, workers)
+            cached = source if keep is None else planned.with_cache(keep, workers)
             yield self._transformed(cached, workers), workers
 
     def map_rows(
