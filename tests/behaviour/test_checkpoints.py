@@ -40,9 +40,9 @@ MODELS = {
     "kha-smd": KernelPCA(eigen_solver="kha-smd"),
     "smd, backing off": KernelPCA(eigen_solver=KHA("kha-smd", gain=50.0, meta_gain=1.0)),
     "krylov": KernelPCA(eigen_solver=Krylov(init="pivoted")),
-    "krylov, restarting": KernelPCA(eigen_solver="krylov", max_memory=1_750_000),
+    "krylov, restarting": KernelPCA(eigen_solver="krylov", max_memory=1_900_000),
     "hebbian": HebbianPCA(4, eigen_solver=KHA(block_size=100)),
-    "fraction": KernelPCA(0.97, eigen_solver="krylov", max_memory=5_200_000, tol=1e-4),
+    "fraction": KernelPCA(0.97, eigen_solver="krylov", max_memory=14_000_000, tol=1e-4),
 }
 #: Functions that a pass calls: within it, at its end, and after it.
 PLACES = {
