@@ -179,13 +179,13 @@ def test_bounds_hold_for_heavy_tails(dtype, n_landmarks, n_features):
         exact, Y = ExactKernel(X, "poly", degree=2), model.fit_transform(X)
         residuals = exact.model_residuals(model, Y)
         rounding = exact.rounding / model.eigenvalues_[0]
-        ratios.append(residuals.max() / (model.certificate_.residual_bounds.max() + rounding))
+        ratios.extend(residuals / (model.certificate_.residual_bounds + rounding))
         true, rounding = exact.excess_error(Y)
         # Where the landmarks leave E_min open, the estimate is one of E/‖K'‖.
         true = min(true, exact.relative_error(Y))
         excess.append((true, rounding, model.certificate_.excess_error))
     assert max(ratios) <= 2, f"residuals divided by their bounds: {np.round(ratios, 2)}"
-    assert np.mean(np.array(ratios) > 1) <= 0.1
+    assert np.mean(np.array(ratios) > 1) <= 0.05
     assert all(stated >= 0.1 * true - rounding for true, rounding, stated in excess), excess
 
 

@@ -253,8 +253,8 @@ def landmark_bytes(problem: Problem, number: int, rows: int = _MIN_STRIP, thread
     width = 2 * (number + SAMPLE_ROWS) + problem.X.shape[1] + 4
     factors = 6 * 8 * number * number + (_PENDING - 1) * threads * number * number * item
     strips = threads * rows * width * item
-    # Distances, leverages, and their product.
-    vectors = 3 * item * problem.n_samples
+    # Distances, leverages, their product, and the probabilities of rows.
+    vectors = 6 * item * problem.n_samples
     return factors + strips + vectors + 2 * number * problem.X.shape[1] * item
 
 

@@ -76,44 +76,75 @@ class SampledResiduals:
         """
         number, n_rows = SAMPLE_ROWS, 0
         while True:
-            weights = (squared_norms, distances, leverages * distances)
-            rows, probabilities = sample_rows(weights, seed, number)
-            R = rows_of(rows)
+            sample = sample_rows((squared_norms, distances, leverages * distances), seed, number)
+            R = rows_of(sample.rows)
             if not np.isfinite(R).all():
                 raise InvalidInput(NOT_FINITE)
-            n_rows += len(rows)
-            if probabilities is None:
+            n_rows += len(R)
+            if len(R) == len(distances):
                 exact = np.linalg.norm(R - R.mean(axis=0), axis=0) / largest
                 return cls(exact, exact, n_rows)
-            terms = np.square(R) / probabilities[:, None]
-            residuals = np.sqrt(terms.mean(axis=0)) / largest
-            bounds = np.sqrt(upper_bounds(terms)) / largest
+            squares = np.square(R)
+            certain = squares[: sample.n_certain].sum(axis=0)
+            terms = squares[sample.n_certain :] / sample.probabilities[:, None]
+            residuals = np.sqrt(certain + terms.mean(axis=0)) / largest
+            bounds = np.sqrt(certain + upper_bounds(terms)) / largest
             decided = residuals.max() > tol or bounds.max() <= tol
             if decided or number > SAMPLE_ROWS:
                 return cls(residuals, bounds, n_rows)
             number *= _SAMPLE_GROWTH
 
 
-def sample_rows(weights: Sequence[Floats], seed: int, number: int) -> tuple[Indices, Floats | None]:
+@dataclass(frozen=True)
+class RowSample:
+    """Rows that are drawn with certainty, then rows drawn with replacement from the others.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (s,)
+    n_certain : int
+    probabilities : ndarray of shape (s - n_certain,)
+        Probabilities of the rows that are drawn with replacement.
+    """
+
+    rows: Indices
+    n_certain: int
+    probabilities: Floats
+
+
+def sample_rows(weights: Sequence[Floats], seed: int, number: int) -> RowSample:
     """Draw rows in proportion to one of several weights each, in fixed shares.
 
-    Also return their probabilities, None for all rows.
+    Rows that are expected at least once are drawn with certainty, so that a few rows that are
+    larger than all others do not hide the rest. If there are few rows, all are.
     """
     n_samples = len(weights[0])
     if n_samples <= _ROWS_PER_SAMPLE * number:
-        return np.arange(n_samples), None
+        return RowSample(np.arange(n_samples), n_samples, np.zeros(0))
+    certain = np.zeros(0, dtype=np.intp)
+    while True:
+        totals = [float(own.sum(dtype=np.float64)) for own in weights]
+        shares = [
+            share / total if total > 0 else 0.0
+            for share, total in zip(_SAMPLE_SHARES, totals, strict=True)
+        ]
+        uniform = (1 - np.dot(shares, totals)) / n_samples
+        expected = number * (sum(map(np.multiply, weights, shares)) + uniform)
+        following = np.flatnonzero(expected >= 1)
+        if not len(following) or len(certain) + len(following) > number:
+            break
+        weights = weights if len(certain) else [own.copy() for own in weights]
+        certain = np.concatenate([certain, following])
+        for own in weights:
+            own[following] = 0
     rng = np.random.default_rng([seed, 5, number])
     kinds = rng.choice(len(weights), size=number, p=_SAMPLE_SHARES)
     rows = rng.integers(n_samples, size=number)
-    totals = [float(own.sum(dtype=np.float64)) for own in weights]
     for kind, (own, total) in enumerate(zip(weights, totals, strict=True)):
         if total > 0:
             rows[kinds == kind] = draw_rows(own, rng.random(np.count_nonzero(kinds == kind)))
     rows.sort()
-    probabilities = np.zeros(number)
-    for share, own, total in zip(_SAMPLE_SHARES, weights, totals, strict=True):
-        probabilities += share * (own[rows] / total if total > 0 else 1 / n_samples)
-    return rows, probabilities
+    return RowSample(np.concatenate([certain, rows]), len(certain), expected[rows] / number)
 
 
 def draw_rows(weights: Floats, draws: Floats) -> Indices:
