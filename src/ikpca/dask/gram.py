@@ -311,8 +311,8 @@ class _DaskLandmarkRows:
         found: Floats = self._gram.client.gather(values).astype(np.float64)
         return found
 
-    def reduce(self, basis: Floats) -> tuple[Floats, Floats]:
-        """Fetch B = basis · K[L, :] less its row means, and compute B Bᵀ."""
+    def products(self, basis: Floats) -> Floats:
+        """Fetch the products of the basis with K[L, :]."""
         gram, number = self._gram, len(self._gram.blocks)
         parts = gram.map(
             multiply_strip,
@@ -322,7 +322,4 @@ class _DaskLandmarkRows:
             side=gram.side,
         )
         gram.entries += self._n_landmarks * gram.n_samples
-        reduced = np.hstack(gram.client.gather(parts))
-        reduced -= reduced.mean(axis=1, dtype=np.float64, keepdims=True).astype(gram.dtype)
-        squared = (reduced @ reduced.T).astype(np.float64)
-        return reduced, (squared + squared.T) / 2
+        return np.hstack(gram.client.gather(parts))

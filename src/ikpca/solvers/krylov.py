@@ -68,8 +68,9 @@ _SAMPLED_RESIDUAL, _SAMPLED_EPSILONS = 300, 10
 #: Largest difference of eigenvalues that may be equal, relative to the largest, in units of tol and
 #: of machine epsilon.
 _EQUAL_TOLS, _EQUAL_EPSILONS = 100, 100
-#: Random vectors of the first block.
-_PROBES = 4
+#: Random vectors of the first block. For tolerances below the limit, as columns of their own would
+#: cost a pass, they are added to its other columns, with this power of machine epsilon as length.
+_PROBES, _LOOSE_TOL, _PERTURBATION_POWER = 4, 1e-4, 3 / 8
 #: Sampled rows of K per product, and rows of the basis per product.
 _STRIP_ROWS, _DISTANCE_ROWS = 64, 1024
 #: Relative residual below which a component misses less than 1e-8 of its variance.
@@ -456,8 +457,15 @@ class KrylovPasses:
         block, remainder = block[:, :width], float(landmarks.distances.sum(dtype=np.float64))
         # A missed component has at most the variance outside of the span of the directions.
         if remainder > landmarks.eigenvalues[self._r - 1]:
-            probes = self._random_block(landmarks.distances, _PROBES, 0)
-            block = np.hstack([block[:, : width - _PROBES], probes])
+            if self._tol >= _LOOSE_TOL:
+                probes = self._random_block(landmarks.distances, _PROBES, 0)
+                block = np.hstack([block[:, : width - _PROBES], probes])
+            else:
+                probes = self._random_block(landmarks.distances, width, 0)
+                size = np.finfo(block.dtype).eps ** _PERTURBATION_POWER
+                lengths = np.linalg.norm(probes, axis=0).astype(probes.dtype)
+                block = np.pad(block, ((0, 0), (0, width - block.shape[1])))
+                block += probes * (size / lengths)
             block = _orthonormal(block, self._Q[:, :known], self._workers)
         return KrylovState(known, block, 0, directions=known, blocks=blocks)
 
@@ -500,7 +508,7 @@ class KrylovPasses:
                 recovery = f"the basis had lost its orthonormality (by {defect:.1e}) and is rebuilt"
             following = self._next_block(following, first, ritz, T, rebuild=bool(recovery))
             if following.block.shape[1] == 0:
-                following = self._probe_remainder(following, values, T)
+                following = self._probe_remainder(following)
             # An empty block: the basis spans the range of K' up to rounding.
             outcome = Outcome.STALLED if following.block.shape[1] == 0 else None
         seconds = time.perf_counter() - started
@@ -583,7 +591,7 @@ class KrylovPasses:
         block = _orthonormal(latest, self._Q[:, :known], self._workers)[:, :width]
         return replace(state, columns=known, block=block)
 
-    def _probe_remainder(self, state: KrylovState, values: Floats, T: Floats) -> KrylovState:
+    def _probe_remainder(self, state: KrylovState) -> KrylovState:
         """Add a random block if variance that the basis misses may belong to a component.
 
         A basis whose products it contains spans an invariant subspace, not necessarily all of the
@@ -592,6 +600,10 @@ class KrylovPasses:
         """
         gram, known = self._gram, state.columns
         assert gram is not None
+        # A restart may have replaced the basis.
+        N, S, _ = self._inner[:, :known, :known]
+        eps = float(np.finfo(self._Q.dtype).eps)
+        values, T = RitzPairs.from_products(N, S, eps).components(self._r)
         remainder = gram.mean_diagonal * gram.n_samples - float(values.sum())
         last = float(values[self._r - 1]) if len(values) >= self._r else 0.0
         found = state.remainder - remainder > gram.rounding * gram.n_samples

@@ -204,14 +204,18 @@ def landmark_start(
         raise InvalidInput(NOT_FINITE)
     noise = float(np.finfo(source.dtype).eps * np.abs(gram).max())
     basis = _leading_directions(gram, n_components, noise)
-    # The last row gives the mean kernel values with the landmarks, less their own mean.
-    mean = np.full((1, len(gram)), 1 / len(gram))
-    reduced, squared = rows.reduce(np.vstack([basis, mean]).astype(source.dtype))
-    if not np.isfinite(squared).all():
+    # The last row gives the inner products with the mean of the landmarks.
+    landmark_mean = np.full((1, len(gram)), 1 / len(gram))
+    products = rows.products(np.vstack([basis, landmark_mean]).astype(source.dtype))
+    if not np.isfinite(products).all():
         raise InvalidInput(NOT_FINITE)
-    mean_values, reduced, squared = reduced[-1], reduced[:-1], squared[:-1, :-1]
-    distances = source.diagonal() - 2 * mean_values - gram.mean()
-    distances -= np.einsum("ij,ij->j", reduced, reduced)
+    reduced, means = products[:-1], products[:-1].mean(axis=1, dtype=np.float64)
+    reduced -= means[:, None].astype(source.dtype)
+    # Of all rows from the affine span of the landmarks, in which the directions are a basis.
+    distances = source.diagonal() - 2 * products[-1] + gram.mean()
+    shifts = (means - basis @ gram.mean(axis=1)).astype(source.dtype)
+    distances -= np.einsum("ij,ij->j", reduced, reduced) + 2 * shifts @ reduced + shifts @ shifts
+    squared = _row_gram(reduced, workers)
     values, T = np.zeros(n_components), np.zeros((n_components, len(basis)))
     if len(basis):
         # With fewer directions than components, the remaining eigenvalues are zero.
@@ -239,25 +243,21 @@ class _LocalLandmarkRows:
         """Return the kernel values of the landmarks, K[L, L]."""
         return self._source.submatrix(self._indices, self._indices).astype(np.float64)
 
-    def reduce(self, basis: Floats) -> tuple[Floats, Floats]:
-        """Return the projections B of all rows on the basis, and B Bᵀ.
-
-        AK' for coefficients A with zero row sums is A K[L, :] minus its row means.
-        """
+    def products(self, basis: Floats) -> Floats:
+        """Return the products of the basis with K[L, :]."""
         source, number = self._source, len(self._indices)
-        reduced = np.empty((len(basis), source.n_samples), dtype=source.dtype)
+        products = np.empty((len(basis), source.n_samples), dtype=source.dtype)
 
-        def project(columns: slice) -> None:
+        def multiply(columns: slice) -> None:
             shape = (number, columns.stop - columns.start)
             values = self._workers.scratch(shape, source.dtype)
             source.fill(self._indices, columns, values)
-            np.matmul(basis, values, out=reduced[:, columns])
+            np.matmul(basis, values, out=products[:, columns])
 
         # A strip takes no more memory than a tile.
         width = min(max(source.side**2 // number, 1), source.side)
-        self._workers.each(project, tile_slices(source.n_samples, width))
-        reduced -= reduced.mean(axis=1, dtype=np.float64, keepdims=True).astype(source.dtype)
-        return reduced, _row_gram(reduced, self._workers)
+        self._workers.each(multiply, tile_slices(source.n_samples, width))
+        return products
 
 
 def _leading_directions(K: Floats, n_components: int, noise: float) -> Floats:

@@ -199,7 +199,7 @@ class Nystrom(Solver):
         assert found.certificate is not None
         exact = settings.tol <= np.finfo(problem.X.dtype).eps
         fixed = not is_auto(self.n_landmarks) or number == problem.n_samples
-        if not explains(found, n_components):
+        if not explains_enough(found.eigenvalues, found.trace, n_components):
             if fixed and number < problem.n_samples:
                 share = float(found.eigenvalues.sum(dtype=np.float64)) / found.trace
                 raise invalid_parameter(
@@ -228,11 +228,11 @@ def check_rows_and_kernel(problem: Problem) -> None:
         check_kernel_values(problem.kernel, problem.X)
 
 
-def explains(found: EigenSolution, n_components: float | None) -> bool:
-    """Return False if the components explain less than the requested fraction of the variance."""
+def explains_enough(eigenvalues: Floats, trace: float, n_components: float | None) -> bool:
+    """Return False if eigenvalues explain less than the requested fraction of the variance."""
     if n_components is None or isinstance(n_components, Integral):
         return True
-    return float(found.eigenvalues.sum(dtype=np.float64)) > n_components * found.trace
+    return float(eigenvalues.sum(dtype=np.float64)) > n_components * trace
 
 
 def strip_rows(problem: Problem, number: int) -> int:
@@ -484,6 +484,13 @@ class LandmarkFit:
                 missed_eigenvalue=float(missed.max(initial=0.0)),
             ),
         )
+
+    def residual_bound(self, n_components: float | None) -> float:
+        """Return the largest residual bound; infinite if the components explain too little."""
+        components = self.components(n_components)
+        if not explains_enough(components.eigenvalues, self.trace, n_components):
+            return np.inf
+        return float(self._sampled_residuals(components, 0.0)[0].bounds.max(initial=0.0))
 
     @cached_property
     def distant_rows(self) -> Indices:
