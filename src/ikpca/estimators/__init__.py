@@ -1,6 +1,6 @@
 """Estimators with scikit-learn's interface."""
 
-from ikpca.estimators.checkpoint import Checkpoint, StreamFingerprint, StreamProgress
+from ikpca.estimators.checkpoint import Checkpoint
 from ikpca.estimators.compression import compress
 from ikpca.estimators.hebbian_pca import HebbianPCA
 from ikpca.estimators.incremental_kernel_pca import IncrementalKernelPCA
@@ -21,7 +21,5 @@ __all__ = [
     "NoveltyDetector",
     "OnlineKernelPCA",
     "OnlineStream",
-    "StreamFingerprint",
-    "StreamProgress",
     "compress",
 ]

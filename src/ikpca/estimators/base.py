@@ -8,7 +8,6 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from functools import wraps
 from importlib.metadata import version
 from typing import Any, TypeVar, cast
@@ -29,7 +28,6 @@ from ikpca.errors import (
     check_number,
     invalid_parameter,
 )
-from ikpca.estimators.checkpoint import Checkpoint, CheckpointFile, fingerprint
 from ikpca.estimators.validation import (
     FLOAT_DTYPES,
     check_gamma,
@@ -50,7 +48,7 @@ from ikpca.preimages import (
     masked_error,
     predict_rows,
 )
-from ikpca.solvers import EigenSolution, Outcome, PassRecord, Solver, make_solver
+from ikpca.solvers import EigenSolution, Outcome, PassRecord
 from ikpca.subspace import Subspace, check_shapes
 
 __all__ = [
@@ -115,9 +113,8 @@ def atomic(method: Method) -> Method:
 
 
 class SavedEstimator(BaseEstimator):
-    """Estimator with parameters of the run time, which saves itself for :func:`ikpca.load`."""
+    """Estimator with runtime parameters, which saves itself for :func:`ikpca.load`."""
 
-    checkpoint: Any
     n_jobs: int | None
     verbose: int
     n_features_in_: int
@@ -180,49 +177,10 @@ class SavedEstimator(BaseEstimator):
             check_number(
                 "verbose", self.verbose, "must be 0, 1 or more", "pass 0 or 1", low=0, integer=True
             )
-        if self.checkpoint is not None:
-            Checkpoint.from_parameter(self.checkpoint)
 
     def _check_flags(self, *names: str) -> None:
         for name in names:
             check_choice(name, getattr(self, name), (True, False))
-
-    def _open_checkpoint(
-        self,
-        X: Any,
-        seed: int,
-        *,
-        solver: Solver | None = None,
-        start: Floats | None = None,
-        resume: bool | None = None,
-    ) -> CheckpointFile | None:
-        """Open the checkpoint of a fit; None without one.
-
-        Parameters
-        ----------
-        X : rows or None
-            None for ``partial_fit``.
-        seed : int
-            Seed of a new fit.
-        solver : Solver, optional
-            Compared in place of ``eigen_solver``, as a solver and its preset are the same fit.
-        start : ndarray, optional
-            Projections of the rows by an earlier fit.
-        resume : bool, optional
-            Replaces ``resume`` of the checkpoint.
-        """
-        if self.checkpoint is None:
-            return None
-        checkpoint = Checkpoint.from_parameter(self.checkpoint)
-        if resume is not None:
-            checkpoint = replace(checkpoint, resume=resume)
-        parameters = self.get_params(deep=False)
-        solver = solver or make_solver(parameters.get("eigen_solver", "auto"))
-        if solver is not None:
-            parameters |= {"eigen_solver": type(solver).__name__, **solver.get_params()}
-        parameters["start"] = start
-        texts = fingerprint(type(self).__name__, parameters, X)
-        return CheckpointFile(checkpoint, texts, seed)
 
 
 class KernelTransformer(

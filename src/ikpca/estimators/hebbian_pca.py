@@ -30,7 +30,6 @@ from ikpca.estimators.base import (
     warn_of_tolerance,
     with_callbacks,
 )
-from ikpca.estimators.checkpoint import CheckpointFile
 from ikpca.estimators.validation import (
     FLOAT_DTYPES,
     check_overflow,
@@ -84,9 +83,6 @@ class HebbianPCA(
         Maximum number of passes of ``fit``.
     whiten : bool, default=False
         If True, scale projections to unit variance.
-    checkpoint : path, Checkpoint or None, default=None
-        File in which ``fit`` stores its progress, and from which it resumes; see
-        :class:`Checkpoint`. After ``partial_fit``, save the model instead.
     random_state : int, RandomState or None, default=None
         Seed of the initialization and of the order of the rows.
     n_jobs : int, default=None
@@ -134,7 +130,6 @@ class HebbianPCA(
         tol: float = 0,
         max_iter: int = 50,
         whiten: bool = False,
-        checkpoint: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -144,7 +139,6 @@ class HebbianPCA(
         self.tol = tol
         self.max_iter = max_iter
         self.whiten = whiten
-        self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -167,11 +161,9 @@ class HebbianPCA(
         X = self._validated(X, reset=True, ensure_min_samples=2)
         check_overflow(X)
         seed = draw_seed(self.random_state)
-        file = self._open_checkpoint(X, seed, solver=self._solver)
-        seed = seed if file is None else file.seed
         W = self._first_components(X.shape, seed).astype(X.dtype)
         with limit_threads(self.n_jobs), plain_interrupts():
-            self._run_passes(X, W, seed, file)
+            self._run_passes(X, W, seed)
         self._warn(X)
         return self
 
@@ -304,18 +296,16 @@ class HebbianPCA(
         rng = np.random.default_rng([seed, 0])
         return rng.normal(scale=np.sqrt(1 / (number * n_features)), size=(number, n_features))
 
-    def _run_passes(self, X: Floats, W: Floats, seed: int, file: CheckpointFile | None) -> None:
+    def _run_passes(self, X: Floats, W: Floats, seed: int) -> None:
         """Apply Sanger's rule to all rows, in passes of random order, and set the result."""
         mean = X.mean(axis=0, dtype=np.float64)
-        saved = None if file is None else file.saved
-        store = FeatureStore(X - mean.astype(X.dtype), W if saved is None else saved.progress.rows)
+        store = FeatureStore(X - mean.astype(X.dtype), W)
         max_iter = int(self.max_iter)
         monitor = FitMonitor(self, "gha", max_iter, lambda _: self._attributes_of(store, mean))
         settings = RunSettings(
             max_iter,
             tol=max(float(self.tol), float(np.finfo(X.dtype).eps)),
             callback=monitor,
-            checkpoint=file,
         )
         solver = self._solver.started_from(W)
         passes = solver.passes(store, len(W), seed, solver.block_size)
@@ -333,8 +323,6 @@ class HebbianPCA(
             total_variance=store.mean_diagonal * store.n_samples / seen,
             horizon=max(seen, _HORIZON),
         )
-        if file is not None:
-            file.finish()
 
     def _attributes_of(self, store: FeatureStore, mean: Floats) -> dict[str, Any]:
         """Return the fitted attributes of a fit."""

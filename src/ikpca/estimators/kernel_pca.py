@@ -28,7 +28,7 @@ from ikpca.estimators.base import (
     warn_of_tolerance,
     with_callbacks,
 )
-from ikpca.estimators.checkpoint import CheckpointFile
+from ikpca.estimators.checkpoint import Checkpoint, CheckpointFile
 from ikpca.estimators.validation import (
     FLOAT_DTYPES,
     check_overflow,
@@ -429,10 +429,13 @@ class KernelPCA(CallbackSupport, KernelTransformer):
     ) -> tuple[int, CheckpointFile | None]:
         """Return the seed and the checkpoint of a fit; resuming keeps the stored seed."""
         seed = draw_seed(self.random_state)
-        if isinstance(solver, Dense | Nystrom):
+        if self.checkpoint is None or isinstance(solver, Dense | Nystrom):
             return seed, None
-        checkpoint = self._open_checkpoint(X, seed, solver=solver, start=start)
-        return seed if checkpoint is None else checkpoint.seed, checkpoint
+        # A solver and its name are the same fit.
+        names = {"estimator": type(self).__name__, "eigen_solver": type(solver).__name__}
+        parameters = self.get_params(deep=False) | names | solver.get_params() | {"start": start}
+        file = CheckpointFile(Checkpoint.from_parameter(self.checkpoint), parameters, X, seed)
+        return file.seed, file
 
     def _problem(self, kernel: Kernel | None, X: Rows, seed: int, start: Floats | None) -> Problem:
         """Return the eigenproblem; rows get the precision that their kernel values need."""
@@ -478,7 +481,8 @@ class KernelPCA(CallbackSupport, KernelTransformer):
             max_iter,
             tol=max(float(tol), float(np.finfo(problem.X.dtype).eps)),
             callback=monitor,
-            checkpoint=checkpoint,
+            saved=None if checkpoint is None else checkpoint.saved,
+            record=None if checkpoint is None else checkpoint.record,
         )
         remedy = "pass max_memory, eigen_solver='krylov', or fewer rows or components"
         with plain_interrupts(), explain_memory_errors(remedy):
@@ -598,6 +602,18 @@ class KernelPCA(CallbackSupport, KernelTransformer):
             "fit_inverse_transform", "remove_zero_eig", "copy_X", "whiten", "warm_start"
         )
         self._check_runtime_parameters()
+        if self.checkpoint is not None:
+            self._check_checkpoint()
+
+    def _check_checkpoint(self) -> None:
+        Checkpoint.from_parameter(self.checkpoint)
+        if self.n_components is not None and not isinstance(self.n_components, Integral):
+            raise invalid_parameter(
+                "checkpoint",
+                self.checkpoint,
+                "a fraction of the variance needs several runs, which have no checkpoint",
+                "pass a number of components, or checkpoint=None",
+            )
 
     def _check_n_components(self) -> None:
         wanted = self.n_components

@@ -34,8 +34,6 @@ _CLASSES = {
         "NoveltyDetector",
         "OnlineKernelPCA",
         "OnlineStream",
-        "StreamFingerprint",
-        "StreamProgress",
     ),
     "gains": ("Constant", "InverseTime", "MetaDescent", "Product", "ReciprocalEigenvalues"),
     "gram": ("Centering", "GramMeans"),
@@ -56,7 +54,6 @@ _CLASSES = {
         "Outcome",
         "PassRecord",
         "SampledResiduals",
-        "VarianceSearchProgress",
     ),
     "streams": (
         "BasisGram",

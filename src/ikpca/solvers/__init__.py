@@ -7,7 +7,6 @@ from ikpca.solvers.base import (
     Landmarks,
     Outcome,
     PassRecord,
-    RunCheckpoint,
     RunSettings,
     SavedRun,
     Solver,
@@ -24,7 +23,7 @@ from ikpca.solvers.kha_reference import (
     meta_step,
     online_step,
 )
-from ikpca.solvers.krylov import Krylov, KrylovProgress, KrylovState, VarianceSearchProgress
+from ikpca.solvers.krylov import Krylov, KrylovProgress, KrylovState
 from ikpca.solvers.landmarks import landmark_start, uniform_landmarks
 from ikpca.solvers.nystrom import LandmarkFit, Nystrom
 from ikpca.solvers.presets import SOLVERS, check_solver, choose_solver, make_solver
@@ -71,12 +70,10 @@ __all__ = [
     "Outcome",
     "PassRecord",
     "Problem",
-    "RunCheckpoint",
     "RunSettings",
     "SampledResiduals",
     "SavedRun",
     "Solver",
-    "VarianceSearchProgress",
     "certify",
     "check_distances",
     "check_solver",

@@ -252,7 +252,7 @@ class KHA(Solver):
             return self.started_from(warm).solve(replace(problem, start=None), number, settings)
         array = self.initial_array((number, problem.n_samples))
         with problem.open(self.memory_needs(problem, number)) as (source, workers):
-            saved = settings.restore()
+            saved = settings.saved
             if saved is None:
                 gram, rows, products = self._initial_rows(
                     source, number, array, problem.seed, workers
@@ -320,7 +320,7 @@ class KHA(Solver):
                 "is zero in feature space and would stay zero",
                 "pass rows that are not constant, or init='random'",
             )
-        saved = settings.restore()
+        saved = settings.saved
         if saved is not None:
             state = saved.progress.state
         elif self.automatic:
