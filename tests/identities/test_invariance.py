@@ -115,7 +115,7 @@ def reported_errors(model, values):
     The angle between a component and the exact one is at most the residual divided by the gap.
     """
     if isinstance(model, HebbianPCA):
-        residual = model.history_[-1].residuals.max()
+        residual = model.residuals_.max()
     elif isinstance(model, KernelPCA) and model.eigen_solver in METHODS:
         residual = model.certificate_.residual_bounds.max()
     else:

@@ -20,12 +20,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ikpca.errors import (
+    FLAG,
     DivergenceWarning,
     InvalidInput,
+    Number,
     RankWarning,
     RecoveryWarning,
-    check_choice,
-    check_number,
+    check_parameters,
     invalid_parameter,
 )
 from ikpca.estimators.validation import (
@@ -66,6 +67,14 @@ __all__ = [
     "with_callbacks",
 ]
 
+_RUNTIME_RULES = {
+    "n_jobs": Number("must be an integer or None", "pass None", integer=True, allowed=(None,)),
+    "verbose": Number("must be 0, 1 or more", "pass 0 or 1", low=0, integer=True, allowed=(bool,)),
+}
+_KERNEL_RULES = {
+    "degree": Number("must not be negative", "pass 2 or 3", low=0),
+    "coef0": Number("must be a finite number", "pass 1"),
+}
 _OUTCOME = "outcome_"
 #: Outcomes that the user requested, or that have a warning of their own.
 _NO_TOLERANCE_WARNING = (Outcome.SMALL_CHANGE, Outcome.STOPPED, Outcome.DIVERGED)
@@ -165,22 +174,15 @@ class SavedEstimator(BaseEstimator):
         super().__setstate__(state)
 
     def _check_runtime_parameters(self) -> None:
-        if self.n_jobs is not None:
-            check_number(
-                "n_jobs", self.n_jobs, "must be an integer or None", "pass None", integer=True
-            )
-            if self.n_jobs == 0:
-                raise invalid_parameter(
-                    "n_jobs", 0, "must not be zero", "pass None, a number of threads, or -1"
-                )
-        if not isinstance(self.verbose, bool):
-            check_number(
-                "verbose", self.verbose, "must be 0, 1 or more", "pass 0 or 1", low=0, integer=True
+        check_parameters(self, _RUNTIME_RULES)
+        if self.n_jobs == 0:
+            raise invalid_parameter(
+                "n_jobs", 0, "must not be zero", "pass None, a number of threads, or -1"
             )
 
     def _check_flags(self, *names: str) -> None:
         for name in names:
-            check_choice(name, getattr(self, name), (True, False))
+            FLAG.check(name, getattr(self, name))
 
 
 class KernelTransformer(
@@ -445,8 +447,7 @@ class KernelTransformer(
         return joined.rows, joined.squared_distances
 
     def _check_kernel_parameters(self) -> None:
-        check_number("degree", self.degree, "must not be negative", "pass 2 or 3", low=0)
-        check_number("coef0", self.coef0, "must be a finite number", "pass 1")
+        check_parameters(self, _KERNEL_RULES)
         for name, default in (("gamma", None), ("degree", 3), ("coef0", 1)):
             value = getattr(self, name)
             if is_kernel_object(self.kernel) and value is not None and value != default:
@@ -518,8 +519,7 @@ class FitMonitor:
         Name in progress lines.
     max_iter : int
     attributes : callable
-        Returns the fitted attributes, given a function that returns the current solution; called
-        only if a callback needs them.
+        Returns the fitted attributes of a solution; called only if a callback needs them.
     bounded : bool
         False if ``max_iter`` limits only a part of the passes.
     """
@@ -529,7 +529,7 @@ class FitMonitor:
         estimator: SavedEstimator,
         solver: str,
         max_iter: int,
-        attributes: Callable[[Callable[[], EigenSolution]], dict[str, Any]],
+        attributes: Callable[[EigenSolution], dict[str, Any]],
         *,
         bounded: bool = True,
     ) -> None:
@@ -554,7 +554,7 @@ class FitMonitor:
         task.call_on_fit_task_begin(estimator=self._estimator)
         stop = task.call_on_fit_task_end(
             estimator=self._estimator,
-            reconstruction_attributes=lambda: self._attributes(solution),
+            reconstruction_attributes=lambda: self._attributes(solution()),
         )
         return Outcome.STOPPED if stop else None
 

@@ -44,7 +44,6 @@ _CLASSES = {
         "KHA",
         "Certificate",
         "Dense",
-        "GHAState",
         "HebbianProgress",
         "HebbianState",
         "Krylov",

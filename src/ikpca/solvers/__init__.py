@@ -12,9 +12,8 @@ from ikpca.solvers.base import (
     Solver,
     plain_interrupts,
 )
-from ikpca.solvers.coefficient_store import CoefficientStore, LocalStore
+from ikpca.solvers.coefficient_store import CoefficientStore
 from ikpca.solvers.dense import Dense, solve_dense
-from ikpca.solvers.gha import FeatureStore, GHAState, gha_batch
 from ikpca.solvers.kha import KHA, METHODS
 from ikpca.solvers.kha_pass import Clock, HebbianProgress, HebbianState, safety_for
 from ikpca.solvers.kha_reference import (
@@ -54,8 +53,6 @@ __all__ = [
     "Dense",
     "EigenSolution",
     "Engine",
-    "FeatureStore",
-    "GHAState",
     "GramTransform",
     "HebbianProgress",
     "HebbianState",
@@ -64,7 +61,6 @@ __all__ = [
     "KrylovState",
     "LandmarkFit",
     "Landmarks",
-    "LocalStore",
     "MemoryNeeds",
     "Nystrom",
     "Outcome",
@@ -79,7 +75,6 @@ __all__ = [
     "check_solver",
     "choose_solver",
     "deterministic_signs",
-    "gha_batch",
     "hebbian_step",
     "hebbian_step_with_products",
     "inner_in_double",
