@@ -11,10 +11,13 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ikpca.errors import (
+    FLAG,
     InvalidInput,
+    Number,
+    ParameterRules,
     check_number,
+    check_parameters,
     invalid_parameter,
-    is_auto,
 )
 from ikpca.estimators.base import (
     CallbackSupport,
@@ -63,6 +66,20 @@ from ikpca.solvers import (
     plain_interrupts,
 )
 from ikpca.subspace import Subspace
+
+_RULES: ParameterRules = {
+    "alpha": Number("must not be negative", "pass 1.0", low=0),
+    "tol": Number("must not be negative", "pass 0 for machine precision", low=0),
+    "max_iter": Number("must be a positive integer or None", "pass None",
+                       low=1, integer=True, allowed=(None,)),
+    "iterated_power": Number("must be 'auto' or an integer", "pass 'auto'",
+                             low=0, integer=True, allowed=("auto",)),
+    "fit_inverse_transform": FLAG,
+    "remove_zero_eig": FLAG,
+    "copy_X": FLAG,
+    "whiten": FLAG,
+    "warm_start": FLAG,
+}  # fmt: skip
 
 
 class KernelPCA(CallbackSupport, KernelTransformer):
@@ -473,7 +490,7 @@ class KernelPCA(CallbackSupport, KernelTransformer):
             self,
             solver.name,
             max_iter,
-            lambda solution: self._fitted_attributes(solution(), problem.kernel, problem.X),
+            lambda solution: self._fitted_attributes(solution, problem.kernel, problem.X),
             # A search for a fraction of the variance runs the solver several times.
             bounded=n_components is None or isinstance(n_components, Integral),
         )
@@ -587,20 +604,9 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         if isinstance(solver, Dense | Nystrom):
             self._check_unused_by(solver.name)
         self._check_kernel_parameters()
-        check_number("alpha", self.alpha, "must not be negative", "pass 1.0", low=0)
         self._check_preimage()
-        check_number("tol", self.tol, "must not be negative", "pass 0 for machine precision",
-                     low=0)  # fmt: skip
-        if self.max_iter is not None:
-            check_number("max_iter", self.max_iter, "must be a positive integer or None",
-                         "pass None", low=1, integer=True)  # fmt: skip
-        if not is_auto(self.iterated_power):
-            check_number("iterated_power", self.iterated_power, "must be 'auto' or an integer",
-                         "pass 'auto'", low=0, integer=True)  # fmt: skip
+        check_parameters(self, _RULES)
         read_budget(self.max_memory)
-        self._check_flags(
-            "fit_inverse_transform", "remove_zero_eig", "copy_X", "whiten", "warm_start"
-        )
         self._check_runtime_parameters()
         if self.checkpoint is not None:
             self._check_checkpoint()
@@ -628,7 +634,7 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         elif wanted is not None:
             check_number(
                 "n_components", wanted, "must be a positive integer, a fraction in (0, 1) or None",
-                "pass how many components you want", low=1, integer=True,
+                "pass an integer such as 10", low=1, integer=True,
             )  # fmt: skip
 
     def _check_unused_by(self, solver: str) -> None:

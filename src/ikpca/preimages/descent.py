@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ikpca.errors import check_choice, check_number, invalid_parameter
+from ikpca.errors import Choice, Number, ParameterRules, check_parameters, invalid_parameter
 from ikpca.kernels import DifferentiableKernel, Floats, Indices, Kernel, RadialKernel
-from ikpca.preimages.base import Points, Preimages, check_count
+from ikpca.preimages.base import COUNT_RULE, Points, Preimages
 from ikpca.preimages.direct import MDS
 from ikpca.subspace import Subspace
 
@@ -37,6 +37,10 @@ _MIN_CURVATURE = 1e-8
 #: Factor by which a rejected step is shortened.
 _SHRINK = 0.5
 
+_RULES: ParameterRules = {
+    "max_iter": COUNT_RULE,
+    "tol": Number("must be a nonnegative number", "pass 1e-5", low=0),
+}
 #: Objective and gradient at rows Z of the points with the given indices. The objective is infinite
 #: at rows that are not admissible.
 _Evaluate: TypeAlias = Callable[[Floats, Indices], tuple[Floats, Floats]]
@@ -79,8 +83,8 @@ class FixedPoint:
     memory: int = 4
 
     def __post_init__(self) -> None:
-        _check_iteration(self.max_iter, self.tol)
-        check_count("memory", self.memory, 0)
+        memory = Number("must be an integer of at least 0", "pass 5", low=0, integer=True)
+        check_parameters(self, {**_RULES, "memory": memory})
 
     def supports(self, kernel: Kernel) -> bool:
         """Return True for radial kernels."""
@@ -149,8 +153,7 @@ class Gradient:
     start: str = "nearest"
 
     def __post_init__(self) -> None:
-        _check_iteration(self.max_iter, self.tol)
-        check_choice("start", self.start, ("nearest", "mds"))
+        check_parameters(self, {**_RULES, "start": Choice(("nearest", "mds"))})
 
     def supports(self, kernel: Kernel) -> bool:
         """Return True for differentiable kernels, which with "mds" determine distances, too."""
@@ -179,11 +182,6 @@ class Gradient:
             return descent.minimize(_gradient_objective(kernel, points), starts)
 
         return _search(subspace, coordinates, starts, descend)
-
-
-def _check_iteration(max_iter: Any, tol: Any) -> None:
-    check_count("max_iter", max_iter, 1)
-    check_number("tol", tol, "must be a nonnegative number", "pass 1e-5", low=0)
 
 
 def _fixed_point_objective(kernel: RadialKernel, points: Points) -> _Evaluate:
