@@ -9,10 +9,10 @@ from ikpca import (
     HebbianPCA,
     IncrementalKernelPCA,
     KernelPCA,
+    KernelSpectralClustering,
     NoveltyDetector,
     OnlineKernelPCA,
 )
-from ikpca.applications import KernelSpectralClustering
 from ikpca.solvers import KHA, Nystrom
 
 pytestmark = pytest.mark.filterwarnings("ignore::ikpca.errors.RankWarning")

@@ -9,8 +9,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from ikpca import HebbianPCA, KernelPCA, OnlineKernelPCA
-from ikpca.applications import KernelSpectralClustering
+from ikpca import HebbianPCA, KernelPCA, KernelSpectralClustering, OnlineKernelPCA
 from ikpca.errors import InvalidInput
 from ikpca.gram import read_budget
 from ikpca.kernels import Gaussian

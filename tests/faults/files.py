@@ -17,11 +17,12 @@ from ikpca import (
     HebbianPCA,
     IncrementalKernelPCA,
     KernelPCA,
+    KernelSpectralClustering,
     NoveltyDetector,
     OnlineKernelPCA,
     compress,
 )
-from ikpca.applications import KernelSpectralClustering, SuperResolution
+from ikpca.applications import SuperResolution
 from tests.faults.mutations import damaged, forged
 from tests.sameness import same
 

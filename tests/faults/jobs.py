@@ -10,8 +10,13 @@ import numpy as np
 from scipy import sparse
 from sklearn.datasets import load_digits
 
-from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA, OnlineKernelPCA
-from ikpca.applications import KernelSpectralClustering
+from ikpca import (
+    HebbianPCA,
+    IncrementalKernelPCA,
+    KernelPCA,
+    KernelSpectralClustering,
+    OnlineKernelPCA,
+)
 from ikpca.kernels import Gaussian
 from ikpca.solvers import KHA, Krylov
 

@@ -6,8 +6,15 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy import sparse
 
-from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA, OnlineKernelPCA, vectorized
-from ikpca.applications import KernelSpectralClustering, SuperResolution
+from ikpca import (
+    HebbianPCA,
+    IncrementalKernelPCA,
+    KernelPCA,
+    KernelSpectralClustering,
+    OnlineKernelPCA,
+    vectorized,
+)
+from ikpca.applications import SuperResolution
 from ikpca.gains import constant, inverse_time, reciprocal_eigenvalues
 from ikpca.solvers import KHA, Dense, Krylov
 

@@ -17,11 +17,11 @@ from ikpca import (
     HebbianPCA,
     IncrementalKernelPCA,
     KernelPCA,
+    KernelSpectralClustering,
     NoveltyDetector,
     OnlineKernelPCA,
     open_rows,
 )
-from ikpca.applications import KernelSpectralClustering
 from ikpca.solvers import METHODS, Nystrom
 from tests.exact_kernel import ExactKernel
 from tests.pairwise import pairwise

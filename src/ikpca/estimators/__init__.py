@@ -9,6 +9,7 @@ from ikpca.estimators.kernel_pca import KernelPCA
 from ikpca.estimators.novelty_detector import NoveltyDetector
 from ikpca.estimators.online_kernel_pca import OnlineKernelPCA
 from ikpca.estimators.online_stream import OnlineStream
+from ikpca.estimators.spectral_clustering import KernelSpectralClustering
 from ikpca.estimators.stream_base import DriftSignal
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "IncrementalKernelPCA",
     "IncrementalStream",
     "KernelPCA",
+    "KernelSpectralClustering",
     "NoveltyDetector",
     "OnlineKernelPCA",
     "OnlineStream",

@@ -441,12 +441,6 @@ class OnlineKernelPCA(StreamTransformer[OnlineStream]):
         check_number("max_iter", self.max_iter, "must be a positive integer", "pass 1",
                      low=1, integer=True)  # fmt: skip
 
-    def _add_features(self, n_features: int) -> Self:
-        """Add features that were zero so far, for streams of dictionaries."""
-        self._set_stream(self._stream.pad_features(n_features))
-        self.n_features_in_ = n_features
-        return self
-
     def _report(self) -> None:
         if self.verbose:
             sys.stderr.write(f"online KPCA: {self._stream.progress_line()}\n")

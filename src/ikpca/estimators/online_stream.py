@@ -146,21 +146,6 @@ class OnlineStream:
         assert self.state is not None
         return replace(self, state=self.state.flip_signs(signs.astype(np.float64)))
 
-    def pad_features(self, n_features: int) -> OnlineStream:
-        """Return the stream with more features, zero so far; kernel values do not change."""
-        assert self.state is not None
-        more = n_features - self.kept.shape[1]
-        start = self.start
-        if not isinstance(start.kind, str):
-            start = replace(start, kind=np.pad(start.kind, ((0, 0), (0, more))))
-        return replace(
-            self,
-            start=start,
-            kept=np.pad(self.kept, ((0, 0), (0, more))),
-            row_sum=np.pad(self.row_sum, (0, more)),
-            state=replace(self.state, basis=np.pad(self.state.basis, ((0, 0), (0, more)))),
-        )
-
     def progress_line(self) -> str:
         """Return the progress line of a batch."""
         assert self.state is not None
