@@ -106,7 +106,7 @@ class RecoveryWarning(UserWarning):
 
 
 class RankWarning(UserWarning):
-    """Fewer components with variance than requested.
+    """Fewer nonzero components than requested.
 
     Examples
     --------

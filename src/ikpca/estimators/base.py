@@ -575,12 +575,12 @@ def stacklevel() -> int:
 
 
 def warn_of_divergence(gain: Any, records: Sequence[PassRecord]) -> None:
-    """Warn about undone passes unless the gain is automatic."""
-    troubled = [record for record in records if record.note]
-    if troubled and not isinstance(gain, str):
-        last = troubled[-1]
+    """Warn about passes that diverged and were undone, unless the gain is automatic."""
+    diverged = [record for record in records if record.note]
+    if diverged and not isinstance(gain, str):
+        last = diverged[-1]
         warnings.warn(
-            f"gain={gain!r} was too large in {len(troubled)} of {len(records)} passes, the last "
+            f"gain={gain!r} was too large in {len(diverged)} of {len(records)} passes, the last "
             f"time in pass {last.number}: {last.note}; pass gain='auto' or a smaller number. "
             "history_ has the details.",
             DivergenceWarning,

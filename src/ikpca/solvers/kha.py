@@ -303,7 +303,7 @@ class KHA(Solver):
             mean_diagonal=kappa,
             block_size=min(block_size, store.n_samples),
             rayleigh_ritz=self.rayleigh_ritz,
-            estimate="quotients" if self.automatic else "norms",
+            eigenvalue_estimate="quotients" if self.automatic else "norms",
         )
 
     def started_from(self, array: Floats) -> KHA:
@@ -458,7 +458,7 @@ def warm_start_coefficients(projections: Floats, n_components: int, seed: int) -
     return np.vstack([A, random[len(A) :]])
 
 
-def paper_gain(method: str, eta0: float, rate: float, memory: float, log_gain_init: float) -> Gain:
+def paper_gain(method: str, eta0: float, rate: float, decay: float, log_gain_init: float) -> Gain:
     """Return the papers' gain with the user's η0, and µ, ξ, ρ0 for KHA-SMD."""
     if method == "kha":
         return constant(eta0)
@@ -467,14 +467,14 @@ def paper_gain(method: str, eta0: float, rate: float, memory: float, log_gain_in
     kha_et = eta0 * inverse_time() * reciprocal_eigenvalues()
     if method == "kha/et":
         return kha_et
-    return MetaDescent(kha_et, rate, memory, log_gain_init)
+    return MetaDescent(kha_et, rate, decay, log_gain_init)
 
 
 def automatic_gain(
     method: str,
     mean_diagonal: float,
     rate: float,
-    memory: float,
+    decay: float,
     log_gain_init: float,
     *,
     from_landmarks: bool = False,
@@ -492,4 +492,4 @@ def automatic_gain(
     kha_et = step * inverse_time() * reciprocal_eigenvalues(with_norm=False)
     if method == "kha/et":
         return kha_et
-    return MetaDescent(kha_et, rate, memory, log_gain_init, _MAX_LOG_STEP, _MAX_LOG_GAIN)
+    return MetaDescent(kha_et, rate, decay, log_gain_init, _MAX_LOG_STEP, _MAX_LOG_GAIN)

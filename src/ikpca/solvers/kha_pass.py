@@ -56,13 +56,13 @@ AUTOMATIC = Safety(cap=True, check_norms=False, check_variance=True, backoff=0.2
 #: A user's gain: the papers' steps, unchanged until they diverge.
 MANUAL = Safety(cap=False, check_norms=True, check_variance=False, backoff=0.5, repeat=True)
 #: The papers' steps alone: a run that overflows has diverged.
-PRINTED = Safety(cap=False, check_norms=False, check_variance=False, backoff=0.0, repeat=False)
+UNSAFE = Safety(cap=False, check_norms=False, check_variance=False, backoff=0.0, repeat=False)
 
 
 def safety_for(*, automatic: bool, backoff: bool = True) -> Safety:
     """Return the rules for automatic gains, for a user's, or for a user's without back-off."""
     if not backoff:
-        return PRINTED
+        return UNSAFE
     return AUTOMATIC if automatic else MANUAL
 
 
@@ -159,7 +159,7 @@ class HebbianPasses:
         Patterns per sweep; affects the speed, not the result.
     rayleigh_ritz : bool
         End every pass with a Rayleigh–Ritz step.
-    estimate : {"norms", "quotients"}
+    eigenvalue_estimate : {"norms", "quotients"}
         Estimate of λ for the gains: ‖(AK')_i‖/‖A_i‖ (Günter 2006, eq. 13), or the Rayleigh
         quotient in feature space.
     tol : float
@@ -176,7 +176,7 @@ class HebbianPasses:
     mean_diagonal: float
     block_size: int
     rayleigh_ritz: bool
-    estimate: Literal["norms", "quotients"]
+    eigenvalue_estimate: Literal["norms", "quotients"]
     tol: float = 0.0
     _running: int = field(default=-1, init=False)
     _certified: tuple[int, Certificate | None] = field(default=(-1, None), init=False)
@@ -298,7 +298,7 @@ class HebbianPasses:
 
     def _estimate_eigenvalues(self) -> Floats:
         """Return the estimates of λ for the gains."""
-        if self.estimate == "quotients":
+        if self.eigenvalue_estimate == "quotients":
             return self.spectrum()
         norms = np.diag(self.inner_products(0))
         return np.sqrt(_ratio(np.diag(self.inner_products(2)), norms))
@@ -381,7 +381,7 @@ class HebbianPasses:
             T, C, failed = kha_sweep.plain_sweep(Y, G, eta, cap, limits)
         else:
             T, C, failed, log_gains = kha_sweep.meta_sweep(
-                Y, G, eta, cap, limits, *inner, log_gains, meta.rate, meta.memory,
+                Y, G, eta, cap, limits, *inner, log_gains, meta.rate, meta.decay,
                 meta.max_log_step, meta.max_log_gain,
             )  # fmt: skip
         if failed != kha_sweep.OK or not (np.isfinite(T).all() and np.isfinite(C).all()):
@@ -481,4 +481,4 @@ def _summary(notes: list[str], failed: bool) -> str:
     if not notes:
         return ""
     count = f" ({len(notes)} times)" if len(notes) > 1 else ""
-    return ("gave up: " if failed else "") + notes[-1] + count
+    return ("stopped: " if failed else "") + notes[-1] + count
