@@ -181,16 +181,6 @@ def test_a_resumed_fit_is_the_uninterrupted_one(digits, solver, tmp_path):
     assert np.array_equal(resumed.eigenvalues_, whole.eigenvalues_)
 
 
-def test_a_search_for_a_share_of_the_variance_resumes(digits, tmp_path):
-    settings = {"kernel": "rbf", "gamma": 0.3, "eigen_solver": "krylov", "random_state": 0}
-    whole = KernelPCA(0.3, **settings).fit(digits[:600])
-    settings["checkpoint"] = tmp_path / "fit.ikpca"
-    assert KernelPCA(0.3, max_iter=2, **settings).fit(digits[:600]).n_iter_ == 2
-    resumed = KernelPCA(0.3, **settings).fit(digits[:600])
-    assert len(resumed.history_) == len(whole.history_) > 2
-    assert np.array_equal(resumed.coefficients_, whole.coefficients_)
-
-
 @pytest.mark.parametrize("solver", ["krylov", "kha/et"])
 @pytest.mark.parametrize("max_memory", [None, "16MB"])
 def test_threads_change_no_bit(digits, solver, max_memory):

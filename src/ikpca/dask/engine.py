@@ -13,7 +13,7 @@ from ikpca.dask.gram import DaskGram, kernel_strip, multiply
 from ikpca.errors import invalid_parameter
 from ikpca.gram import MIN_TILE_SIDE, Budget, CenteredGram, plan_tiles
 from ikpca.kernels import Floats, Indices, Kernel
-from ikpca.solvers import LocalStore, MemoryNeeds
+from ikpca.solvers import CoefficientStore, MemoryNeeds
 
 Result = TypeVar("Result")
 
@@ -61,7 +61,7 @@ class DaskStrip:
         return product - self._means @ V - np.outer(self._offsets, V.sum(axis=0))
 
 
-class DaskStore(LocalStore):
+class DaskStore(CoefficientStore):
     """Coefficient store in this process; workers compute the strips of upcoming blocks ahead."""
 
     def __init__(

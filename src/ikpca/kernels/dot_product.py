@@ -290,12 +290,6 @@ def centered_kernel(kernel: Kernel, X: Rows) -> Kernel:
     return kernel.centered(X) if isinstance(kernel, Linear | Cosine) else kernel
 
 
-def restored_kernel(kernel: Kernel, stored: Kernel) -> Kernel:
-    """Return a kernel made from parameters with the origin of a stored one."""
-    is_same = isinstance(kernel, Linear | Cosine) and type(kernel) is type(stored)
-    return stored if is_same else kernel
-
-
 def squared_norms(X: Rows) -> Floats:
     """Return ‖x_i‖² for every row.
 

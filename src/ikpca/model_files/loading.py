@@ -22,7 +22,7 @@ from ikpca.model_files.container import read_container
 _MAX_SPARSE_WIDTH = 2**20
 #: Classes that a file may instantiate, by sub-package; only the packages needed are imported.
 _CLASSES = {
-    "applications": ("SuperResolution", "KernelSpectralClustering"),
+    "applications": ("SuperResolution",),
     "columns": ("ColumnEncoder",),
     "estimators": (
         "Checkpoint",
@@ -31,11 +31,10 @@ _CLASSES = {
         "IncrementalKernelPCA",
         "IncrementalStream",
         "KernelPCA",
+        "KernelSpectralClustering",
         "NoveltyDetector",
         "OnlineKernelPCA",
         "OnlineStream",
-        "StreamFingerprint",
-        "StreamProgress",
     ),
     "gains": ("Constant", "InverseTime", "MetaDescent", "Product", "ReciprocalEigenvalues"),
     "gram": ("Centering", "GramMeans"),
@@ -46,7 +45,6 @@ _CLASSES = {
         "KHA",
         "Certificate",
         "Dense",
-        "GHAState",
         "HebbianProgress",
         "HebbianState",
         "Krylov",
@@ -56,7 +54,6 @@ _CLASSES = {
         "Outcome",
         "PassRecord",
         "SampledResiduals",
-        "VarianceSearchProgress",
     ),
     "streams": (
         "BasisGram",

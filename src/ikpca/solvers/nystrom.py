@@ -16,7 +16,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ikpca.errors import InvalidInput, check_choice, check_number, invalid_parameter, is_auto
+from ikpca.errors import (
+    Choice,
+    InvalidInput,
+    Number,
+    ParameterRules,
+    check_parameters,
+    invalid_parameter,
+    is_auto,
+)
 from ikpca.gram import NOT_FINITE, Centering, ComputedGram, Workers, cross_gram, tile_slices
 from ikpca.kernels import Floats, Indices, Rows
 from ikpca.solvers.base import (
@@ -46,6 +54,11 @@ from ikpca.solvers.rayleigh_ritz import (
 from ikpca.solvers.sampled_residuals import SAMPLE_ROWS, SampledResiduals, draw_rows
 
 SELECTIONS = ("uniform", "pivoted")
+_RULES: ParameterRules = {
+    "selection": Choice(SELECTIONS),
+    "n_landmarks": Number("must be 'auto' or a positive integer", "pass 'auto'",
+                          low=1, integer=True, allowed=("auto",)),
+}  # fmt: skip
 #: Landmarks without a tolerance: at least this many, and this many per component.
 _LANDMARKS, _LANDMARKS_PER_COMPONENT = 512, 16
 #: First number of landmarks with a tolerance.
@@ -103,11 +116,9 @@ class Nystrom(Solver):
 
     def check(self, n_components: float | None) -> None:
         """Validate the options; there are at most as many components as landmarks."""
-        check_choice("selection", self.selection, SELECTIONS)
+        check_parameters(self, _RULES)
         if is_auto(self.n_landmarks):
             return
-        check_number("n_landmarks", self.n_landmarks, "must be 'auto' or a positive integer",
-                     "pass 'auto'", low=1, integer=True)  # fmt: skip
         if isinstance(n_components, Integral) and n_components > int(self.n_landmarks):
             raise invalid_parameter(
                 "n_landmarks",

@@ -37,7 +37,7 @@ from ikpca.kernels import (
     Rows,
     squared_norms,
 )
-from ikpca.solvers.coefficient_store import CoefficientStore, LocalStore
+from ikpca.solvers.coefficient_store import CoefficientStore
 from ikpca.solvers.rounding import RoundingSample, value_sizes
 
 Result = TypeVar("Result")
@@ -201,7 +201,7 @@ class Problem:
         """Open the coefficient store of the Hebbian solvers."""
         if self.engine is not None:
             return self.engine.open_store(gram, rows, products)
-        return LocalStore(gram, rows, products)
+        return CoefficientStore(gram, rows, products)
 
     def in_single_precision(self, tol: float) -> tuple[Self, float] | None:
         """Return the problem in single precision and its estimated error ‖K − K₃₂‖/λ₁.
