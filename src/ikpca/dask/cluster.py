@@ -186,7 +186,7 @@ def open_rows(path: str | PathLike[str]) -> da.Array | DataFrame:
     if len(rows.shape) != 2:
         raise InvalidInput(f"{path}: has an array of shape {rows.shape}; save a matrix.")
     n_features, dtype = rows.shape[1], rows.dtype
-    parts = tile_slices(len(rows), max(1, _CHUNK_BYTES // max(1, n_features * dtype.itemsize)))
+    parts = tile_slices(rows.shape[0], max(1, _CHUNK_BYTES // max(1, n_features * dtype.itemsize)))
     read, meta = delayed(_read), np.empty((0, 0), dtype=dtype)
     return da.concatenate([
         da.from_delayed(read(str(path), part), (part.stop - part.start, n_features), meta=meta)

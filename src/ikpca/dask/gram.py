@@ -48,12 +48,15 @@ def _stacked(kernel: Kernel, side: int, blocks: list[Floats]) -> ComputedGram:
 
 def _multiply_pair(
     kernel: Kernel, side: int, X: list[Floats], V: list[Floats]
-) -> tuple[Floats, Floats, float]:
-    """Return K_ij V_j, K_ijᵀ V_i and ‖K_ij‖² + ‖K_ji‖² of two blocks, or K_ii V_i and ‖K_ii‖²."""
+) -> tuple[Floats, Floats, float, int]:
+    """Return K_ij V_j, K_ijᵀ V_i, ‖K_ij‖² + ‖K_ji‖² and the number of entries of two blocks.
+
+    Of one block, return K_ii V_i twice.
+    """
     gram, factors, number = _stacked(kernel, side, X), np.vstack(V), len(X[0])
     if len(X) == 1:
         KV, squared = multiply_and_square(gram, factors)
-        return KV, KV, squared
+        return KV, KV, squared, gram.entries
     products = np.zeros(factors.shape, dtype=np.result_type(factors, gram.dtype))
     squared = 0.0
     for rows, part in product(tile_slices(number, side), list(tile_slices(len(X[1]), side))):
@@ -63,13 +66,16 @@ def _multiply_pair(
         products[rows] += tile @ factors[columns]
         products[columns] += (factors[rows].T @ tile).T
         squared += 2 * float(np.vdot(tile, tile))
-    return products[:number], products[number:], squared
+    return products[:number], products[number:], squared, gram.entries
 
 
-def _sum_products(parts: list[tuple[Floats, Floats, float]], block: int) -> tuple[Floats, float]:
-    """Add the products of a block with all blocks, and ‖·‖² of its pairs as the first block."""
-    products = [second if j < block else first for j, (first, second, _) in enumerate(parts)]
-    return np.sum(products, axis=0), sum(squared for _, _, squared in parts[block:])
+def _sum_products(
+    parts: list[tuple[Floats, Floats, float, int]], block: int
+) -> tuple[Floats, float, int]:
+    """Add products of a block with all blocks; ‖·‖² and entries of its pairs as the first block."""
+    products = [second if j < block else first for j, (first, second, *_) in enumerate(parts)]
+    own = parts[block:]
+    return np.sum(products, axis=0), sum(part[2] for part in own), sum(part[3] for part in own)
 
 
 def _combine_strip(kernel: Kernel, side: int, basis: Floats, left: Floats, right: Floats) -> Floats:
@@ -208,9 +214,9 @@ class DaskGram:
             self._submit(_sum_products, [products[i, j] for j in range(number)], i, priority=1)
             for i in range(number)
         ]
-        parts = self._client.gather(sums)
-        self.entries += self.n_samples * (self.n_samples + 1) // 2
-        return np.concatenate([part for part, _ in parts]), sum(squared for _, squared in parts)
+        parts, norms, entries = zip(*self._client.gather(sums), strict=True)
+        self.entries += sum(entries)
+        return np.concatenate(parts), sum(norms)
 
     def combine_rows(self, basis: Floats, indices: Indices) -> Floats:
         """Return basis · K[indices, :]; the rows of K stay on the workers."""

@@ -28,7 +28,6 @@ from ikpca.model_files import (
     Encoder,
     Manifest,
     digests_of,
-    find_class,
     read_newest,
     write_generation,
 )
@@ -146,8 +145,8 @@ class CheckpointFile:
                 f"{path} is a {manifest.kind}, not a checkpoint; pass another path."
             )
         try:
-            content = Decoder(arrays, find_class).decode(manifest.content)
-            found = differences(content["of"], self._fingerprint)
+            content = Decoder(arrays).decode(manifest.content)
+            found = differences(content["fingerprint"], self._fingerprint)
             saved = SavedRun(content["progress"], content["records"], content["outcome"])
             seed, n_steps = int(content["seed"]), int(content["steps"])
         except (UnreadableFile, KeyError, TypeError, ValueError, OverflowError) as error:
@@ -198,7 +197,7 @@ class CheckpointFile:
             return
         progress, n_steps, records, outcome = self._pending
         content = {
-            "of": self._fingerprint,
+            "fingerprint": self._fingerprint,
             "seed": self.seed,
             "steps": n_steps,
             "progress": progress(),
