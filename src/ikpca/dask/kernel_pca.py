@@ -65,7 +65,6 @@ class KernelPCA(LocalKernelPCA):
     >>> import dask.array as da
     >>> import numpy as np
     >>> from distributed import Client
-    from numpy.typing import ArrayLike
     >>> from ikpca.dask import KernelPCA
     >>> X = da.from_array(np.random.default_rng(0).normal(size=(300, 4)), chunks=(100, -1))
     >>> with Client(processes=False, n_workers=2, dashboard_address=None) as client:
