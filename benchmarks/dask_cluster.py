@@ -59,8 +59,8 @@ def fit(client: Client, X: object, passes: int, gamma: float) -> KernelPCA:
         # The passes are fixed, not the residual.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return KernelPCA(
-            COMPONENTS, kernel="rbf", gamma=gamma, eigen_solver="krylov", max_iter=passes, tol=1e-12,
-            random_state=0, client=client,
+            COMPONENTS, kernel="rbf", gamma=gamma, eigen_solver="krylov", max_iter=passes,
+            tol=1e-12, random_state=0, client=client,
         ).fit(X)  # fmt: skip
 
 

@@ -80,14 +80,11 @@ def _sum_products(
 
 def _combine_strip(kernel: Kernel, side: int, basis: Floats, left: Floats, right: Floats) -> Floats:
     """Return basis · K for the kernel values K of two blocks, by tiles of columns."""
-    gram, number = _stacked(kernel, side, [left, right]), len(left)
-    basis = np.require(basis, requirements=["C", "A"])
-    strips = []
-    for part in tile_slices(len(right), side):
-        tile = SERIAL.scratch((number, part.stop - part.start), gram.dtype)
-        gram.fill(slice(0, number), slice(number + part.start, number + part.stop), tile)
-        strips.append(basis @ tile)
-    return np.hstack(strips)
+    basis, left, right = (
+        np.require(part, requirements=["C", "A"]) for part in (basis, left, right)
+    )
+    parts = tile_slices(len(right), side)
+    return np.hstack([basis @ cross_gram(kernel, left, right[part]) for part in parts])
 
 
 class DaskGram:
@@ -171,19 +168,9 @@ class DaskGram:
             yield future.result()
 
     def fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
-        """Compute K[rows, columns] on the workers."""
-        indices = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
-        left = self._send(self._rows(indices))
-        starts = [max(part.start, columns.start) - part.start for part in self._parts]
-        stops = [min(part.stop, columns.stop) - part.start for part in self._parts]
-        rights = [
-            self._submit(getitem, block, slice(start, stop))
-            for block, start, stop in zip(self.blocks, starts, stops, strict=True)
-            if start < stop
-        ]
-        futures = [self._submit(cross_gram, self._kernel, left, right) for right in rights]
-        np.concatenate(self._client.gather(futures), axis=1, out=out)
-        self.entries += out.size
+        """Compute K[rows, columns] in this process, for the dense solver and pivoted landmarks."""
+        indices = np.arange(self.n_samples)
+        out[...] = self.submatrix(indices[rows], indices[columns])
 
     def stored_tile(self, rows: slice, columns: slice) -> Floats | None:
         """Return None: no tile is stored."""
