@@ -128,6 +128,16 @@ def test_single_precision_is_kept(two, X, D):
     assert model.transform(D.astype(np.float32)).compute().dtype == np.float32
 
 
+def test_rows_are_converted_where_single_precision_is_not_sufficient(two, X):
+    rows = (X * [1e4, 1, 1, 1, 1, 1]).astype(np.float32) + np.float32(3e3)
+    rows[0] *= 1e3
+    given = settings("krylov", kernel="linear", gamma=None)
+    local = ikpca.KernelPCA(**given).fit(rows)
+    model = ikpca.dask.KernelPCA(**given, client=two).fit(da.from_array(rows, chunks=(90, 6)))
+    assert model.coefficients_.dtype == local.coefficients_.dtype == np.float64
+    same(model.eigenvalues_, local.eigenvalues_)
+
+
 def test_data_frame_sets_feature_names(two, X):
     pd = pytest.importorskip("pandas")
     frames = pytest.importorskip("dask.dataframe")
