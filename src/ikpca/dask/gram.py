@@ -80,11 +80,14 @@ def _sum_products(
 
 def _combine_strip(kernel: Kernel, side: int, basis: Floats, left: Floats, right: Floats) -> Floats:
     """Return basis · K for the kernel values K of two blocks, by tiles of columns."""
-    basis, left, right = (
-        np.require(part, requirements=["C", "A"]) for part in (basis, left, right)
-    )
-    parts = tile_slices(len(right), side)
-    return np.hstack([basis @ cross_gram(kernel, left, right[part]) for part in parts])
+    gram, number = _stacked(kernel, side, [left, right]), len(left)
+    basis = np.require(basis, requirements=["C", "A"])
+    strips = []
+    for part in tile_slices(len(right), side):
+        tile = SERIAL.scratch((number, part.stop - part.start), gram.dtype)
+        gram.fill(slice(0, number), slice(number + part.start, number + part.stop), tile)
+        strips.append(basis @ tile)
+    return np.hstack(strips)
 
 
 class DaskGram:
