@@ -8,8 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-# river itself needs NumPy 2.2.
-EXTRAS = {**PROJECT["optional-dependencies"], "river": []}
+EXTRAS = PROJECT["optional-dependencies"]
 
 
 def pins(requirements: list[str]) -> list[str]:

@@ -31,14 +31,12 @@ LIBRARY = {
     "Parquet, written": ("write_table('b.parquet', ones)", "InvalidInput", "parquet"),
     "Zarr": ("ikpca.open_rows('a.zarr')", "InvalidInput", "zarr"),
     "Dask": ("import ikpca.dask", "ImportError", "dask"),
-    "river": ("RiverKernelPCA()", "ImportError", "river"),
 }
 NAMES = """
 import json
 from pathlib import Path
 import numpy as np
 import ikpca
-from ikpca.applications.river import RiverKernelPCA
 from ikpca.pictures import read_picture, write_picture
 from ikpca.tables import read_table, write_table
 ones = np.ones((4, 4))

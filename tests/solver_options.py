@@ -19,6 +19,12 @@ def with_solver(eigen_solver: str, parameters: dict[str, Any]) -> dict[str, Any]
     return {"eigen_solver": kind, **others}
 
 
+def with_learning_rule(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return the same for ``HebbianPCA``, whose parameter is ``rule``."""
+    settings = with_rule(parameters)
+    return {"rule": settings.pop("eigen_solver"), **settings}
+
+
 def with_rule(parameters: dict[str, Any]) -> dict[str, Any]:
     """Return the same for estimators of a learning rule, where a number is a constant gain."""
     constant = isinstance(parameters.get("gain"), float | int)

@@ -35,7 +35,7 @@ def _skip(app: Any, what: str, name: str, member: Any, skip: bool, options: Any)
     member = inspect.unwrap(member) if callable(member) else member
     home = getattr(getattr(member, "__objclass__", member), "__module__", "") or ""
     is_field = type(member).__name__ == "_tuplegetter"
-    return True if is_field or home.startswith(("sklearn", "river", "builtins")) else None
+    return True if is_field or home.startswith(("sklearn", "builtins")) else None
 
 
 def _hide_signature(

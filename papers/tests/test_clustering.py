@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ikpca.applications import KernelSpectralClustering
+from ikpca import KernelSpectralClustering
 from ikpca.metrics import variation_of_information
 
 #: Nats, of exact eigenvectors.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Literal, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -105,7 +106,7 @@ class RecoveryWarning(UserWarning):
 
 
 class RankWarning(UserWarning):
-    """Fewer components with variance than requested.
+    """Fewer nonzero components than requested.
 
     Examples
     --------
@@ -150,9 +151,99 @@ def invalid_parameter(name: str, value: object, rule: str, remedy: str) -> Inval
     return InvalidInput(f"{name}={value!r}: {rule}; {remedy}.")
 
 
+@dataclass(frozen=True)
+class Number:
+    """Rule of a numeric parameter.
+
+    Parameters
+    ----------
+    rule, remedy : str
+        Parts of the error message.
+    low, high : float
+        Limits of the number.
+    open_low : bool
+        If True, ``low`` itself is not allowed.
+    integer : bool
+        If True, the number must be an integer.
+    allowed : tuple
+        Other values, such as None and "auto", and types, such as bool.
+
+    Examples
+    --------
+    >>> from ikpca.errors import Number
+    >>> Number("must be positive", "pass 1", low=0, open_low=True).check("gamma", -1)
+    Traceback (most recent call last):
+        ...
+    ikpca.errors.InvalidInput: gamma=-1: must be positive; pass 1.
+    """
+
+    rule: str
+    remedy: str
+    low: float = -np.inf
+    high: float = np.inf
+    open_low: bool = False
+    integer: bool = False
+    allowed: tuple[object, ...] = ()
+
+    def check(self, name: str, value: object) -> None:
+        """Raise an error unless the value is allowed, or a number of the right type and size."""
+        if any(_matches(value, allowed) for allowed in self.allowed):
+            return
+        kind = Integral if self.integer else Real
+        number = np.nan
+        if isinstance(value, kind) and not isinstance(value, bool | np.bool_):
+            try:
+                number = float(value)
+            except OverflowError:
+                number = np.inf
+        valid = np.isfinite(number) and self.low <= number <= self.high
+        if not valid or (self.open_low and number == self.low):
+            raise invalid_parameter(name, value, self.rule, self.remedy)
+
+
+def _matches(value: object, allowed: object) -> bool:
+    """Compare with a constant or a type; an array must not be compared with a string."""
+    if isinstance(allowed, type):
+        return isinstance(value, allowed)
+    return value is allowed or (isinstance(value, str) and value == allowed)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Rule of a parameter with a few names or flags as values.
+
+    Examples
+    --------
+    >>> from ikpca.errors import Choice
+    >>> Choice((True, False)).check("whiten", "yes")
+    Traceback (most recent call last):
+        ...
+    ikpca.errors.InvalidInput: whiten='yes': is unknown; choose one of True, False.
+    """
+
+    choices: Collection[object]
+
+    def check(self, name: str, value: object) -> None:
+        """Raise an error unless the value is one of the choices."""
+        if not isinstance(value, str | bool | np.bool_ | None) or value not in self.choices:
+            listed = ", ".join(repr(choice) for choice in self.choices)
+            raise invalid_parameter(name, value, "is unknown", f"choose one of {listed}")
+
+
+#: Parameters of an object by name, with their rules.
+ParameterRules: TypeAlias = Mapping[str, Number | Choice]
+FLAG = Choice((True, False))
+
+
+def check_parameters(owner: object, rules: ParameterRules) -> None:
+    """Raise an error for the first parameter of an object that violates its rule."""
+    for name, rule in rules.items():
+        rule.check(name, getattr(owner, name))
+
+
 def check_number(
     name: str,
-    value: Any,
+    value: object,
     rule: str,
     remedy: str,
     *,
@@ -161,25 +252,15 @@ def check_number(
     open_low: bool = False,
     integer: bool = False,
 ) -> None:
-    """Raise an error unless the value is a number of the right type in its interval."""
-    kind = Integral if integer else Real
-    if isinstance(value, bool | np.bool_) or not isinstance(value, kind):
-        raise invalid_parameter(name, value, rule, remedy)
-    try:
-        number = float(value)
-    except OverflowError:
-        number = np.inf
-    if not np.isfinite(number) or number < low or number > high or (open_low and number == low):
-        raise invalid_parameter(name, value, rule, remedy)
+    """Raise an error unless an argument is a number of the right type in its interval."""
+    Number(rule, remedy, low, high, open_low, integer).check(name, value)
 
 
-def check_choice(name: str, value: Any, choices: Collection[Any]) -> None:
-    """Raise an error unless the value is one of the choices."""
-    if not isinstance(value, str | bool | np.bool_ | None) or value not in choices:
-        listed = ", ".join(repr(choice) for choice in choices)
-        raise invalid_parameter(name, value, "is unknown", f"choose one of {listed}")
+def check_choice(name: str, value: object, choices: Collection[object]) -> None:
+    """Raise an error unless an argument is one of the choices."""
+    Choice(choices).check(name, value)
 
 
-def is_auto(value: Any) -> bool:
+def is_auto(value: object) -> TypeGuard[Literal["auto"]]:
     """Return True for "auto"; an array must not be compared with a string."""
     return isinstance(value, str) and value == "auto"

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from ikpca.errors import invalid_parameter
+from ikpca.errors import Number, check_number, check_parameters
 
 __all__ = [
     "Constant",
@@ -76,11 +76,6 @@ def _as_gain(value: object) -> Gain:
     raise TypeError(f"a gain can be multiplied by a number or a gain, not by {value!r}")
 
 
-def _check_positive(name: str, value: float, remedy: str) -> None:
-    if not (np.isfinite(float(value)) and value > 0):
-        raise invalid_parameter(name, value, "must be positive and finite", remedy)
-
-
 @dataclass(frozen=True)
 class Constant(_Multipliable):
     """Gain η0 for every component and step, as in KHA (Kim 2003).
@@ -103,7 +98,10 @@ class Constant(_Multipliable):
     value: float
 
     def __post_init__(self) -> None:
-        _check_positive("gain", self.value, "pass gain='auto' if unsure")
+        rule = Number(
+            "must be positive and finite", "pass gain='auto' if unsure", low=0, open_low=True
+        )
+        rule.check("gain", self.value)
 
     def gains(self, times: Floats, n_samples: int, eigenvalues: Floats) -> Floats:
         """Return η0."""
@@ -131,7 +129,8 @@ class InverseTime(_Multipliable):
 
     def __post_init__(self) -> None:
         if self.tau is not None:
-            _check_positive("tau", self.tau, "pass None for l")
+            rule = "must be positive and finite"
+            check_number("tau", self.tau, rule, "pass None for l", low=0, open_low=True)
 
     def gains(self, times: Floats, n_samples: int, eigenvalues: Floats) -> Floats:
         """Return τ/(t + τ), the same for every component."""
@@ -197,6 +196,13 @@ class Product(_Multipliable):
         return reduce(np.multiply, values)
 
 
+_META_RULES = {
+    "rate": Number("must be finite and nonnegative", "pass 0 to disable it", low=0),
+    "decay": Number("must lie in [0, 1]", "the paper uses 0.99", low=0, high=1),
+    "log_gain_init": Number("must be finite", "pass 0.0"),
+}
+
+
 @dataclass(frozen=True)
 class MetaDescent:
     """Gain of KHA-SMD: another gain times e^ρ, with log-gains ρ adapted in the sweep.
@@ -207,7 +213,7 @@ class MetaDescent:
         The gain that e^ρ multiplies, KHA/et in the paper.
     rate : float
         µ of eq. 16; 0 disables the adaptation.
-    memory : float, default=0.99
+    decay : float, default=0.99
         ξ of eq. 19, from 0 to 1.
     log_gain_init : float, default=0.0
         Initial ρ; 1 in the paper.
@@ -218,31 +224,20 @@ class MetaDescent:
     --------
     >>> from ikpca.gains import inverse_time, meta_descent, reciprocal_eigenvalues
     >>> kha_smd = meta_descent(0.05 * inverse_time() * reciprocal_eigenvalues(), rate=0.4)
-    >>> kha_smd.memory
+    >>> kha_smd.decay
     0.99
     """
 
     gain: Gain
     rate: float
-    memory: float = 0.99
+    decay: float = 0.99
     log_gain_init: float = 0.0
     max_log_step: float = np.inf
     max_log_gain: float = np.inf
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.rate) and self.rate >= 0):
-            raise invalid_parameter(
-                "rate", self.rate, "must be finite and nonnegative", "pass 0 to disable it"
-            )
-        if not 0 <= self.memory <= 1:
-            raise invalid_parameter(
-                "memory", self.memory, "must lie in [0, 1]", "the paper uses 0.99"
-            )
-        if not np.isfinite(self.log_gain_init):
-            raise invalid_parameter(
-                "log_gain_init", self.log_gain_init, "must be finite", "pass 0.0"
-            )
-        for name in ("rate", "memory", "log_gain_init"):
+        check_parameters(self, _META_RULES)
+        for name in ("rate", "decay", "log_gain_init"):
             # The compiled sweep would be compiled again for other types.
             object.__setattr__(self, name, float(getattr(self, name)))
 

@@ -17,7 +17,7 @@ from ikpca.gains import constant, inverse_time, meta_descent
 from ikpca.preimages import FixedPoint
 from ikpca.solvers import KHA, Krylov
 from tests.pairwise import pairwise
-from tests.solver_options import with_rule, with_solver
+from tests.solver_options import with_learning_rule, with_solver
 
 SOLVERS = ["dense", "krylov", "kha", "kha/t", "kha/et", "kha-smd"]
 HEBBIAN = SOLVERS[2:]
@@ -415,11 +415,11 @@ def test_a_kernel_without_variance(settings, kernel_and_value, dtype):
 BAD_HEBBIAN_ARGUMENTS = {
     "n_components": ([0, -1, 2.5, "2", True], "pass None for all"),
     "gain": ([0, -1, np.nan, np.inf, "big", None, True], "pass gain='auto'"),
-    "clock": (["tick", None], "choose one of 'pattern', 'pass'"),
+    "clock": (["tick", "pass", None], "choose one of 'pattern', 'pass'|leave it out"),
     "rayleigh_ritz": ([1, None], "choose one of True, False"),
-    "block_size": ([0, 1.5, "x", None], "pass 'auto'"),
+    "block_size": ([0, 1.5, 7, "x", None], "pass 'auto'|leave it out"),
     "tol": ([-1, np.nan, None], "pass 0"),
-    "change_tol": ([-1, np.nan, "0"], "pass None"),
+    "change_tol": ([-1, 0.1, np.nan, "0"], "pass None|leave it out"),
     "max_iter": ([0, 1.5, None], "pass 50"),
     "whiten": ([1, None], "choose one of True, False"),
     "n_jobs": ([0, 1.5, "2"], "pass None"),
@@ -431,7 +431,8 @@ BAD_HEBBIAN_ARGUMENTS = {
 def test_bad_arguments_of_hebbian_pca(X, name, subtests):
     values, message = BAD_HEBBIAN_ARGUMENTS[name]
     for value, method in product(values, ("fit", "partial_fit")):
-        bad = HebbianPCA(**with_solver("kha/et", {"n_components": 2, "max_iter": 3, name: value}))
+        settings = with_solver("kha/et", {"n_components": 2, "max_iter": 3, name: value})
+        bad = HebbianPCA(rule=settings.pop("eigen_solver"), **settings)
         with subtests.test(repr(value), method=method):
             with pytest.raises(InvalidInput, match=message) as refused:
                 getattr(bad, method)(X)
@@ -446,12 +447,13 @@ def test_bad_arguments_of_hebbian_pca(X, name, subtests):
         ({"init": "sparse"}, "init='sparse'.*choose one of .*'random'"),
         ({"init": np.ones((3, 5))}, r"\(3, 5\)'.* must have shape \(2, 5\)"),
         ({"init": np.full((2, 5), np.nan)}, "NaN or infinite values"),
+        ({"init": np.zeros((2, 5))}, "stay zero"),
         ({"gain": meta_descent(constant(0.1), 0.1)}, "needs a kernel; pass 'kha/et'"),
     ],
 )
 def test_what_hebbian_pca_refuses_for_these_rows(X, parameters, message, method):
     with pytest.raises(InvalidInput, match=message):
-        getattr(HebbianPCA(**with_rule({"n_components": 2} | parameters)), method)(X)
+        getattr(HebbianPCA(**with_learning_rule({"n_components": 2} | parameters)), method)(X)
 
 
 @pairwise(
@@ -493,7 +495,7 @@ def test_hebbian_pca_before_fit(X, method):
 
 @pytest.mark.parametrize(
     "solver",
-    ["kha", "kha/t", "kha/et", KHA("kha", gain=0.1), KHA(gain=0.1 * inverse_time())],
+    ["kha/et", KHA("kha", gain=0.1), KHA("kha/t", gain=0.1), KHA(gain=0.1 * inverse_time())],
     ids=repr,
 )
 @pytest.mark.parametrize("value", [0.1, 1.0])
@@ -501,7 +503,7 @@ def test_hebbian_pca_on_equal_rows(solver, value):
     """Zero variance: zeros up to the rounding of the mean, and one warning, as for a kernel."""
     X = np.full((12, 3), value)
     with pytest.warns(RankWarning) as said:
-        fitted = HebbianPCA(2, eigen_solver=solver, max_iter=3, random_state=0).fit(X)
+        fitted = HebbianPCA(2, rule=solver, max_iter=3, random_state=0).fit(X)
     assert len(said) == 1
     np.testing.assert_allclose(fitted.transform(X), 0, atol=1e-15)
     np.testing.assert_allclose(fitted.explained_variance_, 0, atol=1e-30)

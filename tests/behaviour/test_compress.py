@@ -163,7 +163,7 @@ def test_precision_and_whitening_go_along(rows, dtype):
 
 
 def test_many_rows_are_drawn_from(rows, model):
-    small = compress(model, 40, reduction=SelectedRows(most=100))
+    small = compress(model, 40, reduction=SelectedRows(max_candidates=100))
     assert len(small.basis_) == 40
     moved = np.abs(small.transform(rows) - model.transform(rows))
     assert (moved <= bounds(model, small, rows) * (1 + 1e-9)).all()

@@ -5,9 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ikpca import IncrementalKernelPCA, KernelPCA, OnlineKernelPCA, compress
-from ikpca.applications import (
+from ikpca import (
+    IncrementalKernelPCA,
+    KernelPCA,
     KernelSpectralClustering,
+    OnlineKernelPCA,
+    compress,
+)
+from ikpca.applications import (
     SuperResolution,
     denoise_image,
     denoise_motion,

@@ -18,12 +18,12 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from ikpca import (
     IncrementalKernelPCA,
     KernelPCA,
+    KernelSpectralClustering,
     NoveltyDetector,
     OnlineKernelPCA,
     compress,
     vectorized,
 )
-from ikpca.applications import KernelSpectralClustering
 from ikpca.errors import InvalidInput
 from ikpca.estimators.validation import resolve_gamma
 from ikpca.gains import constant, inverse_time, meta_descent, reciprocal_eigenvalues

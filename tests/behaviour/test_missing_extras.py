@@ -15,7 +15,7 @@ import pytest
 
 from tests import plain_installation as plain
 
-EXTRAS = ["matplotlib", "PIL", "skimage", "pyarrow", "zarr", "river", "dask", "distributed"]
+EXTRAS = ["matplotlib", "PIL", "skimage", "pyarrow", "zarr", "dask", "distributed"]
 CLI = ["typer", "rich"]
 
 

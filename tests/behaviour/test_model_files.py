@@ -26,12 +26,13 @@ from ikpca import (
     HebbianPCA,
     IncrementalKernelPCA,
     KernelPCA,
+    KernelSpectralClustering,
     NoveltyDetector,
     OnlineKernelPCA,
     compress,
     gains,
 )
-from ikpca.applications import KernelSpectralClustering, SuperResolution
+from ikpca.applications import SuperResolution
 from ikpca.errors import InvalidInput, UnreadableFile, UnwritableFile
 from ikpca.model_files import digests_of
 from ikpca.preimages import FixedPoint

@@ -359,3 +359,12 @@ def test_a_stream_is_refined_on_a_batch(X):
     small = model().partial_fit(X).refine(X)
     assert len(small.basis_) <= 60
     assert small.partial_fit(X[:10]).n_samples_seen_ == 610
+
+
+def test_fit_equals_one_batch(X):
+    """``fit`` learns in parts, so that an interrupt keeps the finished ones."""
+    rows = np.vstack([X] * 3)
+    fitted, batch = model().fit(rows), model().partial_fit(rows)
+    np.testing.assert_array_equal(np.abs(fitted.coefficients_), np.abs(batch.coefficients_))
+    np.testing.assert_array_equal(fitted.novelty_, batch.novelty_)
+    assert fitted.drift_ == batch.drift_

@@ -26,7 +26,7 @@ LONG = {
     "ikpca_papers.figures.tracking",
 }
 #: Pages of modules that need an extra.
-EXTRAS = {"ikpca.dask": "distributed", "ikpca.applications.river": "river"}
+EXTRAS = {"ikpca.dask": "distributed"}
 ABSENT = tuple(module for module, package in EXTRAS.items() if find_spec(package) is None)
 
 LISTED = {

@@ -7,7 +7,7 @@ import pytest
 
 from ikpca.gram import ComputedGram, StoredGram, center_gram
 from ikpca.kernels import Linear
-from ikpca.solvers import FeatureStore, LocalStore
+from ikpca.solvers import CoefficientStore
 
 N_SAMPLES, R = 30, 4
 # Products of thirty terms, three transforms deep, on numbers of order ten.
@@ -25,28 +25,22 @@ def local_store(dtype, start, keep=False):
     X, _ = some_rows()
     source = ComputedGram(Linear(), X.astype(dtype))
     gram, products = center_gram(StoredGram(source) if keep else source, start.T.astype(dtype))
-    return LocalStore(gram, start, products.T)
+    return CoefficientStore(gram, start, products.T)
 
 
 def stored_store(dtype, start):
     return local_store(dtype, start, keep=True)
 
 
-def feature_store(dtype, start):
-    centered_X = some_rows()[1].astype(dtype)
-    return FeatureStore(centered_X, start @ centered_X)
-
-
 STORES = {
     "local": local_store,
     "local on stored": stored_store,
-    "features": feature_store,
 }
 every_store = pytest.mark.parametrize("name", STORES)
 
 
 class Explicit:
-    """A and K' written out; W = AX' is the same for explicit features."""
+    """A and K' written out."""
 
     def __init__(self, A):
         self.A = A.copy()
@@ -93,12 +87,11 @@ class TestEveryStore:
         return compare
 
     @pytest.fixture
-    def rows_and_products(self, name):
-        """What ``read`` should give: A, or W = AX' for explicit features, and AK'."""
+    def rows_and_products(self):
+        """What ``read`` should give: A and AK'."""
 
         def expected(explicit):
-            rows = explicit.A @ some_rows()[1] if name == "features" else explicit.A
-            return rows, explicit.A @ explicit.K
+            return explicit.A, explicit.A @ explicit.K
 
         return expected
 
@@ -157,7 +150,7 @@ class TestEveryStore:
         step(np.array([7, 9, 11]), project=False)
         close(store.read()[1], rows_and_products(explicit)[1])
 
-    @pytest.mark.parametrize("power", [1, 2])
+    @pytest.mark.parametrize("power", [0, 1, 2])
     def test_gram(self, store, explicit, close, step, power):
         close(store.gram(power), explicit.gram(power))
         step(REPEATED)
@@ -212,19 +205,6 @@ class TestEveryStore:
         store.read()
 
 
-@pytest.mark.parametrize("keep", [False, True])
-def test_gram_of_coefficients(keep):
-    start = np.random.default_rng(2).normal(size=(R, N_SAMPLES))
-    store = local_store(np.float64, start, keep)
-    np.testing.assert_allclose(store.gram(0), start @ start.T, atol=1e-11)
-
-
-def test_explicit_features_have_no_coefficients():
-    store = feature_store(np.float64, np.ones((R, N_SAMPLES)))
-    with pytest.raises(ValueError, match="power=0"):
-        store.gram(0)
-
-
 @pytest.mark.parametrize("sample", [np.arange(N_SAMPLES), REPEATED])
 def test_residuals_of_coefficients(sample):
     """Those of the projections AK': a part of A in the null space of K' does not count."""
@@ -235,15 +215,6 @@ def test_residuals_of_coefficients(sample):
     defects = (units @ K - values[:, None] * units)[:, sample]
     expected = np.linalg.norm(defects, axis=1) * np.sqrt(N_SAMPLES / len(sample)) / 5
     np.testing.assert_allclose(store.residuals(values, sample), expected, rtol=1e-11)
-
-
-def test_residuals_of_explicit_components():
-    start = np.random.default_rng(3).normal(size=(R, N_SAMPLES))
-    store, X = feature_store(np.float64, start), some_rows()[1]
-    values, W = np.array([5.0, 3.0]), (start @ X)[:2]
-    defects = W @ X.T @ X - values[:, None] * W
-    expected = np.linalg.norm(defects, axis=1) / np.linalg.norm(W, axis=1) / 5
-    np.testing.assert_allclose(store.residuals(values, REPEATED), expected, rtol=1e-11)
 
 
 @every_store
@@ -268,9 +239,3 @@ def test_a_block_evaluates_its_kernel_rows_once(keep, per_block):
     store.transform(np.eye(R), REPEATED, np.ones((R, 5)))
     store.gram(1)
     assert store.entries == before + per_block
-
-
-def test_explicit_features_evaluate_no_kernel():
-    store = feature_store(np.float64, np.ones((R, N_SAMPLES)))
-    store.project(REPEATED)
-    assert store.entries == 0

@@ -42,7 +42,7 @@ PAPERS = {
 @pytest.mark.parametrize("method", METHODS)
 def test_presets_are_the_papers_formulas(method):
     """η0; η0 l/(t+l); η0 l/(t+l) ‖λ‖/λ_i (Günter 2006, eq. 12); e^ρ times that."""
-    gain = paper_gain(method, 0.3, rate=0.4, memory=0.9, log_gain_init=1.0)
+    gain = paper_gain(method, 0.3, rate=0.4, decay=0.9, log_gain_init=1.0)
     np.testing.assert_allclose(spread(gain), PAPERS[method], rtol=1e-14)
 
 
@@ -57,7 +57,7 @@ def test_presets_are_the_papers_formulas(method):
 )
 def test_automatic_gains_know_the_scale_of_the_kernel(method, shape):
     """Reciprocal to κ = mean k'(x, x), 2 here, or to λ; the numbers in front are tuned."""
-    gain = automatic_gain(method, 2.0, rate=0.4, memory=0.9, log_gain_init=0.0)
+    gain = automatic_gain(method, 2.0, rate=0.4, decay=0.9, log_gain_init=0.0)
     number = spread(gain) / shape
     assert number.min() == pytest.approx(number.max(), rel=1e-14)
     assert 0.01 < number.max() < 20
@@ -76,9 +76,9 @@ def test_automatic_meta_descent_depends_on_the_start_and_the_scale(init, rate, l
 @pytest.mark.parametrize("make", [paper_gain, automatic_gain])
 def test_only_smd_descends_on_its_gains(make):
     for method in METHODS:
-        gain = make(method, 0.3, rate=0.4, memory=0.9, log_gain_init=1.0)
+        gain = make(method, 0.3, rate=0.4, decay=0.9, log_gain_init=1.0)
         assert isinstance(gain, MetaDescent) is (method == "kha-smd")
-    assert (gain.rate, gain.memory, gain.log_gain_init) == (0.4, 0.9, 1.0)
+    assert (gain.rate, gain.decay, gain.log_gain_init) == (0.4, 0.9, 1.0)
 
 
 def test_the_papers_log_gains_are_unbounded_and_ours_are_not():
@@ -178,9 +178,9 @@ BAD_META_DESCENT = [
     ({"rate": -0.1}, "rate=-0.1: must be finite and nonnegative; pass 0"),
     ({"rate": np.nan}, "rate=nan: must be finite"),
     ({"rate": np.inf}, "rate=inf: must be finite"),
-    ({"rate": 0.1, "memory": 1.1}, "memory=1.1: must lie in .0, 1.; the paper uses 0.99"),
-    ({"rate": 0.1, "memory": -0.1}, "memory=-0.1: must lie in"),
-    ({"rate": 0.1, "memory": np.nan}, "memory=nan: must lie in"),
+    ({"rate": 0.1, "decay": 1.1}, "decay=1.1: must lie in .0, 1.; the paper uses 0.99"),
+    ({"rate": 0.1, "decay": -0.1}, "decay=-0.1: must lie in"),
+    ({"rate": 0.1, "decay": np.nan}, "decay=nan: must lie in"),
     ({"rate": 0.1, "log_gain_init": np.nan}, "log_gain_init=nan: must be finite"),
 ]
 

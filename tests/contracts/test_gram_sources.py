@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from ikpca.applications.spectral_clustering import NormalizedGram
+from ikpca.estimators.spectral_clustering import NormalizedGram
 from ikpca.gram import (
     TILE,
     CachedGram,

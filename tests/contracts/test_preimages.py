@@ -25,7 +25,7 @@ from tests.conftest import KERNELS
 ALL_KERNELS = {**KERNELS, "vectorized": Vectorized(lambda X, Y: np.exp(-0.1 * np.abs(X @ Y.T)))}
 METHODS = {
     "fixed point": FixedPoint(),
-    "fixed point of the papers": FixedPoint(memory=0),
+    "fixed point of the papers": FixedPoint(history=0),
     "gradient": Gradient(),
     "mds": MDS(),
     "neighbors": NeighborMean(),
@@ -179,7 +179,7 @@ def test_what_is_known_of_the_vectors_saves_finding_it_out(method, kernel):
 
 
 @pytest.mark.parametrize(
-    ("method", "kernel"), [(FixedPoint(), "rbf"), (FixedPoint(memory=0), "rbf"),
+    ("method", "kernel"), [(FixedPoint(), "rbf"), (FixedPoint(history=0), "rbf"),
                            (FixedPoint(), "laplacian"), *[(Gradient(), name) for name in KERNELS]]
 )  # fmt: skip
 def test_the_distance_never_grows_with_the_iterations(method, kernel):
@@ -212,7 +212,7 @@ def test_samples_at_rest_leave_the_others_to_go_on():
 
 def test_acceleration_leads_to_the_same_fixed_points_sooner():
     subspace, coordinates, _ = problem(Gaussian(0.5))
-    plain = FixedPoint(1000, 1e-9, memory=0).find(subspace, coordinates)
+    plain = FixedPoint(1000, 1e-9, history=0).find(subspace, coordinates)
     fast = FixedPoint(1000, 1e-9).find(subspace, coordinates)
     np.testing.assert_allclose(fast.rows, plain.rows, atol=1e-6)
     assert fast.iterations.sum() < plain.iterations.sum() / 2
@@ -226,7 +226,7 @@ def test_the_papers_iteration_is_the_papers_formula():
     starts = subspace.basis[positive.nearest_rows(np.eye(3), 1)[:, 0]]
     K = cross_gram(Gaussian(0.5), starts, subspace.basis)
     expected = (G * K) @ subspace.basis / (G * K).sum(axis=1, keepdims=True)
-    found = FixedPoint(max_iter=1, memory=0).find(positive, np.eye(3))
+    found = FixedPoint(max_iter=1, history=0).find(positive, np.eye(3))
     np.testing.assert_allclose(found.rows, expected, atol=1e-12)
 
 
@@ -292,7 +292,7 @@ BAD_SETTINGS = [
     (lambda: FixedPoint(max_iter=0), "max_iter=0: must be an integer of at least 1; pass 5"),
     (lambda: FixedPoint(tol=-1), "tol=-1: must be a nonnegative number; pass"),
     (lambda: FixedPoint(tol=np.nan), "tol=nan"),
-    (lambda: FixedPoint(memory=-1), "memory=-1: must be an integer of at least 0"),
+    (lambda: FixedPoint(history=-1), "history=-1: must be an integer of at least 0"),
     (lambda: Gradient(max_iter=2.5), r"max_iter=2\.5"),
     (lambda: Gradient(tol="small"), "tol='small'"),
     (lambda: MDS(0), "n_neighbors=0: must be an integer of at least 1"),

@@ -22,11 +22,11 @@ from tests.conftest import KERNELS
 ALL_KERNELS = {**KERNELS, "pairwise": Pairwise(lambda x, y: np.exp(-0.2 * np.abs(x - y).max()))}
 REDUCTIONS = {
     "samples": SelectedRows(),
-    "few candidates": SelectedRows(most=30),
+    "few candidates": SelectedRows(max_candidates=30),
     "separate": IteratedPreimages(reuse=False, second_pass=False),
     "second pass": IteratedPreimages(2),
     "joint": JointPreimages(),
-    "joint, few candidates": JointPreimages(most=30, moves=5, tol=0.0),
+    "joint, few candidates": JointPreimages(max_candidates=30, moves=5, tol=0.0),
 }
 PAIRS = [
     pytest.param(reduction, kernel, id=f"{name}-{kernel_name}")
@@ -140,7 +140,7 @@ def test_rows_in_single_precision_stay_so_and_errors_stay_true(reduction, kernel
     scale = np.abs(np.diagonal(in_double.gram)).max()
     expected = np.maximum(true_errors(in_double, found.subspace), 0)
     # Where candidates are drawn from many rows, what is known of these is not computed again.
-    precision = 1e-9 if reduction.most >= 40 else 1e-6
+    precision = 1e-9 if reduction.max_candidates >= 40 else 1e-6
     np.testing.assert_allclose(found.squared_errors, expected, atol=precision * scale)
     np.testing.assert_array_equal(subspace.basis, before)
 
@@ -201,7 +201,7 @@ def test_a_kernel_without_gradient_is_refused(reduction):
         (lambda: IteratedPreimages(tol=-1), "tol"),
         (lambda: JointPreimages(moves=-1), "moves"),
         (lambda: JointPreimages(tol=2), "tol"),
-        (lambda: SelectedRows(most=0), "most"),
+        (lambda: SelectedRows(max_candidates=0), "max_candidates"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(make, name):
@@ -216,7 +216,7 @@ def test_names():
     assert isinstance(make_reduction("samples", gaussian), SelectedRows)
     assert isinstance(make_reduction("auto", gaussian), JointPreimages)
     assert isinstance(make_reduction("auto", pairwise), SelectedRows)
-    own = SelectedRows(most=7)
+    own = SelectedRows(max_candidates=7)
     assert make_reduction(own, gaussian) is own
     with pytest.raises(InvalidInput, match="choose 'samples'"):
         make_reduction("preimages", pairwise)

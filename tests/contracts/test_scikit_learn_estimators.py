@@ -9,10 +9,10 @@ from ikpca import (
     HebbianPCA,
     IncrementalKernelPCA,
     KernelPCA,
+    KernelSpectralClustering,
     NoveltyDetector,
     OnlineKernelPCA,
 )
-from ikpca.applications import KernelSpectralClustering
 from ikpca.solvers import KHA, Nystrom
 
 pytestmark = pytest.mark.filterwarnings("ignore::ikpca.errors.RankWarning")
@@ -46,7 +46,7 @@ CONFIGURATIONS = [
     ),
     NoveltyDetector(2, calibration="blocked-cv", cv=3, eigen_solver="krylov"),
     KernelSpectralClustering(2, normalize=None, eigen_solver="kha/et", max_iter=5),
-    HebbianPCA(1, eigen_solver=KHA("kha", gain=1e-4, rayleigh_ritz=False), max_iter=5),
+    HebbianPCA(1, rule=KHA("kha", gain=1e-4, rayleigh_ritz=False), max_iter=5),
 ]
 
 

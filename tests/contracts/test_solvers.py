@@ -9,8 +9,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from ikpca import HebbianPCA, KernelPCA, OnlineKernelPCA
-from ikpca.applications import KernelSpectralClustering
+from ikpca import HebbianPCA, KernelPCA, KernelSpectralClustering, OnlineKernelPCA
 from ikpca.errors import InvalidInput
 from ikpca.gram import read_budget
 from ikpca.kernels import Gaussian
@@ -67,8 +66,9 @@ def test_a_preset_is_its_object(X, name):
     ids=lambda model: type(model).__name__,
 )
 def test_other_estimators_take_the_same_objects(X, model):
+    parameter = "rule" if isinstance(model, HebbianPCA) else "eigen_solver"
     results = [
-        clone(model).set_params(eigen_solver=solver, random_state=0).fit(X)
+        clone(model).set_params(**{parameter: solver}, random_state=0).fit(X)
         for solver in ("kha/et", KHA("kha/et"))
     ]
     name = next(n for n in ("components_", "coefficients_", "embedding_") if hasattr(results[0], n))

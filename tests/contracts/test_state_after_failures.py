@@ -22,10 +22,11 @@ from ikpca import (
     HebbianPCA,
     IncrementalKernelPCA,
     KernelPCA,
+    KernelSpectralClustering,
     NoveltyDetector,
     OnlineKernelPCA,
 )
-from ikpca.applications import KernelSpectralClustering, SuperResolution
+from ikpca.applications import SuperResolution
 from ikpca.errors import InvalidInput
 from ikpca.gram import parallel
 from ikpca.solvers import KHA, Nystrom, Outcome

@@ -1,4 +1,4 @@
-"""Fits with checkpoints, slow enough to be killed in the middle."""
+"""Fits, those with checkpoints slow enough to be killed in the middle."""
 
 from __future__ import annotations
 
@@ -10,8 +10,13 @@ import numpy as np
 from scipy import sparse
 from sklearn.datasets import load_digits
 
-from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA, OnlineKernelPCA
-from ikpca.applications import KernelSpectralClustering
+from ikpca import (
+    HebbianPCA,
+    IncrementalKernelPCA,
+    KernelPCA,
+    KernelSpectralClustering,
+    OnlineKernelPCA,
+)
 from ikpca.kernels import Gaussian
 from ikpca.solvers import KHA, Krylov
 
@@ -43,20 +48,20 @@ def _kernel_pca(solver, kind=np.asarray, **parameters):
 
 
 def _other(model_class, rows=700, **parameters):
-    """A fit of another class, or a stream."""
+    """A fit of another class, without checkpoints."""
 
-    def fit(path, n_jobs=1):
+    def fit(_path, n_jobs=1):
         model = model_class(**{"random_state": 0, "n_jobs": n_jobs, **parameters})
-        return _arrays(model.set_params(checkpoint=path).fit(_rows()[:rows]))
+        return _arrays(model.fit(_rows()[:rows]))
 
     return fit
 
 
 def _batches(model_class, size, **parameters):
-    """A stream that its caller cuts into batches, and brings again from the first one."""
+    """A stream in batches of its caller."""
 
-    def fit(path, n_jobs=1):
-        model = model_class(random_state=0, n_jobs=n_jobs, checkpoint=path, **parameters)
+    def fit(_path, n_jobs=1):
+        model = model_class(random_state=0, n_jobs=n_jobs, **parameters)
         for start in range(0, len(_rows()), size):
             model.partial_fit(_rows()[start : start + size])
         return _arrays(model)
@@ -64,8 +69,7 @@ def _batches(model_class, size, **parameters):
     return fit
 
 
-def _clustering(path, n_jobs=1):
-    """Has no checkpoints."""
+def _clustering(_path, n_jobs=1):
     model = KernelSpectralClustering(
         5, kernel=Slow(0.05), eigen_solver="kha/et", max_iter=12, n_init=1, random_state=0,
         n_jobs=n_jobs, max_memory="10MB",
@@ -91,8 +95,8 @@ def _matrix(X):
     return (K + 1) ** 2 / 1e3
 
 
-#: Each takes the path of its checkpoint, resumes from it, and returns the arrays of its result.
-FITS = {
+#: Fits that can be killed: each resumes from its checkpoint and returns the arrays of its result.
+JOBS = {
     "kha": _kernel_pca(KHA("kha", gain=0.05), max_iter=12),
     "kha/t": _kernel_pca(KHA("kha/t", gain=0.1), max_iter=12),
     "kha/et": _kernel_pca("kha/et", max_iter=12),
@@ -101,12 +105,13 @@ FITS = {
     "kha/et, matrix": _kernel_pca("kha/et", _matrix, kernel="precomputed", max_iter=40),
     "krylov": _kernel_pca("krylov", tol=1e-9),
     "krylov, pivoted": _kernel_pca(Krylov("pivoted"), tol=1e-9),
-    "krylov, fraction": _kernel_pca("krylov", tol=1e-6, n_components=0.9),
     "krylov, sparse": _kernel_pca("krylov", sparse.csr_array, kernel="rbf", gamma=0.05, tol=1e-9),
+}
+#: Fits without checkpoints.
+OTHERS = {
+    "krylov, fraction": _kernel_pca("krylov", tol=1e-6, n_components=0.9),
     "hebbian": _other(HebbianPCA, n_components=5, max_iter=30),
     "clustering": _clustering,
-}
-STREAMS = {
     "incremental": _other(IncrementalKernelPCA, n_components=5, kernel=Slow(0.05), batch_size=20),
     "incremental, pre-images": _other(
         IncrementalKernelPCA, 300, n_components=3, kernel="rbf", gamma=0.05, batch_size=20,
@@ -130,10 +135,6 @@ STREAMS = {
         eigen_solver=KHA(init="covering"), max_basis_rows=40, max_iter=4,
     ),
 }  # fmt: skip
-
-
-#: Jobs that can be killed and resumed.
-JOBS = {name: fit for name, fit in (FITS | STREAMS).items() if fit is not _clustering}
 
 
 def digest(arrays):

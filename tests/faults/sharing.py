@@ -15,7 +15,7 @@ from sklearn.datasets import load_digits
 
 import ikpca
 from ikpca import HebbianPCA, IncrementalKernelPCA, KernelPCA, OnlineKernelPCA
-from tests.faults.jobs import FITS, STREAMS, digest
+from tests.faults.jobs import JOBS, OTHERS, digest
 from tests.faults.tally import Tally
 
 _THREADS = 8
@@ -104,12 +104,12 @@ def _answers(environments, *task):
 def _bits(n_jobs):
     """In a process of its own: of all fits and streams."""
     threads = None if n_jobs == "None" else int(n_jobs)
-    return {name: digest(fit(None, threads)) for name, fit in (FITS | STREAMS).items()}
+    return {name: digest(fit(None, threads)) for name, fit in (JOBS | OTHERS).items()}
 
 
 def _compiled():
     """In a process of its own: of what is compiled."""
-    fits = {"kha-smd": FITS["kha-smd"], "hebbian": FITS["hebbian"], "online": STREAMS["online"]}
+    fits = {"kha-smd": JOBS["kha-smd"], "hebbian": OTHERS["hebbian"], "online": OTHERS["online"]}
     return {name: digest(fit(None, 1)) for name, fit in fits.items()}
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ikpca.gram import PrecomputedGram, center_gram
-from ikpca.solvers import LocalStore, hebbian_step, hebbian_step_with_products, meta_step
+from ikpca.solvers import CoefficientStore, hebbian_step, hebbian_step_with_products, meta_step
 from ikpca.solvers.kha_sweep import OK, meta_sweep, plain_sweep
 from tests.pairwise import pairwise
 
@@ -50,7 +50,7 @@ def gains(method: str) -> np.ndarray:
 def by_blocks(K, rows, patterns, size, sweep_block, dtype):
     """Apply sweeps to a store, block after block; returns R and RK'."""
     matrix, products = center_gram(PrecomputedGram(K.astype(dtype)), rows.T.astype(dtype))
-    store = LocalStore(matrix, rows, products.T)
+    store = CoefficientStore(matrix, rows, products.T)
     for begin in range(0, len(patterns), size):
         block = patterns[begin : begin + size]
         T, C = sweep_block(store, block, slice(begin, begin + len(block)))

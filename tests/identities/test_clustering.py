@@ -7,10 +7,9 @@ import pytest
 from scipy.linalg import subspace_angles
 from sklearn.metrics.pairwise import rbf_kernel
 
-from ikpca import KernelPCA
-from ikpca.applications import KernelSpectralClustering
-from ikpca.applications.spectral_clustering import NormalizedGram
+from ikpca import KernelPCA, KernelSpectralClustering
 from ikpca.errors import InvalidInput
+from ikpca.estimators.spectral_clustering import NormalizedGram
 from ikpca.gram import PrecomputedGram, full_matrix
 from ikpca.metrics import variation_of_information
 from ikpca.solvers import KHA

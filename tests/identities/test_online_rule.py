@@ -20,7 +20,7 @@ GAINS = {
     "constant": constant(ETA),
     "inverse time": ETA * inverse_time(50),
     "reciprocal eigenvalues": 0.5 * inverse_time(50) * reciprocal_eigenvalues(with_norm=False),
-    "meta-descent": meta_descent(ETA * inverse_time(50), rate=0.05, memory=0.9),
+    "meta-descent": meta_descent(ETA * inverse_time(50), rate=0.05, decay=0.9),
 }
 
 
@@ -74,7 +74,7 @@ def test_every_step_is_the_explicit_one(rows, points, gain):
 
 def test_meta_descent_is_the_explicit_one(rows, points):
     gain = GAINS["meta-descent"]
-    mu, xi = gain.rate, gain.memory
+    mu, xi = gain.rate, gain.decay
     chosen, W, mean = settings(gain), features(points), 0.0
     B, rho = np.zeros_like(W), np.zeros(R)
     states = steps(start_online(chosen, points, np.eye(R)), rows, chosen)

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 
-from ikpca.applications import KernelSpectralClustering
+from ikpca import KernelSpectralClustering
 from ikpca.metrics import variation_of_information
 from ikpca.plotting import projections
 

@@ -27,7 +27,7 @@ _CORE = ("numpy", "scipy", "scikit-learn", "numba", "threadpoolctl", "joblib", "
 #: A module of each optional dependency for users.
 _EXTRAS = {
     "cli": "typer", "plot": "matplotlib", "images": "skimage", "pictures": "PIL",
-    "parquet": "pyarrow", "zarr": "zarr", "river": "river", "dask": "distributed",
+    "parquet": "pyarrow", "zarr": "zarr", "dask": "distributed",
 }  # fmt: skip
 
 

@@ -89,7 +89,7 @@ def cluster(
     settings = {
         name: value for name, value in locals().items() if name in _OPTIONS and value is not None
     }
-    from ikpca.applications import KernelSpectralClustering
+    from ikpca import KernelSpectralClustering
     from ikpca.columns import ColumnOptions
 
     with reporting(quiet, as_json) as report:
@@ -102,7 +102,7 @@ def cluster(
         model: Any = KernelSpectralClustering(
             n_clusters,
             n_components=n_components,
-            normalize=None if normalize == "none" else normalize,
+            normalize=None if normalize == "none" else "njw",
             random_state=random_state,
             **settings,
         )

@@ -64,6 +64,7 @@ _FLAGS = {
     "preimage": "--preimage",
     "max_memory": "--max-memory",
     "n_jobs": "--threads",
+    "checkpoint": "--checkpoint",
 }
 
 
@@ -142,7 +143,9 @@ def fit(
         seconds = time.perf_counter() - start
         store_input_form(model, table, encoder)
         # The checkpoint and the rows belong to this fit, not to the model.
-        model.set_params(checkpoint=None, **copying)
+        model.set_params(**copying)
+        if checkpoint is not None:
+            model.set_params(checkpoint=None)
         model.save(out)
         document = _document(model, table, seconds)
         report.show(

@@ -156,7 +156,7 @@ CheckpointEvery: TypeAlias = Annotated[
     Any,
     typer.Option(
         "--checkpoint-every",
-        help="Interval in passes (batches of a stream), or a time such as 30s, 5min or 1h.",
+        help="Interval in passes, or a time such as 30s, 5min or 1h.",
         **_number_or({}, lambda text: int(text) if text.isdecimal() else text, "not an interval"),
     ),
 ]

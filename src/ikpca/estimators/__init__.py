@@ -1,6 +1,6 @@
 """Estimators with scikit-learn's interface."""
 
-from ikpca.estimators.checkpoint import Checkpoint, StreamFingerprint, StreamProgress
+from ikpca.estimators.checkpoint import Checkpoint
 from ikpca.estimators.compression import compress
 from ikpca.estimators.hebbian_pca import HebbianPCA
 from ikpca.estimators.incremental_kernel_pca import IncrementalKernelPCA
@@ -9,6 +9,7 @@ from ikpca.estimators.kernel_pca import KernelPCA
 from ikpca.estimators.novelty_detector import NoveltyDetector
 from ikpca.estimators.online_kernel_pca import OnlineKernelPCA
 from ikpca.estimators.online_stream import OnlineStream
+from ikpca.estimators.spectral_clustering import KernelSpectralClustering
 from ikpca.estimators.stream_base import DriftSignal
 
 __all__ = [
@@ -18,10 +19,9 @@ __all__ = [
     "IncrementalKernelPCA",
     "IncrementalStream",
     "KernelPCA",
+    "KernelSpectralClustering",
     "NoveltyDetector",
     "OnlineKernelPCA",
     "OnlineStream",
-    "StreamFingerprint",
-    "StreamProgress",
     "compress",
 ]

@@ -8,7 +8,6 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from functools import wraps
 from importlib.metadata import version
 from typing import Any, TypeVar, cast
@@ -21,15 +20,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ikpca.errors import (
+    FLAG,
     DivergenceWarning,
     InvalidInput,
+    Number,
     RankWarning,
     RecoveryWarning,
-    check_choice,
-    check_number,
+    check_parameters,
     invalid_parameter,
 )
-from ikpca.estimators.checkpoint import Checkpoint, CheckpointFile, fingerprint
 from ikpca.estimators.validation import (
     FLOAT_DTYPES,
     check_gamma,
@@ -50,7 +49,7 @@ from ikpca.preimages import (
     masked_error,
     predict_rows,
 )
-from ikpca.solvers import EigenSolution, Outcome, PassRecord, Solver, make_solver
+from ikpca.solvers import EigenSolution, Outcome, PassRecord
 from ikpca.subspace import Subspace, check_shapes
 
 __all__ = [
@@ -68,6 +67,14 @@ __all__ = [
     "with_callbacks",
 ]
 
+_RUNTIME_RULES = {
+    "n_jobs": Number("must be an integer or None", "pass None", integer=True, allowed=(None,)),
+    "verbose": Number("must be 0, 1 or more", "pass 0 or 1", low=0, integer=True, allowed=(bool,)),
+}
+_KERNEL_RULES = {
+    "degree": Number("must not be negative", "pass 2 or 3", low=0),
+    "coef0": Number("must be a finite number", "pass 1"),
+}
 _OUTCOME = "outcome_"
 #: Outcomes that the user requested, or that have a warning of their own.
 _NO_TOLERANCE_WARNING = (Outcome.SMALL_CHANGE, Outcome.STOPPED, Outcome.DIVERGED)
@@ -115,9 +122,8 @@ def atomic(method: Method) -> Method:
 
 
 class SavedEstimator(BaseEstimator):
-    """Estimator with parameters of the run time, which saves itself for :func:`ikpca.load`."""
+    """Estimator with runtime parameters, which saves itself for :func:`ikpca.load`."""
 
-    checkpoint: Any
     n_jobs: int | None
     verbose: int
     n_features_in_: int
@@ -168,61 +174,15 @@ class SavedEstimator(BaseEstimator):
         super().__setstate__(state)
 
     def _check_runtime_parameters(self) -> None:
-        if self.n_jobs is not None:
-            check_number(
-                "n_jobs", self.n_jobs, "must be an integer or None", "pass None", integer=True
+        check_parameters(self, _RUNTIME_RULES)
+        if self.n_jobs == 0:
+            raise invalid_parameter(
+                "n_jobs", 0, "must not be zero", "pass None, a number of threads, or -1"
             )
-            if self.n_jobs == 0:
-                raise invalid_parameter(
-                    "n_jobs", 0, "must not be zero", "pass None, a number of threads, or -1"
-                )
-        if not isinstance(self.verbose, bool):
-            check_number(
-                "verbose", self.verbose, "must be 0, 1 or more", "pass 0 or 1", low=0, integer=True
-            )
-        if self.checkpoint is not None:
-            Checkpoint.from_parameter(self.checkpoint)
 
     def _check_flags(self, *names: str) -> None:
         for name in names:
-            check_choice(name, getattr(self, name), (True, False))
-
-    def _open_checkpoint(
-        self,
-        X: Any,
-        seed: int,
-        *,
-        solver: Solver | None = None,
-        start: Floats | None = None,
-        resume: bool | None = None,
-    ) -> CheckpointFile | None:
-        """Open the checkpoint of a fit; None without one.
-
-        Parameters
-        ----------
-        X : rows or None
-            None for ``partial_fit``.
-        seed : int
-            Seed of a new fit.
-        solver : Solver, optional
-            Compared in place of ``eigen_solver``, as a solver and its preset are the same fit.
-        start : ndarray, optional
-            Projections of the rows by an earlier fit.
-        resume : bool, optional
-            Replaces ``resume`` of the checkpoint.
-        """
-        if self.checkpoint is None:
-            return None
-        checkpoint = Checkpoint.from_parameter(self.checkpoint)
-        if resume is not None:
-            checkpoint = replace(checkpoint, resume=resume)
-        parameters = self.get_params(deep=False)
-        solver = solver or make_solver(parameters.get("eigen_solver", "auto"))
-        if solver is not None:
-            parameters |= {"eigen_solver": type(solver).__name__, **solver.get_params()}
-        parameters["start"] = start
-        texts = fingerprint(type(self).__name__, parameters, X)
-        return CheckpointFile(checkpoint, texts, seed)
+            FLAG.check(name, getattr(self, name))
 
 
 class KernelTransformer(
@@ -487,8 +447,7 @@ class KernelTransformer(
         return joined.rows, joined.squared_distances
 
     def _check_kernel_parameters(self) -> None:
-        check_number("degree", self.degree, "must not be negative", "pass 2 or 3", low=0)
-        check_number("coef0", self.coef0, "must be a finite number", "pass 1")
+        check_parameters(self, _KERNEL_RULES)
         for name, default in (("gamma", None), ("degree", 3), ("coef0", 1)):
             value = getattr(self, name)
             if is_kernel_object(self.kernel) and value is not None and value != default:
@@ -560,8 +519,7 @@ class FitMonitor:
         Name in progress lines.
     max_iter : int
     attributes : callable
-        Returns the fitted attributes, given a function that returns the current solution; called
-        only if a callback needs them.
+        Returns the fitted attributes of a solution; called only if a callback needs them.
     bounded : bool
         False if ``max_iter`` limits only a part of the passes.
     """
@@ -571,7 +529,7 @@ class FitMonitor:
         estimator: SavedEstimator,
         solver: str,
         max_iter: int,
-        attributes: Callable[[Callable[[], EigenSolution]], dict[str, Any]],
+        attributes: Callable[[EigenSolution], dict[str, Any]],
         *,
         bounded: bool = True,
     ) -> None:
@@ -596,7 +554,7 @@ class FitMonitor:
         task.call_on_fit_task_begin(estimator=self._estimator)
         stop = task.call_on_fit_task_end(
             estimator=self._estimator,
-            reconstruction_attributes=lambda: self._attributes(solution),
+            reconstruction_attributes=lambda: self._attributes(solution()),
         )
         return Outcome.STOPPED if stop else None
 
@@ -617,12 +575,12 @@ def stacklevel() -> int:
 
 
 def warn_of_divergence(gain: Any, records: Sequence[PassRecord]) -> None:
-    """Warn about undone passes unless the gain is automatic."""
-    troubled = [record for record in records if record.note]
-    if troubled and not isinstance(gain, str):
-        last = troubled[-1]
+    """Warn about passes that diverged and were undone, unless the gain is automatic."""
+    diverged = [record for record in records if record.note]
+    if diverged and not isinstance(gain, str):
+        last = diverged[-1]
         warnings.warn(
-            f"gain={gain!r} was too large in {len(troubled)} of {len(records)} passes, the last "
+            f"gain={gain!r} was too large in {len(diverged)} of {len(records)} passes, the last "
             f"time in pass {last.number}: {last.note}; pass gain='auto' or a smaller number. "
             "history_ has the details.",
             DivergenceWarning,

@@ -108,11 +108,6 @@ class IncrementalKernelPCA(StreamTransformer[IncrementalStream]):
         Increase of the novelty, in standard deviations, that the test tolerates.
     whiten : bool, default=False
         If True, scale projections to unit variance.
-    checkpoint : path, Checkpoint or None, default=None
-        File in which the stream stores its progress, and from which it resumes; see
-        :class:`Checkpoint`. To resume, pass the same X to ``fit``, or the same batches to
-        ``partial_fit``, from the first one on: batches in the checkpoint are compared and skipped.
-        For a stream that cannot be replayed see :meth:`load_checkpoint`.
     random_state : int, RandomState or None, default=None
         Seed of the draw of rows for ``gamma="median"`` and for compression.
     n_jobs : int, default=None
@@ -202,7 +197,6 @@ class IncrementalKernelPCA(StreamTransformer[IncrementalStream]):
         drift_threshold: float = 25.0,
         drift_delta: float = 0.5,
         whiten: bool = False,
-        checkpoint: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -224,7 +218,6 @@ class IncrementalKernelPCA(StreamTransformer[IncrementalStream]):
         self.drift_threshold = drift_threshold
         self.drift_delta = drift_delta
         self.whiten = whiten
-        self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -247,10 +240,9 @@ class IncrementalKernelPCA(StreamTransformer[IncrementalStream]):
         X = self._validate_data_set(X)
         size = self._fit_batch_size
         stream = self._fit_stream(
-            X,
-            initial=lambda seed: self._initial_stream(X[:size], seed),
-            step=lambda stream: self._step(stream, X[stream.seen : stream.seen + size]),
-            n_steps_left=lambda stream: -(-(X.shape[0] - stream.seen) // size),
+            self._initial_stream(X[:size], draw_seed(self.random_state)),
+            lambda stream: self._step(stream, X[stream.seen : stream.seen + size]),
+            -(-X.shape[0] // size),
         )
         self._set_stream(stream)
         rank = int(np.count_nonzero(self.eigenvalues_))

@@ -8,7 +8,7 @@ import numpy as np
 
 from ikpca.estimators.stream_base import DriftSignal
 from ikpca.gram import tile_slices
-from ikpca.kernels import Cosine, Floats, Kernel, Linear, Rows, restored_kernel
+from ikpca.kernels import Floats, Rows
 from ikpca.solvers import check_distances
 from ikpca.streams import (
     IncrementalSettings,
@@ -54,20 +54,6 @@ class IncrementalStream:
     report: UpdateReport | None = None
     signal: DriftSignal = field(default_factory=DriftSignal)
     drift: float = 0.0
-
-    def unwrap(self) -> IncrementalStream:
-        """Return the stream for a file: without settings, and without a kernel that has no data."""
-        kernel = self.state.kernel
-        if not isinstance(kernel, Linear | Cosine):
-            kernel = Linear()
-        return replace(
-            self, state=replace(self.state, kernel=kernel), settings=IncrementalSettings()
-        )
-
-    def wrap(self, kernel: Kernel) -> IncrementalStream:
-        """Return an unwrapped stream with its kernel."""
-        kernel = restored_kernel(kernel, self.state.kernel)
-        return replace(self, state=replace(self.state, kernel=kernel))
 
     def with_settings(self, settings: IncrementalSettings, batch_size: int) -> IncrementalStream:
         """Return the stream with other settings."""

@@ -11,10 +11,13 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ikpca.errors import (
+    FLAG,
     InvalidInput,
+    Number,
+    ParameterRules,
     check_number,
+    check_parameters,
     invalid_parameter,
-    is_auto,
 )
 from ikpca.estimators.base import (
     CallbackSupport,
@@ -28,7 +31,7 @@ from ikpca.estimators.base import (
     warn_of_tolerance,
     with_callbacks,
 )
-from ikpca.estimators.checkpoint import CheckpointFile
+from ikpca.estimators.checkpoint import Checkpoint, CheckpointFile
 from ikpca.estimators.validation import (
     FLOAT_DTYPES,
     check_overflow,
@@ -63,6 +66,20 @@ from ikpca.solvers import (
     plain_interrupts,
 )
 from ikpca.subspace import Subspace
+
+_RULES: ParameterRules = {
+    "alpha": Number("must not be negative", "pass 1.0", low=0),
+    "tol": Number("must not be negative", "pass 0 for machine precision", low=0),
+    "max_iter": Number("must be a positive integer or None", "pass None",
+                       low=1, integer=True, allowed=(None,)),
+    "iterated_power": Number("must be 'auto' or an integer", "pass 'auto'",
+                             low=0, integer=True, allowed=("auto",)),
+    "fit_inverse_transform": FLAG,
+    "remove_zero_eig": FLAG,
+    "copy_X": FLAG,
+    "whiten": FLAG,
+    "warm_start": FLAG,
+}  # fmt: skip
 
 
 class KernelPCA(CallbackSupport, KernelTransformer):
@@ -429,10 +446,13 @@ class KernelPCA(CallbackSupport, KernelTransformer):
     ) -> tuple[int, CheckpointFile | None]:
         """Return the seed and the checkpoint of a fit; resuming keeps the stored seed."""
         seed = draw_seed(self.random_state)
-        if isinstance(solver, Dense | Nystrom):
+        if self.checkpoint is None or isinstance(solver, Dense | Nystrom):
             return seed, None
-        checkpoint = self._open_checkpoint(X, seed, solver=solver, start=start)
-        return seed if checkpoint is None else checkpoint.seed, checkpoint
+        # A solver and its name are the same fit.
+        names = {"estimator": type(self).__name__, "eigen_solver": type(solver).__name__}
+        parameters = self.get_params(deep=False) | names | solver.get_params() | {"start": start}
+        file = CheckpointFile(Checkpoint.from_parameter(self.checkpoint), parameters, X, seed)
+        return file.seed, file
 
     def _problem(self, kernel: Kernel | None, X: Rows, seed: int, start: Floats | None) -> Problem:
         """Return the eigenproblem; rows get the precision that their kernel values need."""
@@ -470,7 +490,7 @@ class KernelPCA(CallbackSupport, KernelTransformer):
             self,
             solver.name,
             max_iter,
-            lambda solution: self._fitted_attributes(solution(), problem.kernel, problem.X),
+            lambda solution: self._fitted_attributes(solution, problem.kernel, problem.X),
             # A search for a fraction of the variance runs the solver several times.
             bounded=n_components is None or isinstance(n_components, Integral),
         )
@@ -478,7 +498,8 @@ class KernelPCA(CallbackSupport, KernelTransformer):
             max_iter,
             tol=max(float(tol), float(np.finfo(problem.X.dtype).eps)),
             callback=monitor,
-            checkpoint=checkpoint,
+            saved=None if checkpoint is None else checkpoint.saved,
+            record=None if checkpoint is None else checkpoint.record,
         )
         remedy = "pass max_memory, eigen_solver='krylov', or fewer rows or components"
         with plain_interrupts(), explain_memory_errors(remedy):
@@ -583,21 +604,22 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         if isinstance(solver, Dense | Nystrom):
             self._check_unused_by(solver.name)
         self._check_kernel_parameters()
-        check_number("alpha", self.alpha, "must not be negative", "pass 1.0", low=0)
         self._check_preimage()
-        check_number("tol", self.tol, "must not be negative", "pass 0 for machine precision",
-                     low=0)  # fmt: skip
-        if self.max_iter is not None:
-            check_number("max_iter", self.max_iter, "must be a positive integer or None",
-                         "pass None", low=1, integer=True)  # fmt: skip
-        if not is_auto(self.iterated_power):
-            check_number("iterated_power", self.iterated_power, "must be 'auto' or an integer",
-                         "pass 'auto'", low=0, integer=True)  # fmt: skip
+        check_parameters(self, _RULES)
         read_budget(self.max_memory)
-        self._check_flags(
-            "fit_inverse_transform", "remove_zero_eig", "copy_X", "whiten", "warm_start"
-        )
         self._check_runtime_parameters()
+        if self.checkpoint is not None:
+            self._check_checkpoint()
+
+    def _check_checkpoint(self) -> None:
+        Checkpoint.from_parameter(self.checkpoint)
+        if self.n_components is not None and not isinstance(self.n_components, Integral):
+            raise invalid_parameter(
+                "checkpoint",
+                self.checkpoint,
+                "a fraction of the variance needs several runs, which have no checkpoint",
+                "pass a number of components, or checkpoint=None",
+            )
 
     def _check_n_components(self) -> None:
         wanted = self.n_components
@@ -612,7 +634,7 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         elif wanted is not None:
             check_number(
                 "n_components", wanted, "must be a positive integer, a fraction in (0, 1) or None",
-                "pass how many components you want", low=1, integer=True,
+                "pass an integer such as 10", low=1, integer=True,
             )  # fmt: skip
 
     def _check_unused_by(self, solver: str) -> None:

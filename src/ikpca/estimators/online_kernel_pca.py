@@ -25,7 +25,7 @@ from ikpca.estimators.conversion import (
 from ikpca.estimators.kernel_pca import KernelPCA
 from ikpca.estimators.online_stream import OnlineStream
 from ikpca.estimators.stream_base import StreamTransformer
-from ikpca.estimators.validation import check_diagonal, resolve_gamma, single_thread
+from ikpca.estimators.validation import check_diagonal, draw_seed, resolve_gamma, single_thread
 from ikpca.kernels import Floats, Kernel, centered_kernel
 from ikpca.reduced_sets import JointPreimages, Reduction, SelectedRows
 from ikpca.solvers import KHA, deterministic_signs, safety_for
@@ -95,8 +95,6 @@ class OnlineKernelPCA(StreamTransformer[OnlineStream]):
         If True, scale projections to unit variance.
     max_iter : int, default=1
         Number of passes of ``fit`` over the rows, in their order.
-    checkpoint : path, Checkpoint or None, default=None
-        As for :class:`IncrementalKernelPCA`; ``fit`` stores its progress every 1,024 rows.
     random_state : int, RandomState or None, default=None
         Seed of the initial points of the components.
     n_jobs : int, default=None
@@ -187,7 +185,6 @@ class OnlineKernelPCA(StreamTransformer[OnlineStream]):
         drift_delta: float = 0.5,
         whiten: bool = False,
         max_iter: int = 1,
-        checkpoint: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -207,7 +204,6 @@ class OnlineKernelPCA(StreamTransformer[OnlineStream]):
         self.drift_delta = drift_delta
         self.whiten = whiten
         self.max_iter = max_iter
-        self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -228,19 +224,15 @@ class OnlineKernelPCA(StreamTransformer[OnlineStream]):
         self._check_parameters()
         X = self._validate_batch(X, None)
 
-        def initial(seed: int) -> OnlineStream:
-            stream = self._initial_stream(X, seed)
-            check_diagonal(stream.kernel, X)
-            return stream
+        stream = self._initial_stream(X, draw_seed(self.random_state))
+        check_diagonal(stream.kernel, X)
 
         def step(stream: OnlineStream) -> OnlineStream:
             settings = self._settings(stream.kernel)
             return stream.learn_part(X, settings, self.drift_threshold, self.drift_delta)
 
         max_iter = int(self.max_iter)
-        stream = self._fit_stream(
-            X, initial, step, lambda stream: stream.n_parts_left(len(X), max_iter)
-        )
+        stream = self._fit_stream(stream, step, stream.n_parts_left(len(X), max_iter))
         self._set_stream(stream)
         with single_thread():
             signs = deterministic_signs(self._subspace.project(X).T)
@@ -448,12 +440,6 @@ class OnlineKernelPCA(StreamTransformer[OnlineStream]):
             check_choice("reduction", self.reduction, tuple(_REDUCTIONS))
         check_number("max_iter", self.max_iter, "must be a positive integer", "pass 1",
                      low=1, integer=True)  # fmt: skip
-
-    def _add_features(self, n_features: int) -> Self:
-        """Add features that were zero so far, for streams of dictionaries."""
-        self._set_stream(self._stream.pad_features(n_features))
-        self.n_features_in_ = n_features
-        return self
 
     def _report(self) -> None:
         if self.verbose:

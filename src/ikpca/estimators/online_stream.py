@@ -9,7 +9,7 @@ import numpy as np
 from ikpca.errors import InvalidInput
 from ikpca.estimators.stream_base import DriftSignal
 from ikpca.gram import NOT_FINITE
-from ikpca.kernels import Cosine, Floats, Kernel, Linear, restored_kernel
+from ikpca.kernels import Floats, Kernel
 from ikpca.solvers import check_distances
 from ikpca.streams import (
     IncrementalState,
@@ -22,7 +22,7 @@ from ikpca.streams import (
     start_online,
 )
 
-#: Rows between checkpoints of a fit; a power of two, like the times at which gains update λ.
+#: Rows per step of a fit; a power of two, like the times at which gains update λ.
 _PART = 1024
 
 
@@ -85,15 +85,6 @@ class OnlineStream:
             state=_state_from_batch(batch, start.n_components, settings, clock),
         )
 
-    def unwrap(self) -> OnlineStream:
-        """Return the stream for a file, without a kernel that has no data."""
-        is_data = isinstance(self.kernel, Linear | Cosine)
-        return replace(self, kernel=self.kernel if is_data else Linear())
-
-    def wrap(self, kernel: Kernel) -> OnlineStream:
-        """Return an unwrapped stream with its kernel."""
-        return replace(self, kernel=restored_kernel(kernel, self.kernel))
-
     def learn(
         self, rows: Floats, settings: OnlineSettings, drift_threshold: float, drift_delta: float
     ) -> OnlineStream:
@@ -154,21 +145,6 @@ class OnlineStream:
         """Return the stream with the signs of some components flipped."""
         assert self.state is not None
         return replace(self, state=self.state.flip_signs(signs.astype(np.float64)))
-
-    def pad_features(self, n_features: int) -> OnlineStream:
-        """Return the stream with more features, zero so far; kernel values do not change."""
-        assert self.state is not None
-        more = n_features - self.kept.shape[1]
-        start = self.start
-        if not isinstance(start.kind, str):
-            start = replace(start, kind=np.pad(start.kind, ((0, 0), (0, more))))
-        return replace(
-            self,
-            start=start,
-            kept=np.pad(self.kept, ((0, 0), (0, more))),
-            row_sum=np.pad(self.row_sum, (0, more)),
-            state=replace(self.state, basis=np.pad(self.state.basis, ((0, 0), (0, more)))),
-        )
 
     def progress_line(self) -> str:
         """Return the progress line of a batch."""

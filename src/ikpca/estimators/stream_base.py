@@ -6,20 +6,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from ikpca.errors import InvalidInput, UnreadableFile, check_number, invalid_parameter
+from ikpca.errors import check_number, invalid_parameter
 from ikpca.estimators.base import FitInterrupted, KernelTransformer, atomic
-from ikpca.estimators.checkpoint import (
-    CheckpointFile,
-    StreamFingerprint,
-    StreamProgress,
-)
 from ikpca.estimators.validation import (
     FLOAT_DTYPES,
     check_values,
@@ -27,7 +21,7 @@ from ikpca.estimators.validation import (
     explain_memory_errors,
     single_thread,
 )
-from ikpca.kernels import Floats, Kernel
+from ikpca.kernels import Floats
 from ikpca.solvers import plain_interrupts
 
 _FEATURE_ATTRIBUTES = ("n_features_in_", "feature_names_in_")
@@ -141,16 +135,6 @@ def learning() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def _finishing(file: CheckpointFile | None) -> Iterator[None]:
-    """Write the last finished step to the checkpoint, also after an error."""
-    try:
-        yield
-    finally:
-        if file is not None:
-            file.finish()
-
-
 class Stream(Protocol):
     """State of a streaming estimator between batches."""
 
@@ -161,12 +145,6 @@ class Stream(Protocol):
     @property
     def gamma(self) -> float:
         """Value of gamma, computed from the first batch."""
-
-    def unwrap(self) -> Self:
-        """Return the stream without its kernel, for a file."""
-
-    def wrap(self, kernel: Kernel) -> Self:
-        """Return an unwrapped stream with its kernel."""
 
 
 StreamT = TypeVar("StreamT", bound=Stream)
@@ -202,145 +180,35 @@ class StreamTransformer(KernelTransformer, Generic[StreamT]):
         self
         """
         self._check_parameters()
-        self._restore_checkpoint()
         earlier: StreamT | None = getattr(self, "_stream", None)
         X = self._validate_batch(X, earlier)
-        if self._skip_if_learned(X):
-            return self
         with learning():
             if earlier is None:
                 stream = self._initial_stream(X, draw_seed(self.random_state))
             else:
                 stream = self._with_settings(earlier)
             stream = self._step(stream, X)
-        self._record_batch(stream, X)
         self._set_stream(stream)
         return self
 
-    @atomic
-    def load_checkpoint(self) -> Self:
-        """Load the stream that ``partial_fit`` stored in the checkpoint, to continue after it.
-
-        For streams that cannot be replayed. ``n_samples_seen_`` is the number of rows learned;
-        continue with the rows after them.
-
-        Returns
-        -------
-        self
-        """
-        self._check_parameters()
-        file = self._open_checkpoint(None, 0, resume=True)
-        if file is None:
-            raise invalid_parameter(
-                "checkpoint", None, "needs the path of a checkpoint", "pass checkpoint=path"
-            )
-        if file.saved is None:
-            raise InvalidInput(f"{file.path} does not exist: pass the path of a checkpoint.")
-        self._batches = self._restore_progress(file)
-        self.__dict__.pop("_goal", None)
-        return self
-
     def _fit_stream(
-        self,
-        X: Any,
-        initial: Callable[[int], StreamT],
-        step: Callable[[StreamT], StreamT],
-        n_steps_left: Callable[[StreamT], int],
+        self, stream: StreamT, step: Callable[[StreamT], StreamT], n_steps: int
     ) -> StreamT:
-        """Learn from all rows of a data set, from the start or from a checkpoint.
+        """Learn from all rows of a data set, a part of them in every step.
 
-        Parameters
-        ----------
-        X : rows
-            Validated.
-        initial : callable
-            Returns the stream before the first row for a seed.
-        step : callable
-            Returns the stream after the next rows.
-        n_steps_left : callable
-            Returns the number of remaining steps of a stream.
-
-        Returns
-        -------
-        stream
-            After the last row. After an interrupt, the model keeps the batches learned so far.
+        After an interrupt, the model keeps the parts learned so far.
         """
-        for name in ("_batches", "_goal", "n_iter_"):
-            self.__dict__.pop(name, None)
-        seed = draw_seed(self.random_state)
-        file = self._open_checkpoint(X, seed)
-        if file is None or file.saved is None:
-            stream = initial(seed if file is None else file.seed)
-        else:
-            stream = self._restored_stream(file)
-        n_done = 0 if file is None else file.n_written
+        self.__dict__.pop("n_iter_", None)
         try:
-            with learning(), _finishing(file):
-                for number in range(n_done + 1, n_done + n_steps_left(stream) + 1):
+            with learning():
+                for _ in range(n_steps):
                     stream = step(stream)
-                    if file is not None:
-                        file.record_step(partial(self._progress, stream), number)
         except KeyboardInterrupt:
             if not stream.seen:
                 raise
             self._set_stream(stream)
             raise FitInterrupted from None
         return stream
-
-    def _record_batch(self, stream: StreamT, batch: Any) -> None:
-        """Record a batch of ``partial_fit`` in the checkpoint."""
-        file = self._open_checkpoint(None, 0, resume=False)
-        if file is not None:
-            before: StreamFingerprint = getattr(self, "_batches", StreamFingerprint())
-            batches = before.add_batch(batch)
-            file.continue_interval(before.batches)
-            file.record_step(partial(self._progress, stream, batches), batches.batches)
-            self._batches = batches
-
-    def _progress(
-        self, stream: StreamT, batches: StreamFingerprint | None = None
-    ) -> StreamProgress:
-        names = {name: getattr(self, name) for name in _FEATURE_ATTRIBUTES if hasattr(self, name)}
-        return StreamProgress(stream.unwrap(), names, batches or StreamFingerprint())
-
-    def _restore_checkpoint(self) -> None:
-        """Load the checkpoint before the first batch; its batches are replayed."""
-        if self.checkpoint is None or hasattr(self, "_stream"):
-            return
-        file = self._open_checkpoint(None, 0)
-        if file is not None and file.saved is not None:
-            self._goal = self._restore_progress(file)
-            self._batches = StreamFingerprint()
-
-    def _skip_if_learned(self, batch: Any) -> bool:
-        """Return True, and advance, if the batch was learned before the checkpoint was written."""
-        if not hasattr(self, "_goal"):
-            return False
-        batches = self._batches.add_batch(batch)
-        batches.check_prefix_of(self._goal)
-        self._batches = batches
-        if batches == self._goal:
-            del self._goal
-        return True
-
-    def _restore_progress(self, file: CheckpointFile) -> StreamFingerprint:
-        """Set the stream of a checkpoint; return the batches that it has learned."""
-        stream = self._restored_stream(file)
-        assert file.saved is not None
-        for name, value in file.saved.progress.names.items():
-            setattr(self, name, value)
-        self._set_stream(stream)
-        batches: StreamFingerprint = file.saved.progress.batches
-        return batches
-
-    def _restored_stream(self, file: CheckpointFile) -> StreamT:
-        assert file.saved is not None
-        if not isinstance(file.saved.progress, StreamProgress):
-            raise UnreadableFile("the checkpoint is not that of a stream; pass another path.")
-        stream: StreamT = file.saved.progress.stream
-        kernel = self._make_kernel(stream.gamma)
-        self._check_preimage_of(kernel)
-        return self._with_settings(stream.wrap(kernel))
 
     @abstractmethod
     def _initial_stream(self, rows: Any, seed: int) -> StreamT:

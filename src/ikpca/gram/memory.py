@@ -24,7 +24,7 @@ from ikpca.gram.sources import (
     StoredGram,
 )
 from ikpca.gram.tiles import TILE
-from ikpca.kernels import FeatureSplit, Kernel, MatmulKernel, Rows
+from ikpca.kernels import Cosine, FeatureSplit, Kernel, Linear, MatmulKernel, Rows
 
 #: Share of the machine's memory that a fit may use by default.
 DEFAULT_MEMORY_FRACTION = 0.25
@@ -163,6 +163,11 @@ def plan_source(
 ) -> PlannedSource:
     """Plan the tiles of the kernel matrix of rows, or of a matrix X; see ``plan_tiles``."""
     available = budget.available - fixed
+    has_features = isinstance(kernel, Linear | Cosine) and isinstance(X, np.ndarray)
+    if has_features and X.nbytes <= _MAX_OPERAND_SHARE * available:
+        # They are computed once for all tiles.
+        fixed += X.nbytes
+        kernel, X = Linear(), kernel.shifted_features(X)
     split, operand, tile_bytes = None, 0, partial(_tile_bytes, kernel, X, None)
     if isinstance(kernel, MatmulKernel) and isinstance(X, np.ndarray):
         found = FeatureSplit.from_rows(X)

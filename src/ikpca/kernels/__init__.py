@@ -16,7 +16,6 @@ from ikpca.kernels.dot_product import (
     Polynomial,
     Sigmoid,
     centered_kernel,
-    restored_kernel,
     squared_norms,
 )
 from ikpca.kernels.factory import KERNEL_NAMES, RADIAL_NAMES, make_kernel
@@ -48,7 +47,6 @@ __all__ = [
     "make_kernel",
     "mean_row",
     "one_norm_distances",
-    "restored_kernel",
     "squared_norms",
     "vectorized",
 ]

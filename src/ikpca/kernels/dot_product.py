@@ -81,17 +81,18 @@ class _FeatureKernel:
 
     def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
         """Write ⟨f(x) − o, f(y) − o⟩."""
-        inner_products(self._shifted(X), self._shifted(Y), out)
+        inner_products(self.shifted_features(X), self.shifted_features(Y), out)
 
     def diagonal(self, X: Rows) -> Floats:
         """Return ‖f(x) − o‖²."""
-        return squared_norms(self._shifted(X))
+        return squared_norms(self.shifted_features(X))
 
     def scratch_bytes(self, n_x: int, n_y: int, n_features: int, itemsize: int) -> int:
         """Return the size of the shifted features of both blocks."""
         return 0 if self.origin is None else (n_x + n_y) * n_features * itemsize
 
-    def _shifted(self, X: Rows) -> Rows:
+    def shifted_features(self, X: Rows) -> Rows:
+        """Return f(x) − o."""
         features = self.features(X)
         if self.origin is None:
             return features
@@ -121,16 +122,16 @@ class Linear(_FeatureKernel):
 
     def weighted_gradient(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
         """Return ⟨z, Gx⟩ and Gx, without a tile of kernel values."""
-        gradient = weights @ self._shifted(X)
-        return np.einsum("ij,ij->i", self._shifted(Z), gradient), gradient
+        gradient = weights @ self.shifted_features(X)
+        return np.einsum("ij,ij->i", self.shifted_features(Z), gradient), gradient
 
     def diagonal_gradient(self, Z: Floats) -> Floats:
         """Return 2z."""
-        return 2 * self._shifted(Z)
+        return 2 * self.shifted_features(Z)
 
     def input_distances(self, values: Floats, rows: Floats) -> Floats:
         """Return ‖x‖² − 2⟨z, x⟩; ‖z‖² is the constant that is left out."""
-        rows = self._shifted(rows)
+        rows = self.shifted_features(rows)
         return np.einsum("...d,...d->...", rows, rows) - 2 * values
 
 
@@ -270,7 +271,7 @@ class Cosine(_FeatureKernel):
         """Return the sums and gradients, from ∇⟨ẑ − o, g⟩ = (g − ⟨ẑ, g⟩ẑ)/‖z‖ for unit ẑ."""
         norms = _norms(Z)[:, None]
         units = Z / norms
-        combined = weights @ self._shifted(X)
+        combined = weights @ self.shifted_features(X)
         along = np.einsum("ij,ij->i", units, combined)
         values = along if self.origin is None else along - combined @ self.origin
         return values, (combined - along[:, None] * units) / norms
@@ -287,12 +288,6 @@ class Cosine(_FeatureKernel):
 def centered_kernel(kernel: Kernel, X: Rows) -> Kernel:
     """Return a linear or cosine kernel relative to the mean of rows, and any other unchanged."""
     return kernel.centered(X) if isinstance(kernel, Linear | Cosine) else kernel
-
-
-def restored_kernel(kernel: Kernel, stored: Kernel) -> Kernel:
-    """Return a kernel made from parameters with the origin of a stored one."""
-    is_same = isinstance(kernel, Linear | Cosine) and type(kernel) is type(stored)
-    return stored if is_same else kernel
 
 
 def squared_norms(X: Rows) -> Floats:

@@ -23,12 +23,12 @@ from ikpca.model_files.container import Array, Tree, read_container
 
 #: Classes that a file may instantiate, by sub-package; only the packages needed are imported.
 _CLASSES = {
-    "applications": ("SuperResolution", "KernelSpectralClustering"),
+    "applications": ("SuperResolution",),
     "columns": ("ColumnEncoder",),
     "estimators": (
         "Checkpoint", "DriftSignal", "HebbianPCA", "IncrementalKernelPCA", "IncrementalStream",
-        "KernelPCA", "NoveltyDetector", "OnlineKernelPCA", "OnlineStream", "StreamFingerprint",
-        "StreamProgress",
+        "KernelPCA", "KernelSpectralClustering", "NoveltyDetector", "OnlineKernelPCA",
+        "OnlineStream",
     ),
     "gains": ("Constant", "InverseTime", "MetaDescent", "Product", "ReciprocalEigenvalues"),
     "gram": ("Centering", "GramMeans"),
@@ -36,9 +36,8 @@ _CLASSES = {
     "preimages": ("FixedPoint", "Gradient", "MDS", "NeighborMean"),
     "reduced_sets": ("IteratedPreimages", "JointPreimages", "SelectedRows"),
     "solvers": (
-        "KHA", "Certificate", "Dense", "GHAState", "HebbianProgress", "HebbianState", "Krylov",
+        "KHA", "Certificate", "Dense", "HebbianProgress", "HebbianState", "Krylov",
         "KrylovProgress", "KrylovState", "Nystrom", "Outcome", "PassRecord", "SampledResiduals",
-        "VarianceSearchProgress",
     ),
     "streams": (
         "BasisGram", "Compression", "IncrementalSettings", "IncrementalState", "OnlineStart",

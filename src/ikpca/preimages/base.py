@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ikpca.errors import check_number
+from ikpca.errors import Number
 from ikpca.kernels import Floats, Indices, Kernel, RadialKernel
 from ikpca.subspace import Subspace
 
+#: Rule of options that are counts.
+COUNT_RULE = Number("must be an integer of at least 1", "pass 5", low=1, integer=True)
 #: Random parts of the features, each of which is masked in turn.
 _N_PARTS = 8
 
@@ -195,9 +197,3 @@ def masked_error(reconstruct: Callable[[Floats], Floats], X: Floats, means: Floa
         error = reconstruct(filled)[:, masked] - X[:, masked]
         total += float(np.sum(np.square(error, dtype=np.float64)))
     return total / X.size
-
-
-def check_count(name: str, value: Any, low: int) -> None:
-    """Raise an error unless the value is an integer of at least ``low``."""
-    rule = f"must be an integer of at least {low}"
-    check_number(name, value, rule, f"pass {max(low, 5)}", low=low, integer=True)

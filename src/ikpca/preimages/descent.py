@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ikpca.errors import check_choice, check_number, invalid_parameter
+from ikpca.errors import Choice, Number, ParameterRules, check_parameters, invalid_parameter
 from ikpca.kernels import DifferentiableKernel, Floats, Indices, Kernel, RadialKernel
-from ikpca.preimages.base import Points, Preimages, check_count
+from ikpca.preimages.base import COUNT_RULE, Points, Preimages
 from ikpca.preimages.direct import MDS
 from ikpca.subspace import Subspace
 
@@ -25,7 +25,7 @@ _MAX_FIXED_POINT_STEP = 10.0
 #: First and longest step of the gradient method, relative to the standard deviation of the basis.
 _FIRST_STEP, _MAX_STEP = 0.1, 2.0
 #: Pairs of steps and changes of gradients for the gradient method.
-_MEMORY = 8
+_HISTORY = 8
 #: Share of the predicted decrease that a step of the gradient method must achieve (Armijo).
 _SUFFICIENT_DECREASE = 1e-4
 #: Largest negative distance that is attributed to rounding, relative to the smallest objective.
@@ -37,6 +37,10 @@ _MIN_CURVATURE = 1e-8
 #: Factor by which a rejected step is shortened.
 _SHRINK = 0.5
 
+_RULES: ParameterRules = {
+    "max_iter": COUNT_RULE,
+    "tol": Number("must be a nonnegative number", "pass 1e-5", low=0),
+}
 #: Objective and gradient at rows Z of the points with the given indices. The objective is infinite
 #: at rows that are not admissible.
 _Evaluate: TypeAlias = Callable[[Floats, Indices], tuple[Floats, Floats]]
@@ -58,7 +62,7 @@ class FixedPoint:
     tol : float
         A sample has converged when its next step is shorter than ``tol`` times the standard
         deviation of the basis rows.
-    memory : int
+    history : int
         Earlier steps used by limited-memory BFGS, which finds the same fixed points several times
         faster; 0 is the iteration of the papers.
 
@@ -76,11 +80,11 @@ class FixedPoint:
 
     max_iter: int = 200
     tol: float = 1e-4
-    memory: int = 4
+    history: int = 4
 
     def __post_init__(self) -> None:
-        _check_iteration(self.max_iter, self.tol)
-        check_count("memory", self.memory, 0)
+        history = Number("must be an integer of at least 0", "pass 5", low=0, integer=True)
+        check_parameters(self, {**_RULES, "history": history})
 
     def supports(self, kernel: Kernel) -> bool:
         """Return True for radial kernels."""
@@ -99,7 +103,7 @@ class FixedPoint:
                 "choose Gradient, MDS or NeighborMean",
             )
         descent = _Descent(
-            memory=self.memory if kernel.steps_are_gradients else 0,
+            history=self.history if kernel.steps_are_gradients else 0,
             min_step=self.tol * std,
             max_step=_MAX_FIXED_POINT_STEP * std,
             max_iter=self.max_iter,
@@ -149,8 +153,7 @@ class Gradient:
     start: str = "nearest"
 
     def __post_init__(self) -> None:
-        _check_iteration(self.max_iter, self.tol)
-        check_choice("start", self.start, ("nearest", "mds"))
+        check_parameters(self, {**_RULES, "start": Choice(("nearest", "mds"))})
 
     def supports(self, kernel: Kernel) -> bool:
         """Return True for differentiable kernels, which with "mds" determine distances, too."""
@@ -167,7 +170,7 @@ class Gradient:
         if starts is None and self.start == "mds":
             starts = MDS().find(subspace, coordinates).rows
         descent = _Descent(
-            memory=_MEMORY,
+            history=_HISTORY,
             min_step=self.tol * std,
             max_step=_MAX_STEP * std,
             max_iter=self.max_iter,
@@ -179,11 +182,6 @@ class Gradient:
             return descent.minimize(_gradient_objective(kernel, points), starts)
 
         return _search(subspace, coordinates, starts, descend)
-
-
-def _check_iteration(max_iter: Any, tol: Any) -> None:
-    check_count("max_iter", max_iter, 1)
-    check_number("tol", tol, "must be a nonnegative number", "pass 1e-5", low=0)
 
 
 def _fixed_point_objective(kernel: RadialKernel, points: Points) -> _Evaluate:
@@ -274,7 +272,7 @@ class _Descent:
     """Settings of the descent."""
 
     #: Number of curvature pairs; with 0, directions are negative gradients.
-    memory: int
+    history: int
     #: A point has converged when its next step is shorter; longer steps than the longest are cut.
     min_step: float
     max_step: float
@@ -335,10 +333,10 @@ class _Curvature:
     def __init__(self, descent: _Descent, starts: Floats) -> None:
         n_points, dtype = len(starts), starts.dtype
         self._max_step = descent.max_step
-        self._steps = np.zeros((descent.memory, *starts.shape), dtype=dtype)
+        self._steps = np.zeros((descent.history, *starts.shape), dtype=dtype)
         self._changes = np.zeros_like(self._steps)
         #: 1/⟨s, y⟩; zero for missing pairs, which then have no effect.
-        self._inverses = np.zeros((descent.memory, n_points), dtype=dtype)
+        self._inverses = np.zeros((descent.history, n_points), dtype=dtype)
         self._first_steps = None
         if descent.first_step is not None:
             self._first_steps = np.full(n_points, descent.first_step, dtype=dtype)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from ikpca.errors import invalid_parameter
+from ikpca.errors import check_parameters, invalid_parameter
 from ikpca.gram import TILE, ComputedGram, Workers, cross_gram, full_matrix, tile_slices
 from ikpca.kernels import DistanceKernel, Floats, Kernel
-from ikpca.preimages.base import Points, Preimages, check_count
+from ikpca.preimages.base import COUNT_RULE, Points, Preimages
 from ikpca.subspace import Subspace
 
 #: Entries (neighbors times features) in memory at a time.
@@ -51,7 +51,7 @@ class MDS:
     n_neighbors: int = 10
 
     def __post_init__(self) -> None:
-        check_count("n_neighbors", self.n_neighbors, 1)
+        check_parameters(self, {"n_neighbors": COUNT_RULE})
 
     def supports(self, kernel: Kernel) -> bool:
         """Return True for kernels whose values determine distances in input space."""
@@ -142,7 +142,7 @@ class NeighborMean:
     n_neighbors: int = 5
 
     def __post_init__(self) -> None:
-        check_count("n_neighbors", self.n_neighbors, 1)
+        check_parameters(self, {"n_neighbors": COUNT_RULE})
 
     def supports(self, kernel: Kernel) -> bool:
         """Return True for every kernel."""

@@ -8,12 +8,15 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from scipy import linalg
 
-from ikpca.errors import check_number, invalid_parameter
+from ikpca.errors import Number, check_number, invalid_parameter
 from ikpca.gram import cross_gram
 from ikpca.kernels import Floats, Indices, Kernel, Rows
 from ikpca.solvers.landmarks import uniform_landmarks
 from ikpca.subspace import Subspace
 
+#: Rules of options that several reductions have.
+TOL_RULE = Number("must be a number from 0 to 1", "pass 1e-4", low=0, high=1)
+CANDIDATES_RULE = Number("must be a positive integer", "pass 4000", low=1, integer=True)
 #: Ridge on a Gram matrix of unit diagonal, which bounds the coefficients, and the steps of
 #: iterative refinement that remove most of its effect.
 _RIDGE, _REFINEMENTS = 1e-12, 2
@@ -135,18 +138,20 @@ class ReductionProblem:
         size: int,
         weights: Floats | None,
         values: Floats | None,
-        most: int,
+        max_candidates: int,
         seed: int,
     ) -> ReductionProblem:
-        """Use all rows as candidates, or a sample of ``most`` rows (at least twice the size)."""
+        """Use all rows as candidates, or a sample of at least twice the size."""
         n_vectors = len(subspace.coefficients)
         check_number("size", size, f"{n_vectors} vectors need at least as many rows",
                      f"pass an integer of {n_vectors} or more", low=n_vectors,
                      integer=True)  # fmt: skip
         weights = _check_weights(n_vectors, weights)
-        most = max(most, 2 * int(size))
-        sampled = subspace.basis.shape[0] > most
-        parts = _sample(subspace, values, most, seed) if sampled else _merge(subspace, values)
+        max_candidates = max(max_candidates, 2 * int(size))
+        sampled = subspace.basis.shape[0] > max_candidates
+        parts = (
+            _sample(subspace, values, max_candidates, seed) if sampled else _merge(subspace, values)
+        )
         return cls(*parts, subspace.basis.dtype, int(size), weights)
 
     @property
@@ -200,10 +205,10 @@ def _merge(subspace: Subspace, values: Floats | None) -> tuple[Subspace, Subspac
 
 
 def _sample(
-    subspace: Subspace, values: Floats | None, most: int, seed: int
+    subspace: Subspace, values: Floats | None, max_candidates: int, seed: int
 ) -> tuple[Subspace, Subspace, Floats, Floats]:
     """Use a sample of the rows as candidates, without copying all rows."""
-    chosen = uniform_landmarks(subspace.basis.shape[0], most, seed)
+    chosen = uniform_landmarks(subspace.basis.shape[0], max_candidates, seed)
     chosen = chosen[_group_duplicates(subspace.basis[chosen])[0]]
     rows = subspace.basis[chosen].astype(np.float64)
     if values is None:

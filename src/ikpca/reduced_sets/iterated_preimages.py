@@ -8,11 +8,13 @@ from typing import Literal
 import numpy as np
 from scipy import linalg
 
-from ikpca.errors import check_number, invalid_parameter
+from ikpca.errors import Number, check_parameters, invalid_parameter
 from ikpca.gram import cross_gram
 from ikpca.kernels import DifferentiableKernel, Floats, Indices, Kernel, RadialKernel
 from ikpca.preimages import FixedPoint, Gradient, PreimageMethod
 from ikpca.reduced_sets.base import (
+    CANDIDATES_RULE,
+    TOL_RULE,
     ReducedSet,
     ReductionProblem,
     least_squares_on,
@@ -24,6 +26,13 @@ from ikpca.subspace import Subspace
 _DEPENDENT = 1e-11
 #: Iterations of a search for a pre-image. The best of several rows needs no accurate search.
 _FEW_STEPS, _MANY_STEPS = 5, 50
+
+_RULES = {
+    "per_vector": Number("must be 'auto' or a positive integer", "pass 'auto'",
+                         low=1, integer=True, allowed=("auto",)),
+    "tol": TOL_RULE,
+    "max_candidates": CANDIDATES_RULE,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -47,7 +56,7 @@ class IteratedPreimages:
         the smallest error.
     tol : float
         Relative error below which a vector needs no further pre-images.
-    most : int
+    max_candidates : int
         Maximum number of rows used; more rows are sampled.
     seed : int
         Seed of the sample.
@@ -70,14 +79,11 @@ class IteratedPreimages:
     second_pass: bool = True
     nearest: bool = False
     tol: float = 1e-6
-    most: int = 4000
+    max_candidates: int = 4000
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.per_vector != "auto":
-            check_number("per_vector", self.per_vector, "must be 'auto' or a positive integer",
-                         "pass 'auto'", low=1, integer=True)  # fmt: skip
-        check_number("tol", self.tol, "must be a number from 0 to 1", "pass 1e-4", low=0, high=1)
+        check_parameters(self, _RULES)
 
     def supports(self, kernel: Kernel) -> bool:
         """Return True for radial and differentiable kernels."""
@@ -99,7 +105,9 @@ class IteratedPreimages:
                 "is neither radial nor differentiable and has no pre-images",
                 "choose SelectedRows",
             )
-        problem = ReductionProblem.create(subspace, size, weights, values, self.most, self.seed)
+        problem = ReductionProblem.create(
+            subspace, size, weights, values, self.max_candidates, self.seed
+        )
         if problem.fits:
             return problem.identity()
         order = np.argsort(-problem.weights, kind="stable")

@@ -8,10 +8,16 @@ from typing import Any, Literal
 import numpy as np
 from scipy import linalg
 
-from ikpca.errors import check_number, invalid_parameter
+from ikpca.errors import Number, check_parameters, invalid_parameter
 from ikpca.gram import cross_gram
 from ikpca.kernels import DifferentiableKernel, Floats, Kernel
-from ikpca.reduced_sets.base import ReducedSet, ReductionProblem, least_squares_on
+from ikpca.reduced_sets.base import (
+    CANDIDATES_RULE,
+    TOL_RULE,
+    ReducedSet,
+    ReductionProblem,
+    least_squares_on,
+)
 from ikpca.reduced_sets.select_rows import select_rows
 from ikpca.subspace import Subspace
 
@@ -19,6 +25,12 @@ from ikpca.subspace import Subspace
 _WORK, _MIN_MOVES, _MAX_MOVES = 1e9, 5, 20
 #: Ridge on a Gram matrix of unit mean diagonal while rows move.
 _RIDGE = 1e-11
+_RULES = {
+    "moves": Number("must be 'auto' or not negative", "pass 'auto'",
+                    low=0, integer=True, allowed=("auto",)),
+    "tol": TOL_RULE,
+    "max_candidates": CANDIDATES_RULE,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -37,7 +49,7 @@ class JointPreimages:
         selecting the rows, and none if it would be fewer than 5.
     tol : float
         Rows are not moved if the relative errors of all vectors with a weight are at most this.
-    most : int
+    max_candidates : int
         Maximum number of candidate rows; more rows are sampled.
     seed : int
         Seed of the sample.
@@ -57,16 +69,11 @@ class JointPreimages:
 
     moves: int | Literal["auto"] = "auto"
     tol: float = 1e-4
-    most: int = 4000
+    max_candidates: int = 4000
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.moves != "auto":
-            check_number("moves", self.moves, "must be 'auto' or not negative", "pass 'auto'",
-                         low=0, integer=True)  # fmt: skip
-        check_number("tol", self.tol, "must be a number from 0 to 1", "pass 1e-4", low=0, high=1)
-        check_number("most", self.most, "must be a positive integer", "pass 4000", low=1,
-                     integer=True)  # fmt: skip
+        check_parameters(self, _RULES)
 
     def supports(self, kernel: Kernel) -> bool:
         """Return True for differentiable kernels."""
@@ -84,7 +91,9 @@ class JointPreimages:
         kernel = subspace.kernel
         if not isinstance(kernel, DifferentiableKernel):
             raise invalid_parameter("kernel", kernel, "has no gradient", "choose SelectedRows")
-        problem = ReductionProblem.create(subspace, size, weights, values, self.most, self.seed)
+        problem = ReductionProblem.create(
+            subspace, size, weights, values, self.max_candidates, self.seed
+        )
         if problem.fits:
             return problem.identity()
         start, squares = select_rows(problem), problem.weights**2

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from ikpca.errors import check_number
+from ikpca.errors import check_parameters
 from ikpca.gram import tile_slices
 from ikpca.kernels import Floats, Indices, Kernel
-from ikpca.reduced_sets.base import ReducedSet, ReductionProblem, unit_diagonal
+from ikpca.reduced_sets.base import CANDIDATES_RULE, ReducedSet, ReductionProblem, unit_diagonal
 from ikpca.subspace import Subspace
 
 #: Ridge on the Gram matrix of unit diagonal: rows that differ by less count as duplicates.
@@ -26,12 +26,12 @@ class SelectedRows:
     """Reduction that keeps a subset of the rows, with least-squares coefficients.
 
     Rows are removed by backward elimination; duplicate rows are merged without loss. This needs the
-    kernel matrix of the rows, so it starts from a sample of at most ``most`` rows (or of twice the
-    size wanted, if that is more).
+    kernel matrix of the rows, so it starts from a sample of at most ``max_candidates`` rows (or of
+    twice the size, if that is more).
 
     Parameters
     ----------
-    most : int
+    max_candidates : int
         Maximum number of candidate rows.
     seed : int
         Seed of the sample.
@@ -49,13 +49,11 @@ class SelectedRows:
     ((2, 2), array([0.]))
     """
 
-    most: int = 4000
+    max_candidates: int = 4000
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_number(
-            "most", self.most, "must be a positive integer", "pass 4000", low=1, integer=True
-        )
+        check_parameters(self, {"max_candidates": CANDIDATES_RULE})
 
     def supports(self, kernel: Kernel) -> bool:
         """Return True: every kernel is supported."""
@@ -70,7 +68,9 @@ class SelectedRows:
         values: Floats | None = None,
     ) -> ReducedSet:
         """Select ``size`` of the rows."""
-        problem = ReductionProblem.create(subspace, size, weights, values, self.most, self.seed)
+        problem = ReductionProblem.create(
+            subspace, size, weights, values, self.max_candidates, self.seed
+        )
         return problem.identity() if problem.fits else select_rows(problem)
 
 

@@ -7,15 +7,13 @@ from ikpca.solvers.base import (
     Landmarks,
     Outcome,
     PassRecord,
-    RunCheckpoint,
     RunSettings,
     SavedRun,
     Solver,
     plain_interrupts,
 )
-from ikpca.solvers.coefficient_store import CoefficientStore, LocalStore
+from ikpca.solvers.coefficient_store import CoefficientStore
 from ikpca.solvers.dense import Dense, solve_dense
-from ikpca.solvers.gha import FeatureStore, GHAState, gha_batch
 from ikpca.solvers.kha import KHA, METHODS
 from ikpca.solvers.kha_pass import Clock, HebbianProgress, HebbianState, safety_for
 from ikpca.solvers.kha_reference import (
@@ -24,7 +22,7 @@ from ikpca.solvers.kha_reference import (
     meta_step,
     online_step,
 )
-from ikpca.solvers.krylov import Krylov, KrylovProgress, KrylovState, VarianceSearchProgress
+from ikpca.solvers.krylov import Krylov, KrylovProgress, KrylovState
 from ikpca.solvers.landmarks import landmark_start, uniform_landmarks
 from ikpca.solvers.nystrom import LandmarkFit, Nystrom
 from ikpca.solvers.presets import SOLVERS, check_solver, choose_solver, make_solver
@@ -53,8 +51,6 @@ __all__ = [
     "CoefficientStore",
     "Dense",
     "EigenSolution",
-    "FeatureStore",
-    "GHAState",
     "GramTransform",
     "HebbianProgress",
     "HebbianState",
@@ -63,24 +59,20 @@ __all__ = [
     "KrylovState",
     "LandmarkFit",
     "Landmarks",
-    "LocalStore",
     "MemoryNeeds",
     "Nystrom",
     "Outcome",
     "PassRecord",
     "Problem",
-    "RunCheckpoint",
     "RunSettings",
     "SampledResiduals",
     "SavedRun",
     "Solver",
-    "VarianceSearchProgress",
     "certify",
     "check_distances",
     "check_solver",
     "choose_solver",
     "deterministic_signs",
-    "gha_batch",
     "hebbian_step",
     "hebbian_step_with_products",
     "inner_in_double",

@@ -17,7 +17,7 @@ from ikpca.solvers.landmark_features import IndefiniteKernel
 from ikpca.solvers.nystrom import (
     LandmarkFit,
     check_rows_and_kernel,
-    explains,
+    explains_enough,
     landmark_bytes,
 )
 from ikpca.solvers.problem import MemoryNeeds, Problem
@@ -144,7 +144,7 @@ def _iterate(
 def residual_bound(found: EigenSolution, n_components: float) -> float:
     """Return the largest residual bound; infinite if the components explain too little."""
     assert found.certificate is not None
-    if not explains(found, n_components):
+    if not explains_enough(found.eigenvalues, found.trace, n_components):
         return np.inf
     return float(found.certificate.residual_bounds.max(initial=0.0))
 
@@ -198,8 +198,8 @@ class LandmarkPlan:
         try:
             with Workers(problem.n_threads) as workers:
                 for number in numbers:
-                    found = LandmarkFit.of(pilot, "uniform", number, workers).solution(n_components)
-                    bounds.append(residual_bound(found, n_components))
+                    fit = LandmarkFit.of(pilot, "uniform", number, workers)
+                    bounds.append(fit.residual_bound(n_components))
                     if bounds[-1] <= _MARGIN * tol:
                         break
         except IndefiniteKernel:

@@ -314,16 +314,9 @@ class SavedRun:
     outcome: Outcome | None = None
 
 
-class RunCheckpoint(Protocol):
-    """Checkpoint of a run, and of an earlier run to resume."""
-
-    def restore(self) -> SavedRun | None:
-        """Return the earlier run; None if there is none."""
-
-    def record(
-        self, progress: Callable[[], Any], records: list[PassRecord], outcome: Outcome | None
-    ) -> None:
-        """Record a finished pass, and the outcome if the run ends with it."""
+#: Called after every pass with a function that returns the data of a checkpoint, all records, and
+#: the outcome if the run ends.
+Record: TypeAlias = Callable[[Callable[[], object], list[PassRecord], Outcome | None], None]
 
 
 @dataclass(frozen=True)
@@ -339,18 +332,18 @@ class RunSettings:
     change_tol : float, optional
         Largest change of a settled run (Kim 2003).
     callback : callable, optional
-    checkpoint : RunCheckpoint, optional
+    saved : SavedRun, optional
+        The earlier run to resume.
+    record : callable, optional
+        Stores the progress.
     """
 
     max_iter: int
     tol: float = 0.0
     change_tol: float | None = None
     callback: Callback | None = None
-    checkpoint: RunCheckpoint | None = None
-
-    def restore(self) -> SavedRun | None:
-        """Return the earlier run to resume, if there is one."""
-        return None if self.checkpoint is None else self.checkpoint.restore()
+    saved: SavedRun | None = None
+    record: Record | None = None
 
     def report(self, found: EigenSolution) -> Outcome | None:
         """Call the callback with the last record of a solution."""
@@ -409,7 +402,7 @@ def run_passes(
     Passes of a restored run count as done, and a run that had ended is not repeated. An interrupt
     ends the run with the result of the last finished pass; the caller re-raises it.
     """
-    saved = settings.restore()
+    saved = settings.saved
     # State, records and outcome change together, so that they agree after an interrupt.
     done: tuple[State, list[PassRecord], Outcome | None] = (state, [], None)
     if saved is not None:
@@ -423,10 +416,10 @@ def run_passes(
             if settings.callback is not None:
                 stop = settings.callback(record, partial(passes.solution, following))
                 done = (following, records, done[2] or stop)
-            _record(passes, done, settings.checkpoint)
+            _record(passes, done, settings.record)
     except KeyboardInterrupt:
         passes.undo(done[0])
-        _record(passes, done, settings.checkpoint)
+        _record(passes, done, settings.record)
         return done[0], Outcome.INTERRUPTED, done[1]
     return done[0], done[2] or Outcome.PASS_LIMIT, done[1]
 
@@ -434,11 +427,11 @@ def run_passes(
 def _record(
     passes: Passes[State],
     done: tuple[State, list[PassRecord], Outcome | None],
-    checkpoint: RunCheckpoint | None,
+    record: Record | None,
 ) -> None:
     state, records, outcome = done
-    if checkpoint is not None and records:
-        checkpoint.record(lambda: passes.progress(state), records, outcome)
+    if record is not None and records:
+        record(lambda: passes.progress(state), records, outcome)
 
 
 @contextmanager

@@ -25,61 +25,6 @@ class KernelStrip(Protocol):
         """Return K'[P, :] V."""
 
 
-class CoefficientStore(Protocol):
-    """Storage of the rows R (A alone, or A over its companion B) and of RK'.
-
-    ``project``, ``transform`` and ``gram`` do the computation; the other methods inspect or undo.
-    The arrays they return are small and in double precision. A store does not depend on the gain.
-    """
-
-    @property
-    def n_samples(self) -> int:
-        """Number l of columns."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the stored columns."""
-
-    @property
-    def entries(self) -> int:
-        """Entries of K evaluated so far."""
-
-    @property
-    def mean_diagonal(self) -> float:
-        """κ = mean k'(x, x)."""
-
-    @property
-    def squared_norm(self) -> float:
-        """‖K'‖²_F, or an estimate; NaN if unknown."""
-
-    def project(self, patterns: Indices, upcoming: Sequence[Indices] = ()) -> tuple[Floats, Floats]:
-        """Return (RK')[:, P] and K'[P, P].
-
-        Kernel rows do not depend on R, so those of the upcoming blocks may be computed in advance.
-        """
-
-    def transform(self, T: Floats, patterns: Indices, C: Floats) -> None:
-        """Set R ← TR, then R[:, P] += C (repeated patterns add up), and update RK'."""
-
-    def gram(self, power: int) -> Floats:
-        """Return R K'^power Rᵀ for power 0, 1, 2."""
-
-    def residuals(self, eigenvalues: Floats, sample: Indices) -> Floats:
-        """Return ‖K'u_i − λ_i u_i‖/λ_1 for u_i along (RK')_i, estimated from a sample of rows."""
-
-    def mark(self) -> None:
-        """Save R and RK'."""
-
-    def rewind(self) -> None:
-        """Restore R and RK' of the last ``mark``."""
-
-    def change(self, n_rows: int) -> float:
-        """Return the squared feature-space distance of the leading rows from the mark."""
-
-    def read(self) -> tuple[Floats, Floats]:
-        """Return R and RK' as arrays."""
-
-
 class Columns:
     """R and RK' as two arrays; a transform updates RK' at once, and R when it is read.
 
@@ -170,8 +115,12 @@ def _add_columns(rows: Floats, patterns: Indices, columns: Floats) -> None:
         np.add.at(rows.T, patterns, columns.T)
 
 
-class LocalStore:
-    """Coefficient store in this process; kernel rows are computed a block at a time."""
+class CoefficientStore:
+    """Rows R (A alone, or A over its companion B) and RK'; computes K' a block of rows at a time.
+
+    ``project``, ``transform`` and ``gram`` do the computation; the other methods inspect or undo.
+    The arrays they return are small and in double precision. A store does not depend on the gain.
+    """
 
     def __init__(self, gram: CenteredGram, rows: Floats, products: Floats) -> None:
         self._gram = gram
@@ -200,13 +149,8 @@ class LocalStore:
         """κ, known since K was centered."""
         return self._gram.mean_diagonal
 
-    @property
-    def squared_norm(self) -> float:
-        """‖K'‖²_F, known since K was centered."""
-        return self._gram.squared_norm_estimate
-
     def project(self, patterns: Indices, upcoming: Sequence[Indices] = ()) -> tuple[Floats, Floats]:
-        """Read two slices; the kernel rows are kept for the next ``transform``."""
+        """Return (RK')[:, P] and K'[P, P]; kernel rows of the upcoming blocks may be read ahead."""
         strip = self._strip_of(patterns)
         self._strip = (patterns, strip)
         # C order, which the compiled sweep expects.
@@ -219,7 +163,7 @@ class LocalStore:
         return Y, G
 
     def transform(self, T: Floats, patterns: Indices, C: Floats) -> None:
-        """Update RK' by one matrix product; R is updated when it is read."""
+        """Set R ← TR, then R[:, P] += C (repeated patterns add up), and update RK'."""
         T, C = T.astype(self.dtype), C.astype(self.dtype)
         strip = self._strip_of(patterns) if patterns.size else None
         self._columns.transform(T, C, strip, patterns, C)
@@ -233,22 +177,22 @@ class LocalStore:
         return self._grams[power]
 
     def residuals(self, eigenvalues: Floats, sample: Indices) -> Floats:
-        """Return the residuals of the leading rows; computes the sampled rows of K'."""
+        """Estimate ‖K'u_i − λ_i u_i‖/λ_1 for u_i along (RK')_i from a sample of rows of K'."""
         U = unit_rows(self._columns.products[: len(eigenvalues)].astype(np.float64))
         KU = self._strip_of(sample).dot(U.T.astype(self.dtype)).T.astype(np.float64)
         return np.sqrt(self.n_samples / len(sample)) * residual_norms(U[:, sample], KU, eigenvalues)
 
     def mark(self) -> None:
-        """Save the columns."""
+        """Save R and RK'."""
         self._columns.mark()
 
     def rewind(self) -> None:
-        """Restore the saved columns."""
+        """Restore R and RK' of the last ``mark``."""
         self._grams = {}
         self._columns.rewind()
 
     def change(self, n_rows: int) -> float:
-        """Return tr((A − A₀)K'(A − A₀)ᵀ)."""
+        """Return tr((A − A₀)K'(A − A₀)ᵀ) of the leading rows, with A₀ at the mark."""
         return max(self._columns.change(n_rows), 0.0)
 
     def read(self) -> tuple[Floats, Floats]:

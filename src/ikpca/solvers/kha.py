@@ -9,7 +9,16 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from ikpca.errors import check_choice, check_number, invalid_parameter, is_auto
+from ikpca.errors import (
+    FLAG,
+    Choice,
+    Number,
+    ParameterRules,
+    check_choice,
+    check_parameters,
+    invalid_parameter,
+    is_auto,
+)
 from ikpca.gains import Gain, MetaDescent, constant, inverse_time, reciprocal_eigenvalues
 from ikpca.gram import CenteredGram, GramSource, Workers, center_gram
 from ikpca.kernels import Floats
@@ -21,7 +30,7 @@ from ikpca.solvers.base import (
     Solver,
     run_passes,
 )
-from ikpca.solvers.coefficient_store import CoefficientStore, LocalStore
+from ikpca.solvers.coefficient_store import CoefficientStore
 from ikpca.solvers.kha_certificate import N_PROBES
 from ikpca.solvers.kha_pass import Clock, HebbianPasses, HebbianState, safety_for
 from ikpca.solvers.landmarks import (
@@ -50,6 +59,21 @@ _LOG_GAIN = 1.0
 _SAMPLE_ROWS, _NEGATIVE = 256, 1e-5
 #: Bounds on |Δρ| and |ρ| with automatic gains.
 _MAX_LOG_STEP, _MAX_LOG_GAIN = 0.1, 4.0
+_RULES: ParameterRules = {
+    "method": Choice(METHODS),
+    "gain": Number("must be 'auto', a positive number or a gain object", "pass gain='auto'",
+                   low=0, open_low=True, allowed=("auto", Gain)),
+    "meta_gain": Number("must be 'auto' or not negative", "pass meta_gain='auto'",
+                        low=0, allowed=("auto",)),
+    "meta_decay": Number("must lie in [0, 1]", "the paper uses 0.99", low=0, high=1),
+    "log_gain_init": Number("must be 'auto' or finite", "pass 'auto'", allowed=("auto",)),
+    "clock": Choice(("pattern", "pass")),
+    "rayleigh_ritz": FLAG,
+    "backoff": FLAG,
+    "block_size": Number("must be 'auto' or a positive integer", "pass 'auto'",
+                         low=1, integer=True, allowed=("auto",)),
+    "change_tol": Number("must not be negative", "pass None", low=0, allowed=(None,)),
+}  # fmt: skip
 
 
 class KHA(Solver):
@@ -160,30 +184,9 @@ class KHA(Solver):
         unused : tuple of str
             Options that the estimator does not use.
         """
-        check_choice("method", self.method, METHODS)
-        if not isinstance(self.gain, Gain) and not is_auto(self.gain):
-            check_number(
-                "gain", self.gain, "must be 'auto', a positive number or a gain object",
-                "pass gain='auto'", low=0, open_low=True,
-            )  # fmt: skip
-        if not is_auto(self.meta_gain):
-            check_number("meta_gain", self.meta_gain, "must be 'auto' or not negative",
-                         "pass meta_gain='auto'", low=0)  # fmt: skip
-        check_number("meta_decay", self.meta_decay, "must lie in [0, 1]", "the paper uses 0.99",
-                     low=0, high=1)  # fmt: skip
-        if not is_auto(self.log_gain_init):
-            check_number("log_gain_init", self.log_gain_init, "must be 'auto' or finite",
-                         "pass 'auto'")  # fmt: skip
-        check_choice("clock", self.clock, ("pattern", "pass"))
+        check_parameters(self, _RULES)
         if isinstance(self.init, str):
             check_choice("init", self.init, inits)
-        check_choice("rayleigh_ritz", self.rayleigh_ritz, (True, False))
-        check_choice("backoff", self.backoff, (True, False))
-        if not is_auto(self.block_size):
-            check_number("block_size", self.block_size, "must be 'auto' or a positive integer",
-                         "pass 'auto'", low=1, integer=True)  # fmt: skip
-        if self.change_tol is not None:
-            check_number("change_tol", self.change_tol, "must not be negative", "pass None", low=0)
         self._check_unused(unused)
 
     def _check_unused(self, unused: tuple[str, ...]) -> None:
@@ -241,7 +244,7 @@ class KHA(Solver):
             return self.started_from(warm).solve(replace(problem, start=None), number, settings)
         array = self.initial_array((number, problem.n_samples))
         with problem.open(self.memory_needs(problem, number)) as (source, workers):
-            saved = settings.restore()
+            saved = settings.saved
             if saved is None:
                 gram, rows, products = self._initial_rows(
                     source, number, array, problem.seed, workers
@@ -253,8 +256,8 @@ class KHA(Solver):
                 zeros = np.zeros_like(rows[:number])
                 solution = EigenSolution.from_components(zeros, zeros, zeros[:, 0], gram)
                 return replace(solution, outcome=Outcome.CONVERGED)
-            store = LocalStore(gram, rows, products)
-            passes = self.passes(store, number, problem.seed, self.block_size, gram)
+            store = CoefficientStore(gram, rows, products)
+            passes = self.passes(store, gram, number, problem.seed, self.block_size)
             passes.tol = settings.tol
             state, outcome, records = self.run(passes, settings)
             try:
@@ -268,19 +271,19 @@ class KHA(Solver):
     def passes(
         self,
         store: CoefficientStore,
+        gram: CenteredGram,
         n_components: int,
         seed: int,
         block_size: int | Literal["auto"] = "auto",
-        gram: CenteredGram | None = None,
     ) -> HebbianPasses:
-        """Return the passes over the patterns of a store; explicit features have no ``gram``."""
+        """Return the passes over the patterns of a store."""
         kappa = store.mean_diagonal
         if isinstance(block_size, str):
             # Longer when the product over l columns dominates the sweep.
             block_size = 128 if store.n_samples < 20_000 else 256
-        by_norms = gram is not None and not self.automatic
         return HebbianPasses(
             store=store,
+            gram=gram,
             n_components=n_components,
             gain=self._gain(kappa),
             clock=Clock(store.n_samples, self.clock),
@@ -289,8 +292,7 @@ class KHA(Solver):
             mean_diagonal=kappa,
             block_size=min(block_size, store.n_samples),
             rayleigh_ritz=self.rayleigh_ritz,
-            estimate="norms" if by_norms else "quotients",
-            gram=gram,
+            eigenvalue_estimate="quotients" if self.automatic else "norms",
         )
 
     def started_from(self, array: Floats) -> KHA:
@@ -309,7 +311,7 @@ class KHA(Solver):
                 "is zero in feature space and would stay zero",
                 "pass rows that are not constant, or init='random'",
             )
-        saved = settings.restore()
+        saved = settings.saved
         if saved is not None:
             state = saved.progress.state
         elif self.automatic:
@@ -445,7 +447,7 @@ def warm_start_coefficients(projections: Floats, n_components: int, seed: int) -
     return np.vstack([A, random[len(A) :]])
 
 
-def paper_gain(method: str, eta0: float, rate: float, memory: float, log_gain_init: float) -> Gain:
+def paper_gain(method: str, eta0: float, rate: float, decay: float, log_gain_init: float) -> Gain:
     """Return the papers' gain with the user's η0, and µ, ξ, ρ0 for KHA-SMD."""
     if method == "kha":
         return constant(eta0)
@@ -454,14 +456,14 @@ def paper_gain(method: str, eta0: float, rate: float, memory: float, log_gain_in
     kha_et = eta0 * inverse_time() * reciprocal_eigenvalues()
     if method == "kha/et":
         return kha_et
-    return MetaDescent(kha_et, rate, memory, log_gain_init)
+    return MetaDescent(kha_et, rate, decay, log_gain_init)
 
 
 def automatic_gain(
     method: str,
     mean_diagonal: float,
     rate: float,
-    memory: float,
+    decay: float,
     log_gain_init: float,
     *,
     from_landmarks: bool = False,
@@ -479,4 +481,4 @@ def automatic_gain(
     kha_et = step * inverse_time() * reciprocal_eigenvalues(with_norm=False)
     if method == "kha/et":
         return kha_et
-    return MetaDescent(kha_et, rate, memory, log_gain_init, _MAX_LOG_STEP, _MAX_LOG_GAIN)
+    return MetaDescent(kha_et, rate, decay, log_gain_init, _MAX_LOG_STEP, _MAX_LOG_GAIN)

@@ -56,13 +56,13 @@ AUTOMATIC = Safety(cap=True, check_norms=False, check_variance=True, backoff=0.2
 #: A user's gain: the papers' steps, unchanged until they diverge.
 MANUAL = Safety(cap=False, check_norms=True, check_variance=False, backoff=0.5, repeat=True)
 #: The papers' steps alone: a run that overflows has diverged.
-PRINTED = Safety(cap=False, check_norms=False, check_variance=False, backoff=0.0, repeat=False)
+UNSAFE = Safety(cap=False, check_norms=False, check_variance=False, backoff=0.0, repeat=False)
 
 
 def safety_for(*, automatic: bool, backoff: bool = True) -> Safety:
     """Return the rules for automatic gains, for a user's, or for a user's without back-off."""
     if not backoff:
-        return PRINTED
+        return UNSAFE
     return AUTOMATIC if automatic else MANUAL
 
 
@@ -125,14 +125,13 @@ class HebbianProgress:
     state : HebbianState
     rows, products : ndarray of shape (r or 2r, l)
         A, over its companion B if there is one, and their products with K'.
-    means : GramMeans or None
-        None for explicit features, which have no K to center.
+    means : GramMeans
     """
 
     state: HebbianState
     rows: Floats
     products: Floats
-    means: GramMeans | None
+    means: GramMeans
 
 
 class _Diverged(Exception):
@@ -147,6 +146,7 @@ class HebbianPasses:
     ----------
     store : CoefficientStore
         A, over its companion if the gain has one, and their products with K'.
+    gram : CenteredGram
     n_components : int
     gain : Gain
     clock : Clock
@@ -159,16 +159,15 @@ class HebbianPasses:
         Patterns per sweep; affects the speed, not the result.
     rayleigh_ritz : bool
         End every pass with a Rayleigh–Ritz step.
-    estimate : {"norms", "quotients"}
+    eigenvalue_estimate : {"norms", "quotients"}
         Estimate of λ for the gains: ‖(AK')_i‖/‖A_i‖ (Günter 2006, eq. 13), or the Rayleigh
         quotient in feature space.
-    gram : CenteredGram, optional
-        None for explicit features.
     tol : float
         Residuals are computed exactly before they are reported to be this small.
     """
 
     store: CoefficientStore
+    gram: CenteredGram
     n_components: int
     gain: Gain
     clock: Clock
@@ -177,8 +176,7 @@ class HebbianPasses:
     mean_diagonal: float
     block_size: int
     rayleigh_ritz: bool
-    estimate: Literal["norms", "quotients"]
-    gram: CenteredGram | None = None
+    eigenvalue_estimate: Literal["norms", "quotients"]
     tol: float = 0.0
     _running: int = field(default=-1, init=False)
     _certified: tuple[int, Certificate | None] = field(default=(-1, None), init=False)
@@ -222,8 +220,7 @@ class HebbianPasses:
 
     def progress(self, state: HebbianState) -> HebbianProgress:
         """Return the checkpoint data after a pass."""
-        means = None if self.gram is None else self.gram.means
-        return HebbianProgress(state, *self.store.read(), means)
+        return HebbianProgress(state, *self.store.read(), self.gram.means)
 
     def solution(self, state: HebbianState, *, exact: bool = False) -> EigenSolution:
         """Return the components after a pass; ``exact`` certifies them by products with K'.
@@ -231,7 +228,6 @@ class HebbianPasses:
         Otherwise their certificate is that of the record of the pass, and no kernel values are
         computed.
         """
-        assert self.gram is not None
         rows, products = (part[: self.n_components] for part in self.store.read())
         eigenvalues = self.spectrum().astype(self.gram.dtype)
         solution = EigenSolution.from_components(rows, products, eigenvalues, self.gram)
@@ -245,25 +241,24 @@ class HebbianPasses:
     def _certificate(self, state: HebbianState, *, exact: bool = False) -> Certificate:
         """Certify the components from a sample of rows, or by products with K'."""
         eigenvalues, n_samples = self.spectrum(), self.store.n_samples
-        if self.gram is not None and (exact or n_samples <= _CERTIFIED_ROWS):
+        if exact or n_samples <= _CERTIFIED_ROWS:
             return self._exact_certificate(eigenvalues)
         rng = np.random.default_rng([self.seed, 5, state.passes])
         sample = rng.permutation(n_samples)[:_SAMPLED_ROWS]
         residuals = self.store.residuals(eigenvalues, sample)
         # NaN is not larger than tol either, and is replaced.
-        if self.gram is not None and not residuals.max(initial=0.0) > self.tol:
+        if not residuals.max(initial=0.0) > self.tol:
             return self._exact_certificate(eigenvalues)
         return certify(
             eigenvalues,
             residuals,
             self.inner_products(1),
-            self.store.squared_norm,
-            of_projections=self.gram is not None,
+            self.gram.squared_norm_estimate,
+            of_projections=True,
             eps=float(np.finfo(self.store.dtype).eps),
         )
 
     def _exact_certificate(self, eigenvalues: Floats) -> Certificate:
-        assert self.gram is not None
         rows, products = (part[: self.n_components] for part in self.store.read())
         return certify_projections(self.gram, rows, products, eigenvalues, self.seed)
 
@@ -303,7 +298,7 @@ class HebbianPasses:
 
     def _estimate_eigenvalues(self) -> Floats:
         """Return the estimates of λ for the gains."""
-        if self.estimate == "quotients":
+        if self.eigenvalue_estimate == "quotients":
             return self.spectrum()
         norms = np.diag(self.inner_products(0))
         return np.sqrt(_ratio(np.diag(self.inner_products(2)), norms))
@@ -386,7 +381,7 @@ class HebbianPasses:
             T, C, failed = kha_sweep.plain_sweep(Y, G, eta, cap, limits)
         else:
             T, C, failed, log_gains = kha_sweep.meta_sweep(
-                Y, G, eta, cap, limits, *inner, log_gains, meta.rate, meta.memory,
+                Y, G, eta, cap, limits, *inner, log_gains, meta.rate, meta.decay,
                 meta.max_log_step, meta.max_log_gain,
             )  # fmt: skip
         if failed != kha_sweep.OK or not (np.isfinite(T).all() and np.isfinite(C).all()):
@@ -486,4 +481,4 @@ def _summary(notes: list[str], failed: bool) -> str:
     if not notes:
         return ""
     count = f" ({len(notes)} times)" if len(notes) > 1 else ""
-    return ("gave up: " if failed else "") + notes[-1] + count
+    return ("stopped: " if failed else "") + notes[-1] + count

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,9 +28,7 @@ from ikpca.solvers.base import (
     EigenSolution,
     Outcome,
     PassRecord,
-    RunCheckpoint,
     RunSettings,
-    SavedRun,
     Solver,
     run_passes,
 )
@@ -67,8 +65,9 @@ _SAMPLED_RESIDUAL, _SAMPLED_EPSILONS = 300, 10
 #: Largest difference of eigenvalues that may be equal, relative to the largest, in units of tol and
 #: of machine epsilon.
 _EQUAL_TOLS, _EQUAL_EPSILONS = 100, 100
-#: Random vectors of the first block.
-_PROBES = 4
+#: Random vectors of the first block. For tolerances below the limit, as columns of their own would
+#: cost a pass, they are added to its other columns, with this power of machine epsilon as length.
+_PROBES, _LOOSE_TOL, _PERTURBATION_POWER = 4, 1e-4, 3 / 8
 #: Sampled rows of K per product, and rows of the basis per product.
 _STRIP_ROWS, _DISTANCE_ROWS = 64, 1024
 #: Relative residual below which a component misses less than 1e-8 of its variance.
@@ -251,16 +250,17 @@ class Krylov(Solver):
             number = min(int(n_components), problem.n_samples)
             return self._solve_number(problem, number, settings, plan)
         assert n_components is not None
-        search = VarianceSearch.restored(settings.checkpoint)
-        while self.is_applicable(search.number, problem.n_samples):
-            run = replace(settings, checkpoint=search.nested(settings.checkpoint))
-            found = search.append(self._solve_number(problem, search.number, run, plan))
-            explained = float(found.eigenvalues.sum(dtype=np.float64))
-            if found.outcome is Outcome.INTERRUPTED or explained > n_components * found.trace:
-                return found.select_fraction(n_components)
-            problem = replace(problem, start=found.projections.T)
-            search = VarianceSearch(2 * search.number, list(found.records))
-        return search.append(Dense().solve(problem, n_components, settings))
+        number, records = _FIRST_VARIANCE_COMPONENTS, list[PassRecord]()
+        while self.is_applicable(number, problem.n_samples):
+            solution = self._solve_number(problem, number, settings, plan)
+            records = [*records, *_renumbered(solution.records, records)]
+            solution = replace(solution, records=records)
+            explained = float(solution.eigenvalues.sum(dtype=np.float64))
+            if solution.outcome is Outcome.INTERRUPTED or explained > n_components * solution.trace:
+                return solution.select_fraction(n_components)
+            problem, number = replace(problem, start=solution.projections.T), 2 * number
+        solution = Dense().solve(problem, n_components, settings)
+        return replace(solution, records=[*records, *_renumbered(solution.records, records)])
 
     def _solve_number(
         self, problem: Problem, n_components: int, settings: RunSettings, plan: KrylovPlan
@@ -300,7 +300,7 @@ class Krylov(Solver):
         with problem.open(needs) as (source, workers):
             tol, seed = settings.tol, problem.seed
             passes = KrylovPasses(source, n_components, sizes, tol, seed, workers)
-            saved = settings.restore()
+            saved = settings.saved
             if saved is None:
                 chosen = choose_landmarks(self.init, source, sizes.n_landmarks, seed, workers)
                 start = landmark_start(source, block_size(n_components), chosen, workers)
@@ -312,77 +312,13 @@ class Krylov(Solver):
             return replace(passes.solution(state), outcome=outcome, records=records)
 
 
-@dataclass(frozen=True, eq=False)
-class VarianceSearchProgress:
-    """Checkpoint data of a search of the number of components for a fraction of the variance.
-
-    Parameters
-    ----------
-    number : int
-        Number of components of the current run.
-    records : list of PassRecord
-        Records of the earlier runs.
-    progress : KrylovProgress
-    """
-
-    number: int
-    records: list[PassRecord]
-    progress: KrylovProgress
-
-
-@dataclass(frozen=True)
-class VarianceSearch:
-    """Number of components of a run, and the records of the earlier runs."""
-
-    number: int = _FIRST_VARIANCE_COMPONENTS
-    earlier: list[PassRecord] = field(default_factory=list)
-
-    @classmethod
-    def restored(cls, checkpoint: RunCheckpoint | None) -> VarianceSearch:
-        """Return the run to start with."""
-        saved = None if checkpoint is None else checkpoint.restore()
-        return cls() if saved is None else cls(saved.progress.number, saved.progress.records)
-
-    def append(self, found: EigenSolution) -> EigenSolution:
-        """Append the records of a run to those of the earlier runs."""
-        return replace(found, records=[*self.earlier, *map(self._renumber, found.records)])
-
-    def _renumber(self, record: PassRecord) -> PassRecord:
-        entries = self.earlier[-1].entries if self.earlier else 0
-        number = record.number + len(self.earlier)
-        return replace(record, number=number, entries=record.entries + entries)
-
-    def nested(self, checkpoint: RunCheckpoint | None) -> RunCheckpoint | None:
-        """Return the checkpoint of this run, stored in that of the fit."""
-        return None if checkpoint is None else _NestedCheckpoint(self, checkpoint)
-
-
-@dataclass(frozen=True)
-class _NestedCheckpoint:
-    """Checkpoint of one run of a variance search."""
-
-    search: VarianceSearch
-    parent: RunCheckpoint
-
-    def restore(self) -> SavedRun | None:
-        """Return the saved progress of this run; None if another run was interrupted."""
-        saved = self.parent.restore()
-        if saved is None or saved.progress.number != self.search.number:
-            return None
-        records = saved.records[len(self.search.earlier) :]
-        return SavedRun(saved.progress.progress, records, saved.outcome)
-
-    def record(
-        self, progress: Callable[[], Any], records: list[PassRecord], outcome: Outcome | None
-    ) -> None:
-        """Record a finished pass with the number of components and the earlier runs."""
-        number, earlier = self.search.number, self.search.earlier
-
-        def nested() -> VarianceSearchProgress | None:
-            inner = progress()
-            return None if inner is None else VarianceSearchProgress(number, earlier, inner)
-
-        self.parent.record(nested, [*earlier, *records], outcome)
+def _renumbered(records: Sequence[PassRecord], earlier: list[PassRecord]) -> list[PassRecord]:
+    """Return the records of a run that follows earlier ones."""
+    entries = earlier[-1].entries if earlier else 0
+    return [
+        replace(record, number=len(earlier) + record.number, entries=entries + record.entries)
+        for record in records
+    ]
 
 
 class KrylovPasses:
@@ -449,8 +385,15 @@ class KrylovPasses:
         block, remainder = block[:, :width], float(landmarks.distances.sum(dtype=np.float64))
         # A missed component has at most the variance outside of the span of the directions.
         if remainder > landmarks.eigenvalues[self._r - 1]:
-            probes = self._random_block(landmarks.distances, _PROBES, 0)
-            block = np.hstack([block[:, : width - _PROBES], probes])
+            if self._tol >= _LOOSE_TOL:
+                probes = self._random_block(landmarks.distances, _PROBES, 0)
+                block = np.hstack([block[:, : width - _PROBES], probes])
+            else:
+                probes = self._random_block(landmarks.distances, width, 0)
+                size = np.finfo(block.dtype).eps ** _PERTURBATION_POWER
+                lengths = np.linalg.norm(probes, axis=0).astype(probes.dtype)
+                block = np.pad(block, ((0, 0), (0, width - block.shape[1])))
+                block += probes * (size / lengths)
             block = _orthonormal(block, self._Q[:, :known], self._workers)
         return KrylovState(known, block, 0, directions=known, blocks=blocks)
 
@@ -493,7 +436,7 @@ class KrylovPasses:
                 recovery = f"the basis had lost its orthonormality (by {defect:.1e}) and is rebuilt"
             following = self._next_block(following, first, ritz, T, rebuild=bool(recovery))
             if following.block.shape[1] == 0:
-                following = self._probe_remainder(following, values, T)
+                following = self._probe_remainder(following)
             # An empty block: the basis spans the range of K' up to rounding.
             outcome = Outcome.STALLED if following.block.shape[1] == 0 else None
         seconds = time.perf_counter() - started
@@ -576,7 +519,7 @@ class KrylovPasses:
         block = _orthonormal(latest, self._Q[:, :known], self._workers)[:, :width]
         return replace(state, columns=known, block=block)
 
-    def _probe_remainder(self, state: KrylovState, values: Floats, T: Floats) -> KrylovState:
+    def _probe_remainder(self, state: KrylovState) -> KrylovState:
         """Add a random block if variance that the basis misses may belong to a component.
 
         A basis whose products it contains spans an invariant subspace, not necessarily all of the
@@ -585,6 +528,10 @@ class KrylovPasses:
         """
         gram, known = self._gram, state.columns
         assert gram is not None
+        # A restart may have replaced the basis.
+        N, S, _ = self._inner[:, :known, :known]
+        eps = float(np.finfo(self._Q.dtype).eps)
+        values, T = RitzPairs.from_products(N, S, eps).components(self._r)
         remainder = gram.mean_diagonal * gram.n_samples - float(values.sum())
         last = float(values[self._r - 1]) if len(values) >= self._r else 0.0
         found = state.remainder - remainder > gram.rounding * gram.n_samples

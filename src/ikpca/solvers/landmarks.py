@@ -200,18 +200,19 @@ def landmark_start(
         raise InvalidInput(NOT_FINITE)
     noise = float(np.finfo(source.dtype).eps * np.abs(gram).max())
     basis = _leading_directions(gram, n_components, noise)
-    # The last row gives the mean kernel values with the landmarks, less their own mean.
-    mean = np.full((1, len(gram)), 1 / len(gram))
-    weights = np.vstack([basis, mean]).astype(source.dtype)
-    reduced = _combine_rows(source, weights, indices, workers)
-    # AK' for coefficients A with zero row sums is A K[L, :] less its row means.
-    reduced -= reduced.mean(axis=1, dtype=np.float64, keepdims=True).astype(source.dtype)
-    squared = _row_gram(reduced, workers)
-    if not np.isfinite(squared).all():
+    # The last row gives the inner products with the mean of the landmarks.
+    landmark_mean = np.full((1, len(gram)), 1 / len(gram))
+    weights = np.vstack([basis, landmark_mean]).astype(source.dtype)
+    products = _combine_rows(source, weights, indices, workers)
+    if not np.isfinite(products).all():
         raise InvalidInput(NOT_FINITE)
-    mean_values, reduced, squared = reduced[-1], reduced[:-1], squared[:-1, :-1]
-    distances = source.diagonal() - 2 * mean_values - gram.mean()
-    distances -= np.einsum("ij,ij->j", reduced, reduced)
+    reduced, means = products[:-1], products[:-1].mean(axis=1, dtype=np.float64)
+    reduced -= means[:, None].astype(source.dtype)
+    # Of all rows from the affine span of the landmarks, in which the directions are a basis.
+    distances = source.diagonal() - 2 * products[-1] + gram.mean()
+    shifts = (means - basis @ gram.mean(axis=1)).astype(source.dtype)
+    distances -= np.einsum("ij,ij->j", reduced, reduced) + 2 * shifts @ reduced + shifts @ shifts
+    squared = _row_gram(reduced, workers)
     values, T = np.zeros(n_components), np.zeros((n_components, len(basis)))
     if len(basis):
         # With fewer directions than components, the remaining eigenvalues are zero.

@@ -16,7 +16,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from ikpca.errors import InvalidInput, check_choice, check_number, invalid_parameter, is_auto
+from ikpca.errors import (
+    Choice,
+    InvalidInput,
+    Number,
+    ParameterRules,
+    check_parameters,
+    invalid_parameter,
+    is_auto,
+)
 from ikpca.gram import (
     NOT_FINITE,
     Centering,
@@ -54,6 +62,11 @@ from ikpca.solvers.rayleigh_ritz import (
 from ikpca.solvers.sampled_residuals import SAMPLE_ROWS, SampledResiduals, draw_rows
 
 SELECTIONS = ("uniform", "pivoted")
+_RULES: ParameterRules = {
+    "selection": Choice(SELECTIONS),
+    "n_landmarks": Number("must be 'auto' or a positive integer", "pass 'auto'",
+                          low=1, integer=True, allowed=("auto",)),
+}  # fmt: skip
 #: Landmarks without a tolerance: at least this many, and this many per component.
 _LANDMARKS, _LANDMARKS_PER_COMPONENT = 512, 16
 #: First number of landmarks with a tolerance.
@@ -111,11 +124,9 @@ class Nystrom(Solver):
 
     def check(self, n_components: float | None) -> None:
         """Validate the options; there are at most as many components as landmarks."""
-        check_choice("selection", self.selection, SELECTIONS)
+        check_parameters(self, _RULES)
         if is_auto(self.n_landmarks):
             return
-        check_number("n_landmarks", self.n_landmarks, "must be 'auto' or a positive integer",
-                     "pass 'auto'", low=1, integer=True)  # fmt: skip
         if isinstance(n_components, Integral) and n_components > int(self.n_landmarks):
             raise invalid_parameter(
                 "n_landmarks",
@@ -207,7 +218,7 @@ class Nystrom(Solver):
         assert found.certificate is not None
         exact = settings.tol <= np.finfo(problem.X.dtype).eps
         fixed = not is_auto(self.n_landmarks) or number == problem.n_samples
-        if not explains(found, n_components):
+        if not explains_enough(found.eigenvalues, found.trace, n_components):
             if fixed and number < problem.n_samples:
                 share = float(found.eigenvalues.sum(dtype=np.float64)) / found.trace
                 raise invalid_parameter(
@@ -236,11 +247,11 @@ def check_rows_and_kernel(problem: Problem) -> None:
         check_kernel_values(problem.kernel, problem.X)
 
 
-def explains(found: EigenSolution, n_components: float | None) -> bool:
-    """Return False if the components explain less than the requested fraction of the variance."""
+def explains_enough(eigenvalues: Floats, trace: float, n_components: float | None) -> bool:
+    """Return False if eigenvalues explain less than the requested fraction of the variance."""
     if n_components is None or isinstance(n_components, Integral):
         return True
-    return float(found.eigenvalues.sum(dtype=np.float64)) > n_components * found.trace
+    return float(eigenvalues.sum(dtype=np.float64)) > n_components * trace
 
 
 def strip_rows(problem: Problem, number: int) -> int:
@@ -492,6 +503,13 @@ class LandmarkFit:
                 missed_eigenvalue=float(missed.max(initial=0.0)),
             ),
         )
+
+    def residual_bound(self, n_components: float | None) -> float:
+        """Return the largest residual bound; infinite if the components explain too little."""
+        components = self.components(n_components)
+        if not explains_enough(components.eigenvalues, self.trace, n_components):
+            return np.inf
+        return float(self._sampled_residuals(components, 0.0)[0].bounds.max(initial=0.0))
 
     @cached_property
     def distant_rows(self) -> Indices:

@@ -21,7 +21,7 @@ _SAMPLE_SHARES = (0.1, 0.45, 0.45)
 #: Confidence of the residual bounds.
 _CONFIDENCE = 0.99
 #: Rows per block of weights.
-_BLOCK = 8192
+_BLOCK = 1024
 
 
 @dataclass(frozen=True)

@@ -270,7 +270,7 @@ def _learn_block(
         np.maximum(1 / (times + 1), 1 / settings.memory), moments, state.total_variance,
         _moment_weights(times, settings), log_gains,
         *((0.0, 0.0, 0.0, 0.0) if meta is None else
-          (meta.rate, meta.memory, meta.max_log_step, meta.max_log_gain)),
+          (meta.rate, meta.decay, meta.max_log_step, meta.max_log_gain)),
     )  # fmt: skip
     updated = replace(
         state,

@@ -9,9 +9,8 @@ pytest.importorskip("typer")
 pytest.importorskip("rich")
 image = pytest.importorskip("PIL.Image")
 
-from ikpca import load  # noqa: E402
+from ikpca import KernelSpectralClustering, load  # noqa: E402
 from ikpca.applications import (  # noqa: E402
-    KernelSpectralClustering,
     SuperResolution,
     denoise_image,
     denoise_motion,

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Literal, Self
 
 import numpy as np
+from numpy.random import RandomState
+from numpy.typing import ArrayLike
 from sklearn.base import ClusterMixin
 from sklearn.cluster import KMeans
+from sklearn.utils import Tags
 
-from ikpca.errors import InvalidInput, check_choice, check_number, invalid_parameter
-from ikpca.estimators import KernelPCA
+from ikpca.errors import (
+    Choice,
+    InvalidInput,
+    Number,
+    ParameterRules,
+    check_parameters,
+    invalid_parameter,
+)
 from ikpca.estimators.base import SavedEstimator, atomic
+from ikpca.estimators.kernel_pca import KernelPCA
 from ikpca.estimators.validation import (
     gamma_beside,
     is_named,
@@ -19,9 +30,17 @@ from ikpca.estimators.validation import (
 )
 from ikpca.gram import SERIAL, GramSource, Workers, multiply
 from ikpca.gram.sources import WrappedSource
-from ikpca.kernels import Floats, Indices
+from ikpca.kernels import Floats, Indices, Kernel, Rows
 from ikpca.solvers import Solver
 
+_COUNT = Number("must be a positive integer", "pass 10", low=1, integer=True)
+_RULES: ParameterRules = {
+    "n_clusters": _COUNT,
+    "n_init": _COUNT,
+    "normalize": Choice(("njw", None)),
+    "n_components": Number("must be a positive integer or None", "pass None",
+                           low=1, integer=True, allowed=(None,)),
+}  # fmt: skip
 _SHARED_PARAMETERS = (
     "kernel", "degree", "coef0", "kernel_params", "eigen_solver", "tol", "max_iter",
     "max_memory", "n_jobs", "verbose",
@@ -75,7 +94,7 @@ class KernelSpectralClustering(ClusterMixin, SavedEstimator):
     Examples
     --------
     >>> from sklearn.datasets import make_blobs
-    >>> from ikpca.applications import KernelSpectralClustering
+    >>> from ikpca import KernelSpectralClustering
     >>> from ikpca.metrics import variation_of_information
     >>> X, y = make_blobs(300, centers=3, random_state=0, cluster_std=0.5)
     >>> labels = KernelSpectralClustering(3, random_state=0).fit_predict(X)
@@ -88,20 +107,20 @@ class KernelSpectralClustering(ClusterMixin, SavedEstimator):
         n_clusters: int = 8,
         *,
         n_components: int | None = None,
-        normalize: Any = "njw",
-        kernel: Any = "rbf",
-        gamma: Any = "scale",
+        normalize: Literal["njw"] | None = "njw",
+        kernel: str | Kernel | Callable[..., object] = "rbf",
+        gamma: float | Literal["scale", "median"] | None = "scale",
         degree: float = 3,
         coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
+        kernel_params: dict[str, object] | None = None,
         eigen_solver: str | Solver = "auto",
         tol: float = 0,
         max_iter: int | None = None,
-        max_memory: Any = None,
+        max_memory: int | str | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
         n_init: int = 10,
-        random_state: Any = None,
+        random_state: int | RandomState | None = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.n_components = n_components
@@ -121,7 +140,7 @@ class KernelSpectralClustering(ClusterMixin, SavedEstimator):
         self.random_state = random_state
 
     @atomic
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: ArrayLike | Rows, y: object = None) -> Self:
         """Compute the components and cluster the projected rows.
 
         Parameters
@@ -134,16 +153,16 @@ class KernelSpectralClustering(ClusterMixin, SavedEstimator):
         -------
         self
         """
-        X = X if hasattr(X, "shape") else np.asarray(X)
-        self._check(X)
+        rows: Rows = X if hasattr(X, "shape") else np.asarray(X)
+        self._check(rows)
         rng = random_generator(self.random_state)
         pca = self._kernel_pca(rng)
         if self.normalize is None:
-            self.embedding_ = pca.fit_transform(X)
+            self.embedding_ = pca.fit_transform(rows)
             self.eigenvalues_ = pca.eigenvalues_
         else:
             transform = _Normalization(self._n_vectors)
-            self.embedding_ = transform.embedding(pca._fit_transform(X, transform))
+            self.embedding_ = transform.embedding(pca._fit_transform(rows, transform))
             self.eigenvalues_ = transform.eigenvalues(pca.eigenvalues_)
         for name in ("gamma_", "history_", "outcome_", "n_iter_", "n_features_in_"):
             setattr(self, name, getattr(pca, name))
@@ -152,23 +171,17 @@ class KernelSpectralClustering(ClusterMixin, SavedEstimator):
         self._cluster(rng)
         return self
 
-    def _check(self, X: Any) -> None:
-        for name in ("n_clusters", "n_init"):
-            check_number(name, getattr(self, name), "must be a positive integer", "pass 10", low=1,
-                         integer=True)  # fmt: skip
-        check_choice("normalize", self.normalize, ("njw", None))
-        if self.n_components is not None:
-            check_number("n_components", self.n_components, "must be a positive integer or None",
-                         "pass None", low=1, integer=True)  # fmt: skip
+    def _check(self, X: Rows) -> None:
+        check_parameters(self, _RULES)
         if len(X.shape) == 2 and self.n_clusters > X.shape[0]:
             rule = f"there are only {X.shape[0]} samples"
             raise invalid_parameter("n_clusters", self.n_clusters, rule, "pass a smaller number")
 
-    def _kernel_pca(self, rng: Any) -> KernelPCA:
+    def _kernel_pca(self, rng: RandomState) -> KernelPCA:
         """Return the kernel PCA; the first vector of "njw" is known and is not computed."""
-        known = 0 if self.normalize is None else 1
+        n_computed = self._n_vectors if self.normalize is None else self._n_vectors - 1
         return KernelPCA(
-            max(1, self._n_vectors - known),
+            max(1, n_computed),
             gamma=gamma_beside(self.kernel, self.gamma),
             **{name: getattr(self, name) for name in _SHARED_PARAMETERS},
             copy_X=False,
@@ -179,14 +192,14 @@ class KernelSpectralClustering(ClusterMixin, SavedEstimator):
     def _n_vectors(self) -> int:
         return int(self.n_clusters if self.n_components is None else self.n_components)
 
-    def _cluster(self, rng: Any) -> None:
+    def _cluster(self, rng: RandomState) -> None:
         means = KMeans(self.n_clusters, n_init=self.n_init, random_state=rng)
         # The last bits of the centers depend on the number of threads.
         with single_thread():
             self.labels_ = means.fit_predict(self.embedding_)
         self.cluster_centers_ = means.cluster_centers_
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = is_named(self.kernel, "precomputed")
@@ -213,9 +226,9 @@ class _Normalization:
         # The first vector has no zeros, so no row is zero.
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
-    def eigenvalues(self, found: Floats) -> Floats:
+    def eigenvalues(self, computed: Floats) -> Floats:
         """Return the eigenvalues, including that of the known vector."""
-        return np.append(np.ones(1, dtype=found.dtype), found)[: self._n_vectors]
+        return np.append(np.ones(1, dtype=computed.dtype), computed)[: self._n_vectors]
 
 
 class NormalizedGram(WrappedSource):
@@ -259,16 +272,16 @@ class NormalizedGram(WrappedSource):
 
     def fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
         """Compute K[rows, columns], scaled and reflected on both sides."""
-        held = self._source.stored_tile(rows, columns) if isinstance(rows, slice) else None
-        if held is None:
+        tile = self._source.stored_tile(rows, columns) if isinstance(rows, slice) else None
+        if tile is None:
             self._source.fill(rows, columns, out)
-            held = out
-        np.multiply(held, self._scale[rows, None], out=out)
+            tile = out
+        np.multiply(tile, self._scale[rows, None], out=out)
         out *= self._scale[columns]
         out -= self._left[rows] @ self._left[columns, ::-1].T
 
     def stored_tile(self, rows: slice, columns: slice) -> Floats | None:
-        """Nothing is stored in this form."""
+        """Return None: no tile is stored in this form."""
         return None
 
     def submatrix(self, rows: Indices, columns: Indices) -> Floats:
