@@ -14,7 +14,7 @@ _IN_CONTENT = 0.9
 VALUES = (
     *(None, True, False, "", "x", "nan", "\ud7ff", [], {}, [[]]),
     *(0, -1, 1, 2**31, 2**63, 2**64, -(2**63), 10**30, 10**400, 0.5, 1e308, -0.0),
-    *("array0", "array1", "estimators.KernelPCA", "kernels.Gaussian", "loop.Outcome"),
+    *("array0", "array1", "estimators.KernelPCA", "kernels.Gaussian", "solvers.Outcome"),
 )
 
 

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from ikpca.estimators.base import SavedEstimator
     from ikpca.tables import Table
 
+#: Bytes of the blocks of rows that a cluster gets.
+_BLOCK_BYTES = 16 * 10**6
 #: Options by parameter of the estimators; options that an estimator does not have are rejected.
 _FLAGS = {
     "n_components": "--n-components",
@@ -160,14 +162,17 @@ def fit_model(model: SavedEstimator, rows: Any, dask: str | None, *, shown: bool
         with pass_progress(model, "Passes", shown=shown):
             return model.fit(rows)
     try:
-        from ikpca.dask import as_blocks, connect, to_dask
+        from dask.array import from_array
+
+        from ikpca.dask import connect, to_dask
     except ImportError:
         raise UsageError("--dask needs the package dask; run: pip install 'ikpca[dask]'.") from None
     remote = to_dask(model)
     with connect(dask) as client:
         remote.set_params(client=client)
         with pass_progress(remote, "Passes", shown=shown):
-            remote.fit(as_blocks(rows))
+            n_rows = max(1, _BLOCK_BYTES // max(1, rows[:1].nbytes))
+            remote.fit(from_array(rows, chunks=(n_rows, -1)))
         return remote.to_local()
 
 

@@ -29,6 +29,7 @@ from ikpca.gram.sources import (
     cross_gram,
     full_matrix,
     multiply,
+    multiply_and_square,
 )
 from ikpca.gram.tiles import TILE, tile_pairs, tile_slices
 
@@ -59,6 +60,7 @@ __all__ = [
     "limit_blas",
     "memory_map",
     "multiply",
+    "multiply_and_square",
     "open_rows",
     "plan_source",
     "plan_tiles",

@@ -27,7 +27,6 @@ from ikpca.solvers.landmarks import landmark_start, uniform_landmarks
 from ikpca.solvers.nystrom import LandmarkFit, Nystrom
 from ikpca.solvers.presets import SOLVERS, check_solver, choose_solver, make_solver
 from ikpca.solvers.problem import (
-    Engine,
     GramTransform,
     MemoryNeeds,
     Problem,
@@ -52,7 +51,6 @@ __all__ = [
     "CoefficientStore",
     "Dense",
     "EigenSolution",
-    "Engine",
     "GramTransform",
     "HebbianProgress",
     "HebbianState",

@@ -41,7 +41,6 @@ from ikpca.solvers.krylov_plan import (
     block_size,
 )
 from ikpca.solvers.landmarks import (
-    DIRECTIONS_PER_COMPONENT,
     LANDMARK_KINDS,
     LandmarkStart,
     choose_landmarks,
@@ -232,13 +231,7 @@ class Krylov(Solver):
     def memory_needs(self, problem: Problem, n_components: int) -> MemoryNeeds:
         """Return the memory of the basis, its products, and the landmarks."""
         sizes = KrylovPlan.from_tol(problem, 0.0).sizes(problem, n_components)
-        return MemoryNeeds(
-            sizes.n_bytes,
-            keep="tiles",
-            # The basis of the landmarks; the factor, the product and that of another shard.
-            own_vectors=DIRECTIONS_PER_COMPONENT * n_components,
-            whole_vectors=3 * (block_size(n_components) + 1),
-        )
+        return MemoryNeeds(sizes.n_bytes, keep="tiles")
 
     def solve(
         self,

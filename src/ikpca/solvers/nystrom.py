@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -25,7 +25,15 @@ from ikpca.errors import (
     invalid_parameter,
     is_auto,
 )
-from ikpca.gram import NOT_FINITE, Centering, ComputedGram, Workers, cross_gram, tile_slices
+from ikpca.gram import (
+    NOT_FINITE,
+    Centering,
+    ComputedGram,
+    GramSource,
+    Workers,
+    cross_gram,
+    tile_slices,
+)
 from ikpca.kernels import Floats, Indices, Rows
 from ikpca.solvers.base import (
     EigenSolution,
@@ -615,9 +623,8 @@ def select_landmarks(problem: Problem, selection: str, number: int, workers: Wor
     if selection == "uniform" or number >= problem.n_samples:
         return uniform_landmarks(problem.n_samples, number, problem.seed)
     assert problem.kernel is not None
-    if problem.engine is not None:
-        source: Any = problem.engine.open_gram(problem.kernel, problem.budget, MemoryNeeds(0))
-    else:
+    source: GramSource | None = problem.engine
+    if source is None:
         source = ComputedGram(problem.kernel, problem.X, strip_rows(problem, number))
     return pivoted_landmarks(source, number, problem.seed, workers)
 

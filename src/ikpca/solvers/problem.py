@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -15,8 +15,8 @@ from ikpca.errors import InvalidInput
 from ikpca.gram import (
     SERIAL,
     Budget,
-    CenteredGram,
     CompactGram,
+    DistributedSource,
     GramSource,
     LazyRows,
     Workers,
@@ -37,7 +37,6 @@ from ikpca.kernels import (
     Rows,
     squared_norms,
 )
-from ikpca.solvers.coefficient_store import CoefficientStore
 from ikpca.solvers.rounding import RoundingSample, value_sizes
 
 Result = TypeVar("Result")
@@ -73,31 +72,10 @@ class MemoryNeeds:
     keep : {"tiles", "compact", "matrix"} or None
         Form in which K is cached as far as memory allows: tiles for products, in full precision or
         in 16 bits, the matrix for rows in random order; None if K is computed again.
-    own_vectors, whole_vectors : int
-        Vectors over its own rows and over all rows that a worker of an engine holds.
     """
 
     n_bytes: int
     keep: Literal["tiles", "compact", "matrix"] | None = None
-    own_vectors: int = 0
-    whole_vectors: int = 0
-
-
-class Engine(Protocol):
-    """Engine that computes kernel values and holds coefficients outside of this process."""
-
-    @property
-    def block_size(self) -> int:
-        """Fastest number of patterns per block of a Hebbian pass."""
-
-    def open_gram(self, kernel: Kernel, budget: Budget, needs: MemoryNeeds) -> GramSource:
-        """Open the source of K."""
-
-    def open_store(self, gram: CenteredGram, rows: Floats, products: Floats) -> CoefficientStore:
-        """Open the coefficient store of that source."""
-
-    def map_rows(self, function: Callable[[Rows, int], Result]) -> Iterable[Result]:
-        """Apply a function to blocks of rows and the indices of their first rows, in order."""
 
 
 @dataclass(frozen=True)
@@ -120,8 +98,8 @@ class Problem:
         Projections of the training rows by an earlier model.
     transform : callable, optional
         Maps K to the matrix to decompose; K itself by default.
-    engine : Engine, optional
-        Computes in this process by default.
+    engine : DistributedSource, optional
+        Kernel matrix that other processes compute; by default, this process does.
     """
 
     kernel: Kernel | None
@@ -132,7 +110,7 @@ class Problem:
     seed: int = 0
     start: Floats | None = None
     transform: GramTransform | None = None
-    engine: Engine | None = None
+    engine: DistributedSource | None = None
 
     @property
     def n_samples(self) -> int:
@@ -147,8 +125,8 @@ class Problem:
     @contextmanager
     def open(self, needs: MemoryNeeds) -> Iterator[tuple[GramSource, Workers]]:
         """Open the matrix and the threads that compute it, within the budget."""
-        if self.engine is not None and self.kernel is not None:
-            yield self.engine.open_gram(self.kernel, self.budget, needs), SERIAL
+        if self.engine is not None:
+            yield self.engine, SERIAL
             return
         if self.kernel is not None:
             check_kernel_values(self.kernel, self.X)
@@ -196,12 +174,6 @@ class Problem:
 
     def _transformed(self, source: GramSource, workers: Workers) -> GramSource:
         return source if self.transform is None else self.transform(source, workers)
-
-    def open_store(self, gram: CenteredGram, rows: Floats, products: Floats) -> CoefficientStore:
-        """Open the coefficient store of the Hebbian solvers."""
-        if self.engine is not None:
-            return self.engine.open_store(gram, rows, products)
-        return CoefficientStore(gram, rows, products)
 
     def in_single_precision(self, tol: float) -> tuple[Self, float] | None:
         """Return the problem in single precision and its estimated error ‖K − K₃₂‖/λ₁.
