@@ -55,7 +55,6 @@ print(json.dumps(answers))
 #: Verbs that need an extra beside that of the command line.
 VERBS = {
     "fit a.parquet -o m.ikpca": "parquet",
-    "fit pictures -o m.ikpca": "pictures",
     "fit rows.csv -o m.ikpca --dask local": "dask",
     "transform model.ikpca rows.csv -o b.parquet": "parquet",
     "denoise a.png -o b.png": "pictures",
@@ -141,9 +140,7 @@ PARTS: dict[str, Callable[[], Iterator[tuple[str, str, bool]]]] = {
 
 def _write_files() -> None:
     Path("a.zarr").mkdir()
-    Path("pictures").mkdir()
-    for name in ("a.png", "pictures/a.png"):
-        Path(name).write_bytes(PICTURE)
+    Path("a.png").write_bytes(PICTURE)
     Path("a.parquet").write_bytes(b"PAR1")
     Path("rows.csv").write_text("".join(f"{n},{n * n % 7},{n % 5}\n" for n in range(20)))
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ikpca.errors import InvalidInput
-from ikpca.pictures import PictureFormat, picture_files, read_picture, write_picture
+from ikpca.pictures import picture_files, read_picture, write_picture
 from ikpca.tables import read_table, write_table
 
 ROWS = np.random.default_rng(0).normal(size=(7, 3)) * [1e-9, 1.0, 1e9]
@@ -71,13 +71,6 @@ def test_a_large_array_is_mapped(tmp_path, monkeypatch):
     mapped = read_table(tmp_path / "rows.npy").rows
     assert isinstance(mapped, np.memmap)
     np.testing.assert_array_equal(mapped, ROWS)
-
-
-def test_an_array_of_pictures_has_a_row_for_each(tmp_path):
-    np.save(tmp_path / "stack.npy", np.arange(24, dtype=np.uint8).reshape(4, 3, 2))
-    table = read_table(tmp_path / "stack.npy")
-    assert table.form == PictureFormat((3, 2), 255.0)
-    np.testing.assert_array_equal(table.scaled().rows[1], np.arange(6, 12, dtype=np.float32) / 255)
 
 
 PICTURES = {

@@ -21,7 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 success, 1 invalid file, 2 invalid arguments, 130 Ctrl-C. Tables are "
-    "read from .npy, .npz:member, .csv, .parquet, .png, .jpg, .tif or a folder of pictures.",
+    "read from .npy, .npz:member, .csv, .tsv and .parquet.",
 )
 for command in (fit, transform, inverse, plot, detect, denoise, upscale, cluster, info):
     app.command()(command)

@@ -180,19 +180,6 @@ def test_clusters(out):
     np.testing.assert_array_equal(load("c.ikpca").labels_, model.labels_)
 
 
-def test_clusters_of_pictures_name_their_files(tmp_path):
-    (tmp_path / "pictures").mkdir()
-    for number in range(1, 13):
-        gray = np.full((4, 4), 250 if number % 2 else 5, dtype=np.uint8) + np.uint8(number % 4)
-        image.fromarray(gray).save(tmp_path / "pictures" / f"{number}.png")
-    succeeds("cluster", "pictures", "-c", 2, "-o", "labels.csv", "-q")
-    head, *lines = (tmp_path / "labels.csv").read_text().splitlines()
-    assert head == "file,cluster"
-    files, labels = zip(*(line.split(",") for line in lines), strict=True)
-    assert files == tuple(f"{number}.png" for number in range(1, 13))
-    assert labels in (("0", "1") * 6, ("1", "0") * 6)
-
-
 def test_more_clusters_than_rows():
     np.save("rows.npy", np.random.default_rng(0).normal(size=(5, 2)))
     assert "--clusters=9" in fails("cluster", "rows.npy", "-c", 9, "-o", "l.csv", code=2)
