@@ -77,7 +77,7 @@ def figure_html(picture: Picture, title: str) -> str:
     alt = escape(f"{title}: {picture.caption}")
     return (
         f'<figure><button type="button" class="zoom" aria-label="Enlarge: {text}">'
-        f'<img src="data:image/{picture.kind};base64,{data}" alt="{alt}"></button>'
+        f'<img src="data:image/png;base64,{data}" alt="{alt}"></button>'
         f"<figcaption>{text}</figcaption></figure>"
     )
 

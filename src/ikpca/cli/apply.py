@@ -25,8 +25,7 @@ from ikpca.cli.output import check_outputs, reporting, rows_without_names
 _CORE = ("numpy", "scipy", "scikit-learn", "numba", "threadpoolctl", "joblib", "safetensors")
 #: A module of each optional dependency for users.
 _EXTRAS = {
-    "cli": "typer", "plot": "matplotlib", "images": "skimage", "pictures": "PIL",
-    "parquet": "pyarrow", "zarr": "zarr", "dask": "distributed",
+    "cli": "typer", "plot": "matplotlib", "parquet": "pyarrow", "zarr": "zarr", "dask": "distributed",
 }  # fmt: skip
 
 

@@ -22,7 +22,6 @@ from ikpca.model_files.container import read_container
 _MAX_SPARSE_WIDTH = 2**20
 #: Classes that a file may instantiate, by sub-package; only the packages needed are imported.
 _CLASSES = {
-    "applications": ("SuperResolution",),
     "columns": ("ColumnEncoder",),
     "estimators": (
         "Checkpoint",

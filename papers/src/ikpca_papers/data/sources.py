@@ -36,8 +36,7 @@ from ikpca_papers.data.synthetic import (
     synthetic_faces,
 )
 from ikpca_papers.errors import DataUnavailable
-from ikpca_papers.mocap.files import motion_arrays, recorded_walk
-from ikpca_papers.mocap.walker import synthetic_walker
+from ikpca_papers.mocap import read_asf_amc, synthetic_walker
 
 
 def _digits() -> Arrays:
@@ -57,7 +56,7 @@ GENERATORS: dict[str, Callable[[], Arrays]] = {
     "parabola": lambda: {"X": parabola()},
     "drifting_parabola": lambda: drifting_parabola()._asdict(),
     "perforated_swiss_roll": lambda: perforated_swiss_roll()._asdict(),
-    "walker": lambda: motion_arrays(synthetic_walker()),
+    "walker": lambda: synthetic_walker().arrays(),
     "synthetic_faces": lambda: synthetic_faces()._asdict(),
 }
 
@@ -121,13 +120,18 @@ def _split(
     }
 
 
+def _read_walk(folder: Path, subject: str, trial: str) -> Arrays:
+    mocap = folder / "mocap"
+    return read_asf_amc(mocap / f"{subject}.asf", mocap / f"{subject}_{trial}.amc").arrays()
+
+
 #: Functions from the cache folder with the remote files to arrays.
 BUILDERS: dict[str, Callable[[Path], Arrays]] = {
     "usps": fetch_usps,
     "mnist": fetch_mnist,
     "olivetti": fetch_olivetti,
-    "cmu_walk_35_01": partial(recorded_walk, subject="35", trial="01"),
-    "cmu_walk_07_01": partial(recorded_walk, subject="07", trial="01"),
+    "cmu_walk_35_01": partial(_read_walk, subject="35", trial="01"),
+    "cmu_walk_07_01": partial(_read_walk, subject="07", trial="01"),
 }
 
 

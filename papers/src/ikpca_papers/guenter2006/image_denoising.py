@@ -13,13 +13,13 @@ import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
 from ikpca import KernelPCA
-from ikpca.applications import PatchGrid
 from ikpca.gram import ComputedGram, full_matrix
 from ikpca.kernels import Floats, Gaussian
 from ikpca.metrics import signal_to_noise_ratio
 from ikpca.preimages import FixedPoint, Preimages
 from ikpca.solvers import Outcome
 from ikpca.subspace import Subspace
+from ikpca_papers.applications import PatchGrid
 from ikpca_papers.as_printed import paper_solver
 from ikpca_papers.claims import Cell, Rows
 from ikpca_papers.experiment import Findings, Part, Request

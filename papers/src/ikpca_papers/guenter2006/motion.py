@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ikpca.applications import denoise_motion
 from ikpca.gram import ComputedGram, full_matrix
 from ikpca.kernels import Floats, Gaussian
 from ikpca.solvers import Outcome, solve_dense
+from ikpca_papers.applications import denoise_motion
 from ikpca_papers.claims import DIVERGED, Cell, Rows
 from ikpca_papers.experiment import Findings, Part, Request
 from ikpca_papers.guenter2006.image_denoising import denoise_rows

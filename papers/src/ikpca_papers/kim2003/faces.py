@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,8 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
 from ikpca import KernelPCA
-from ikpca.applications import SuperResolution, box_mean, enlarge
 from ikpca.kernels import Floats, Gaussian
+from ikpca_papers.applications import SuperResolution, box_mean, enlarge
 from ikpca_papers.as_printed import FACE_PASSES, FACE_SIGMA, KIM_PREIMAGE
 from ikpca_papers.claims import Rows
 from ikpca_papers.experiment import Findings, Part, Request
@@ -165,7 +165,7 @@ def _restore_by_ours(
     split: FaceSplit, low: Floats, factor: int, ranks: Sequence[int]
 ) -> Iterator[Restored]:
     """σ is chosen on training faces at the largest rank, and kept for the others."""
-    gamma: float | str = "auto"
+    gamma: float | Literal["auto"] = "auto"
     for rank in sorted(ranks, reverse=True):
         model = SuperResolution(factor, None, n_components=rank, gamma=gamma, random_state=0)
         images = np.array(model.fit(split.train).transform(low))

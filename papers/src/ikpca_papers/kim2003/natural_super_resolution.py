@@ -15,9 +15,9 @@ from sklearn.datasets import load_sample_image
 from sklearn.decomposition import PCA
 
 from ikpca import KernelPCA
-from ikpca.applications import PatchGrid, SuperResolution, box_mean, enlarge, make_consistent
 from ikpca.kernels import Floats, Gaussian
 from ikpca.metrics import signal_to_noise_ratio
+from ikpca_papers.applications import PatchGrid, SuperResolution, box_mean, enlarge, make_consistent
 from ikpca_papers.as_printed import KIM_PREIMAGE, NATURAL_PASSES, PHOTOGRAPH_SIGMA
 from ikpca_papers.claims import Rows
 from ikpca_papers.experiment import Findings, Part, Request
