@@ -296,7 +296,7 @@ class SuperResolution(BaseEstimator):
         except InvalidInput as error:
             raise InvalidInput(str(error).replace("size", "patch", 1)) from None
         half = (max(1, size[0] // 2), max(1, size[1] // 2))
-        return PatchGrid(shape, size, half if isinstance(self.stride, str) else self.stride)
+        return PatchGrid(shape, size, half if self.stride == "auto" else self.stride)
 
     def _search_gamma(
         self, images: list[GrayImage], size: tuple[int, int], rng: np.random.RandomState
