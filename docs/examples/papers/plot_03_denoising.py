@@ -3,8 +3,8 @@ Image denoising
 ===============
 
 :func:`ikpca_papers.applications.denoise_image` extracts overlapping windows from an image, computes
-kernel components for groups of similar windows, shrinks the projections by their noise, and averages the
-pre-images. The noise level is estimated from the image.
+kernel components for groups of similar windows, shrinks the projections by their noise, and
+averages the pre-images. The noise level is estimated from the image.
 
 The improvement is not due to the kernel: with a linear kernel, the same procedure gives the same
 quality; see the :doc:`benchmarks </benchmarks/index>`.

@@ -130,12 +130,12 @@ def _size(*, quick: bool, embedded: bool, real: bool) -> str:
 def _print_experiments(as_json: bool) -> None:
     from ikpca_papers.claims import specs
 
-    known = specs().values()
+    experiments = specs().values()
     if as_json:
         rows = [
             {"id": spec.id, "title": spec.title, "paper": spec.paper, "figure": spec.figure,
              "data": {size: chosen.data for size, chosen in spec.sizes.items()}}
-            for spec in known
+            for spec in experiments
         ]  # fmt: skip
         typer.echo(json.dumps(rows, indent=1, ensure_ascii=False))
         return
@@ -144,7 +144,7 @@ def _print_experiments(as_json: bool) -> None:
         [
             (spec.id, spec.title, f"{spec.paper}, {spec.figure}",
              f"{spec.sizes['quick'].data}; real: {spec.sizes['real'].data}")
-            for spec in known
+            for spec in experiments
         ],
     )  # fmt: skip
 
@@ -326,13 +326,12 @@ def demo(
 
 
 def _write_demo(result: DemoResult, out: Path) -> list[Path]:
-    from ikpca_papers.demo import as_csv, as_json
+    from ikpca_papers.demo import as_json
     from ikpca_papers.figures import demo_convergence, png
     from ikpca_papers.runner import write_file
 
     contents: dict[Path, str | bytes] = {
         out / "convergence.png": png(demo_convergence(result)),
-        out / "table.csv": as_csv(result),
         out / "table.json": as_json(result),
     }
     try:

@@ -42,9 +42,9 @@ from ikpca_papers.mocap import read_asf_amc, synthetic_walker
 def _digits() -> Arrays:
     from sklearn.datasets import load_digits
 
-    found = load_digits()
+    digits = load_digits()
     # Division by a power of two is exact, so the checksum is the same everywhere.
-    return {"X": found.data / 16, "y": found.target.astype(np.uint8)}
+    return {"X": digits.data / 16, "y": digits.target.astype(np.uint8)}
 
 
 #: Embedded data sets by name.
@@ -85,9 +85,9 @@ def fetch_olivetti(cache: Path) -> Arrays:
     from sklearn.datasets import fetch_olivetti_faces
 
     with TemporaryDirectory(dir=cache) as home:
-        found = fetch_olivetti_faces(data_home=home)
-    images = np.asarray(found.images, dtype=np.float32)
-    return {"images": images, "subject": np.asarray(found.target, dtype=np.uint8)}
+        faces = fetch_olivetti_faces(data_home=home)
+    images = np.asarray(faces.images, dtype=np.float32)
+    return {"images": images, "subject": np.asarray(faces.target, dtype=np.uint8)}
 
 
 def _openml(cache: Path, number: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -373,5 +373,5 @@ def _local_path(entry: Entry, folder: str | Path | None) -> Path:
 
 def _data_set(entry: Entry, arrays: Arrays, origin: Origin, path: Path | None) -> DataSet:
     checksum = checksum_of(arrays)
-    known = checksum in entry.checksums if entry.checksums else None
-    return DataSet(entry.name, arrays, entry.description, origin, path, checksum, known)
+    as_recorded = checksum in entry.checksums if entry.checksums else None
+    return DataSet(entry.name, arrays, entry.description, origin, path, checksum, as_recorded)

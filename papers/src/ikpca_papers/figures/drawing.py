@@ -97,6 +97,6 @@ def draw(spec: ExperimentSpec, results: Results) -> Iterator[Picture]:
 
 def _content(drawing: Drawing, spec: ExperimentSpec, results: Results) -> bytes:
     if drawing.draw not in DRAWINGS:
-        known = ", ".join(DRAWINGS)
-        raise InvalidInput(f"{spec.id}.toml: nothing draws {drawing.draw!r}; known: {known}.")
+        names = ", ".join(DRAWINGS)
+        raise InvalidInput(f"{spec.id}.toml: nothing draws {drawing.draw!r}; known: {names}.")
     return DRAWINGS[drawing.draw](results, spec, **drawing.options)
