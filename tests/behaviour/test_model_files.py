@@ -360,7 +360,6 @@ OVERSIZED = {
         set_state(n_features_in_=WIDE, X_fit_=NO_ROWS)(manifest),
         set_state("_subspace", basis=NO_ROWS)(manifest),
     ]),
-    "patches": ("super_resolution", set_state(patch_shape_={"tuple": [4000, 4000]})),
     "scale": ("dense", set_state(_scale={"array": "large"})),
     "mean": ("GHA", set_state(mean_={"array": "large"})),
     "factor": ("detector", set_state("_residual", factor={"array": "large"})),
