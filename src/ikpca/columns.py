@@ -136,23 +136,16 @@ class ColumnOptions:
     missing: str = "error"
     one_hot: bool = False
 
-    def read(self, source: Any, *, gray: bool = False) -> tuple[Table, ColumnEncoder | None]:
+    def read(self, source: Any) -> tuple[Table, ColumnEncoder | None]:
         """Read a table and fit its encoder.
 
         Returns
         -------
         table : Table
         encoder : ColumnEncoder or None
-            None for pictures, and for arrays if no option is set.
+            None for arrays if no option is set.
         """
-        table = read_columns(source, self._chooser(str(source)), gray=gray)
-        if table.form is not None:
-            if self != ColumnOptions():
-                raise InvalidInput(
-                    f"{source}: contains pictures; --columns, --drop, --id, --standardize, "
-                    "--missing and --one-hot are for tables."
-                )
-            return table, None
+        table = read_columns(source, self._chooser(str(source)))
         if table.counted == "row" and table.names is None and self == ColumnOptions():
             return table, None
         return ColumnEncoder.fit(table, self)
@@ -280,7 +273,6 @@ class ColumnEncoder:
         source: Any,
         *,
         ids: str | None = None,
-        gray: bool = False,
         model: str = "the model",
         allow_unknown: bool = False,
     ) -> Table:
@@ -294,8 +286,6 @@ class ColumnEncoder:
         ids : str, optional
             Columns that identify rows, as for :func:`find_columns`; by default those of the fit
             that the table has.
-        gray : bool, default=False
-            For pictures.
         model : str, optional
             Name of the model, for messages.
         allow_unknown : bool, default=False
@@ -316,8 +306,7 @@ class ColumnEncoder:
             texts = {at for at, name in pairs if name in self.categories}
             return ColumnChoice(features, id_columns, texts)
 
-        table = read_columns(source, choose, gray=gray)
-        return table if table.form is not None else self.encode(table, allow_unknown=allow_unknown)
+        return self.encode(read_columns(source, choose), allow_unknown=allow_unknown)
 
     def _find_by_name(self, names: tuple[str, ...], source: str, model: str) -> list[int]:
         missing = [name for name in self.names if name not in names]

@@ -16,21 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ikpca.errors import InvalidInput
-from ikpca.model_files import atomic_folder, atomic_write, check_writable
-from ikpca.pictures import (
-    PICTURE_SUFFIXES,
-    PictureFormat,
-    check_picture_target,
-    picture_files,
-    read_picture,
-    white_value,
-    write_picture,
-)
+from ikpca.model_files import atomic_write, check_writable
 
 __all__ = ["Table", "read_table", "write_table"]
 
-_WRITABLE = (".npy", ".npz", ".csv", ".parquet", *PICTURE_SUFFIXES)
-_READABLE = (*_WRITABLE[:3], ".tsv", *_WRITABLE[3:])
+_WRITABLE = (".npy", ".npz", ".csv", ".parquet")
+_READABLE = (".npy", ".npz", ".csv", ".tsv", ".parquet")
 #: Size in bytes from which files are memory-mapped.
 _MEMORY_MAP_BYTES = 256 * 2**20
 #: Cells that count as empty, in lower case.
@@ -41,7 +32,7 @@ _BATCH_ROWS = 65536
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Table of numbers with optional names and picture format.
+    """Table of numbers with optional names.
 
     Parameters
     ----------
@@ -49,10 +40,6 @@ class Table:
         In memory, or a memory map of a large file.
     names : tuple of str, optional
         Names of the columns.
-    form : PictureFormat, optional
-        Shape and scale of the pictures if rows are pictures.
-    labels : tuple of str, optional
-        Names of the rows, such as picture files.
     ids : mapping of str to ndarray
         Columns that identify rows, which are not part of ``rows``.
     texts : mapping of str to tuple of str
@@ -78,8 +65,6 @@ class Table:
 
     rows: NDArray[Any]
     names: tuple[str, ...] | None = None
-    form: PictureFormat | None = None
-    labels: tuple[str, ...] | None = None
     ids: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     source: str = ""
@@ -148,17 +133,9 @@ class Table:
                 row, column = np.argwhere(bad)[0]
                 raise InvalidInput(f"{self.place(start + int(row), int(column))}: {rule}.")
 
-    def scaled(self) -> Self:
-        """Return a table with pixels divided by white; other tables are returned unchanged."""
-        form = self.form
-        if form is None or form.scaled:
-            return self
-        rows = self.rows if form.white == 1 else self.rows / self.rows.dtype.type(form.white)
-        return replace(self, rows=rows, form=replace(form, scaled=True))
 
-
-def read_table(source: str | Path, *, gray: bool = False) -> Table:
-    """Read rows from a file or from a folder of pictures.
+def read_table(source: str | Path) -> Table:
+    """Read rows from a file.
 
     The first line of a CSV file holds the names of the columns if one of its cells is not a number.
     Any other cell that is not a finite number is reported with its line and column.
@@ -166,10 +143,7 @@ def read_table(source: str | Path, *, gray: bool = False) -> Table:
     Parameters
     ----------
     source : str or Path
-        .npy; .npz, followed by ``:member`` if it has several; .csv, .tsv, .parquet; .png, .jpg,
-        .tif or a folder of them, one row per picture.
-    gray : bool, default=False
-        If True, convert color pictures to grayscale.
+        .npy; .npz, followed by ``:member`` if it has several; .csv, .tsv, .parquet.
 
     Returns
     -------
@@ -186,7 +160,7 @@ def read_table(source: str | Path, *, gray: bool = False) -> Table:
     >>> read_table(f"{folder}/two.npz:b").rows.shape
     (5, 3)
     """
-    table = read_columns(source, gray=gray)
+    table = read_columns(source)
     table.check_no_text("pass a table of numbers")
     if table.counted == "line" or table.names is not None:
         # Estimators check arrays, which may be memory maps.
@@ -218,7 +192,7 @@ def _choose_all(names: tuple[str, ...] | None, number: int) -> ColumnChoice:
     return ColumnChoice(range(number))
 
 
-def read_columns(source: str | Path, choose: Choose = _choose_all, *, gray: bool = False) -> Table:
+def read_columns(source: str | Path, choose: Choose = _choose_all) -> Table:
     r"""Read some columns of a file; empty cells become NaN and text becomes indices of ``texts``.
 
     Parameters
@@ -227,9 +201,7 @@ def read_columns(source: str | Path, choose: Choose = _choose_all, *, gray: bool
         As for :func:`read_table`.
     choose : callable, optional
         Receives the names of the columns (None without names) and their number, and returns a
-        :class:`ColumnChoice`; by default all columns. It is not called for pictures.
-    gray : bool, default=False
-        If True, convert color pictures to grayscale.
+        :class:`ColumnChoice`; by default all columns.
 
     Returns
     -------
@@ -251,10 +223,10 @@ def read_columns(source: str | Path, choose: Choose = _choose_all, *, gray: bool
     """
     path, member = split_member(source)
     if not path.exists():
-        raise InvalidInput(f"{path}: no such file or folder; check the path.")
+        raise InvalidInput(f"{path}: no such file; check the path.")
     suffix = path.suffix.lower()
-    if path.is_dir() or suffix in PICTURE_SUFFIXES:
-        return _read_pictures(path, gray)
+    if path.is_dir():
+        raise InvalidInput(f"{path}: is a folder, not a table; pass {', '.join(_READABLE)}.")
     match suffix:
         case ".npy" | ".npz":
             return _choose_array_columns(_read_arrays(path, member), choose, path.name)
@@ -263,13 +235,11 @@ def read_columns(source: str | Path, choose: Choose = _choose_all, *, gray: bool
         case ".parquet":
             return _read_parquet(path, choose)
     rule = f"the suffix {suffix!r} is unknown" if suffix else "the name has no suffix"
-    raise InvalidInput(f"{path}: {rule}; pass {', '.join(_READABLE)}, or a folder.")
+    raise InvalidInput(f"{path}: {rule}; pass {', '.join(_READABLE)}.")
 
 
 def _choose_array_columns(table: Table, choose: Choose, source: str) -> Table:
     """Select columns of an array; the array itself is returned if these are all of its columns."""
-    if table.form is not None:
-        return table
     rows, number = table.rows, table.rows.shape[1]
     features, ids, _ = choose(None, number)
     chosen = rows if [*features] == [*range(number)] else rows[:, [*features]]
@@ -281,19 +251,16 @@ def write_table(
     target: str | Path,
     rows: NDArray[Any],
     names: Sequence[str] | None = None,
-    form: PictureFormat | None = None,
 ) -> None:
     """Write rows atomically in the format of the file name.
 
     Parameters
     ----------
     target : str or Path
-        As for :func:`read_table`; a path without suffix is a new folder of pictures.
+        As for :func:`read_table`.
     rows : array of shape (rows, columns)
     names : sequence of str, optional
         Names of the columns.
-    form : PictureFormat, optional
-        Shape and scale of the pictures; required for pictures.
 
     Examples
     --------
@@ -306,17 +273,9 @@ def write_table(
     >>> read_table(path).rows
     array([[1., 2.]])
     """
-    check_target(target, form, len(rows))
+    check_target(target)
     path, member = split_member(target)
     suffix = path.suffix.lower()
-    if form is not None and not suffix:
-        with atomic_folder(path) as folder:
-            for number, row in enumerate(rows):
-                write_picture(folder / f"{number:05d}.png", form.pixels(row))
-        return
-    if form is not None and suffix in PICTURE_SUFFIXES:
-        write_picture(path, form.pixels(rows[0]))
-        return
     with atomic_write(path) as file:
         if suffix == ".npy":
             np.save(file, rows, allow_pickle=False)
@@ -376,28 +335,15 @@ def _write_parquet(file: Any, columns: Sequence[NDArray[Any]], names: Sequence[s
     parquet.write_table(pyarrow.table([pyarrow.array(each) for each in columns], [*names]), file)
 
 
-def check_target(
-    target: str | Path, form: PictureFormat | None = None, n_rows: int | None = None
-) -> None:
+def check_target(target: str | Path) -> None:
     """Raise an error, before the work, if rows could not be written to the target."""
     path, _ = split_member(target)
     suffix = path.suffix.lower()
-    if suffix and suffix not in _WRITABLE:
-        raise InvalidInput(
-            f"{path}: the suffix {suffix!r} is unknown; pass {', '.join(_WRITABLE)}, or a folder."
-        )
+    if suffix not in _WRITABLE:
+        rule = f"the suffix {suffix!r} is unknown" if suffix else "the name has no suffix"
+        raise InvalidInput(f"{path}: {rule}; pass {', '.join(_WRITABLE)}.")
     if suffix == ".parquet":
         _parquet(path)
-    if suffix in ("", *PICTURE_SUFFIXES):
-        if form is None:
-            raise InvalidInput(f"{path}: rows are not pictures; pass a .npy or .csv file.")
-        if suffix and n_rows is not None and n_rows > 1:
-            raise InvalidInput(
-                f"{path}: a file holds one picture, not {n_rows}; pass a folder, without a suffix."
-            )
-        check_picture_target(path if suffix else path / "0.png", form.shape, form.pixels_type)
-        if not suffix and path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise InvalidInput(f"{path} exists and is not empty: pass a new folder.")
     check_writable(path)
 
 
@@ -583,17 +529,12 @@ def _read_arrays(path: Path, member: str | None) -> Table:
 
 
 def _array_table(array: NDArray[Any], source: str) -> Table:
-    """Return the table of an array; three or four axes are a stack of pictures."""
+    """Return the table of an array with two axes."""
     if array.dtype.kind not in "fiub":
         raise InvalidInput(f"{source}: contains {array.dtype}, not numbers; save real numbers.")
-    if array.ndim not in (2, 3, 4) or not array.size:
-        raise InvalidInput(
-            f"{source}: has shape {array.shape}; pass rows and columns, or a stack of pictures."
-        )
-    if array.ndim == 2:
-        return Table(_floats(array))
-    form = PictureFormat(array.shape[1:], white_value(array.dtype))
-    return Table(_floats(array).reshape(len(array), -1), form=form)
+    if array.ndim != 2 or not array.size:
+        raise InvalidInput(f"{source}: has shape {array.shape}; pass rows and columns.")
+    return Table(_floats(array))
 
 
 def _floats(array: NDArray[Any]) -> NDArray[Any]:
@@ -705,23 +646,3 @@ def _parquet(path: Path) -> Any:
             f"{path}: Parquet files need the package pyarrow; run: pip install 'ikpca[parquet]'."
         ) from None
     return pyarrow.parquet
-
-
-def _read_pictures(path: Path, gray: bool) -> Table:
-    """Read one picture, or a folder of pictures of equal size, one per row in natural order."""
-    files = picture_files(path) if path.is_dir() else [path]
-    form, rows = None, np.empty(0)
-    for number, file in enumerate(files):
-        picture = read_picture(file, gray=gray)
-        found = PictureFormat(picture.shape, white_value(picture.dtype))
-        if form is None:
-            form = found
-            rows = np.empty((len(files), picture.size), dtype=_floats(picture[:1]).dtype)
-        if found != form:
-            same_size = found.shape[:2] == form.shape[:2] and not gray
-            raise InvalidInput(
-                f"{file}: is {found.description}, and {files[0].name} is {form.description}; "
-                f"convert them to one format{', or pass --gray' if same_size else ''}."
-            )
-        rows[number] = picture.ravel()
-    return Table(rows, form=form, labels=tuple(file.name for file in files))

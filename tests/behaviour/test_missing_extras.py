@@ -15,7 +15,7 @@ import pytest
 
 from tests import plain_installation as plain
 
-EXTRAS = ["matplotlib", "PIL", "skimage", "pyarrow", "zarr", "dask", "distributed"]
+EXTRAS = ["matplotlib", "pyarrow", "zarr", "dask", "distributed"]
 CLI = ["typer", "rich"]
 
 

@@ -32,7 +32,6 @@ from ikpca import (
     compress,
     gains,
 )
-from ikpca.applications import SuperResolution
 from ikpca.errors import InvalidInput, UnreadableFile, UnwritableFile
 from ikpca.model_files import digests_of
 from ikpca.preimages import FixedPoint
@@ -98,9 +97,6 @@ MODELS = {
     ),
     "detector of a stream": lambda: NoveltyDetector(3, random_state=0).fit(X).partial_fit(X + 1),
     "clusters": lambda: KernelSpectralClustering(3, random_state=0).fit(X),
-    "super_resolution": lambda: SuperResolution(
-        2, 4, n_components=5, n_patches=60, gamma=1.0, random_state=0
-    ).fit(X.reshape(-1, 8, 8)),
 }
 
 
@@ -371,7 +367,6 @@ OVERSIZED = {
         set_state(n_features_in_=WIDE, X_fit_=NO_ROWS)(manifest),
         set_state("_subspace", basis=NO_ROWS)(manifest),
     ]),
-    "patches": ("super_resolution", set_state(patch_shape_={"tuple": [4000, 4000]})),
     "scale": ("dense", set_state(_scale={"array": "large"})),
     "mean": ("GHA", set_state(mean_={"array": "large"})),
     "factor": ("detector", set_state("_residual", factor={"array": "large"})),

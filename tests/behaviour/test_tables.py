@@ -1,4 +1,4 @@
-"""Files of rows and pictures: what is read is what was written."""
+"""Files of rows: what is read is what was written."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from ikpca.errors import InvalidInput
-from ikpca.pictures import PictureFormat, picture_files, read_picture, write_picture
 from ikpca.tables import read_table, write_table
 
 ROWS = np.random.default_rng(0).normal(size=(7, 3)) * [1e-9, 1.0, 1e9]
@@ -71,82 +70,6 @@ def test_a_large_array_is_mapped(tmp_path, monkeypatch):
     mapped = read_table(tmp_path / "rows.npy").rows
     assert isinstance(mapped, np.memmap)
     np.testing.assert_array_equal(mapped, ROWS)
-
-
-def test_an_array_of_pictures_has_a_row_for_each(tmp_path):
-    np.save(tmp_path / "stack.npy", np.arange(24, dtype=np.uint8).reshape(4, 3, 2))
-    table = read_table(tmp_path / "stack.npy")
-    assert table.form == PictureFormat((3, 2), 255.0)
-    np.testing.assert_array_equal(table.scaled().rows[1], np.arange(6, 12, dtype=np.float32) / 255)
-
-
-PICTURES = {
-    "gray": ((5, 4), np.uint8, (".png", ".tif")),
-    "color": ((5, 4, 3), np.uint8, (".png", ".tif")),
-    "color with alpha": ((5, 4, 4), np.uint8, (".png", ".tif")),
-    "gray with alpha": ((5, 4, 2), np.uint8, (".png",)),
-    "two bytes": ((5, 4), np.uint16, (".png", ".tif")),
-    "floating-point": ((5, 4), np.float32, (".tif",)),
-}
-
-
-@pytest.mark.parametrize(
-    ("kind", "suffix"), [(kind, end) for kind, case in PICTURES.items() for end in case[2]]
-)
-def test_pixels_come_back_as_they_were(kind, suffix, tmp_path):
-    pytest.importorskip("PIL")
-    shape, dtype, _ = PICTURES[kind]
-    pixels = (np.random.default_rng(0).random(shape) * 255).astype(dtype)
-    write_picture(tmp_path / f"p{suffix}", pixels)
-    found = read_picture(tmp_path / f"p{suffix}")
-    assert found.dtype == dtype
-    np.testing.assert_array_equal(found, pixels)
-
-
-def test_files_may_be_named_by_strings(tmp_path, monkeypatch):
-    pytest.importorskip("PIL")
-    monkeypatch.chdir(tmp_path)
-    pixels = np.arange(20, dtype=np.uint8).reshape(5, 4)
-    write_picture("p.png", pixels)
-    np.testing.assert_array_equal(read_picture("p.png"), pixels)
-    assert [path.name for path in picture_files(".")] == ["p.png"]
-
-
-def test_jpeg_is_nearly_the_same(tmp_path):
-    pytest.importorskip("PIL")
-    pixels = np.add.outer(np.arange(32), np.arange(32)).astype(np.uint8) * 4
-    write_picture(tmp_path / "p.jpg", pixels)
-    assert abs(read_picture(tmp_path / "p.jpg").astype(int) - pixels).max() <= 4
-
-
-@pytest.mark.parametrize(
-    ("name", "shape", "dtype", "told"),
-    [
-        ("p.jpg", (5, 4, 4), np.uint8, "alpha"),
-        ("p.jpg", (5, 4), np.uint16, "bytes only"),
-        ("p.png", (5, 4), np.float32, "floating-point"),
-        ("p.tif", (5, 4, 7), np.uint8, "7 channels"),
-        ("p.gif", (5, 4), np.uint8, "pass a .png"),
-    ],
-)
-def test_what_a_format_cannot_hold_is_refused(name, shape, dtype, told, tmp_path):
-    pytest.importorskip("PIL")
-    with pytest.raises(InvalidInput, match=told):
-        write_picture(tmp_path / name, np.zeros(shape, dtype))
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_palette_becomes_colors_and_turned_pictures_stand_upright(tmp_path):
-    image = pytest.importorskip("PIL.Image")
-    red = np.zeros((4, 6, 3), np.uint8)
-    red[..., 0] = 255
-    image.fromarray(red).convert("P").save(tmp_path / "palette.png")
-    np.testing.assert_array_equal(read_picture(tmp_path / "palette.png"), red)
-    turned = image.Exif()
-    turned[274] = 6
-    image.fromarray(red).save(tmp_path / "turned.png", exif=turned)
-    assert read_picture(tmp_path / "turned.png").shape == (6, 4, 3)
-    assert read_picture(tmp_path / "turned.png", gray=True).shape == (6, 4)
 
 
 def test_members_of_archives_stay_in_them(tmp_path):

@@ -16,18 +16,16 @@ from ikpca.cli.models import (
     load_model,
     read_rows,
     stored_encoder,
-    stored_input_form,
     write_results,
     write_rows,
 )
-from ikpca.cli.options import Force, Gray, Id, Json, Model, Quiet, Rows
+from ikpca.cli.options import Force, Id, Json, Model, Quiet, Rows
 from ikpca.cli.output import check_outputs, reporting, rows_without_names
 
 _CORE = ("numpy", "scipy", "scikit-learn", "numba", "threadpoolctl", "joblib", "safetensors")
 #: A module of each optional dependency for users.
 _EXTRAS = {
-    "cli": "typer", "plot": "matplotlib", "images": "skimage", "pictures": "PIL",
-    "parquet": "pyarrow", "zarr": "zarr", "dask": "distributed",
+    "cli": "typer", "plot": "matplotlib", "parquet": "pyarrow", "zarr": "zarr", "dask": "distributed",
 }  # fmt: skip
 
 
@@ -38,23 +36,21 @@ def transform(
         str, typer.Option("--out", "-o", help="Projections: .npy, .npz, .csv or .parquet.")
     ],
     ids: Id = None,
-    gray: Gray = False,
     force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Project rows on the components of a model.
 
-    Tables are encoded, and pictures scaled, as they were in the fit.
+    Tables are encoded as they were in the fit.
 
-    Example: ikpca transform faces.ikpca faces/ --out projections.csv
+    Example: ikpca transform faces.ikpca faces.npy --out projections.csv
     """
     with reporting(quiet, as_json) as report:
         check_outputs([out], [model, rows], force=force)
         check_output(out, ids)
         fitted = load_model(model, "transform")
-        encoder, form = stored_encoder(fitted), stored_input_form(fitted)
-        table = read_rows(rows, encoder, form, model, ids=ids, gray=gray)
+        table = read_rows(rows, stored_encoder(fitted), model, ids=ids)
         with report.progress("Projecting"), rows_without_names():
             projections = fitted.transform(table.rows)
         n_rows, n_components = projections.shape
@@ -73,39 +69,31 @@ def inverse(
     ],
     out: Annotated[
         str,
-        typer.Option("--out", "-o", help="Rows: .npy, .npz, .csv, .parquet; pictures: a folder."),
+        typer.Option("--out", "-o", help="Rows: .npy, .npz, .csv or .parquet."),
     ],
     ids: Id = None,
     force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Transform projections back to rows or pictures, in the units of the input.
+    """Transform projections back to rows, in the units of the input.
 
-    Example: ikpca inverse faces.ikpca projections.csv --out faces_again/
+    Example: ikpca inverse faces.ikpca projections.csv --out faces_again.npy
     """
     import numpy as np
 
     from ikpca.columns import ColumnEncoder
-    from ikpca.tables import check_target, write_table
 
     with reporting(quiet, as_json) as report:
-        # Shells complete folders with a slash.
-        out = out.rstrip("/" + os.sep) if len(out) > 1 else out
-        # A folder of pictures must be empty.
-        check_outputs([] if os.path.isdir(out) else [out], [model, projections], force=force)
+        check_outputs([out], [model, projections], force=force)
         fitted = load_model(model, "inverse_transform")
-        form, encoder = stored_input_form(fitted), stored_encoder(fitted)
+        encoder = stored_encoder(fitted)
         components = ColumnEncoder(tuple(fitted.get_feature_names_out()), ids=encoder.ids)
         table = components.read(projections, ids=ids, model=str(model))
-        if form is None:
-            check_output(out, ids, text=encoder.categories)
-        check_target(out, form, len(table.rows))
+        check_output(out, ids, text=encoder.categories)
         with report.progress("Finding rows"):
             rows = fitted.inverse_transform(table.rows)
-        if form is not None:
-            write_table(out, rows, form=form)
-        elif encoder.categories:
+        if encoder.categories:
             write_results(out, table.ids, encoder.decode(rows))
         else:
             rows = np.column_stack([*encoder.decode(rows).values()])

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ikpca.cli.models import DEFAULT_TOL, check_output, row_ids, store_input_form, write_rows
+from ikpca.cli.models import DEFAULT_TOL, check_output, store_encoder, write_rows
 from ikpca.cli.options import (
     Coef0,
     Columns,
@@ -15,7 +15,6 @@ from ikpca.cli.options import (
     Drop,
     Force,
     Gamma,
-    Gray,
     Id,
     Json,
     Kernel,
@@ -25,7 +24,6 @@ from ikpca.cli.options import (
     OneHot,
     Quiet,
     Rows,
-    Scale,
     Seed,
     Solver,
     Standardize,
@@ -71,8 +69,6 @@ def cluster(
     standardize: Standardize = False,
     missing: Missing = "error",
     one_hot: OneHot = False,
-    scale: Scale = True,
-    gray: Gray = False,
     save_model: Annotated[
         Path | None, typer.Option("--save-model", help="Also write the model to a file.")
     ] = None,
@@ -81,8 +77,6 @@ def cluster(
     quiet: Quiet = False,
 ) -> None:
     """Cluster rows by their kernel components.
-
-    For pictures, a .csv file also contains their names.
 
     Example: ikpca cluster digits.npy --clusters 10 --gamma median --out labels.csv
     """
@@ -107,13 +101,12 @@ def cluster(
             **settings,
         )
         selected = ColumnOptions(columns, drop, ids, standardize, missing, one_hot)
-        table, encoder = selected.read(rows, gray=gray)
-        table = table.scaled() if scale else table
+        table, encoder = selected.read(rows)
         with report.progress("Clustering"):
             labels = model.fit_predict(table.rows)
-        write_rows(out, labels[:, None], ["cluster"], row_ids(table))
+        write_rows(out, labels[:, None], ["cluster"], table.ids)
         if save_model is not None:
-            store_input_form(model, table, encoder)
+            store_encoder(model, encoder)
             model.save(save_model)
         sizes = [int((labels == label).sum()) for label in range(n_clusters)]
         document = {"input": rows, "rows": len(labels), "clusters": n_clusters, "sizes": sizes}

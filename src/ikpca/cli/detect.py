@@ -14,10 +14,8 @@ from ikpca.cli.models import (
     check_output,
     load_model,
     read_rows,
-    row_ids,
-    store_input_form,
+    store_encoder,
     stored_encoder,
-    stored_input_form,
     write_results,
 )
 from ikpca.cli.options import (
@@ -26,7 +24,6 @@ from ikpca.cli.options import (
     Drop,
     Force,
     Gamma,
-    Gray,
     Id,
     Json,
     Kernel,
@@ -34,7 +31,6 @@ from ikpca.cli.options import (
     Missing,
     OneHot,
     Quiet,
-    Scale,
     Seed,
     Standardize,
     Threads,
@@ -115,8 +111,6 @@ def detect(
     standardize: Standardize = False,
     missing: Missing = "error",
     one_hot: OneHot = False,
-    scale: Scale = True,
-    gray: Gray = False,
     picture: Annotated[
         _File,
         typer.Option("--plot", help="Picture of scores and contributions: .png, .pdf or .svg."),
@@ -161,9 +155,9 @@ def detect(
             check_picture(picture, "--plot")
         selected = ColumnOptions(columns, drop, ids, standardize, missing, one_hot)
         if model is None:
-            run = _Detection.fit(report, inputs, settings, random_state, selected, scale, gray)
+            run = _Detection.fit(report, inputs, settings, random_state, selected)
         else:
-            run = _Detection.load(model, inputs[0], selected, gray)
+            run = _Detection.load(model, inputs[0], selected)
         run.score(report)
         run.explain(report, explain)
         if save is not None:
@@ -211,8 +205,6 @@ class _Detection:
         settings: dict[str, Any],
         seed: int,
         selected: ColumnOptions,
-        scale: bool,
-        gray: bool,
     ) -> _Detection:
         """Fit a detector to normal rows, and read new rows before that."""
         from ikpca.columns import ColumnEncoder
@@ -221,27 +213,24 @@ class _Detection:
         if settings.get("gamma") == "columns":
             settings["gamma"] = None
         detector: Any = ikpca.NoveltyDetector(random_state=seed, **settings)
-        rows, fitted = selected.read(normal, gray=gray)
-        rows = rows.scaled() if scale else rows
+        rows, fitted = selected.read(normal)
         encoder = fitted or ColumnEncoder.numbered(rows.rows.shape[1])
-        table = read_rows(
-            new, encoder, rows.form, normal, ids=selected.ids, gray=gray, allow_unknown=True
-        )
+        table = read_rows(new, encoder, normal, ids=selected.ids, allow_unknown=True)
         with report.progress("Learning normal rows"):
             detector.fit(rows.rows)
-        store_input_form(detector, rows, fitted)
+        store_encoder(detector, fitted)
         return cls(detector, encoder, table, len(rows.rows), _equal_rows(table.rows, rows.rows))
 
     @classmethod
-    def load(cls, path: Path, new: str, selected: ColumnOptions, gray: bool) -> _Detection:
+    def load(cls, path: Path, new: str, selected: ColumnOptions) -> _Detection:
         """Load a detector and read new rows."""
         from ikpca.columns import ColumnOptions
 
         if selected != ColumnOptions(ids=selected.ids):
             raise UsageError("options for columns have no effect with --model, except --id.")
         detector = load_model(path, "p_values", "ikpca detect --save")
-        encoder, form = stored_encoder(detector), stored_input_form(detector)
-        table = read_rows(new, encoder, form, path, ids=selected.ids, gray=gray, allow_unknown=True)
+        encoder = stored_encoder(detector)
+        table = read_rows(new, encoder, path, ids=selected.ids, allow_unknown=True)
         return cls(detector, encoder, table)
 
     def score(self, report: Report) -> None:
@@ -289,7 +278,7 @@ class _Detection:
         return contributions
 
     def _row_ids(self) -> dict[str, Any]:
-        return dict(row_ids(self._table)) or {self._table.counted: self._table.row_numbers}
+        return dict(self._table.ids) or {self._table.counted: self._table.row_numbers}
 
     def write(self, out: str) -> None:
         """Write one line per row."""

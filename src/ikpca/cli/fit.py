@@ -11,7 +11,7 @@ import typer
 
 import ikpca
 from ikpca.cli.errors import UsageError
-from ikpca.cli.models import ESTIMATORS, build, store_input_form
+from ikpca.cli.models import ESTIMATORS, build, store_encoder
 from ikpca.cli.options import (
     PREIMAGES,
     Checkpoint,
@@ -24,7 +24,6 @@ from ikpca.cli.options import (
     Drop,
     Force,
     Gamma,
-    Gray,
     Id,
     Json,
     Kernel,
@@ -35,7 +34,6 @@ from ikpca.cli.options import (
     Quiet,
     Resume,
     Rows,
-    Scale,
     Seed,
     Solver,
     Standardize,
@@ -107,8 +105,6 @@ def fit(
     standardize: Standardize = False,
     missing: Missing = "error",
     one_hot: OneHot = False,
-    scale: Scale = True,
-    gray: Gray = False,
     force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -117,7 +113,7 @@ def fit(
 
     Defaults: 16 components, a Gaussian kernel (rbf), γ from the variance of the rows.
 
-    Example: ikpca fit faces/ --out faces.ikpca -n 32 --gamma median
+    Example: ikpca fit faces.npy --out faces.ikpca -n 32 --gamma median
     """
     given = locals()
     # Imported here to keep the help fast.
@@ -135,13 +131,12 @@ def fit(
         outputs, inputs = ([out], [rows, checkpoint]) if resume else ([out, checkpoint], [rows])
         check_outputs(outputs, inputs, force=force)
         selected = ColumnOptions(columns, drop, ids, standardize, missing, one_hot)
-        table, encoder = selected.read(rows, gray=gray)
-        table = table.scaled() if scale else table
+        table, encoder = selected.read(rows)
         start = time.perf_counter()
         with resume_hint(checkpoint, resume=resume):
             model = fit_model(model, table.rows, dask, shown=not quiet)
         seconds = time.perf_counter() - start
-        store_input_form(model, table, encoder)
+        store_encoder(model, encoder)
         # The checkpoint and the rows belong to this fit, not to the model.
         model.set_params(**copying)
         if checkpoint is not None:

@@ -13,7 +13,6 @@ from ikpca.cli.errors import UsageError
 if TYPE_CHECKING:
     from ikpca.columns import ColumnEncoder
     from ikpca.estimators.base import SavedEstimator
-    from ikpca.pictures import PictureFormat
     from ikpca.tables import Table
 
 
@@ -48,30 +47,18 @@ def build(name: str, options: Mapping[str, Any], flags: Mapping[str, str]) -> An
     return kind(**{key: None if key in nothing else value for key, value in settings.items()})
 
 
-def store_input_form(model: SavedEstimator, table: Table, encoder: ColumnEncoder | None) -> None:
+def store_encoder(model: SavedEstimator, encoder: ColumnEncoder | None) -> None:
     """Store how rows were made from the input, for later input and for writing rows."""
     import numpy as np
 
-    if table.form is not None:
-        model.input_ = {"kind": "pictures", **vars(table.form)}
-    elif encoder is not None:
+    if encoder is not None:
         model.input_ = encoder
         if encoder.feature_names is not None:
             model.feature_names_in_ = np.array(encoder.feature_names, dtype=object)
 
 
-def stored_input_form(model: SavedEstimator) -> PictureFormat | None:
-    """Return the picture format that :func:`store_input_form` stored."""
-    from ikpca.pictures import PictureFormat
-
-    stored = getattr(model, "input_", None)
-    if not isinstance(stored, dict):
-        return None
-    return PictureFormat(tuple(stored["shape"]), stored["white"], stored["scaled"])
-
-
 def stored_encoder(model: SavedEstimator) -> ColumnEncoder:
-    """Return the encoder that :func:`store_input_form` stored, or that of a model from Python."""
+    """Return the encoder that :func:`store_encoder` stored, or that of a model from Python."""
     from ikpca.columns import ColumnEncoder
     from ikpca.errors import InvalidInput
 
@@ -104,38 +91,22 @@ def load_model(path: Path, method: str, writer: str = "ikpca fit") -> Any:
 def read_rows(
     source: str,
     encoder: ColumnEncoder,
-    form: PictureFormat | None,
     fitted: str | Path,
     *,
     ids: str | None = None,
-    gray: bool = False,
     allow_unknown: bool = False,
 ) -> Table:
-    """Read rows and encode or scale them as in a fit; ``fitted`` names it in messages."""
+    """Read rows and encode them as in a fit; ``fitted`` names it in messages."""
     from ikpca.errors import InvalidInput
 
-    table = encoder.read(source, ids=ids, gray=gray, model=str(fitted), allow_unknown=allow_unknown)
-    if table.form is not None and form is not None and table.form.shape != form.shape:
-        raise InvalidInput(
-            f"{source}: pictures are {table.form.description}, and {fitted} was fitted on "
-            f"{form.description}; convert them."
-        )
+    table = encoder.read(source, ids=ids, model=str(fitted), allow_unknown=allow_unknown)
     columns, expected = table.rows.shape[1], len(encoder.encoded_names)
     if columns != expected:
         raise InvalidInput(
             f"{source}: has {columns} columns, and {fitted} needs {expected}; pass the columns of "
             "the fit."
         )
-    return table.scaled() if form is not None and form.scaled else table
-
-
-def row_ids(table: Table) -> Mapping[str, Any]:
-    """Return the columns that identify rows; of pictures the names of their files."""
-    import numpy as np
-
-    if table.labels is None:
-        return table.ids
-    return {"file": np.array(table.labels, dtype=object)}
+    return table
 
 
 def check_output(out: str, ids: str | None, text: Collection[str] = ()) -> None:

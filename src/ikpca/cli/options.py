@@ -62,7 +62,7 @@ Rows: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="INPUT",
-        help="Rows: .npy, .npz:member, .csv, .parquet, .png, .jpg, .tif or a folder of pictures.",
+        help="Rows: .npy, .npz:member, .csv, .tsv or .parquet.",
     ),
 ]
 Model: TypeAlias = Annotated[Path, typer.Argument(help="A model file that 'ikpca fit' wrote.")]
@@ -163,11 +163,6 @@ CheckpointEvery: TypeAlias = Annotated[
 Resume: TypeAlias = Annotated[
     bool,
     typer.Option("--resume", help="Resume from the checkpoint if it exists; bit-exact."),
-]
-Gray: TypeAlias = Annotated[bool, typer.Option("--gray", help="Convert to grayscale.")]
-Scale: TypeAlias = Annotated[
-    bool,
-    typer.Option("--scale/--no-scale", help="Divide the pixels of pictures by the value of white."),
 ]
 Components: TypeAlias = Annotated[
     Any,

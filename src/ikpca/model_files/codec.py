@@ -23,7 +23,6 @@ from ikpca.model_files.container import Array, Tree, read_container
 
 #: Classes that a file may instantiate, by sub-package; only the packages needed are imported.
 _CLASSES = {
-    "applications": ("SuperResolution",),
     "columns": ("ColumnEncoder",),
     "estimators": (
         "Checkpoint", "DriftSignal", "HebbianPCA", "IncrementalKernelPCA", "IncrementalStream",

@@ -330,10 +330,6 @@ def test_ids_need_a_file_that_holds_them(wine):
     )
 
 
-def test_pictures_have_no_columns(faces):
-    assert "--standardize" in fails("fit", "faces", "-o", "m.ikpca", "--standardize")
-
-
 def test_text_in_a_parquet_column_of_numbers(wine):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet

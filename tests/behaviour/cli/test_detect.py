@@ -268,13 +268,6 @@ def test_rows_are_colored_by_a_column_of_text(fitted, monkeypatch):
     assert [text.get_text() for text in table.get_yticklabels()] == NAMES
 
 
-def test_pictures_have_loadings_that_are_pictures(faces, tmp_path):
-    pytest.importorskip("matplotlib")
-    succeeds("fit", "faces", "-o", "m.ikpca", "-n", 3, "-q")
-    succeeds("plot", "m.ikpca", "faces", "-o", "scores.png", "-q")
-    assert is_png(tmp_path / "scores.png")
-
-
 def test_mistakes_of_plot(fitted, tmp_path, subtests):
     pytest.importorskip("matplotlib")
     plot = ["plot", "m.ikpca", "new.csv", "-o", "scores.png"]

@@ -115,29 +115,6 @@ def test_names_of_columns_are_kept(files, rows):
     assert read_table("back.csv").names == tuple("abcdef")
 
 
-def test_pictures_come_back_as_pictures(faces):
-    """As many components as carry variance reconstruct every pixel."""
-    succeeds("fit", "faces", "-o", "m.ikpca", "-n", 11, "--kernel", "linear", "-q")
-    succeeds("transform", "m.ikpca", "faces/", "-o", "p.npy", "-q")
-    scaled = faces.reshape(12, -1).astype(np.float32) / np.float32(255)
-    model = expected(scaled, n_components=11, kernel="linear")
-    np.testing.assert_array_equal(read_table("p.npy").rows, model.transform(scaled))
-    said = succeeds("inverse", "m.ikpca", "p.npy", "-o", "again/", "--json")
-    again = read_table("again")
-    assert again.labels[:2] == ("00000.png", "00001.png")
-    assert abs(again.rows - faces.reshape(12, -1)).max() <= 1
-    assert said["wrote"] == ["again"]
-
-
-def test_pixels_need_not_be_scaled(faces):
-    succeeds("fit", "faces", "-o", "m.ikpca", "-n", 2, "--no-scale", "-q")
-    assert load("m.ikpca").X_fit_.max() > 200
-    succeeds("transform", "m.ikpca", "faces", "-o", "p.npy", "-q")
-    model = load("m.ikpca")
-    pixels = faces.reshape(12, -1).astype(np.float32)
-    np.testing.assert_array_equal(read_table("p.npy").rows, model.transform(pixels))
-
-
 def test_quiet_is_quiet_and_warnings_are_part_of_the_document(files, rows):
     # Six columns have no more than six directions.
     arguments = ["fit", "rows.npy", "-o", "m.ikpca", "-n", 9, "--kernel", "linear", "--force"]

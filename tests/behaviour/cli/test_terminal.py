@@ -22,7 +22,7 @@ from ikpca.solvers.presets import SOLVERS
 from tests.behaviour.cli.saying import fails, succeeds
 from tests.command_line import ikpca
 
-VERBS = ["fit", "transform", "inverse", "plot", "detect", "denoise", "upscale", "cluster", "info"]
+VERBS = ["fit", "transform", "inverse", "plot", "detect", "cluster", "info"]
 
 
 def test_help_lists_every_verb_and_every_verb_has_help():
