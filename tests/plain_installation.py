@@ -23,8 +23,7 @@ _PATIENCE = 300
 #: Features that need an extra: what a user writes, the error's class, the extra.
 LIBRARY = {
     "plots": ("import ikpca.plotting", "ImportError", "plot"),
-    "Parquet, read": ("read_table('a.parquet')", "InvalidInput", "parquet"),
-    "Parquet, written": ("write_table('b.parquet', ones)", "InvalidInput", "parquet"),
+    "Parquet": ("ikpca.open_rows('a.parquet')", "InvalidInput", "parquet"),
     "Zarr": ("ikpca.open_rows('a.zarr')", "InvalidInput", "zarr"),
     "Dask": ("import ikpca.dask", "ImportError", "dask"),
 }
@@ -33,7 +32,6 @@ import json
 from pathlib import Path
 import numpy as np
 import ikpca
-from ikpca.tables import read_table, write_table
 ones = np.ones((4, 4))
 """
 #: All in one process, as loading scikit-learn takes longer than all of them.
@@ -49,9 +47,7 @@ print(json.dumps(answers))
 """
 #: Verbs that need an extra beside that of the command line.
 VERBS = {
-    "fit a.parquet -o m.ikpca": "parquet",
     "fit rows.csv -o m.ikpca --dask local": "dask",
-    "transform model.ikpca rows.csv -o b.parquet": "parquet",
 }
 #: The library at work, on a laptop that has never seen an extra.
 FITS = """

@@ -119,8 +119,8 @@ def _denoise_image(
 def _denoise_motion(report: Report, source: Path, out: Path, number: int | None, seed: int) -> None:
     import numpy as np
 
+    from ikpca.cli.files import read_table, write_table
     from ikpca.errors import InvalidInput
-    from ikpca.tables import read_table, write_table
     from ikpca_papers.applications import denoise_motion, motion_settings
 
     table = read_table(source)
@@ -137,7 +137,8 @@ def _denoise_motion(report: Report, source: Path, out: Path, number: int | None,
         clean = denoise_motion(
             positions - root, gamma=gamma, n_components=chosen, random_state=seed
         )
-    write_table(out, (clean + root).reshape(frames, columns), table.names)
+    cells = dict(zip(table.names, (clean + root).reshape(frames, columns).T, strict=True))
+    write_table(out, cells, names=table.n_columns is None)
     document = {"input": source, "kind": "motion", "frames": frames, "joints": columns // 3}
     report.show(
         {**document, "gamma": gamma, "n_components": chosen},

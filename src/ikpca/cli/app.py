@@ -20,7 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 success, 1 invalid file, 2 invalid arguments, 130 Ctrl-C. Tables are "
-    "read from .npy, .npz:member, .csv, .tsv and .parquet.",
+    "read from .csv, .tsv, .txt (also .gz), .xlsx, .parquet, .npy and .npz:member.",
 )
 for command in (fit, transform, inverse, plot, detect, cluster, info):
     app.command()(command)

@@ -7,20 +7,16 @@ import platform
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ikpca.cli.models import (
-    check_output,
-    load_model,
-    read_rows,
-    stored_encoder,
-    write_results,
-    write_rows,
-)
-from ikpca.cli.options import Force, Id, Json, Model, Quiet, Rows
+from ikpca.cli import options as opt
+from ikpca.cli.models import check_output, load_model, read_rows, stored_encoder
 from ikpca.cli.output import check_outputs, reporting, rows_without_names
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 _CORE = ("numpy", "scipy", "scikit-learn", "numba", "threadpoolctl", "joblib", "safetensors")
 #: A module of each optional dependency for users.
@@ -30,15 +26,13 @@ _EXTRAS = {
 
 
 def transform(
-    model: Model,
-    rows: Rows,
-    out: Annotated[
-        str, typer.Option("--out", "-o", help="Projections: .npy, .npz, .csv or .parquet.")
-    ],
-    ids: Id = None,
-    force: Force = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    model: opt.Model,
+    rows: opt.Rows,
+    out: opt.TableOut,
+    ids: opt.Id = None,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Project rows on the components of a model.
 
@@ -46,6 +40,8 @@ def transform(
 
     Example: ikpca transform faces.ikpca faces.npy --out projections.csv
     """
+    from ikpca.cli.files import write_table
+
     with reporting(quiet, as_json) as report:
         check_outputs([out], [model, rows], force=force)
         check_output(out, ids)
@@ -54,7 +50,8 @@ def transform(
         with report.progress("Projecting"), rows_without_names():
             projections = fitted.transform(table.rows)
         n_rows, n_components = projections.shape
-        write_rows(out, projections, list(fitted.get_feature_names_out()), table.ids)
+        names = fitted.get_feature_names_out()
+        write_table(out, dict(zip(names, projections.T, strict=True)), table.ids)
         report.show(
             {"model": model, "input": rows, "rows": n_rows, "components": n_components},
             f"{n_rows} rows on {n_components} components.",
@@ -63,25 +60,19 @@ def transform(
 
 
 def inverse(
-    model: Model,
-    projections: Annotated[
-        str, typer.Argument(help="Projections: .npy, .npz:member, .csv or .parquet.")
-    ],
-    out: Annotated[
-        str,
-        typer.Option("--out", "-o", help="Rows: .npy, .npz, .csv or .parquet."),
-    ],
-    ids: Id = None,
-    force: Force = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    model: opt.Model,
+    projections: Annotated[str, typer.Argument(help="Projections that 'ikpca transform' wrote.")],
+    out: opt.TableOut,
+    ids: opt.Id = None,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Transform projections back to rows, in the units of the input.
 
     Example: ikpca inverse faces.ikpca projections.csv --out faces_again.npy
     """
-    import numpy as np
-
+    from ikpca.cli.files import write_table
     from ikpca.columns import ColumnEncoder
 
     with reporting(quiet, as_json) as report:
@@ -89,16 +80,12 @@ def inverse(
         fitted = load_model(model, "inverse_transform")
         encoder = stored_encoder(fitted)
         components = ColumnEncoder(tuple(fitted.get_feature_names_out()), ids=encoder.ids)
-        table = components.read(projections, ids=ids, model=str(model))
+        table = read_rows(projections, components, model, ids=ids)
         check_output(out, ids, text=encoder.categories)
         with report.progress("Finding rows"):
-            rows = fitted.inverse_transform(table.rows)
-        if encoder.categories:
-            write_results(out, table.ids, encoder.decode(rows))
-        else:
-            rows = np.column_stack([*encoder.decode(rows).values()])
-            write_rows(out, rows, encoder.names, table.ids, header=encoder.n_columns is None)
-        n_rows, n_columns = len(rows), len(encoder.names)
+            columns = encoder.decode(fitted.inverse_transform(table.rows))
+        write_table(out, columns, table.ids, names=bool(table.ids) or encoder.n_columns is None)
+        n_rows, n_columns = len(table.rows), len(columns)
         report.show(
             {"model": model, "projections": projections, "rows": n_rows, "columns": n_columns},
             f"{n_rows} rows × {n_columns} columns.",
@@ -110,8 +97,8 @@ def info(
     model: Annotated[
         Path | None, typer.Argument(help="A model file; without it, the installation.")
     ] = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Show versions, threads, memory and extras; or describe a model file.
 
@@ -164,7 +151,7 @@ def _installation() -> dict[str, Any]:
     }
 
 
-def _table(document: dict[str, Any]) -> Any:
+def _table(document: dict[str, Any]) -> Table:
     from rich import box
     from rich.table import Table
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ikpca.cli import options as opt
 from ikpca.cli.errors import UsageError
 from ikpca.cli.models import load_model, read_rows, stored_encoder
-from ikpca.cli.options import Force, Json, Model, Quiet, Rows
 from ikpca.cli.output import check_outputs, reporting, rows_without_names
 
 if TYPE_CHECKING:
@@ -21,18 +21,16 @@ _MAX_COLORS = 20
 
 
 def plot(
-    model: Model,
-    rows: Rows,
+    model: opt.Model,
+    rows: opt.Rows,
     out: Annotated[Path, typer.Option("--out", "-o", help="A .png, .pdf or .svg file.")],
     color: Annotated[
-        str | None, typer.Option("--color", help="Column of numbers or text that colors the rows.")
+        str | None, typer.Option(help="Column of numbers or text that colors the rows.")
     ] = None,
-    components: Annotated[
-        str, typer.Option("--components", help="Two or three components, such as 1,3.")
-    ] = "1,2",
-    force: Force = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    components: Annotated[str, typer.Option(help="Two or three components, such as 1,3.")] = "1,2",
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Plot the scores of rows, the explained variance, and the loadings of columns.
 

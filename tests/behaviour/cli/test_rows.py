@@ -11,7 +11,7 @@ pytest.importorskip("typer")
 pytest.importorskip("rich")
 
 from ikpca import KernelPCA, load
-from ikpca.tables import read_table
+from ikpca.cli.files import read_table
 from tests.behaviour.cli.saying import succeeds
 from tests.command_line import ikpca
 
@@ -31,8 +31,9 @@ def expected(rows, **parameters):
 def test_options_reach_the_estimator(files, rows):
     said = succeeds(
         "fit", "rows.npy", "--out", "m.ikpca", "-n", 2, "--kernel", "poly", "--degree", 2,
-        "--coef0", 0.5, "--gamma", 0.3, "--solver", "kha/et", "--tol", 1e-3, "--max-iter", 7,
-        "--seed", 5, "--max-memory", "500MB", "--preimage", "neighbors", "--threads", 1, "--json",
+        "--coef0", 0.5, "--gamma", 0.3, "--eigen-solver", "kha/et", "--tol", 1e-3, "--max-iter", 7,
+        "--random-state", 5, "--max-memory", "500MB", "--preimage", "neighbors", "--n-jobs", 1,
+        "--json",
     )  # fmt: skip
     model = expected(
         rows, n_components=2, kernel="poly", degree=2, coef0=0.5, gamma=0.3, eigen_solver="kha/et",
