@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 _CORE = ("numpy", "scipy", "scikit-learn", "numba", "threadpoolctl", "joblib", "safetensors")
 #: A module of each optional dependency for users.
 _EXTRAS = {
-    "cli": "typer", "plot": "matplotlib", "parquet": "pyarrow", "zarr": "zarr", "dask": "distributed",
+    "cli": "typer", "plot": "matplotlib", "parquet": "pyarrow", "zarr": "zarr",
+    "dask": "distributed",
 }  # fmt: skip
 
 
