@@ -97,12 +97,13 @@ def solve_dense(
     overwrite : bool
         Center K in place instead of a copy.
     """
-    column_means, row_means = K.mean(axis=0), K.mean(axis=1)
+    column_means, row_means = (K.mean(axis=axis, dtype=np.float64) for axis in (0, 1))
     grand_mean = float(column_means.mean())
     scale = float(np.abs(np.diag(K)).sum(dtype=np.float64))
     centered = K if overwrite else K.copy()
-    centered -= column_means
-    centered -= row_means[:, None] - grand_mean
+    for strip in tile_slices(len(K)):
+        # In double precision, as means may be much larger than centered values.
+        centered[strip] = K[strip] - column_means - (row_means[strip, None] - grand_mean)
     number = len(K) if n_components is None else min(n_components, len(K))
     values, vectors = leading_eigenpairs(centered, number)
     residuals = _residuals(centered, values, vectors)
@@ -122,7 +123,7 @@ def solve_dense(
         projections=projections,
         eigenvalues=eigenvalues,
         eigenvectors=rows.T,
-        centering=Centering(column_means, grand_mean),
+        centering=Centering(column_means.astype(K.dtype), grand_mean),
         trace=trace,
         certificate=certify(eigenvalues, residuals, coefficients @ projections.T, squared_norm),
         outcome=Outcome.EXACT,

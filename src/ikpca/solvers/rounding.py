@@ -107,16 +107,25 @@ class RoundingSample:
         values, vectors = np.linalg.eigh(K[:half, :half])
         if values[-1] <= 0:
             return known
-        projections = K[half:, :half] @ vectors[:, -1] / np.sqrt(values[-1])
-        return max(known, self.n_samples * float(np.mean(np.square(projections))))
+        variances = np.square(K[half:, :half] @ vectors[:, -1]) / values[-1]
+        # A few rows far from the others make their mean too large.
+        mean = float(variances.mean() - 2 * variances.std() / np.sqrt(len(variances)))
+        return max(known, self.n_samples * mean)
 
     @cached_property
     def single_error(self) -> float:
-        """Estimate of ‖K − K₃₂‖ of all rows, K₃₂ computed in single precision."""
+        """Estimate of ‖K − K₃₂‖ of all rows, K₃₂ computed in single precision.
+
+        Centering and products in single precision have errors in proportion to ‖K‖.
+        """
         with np.errstate(over="ignore", invalid="ignore"):
             error = self.K - self._gram(self.rows.astype(np.float32))
         # gamma, or rows, may be too large for single precision.
-        return self.norm(error) if np.isfinite(error).all() else np.inf
+        if not np.isfinite(error).all():
+            return np.inf
+        uniform = spectral_norm(self.K[: self.n_uniform, : self.n_uniform])
+        uncentered = self.n_samples / self.n_uniform * uniform
+        return self.norm(error) + float(np.finfo(np.float32).eps) * uncentered
 
     def norm(self, error: Floats) -> float:
         """Return an estimate, rather too large, of ‖E'‖ of all rows from E of the sample.
