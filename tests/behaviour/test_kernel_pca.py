@@ -750,7 +750,7 @@ class TestCallbacks:
 class Impatient:
     """A Gaussian whose n-th tile is interrupted, as by a user at the keyboard."""
 
-    takes_sparse = True
+    supports_sparse = True
 
     def __init__(self, patience):
         self.patience, self._kernel = patience, Gaussian(0.05)

@@ -43,7 +43,7 @@ class Pairwise:
     function: Callable[..., float]
     params: Mapping[str, Any] = field(default_factory=dict)
 
-    takes_sparse = False
+    supports_sparse = False
 
     def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
         """Write the tile, one pair at a time."""
@@ -88,7 +88,7 @@ class Vectorized:
     function: Callable[..., ArrayLike]
     params: Mapping[str, Any] = field(default_factory=dict)
 
-    takes_sparse = True
+    supports_sparse = True
 
     def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
         """Write the tile."""

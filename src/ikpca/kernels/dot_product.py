@@ -17,7 +17,7 @@ _STRIP = 1024
 class _DotProductKernel:
     """Kernel κ(⟨x, y⟩); κ is the identity unless a subclass overrides both methods below."""
 
-    takes_sparse = True
+    supports_sparse = True
 
     def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
         """Write κ(⟨x, y⟩)."""
@@ -64,7 +64,7 @@ class _FeatureKernel:
     #: Origin of dense rows; zero by default.
     origin: Floats | None = field(default=None, repr=False, compare=False)
 
-    takes_sparse = True
+    supports_sparse = True
 
     def centered(self, X: Rows) -> Self:
         """Return the kernel relative to the mean of dense rows; CSR rows are never shifted."""

@@ -19,7 +19,7 @@ _MIN_RELATIVE_VALUE = 1e-6
 class _DistanceKernelBase(ABC):
     """Common part of kernels of a distance, for which k(x, x) = 1."""
 
-    takes_sparse = True
+    supports_sparse = True
 
     @abstractmethod
     def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
@@ -66,7 +66,7 @@ class Gaussian(_DistanceKernelBase):
 
     gamma: float = 1.0
 
-    steps_are_gradients = True
+    step_is_gradient = True
 
     def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
         """Write the tile: one product of operands, then one exp in place."""
@@ -163,7 +163,7 @@ class Laplacian(_DistanceKernelBase):
 
     gamma: float = 1.0
 
-    steps_are_gradients = False
+    step_is_gradient = False
 
     def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
         """Write the tile."""

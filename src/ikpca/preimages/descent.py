@@ -103,7 +103,7 @@ class FixedPoint:
                 "choose Gradient, MDS or NeighborMean",
             )
         descent = _Descent(
-            history=self.history if kernel.steps_are_gradients else 0,
+            history=self.history if kernel.step_is_gradient else 0,
             min_step=self.tol * std,
             max_step=_MAX_FIXED_POINT_STEP * std,
             max_iter=self.max_iter,
