@@ -16,8 +16,12 @@ from ikpca.kernels.operands import FeatureSplit, Operand, mean_row
 _MIN_RELATIVE_VALUE = 1e-6
 
 
+@dataclass(frozen=True)
 class _DistanceKernelBase(ABC):
     """Common part of kernels of a distance, for which k(x, x) = 1."""
+
+    #: Factor of the distance.
+    gamma: float = 1.0
 
     supports_sparse = True
 
@@ -41,7 +45,6 @@ class _DistanceKernelBase(ABC):
         return out
 
 
-@dataclass(frozen=True)
 class Gaussian(_DistanceKernelBase):
     """Gaussian kernel k(x, y) = exp(−γ‖x − y‖²); the papers write γ = 1/(2σ²).
 
@@ -63,8 +66,6 @@ class Gaussian(_DistanceKernelBase):
     >>> KernelPCA(2, kernel=Gaussian(0.5)).fit_transform(X).shape
     (50, 2)
     """
-
-    gamma: float = 1.0
 
     step_is_gradient = True
 
@@ -138,7 +139,6 @@ class Gaussian(_DistanceKernelBase):
         np.exp(out, out=out)
 
 
-@dataclass(frozen=True)
 class Laplacian(_DistanceKernelBase):
     """Laplacian kernel k(x, y) = exp(−γ‖x − y‖₁).
 
@@ -160,8 +160,6 @@ class Laplacian(_DistanceKernelBase):
     >>> tile.round(4)
     array([[0.3679]])
     """
-
-    gamma: float = 1.0
 
     step_is_gradient = False
 
@@ -199,27 +197,7 @@ class Laplacian(_DistanceKernelBase):
 
 
 def one_norm_distances(X: Rows, Y: Rows) -> Floats:
-    """Return ‖x_i − y_j‖₁, for any combination of dense and CSR rows.
-
-    Parameters
-    ----------
-    X, Y : ndarray or CSR matrix of shape (n, N) and (m, N)
-
-    Returns
-    -------
-    ndarray of shape (n, m)
-
-    See Also
-    --------
-    sklearn.metrics.pairwise.manhattan_distances : The same distances, with input validation.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ikpca.kernels import one_norm_distances
-    >>> one_norm_distances(np.array([[0.0, 0.0]]), np.array([[1.0, -2.0]]))
-    array([[3.]])
-    """
+    """Return ‖x_i − y_j‖₁, for any combination of dense and CSR rows."""
     # Imported here because only this kernel needs scikit-learn's distances.
     from sklearn.metrics.pairwise import manhattan_distances
 
