@@ -23,8 +23,8 @@ ALL_KERNELS = {**KERNELS, "pairwise": Pairwise(lambda x, y: np.exp(-0.2 * np.abs
 REDUCTIONS = {
     "samples": SelectedRows(),
     "few candidates": SelectedRows(max_candidates=30),
-    "separate": IteratedPreimages(reuse=False, second_pass=False),
-    "second pass": IteratedPreimages(2),
+    "iterated": IteratedPreimages(),
+    "iterated, two per vector": IteratedPreimages(2),
     "joint": JointPreimages(),
     "joint, few candidates": JointPreimages(max_candidates=30, moves=5, tol=0.0),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from scipy import linalg
@@ -123,9 +123,9 @@ def _move_rows(
     shape = start.subspace.basis.shape
     error = _WeightedError(kernel, problem.candidates, problem.weights, shape)
     initial = start.subspace.basis.astype(np.float64).ravel() / error.spread
-    options: dict[str, Any] = {"maxiter": n_moves, "ftol": 0.0, "gtol": 0.0}
-    found = minimize(error, initial, jac=True, method="L-BFGS-B", options=options)
-    return least_squares_on(*problem.on_rows(error.rows(found.x)))
+    minimum = minimize(error, initial, jac=True, method="L-BFGS-B",
+                       options={"maxiter": n_moves, "ftol": 0.0, "gtol": 0.0})  # fmt: skip
+    return least_squares_on(*problem.on_rows(error.rows(minimum.x)))
 
 
 class _WeightedError:
