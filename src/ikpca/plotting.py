@@ -400,35 +400,9 @@ def score_page(
 ) -> Figure:
     """Plot projections, explained variance and loadings of a model in one figure.
 
-    Parameters
-    ----------
-    model : fitted estimator
-        Loadings are left out if it has no ``components_`` and no ``inverse_transform``.
-    Y : array-like of shape (n_rows, n_components)
-        Projections returned by ``transform``.
-    labels : array-like of shape (n_rows,), optional
-        Colors, as for :func:`projections`.
-    names : sequence of str, optional
-        Names of the features, as for :func:`loadings`.
-    numbers : sequence of int, default=(0, 1)
-        Two or three components, counted from 0; three are plotted in pairs.
-    shape : (int, int) or (int, int, int), optional
-        Shape of rows that are pictures; loadings are then plotted as pictures.
-
-    Returns
-    -------
-    Figure
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from ikpca import KernelPCA
-    >>> from ikpca.plotting import score_page
-    >>> X, y = load_iris(return_X_y=True)
-    >>> model = KernelPCA(4, kernel="rbf", gamma="scale").fit(X)
-    >>> figure = score_page(model, model.transform(X), y)
-    >>> [axes.get_xlabel() for axes in figure.axes[:3]]
-    ['Component 1', 'Component', 'Component']
+    Arguments are those of :func:`projections` and :func:`loadings`; three components are plotted in
+    pairs. With the ``shape`` of rows that are pictures, loadings are plotted as pictures; they are
+    left out if the model has no ``components_`` and no ``inverse_transform``.
     """
     pairs = [*combinations(numbers, 2)]
     if len(pairs) not in (1, 3):
@@ -437,7 +411,7 @@ def score_page(
         )
     # Without pyplot, which would open a window for the command line.
     figure = Figure(layout="constrained", figsize=(13.0, 4.2 if len(pairs) == 1 else 8.0))
-    rows = [figure] if len(pairs) == 1 else [*np.ravel(figure.subfigures(2, 1))]
+    rows: list[Any] = [figure] if len(pairs) == 1 else [*figure.subfigures(2, 1, squeeze=False).flat]
     # Axes in a row must share a grid: a layout arranges each grid on its own.
     grids = [row.add_gridspec(1, 3) for row in rows]
     below, grid, first = rows[-1], grids[-1], len(pairs) % 3

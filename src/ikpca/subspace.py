@@ -92,21 +92,10 @@ class Subspace:
     ) -> Subspace:
         """Return components that are combinations of the centered images of training rows.
 
-        Parameters
-        ----------
-        kernel : Kernel or None
-        X : rows of shape (l, N)
-            The training rows; their kernel matrix if the kernel is None.
-        coefficients : ndarray of shape (r, l)
-            A.
-        centering : Centering
-        projections : ndarray of shape (r, l)
-            AK', so that no kernel values between training rows are needed.
-        mean : ndarray of shape (l,), optional
-            Coefficients of the mean if X are not all of the training rows; the images are then not
-            centered.
-        eigenvalues : ndarray of shape (r,), optional
-            λ; if AK' = λA up to rounding, no products are stored.
+        ``X`` are the training rows, or their kernel matrix if the kernel is None. Coefficients are
+        A, projections AK', so that no kernel values between training rows are needed. If X are not
+        all of the training rows, ``mean`` are the coefficients of the mean, and the images are not
+        centered. With eigenvalues λ, and AK' = λA up to rounding, no products are stored.
         """
         # Σ_j a_j Φ'(x_j) = Σ_j (a_j − mean a) Φ(x_j), and ⟨u, Φ(x)⟩ = ⟨u, Φ'(x)⟩ + ⟨u, µ⟩.
         n_rows, lengths = coefficients.shape[1], coefficients @ projections.T

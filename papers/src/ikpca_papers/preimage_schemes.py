@@ -46,20 +46,7 @@ class PreimageScheme(IteratedPreimages):
     second_pass: bool = True
     nearest: bool = False
 
-    def reduce(
-        self,
-        subspace: Subspace,
-        size: int,
-        weights: Floats | None = None,
-        *,
-        values: Floats | None = None,
-    ) -> ReducedSet:
-        """Find at most ``size`` pre-images."""
-        problem = ReductionProblem.create(
-            subspace, size, weights, values, self.max_candidates, self.seed
-        )
-        if problem.fits:
-            return problem.identity()
+    def _reduce(self, problem: ReductionProblem) -> ReducedSet:
         make_basis = _NearestBasis if self.nearest else GrowingBasis
         order = np.argsort(-problem.weights, kind="stable")
         if self.reuse:

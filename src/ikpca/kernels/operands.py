@@ -29,20 +29,12 @@ _MIN_SPARSE_FEATURES, _MIN_ROWS = 64, 1024
 class FeatureSplit:
     """Split of the features into dense, sparse and constant ones, and the origin they refer to.
 
-    Parameters
-    ----------
-    origin : ndarray of shape (n_features,)
-        The mean of dense features, the common value of others. A shift of the origin changes no
-        distance; it keeps norms, and thus the rounding errors of their differences, small.
-    dense : ndarray of bool of shape (n_features,)
-        Features of the dense product.
-    sparse : ndarray of bool of shape (n_features,)
-        Features in which few rows differ from the origin, such as pixels near the border of images;
-        their differences are multiplied as sparse matrices.
-    nnz : int
-        Number of nonzero differences of the sparse features.
+    A shift of the origin changes no distance; it keeps norms, and thus the rounding errors of their
+    differences, small. Few rows differ from the origin in sparse features, such as pixels near the
+    border of images: their differences are multiplied as sparse matrices with ``nnz`` entries.
     """
 
+    #: The mean of dense features, the common value of others.
     origin: Floats
     dense: _Mask
     sparse: _Mask

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -10,7 +11,7 @@ from scipy import linalg
 
 from ikpca.errors import Number, check_number, invalid_parameter
 from ikpca.gram import cross_gram
-from ikpca.kernels import Floats, Indices, Kernel, Rows
+from ikpca.kernels import DifferentiableKernel, Floats, Indices, Kernel, Rows
 from ikpca.solvers.landmarks import uniform_landmarks
 from ikpca.subspace import Subspace
 
@@ -110,6 +111,39 @@ class Reduction(Protocol):
         values : ndarray of shape (m, m), optional
             k(x_i, x_j) of the basis in double precision; computed by default.
         """
+
+
+class RowReduction(ABC):
+    """Common part of the reductions: validation, and problems that need no reduction."""
+
+    max_candidates: int
+    seed: int
+
+    def supports(self, kernel: Kernel) -> bool:
+        """Return True for kernels with a gradient."""
+        return isinstance(kernel, DifferentiableKernel)
+
+    def reduce(
+        self,
+        subspace: Subspace,
+        size: int,
+        weights: Floats | None = None,
+        *,
+        values: Floats | None = None,
+    ) -> ReducedSet:
+        """Approximate the vectors of a subspace on at most ``size`` rows."""
+        if not self.supports(subspace.kernel):
+            raise invalid_parameter(
+                "kernel", subspace.kernel, "has no gradient for pre-images", "choose SelectedRows"
+            )
+        problem = ReductionProblem.create(
+            subspace, size, weights, values, self.max_candidates, self.seed
+        )
+        return problem.identity() if problem.fits else self._reduce(problem)
+
+    @abstractmethod
+    def _reduce(self, problem: ReductionProblem) -> ReducedSet:
+        """Approximate the vectors of a problem with more rows than allowed."""
 
 
 @dataclass(frozen=True, eq=False)

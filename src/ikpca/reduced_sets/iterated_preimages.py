@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from scipy import linalg
 
-from ikpca.errors import Number, check_parameters, invalid_parameter
+from ikpca.errors import Number, check_parameters
 from ikpca.gram import cross_gram
 from ikpca.kernels import DifferentiableKernel, Floats, Indices, Kernel, RadialKernel
 from ikpca.preimages import FixedPoint, Gradient, PreimageMethod
@@ -17,6 +17,7 @@ from ikpca.reduced_sets.base import (
     TOL_RULE,
     ReducedSet,
     ReductionProblem,
+    RowReduction,
     least_squares_on,
 )
 from ikpca.subspace import Subspace
@@ -35,7 +36,7 @@ _RULES = {
 
 
 @dataclass(frozen=True)
-class IteratedPreimages:
+class IteratedPreimages(RowReduction):
     """Reduction that finds pre-images of the residuals one after the other, as in the paper.
 
     Vectors are processed in order of their weights. A vector also uses the pre-images of those
@@ -78,27 +79,8 @@ class IteratedPreimages:
         """Return True for radial and differentiable kernels."""
         return isinstance(kernel, RadialKernel | DifferentiableKernel)
 
-    def reduce(
-        self,
-        subspace: Subspace,
-        size: int,
-        weights: Floats | None = None,
-        *,
-        values: Floats | None = None,
-    ) -> ReducedSet:
-        """Find at most ``size`` pre-images."""
-        if not self.supports(subspace.kernel):
-            raise invalid_parameter(
-                "kernel",
-                subspace.kernel,
-                "is neither radial nor differentiable and has no pre-images",
-                "choose SelectedRows",
-            )
-        problem = ReductionProblem.create(
-            subspace, size, weights, values, self.max_candidates, self.seed
-        )
-        if problem.fits:
-            return problem.identity()
+    def _reduce(self, problem: ReductionProblem) -> ReducedSet:
+        """Find pre-images until all rows are used."""
         order = np.argsort(-problem.weights, kind="stable")
         rows, first = self._fill(GrowingBasis(problem.candidates, problem.size), order)
         if not len(rows):
