@@ -411,7 +411,9 @@ def score_page(
         )
     # Without pyplot, which would open a window for the command line.
     figure = Figure(layout="constrained", figsize=(13.0, 4.2 if len(pairs) == 1 else 8.0))
-    rows: list[Any] = [figure] if len(pairs) == 1 else [*figure.subfigures(2, 1, squeeze=False).flat]
+    rows: list[Any] = [figure]
+    if len(pairs) > 1:
+        rows = [*figure.subfigures(2, 1, squeeze=False).flat]
     # Axes in a row must share a grid: a layout arranges each grid on its own.
     grids = [row.add_gridspec(1, 3) for row in rows]
     below, grid, first = rows[-1], grids[-1], len(pairs) % 3

@@ -66,8 +66,8 @@ def compress(
     reduction : {"auto", "preimages", "samples"} or reduction object, default="auto"
         "samples" selects rows of the model. "preimages" moves these to minimize the errors, for
         kernels with a gradient. "auto" uses pre-images if the kernel supports them. Pass an object
-        from :mod:`ikpca.reduced_sets` for other settings: ``IteratedPreimages`` finds pre-images one
-        after the other, as in the paper.
+        from :mod:`ikpca.reduced_sets` for other settings; ``IteratedPreimages`` is the method of
+        the paper, which finds pre-images one after the other.
     tol : float, default=0.05
         Largest relative error in feature space with ``max_basis_rows="auto"``. With a given size,
         the errors are minimized.
