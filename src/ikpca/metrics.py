@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ikpca.errors import InvalidInput
-from ikpca.kernels.base import Floats
 
 __all__ = [
     "relative_residuals",
@@ -17,7 +16,7 @@ __all__ = [
 
 def relative_residuals(
     coefficients: ArrayLike, projections: ArrayLike, eigenvalues: ArrayLike
-) -> Floats:
+) -> NDArray[np.float64]:
     """Return ‖K'v_i − λ_i v_i‖ / λ_1 for unit v_i along the rows of A; projections are AK'."""
     A = np.asarray(coefficients, dtype=np.float64)
     Y = np.asarray(projections, dtype=np.float64)
