@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Literal, TypeAlias, TypeGuard
+from typing import Literal, NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -127,8 +126,7 @@ def invalid_parameter(name: str, value: object, rule: str, remedy: str) -> Inval
     return InvalidInput(f"{name}={value!r}: {rule}; {remedy}.")
 
 
-@dataclass(frozen=True)
-class Number:
+class Number(NamedTuple):
     """Rule of a numeric parameter.
 
     Parameters
@@ -176,8 +174,7 @@ def _matches(value: object, allowed: object) -> bool:
     return value is allowed or (isinstance(value, str) and value == allowed)
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """Rule of a parameter with a few names or flags as values."""
 
     choices: Collection[object]

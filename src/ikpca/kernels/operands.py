@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -25,8 +24,7 @@ _MAX_SPARSE_DENSITY = 0.05
 _MIN_SPARSE_FEATURES, _MIN_ROWS = 64, 1024
 
 
-@dataclass(frozen=True, eq=False)
-class FeatureSplit:
+class FeatureSplit(NamedTuple):
     """Split of the features into dense, sparse and constant ones, and the origin they refer to.
 
     A shift of the origin changes no distance; it keeps norms, and thus the rounding errors of their

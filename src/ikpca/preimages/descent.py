@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -149,7 +149,7 @@ class Gradient:
 
     max_iter: int = 300
     tol: float = 1e-7
-    start: str = "nearest"
+    start: Literal["nearest", "mds"] = "nearest"
 
     def __post_init__(self) -> None:
         check_parameters(self, {**_RULES, "start": Choice(("nearest", "mds"))})
