@@ -127,20 +127,10 @@ def invalid_parameter(name: str, value: object, rule: str, remedy: str) -> Inval
 
 
 class Number(NamedTuple):
-    """Rule of a numeric parameter.
+    """Rule of a numeric parameter, and the remedy in its error message.
 
-    Parameters
-    ----------
-    rule, remedy : str
-        Parts of the error message.
-    low, high : float
-        Limits of the number.
-    open_low : bool
-        If True, ``low`` itself is not allowed.
-    integer : bool
-        If True, the number must be an integer.
-    allowed : tuple
-        Other values, such as None and "auto", and types, such as bool.
+    ``allowed`` are other values, such as None and "auto", and types, such as bool; with
+    ``open_low``, ``low`` itself is not allowed.
     """
 
     rule: str

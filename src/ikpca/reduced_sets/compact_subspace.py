@@ -57,23 +57,14 @@ def make_reduction(
 
 
 class ReducedSubspace(NamedTuple):
-    """Orthonormal components and a mean on a reduced set.
-
-    Parameters
-    ----------
-    subspace : Subspace
-    singular_values : ndarray of shape (r,)
-        Singular values of the original covariance in the span of the components.
-    relative_errors : ndarray of shape (r + 1,)
-        ‖u_i − u'_i‖/‖u_i‖ of the orthonormal components, and last that of the mean; 1 for a
-        component that was dropped.
-    values : ndarray of shape (s, s)
-        Kernel values of the basis.
-    """
+    """Orthonormal components and a mean on a reduced set."""
 
     subspace: Subspace
+    #: Of the original covariance in the span of the components.
     singular_values: Floats
+    #: ‖u_i − u'_i‖/‖u_i‖ of the components, and of the mean; 1 for a dropped component.
     relative_errors: Floats
+    #: Kernel values of the basis.
     values: Floats
 
 
