@@ -20,7 +20,7 @@ REDUCTIONS = [SelectedRows(), IteratedPreimages(), JointPreimages()]
 
 
 def features(X):
-    """What the quadratic kernel is the inner product of."""
+    """Explicit features of the quadratic kernel."""
     return np.einsum("ni,nj->nij", X, X).reshape(len(X), -1)
 
 
@@ -60,13 +60,13 @@ def test_rows_that_span_the_feature_space_are_enough(reduction):
     np.testing.assert_allclose(found.relative_errors, 0, atol=1e-7)
 
 
-def test_chosen_samples_span_quadratic_features():
+def test_selected_rows_span_quadratic_features():
     X = np.random.default_rng(2).normal(size=(80, 4))
     found = SelectedRows().reduce(fitted(QUADRATIC, X, 6)[0], 10)
     np.testing.assert_allclose(found.relative_errors, 0, atol=1e-6)
 
 
-def test_the_row_that_goes_first_is_the_one_that_costs_least():
+def test_first_removed_row_costs_least():
     rng = np.random.default_rng(3)
     X, weights = rng.normal(size=(25, 3)), np.array([3.0, 2.0, 1.0])
     subspace = Subspace(Gaussian(0.3), X, rng.normal(size=(3, 25)))
@@ -83,7 +83,7 @@ def test_the_row_that_goes_first_is_the_one_that_costs_least():
     np.testing.assert_array_equal(kept, np.delete(np.arange(25), np.argmin(costs)))
 
 
-def test_elimination_is_no_worse_than_a_draw():
+def test_elimination_is_better_than_random_rows():
     rng = np.random.default_rng(4)
     X = rng.normal(size=(200, 5))
     subspace, singular_values = fitted(Gaussian(0.1), X, 5)
@@ -112,7 +112,7 @@ def test_moving_rows_never_raises_the_weighted_error(name):
 
 
 @pytest.mark.parametrize("name", ["linear", "poly", "rbf", "cosine", "laplacian"])
-def test_the_slope_of_the_weighted_error(name):
+def test_gradient_of_the_weighted_error(name):
     rng = np.random.default_rng(6)
     X = rng.normal(size=(30, 5)) + 1
     subspace, singular_values = fitted(KERNELS[name], X, 2)
@@ -208,7 +208,7 @@ def test_singular_values_are_those_of_the_covariance_projected_on_the_basis():
     assert (values <= singular_values * (1 + 1e-12)).all()
 
 
-def test_without_an_error_nothing_changes():
+def test_exact_components_are_unchanged():
     X = np.random.default_rng(10).normal(size=(30, 4))
     subspace, singular_values = fitted(Gaussian(0.1), X, 4)
     after, values = reorthonormalize(subspace, subspace, singular_values)
