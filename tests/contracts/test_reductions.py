@@ -115,7 +115,7 @@ def test_given_kernel_values_do_not_change_the_result(reduction, kernel):
 
 
 @some_pairs
-def test_copies_of_rows_cost_nothing(reduction, kernel):
+def test_duplicate_rows_are_merged_without_error(reduction, kernel):
     single = problem(kernel, rows=12)
     rng = np.random.default_rng(0)
     copies = np.concatenate([np.arange(12), rng.integers(12, size=18)])
@@ -130,7 +130,7 @@ def test_copies_of_rows_cost_nothing(reduction, kernel):
 
 
 @some_pairs
-def test_rows_in_single_precision_stay_so_and_errors_stay_true(reduction, kernel):
+def test_single_precision_rows_keep_their_type(reduction, kernel):
     subspace = problem(kernel, np.float32)
     before = subspace.basis.copy()
     found = reduction.reduce(subspace, 9)
@@ -146,7 +146,7 @@ def test_rows_in_single_precision_stay_so_and_errors_stay_true(reduction, kernel
 
 
 @some_pairs
-def test_a_vector_that_is_zero_is_no_trouble(reduction, kernel):
+def test_zero_vector_has_no_error(reduction, kernel):
     subspace = problem(kernel)
     coefficients = np.vstack([subspace.coefficients, np.zeros(40)])
     found = reduction.reduce(Subspace(kernel, subspace.basis, coefficients), 12)
@@ -155,7 +155,7 @@ def test_a_vector_that_is_zero_is_no_trouble(reduction, kernel):
 
 
 @some_pairs
-def test_nothing_but_zeros_is_no_trouble(reduction, kernel):
+def test_zero_vectors_keep_a_basis(reduction, kernel):
     subspace = problem(kernel)
     found = reduction.reduce(Subspace(kernel, subspace.basis, np.zeros((3, 40))), 9)
     assert 1 <= len(found.subspace.basis) <= 9
@@ -163,7 +163,7 @@ def test_nothing_but_zeros_is_no_trouble(reduction, kernel):
 
 
 @every_reduction
-def test_kernel_values_that_are_not_finite_are_refused(reduction):
+def test_infinite_kernel_values_raise_an_error(reduction):
     subspace = problem(Gaussian())
     K = cross_gram(subspace.kernel, subspace.basis, subspace.basis)
     K[3, 5] = K[5, 3] = np.inf
