@@ -376,11 +376,11 @@ def loadings(
     return ax
 
 
-def _show_signed(ax: Axes, values: Floats, **options: Any) -> AxesImage:
+def _show_signed(ax: Axes, values: Floats, aspect: Literal["equal", "auto"] = "equal") -> AxesImage:
     """Draw values as colors: red is positive, blue is negative."""
     limit = float(np.abs(values).max()) or 1.0
     return ax.imshow(
-        values, cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="none", **options
+        values, cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="none", aspect=aspect
     )
 
 

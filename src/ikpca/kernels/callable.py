@@ -80,7 +80,7 @@ class Vectorized(_FunctionKernel):
             return type(self), (function, self.params)
         return _import_kernel, (function.__module__, function.__qualname__, self.params)
 
-    def __call__(self, x: ArrayLike, y: ArrayLike, **params: Any) -> float:
+    def __call__(self, x: ArrayLike, y: ArrayLike, **params: object) -> float:
         """Return k(x, y) of one pair, as scikit-learn expects of a callable kernel."""
         merged = {**self.params, **params}
         return float(np.asarray(self.function(np.atleast_2d(x), np.atleast_2d(y), **merged))[0, 0])
