@@ -233,7 +233,7 @@ def test_score_is_of_features_that_were_hidden(X):
 class Counted:
     """A kernel that counts its tiles."""
 
-    takes_sparse = True
+    supports_sparse = True
     tiles = 0
 
     def fill(self, X, Y, out):

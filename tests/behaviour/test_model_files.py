@@ -56,7 +56,7 @@ MODELS = {
     "hebbian": lambda: fitted(kernel="rbf", eigen_solver="kha-smd", max_iter=3),
     "krylov": lambda: fitted(kernel="laplacian", eigen_solver="krylov", gamma="median"),
     "gain object": lambda: fitted(
-        eigen_solver=KHA(gain=0.05 * gains.inverse_time(), rayleigh_ritz=False), max_iter=2
+        eigen_solver=KHA(gain=0.05 * gains.InverseTime(), rayleigh_ritz=False), max_iter=2
     ),
     "pre-image object": lambda: fitted(kernel="rbf", preimage=FixedPoint(tol=1e-3)),
     "ridge": lambda: fitted(kernel="sigmoid", gamma=0.01, fit_inverse_transform=True, whiten=True),
@@ -81,7 +81,7 @@ MODELS = {
     "online, from points": lambda: OnlineKernelPCA(
         2,
         kernel="rbf",
-        eigen_solver=KHA(init="covering", gain=0.1 * gains.inverse_time(50)),
+        eigen_solver=KHA(init="covering", gain=0.1 * gains.InverseTime(50)),
         max_basis_rows=40,
         reduction="preimages",
         random_state=0,

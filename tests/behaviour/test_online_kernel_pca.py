@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA
 
 from ikpca import KernelPCA, OnlineKernelPCA
 from ikpca.errors import DivergenceWarning, InvalidInput
-from ikpca.gains import constant, inverse_time, meta_descent, reciprocal_eigenvalues
+from ikpca.gains import Constant, InverseTime, MetaDescent, ReciprocalEigenvalues
 from ikpca.kernels import Gaussian
 from ikpca.solvers import KHA
 from tests.pairwise import pairwise
@@ -64,7 +64,7 @@ def correlations(first, second):
 @pytest.mark.parametrize(
     "parameters",
     [{}, {"init": "random"}, {"init": "covering"}, {"max_basis_rows": None}, {"forgetting": 0.99},
-     {"gain": meta_descent(0.1 * inverse_time(50), rate=0.1)},
+     {"gain": MetaDescent(0.1 * InverseTime(50), rate=0.1)},
      {"gain": 0.1}, {"init": np.eye(R)}],
     ids=["rows", "random", "covering", "no budget", "forgetting", "smd", "gain", "points"],
 )  # fmt: skip
@@ -122,9 +122,9 @@ def test_linear_kernel_is_pca(X):
 
 @pytest.mark.parametrize(
     "gain",
-    [0.05, 0.2 * inverse_time(50),
-     0.5 * inverse_time(100) * reciprocal_eigenvalues(with_norm=False),
-     meta_descent(0.1 * inverse_time(50), rate=0.1), constant(0.05)],
+    [0.05, 0.2 * InverseTime(50),
+     0.5 * InverseTime(100) * ReciprocalEigenvalues(with_norm=False),
+     MetaDescent(0.1 * InverseTime(50), rate=0.1), Constant(0.05)],
     ids=["number", "1/t", "et", "smd", "object"],
 )  # fmt: skip
 def test_gains_of_the_papers(X, gain):
@@ -133,7 +133,7 @@ def test_gains_of_the_papers(X, gain):
     assert correlations(fitted.transform(X), exact.transform(X))[0] > 0.97
 
 
-@pytest.mark.parametrize("gain", [50.0, constant(1e12), meta_descent(constant(50.0), rate=1.0)],
+@pytest.mark.parametrize("gain", [50.0, Constant(1e12), MetaDescent(Constant(50.0), rate=1.0)],
                          ids=["50", "1e12", "smd"])  # fmt: skip
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])
 def test_a_gain_that_is_too_large_is_lowered_and_said_so(X, gain, kernel):

@@ -15,9 +15,9 @@ from sklearn.base import TransformerMixin
 from ikpca.gram import tile_slices
 from ikpca.kernels import Floats, Gaussian, Kernel, Polynomial
 from ikpca.preimages import Gradient
-from ikpca.reduced_sets import IteratedPreimages
 from ikpca.solvers import KHA
 from ikpca.streams import Compression, IncrementalSettings, IncrementalState, update_step
+from ikpca_papers.preimage_schemes import PreimageScheme
 
 # Günter, Schraudolph, Vishwanathan 2006.
 
@@ -112,7 +112,7 @@ class PaperIncrementalPCA(TransformerMixin):
     def fit(self, X: Floats, y: object = None) -> Self:
         """Update the components with one batch after the other."""
         limit = self.per_vector * (self.n_components + 1)
-        reduction = IteratedPreimages(self.per_vector, nearest=self.nearest)
+        reduction = PreimageScheme(self.per_vector, nearest=self.nearest)
         compression = Compression(reduction, limit)
         settings = IncrementalSettings(self.n_components, compression=compression)
         state = IncrementalState.empty(self.kernel, X)

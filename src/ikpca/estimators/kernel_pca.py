@@ -653,7 +653,7 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         if self._is_precomputed:
             return None
         kernel = self._make_kernel(self.gamma_)
-        if sparse.issparse(X) and not kernel.takes_sparse:
+        if sparse.issparse(X) and not kernel.supports_sparse:
             raise invalid_parameter(
                 "kernel",
                 self.kernel,

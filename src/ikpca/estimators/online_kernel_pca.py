@@ -68,7 +68,7 @@ class OnlineKernelPCA(StreamTransformer[OnlineStream]):
         the time bounded by the memory if ``forgetting`` < 1. Pass a :class:`ikpca.solvers.KHA` for
         other settings. ``gain``: a number is Kim's constant η of ``KHA("kha")``, which keeps
         tracking and does not converge; objects from :mod:`ikpca.gains` are the other gains of the
-        papers, with running means of λ and τ = 20 unless ``inverse_time`` sets it. ``init``: "rows"
+        papers, with running means of λ and τ = 20 unless ``InverseTime`` sets it. ``init``: "rows"
         (the default) is kernel PCA of the first rows; "random" is one point per component, drawn
         with the mean and spread of the first rows, as in the paper; "covering" is combinations of
         points that cover the ball of the first rows, for narrow kernels (figures 6 and 7); an array

@@ -19,7 +19,7 @@ from ikpca.errors import (
     invalid_parameter,
     is_auto,
 )
-from ikpca.gains import Gain, MetaDescent, constant, inverse_time, reciprocal_eigenvalues
+from ikpca.gains import Constant, Gain, InverseTime, MetaDescent, ReciprocalEigenvalues
 from ikpca.gram import CenteredGram, GramSource, Workers, center_gram
 from ikpca.kernels import Floats
 from ikpca.solvers.base import (
@@ -328,7 +328,7 @@ class KHA(Solver):
         if isinstance(self.gain, Gain):
             return self.gain
         if self.automatic and self.method == "kha/et":
-            return step * inverse_time() * reciprocal_eigenvalues(with_norm=False)
+            return step * InverseTime() * ReciprocalEigenvalues(with_norm=False)
         for name in ("gain", "meta_gain") if self.has_companion else ("gain",):
             if isinstance(getattr(self, name), str):
                 raise invalid_parameter(
@@ -450,10 +450,10 @@ def warm_start_coefficients(projections: Floats, n_components: int, seed: int) -
 def paper_gain(method: str, eta0: float, rate: float, decay: float, log_gain_init: float) -> Gain:
     """Return the papers' gain with the user's η0, and µ, ξ, ρ0 for KHA-SMD."""
     if method == "kha":
-        return constant(eta0)
+        return Constant(eta0)
     if method == "kha/t":
-        return eta0 * inverse_time()
-    kha_et = eta0 * inverse_time() * reciprocal_eigenvalues()
+        return eta0 * InverseTime()
+    kha_et = eta0 * InverseTime() * ReciprocalEigenvalues()
     if method == "kha/et":
         return kha_et
     return MetaDescent(kha_et, rate, decay, log_gain_init)
@@ -473,12 +473,12 @@ def automatic_gain(
     Starting from landmarks is closer to the solution and takes shorter steps.
     """
     if method == "kha":
-        return constant(_CONSTANT_STEP / mean_diagonal)
+        return Constant(_CONSTANT_STEP / mean_diagonal)
     if method == "kha/t":
         step = _INVERSE_TIME_STEP_LANDMARKS if from_landmarks else _INVERSE_TIME_STEP
-        return step / mean_diagonal * inverse_time()
+        return step / mean_diagonal * InverseTime()
     step = _ET_STEP_LANDMARKS if from_landmarks else _ET_STEP
-    kha_et = step * inverse_time() * reciprocal_eigenvalues(with_norm=False)
+    kha_et = step * InverseTime() * ReciprocalEigenvalues(with_norm=False)
     if method == "kha/et":
         return kha_et
     return MetaDescent(kha_et, rate, decay, log_gain_init, _MAX_LOG_STEP, _MAX_LOG_GAIN)
