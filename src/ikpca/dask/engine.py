@@ -13,7 +13,7 @@ from ikpca.dask.gram import DaskGram, kernel_strip, multiply
 from ikpca.errors import invalid_parameter
 from ikpca.gram import MIN_TILE_SIDE, Budget, CenteredGram, plan_tiles
 from ikpca.kernels import Floats, Indices, Kernel
-from ikpca.solvers import CoefficientStore, MemoryNeeds
+from ikpca.solvers import CoefficientStore, Plan
 
 Result = TypeVar("Result")
 
@@ -111,10 +111,10 @@ class DaskEngine:
         """Number of patterns per block of a Hebbian pass."""
         return next(size for rows, size in _BLOCK_SIZES if self._X.shape[0] >= rows)
 
-    def open_gram(self, kernel: Kernel, budget: Budget, needs: MemoryNeeds) -> DaskGram:
+    def open_gram(self, kernel: Kernel, budget: Budget, plan: Plan) -> DaskGram:
         """Load and prepare the row blocks, within the memory of the workers."""
         own_rows = -(-int(self._X.shape[0]) // self._n_workers)
-        vectors = needs.own_vectors * own_rows + needs.whole_vectors * int(self._X.shape[0])
+        vectors = plan.own_vectors * own_rows + plan.whole_vectors * int(self._X.shape[0])
         side = self._tile_side(kernel, budget, own_rows, vectors * self._X.dtype.itemsize)
         self._source = DaskGram(self._client, self._X, kernel, side)
         return self._source

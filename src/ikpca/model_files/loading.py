@@ -53,6 +53,7 @@ _CLASSES = {
         "Nystrom",
         "Outcome",
         "PassRecord",
+        "Plan",
         "SampledResiduals",
     ),
     "streams": (

@@ -29,7 +29,7 @@ from ikpca.solvers.presets import SOLVERS, check_solver, choose_solver, make_sol
 from ikpca.solvers.problem import (
     Engine,
     GramTransform,
-    MemoryNeeds,
+    Plan,
     Problem,
     check_distances,
 )
@@ -61,10 +61,10 @@ __all__ = [
     "KrylovState",
     "LandmarkFit",
     "Landmarks",
-    "MemoryNeeds",
     "Nystrom",
     "Outcome",
     "PassRecord",
+    "Plan",
     "Problem",
     "RunSettings",
     "SampledResiduals",

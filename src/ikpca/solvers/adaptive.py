@@ -12,7 +12,15 @@ import numpy as np
 from ikpca.gram import Workers
 from ikpca.solvers.base import EigenSolution, Outcome, PassRecord, RunSettings, Solver
 from ikpca.solvers.krylov import Krylov
-from ikpca.solvers.krylov_plan import DIRECTION_PASSES, KrylovPlan, block_size, is_sampled
+from ikpca.solvers.krylov_plan import (
+    DIRECTION_PASSES,
+    block_size,
+    default_landmarks,
+    expected_cost,
+    expected_passes,
+    is_sampled,
+    one_pass_landmarks,
+)
 from ikpca.solvers.landmark_features import IndefiniteKernel
 from ikpca.solvers.nystrom import (
     LandmarkFit,
@@ -20,7 +28,7 @@ from ikpca.solvers.nystrom import (
     explains_enough,
     landmark_bytes,
 )
-from ikpca.solvers.problem import MemoryNeeds, Problem
+from ikpca.solvers.problem import Plan, Problem
 from ikpca.solvers.sampled_residuals import SAMPLE_ROWS
 
 #: Rows of the pilot: at most this many, and this share of all.
@@ -75,9 +83,9 @@ class Adaptive(Solver):
         """Accept what block Krylov iterations accept."""
         Krylov().check(n_components)
 
-    def memory_needs(self, problem: Problem, n_components: int) -> MemoryNeeds:
-        """Return the memory of block Krylov iterations."""
-        return Krylov().memory_needs(problem, n_components)
+    def plan(self, problem: Problem, n_components: int) -> Plan:
+        """Plan block Krylov iterations."""
+        return Krylov().plan(problem, n_components)
 
     def solve(
         self, problem: Problem, n_components: float | None, settings: RunSettings
@@ -89,7 +97,7 @@ class Adaptive(Solver):
         check_rows_and_kernel(problem)
         single, error = problem.in_single_precision(settings.tol) or (problem, 0.0)
         plan = LandmarkPlan.from_pilot(single, n_components, settings.tol)
-        krylov, limit = plan.before_passes(single, n_components, settings.tol)
+        start_sizes, limit = plan.before_passes(single, n_components, settings.tol)
         records: list[PassRecord] = []
         start, more = problem.start, np.zeros(0, dtype=np.intp)
         while plan.passes < limit:
@@ -105,14 +113,14 @@ class Adaptive(Solver):
                 if missed_error(found) > settings.tol:
                     more = np.union1d(more, fit.distant_rows)
                 plan = plan.after_miss(single, n_components, bound / settings.tol)
-                krylov, limit = plan.before_passes(single, n_components, settings.tol)
+                start_sizes, limit = plan.before_passes(single, n_components, settings.tol)
                 if plan.passes >= limit:
                     start = fit.projections(block_size(len(found.eigenvalues)))
             records = list(found.records)
         # The copy in single precision is not needed while block Krylov iterations make their own.
         del single
         problem = replace(problem, start=start)
-        return _iterate(problem, n_components, settings, plan, krylov, records)
+        return _iterate(problem, n_components, settings, plan, start_sizes, records)
 
 
 def _iterate(
@@ -120,7 +128,7 @@ def _iterate(
     n_components: float,
     settings: RunSettings,
     plan: LandmarkPlan,
-    krylov: KrylovPlan,
+    start_sizes: tuple[int, int],
     earlier: list[PassRecord],
 ) -> EigenSolution:
     """Run block Krylov iterations and append their records to those of the landmarks."""
@@ -137,7 +145,7 @@ def _iterate(
     def report(record: PassRecord, found: Callable[[], EigenSolution]) -> Outcome | None:
         return settings.callback and settings.callback(renumbered(record), found)
 
-    found = Krylov().solve(problem, n_components, replace(settings, callback=report), krylov)
+    found = Krylov().solve(problem, n_components, replace(settings, callback=report), *start_sizes)
     return replace(found, records=[*earlier, *map(renumbered, found.records)])
 
 
@@ -214,17 +222,25 @@ class LandmarkPlan:
 
     def before_passes(
         self, problem: Problem, n_components: float, tol: float
-    ) -> tuple[KrylovPlan, float]:
-        """Return the cheapest start of block Krylov iterations, and their cost in passes."""
-        plans = [KrylovPlan.from_tol(problem, tol)]
+    ) -> tuple[tuple[int, int], float]:
+        """Choose the cheapest start of block Krylov iterations.
+
+        Returns
+        -------
+        n_landmarks, later_passes : int
+            Landmarks of the start, and passes that are expected after the first.
+        cost : float
+            Cost of the iterations in passes.
+        """
+        n_landmarks, later_passes = default_landmarks(problem.n_samples), expected_passes(tol)
+        starts = [(n_landmarks, later_passes)]
         # The pilot does not predict residuals that are much smaller than its own.
-        if self.number and is_sampled(problem) and plans[0].later_passes <= DIRECTION_PASSES:
-            single = KrylovPlan.of_one_pass(self.number, self.power)
-            least = plans[0].n_landmarks
-            plans.append(replace(single, n_landmarks=max(single.n_landmarks, least)))
-        costs = [plan.passes(problem, _expected_number(n_components)) for plan in plans]
+        if self.number and is_sampled(problem) and later_passes <= DIRECTION_PASSES:
+            starts.append((max(one_pass_landmarks(self.number, self.power), n_landmarks), 0))
+        number = _expected_number(n_components)
+        costs = [expected_cost(problem, number, *start) for start in starts]
         cheapest = int(np.argmin(costs))
-        return plans[cheapest], costs[cheapest]
+        return starts[cheapest], costs[cheapest]
 
     def after_miss(self, problem: Problem, n_components: float, factor: float) -> LandmarkPlan:
         """Predict the number after residuals that exceed the tolerance by a factor."""

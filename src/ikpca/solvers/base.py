@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 from ikpca.gram import CenteredGram, Centering
 from ikpca.kernels import Floats, Rows
 from ikpca.metrics import relative_residuals
-from ikpca.solvers.problem import MemoryNeeds, Problem
+from ikpca.solvers.problem import Plan, Problem
 from ikpca.solvers.rayleigh_ritz import (
     Certificate,
     certify,
@@ -464,8 +464,8 @@ class Solver(BaseEstimator, ABC):
         """Raise an error for invalid options, or a number of components that is not supported."""
 
     @abstractmethod
-    def memory_needs(self, problem: Problem, n_components: int) -> MemoryNeeds:
-        """Return the memory that the solver needs besides the tiles of K."""
+    def plan(self, problem: Problem, n_components: int) -> Plan:
+        """Return the sizes of a fit within the memory budget."""
 
     @abstractmethod
     def solve(

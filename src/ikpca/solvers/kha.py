@@ -39,7 +39,7 @@ from ikpca.solvers.landmarks import (
     landmark_start,
     uniform_landmarks,
 )
-from ikpca.solvers.problem import MemoryNeeds, Problem
+from ikpca.solvers.problem import Plan, Problem
 
 METHODS = ("kha", "kha/t", "kha/et", "kha-smd")
 #: Non-zero coefficients per component of a sparse start.
@@ -227,11 +227,11 @@ class KHA(Solver):
             raise invalid_parameter("init", "array", "holds NaN or infinite values", "replace them")
         return array
 
-    def memory_needs(self, problem: Problem, n_components: int) -> MemoryNeeds:
-        """Return the memory of A, AK', companions, marks, work space, strips and landmarks."""
+    def plan(self, problem: Problem, n_components: int) -> Plan:
+        """Plan the memory of A, AK', companions, marks, work space, strips and landmarks."""
         size = self._block_size(problem)
         columns = 20 * n_components + 4 * N_PROBES + 2 * (256 if isinstance(size, str) else size)
-        return MemoryNeeds(
+        return Plan(
             columns * problem.row_bytes,
             keep="matrix",
             own_vectors=columns,
@@ -254,8 +254,10 @@ class KHA(Solver):
             warm = warm_start_coefficients(problem.start, number, problem.seed)
             return self.started_from(warm).solve(replace(problem, start=None), number, settings)
         array = self.initial_array((number, problem.n_samples))
-        with problem.open(self.memory_needs(problem, number)) as (source, workers):
-            saved = settings.saved
+        saved = settings.saved
+        plan = saved.progress.plan if saved is not None else None
+        plan = plan or self.plan(problem, number)
+        with problem.open(plan) as (source, workers):
             if saved is None:
                 gram, rows, products = self._initial_rows(
                     source, number, array, problem.seed, workers
@@ -270,6 +272,7 @@ class KHA(Solver):
             store = problem.open_store(gram, rows, products)
             passes = self.passes(store, gram, number, problem.seed, self._block_size(problem))
             passes.tol = settings.tol
+            passes.plan = replace(plan, side=source.side)
             state, outcome, records = self.run(passes, settings)
             try:
                 solution = passes.solution(state, exact=outcome is not Outcome.INTERRUPTED)

@@ -15,6 +15,7 @@ from ikpca.kernels import Floats, Indices
 from ikpca.solvers.base import EigenSolution, Outcome, PassRecord
 from ikpca.solvers.coefficient_store import CoefficientStore
 from ikpca.solvers.kha_certificate import certify_projections
+from ikpca.solvers.problem import Plan
 from ikpca.solvers.rayleigh_ritz import Certificate, certify, rayleigh_ritz
 
 #: After so many back-offs the gain underflows.
@@ -126,12 +127,15 @@ class HebbianProgress:
     rows, products : ndarray of shape (r or 2r, l)
         A, over its companion B if there is one, and their products with K'.
     means : GramMeans
+    plan : Plan
+        Sizes of the run.
     """
 
     state: HebbianState
     rows: Floats
     products: Floats
     means: GramMeans
+    plan: Plan | None = None
 
 
 class _Diverged(Exception):
@@ -164,6 +168,8 @@ class HebbianPasses:
         quotient in feature space.
     tol : float
         Residuals are computed exactly before they are reported to be this small.
+    plan : Plan
+        Sizes that a checkpoint stores.
     """
 
     store: CoefficientStore
@@ -178,6 +184,7 @@ class HebbianPasses:
     rayleigh_ritz: bool
     eigenvalue_estimate: Literal["norms", "quotients"]
     tol: float = 0.0
+    plan: Plan | None = None
     _running: int = field(default=-1, init=False)
     _certified: tuple[int, Certificate | None] = field(default=(-1, None), init=False)
 
@@ -220,7 +227,7 @@ class HebbianPasses:
 
     def progress(self, state: HebbianState) -> HebbianProgress:
         """Return the checkpoint data after a pass."""
-        return HebbianProgress(state, *self.store.read(), self.gram.means)
+        return HebbianProgress(state, *self.store.read(), self.gram.means, self.plan)
 
     def solution(self, state: HebbianState, *, exact: bool = False) -> EigenSolution:
         """Return the components after a pass; ``exact`` certifies them by products with K'.

@@ -36,18 +36,18 @@ from ikpca.solvers.dense import Dense
 from ikpca.solvers.krylov_plan import (
     DIRECTION_PASSES,
     SAMPLED_ROWS,
-    KrylovPlan,
-    KrylovSizes,
     block_size,
+    default_landmarks,
+    expected_passes,
+    plan_krylov,
 )
 from ikpca.solvers.landmarks import (
-    DIRECTIONS_PER_COMPONENT,
     LANDMARK_KINDS,
     LandmarkStart,
     choose_landmarks,
     landmark_start,
 )
-from ikpca.solvers.problem import MemoryNeeds, Problem
+from ikpca.solvers.problem import Plan, Problem
 from ikpca.solvers.rayleigh_ritz import certify, inner_in_double, multiply_rows, rayleigh_ritz
 from ikpca.solvers.sampled_residuals import SampledResiduals
 
@@ -178,6 +178,8 @@ class KrylovProgress:
     inner_products : ndarray of shape (3, columns, columns)
         QᵀZ, ZᵀZ and QᵀQ.
     means : GramMeans
+    plan : Plan
+        Sizes of the run.
     """
 
     state: KrylovState
@@ -185,6 +187,7 @@ class KrylovProgress:
     products: Floats
     inner_products: Floats
     means: GramMeans
+    plan: Plan | None = None
 
 
 class Krylov(Solver):
@@ -229,37 +232,41 @@ class Krylov(Solver):
         """Return False if a block has a quarter of the columns, where dense is cheaper."""
         return 4 * block_size(n_components) < n_samples
 
-    def memory_needs(self, problem: Problem, n_components: int) -> MemoryNeeds:
-        """Return the memory of the basis, its products, and the landmarks."""
-        sizes = KrylovPlan.from_tol(problem, 0.0).sizes(problem, n_components)
-        return MemoryNeeds(
-            sizes.n_bytes,
-            keep="tiles",
-            # The basis of the landmarks; the factor, the product and that of another shard.
-            own_vectors=DIRECTIONS_PER_COMPONENT * n_components,
-            whole_vectors=3 * (block_size(n_components) + 1),
-        )
+    def plan(self, problem: Problem, n_components: int) -> Plan:
+        """Plan the basis, its products, and the landmarks."""
+        n_landmarks = default_landmarks(problem.n_samples)
+        return plan_krylov(problem, n_components, n_landmarks, expected_passes(0.0))
 
     def solve(
         self,
         problem: Problem,
         n_components: float | None,
         settings: RunSettings,
-        plan: KrylovPlan | None = None,
+        n_landmarks: int | None = None,
+        later_passes: int | None = None,
     ) -> EigenSolution:
         """Compute the leading components; the parameters are those of :meth:`Solver.solve`.
 
         For a fraction of the variance, the number of components is doubled, starting from the last
         ones, until they explain enough.
+
+        Parameters
+        ----------
+        problem, n_components, settings
+        n_landmarks, later_passes : int, optional
+            Landmarks of the start, and the passes that are expected after the first.
         """
-        plan = KrylovPlan.from_tol(problem, settings.tol) if plan is None else plan
+        n_landmarks = n_landmarks or default_landmarks(problem.n_samples)
+        if later_passes is None:
+            later_passes = expected_passes(settings.tol)
+        expected = n_landmarks, later_passes
         if isinstance(n_components, Integral):
             number = min(int(n_components), problem.n_samples)
-            return self._solve_number(problem, number, settings, plan)
+            return self._solve_number(problem, number, settings, *expected)
         assert n_components is not None
         number, records = _FIRST_VARIANCE_COMPONENTS, list[PassRecord]()
         while self.is_applicable(number, problem.n_samples):
-            solution = self._solve_number(problem, number, settings, plan)
+            solution = self._solve_number(problem, number, settings, *expected)
             records = [*records, *_renumbered(solution.records, records)]
             solution = replace(solution, records=records)
             explained = float(solution.eigenvalues.sum(dtype=np.float64))
@@ -270,18 +277,22 @@ class Krylov(Solver):
         return replace(solution, records=[*records, *_renumbered(solution.records, records)])
 
     def _solve_number(
-        self, problem: Problem, n_components: int, settings: RunSettings, plan: KrylovPlan
+        self,
+        problem: Problem,
+        n_components: int,
+        settings: RunSettings,
+        n_landmarks: int,
+        later_passes: int,
     ) -> EigenSolution:
         """Compute a number of components, with less precise kernel values if ``tol`` allows it."""
         used, error = problem.in_single_precision(settings.tol) or (problem, 0.0)
-        sizes = plan.sizes(used, n_components)
-        needs = replace(self.memory_needs(used, n_components), n_bytes=sizes.n_bytes)
-        if not plan.keeps_values(used):
-            needs = replace(needs, keep=None)
-        elif (rounding := used.compact_error(settings.tol)) is not None:
-            needs, error = replace(needs, keep="compact"), error + rounding
+        saved = settings.saved
+        plan = saved.progress.plan if saved is not None else None
+        plan = plan or plan_krylov(used, n_components, n_landmarks, later_passes)
+        if plan.keep is not None and (rounding := used.compact_error(settings.tol)) is not None:
+            plan, error = replace(plan, keep="compact"), error + rounding
         if not error:
-            return self._run(used, needs, n_components, settings, sizes)
+            return self._run(used, n_components, settings, plan)
 
         def corrected(solution: EigenSolution) -> EigenSolution:
             solution = solution.with_error(error)
@@ -294,24 +305,24 @@ class Krylov(Solver):
                 settings,
                 callback=lambda record, solution: callback(record, lambda: corrected(solution())),
             )
-        return corrected(self._run(used, needs, n_components, settings, sizes))
+        return corrected(self._run(used, n_components, settings, plan))
 
     def _run(
         self,
         problem: Problem,
-        needs: MemoryNeeds,
         n_components: int,
         settings: RunSettings,
-        sizes: KrylovSizes,
+        plan: Plan,
     ) -> EigenSolution:
-        with problem.open(needs) as (source, workers):
+        with problem.open(plan) as (source, workers):
             tol, seed = settings.tol, problem.seed
-            passes = KrylovPasses(source, n_components, sizes, tol, seed, workers)
+            plan = replace(plan, side=source.side)
+            passes = KrylovPasses(source, n_components, plan, tol, seed, workers)
             saved = settings.saved
             if saved is None:
-                chosen = choose_landmarks(self.init, source, sizes.n_landmarks, seed, workers)
+                chosen = choose_landmarks(self.init, source, plan.n_landmarks, seed, workers)
                 start = landmark_start(source, block_size(n_components), chosen, workers)
-                state = passes.start(start, sizes.n_directions, problem.start)
+                state = passes.start(start, problem.start)
                 del start
             else:
                 state = passes.resume(saved.progress)
@@ -340,14 +351,14 @@ class KrylovPasses:
         self,
         source: GramSource,
         n_components: int,
-        sizes: KrylovSizes,
+        plan: Plan,
         tol: float,
         seed: int,
         workers: Workers,
     ) -> None:
         self._source = source
         self._r, self._size = n_components, block_size(n_components)
-        self._blocks, columns = sizes.n_blocks, sizes.n_columns
+        self._plan, columns = plan, plan.n_columns
         self._tol, self._seed = tol, seed
         self._Q = np.empty((source.n_samples, columns), dtype=source.dtype, order="F")
         self._Z = np.empty_like(self._Q)
@@ -358,16 +369,14 @@ class KrylovPasses:
         #: Passes before the one that last restarted the basis.
         self._restarted: int | None = None
 
-    def start(
-        self, landmarks: LandmarkStart, n_directions: int, warm: Floats | None
-    ) -> KrylovState:
+    def start(self, landmarks: LandmarkStart, warm: Floats | None) -> KrylovState:
         """Return the first state: landmark directions, whose products are known, and a block.
 
         The block consists of a warm start and projections on landmark components, which are a
         multiplication by K' ahead of a random block, and of random vectors, since landmarks may
         miss components of a few rows.
         """
-        directions, indices = landmarks.directions[:n_directions], landmarks.indices
+        directions, indices = landmarks.directions[: self._plan.n_directions], landmarks.indices
         known, lengths = len(directions), np.linalg.norm(directions, axis=1)
         Q, Z, inner = self._Q[:, :known], self._Z[:, :known], self._inner[:, :known, :known]
         Q[...] = 0
@@ -385,7 +394,7 @@ class KrylovPasses:
             size = block.shape[1]
             warm = center_columns(warm.astype(block.dtype))[:, :size]
             block = np.hstack([warm, block[:, : size - warm.shape[1]]])
-        blocks, width = self._blocks, self._size // self._blocks
+        blocks, width = self._plan.n_blocks, self._size // self._plan.n_blocks
         block = _orthonormal(block, self._Q[:, :known], self._workers)
         if block.shape[1] < width:
             blocks, width = 1, self._size
@@ -560,7 +569,7 @@ class KrylovPasses:
         assert self._gram is not None
         known = slice(0, state.columns)
         Q, Z, inner = self._Q[:, known], self._Z[:, known], self._inner[:, known, known]
-        return KrylovProgress(state, Q, Z, inner, self._gram.means)
+        return KrylovProgress(state, Q, Z, inner, self._gram.means, self._plan)
 
     def resume(self, earlier: KrylovProgress) -> KrylovState:
         """Restore the basis of an earlier run, and return its state."""

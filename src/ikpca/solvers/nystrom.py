@@ -44,7 +44,7 @@ from ikpca.solvers.landmark_features import (
     symmetrized,
 )
 from ikpca.solvers.landmarks import pivoted_landmarks, uniform_landmarks
-from ikpca.solvers.problem import MemoryNeeds, Problem, check_kernel_values
+from ikpca.solvers.problem import Plan, Problem, check_kernel_values
 from ikpca.solvers.rayleigh_ritz import (
     certify,
     deterministic_signs,
@@ -128,9 +128,10 @@ class Nystrom(Solver):
                 "pass more landmarks",
             )
 
-    def memory_needs(self, problem: Problem, n_components: int) -> MemoryNeeds:
-        """Return the memory of the first number of landmarks."""
-        return MemoryNeeds(landmark_bytes(problem, self._first_number(problem, n_components, 0.0)))
+    def plan(self, problem: Problem, n_components: int) -> Plan:
+        """Plan the first number of landmarks."""
+        number = self._first_number(problem, n_components, 0.0)
+        return Plan(landmark_bytes(problem, number), n_landmarks=number)
 
     def solve(
         self, problem: Problem, n_components: float | None, settings: RunSettings
@@ -616,7 +617,7 @@ def select_landmarks(problem: Problem, selection: str, number: int, workers: Wor
         return uniform_landmarks(problem.n_samples, number, problem.seed)
     assert problem.kernel is not None
     if problem.engine is not None:
-        source: Any = problem.engine.open_gram(problem.kernel, problem.budget, MemoryNeeds(0))
+        source: Any = problem.engine.open_gram(problem.kernel, problem.budget, Plan(0))
     else:
         source = ComputedGram(problem.kernel, problem.X, strip_rows(problem, number))
     return pivoted_landmarks(source, number, problem.seed, workers)

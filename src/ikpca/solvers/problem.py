@@ -20,6 +20,7 @@ from ikpca.gram import (
     GramSource,
     LazyRows,
     Workers,
+    cache_source,
     memory_map,
     plan_source,
     release_pages,
@@ -64,23 +65,37 @@ GramTransform: TypeAlias = Callable[[GramSource, Workers], GramSource]
 
 
 @dataclass(frozen=True)
-class MemoryNeeds:
-    """Memory that a solver needs besides the tiles of K.
+class Plan:
+    """Sizes of a fit, chosen once for its memory budget and stored with its checkpoints.
 
     Parameters
     ----------
     n_bytes : int
+        Memory that the solver needs besides the tiles of K.
     keep : {"tiles", "compact", "matrix"} or None
         Form in which K is cached as far as memory allows: tiles for products, in full precision or
         in 16 bits, the matrix for rows in random order; None if K is computed again.
     own_vectors, whole_vectors : int
         Vectors over its own rows and over all rows that a worker of an engine holds.
+    side : int, optional
+        Side of the tiles of K; chosen when the problem is opened.
+    n_landmarks, n_directions : int
+        Landmarks of a start, and their directions in the basis.
+    n_columns : int
+        Columns of the basis before a restart, directions included.
+    n_blocks : int
+        Blocks by which a pass extends the basis.
     """
 
     n_bytes: int
     keep: Literal["tiles", "compact", "matrix"] | None = None
     own_vectors: int = 0
     whole_vectors: int = 0
+    side: int | None = None
+    n_landmarks: int = 0
+    n_directions: int = 0
+    n_columns: int = 0
+    n_blocks: int = 1
 
 
 class Engine(Protocol):
@@ -90,7 +105,7 @@ class Engine(Protocol):
     def block_size(self) -> int:
         """Fastest number of patterns per block of a Hebbian pass."""
 
-    def open_gram(self, kernel: Kernel, budget: Budget, needs: MemoryNeeds) -> GramSource:
+    def open_gram(self, kernel: Kernel, budget: Budget, plan: Plan) -> GramSource:
         """Open the source of K."""
 
     def open_store(self, gram: CenteredGram, rows: Floats, products: Floats) -> CoefficientStore:
@@ -145,20 +160,24 @@ class Problem:
         return self.n_samples * int(self.X.dtype.itemsize)
 
     @contextmanager
-    def open(self, needs: MemoryNeeds) -> Iterator[tuple[GramSource, Workers]]:
+    def open(self, plan: Plan) -> Iterator[tuple[GramSource, Workers]]:
         """Open the matrix and the threads that compute it, within the budget."""
         if self.engine is not None and self.kernel is not None:
-            yield self.engine.open_gram(self.kernel, self.budget, needs), SERIAL
+            yield self.engine.open_gram(self.kernel, self.budget, plan), SERIAL
             return
         if self.kernel is not None:
             check_kernel_values(self.kernel, self.X)
-        keep = None if self.kernel is None else needs.keep
-        fixed = needs.n_bytes + (_owned_bytes(self.X) if self.copy_X else 0)
-        planned = plan_source(self.kernel, self.X, self.budget, fixed, self.n_threads)
-        with Workers(planned.threads) as workers:
-            source = planned.source
-            cached = source if keep is None else planned.with_cache(keep, workers)
-            yield self._transformed(cached, workers), workers
+        fixed = plan.n_bytes + (_owned_bytes(self.X) if self.copy_X else 0)
+        computed, tiles = plan_source(
+            self.kernel, self.X, self.budget, fixed, self.n_threads, plan.side
+        )
+        with Workers(tiles.threads) as workers:
+            source: GramSource = computed
+            if self.kernel is not None and plan.keep is not None:
+                source = cache_source(source, plan.keep, tiles.cache_bytes, workers)
+            if self.transform is not None:
+                source = self.transform(source, workers)
+            yield source, workers
 
     def map_rows(
         self,
@@ -193,9 +212,6 @@ class Problem:
             parts.append(self.X[indices[part]])
             release_pages(self.X)
         return np.concatenate(parts)
-
-    def _transformed(self, source: GramSource, workers: Workers) -> GramSource:
-        return source if self.transform is None else self.transform(source, workers)
 
     def open_store(self, gram: CenteredGram, rows: Floats, products: Floats) -> CoefficientStore:
         """Open the coefficient store of the Hebbian solvers."""
