@@ -557,8 +557,8 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
                 "all landmarks lie in one fold, and the model without this fold has none",
                 "pass more landmarks",
             )
-        fold = fit.without(part, known)
-        solution = fold.without_certificate(fold.components(self._wanted(fold)))
+        fold = fit.leave_out(part, known)
+        solution = fold.to_solution(fold.components(self._wanted(fold)))
         return _subspace(fold.features.kernel, fold.features.rows, solution), fold.indices
 
     def _wanted(self, fit: LandmarkFit) -> float | None:

@@ -15,7 +15,7 @@ from ikpca.solvers.base import (
 from ikpca.solvers.coefficient_store import CoefficientStore
 from ikpca.solvers.dense import Dense, solve_dense
 from ikpca.solvers.kha import KHA, METHODS
-from ikpca.solvers.kha_pass import Clock, HebbianProgress, HebbianState, safety_for
+from ikpca.solvers.kha_pass import HebbianProgress, HebbianState, safety_for
 from ikpca.solvers.kha_reference import (
     hebbian_step,
     hebbian_step_with_products,
@@ -48,7 +48,6 @@ __all__ = [
     "Adaptive",
     "Callback",
     "Certificate",
-    "Clock",
     "CoefficientStore",
     "Dense",
     "EigenSolution",

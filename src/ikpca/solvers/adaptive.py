@@ -105,7 +105,7 @@ class Adaptive(Solver):
                 fit = LandmarkFit.of(single, "uniform", plan.number, workers, more=more)
                 found = fit.solution(n_components, records, str(plan), settings.tol)
                 if single is not problem:
-                    found = found.with_error(error).in_double(problem.take_rows(fit.indices))
+                    found = found.with_error(error).astype_float64(problem.take_rows(fit.indices))
                 stop = settings.report(found)
                 bound = max(residual_bound(found, n_components), missed_error(found))
                 if bound <= settings.tol or stop is not None:

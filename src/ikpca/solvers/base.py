@@ -151,7 +151,7 @@ class Landmarks:
         known = self.row_projections
         return replace(self, row_projections=None if known is None else known[:, chosen])
 
-    def in_double(self, rows: Rows) -> Self:
+    def astype_float64(self, rows: Rows) -> Self:
         """Convert to double precision, with the same landmarks in double precision."""
         known = self.row_projections
         return replace(
@@ -271,7 +271,7 @@ class EigenSolution:
         )
         return replace(self, certificate=certificate)
 
-    def in_double(self, rows: Rows = None) -> Self:
+    def astype_float64(self, rows: Rows = None) -> Self:
         """Convert to double precision; landmarks are replaced by ``rows``, the same in double."""
         means = self.centering.column_means.astype(np.float64)
         return replace(
@@ -281,7 +281,7 @@ class EigenSolution:
             eigenvalues=self.eigenvalues.astype(np.float64),
             eigenvectors=self.eigenvectors.astype(np.float64),
             centering=Centering(means, self.centering.grand_mean),
-            landmarks=self.landmarks and self.landmarks.in_double(rows),
+            landmarks=self.landmarks and self.landmarks.astype_float64(rows),
         )
 
     @property

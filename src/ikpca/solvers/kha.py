@@ -32,7 +32,7 @@ from ikpca.solvers.base import (
 )
 from ikpca.solvers.coefficient_store import CoefficientStore
 from ikpca.solvers.kha_certificate import N_PROBES
-from ikpca.solvers.kha_pass import Clock, HebbianPasses, HebbianState, safety_for
+from ikpca.solvers.kha_pass import HebbianPasses, HebbianState, safety_for
 from ikpca.solvers.landmarks import (
     LANDMARK_KINDS,
     choose_landmarks,
@@ -300,7 +300,7 @@ class KHA(Solver):
             gram=gram,
             n_components=n_components,
             gain=self._gain(kappa),
-            clock=Clock(store.n_samples, self.clock),
+            clock=self.clock,
             safety=safety_for(automatic=self.automatic, backoff=self.backoff),
             seed=seed,
             mean_diagonal=kappa,

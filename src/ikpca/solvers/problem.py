@@ -319,9 +319,7 @@ class Problem:
         """Rows on which rounding errors are estimated."""
         assert self.kernel is not None
         n_features = int(self.X.shape[1])
-        return RoundingSample.draw(
-            self.kernel, self.value_sizes, n_features, self.take_rows, self.seed
-        )
+        return RoundingSample(self.kernel, self.value_sizes, n_features, self.take_rows, self.seed)
 
     @property
     def entry_cost(self) -> float:
