@@ -12,7 +12,8 @@ from sklearn.datasets import load_digits
 from ikpca import KernelPCA
 from ikpca.errors import DivergenceWarning
 from ikpca.gains import constant, inverse_time, meta_descent, reciprocal_eigenvalues
-from ikpca.solvers import METHODS, Outcome
+from ikpca.solvers import Outcome
+from ikpca.solvers.kha import METHODS
 from tests.pairwise import pairwise
 from tests.solver_options import with_solver
 

@@ -15,7 +15,9 @@ from ikpca.dask.engine import DaskStore
 from ikpca.dask.gram import DaskGram, split_features
 from ikpca.gram import ComputedGram, center_gram, full_matrix, multiply, read_budget
 from ikpca.kernels import FeatureSplit, Gaussian, Laplacian, Linear, Polynomial
-from ikpca.solvers import KHA, METHODS, Krylov, Problem, RunSettings, landmark_start
+from ikpca.solvers import KHA, Krylov, Problem, RunSettings
+from ikpca.solvers.kha import METHODS
+from ikpca.solvers.landmarks import landmark_start
 from tests.clusters import cluster_of
 
 N_SAMPLES, R, SIDE = 150, 4, 32

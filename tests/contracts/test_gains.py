@@ -14,8 +14,7 @@ from ikpca.gains import (
     meta_descent,
     reciprocal_eigenvalues,
 )
-from ikpca.solvers import METHODS
-from ikpca.solvers.kha import KHA, automatic_gain, paper_gain
+from ikpca.solvers.kha import KHA, METHODS, automatic_gain, paper_gain
 from ikpca.solvers.kha_pass import gain_times
 from tests.pairwise import pairwise
 

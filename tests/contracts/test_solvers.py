@@ -15,7 +15,6 @@ from ikpca.gram import read_budget
 from ikpca.kernels import Gaussian
 from ikpca.solvers import (
     KHA,
-    METHODS,
     Adaptive,
     Dense,
     Krylov,
@@ -25,8 +24,9 @@ from ikpca.solvers import (
     Problem,
     RunSettings,
     Solver,
-    choose_solver,
 )
+from ikpca.solvers.kha import METHODS
+from ikpca.solvers.presets import choose_solver
 
 PRESETS = {
     "dense": Dense(),

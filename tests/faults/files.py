@@ -22,7 +22,7 @@ from ikpca import (
     compress,
 )
 from ikpca.applications import SuperResolution
-from ikpca.solvers import make_solver
+from ikpca.solvers.presets import make_solver
 from tests.faults.mutations import damaged, forged
 from tests.sameness import same
 

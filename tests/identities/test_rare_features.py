@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from ikpca import KernelPCA
-from ikpca.gram import TILE, Budget, ComputedGram, Workers, multiply, plan_source
+from ikpca.gram import Budget, ComputedGram, multiply
+from ikpca.gram.memory import plan_source
+from ikpca.gram.parallel import Workers
+from ikpca.gram.tiles import TILE
 from ikpca.kernels import FeatureSplit, Gaussian
 
 N_ROWS, N_RARE = 8300, 80

@@ -11,9 +11,11 @@ from dask import delayed
 
 from ikpca.dask.gram import DaskGram, kernel_strip, multiply
 from ikpca.errors import invalid_parameter
-from ikpca.gram import MIN_TILE_SIDE, Budget, CenteredGram, plan_tiles
+from ikpca.gram import Budget, CenteredGram
+from ikpca.gram.memory import MIN_TILE_SIDE, plan_tiles
 from ikpca.kernels import Floats, Indices, Kernel
-from ikpca.solvers import CoefficientStore, Plan
+from ikpca.solvers import Plan
+from ikpca.solvers.coefficient_store import CoefficientStore
 
 Result = TypeVar("Result")
 

@@ -18,8 +18,10 @@ import numpy as np
 from dask import delayed
 from scipy import sparse
 
-from ikpca.gram import SERIAL, tile_pairs, tile_slices
+from ikpca.gram import tile_slices
+from ikpca.gram.parallel import SERIAL
 from ikpca.gram.sources import MatmulTiles
+from ikpca.gram.tiles import tile_pairs
 from ikpca.kernels import FeatureSplit, Floats, Indices, Kernel, MatmulKernel, Operand
 
 

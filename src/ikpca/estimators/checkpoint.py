@@ -26,7 +26,8 @@ from ikpca.model_files import (
     read_newest,
     write_generation,
 )
-from ikpca.solvers import Outcome, PassRecord, SavedRun
+from ikpca.solvers import Outcome, PassRecord
+from ikpca.solvers.base import SavedRun
 
 _KIND = "checkpoint"
 _UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}

@@ -9,7 +9,7 @@ import numpy as np
 from ikpca.estimators.stream_base import DriftSignal
 from ikpca.gram import tile_slices
 from ikpca.kernels import Floats, Rows
-from ikpca.solvers import check_distances
+from ikpca.solvers.problem import check_distances
 from ikpca.streams import (
     IncrementalSettings,
     IncrementalState,

@@ -8,9 +8,9 @@ import numpy as np
 
 from ikpca.errors import InvalidInput
 from ikpca.estimators.stream_base import DriftSignal
-from ikpca.gram import NOT_FINITE
+from ikpca.gram.centering import NOT_FINITE
 from ikpca.kernels import Floats, Kernel
-from ikpca.solvers import check_distances
+from ikpca.solvers.problem import check_distances
 from ikpca.streams import (
     IncrementalState,
     OnlineSettings,

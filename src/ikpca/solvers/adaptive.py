@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ikpca.gram import Workers
+from ikpca.gram.parallel import Workers
 from ikpca.solvers.base import EigenSolution, Outcome, PassRecord, RunSettings, Solver
 from ikpca.solvers.krylov import Krylov
 from ikpca.solvers.krylov_plan import (

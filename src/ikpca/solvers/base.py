@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from ikpca.gram import CenteredGram, Centering
+from ikpca.gram import CenteredGram
+from ikpca.gram.centering import Centering
 from ikpca.kernels import Floats, Rows
 from ikpca.metrics import relative_residuals
 from ikpca.solvers.problem import Plan, Problem

@@ -13,7 +13,8 @@ from typing import ClassVar
 import numpy as np
 
 from ikpca.errors import InvalidInput
-from ikpca.gram import NOT_FINITE, Centering, full_matrix, tile_slices
+from ikpca.gram import full_matrix, tile_slices
+from ikpca.gram.centering import NOT_FINITE, Centering
 from ikpca.kernels import Floats
 from ikpca.solvers.base import EigenSolution, Outcome, PassRecord, RunSettings, Solver
 from ikpca.solvers.problem import Plan, Problem

@@ -20,7 +20,8 @@ from ikpca.errors import (
     is_auto,
 )
 from ikpca.gains import Gain, MetaDescent, constant, inverse_time, reciprocal_eigenvalues
-from ikpca.gram import CenteredGram, GramSource, Workers, center_gram
+from ikpca.gram import CenteredGram, GramSource, center_gram
+from ikpca.gram.parallel import Workers
 from ikpca.kernels import Floats
 from ikpca.solvers.base import (
     EigenSolution,

@@ -10,7 +10,8 @@ from typing import Literal
 import numpy as np
 
 from ikpca.gains import Gain, MetaDescent
-from ikpca.gram import CenteredGram, GramMeans, tile_slices
+from ikpca.gram import CenteredGram, tile_slices
+from ikpca.gram.centering import GramMeans
 from ikpca.kernels import Floats, Indices
 from ikpca.solvers.base import EigenSolution, Outcome, PassRecord
 from ikpca.solvers.coefficient_store import CoefficientStore

@@ -11,17 +11,10 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 from ikpca.errors import InvalidInput, check_choice, invalid_parameter
-from ikpca.gram import (
-    NOT_FINITE,
-    CenteredGram,
-    DistributedSource,
-    GramMeans,
-    GramSource,
-    Workers,
-    center_columns,
-    center_gram,
-    tile_slices,
-)
+from ikpca.gram import CenteredGram, GramSource, center_gram, tile_slices
+from ikpca.gram.centering import NOT_FINITE, GramMeans, center_columns
+from ikpca.gram.parallel import Workers
+from ikpca.gram.sources import DistributedSource
 from ikpca.kernels import Floats, Indices
 from ikpca.metrics import relative_residuals
 from ikpca.solvers.base import (

@@ -10,7 +10,8 @@ import numpy as np
 from scipy import linalg
 
 from ikpca.errors import InvalidInput
-from ikpca.gram import NOT_FINITE, tile_slices
+from ikpca.gram import tile_slices
+from ikpca.gram.centering import NOT_FINITE
 from ikpca.kernels import (
     FeatureSplit,
     Floats,

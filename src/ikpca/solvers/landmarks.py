@@ -12,14 +12,10 @@ import numpy as np
 from scipy import linalg
 
 from ikpca.errors import InvalidInput
-from ikpca.gram import (
-    NOT_FINITE,
-    SERIAL,
-    DistributedSource,
-    GramSource,
-    Workers,
-    tile_slices,
-)
+from ikpca.gram import GramSource, tile_slices
+from ikpca.gram.centering import NOT_FINITE
+from ikpca.gram.parallel import SERIAL, Workers
+from ikpca.gram.sources import DistributedSource
 from ikpca.kernels import Floats, Indices
 from ikpca.solvers.problem import Problem
 from ikpca.solvers.rayleigh_ritz import rayleigh_ritz

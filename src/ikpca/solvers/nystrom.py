@@ -25,7 +25,9 @@ from ikpca.errors import (
     invalid_parameter,
     is_auto,
 )
-from ikpca.gram import NOT_FINITE, Centering, ComputedGram, Workers, cross_gram
+from ikpca.gram import ComputedGram, cross_gram
+from ikpca.gram.centering import NOT_FINITE, Centering
+from ikpca.gram.parallel import Workers
 from ikpca.kernels import Floats, Indices
 from ikpca.solvers.base import (
     EigenSolution,

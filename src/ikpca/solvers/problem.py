@@ -12,20 +12,11 @@ import numpy as np
 from scipy import sparse
 
 from ikpca.errors import InvalidInput
-from ikpca.gram import (
-    SERIAL,
-    Budget,
-    CenteredGram,
-    CompactGram,
-    GramSource,
-    LazyRows,
-    Workers,
-    cache_source,
-    memory_map,
-    plan_source,
-    release_pages,
-    tile_slices,
-)
+from ikpca.gram import Budget, CenteredGram, GramSource, tile_slices
+from ikpca.gram.lazy_rows import LazyRows, memory_map, release_pages
+from ikpca.gram.memory import cache_source, plan_source
+from ikpca.gram.parallel import SERIAL, Workers
+from ikpca.gram.sources import CompactGram
 from ikpca.kernels import (
     Cosine,
     Floats,

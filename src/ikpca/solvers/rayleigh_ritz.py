@@ -11,7 +11,8 @@ from scipy import linalg
 from scipy.sparse.linalg import ArpackError, eigsh
 
 from ikpca.errors import InvalidInput
-from ikpca.gram import SERIAL, Workers, tile_slices
+from ikpca.gram import tile_slices
+from ikpca.gram.parallel import SERIAL, Workers
 from ikpca.kernels import Floats
 
 #: Rows per matrix product.

@@ -8,7 +8,8 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from ikpca.gram import ComputedGram, cross_gram, full_matrix, release_pages, tile_slices
+from ikpca.gram import ComputedGram, cross_gram, full_matrix, tile_slices
+from ikpca.gram.lazy_rows import release_pages
 from ikpca.kernels import (
     FeatureSplit,
     Floats,

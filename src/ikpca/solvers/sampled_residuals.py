@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 
 from ikpca.errors import InvalidInput
-from ikpca.gram import NOT_FINITE
+from ikpca.gram.centering import NOT_FINITE
 from ikpca.kernels import Floats, Indices
 
 #: Sampled rows. All rows are used if there are fewer than this many per sample.
