@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import psutil
@@ -66,7 +66,7 @@ class Budget:
             raise invalid_parameter("max_memory", self.n_bytes, needed, remedy)
 
 
-def read_budget(max_memory: Any) -> Budget:
+def read_budget(max_memory: str | int | None) -> Budget:
     """Parse a memory limit: "500MB", "2GiB", a number, or None for a quarter of the machine.
 
     Examples
@@ -78,10 +78,10 @@ def read_budget(max_memory: Any) -> Budget:
         return Budget(int(DEFAULT_MEMORY_FRACTION * machine_memory()), explicit=False)
     remedy = "pass bytes, or a string such as '500MB' or '2GB'"
     if isinstance(max_memory, str):
-        found = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]?i?b?)\s*", max_memory.lower())
-        if found is None or found[2] not in _UNITS or found[1].count(".") > 1 or found[1] == ".":
+        match = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]?i?b?)\s*", max_memory.lower())
+        if match is None or match[2] not in _UNITS or match[1].count(".") > 1 or match[1] == ".":
             raise invalid_parameter("max_memory", max_memory, "is not an amount of memory", remedy)
-        n_bytes = int(float(found[1]) * _UNITS[found[2]])
+        n_bytes = int(float(match[1]) * _UNITS[match[2]])
     elif isinstance(max_memory, int | np.integer) and not isinstance(max_memory, bool):
         n_bytes = int(max_memory)
     else:

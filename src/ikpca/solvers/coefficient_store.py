@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -135,7 +135,7 @@ class CoefficientStore:
         return self._gram.n_samples
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype[np.floating]:
         """Type of the kernel matrix."""
         return self._gram.dtype
 
@@ -146,7 +146,7 @@ class CoefficientStore:
 
     @property
     def mean_diagonal(self) -> float:
-        """κ, known since K was centered."""
+        """Mean κ of k'(x, x)."""
         return self._gram.mean_diagonal
 
     def project(self, patterns: Indices, upcoming: Sequence[Indices] = ()) -> tuple[Floats, Floats]:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from ikpca.errors import (
     invalid_parameter,
     is_auto,
 )
-from ikpca.gram import ComputedGram, cross_gram
+from ikpca.gram import ComputedGram, GramSource, cross_gram
 from ikpca.gram.centering import NOT_FINITE, Centering
 from ikpca.gram.parallel import Workers
 from ikpca.kernels import Floats, Indices
@@ -603,7 +603,7 @@ def select_landmarks(problem: Problem, selection: str, number: int, workers: Wor
         return uniform_landmarks(problem.n_samples, number, problem.seed)
     assert problem.kernel is not None
     if problem.engine is not None:
-        source: Any = problem.engine.open_gram(problem.kernel, problem.budget, Plan(0))
+        source: GramSource = problem.engine.open_gram(problem.kernel, problem.budget, Plan(0))
     else:
         source = ComputedGram(problem.kernel, problem.X, strip_rows(problem, number))
     return pivoted_landmarks(source, number, problem.seed, workers)

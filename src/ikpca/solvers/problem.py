@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, Protocol, Self, TypeAlias, TypeVar
+from typing import Literal, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -330,9 +330,9 @@ def _owned_bytes(X: Rows) -> int:
     return int(X.nbytes) if isinstance(X, np.ndarray) and X.flags.owndata else 0
 
 
-def check_kernel_values(kernel: Kernel, X: Any) -> None:
+def check_kernel_values(kernel: Kernel, X: Rows) -> None:
     """Reject rows whose k(x, x) is not finite or overflows when summed and squared."""
-    check_distances(kernel, X)
+    check_exponents(kernel, X)
     largest = 0.0
     with np.errstate(over="ignore", invalid="ignore"):
         for strip in tile_slices(X.shape[0]):
@@ -345,7 +345,7 @@ def check_kernel_values(kernel: Kernel, X: Any) -> None:
                 )
 
 
-def check_distances(kernel: Kernel, X: Any, origin: Any = None) -> None:
+def check_exponents(kernel: Kernel, X: Rows, origin: Floats | None = None) -> None:
     """Reject rows so far apart that rounding errors exceed the width of a Gaussian kernel.
 
     Exponents are differences of squared norms; beyond this limit even k(x, x) differs from 1.
@@ -370,7 +370,7 @@ def check_distances(kernel: Kernel, X: Any, origin: Any = None) -> None:
 
 
 def _distance_bound(X: Rows, origin: Floats) -> float:
-    """Return an upper bound of the squared distances from dense rows to an origin, in no memory."""
+    """Return an upper bound of squared distances to an origin, without temporaries."""
     if sparse.issparse(X):
         return np.inf
     width = float(max(X.max(), origin.max())) - float(min(X.min(), origin.min()))
