@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from ikpca import KernelPCA
-from ikpca.applications import denoise_image
 from ikpca.kernels import Floats
 from ikpca.metrics import signal_to_noise_ratio
+from ikpca_papers.applications import denoise_image
 from ikpca_papers.figures import picture_grid, png
 from ikpca_papers.guenter2006.image_denoising import Case, Denoised, cases, oracles, run_denoiser
 

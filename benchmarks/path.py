@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import ikpca
-from ikpca import IncrementalKernelPCA, KernelPCA
+from ikpca import IncrementalKernelPCA, KernelPCA, NoveltyDetector
 
 ROOT = Path(ikpca.__file__).parent
 
@@ -49,10 +49,15 @@ def calls() -> dict[str, Callable[[], Any]]:
     # Compiled before it is counted.
     hebbian.fit(X)
     stream = IncrementalKernelPCA(3, **settings)
+    with_tol = KernelPCA(3, tol=1e-2, **settings)
+    detector = NoveltyDetector(random_state=0)
+    more_rows = np.random.default_rng(0).normal(size=(6000, 5))
     return {
         "krylov fit": lambda: krylov.fit(X),
+        "tol fit": lambda: with_tol.fit(more_rows),
         "kha/et fit": lambda: hebbian.fit(X),
         "partial_fit": lambda: stream.partial_fit(X[:600]).partial_fit(X[600:]),
+        "detector fit": lambda: detector.fit(X),
         "inverse_transform": lambda: krylov.inverse_transform(np.zeros((2, 3))),
     }
 
@@ -63,10 +68,10 @@ def main() -> None:
     parser.add_argument("--files", action="store_true", help="print the names of the files")
     arguments = parser.parse_args()
     for name, call in calls().items():
-        found = sorted(files_called(call))
-        print(f"{name}: {len(found)} files")
+        files = sorted(files_called(call))
+        print(f"{name}: {len(files)} files")
         if arguments.files:
-            print("\n".join(f"    {file}" for file in found))
+            print("\n".join(f"    {file}" for file in files))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A small arm in both formats: shoulder, upper arm, forearm with a fixed hand."""
+"""A small arm in ASF and AMC: shoulder, upper arm, forearm with a fixed hand."""
 
 from __future__ import annotations
 
@@ -69,30 +69,6 @@ fore -3.2e-015
 root 0 0 0 0 90 0
 upper 0 0 0
 fore 90
-"""
-
-BVH = """\
-HIERARCHY
-ROOT shoulder
-{
-  OFFSET 0 0 0
-  CHANNELS 6 Xposition Yposition Zposition Zrotation Yrotation Xrotation
-  JOINT elbow
-  {
-    OFFSET 2 0 0
-    CHANNELS 3 Zrotation Yrotation Xrotation
-    End Site
-    {
-      OFFSET 1 0 0
-    }
-  }
-}
-MOTION
-Frames: 3
-Frame Time: 0.025
-0 5 0 0 0 0 0 0 0
-1 5 0 90 0 0 0 0 0
-0 0 0 90 90 0 90 0 0
 """
 
 

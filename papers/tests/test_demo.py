@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from importlib.metadata import version
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 from matplotlib import image
 
-from ikpca_papers.demo import DemoResult, DemoSpec, Run, as_csv
+from ikpca_papers.demo import DemoResult, DemoSpec, Run, as_json
 from ikpca_papers.errors import SubprocessFailed
 from ikpca_papers.figures import demo_convergence
 from papers.tests.command_line import ikpca_papers
@@ -33,7 +32,6 @@ def small(tmp_path_factory):
         folder=folder,
         said=said,
         json=json.loads((folder / "table.json").read_text()),
-        csv=list(csv.DictReader((folder / "table.csv").read_text().splitlines())),
     )
 
 
@@ -59,11 +57,10 @@ def test_no_cell_is_cut_short(small):
 def test_says_threads_versions_and_files(small):
     assert "BLAS threads: 1 (pinned)" in small.said.out
     assert f"numpy {version('numpy')}" in small.said.out
-    for name in ("convergence.png", "table.csv", "table.json"):
+    for name in ("convergence.png", "table.json"):
         assert f"Wrote {small.folder / name}" in small.said.out
     assert sorted(path.name for path in small.folder.iterdir()) == [
         "convergence.png",
-        "table.csv",
         "table.json",
     ]
 
@@ -85,18 +82,17 @@ def test_excess_error_falls_and_the_reference_has_none(small):
     assert abs(errors["dense"][0]) < 1e-12
 
 
-def test_csv_and_json_tell_the_same_and_how_to_repeat_it(small):
+def test_json_has_the_settings_and_versions(small):
     assert small.json["settings"] == {
         "components": 4, "passes": PASSES, "sigma": 2.0, "seed": 3, "threads": 1, "rows": ROWS,
     }  # fmt: skip
     assert small.json["threads"] == 1
     assert small.json["versions"]["numba"] == version("numba")
-    for line, row in zip(small.csv, small.json["table"], strict=True):
-        assert line["method"] == row["method"]
-        assert (line["seed"], line["threads"]) == ("3", "1")
-        assert line["scikit-learn"] == version("scikit-learn")
-        for name in (f"excess_after_{PASSES}", "seconds", "entries", "entries_per_l2"):
-            assert float(line[name]) == row[name]
+    for row in small.json["table"]:
+        assert (
+            row[f"excess_after_{PASSES}"] == small.json["excess_error_per_pass"][row["method"]][-1]
+        )
+        assert row["entries_per_l2"] == row["entries"] / ROWS**2
 
 
 def test_counts_what_every_method_evaluated(small):
@@ -143,10 +139,9 @@ def test_plot_draws_what_it_is_given_on_a_logarithmic_axis():
 
 
 def test_a_run_that_ended_early_leaves_gaps():
-    header, line = as_csv(a_result([0.5])).splitlines()
-    cells = dict(zip(header.split(","), line.split(","), strict=True))
-    assert (cells["excess_after_1"], cells["excess_after_3"]) == ("0.5", "")
-    assert cells["peak_megabytes"] == ""
+    (row,) = json.loads(as_json(a_result([0.5])))["table"]
+    assert (row["excess_after_1"], row["excess_after_3"]) == (0.5, None)
+    assert row["peak_megabytes"] is None
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from ikpca_papers.kim2003 import faces
 from ikpca_papers.kim2003.natural_super_resolution import (
     Enlarged,
     EnlargementModels,
-    crop_centre,
+    crop_center,
     kernel_width,
     margins,
     photographs,
@@ -25,7 +25,7 @@ def enlarged(request):
     assert not train.keys() & tests.keys() or embedded
     models = EnlargementModels.fit(list(train.values()), 4, 600, 100, n_tuning=200, passes=20)
     some = dict(list(tests.items())[:3])
-    found = [models.enlarge(name, crop_centre(photo, (64, 96), 4)) for name, photo in some.items()]
+    found = [models.enlarge(name, crop_center(photo, (64, 96), 4)) for name, photo in some.items()]
     return found, kernel_width(models.ours)
 
 

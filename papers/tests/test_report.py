@@ -143,7 +143,7 @@ def test_texts_are_escaped_wherever_they_come_from(result):
     claim = result.spec.claims[0].model_copy(update=nasty)
     spec = result.spec.model_copy(update={"id": "x", **nasty})
     found = results(method=NASTY)
-    picture = Picture("a.png", "png", b"", NASTY)
+    picture = Picture("a.png", b"", NASTY)
     verdict = replace(result.verdicts[0], claim=claim, ours=NASTY)
     spoilt = ExperimentResult(spec, NASTY, found, (verdict,), (picture,))
     failed = ExperimentResult(spec, NASTY, None, (verdict,), (), NASTY)

@@ -21,7 +21,7 @@ from ikpca_papers.data import (
 )
 from ikpca_papers.data.photographs import _area_means
 from ikpca_papers.data.synthetic import is_in_hole
-from ikpca_papers.mocap import motion_arrays, synthetic_walker
+from ikpca_papers.mocap import synthetic_walker
 
 GENERATORS = {
     "parabola": lambda **how: parabola(60, **how),
@@ -153,9 +153,9 @@ def test_patches_are_different_windows_of_the_photograph():
     assert_array_equal(np.sort(whole.ravel()), np.sort(image.ravel()))
 
 
-def test_motion_arrays_say_what_the_motion_says():
+def test_arrays_of_a_motion_have_its_values():
     motion = synthetic_walker(frames=7)
-    arrays = motion_arrays(motion)
+    arrays = motion.arrays()
     assert_allclose(arrays["positions"], motion.positions, rtol=1e-6, atol=1e-6)
     bones = np.linalg.norm(
         arrays["positions"] - arrays["positions"][:, np.maximum(arrays["parents"], 0)], axis=2

@@ -1,4 +1,4 @@
-"""Selection and encoding of the columns of tables, stored with models of the command line."""
+"""Columns of tables: choice by name, and encoding as numbers, which is stored with models."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ikpca.errors import InvalidInput
-from ikpca.tables import ColumnChoice, Table, read_columns
+from ikpca.kernels import Floats
+from ikpca.tables import Cells, ColumnChoice, Header, Table, list_names, numbers_as_names
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 __all__ = ["ColumnEncoder", "ColumnOptions", "find_columns"]
 
@@ -21,49 +25,30 @@ __all__ = ["ColumnEncoder", "ColumnOptions", "find_columns"]
 _SPREAD_RATIO = 10.0
 #: Maximum number of values of a text column.
 _MAX_CATEGORIES = 1000
-#: Maximum number of names in a message.
-_MAX_NAMES = 8
 
 
-def find_columns(text: str, keys: Sequence[str], source: str) -> list[int]:
+def find_columns(text: str, names: Sequence[str], source: str) -> list[int]:
     """Return the positions of columns in the order of the table.
 
-    Parameters
-    ----------
-    text : str
-        Names, patterns such as ``x*`` and ranges such as ``a:d``, separated by commas. A number
-        that is not a name is a position, counted from 1.
-    keys : sequence of str
-        Names of all columns.
-    source : str
-        Name of the file, for messages.
-
-    Returns
-    -------
-    list of int
-
-    Examples
-    --------
-    >>> from ikpca.columns import find_columns
-    >>> find_columns("b:d,x*", ["a", "b", "c", "d", "x1", "x2"], "rows.csv")
-    [1, 2, 3, 4, 5]
+    The text has names, patterns such as ``x*`` and ranges such as ``a:d``, separated by commas. A
+    number that is not a name is a position, counted from 1.
     """
-    found: set[int] = set()
+    positions: set[int] = set()
     # A name may contain a comma.
-    for part in [text] if text in keys else text.split(","):
-        found.update(_find_part(part.strip(), keys, source))
-    return sorted(found)
+    for part in [text] if text in names else text.split(","):
+        positions.update(_find_part(part.strip(), names, source))
+    return sorted(positions)
 
 
-def _find_part(part: str, keys: Sequence[str], source: str) -> Sequence[int]:
-    position = _position(part, keys)
+def _find_part(part: str, names: Sequence[str], source: str) -> Sequence[int]:
+    position = _position(part, names)
     if position is not None:
         return [position]
-    matching = [at for at, key in enumerate(keys) if fnmatchcase(key, part)]
+    matching = [at for at, name in enumerate(names) if fnmatchcase(name, part)]
     if matching:
         return matching
-    first, separator, last = (each.strip() for each in part.partition(":"))
-    ends = _position(first, keys), _position(last, keys)
+    first, separator, last = (end.strip() for end in part.partition(":"))
+    ends = _position(first, names), _position(last, names)
     if separator and ends[0] is not None and ends[1] is not None:
         if ends[0] > ends[1]:
             raise InvalidInput(
@@ -74,60 +59,22 @@ def _find_part(part: str, keys: Sequence[str], source: str) -> Sequence[int]:
     wanted = part
     if separator:
         wanted = first if ends[0] is None else last
-    near = difflib.get_close_matches(wanted, keys, n=1)
-    meant = f"did you mean {near[0]!r}?" if near else f"it has {_list_names(keys)}."
+    near = difflib.get_close_matches(wanted, names, n=1)
+    meant = f"did you mean {near[0]!r}?" if near else f"it has {list_names(names)}."
     raise InvalidInput(f"{source}: has no column {wanted!r}; {meant}")
 
 
-def _position(name: str, keys: Sequence[str]) -> int | None:
-    if name in keys:
-        return keys.index(name)
-    if name.isdecimal() and 1 <= int(name) <= len(keys):
+def _position(name: str, names: Sequence[str]) -> int | None:
+    if name in names:
+        return names.index(name)
+    if name.isdecimal() and 1 <= int(name) <= len(names):
         return int(name) - 1
     return None
 
 
-def _list_names(names: Sequence[str]) -> str:
-    shown = ", ".join(map(repr, names[:_MAX_NAMES]))
-    return shown + (f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else "")
-
-
-def _numbers(number: int) -> tuple[str, ...]:
-    return tuple(str(position + 1) for position in range(number))
-
-
 @dataclass(frozen=True)
 class ColumnOptions:
-    r"""Options of a fit for the columns of a table.
-
-    Parameters
-    ----------
-    columns, drop, ids : str, optional
-        Columns as for :func:`find_columns`: those to use (by default all), those to leave out, and
-        those that identify rows.
-    standardize : bool, default=False
-        If True, columns of numbers get mean 0 and standard deviation 1.
-    missing : {"error", "drop", "median"}, default="error"
-        Rows with empty cells raise an error, are left out, or get the median of the column (the
-        most frequent value of a text column).
-    one_hot : bool, default=False
-        If True, a text column becomes a column of zeros and ones for each of its values.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from ikpca.columns import ColumnOptions
-    >>> path = Path(tempfile.mkdtemp(), "rows.csv")
-    >>> _ = path.write_text("name,size,color\nA,1,red\nB,,blue\nC,3,red\n")
-    >>> table, encoder = ColumnOptions(ids="name", missing="median", one_hot=True).read(path)
-    >>> table.names
-    ('size', 'color=blue', 'color=red')
-    >>> table.rows
-    array([[1., 0., 1.],
-           [2., 1., 0.],
-           [3., 0., 1.]])
-    """
+    """Options of a fit for the columns of a table, as on the command line."""
 
     columns: str | None = None
     drop: str | None = None
@@ -136,41 +83,23 @@ class ColumnOptions:
     missing: str = "error"
     one_hot: bool = False
 
-    def read(self, source: Any, *, gray: bool = False) -> tuple[Table, ColumnEncoder | None]:
-        """Read a table and fit its encoder.
-
-        Returns
-        -------
-        table : Table
-        encoder : ColumnEncoder or None
-            None for pictures, and for arrays if no option is set.
-        """
-        table = read_columns(source, self._chooser(str(source)), gray=gray)
-        if table.form is not None:
-            if self != ColumnOptions():
-                raise InvalidInput(
-                    f"{source}: contains pictures; --columns, --drop, --id, --standardize, "
-                    "--missing and --one-hot are for tables."
-                )
-            return table, None
-        if table.counted == "row" and table.names is None and self == ColumnOptions():
-            return table, None
-        return ColumnEncoder.fit(table, self)
-
-    def _chooser(self, source: str) -> Any:
-        def choose(names: tuple[str, ...] | None, number: int) -> ColumnChoice:
-            keys = _numbers(number) if names is None else names
-            chosen, dropped, ids = (
-                [] if text is None else find_columns(text, keys, source)
-                for text in (self.columns, self.drop, self.ids)
-            )
-            wanted = range(number) if self.columns is None else chosen
-            features = [at for at in wanted if at not in {*dropped, *ids}]
-            if not features:
-                raise InvalidInput(f"{source}: no columns are left; choose fewer to leave out.")
-            return ColumnChoice(features, ids)
-
-        return choose
+    def choose(self, header: Header, source: str) -> ColumnChoice:
+        """Choose the columns to read; an index column identifies rows unless it is chosen."""
+        chosen, dropped, ids = (
+            [] if text is None else find_columns(text, header.names, source)
+            for text in (self.columns, self.drop, self.ids)
+        )
+        if (
+            self.ids is None
+            and header.index_column is not None
+            and header.index_column not in chosen
+        ):
+            ids = [header.index_column]
+        wanted = range(len(header.names)) if self.columns is None else chosen
+        features = [at for at in wanted if at not in {*dropped, *ids}]
+        if not features:
+            raise InvalidInput(f"{source}: no columns are left; choose fewer to leave out.")
+        return ColumnChoice(features, ids)
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,8 +125,7 @@ class ColumnEncoder:
     Examples
     --------
     >>> import numpy as np
-    >>> from ikpca.columns import ColumnEncoder, ColumnOptions
-    >>> from ikpca.tables import Table
+    >>> from ikpca.columns import ColumnEncoder, ColumnOptions, Table
     >>> table = Table(np.array([[1.0, 10.0], [3.0, 30.0]]), ("a", "b"))
     >>> encoded, encoder = ColumnEncoder.fit(table, ColumnOptions(standardize=True))
     >>> encoded.rows
@@ -221,30 +149,25 @@ class ColumnEncoder:
         """Return the encoded table, whose rows may be overwritten, and the encoder."""
         if not options.one_hot:
             table.check_no_text()
-        encoder = cls(
-            table.keys,
-            None if table.names is not None else table.n_columns,
-            tuple(table.ids),
-            options.missing,
-            fills=_fills(table) if options.missing == "median" else {},
-        )
+        fills = _fills(table) if options.missing == "median" else {}
+        encoder = cls(table.names, table.n_columns, tuple(table.ids), options.missing, fills=fills)
         table.check_no_infinity()
         table = encoder._fill(table)
         if len(table.rows) < 2:
             raise InvalidInput(f"{table.source}: has one row; pass a table with at least two.")
         encoder = replace(encoder, categories=_categories(table))
-        encoded = encoder._encode_complete(table)
+        table = encoder._encode_complete(table)
         if not options.standardize:
-            encoder._warn_of_spread(encoded.rows)
-            return encoded, encoder
-        means, scales = encoder._moments(encoded.rows)
+            encoder._warn_of_spread(table.rows)
+            return table, encoder
+        means, scales = encoder._moments(table.rows)
         encoder = replace(encoder, means=means, scales=scales)
-        return replace(encoded, rows=encoder._standardize(encoded.rows)), encoder
+        return replace(table, rows=encoder._standardize(table.rows)), encoder
 
     @classmethod
     def numbered(cls, n_columns: int) -> Self:
         """Return the encoder of a table without names that is used as it is."""
-        return cls(_numbers(n_columns), n_columns)
+        return cls(numbers_as_names(n_columns), n_columns)
 
     @property
     def encoded_names(self) -> tuple[str, ...]:
@@ -252,9 +175,9 @@ class ColumnEncoder:
         return tuple(name for name, _ in self._encoded_columns())
 
     @property
-    def origins(self) -> tuple[str, ...]:
+    def origins(self) -> NDArray[np.object_]:
         """Input column of each encoded column."""
-        return tuple(origin for _, origin in self._encoded_columns())
+        return np.array([origin for _, origin in self._encoded_columns()], dtype=object)
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
@@ -275,71 +198,56 @@ class ColumnEncoder:
             values = self.categories.get(name)
             yield from [(name, name)] if values is None else [(f"{name}={v}", name) for v in values]
 
-    def read(
-        self,
-        source: Any,
-        *,
-        ids: str | None = None,
-        gray: bool = False,
-        model: str = "the model",
-        allow_unknown: bool = False,
-    ) -> Table:
-        """Read the columns of the fit from another table, and encode them.
+    def choose(self, header: Header, source: str, ids: str | None, model: str) -> ColumnChoice:
+        """Choose the columns of the fit in another table.
+
+        Other columns are ignored, and columns may have another order. A table without names must
+        have the columns of the fit. By default, the ids are those of the fit that the table has.
+        """
+        if ids is None:
+            id_columns = [header.names.index(name) for name in self.ids if name in header.names]
+        else:
+            id_columns = find_columns(ids, header.names, source)
+        if self.n_columns is None and header.is_named:
+            positions = {name: at for at, name in enumerate(header.names)}
+            missing = [name for name in self.names if name not in positions]
+            if missing:
+                raise InvalidInput(
+                    f"{source}: has no {list_names(missing)}, which "
+                    f"{model} needs; correct the names, or add what is missing."
+                )
+            features = [positions[name] for name in self.names]
+        elif len(header.names) == self.n_columns:
+            features = [int(name) - 1 for name in self.names]
+        else:
+            others = {*id_columns, header.index_column}
+            features = [at for at in range(len(header.names)) if at not in others]
+            if len(features) != len(self.names):
+                raise InvalidInput(
+                    f"{source}: has {len(features)} columns, and {model} needs {len(self.names)}; "
+                    "pass the columns of the fit."
+                )
+        pairs = zip(features, self.names, strict=True)
+        texts = frozenset(at for at, name in pairs if name in self.categories)
+        return ColumnChoice(features, id_columns, texts)
+
+    def transform(self, frame: DataFrame) -> Floats:
+        """Encode the columns of a data frame as in the fit.
 
         Parameters
         ----------
-        source : str or Path
-            Other columns are ignored, and columns may have another order. A table without names
-            must have the columns of the fit.
-        ids : str, optional
-            Columns that identify rows, as for :func:`find_columns`; by default those of the fit
-            that the table has.
-        gray : bool, default=False
-            For pictures.
-        model : str, optional
-            Name of the model, for messages.
-        allow_unknown : bool, default=False
-            As in :meth:`encode`.
+        frame : pandas.DataFrame
+            Other columns are ignored, and columns may have another order.
+
+        Returns
+        -------
+        ndarray of shape (rows, encoded columns)
+            Input for the model; without rows that ``missing="drop"`` leaves out.
         """
-
-        def choose(names: tuple[str, ...] | None, number: int) -> ColumnChoice:
-            keys = _numbers(number) if names is None else names
-            if ids is None:
-                id_columns = [keys.index(name) for name in self.ids if name in keys]
-            else:
-                id_columns = find_columns(ids, keys, str(source))
-            if self.n_columns is None and names is not None:
-                features = self._find_by_name(names, str(source), model)
-            else:
-                features = self._find_by_number(number, id_columns, str(source), model)
-            pairs = zip(features, self.names, strict=True)
-            texts = {at for at, name in pairs if name in self.categories}
-            return ColumnChoice(features, id_columns, texts)
-
-        table = read_columns(source, choose, gray=gray)
-        return table if table.form is not None else self.encode(table, allow_unknown=allow_unknown)
-
-    def _find_by_name(self, names: tuple[str, ...], source: str, model: str) -> list[int]:
-        missing = [name for name in self.names if name not in names]
-        if missing:
-            raise InvalidInput(
-                f"{source}: has no {_count('column', missing)} {_list_names(missing)}, which "
-                f"{model} needs; correct the names, or add what is missing."
-            )
-        return [names.index(name) for name in self.names]
-
-    def _find_by_number(
-        self, number: int, ids: Sequence[int], source: str, model: str
-    ) -> list[int]:
-        if number == self.n_columns:
-            return [int(name) - 1 for name in self.names]
-        others = [at for at in range(number) if at not in ids]
-        if len(others) != len(self.names):
-            raise InvalidInput(
-                f"{source}: has {len(others)} columns, and {model} needs {len(self.names)}; pass "
-                "the columns of the fit."
-            )
-        return others
+        header = Header(tuple(map(str, frame.columns)))
+        choice = self.choose(header, "the data frame", None, "the model")
+        frame = frame.set_index(np.arange(1, len(frame) + 1))
+        return self.encode(Table.from_chunks([frame], header, choice)).rows
 
     def encode(self, table: Table, *, allow_unknown: bool = False) -> Table:
         """Return a table of numbers without gaps; rows of the table may be overwritten.
@@ -348,14 +256,16 @@ class ColumnEncoder:
         the text column are zero, as :meth:`has_unknown_text` reports.
         """
         table.check_no_infinity()
-        texts = dict(zip(self.names, map(table.texts.get, table.keys), strict=True))
-        found = {name: values for name, values in texts.items() if values is not None}
+        texts = dict(zip(self.names, map(table.texts.get, table.names), strict=True))
+        table = replace(
+            table, texts={name: values for name, values in texts.items() if values is not None}
+        )
         for name in self.categories:
-            if name not in found:
+            if name not in table.texts:
                 raise InvalidInput(
                     f"{table.source}: has no text in column {name!r}; pass a CSV or Parquet file."
                 )
-        table = self._fill(replace(table, texts=found))
+        table = self._fill(table)
         if not allow_unknown:
             self._check_texts(table)
         return self._encode_complete(table)
@@ -363,14 +273,13 @@ class ColumnEncoder:
     def _check_texts(self, table: Table) -> None:
         for name, values in self.categories.items():
             at = self.names.index(name)
-            codes = table.rows[:, at].astype(np.intp)
-            known_texts = {*values}
-            known = np.array([text in known_texts for text in table.texts[name]])[codes]
-            if not known.all():
-                row = int(known.argmin())
+            texts, codes = table.texts[name], table.rows[:, at].astype(np.intp)
+            is_unknown = np.array([text not in {*values} for text in texts], dtype=bool)[codes]
+            if is_unknown.any():
+                row = int(is_unknown.argmax())
                 raise InvalidInput(
-                    f"{table.place(row, at)}: {table.texts[name][codes[row]][:40]!r} is not a "
-                    f"value of the fit, which had {_list_names(values)}; correct it, or fit again."
+                    f"{table.place(row, at)}: {texts[codes[row]][:40]!r} is not a value of the "
+                    f"fit, which had {', '.join(map(repr, values[:8]))}; correct it, or fit again."
                 )
 
     def _encode_complete(self, table: Table) -> Table:
@@ -384,22 +293,18 @@ class ColumnEncoder:
                 for at, name in enumerate(self.names)
             ]
             rows = np.hstack(columns)
-        rows = self._standardize(rows)
-        names = self.encoded_names if self.n_columns is None else None
-        return replace(table, rows=rows, names=names, texts={})
+        return replace(table, rows=self._standardize(rows), names=self.encoded_names, texts={})
 
-    def decode(self, rows: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    def decode(self, rows: Floats) -> dict[str, Cells]:
         """Return the input columns of encoded rows, in the units of the table.
 
         The value of a text column is that of its largest encoded column.
         """
         if self.means is not None and self.scales is not None:
             rows = rows * self.scales.astype(rows.dtype) + self.means.astype(rows.dtype)
-        origins = np.array(self.origins)
-        columns = {}
+        columns: dict[str, Cells] = {}
         for name in self.names:
-            column = rows[:, origins == name]
-            values = self.categories.get(name)
+            column, values = rows[:, self.origins == name], self.categories.get(name)
             columns[name] = (
                 column[:, 0]
                 if values is None
@@ -407,14 +312,13 @@ class ColumnEncoder:
             )
         return columns
 
-    def sum_columns(self, values: NDArray[Any]) -> NDArray[Any]:
+    def sum_columns(self, values: Floats) -> Floats:
         """Sum values of encoded columns over the columns of each input column."""
         if not self.categories:
             return values
-        origins = np.array(self.origins)
-        return np.column_stack([values[:, origins == name].sum(axis=1) for name in self.names])
+        return np.column_stack([values[:, self.origins == name].sum(axis=1) for name in self.names])
 
-    def has_unknown_text(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
+    def has_unknown_text(self, rows: Floats) -> NDArray[np.bool_]:
         """Return True for input columns of encoded rows whose text did not occur in the fit."""
         is_text = np.array([name in self.categories for name in self.names])
         return is_text & (self.sum_columns(rows) == 0)
@@ -424,12 +328,13 @@ class ColumnEncoder:
         if self.missing == "error":
             table.check_no_gaps()
             return table
+        gaps: NDArray[np.bool_] = np.isnan(table.rows)
+        if not gaps.any():
+            return table
         if self.missing == "drop":
-            kept = ~np.isnan(table.rows).any(axis=1)
-            if kept.all():
-                return table
+            kept: NDArray[np.bool_] = ~np.any(gaps, axis=1)
             if not kept.any():
-                worst = table.keys[int(np.isnan(table.rows).sum(axis=0).argmax())]
+                worst = table.names[int(gaps.sum(axis=0).argmax())]
                 raise InvalidInput(
                     f"{table.source}: every row has an empty cell, most of them in column "
                     f"{worst!r}; pass --drop {worst}, or --missing median."
@@ -441,19 +346,17 @@ class ColumnEncoder:
             )
             return table.select_rows(kept)
         rows, texts = _writeable(table.rows), dict(table.texts)
-        for at, name in enumerate(self.names):
-            gaps = np.isnan(rows[:, at])
-            if not gaps.any():
-                continue
+        for at in np.flatnonzero(gaps.any(axis=0)):
+            name = self.names[at]
             fill = self.fills[name]
             if isinstance(fill, str):
                 # The stored value may not occur in this table.
                 texts[name] = (*texts[name], fill)
                 fill = texts[name].index(fill)
-            rows[gaps, at] = fill
+            rows[gaps[:, at], at] = fill
         return replace(table, rows=rows, texts=texts)
 
-    def _standardize(self, rows: NDArray[Any]) -> NDArray[Any]:
+    def _standardize(self, rows: Floats) -> Floats:
         if self.means is None or self.scales is None:
             return rows
         rows = _writeable(rows)
@@ -461,7 +364,7 @@ class ColumnEncoder:
         rows /= self.scales.astype(rows.dtype)
         return rows
 
-    def _moments(self, rows: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _moments(self, rows: Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return means and standard deviations of columns; 0 and 1 for values of text columns."""
         means, scales = np.zeros(rows.shape[1]), np.ones(rows.shape[1])
         constant = []
@@ -477,23 +380,24 @@ class ColumnEncoder:
                 scales[at] = deviation
         if constant:
             warnings.warn(
-                f"{_count('column', constant)} {_list_names(constant)}: cannot be standardized, as "
+                f"{list_names(constant)}: cannot be standardized, as "
                 "all values are equal; only the mean is subtracted",
                 stacklevel=3,
             )
         return means, scales
 
-    def _warn_of_spread(self, rows: NDArray[Any]) -> None:
-        names = self.origins
+    def _warn_of_spread(self, rows: Floats) -> None:
         deviations = {
             name: float(rows[:, at].std(dtype=np.float64))
-            for at, name in enumerate(names)
+            for at, name in enumerate(self.origins)
             if name not in self.categories
         }
         deviations = {name: value for name, value in deviations.items() if value > 0}
         if not deviations:
             return
-        widest, narrowest = (each(deviations, key=deviations.__getitem__) for each in (max, min))
+        widest, narrowest = (
+            choose(deviations, key=deviations.__getitem__) for choose in (max, min)
+        )
         ratio = deviations[widest] / deviations[narrowest]
         if ratio > _SPREAD_RATIO:
             warnings.warn(
@@ -506,7 +410,7 @@ class ColumnEncoder:
 def _fills(table: Table) -> dict[str, float | str]:
     """Return the median of each column of numbers and the most frequent value of text."""
     fills: dict[str, float | str] = {}
-    for at, name in enumerate(table.keys):
+    for at, name in enumerate(table.names):
         column = table.rows[:, at]
         column = column[~np.isnan(column)]
         if not len(column):
@@ -520,29 +424,24 @@ def _fills(table: Table) -> dict[str, float | str]:
 
 def _categories(table: Table) -> dict[str, tuple[str, ...]]:
     """Return the sorted values of each text column of a table without gaps."""
-    for name, values in table.texts.items():
-        if len(values) > _MAX_CATEGORIES:
+    categories = {}
+    for name, texts in table.texts.items():
+        if len(texts) > _MAX_CATEGORIES:
             raise InvalidInput(
-                f"{table.source}: column {name!r} has {len(values)} different texts, more than "
+                f"{table.source}: column {name!r} has {len(texts)} different texts, more than "
                 f"{_MAX_CATEGORIES}; pass --drop {name}, or --id {name}."
             )
-    columns = {name: table.rows[:, table.keys.index(name)] for name in table.texts}
-    return {
-        name: tuple(sorted(table.texts[name][int(code)] for code in np.unique(column)))
-        for name, column in columns.items()
-    }
+        codes = np.unique(table.rows[:, table.names.index(name)])
+        categories[name] = tuple(sorted(texts[int(code)] for code in codes))
+    return categories
 
 
-def _one_hot(codes: NDArray[Any], values: tuple[str, ...], texts: tuple[str, ...]) -> NDArray[Any]:
+def _one_hot(codes: Floats, values: tuple[str, ...], texts: tuple[str, ...]) -> Floats:
     """Return a column of zeros and ones for each value; rows of other texts are zero."""
     positions = {value: position for position, value in enumerate(values)}
-    found = np.array([positions.get(text, -1) for text in texts])[codes.astype(np.intp)]
-    return (found[:, None] == np.arange(len(values))).astype(codes.dtype)
+    places = np.array([positions.get(text, -1) for text in texts])[codes.astype(np.intp)]
+    return (places[:, None] == np.arange(len(values))).astype(codes.dtype)
 
 
-def _count(noun: str, names: Sequence[str]) -> str:
-    return noun if len(names) == 1 else f"{noun}s"
-
-
-def _writeable(rows: NDArray[Any]) -> NDArray[Any]:
+def _writeable(rows: Floats) -> Floats:
     return rows if rows.flags.writeable else np.array(rows)

@@ -20,7 +20,7 @@ import ikpca.dask
 from ikpca.errors import InvalidInput
 from tests.clusters import cluster_of
 
-GIVEN = {"n_components": 3, "kernel": "rbf", "gamma": 0.1, "eigen_solver": "kha/et",
+GIVEN = {"n_components": 3, "kernel": "rbf", "gamma": 0.1, "eigen_solver": "krylov",
          "max_iter": 2, "random_state": 0}  # fmt: skip
 
 
@@ -65,7 +65,7 @@ def written(kind, X, folder):
 @pytest.mark.parametrize("kind", ["npy", "zarr", "parquet"])
 def test_workers_read_files(client, X, expected, tmp_path, monkeypatch, kind):
     path = written(kind, X, tmp_path)
-    monkeypatch.setattr("ikpca.dask.rows._CHUNK_BYTES", 40 * X[:1].nbytes)
+    monkeypatch.setattr("ikpca.dask.cluster._CHUNK_BYTES", 40 * X[:1].nbytes)
     model = ikpca.dask.KernelPCA(**GIVEN, client=client).fit(path)
     same(model.transform(str(path)).compute(), expected)
     if kind == "parquet":
@@ -74,7 +74,7 @@ def test_workers_read_files(client, X, expected, tmp_path, monkeypatch, kind):
 
 def test_a_file_is_read_a_chunk_at_a_time(X, tmp_path, monkeypatch):
     """What goes to the cluster is a path and slices, never rows."""
-    monkeypatch.setattr("ikpca.dask.rows._CHUNK_BYTES", 40 * X[:1].nbytes)
+    monkeypatch.setattr("ikpca.dask.cluster._CHUNK_BYTES", 40 * X[:1].nbytes)
     array = ikpca.dask.open_rows(written("npy", X, tmp_path))
     assert array.chunks == ((40, 40, 40, 30), (5,))
     sent = pickle.dumps(array)
@@ -85,7 +85,7 @@ def test_a_file_is_read_a_chunk_at_a_time(X, tmp_path, monkeypatch):
 
 def test_files_of_other_kinds(tmp_path):
     (tmp_path / "rows.txt").write_text("1 2")
-    with pytest.raises(InvalidInput, match=r"\.npy, Zarr and Parquet"):
+    with pytest.raises(InvalidInput, match=r"numpy\.save"):
         ikpca.dask.open_rows(tmp_path / "rows.txt")
     with pytest.raises(InvalidInput, match="no such file"):
         ikpca.dask.open_rows(tmp_path / "nothing.npy")
@@ -107,8 +107,8 @@ def test_passes_are_reported(client, X, capsys):
     D = da.from_array(X, chunks=(60, -1))
     model = ikpca.dask.KernelPCA(**GIVEN, client=client, verbose=1).fit(D)
     shown = capsys.readouterr()
-    assert (shown.out + shown.err).count("kha/et") == 2
-    assert len(model.history_) == 2
+    assert len(model.history_) > 0
+    assert (shown.out + shown.err).count("krylov") == len(model.history_)
 
 
 def test_the_command_line(X, expected, tmp_path):
@@ -120,10 +120,10 @@ def test_the_command_line(X, expected, tmp_path):
 
     np.save(tmp_path / "rows.npy", X)
     command = ["fit", tmp_path / "rows.npy", "-o", tmp_path / "model", "-n", 3, "--gamma", 0.1,
-               "-s", "kha/et", "--max-iter", 2, "--dask", "local", "--json"]  # fmt: skip
+               "-s", "krylov", "--max-iter", 2, "--dask", "local", "--json"]  # fmt: skip
     found = CliRunner().invoke(app, [str(word) for word in command])
     assert found.exit_code == 0, found.output
-    assert json.loads(found.stdout)["passes"] == 2
+    assert json.loads(found.stdout)["passes"] > 0
     model = ikpca.load(tmp_path / "model")
     assert type(model) is ikpca.KernelPCA
     same(model.transform(X), expected)
@@ -131,7 +131,7 @@ def test_the_command_line(X, expected, tmp_path):
 
 def test_a_scheduler_that_does_not_answer(monkeypatch):
 
-    monkeypatch.setattr("ikpca.dask.client._TIMEOUT", 0.2)
+    monkeypatch.setattr("ikpca.dask.cluster._TIMEOUT", 0.2)
     with (
         pytest.raises(InvalidInput, match="no scheduler answers"),
         ikpca.dask.connect("tcp://127.0.0.1:9"),
@@ -139,7 +139,7 @@ def test_a_scheduler_that_does_not_answer(monkeypatch):
         pass
 
 
-def test_a_local_cluster_is_quiet():
+def test_local_cluster_has_low_overhead():
     name = "distributed.worker.profile.enabled"
     with dask.config.set({name: True}):
         with ikpca.dask.connect("local") as client:
@@ -176,6 +176,6 @@ def test_without_a_client():
     assert "there is no current Dask client" in found.stdout, found.stderr
 
 
-def test_what_has_no_twin():
+def test_to_dask_of_another_estimator():
     with pytest.raises(InvalidInput, match="OnlineKernelPCA does not fit on a Dask cluster"):
         ikpca.dask.to_dask(ikpca.OnlineKernelPCA())

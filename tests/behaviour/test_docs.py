@@ -115,8 +115,8 @@ def test_examples_begin_with_a_title_and_need_no_data(path):
 
 PUBLIC = (
     "ikpca", "ikpca.kernels", "ikpca.gains", "ikpca.preimages", "ikpca.reduced_sets",
-    "ikpca.metrics", "ikpca.plotting", "ikpca.applications", "ikpca.dask", "ikpca.tables",
-    "ikpca.pictures", "ikpca.errors", "ikpca_papers.data", "ikpca_papers.mocap",
+    "ikpca.metrics", "ikpca.plotting", "ikpca.dask",
+    "ikpca.errors", "ikpca_papers.applications", "ikpca_papers.data", "ikpca_papers.mocap",
     "ikpca_papers.figures",
 )  # fmt: skip
 

@@ -15,8 +15,8 @@ import pytest
 
 from tests import plain_installation as plain
 
-EXTRAS = ["matplotlib", "PIL", "skimage", "pyarrow", "zarr", "dask", "distributed"]
-CLI = ["typer", "rich"]
+EXTRAS = ["matplotlib", "zarr", "dask", "distributed"]
+CLI = ["typer", "rich", "pandas", "pyarrow", "openpyxl"]
 
 
 def lines_of(part, hidden, folder):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 import pytest
 
@@ -35,36 +33,11 @@ def stored_store(dtype, start):
     return local_store(dtype, start, keep=True)
 
 
-def dask_store(dtype, start):
-    """Three uneven blocks of rows on threads of this process."""
-    pytest.importorskip("distributed", reason="Dask is not installed")
-    import dask.array as da
-
-    from ikpca.dask.engine import DaskStore
-    from ikpca.dask.gram import DaskGram
-
-    X = da.from_array(some_rows()[0].astype(dtype), chunks=((4, 17, 9), (6,)))
-    source = DaskGram(_client(), X, Linear(), 8)
-    gram, products = center_gram(source, start.T.astype(dtype))
-    return DaskStore(source, gram, start, products.T)
-
-
-@cache
-def _client():
-    """One for all tests here; it ends with the process."""
-    from distributed import Client
-
-    return Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None)
-
-
 STORES = {
     "local": local_store,
     "local on stored": stored_store,
-    "dask": dask_store,
 }
-every_store = pytest.mark.parametrize(
-    "name", ["local", "local on stored", pytest.param("dask", marks=pytest.mark.slow)]
-)
+every_store = pytest.mark.parametrize("name", STORES)
 
 
 class Explicit:
@@ -86,7 +59,7 @@ class Explicit:
 @pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
 @every_store
 class TestEveryStore:
-    """What any store must do; a new engine adds a line to ``STORES``."""
+    """What any store must do."""
 
     @pytest.fixture
     def rng(self):
@@ -233,12 +206,11 @@ class TestEveryStore:
         store.read()
 
 
-@pytest.mark.parametrize("name", ["local", pytest.param("dask", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("sample", [np.arange(N_SAMPLES), REPEATED])
-def test_residuals_of_coefficients(name, sample):
+def test_residuals_of_coefficients(sample):
     """Those of the projections AK': a part of A in the null space of K' does not count."""
     start = np.random.default_rng(3).normal(size=(R, N_SAMPLES))
-    store, K = STORES[name](np.float64, start), Explicit(start).K
+    store, K = local_store(np.float64, start), Explicit(start).K
     values = np.array([5.0, 3.0])
     units = start[:2] @ K / np.linalg.norm(start[:2] @ K, axis=1)[:, None]
     defects = (units @ K - values[:, None] * units)[:, sample]

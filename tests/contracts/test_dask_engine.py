@@ -1,8 +1,6 @@
-"""Kernel matrix and coefficients on a cluster against the same arrays in one process."""
+"""The kernel matrix on a cluster equals that of one process."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,12 +9,9 @@ pytest.importorskip("distributed", reason="Dask is not installed")
 
 import dask.array as da
 
-from ikpca.dask.engine import DaskStore
-from ikpca.dask.gram import DaskGram, split_features
+from ikpca.dask.gram import DaskGram
 from ikpca.gram import ComputedGram, center_gram, full_matrix, multiply, read_budget
-from ikpca.kernels import FeatureSplit, Gaussian, Laplacian, Linear, Polynomial
-from ikpca.solvers import KHA, Krylov, Problem, RunSettings
-from ikpca.solvers.kha import METHODS
+from ikpca.kernels import Gaussian, Laplacian, Linear, Polynomial
 from ikpca.solvers.landmarks import landmark_start
 from tests.clusters import cluster_of
 
@@ -37,10 +32,16 @@ def X():
     return np.random.default_rng(0).normal(size=(N_SAMPLES, 5)) * [3, 2, 1, 1, 0.5]
 
 
+def gram_of(client, D, kernel):
+    gram = DaskGram(client, D, kernel, read_budget(None))
+    gram.side = SIDE
+    return gram
+
+
 @pytest.fixture(params=BLOCKS)
 def source(request, client, X):
     chunks = (BLOCKS[request.param], (5,))
-    return DaskGram(client, da.from_array(X, chunks=chunks), KERNEL, SIDE)
+    return gram_of(client, da.from_array(X, chunks=chunks), KERNEL)
 
 
 @pytest.fixture
@@ -71,7 +72,7 @@ def test_products_and_means(source, local):
 
 
 def test_a_product_computes_half_of_the_matrix(source):
-    source.product(np.ones((N_SAMPLES, 3)), square=False)
+    source.product(np.ones((N_SAMPLES, 3)))
     diagonal = sum(size**2 for size in BLOCKS[len(source.blocks)])
     assert source.entries <= N_SAMPLES**2 // 2 + diagonal
 
@@ -79,52 +80,30 @@ def test_a_product_computes_half_of_the_matrix(source):
 @pytest.mark.parametrize("kernel", [Laplacian(0.2), Linear(), Polynomial(2, 0.1, 1.0)], ids=repr)
 def test_other_kernels(client, X, kernel):
     V = np.random.default_rng(1).normal(size=(N_SAMPLES, 3))
-    found = DaskGram(client, da.from_array(X, chunks=(70, -1)), kernel, SIDE)
+    found = gram_of(client, da.from_array(X, chunks=(70, -1)), kernel)
     close(multiply(found, V), multiply(ComputedGram(kernel, X, SIDE), V))
 
 
-def test_sparse_features_are_split_as_in_one_process(client, monkeypatch):
-    """All blocks share the split of all rows, and with it their operands."""
+def test_rare_features(client, monkeypatch):
+    """Pairs of blocks multiply features in which few rows differ as sparse matrices."""
     monkeypatch.setattr("ikpca.kernels.operands._MIN_ROWS", 100)
     rng = np.random.default_rng(0)
     rare = (rng.random((N_SAMPLES, 80)) < 0.02) * rng.normal(size=(N_SAMPLES, 80))
     X = np.hstack([rng.normal(size=(N_SAMPLES, 5)), np.full((N_SAMPLES, 3), 2.0), rare])
-    D = da.from_array(X, chunks=(70, -1))
-    found, expected = split_features(client, D), FeatureSplit.from_rows(X)
-    assert expected.sparse.sum() > 64
-    for name in ("dense", "sparse", "nnz"):
-        assert np.array_equal(getattr(found, name), getattr(expected, name))
-    close(found.origin, expected.origin)
+    found = gram_of(client, da.from_array(X, chunks=(70, -1)), KERNEL)
     V = rng.normal(size=(N_SAMPLES, 3))
-    close(multiply(DaskGram(client, D, KERNEL, SIDE), V), multiply(ComputedGram(KERNEL, X), V))
+    close(multiply(found, V), multiply(ComputedGram(KERNEL, X), V))
 
 
-def test_landmark_rows(source, local):
+def test_landmark_start(source, local):
     chosen = np.arange(0, N_SAMPLES, 3)
-    far, near = (landmark_start(K, R, chosen) for K in (source, local))
-    close(far.eigenvalues, near.eigenvalues)
-    close(np.abs(far.projections), np.abs(near.projections), 1e-10)
+    remote, expected = (landmark_start(K, R, chosen) for K in (source, local))
+    close(remote.eigenvalues, expected.eigenvalues)
+    close(np.abs(remote.projections), np.abs(expected.projections), 1e-10)
 
 
-@pytest.mark.parametrize(
-    "solver",
-    [Krylov(), *(KHA(method, init="landmarks", block_size=16) for method in METHODS)],
-    ids=repr,
-)
-def test_passes(source, X, solver):
-    class Engine:
-        block_size = 16
-
-        def open_gram(self, kernel, budget, needs):
-            return source
-
-        def open_store(self, gram, rows, products):
-            return DaskStore(source, gram, rows, products)
-
-    problem = Problem(KERNEL, X, read_budget(None), seed=3)
-    settings = RunSettings(3, tol=1e-10)
-    expected = solver.solve(problem, R, settings)
-    found = solver.solve(replace(problem, engine=Engine()), R, settings)
-    for name in ("coefficients", "projections", "eigenvalues"):
-        close(getattr(found, name), getattr(expected, name), 1e-10)
-    assert len(found.records) == len(expected.records)
+def test_map_rows_keeps_order(source, X):
+    blocks = list(source.map_rows(lambda rows, start: (start, rows)))
+    assert all(np.array_equal(rows, X[start : start + len(rows)]) for start, rows in blocks)
+    assert sum(len(rows) for _, rows in blocks) == N_SAMPLES
+    assert [start for start, _ in blocks] == sorted(start for start, _ in blocks)

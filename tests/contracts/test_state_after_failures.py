@@ -26,7 +26,6 @@ from ikpca import (
     NoveltyDetector,
     OnlineKernelPCA,
 )
-from ikpca.applications import SuperResolution
 from ikpca.errors import InvalidInput
 from ikpca.gram import parallel
 from ikpca.solvers import KHA, Nystrom, Outcome
@@ -39,7 +38,6 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 3))
 OTHER = 1 + 2 * RNG.normal(size=(60, 3))
 NORMAL = RNG.normal(size=(130, 3))
-IMAGES = [np.sin(np.add.outer(a * np.arange(20), np.arange(20)) / 4) for a in (0.5, 1, 2)]
 SEED = {"random_state": 0}
 RBF = {"kernel": "rbf", "gamma": "scale", **SEED}
 HEBBIAN = KHA("kha/et", block_size=40)
@@ -55,7 +53,6 @@ ONLINE = OnlineKernelPCA(3, kernel="rbf", gamma=0.3, max_basis_rows=40, **SEED)
 DETECTOR = NoveltyDetector(cv=3, **SEED)
 LANDMARKS = NoveltyDetector(cv=3, **SEED, eigen_solver=Nystrom(30))
 CLUSTERING = KernelSpectralClustering(2, n_init=1, **SEED)
-RESOLUTION = SuperResolution(2, 6, n_components=5, n_patches=40, gamma=0.1, random_state=0)
 ESTIMATORS = {
     **KERNEL_PCAS,
     "hebbian": HEBBIAN_PCA,
@@ -89,8 +86,6 @@ CHANGES = {
     "refine": (KERNEL_PCAS["kha"], [("fit", X)], ("refine", X)),
     "incremental: refine": (INCREMENTAL, [("fit", X)], ("refine", OTHER)),
     "online: refine": (ONLINE, [("fit", X)], ("refine", OTHER)),
-    "resolution: fit": (RESOLUTION, [], ("fit", IMAGES)),
-    "resolution: second fit": (RESOLUTION, [("fit", IMAGES)], ("fit", IMAGES[:2])),
 }
 
 

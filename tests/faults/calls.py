@@ -14,15 +14,7 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 import ikpca
-from ikpca import IncrementalKernelPCA, KernelPCA, OnlineKernelPCA, compress
-from ikpca.applications import (
-    box_mean,
-    denoise_image,
-    denoise_motion,
-    enlarge,
-    estimate_noise,
-    make_consistent,
-)
+from ikpca import IncrementalKernelPCA, OnlineKernelPCA, compress
 from ikpca.errors import InvalidInput
 from tests.faults import strategies
 
@@ -220,76 +212,8 @@ def clustering_calls(draw):
     return (model, X), use, (X,)
 
 
-@st.composite
-def super_resolution_calls(draw):
-    """Sharp images in, an enlarged one out."""
-    model = draw(strategies.super_resolutions())
-    sharp = [draw(strategies.images(channels=(None,))) for _ in range(draw(st.integers(1, 2)))]
-    low = draw(strategies.images(channels=(None,)))
-
-    def use():
-        finite("a larger image", model.fit(sharp).transform(low))
-
-    return (model, sharp, low), use, (*sharp, low)
-
-
-@st.composite
-def denoising_calls(draw):
-    """A noisy image or a motion."""
-    image = draw(strategies.images())
-    options = {
-        "noise": draw(st.sampled_from([None, None, 0.5, 0, -1])),
-        "scheme": draw(st.sampled_from(["groups", "sub-images", "single"])),
-        "n_parts": draw(st.sampled_from([None, 1, 2])),
-        "size": draw(st.sampled_from([3, 5, (3, 5), 9])),
-        "stride": draw(st.sampled_from([1, 2])),
-        "shrink": draw(st.booleans()),
-        "n_training": draw(st.sampled_from([None, 20])),
-        "pca": draw(st.sampled_from([None, None, KernelPCA(3, kernel="rbf")])),
-    }
-
-    def use():
-        finite("denoise_image", denoise_image(image, **options))
-
-    return (options, image), use, (image,)
-
-
-@st.composite
-def motion_calls(draw):
-    """Positions of joints over time."""
-    X = draw(strategies.rows())
-    positions = np.resize(X, (len(X), draw(st.integers(1, 4)), 3))
-    gamma = draw(st.sampled_from(["auto", "auto", 0.1, 0, "no"]))
-    number = draw(st.sampled_from(["auto", "auto", 2, 0, 100]))
-
-    def use():
-        finite("denoise_motion", denoise_motion(positions, gamma=gamma, n_components=number))
-
-    return (positions, gamma, number), use, (positions,)
-
-
-@st.composite
-def image_calls(draw):
-    """What knows nothing of kernels."""
-    image = draw(strategies.images())
-    factor = draw(st.sampled_from([1, 2, 3, 0, 1.5]))
-    method = draw(st.sampled_from(["nearest", "bilinear", "bicubic", "no"]))
-
-    def use():
-        finite("estimate_noise", estimate_noise(image))
-        small = box_mean(image, factor)
-        large = enlarge(small, factor, method)
-        finite("enlarge", small, large, make_consistent(large, small))
-
-    return (image, factor, method), use, (image,)
-
-
 random_calls = st.one_of(
     *[estimator_calls()] * 6,
     precomputed_calls(),
     clustering_calls(),
-    super_resolution_calls(),
-    denoising_calls(),
-    motion_calls(),
-    image_calls(),
 )

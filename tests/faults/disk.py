@@ -14,9 +14,9 @@ import numpy as np
 
 import ikpca
 from ikpca import KernelPCA
+from ikpca.cli.files import write_table
 from ikpca.errors import UnwritableFile
 from ikpca.model_files import previous_generation, read_container
-from ikpca.tables import write_table
 from tests.faults.jobs import JOBS, digest
 from tests.faults.tally import Tally
 

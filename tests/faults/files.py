@@ -21,7 +21,6 @@ from ikpca import (
     OnlineKernelPCA,
     compress,
 )
-from ikpca.applications import SuperResolution
 from ikpca.solvers.presets import make_solver
 from tests.faults.mutations import damaged, forged
 from tests.sameness import same
@@ -82,7 +81,7 @@ def model_cases(folder):
 
 
 def _models():
-    X, image = _ROWS, np.add.outer(np.arange(12.0), np.arange(12.0) % 5)
+    X = _ROWS
     rbf = KernelPCA(2, kernel="rbf", gamma=0.5).fit(X)
     return [
         rbf,
@@ -95,7 +94,6 @@ def _models():
         NoveltyDetector(2, false_alarm_rate=0.2, random_state=0).fit(X),
         NoveltyDetector(2, false_alarm_rate=0.2, random_state=0).fit(X).partial_fit(X[:4] + 1),
         KernelSpectralClustering(2, random_state=0).fit(X),
-        SuperResolution(2, 4, n_components=3, n_patches=30, gamma=0.1, random_state=0).fit([image]),
     ]
 
 

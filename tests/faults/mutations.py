@@ -14,7 +14,7 @@ _IN_CONTENT = 0.9
 VALUES = (
     *(None, True, False, "", "x", "nan", "\ud7ff", [], {}, [[]]),
     *(0, -1, 1, 2**31, 2**63, 2**64, -(2**63), 10**30, 10**400, 0.5, 1e308, -0.0),
-    *("array0", "array1", "estimators.KernelPCA", "kernels.Gaussian", "loop.Outcome"),
+    *("array0", "array1", "estimators.KernelPCA", "kernels.Gaussian", "solvers.Outcome"),
 )
 
 
@@ -129,8 +129,8 @@ def _inline(value):
 #: Words of all our text formats, and words that no format wants.
 _WORDS = (
     b"nan", b"inf", b"-inf", b"1e999", b"-1", b"0", b"1e-320", b"99999999999999999999", b"1_000",
-    b"0x10", b"root", b"begin", b"end", b"dof", b"rx", b"name", b"length", b"{", b"}", b"JOINT",
-    b"ROOT", b"End", b"Site", b"OFFSET", b"CHANNELS", b"MOTION", b"Frames:", b"[", b"[[", b"]]",
+    b"0x10", b"root", b"begin", b"end", b"dof", b"rx", b"name", b"length", b"{", b"}",
+    b"[", b"[[", b"]]",
     b"=", b'"', b'"""', b"'", b",", b";", b"\t", b"#", b":", b"\xd9\xa3", b"\xff\xfe", b"\0",
     b"true", b"1979-05-27", b"{}", b"[]", b"\xef\xbb\xbf", b"\r", b"\x0b", b"\xe2\x80\xa8",
 )  # fmt: skip

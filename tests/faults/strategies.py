@@ -1,4 +1,4 @@
-"""What hypothesis draws: rows of many kinds, kernels, parameters, models, images."""
+"""What hypothesis draws: rows of many kinds, kernels, parameters, models."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from ikpca import (
     OnlineKernelPCA,
     vectorized,
 )
-from ikpca.applications import SuperResolution
 from ikpca.gains import constant, inverse_time, reciprocal_eigenvalues
 from ikpca.solvers import KHA, Dense, Krylov
 
@@ -216,38 +215,6 @@ def clusterings(draw):
         "random_state": 0,
     }
     return KernelSpectralClustering(**_spoiled(draw, parameters))
-
-
-@st.composite
-def super_resolutions(draw):
-    """Models that enlarge images."""
-    parameters = {
-        "factor": draw(st.sampled_from([2, 2, 3, 1])),
-        "patch": draw(st.sampled_from([4, (4, 6), 4, 4, None, 30])),
-        "stride": draw(st.sampled_from(["auto", 2, 4])),
-        "n_components": draw(st.sampled_from([1, 3, 10])),
-        "gamma": draw(st.one_of(st.just("auto"), positive)),
-        "n_patches": draw(st.sampled_from([30, 100])),
-        "enlargement": draw(st.sampled_from(["nearest", "bilinear", "bicubic"])),
-        "consistent": draw(st.booleans()),
-        "eigen_solver": draw(solvers),
-        "random_state": 0,
-    }
-    return SuperResolution(**_spoiled(draw, parameters))
-
-
-@st.composite
-def images(draw, channels=(None, None, 1, 3, None, 3, 4)):
-    """Small pictures, sound or odd, of bytes or of floating-point numbers."""
-    rng = np.random.default_rng(draw(seeds))
-    shape = (draw(st.sampled_from(SIDES)), draw(st.sampled_from(SIDES)))
-    channel = draw(st.sampled_from(channels))
-    X = rng.normal(size=shape if channel is None else (*shape, channel))
-    X = _made(X, draw(st.sampled_from([kind for kind in KINDS if kind != "duplicate"])), rng)
-    if draw(st.booleans()):
-        return X
-    with np.errstate(all="ignore"):
-        return (128 + 40 * X).astype(draw(st.sampled_from([np.uint8, np.float32, np.int16])))
 
 
 def _kernel(draw):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ikpca.tables import read_table
+from ikpca.cli.files import read_table
 from tests.faults.mutations import damaged, damaged_text
 
 _CSV = "height,weight,age\n1.8,75,33\n1.6,5.5e1,41\n-0.5,+60,.5\n\n2,3,4\n"

@@ -2,9 +2,9 @@
 Image denoising
 ===============
 
-:func:`ikpca.applications.denoise_image` extracts overlapping windows from an image, computes kernel
-components for groups of similar windows, shrinks the projections by their noise, and averages the
-pre-images. The noise level is estimated from the image.
+:func:`ikpca_papers.applications.denoise_image` extracts overlapping windows from an image, computes
+kernel components for groups of similar windows, shrinks the projections by their noise, and
+averages the pre-images. The noise level is estimated from the image.
 
 The improvement is not due to the kernel: with a linear kernel, the same procedure gives the same
 quality; see the :doc:`benchmarks </benchmarks/index>`.
@@ -13,8 +13,8 @@ quality; see the :doc:`benchmarks </benchmarks/index>`.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from ikpca.applications import denoise_image, estimate_noise
 from ikpca.metrics import signal_to_noise_ratio
+from ikpca_papers.applications import denoise_image, estimate_noise
 from ikpca_papers.data import square_photograph
 
 clean = square_photograph("flower", 128)

@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.decomposition import PCA
 
-from ikpca.applications import SuperResolution, box_mean, enlarge
+from ikpca_papers.applications import SuperResolution, box_mean, enlarge
 from ikpca_papers.data import synthetic_faces
 
 images = synthetic_faces(people=30, lights=10, shape=(48, 40)).images / 255

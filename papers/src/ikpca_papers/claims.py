@@ -204,16 +204,16 @@ class Claim(_SpecModel):
         return COMPARISONS[self.sign](left, against), shown
 
     def _decreases(self, tables: Tables) -> tuple[bool | None, str]:
-        found: list[float] = []
+        values: list[float] = []
         shown = []
         for where in self.decreasing or []:
             both = {**self.selection.where, **where}
             value = self.selection.model_copy(update={"where": both}).value(tables)
             if value is None:
                 return None, "–"
-            found.append(value)
+            values.append(value)
             shown.append(" ".join(map(str, [*where.values(), _text(value)])))
-        return all(after < before for before, after in pairwise(found)), ", ".join(shown)
+        return all(after < before for before, after in pairwise(values)), ", ".join(shown)
 
 
 @dataclass(frozen=True)
@@ -410,15 +410,15 @@ def read_spec(path: Path) -> ExperimentSpec:
 def specs() -> Mapping[str, ExperimentSpec]:
     """Return the specifications that come with the package, by id."""
     paths = [*_FOLDER.glob("*[0-9]/*.toml"), _FOLDER / "large.toml"]
-    found = sorted(paths, key=lambda path: path.stem)
-    return {path.stem: read_spec(path) for path in found}
+    sorted_paths = sorted(paths, key=lambda path: path.stem)
+    return {path.stem: read_spec(path) for path in sorted_paths}
 
 
 def find_spec(name: str) -> ExperimentSpec:
     """Return the spec of that id; the error for an unknown one suggests the nearest."""
-    known = specs()
-    if name in known:
-        return known[name]
-    near = get_close_matches(name, list(known), n=1, cutoff=0.4)
-    remedy = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(known)}."
+    all_specs = specs()
+    if name in all_specs:
+        return all_specs[name]
+    near = get_close_matches(name, list(all_specs), n=1, cutoff=0.4)
+    remedy = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(all_specs)}."
     raise InvalidInput(f"there is no experiment {name!r}; {remedy}")

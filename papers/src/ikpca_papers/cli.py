@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ikpca.cli.errors import FAILED, CommandError, UsageError, run_app
+from ikpca_papers.application_commands import denoise, upscale
 from ikpca_papers.data_commands import as_usage_errors, data_app
 from ikpca_papers.errors import DataUnavailable, SubprocessFailed
 
@@ -30,12 +31,14 @@ _INTERRUPTED = 130
 
 app = typer.Typer(
     name="ikpca-papers",
-    help="Experiments of three papers on kernel PCA.",
+    help="Experiments and applications of three papers on kernel PCA.",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 success, 1 a failure, 2 an error in the command line, 130 Ctrl-C.",
 )
 app.add_typer(data_app, name="data")
+app.command()(denoise)
+app.command()(upscale)
 
 
 def _show_version(wanted: bool) -> None:
@@ -52,7 +55,7 @@ def _root(
         typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
     ] = False,
 ) -> None:
-    """Run the experiments of three papers on iterative and incremental kernel PCA."""
+    """Experiments and applications of three papers on iterative and incremental kernel PCA."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -127,12 +130,12 @@ def _size(*, quick: bool, embedded: bool, real: bool) -> str:
 def _print_experiments(as_json: bool) -> None:
     from ikpca_papers.claims import specs
 
-    known = specs().values()
+    experiments = specs().values()
     if as_json:
         rows = [
             {"id": spec.id, "title": spec.title, "paper": spec.paper, "figure": spec.figure,
              "data": {size: chosen.data for size, chosen in spec.sizes.items()}}
-            for spec in known
+            for spec in experiments
         ]  # fmt: skip
         typer.echo(json.dumps(rows, indent=1, ensure_ascii=False))
         return
@@ -141,7 +144,7 @@ def _print_experiments(as_json: bool) -> None:
         [
             (spec.id, spec.title, f"{spec.paper}, {spec.figure}",
              f"{spec.sizes['quick'].data}; real: {spec.sizes['real'].data}")
-            for spec in known
+            for spec in experiments
         ],
     )  # fmt: skip
 
@@ -323,13 +326,12 @@ def demo(
 
 
 def _write_demo(result: DemoResult, out: Path) -> list[Path]:
-    from ikpca_papers.demo import as_csv, as_json
+    from ikpca_papers.demo import as_json
     from ikpca_papers.figures import demo_convergence, png
     from ikpca_papers.runner import write_file
 
     contents: dict[Path, str | bytes] = {
         out / "convergence.png": png(demo_convergence(result)),
-        out / "table.csv": as_csv(result),
         out / "table.json": as_json(result),
     }
     try:

@@ -158,14 +158,14 @@ def where_data(
 ) -> None:
     """Print the path of a data set; without a name, the data folder and the cache."""
     with as_usage_errors():
-        found = _folders(data) if name is None else _file(name, data)
+        paths = _folders(data) if name is None else _file(name, data)
     if as_json:
-        typer.echo(json.dumps(found))
+        typer.echo(json.dumps(paths))
     elif name is None:
-        typer.echo(f"data folder: {found['data'] or 'none; name one in IKPCA_DATA'}")
-        typer.echo(f"cache: {found['cache']}")
+        typer.echo(f"data folder: {paths['data'] or 'none; name one in IKPCA_DATA'}")
+        typer.echo(f"cache: {paths['cache']}")
     else:
-        typer.echo(found["path"] or f"{name} is embedded: it has no file.")
+        typer.echo(paths["path"] or f"{name} is embedded: it has no file.")
 
 
 def _folders(data: Path | None) -> dict[str, str | None]:

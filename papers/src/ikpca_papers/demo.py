@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from math import isfinite
 from pathlib import Path
@@ -24,9 +22,9 @@ from rich.table import Table
 
 from ikpca import KernelPCA
 from ikpca.errors import RankWarning, invalid_parameter
-from ikpca.gram import Budget, CenteredGram, ComputedGram, PrecomputedGram, center_gram, full_matrix
+from ikpca.gram import Budget, ComputedGram, PrecomputedGram, center_gram, full_matrix
 from ikpca.kernels import Floats, Gaussian
-from ikpca.solvers import KHA, EigenSolution, Outcome, PassRecord, Problem, RunSettings
+from ikpca.solvers import KHA, EigenSolution, PassRecord, Problem, RunSettings
 from ikpca_papers.experiment import blas_threads, versions
 from ikpca_papers.memory import PeakMemory
 from ikpca_papers.metrics import excess_error
@@ -106,25 +104,6 @@ class DemoSpec:
 
 
 @dataclass(frozen=True)
-class Reference:
-    """Exact solution; kept in the parent, so that it is not part of any measured memory."""
-
-    gram: CenteredGram
-    squared_norm: float
-    eigenvalues: Floats
-
-    @classmethod
-    def of(cls, spec: DemoSpec, X: Floats, eigenvalues: Floats) -> Reference:
-        """Evaluate the kernel matrix once."""
-        gram, _ = center_gram(PrecomputedGram(full_matrix(ComputedGram(spec.kernel, X))))
-        return cls(gram, gram.squared_norm(), eigenvalues)
-
-    def excess_error(self, projections: Floats) -> float:
-        """Return E/E_min − 1."""
-        return excess_error(self.gram, projections, self.eigenvalues, self.squared_norm)
-
-
-@dataclass(frozen=True)
 class Run:
     """Result of one method.
 
@@ -195,17 +174,6 @@ class DemoResult:
         return tuple(run for run in self.runs if not run.direct)
 
 
-def as_csv(result: DemoResult) -> str:
-    """Format as CSV, one line per method; settings and versions are repeated on each."""
-    settings = {**asdict(result.spec), "threads": result.threads, **result.versions}
-    lines = [{**_table_row(run, result), **settings} for run in result.runs]
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, fieldnames=list(lines[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(lines)
-    return text.getvalue()
-
-
 def as_json(result: DemoResult) -> str:
     """Format as JSON: the table, and the error after every pass."""
     document = {
@@ -265,28 +233,20 @@ class FitCost:
         Of the fit from start to end, without sending messages about passes.
     entries : int
         Number of kernel evaluations.
-    peak_bytes : int or None
+    eigenvalues : ndarray of shape (r,)
+    outcome : str
+    peak_bytes : int, optional
         Memory above the loaded data.
     threads : int
         Of BLAS, as measured.
-    eigenvalues : ndarray of shape (r,)
-    outcome : str
     """
 
     seconds: float
     entries: int
-    peak_bytes: int | None
-    threads: int
     eigenvalues: Floats
     outcome: str
-
-
-@dataclass(frozen=True)
-class _Fit:
-    seconds: float
-    entries: int
-    eigenvalues: Floats
-    outcome: Outcome
+    peak_bytes: int | None = None
+    threads: int = 0
 
 
 def measure_fit(spec: DemoSpec, method: str, send: Send) -> FitCost:
@@ -301,11 +261,10 @@ def measure_fit(spec: DemoSpec, method: str, send: Send) -> FitCost:
         memory = PeakMemory()
         done = fit(spec, method, X, send)
         peak = memory.above_baseline()
-        threads = blas_threads()
-    return FitCost(done.seconds, done.entries, peak, threads, done.eigenvalues, done.outcome.name)
+        return replace(done, peak_bytes=peak, threads=blas_threads())
 
 
-def _fit_hebbian(spec: DemoSpec, method: str, X: Floats, send: Send) -> _Fit:
+def _fit_hebbian(spec: DemoSpec, method: str, X: Floats, send: Send) -> FitCost:
     passes, sending, entries = 0.0, 0.0, 0
 
     def send_pass(record: PassRecord, solution: Callable[[], EigenSolution]) -> None:
@@ -321,10 +280,10 @@ def _fit_hebbian(spec: DemoSpec, method: str, X: Floats, send: Send) -> _Fit:
     start = time.perf_counter()
     solution = KHA(method, init="random").solve(problem, spec.components, settings)
     seconds = time.perf_counter() - start - sending
-    return _Fit(seconds, entries, solution.eigenvalues, solution.outcome)
+    return FitCost(seconds, entries, solution.eigenvalues, solution.outcome.name)
 
 
-def _fit_dense(spec: DemoSpec, method: str, X: Floats, send: Send) -> _Fit:
+def _fit_dense(spec: DemoSpec, method: str, X: Floats, send: Send) -> FitCost:
     model = KernelPCA(spec.components, kernel=spec.kernel, eigen_solver=method, copy_X=False)
     start = time.perf_counter()
     with warnings.catch_warnings():
@@ -334,7 +293,7 @@ def _fit_dense(spec: DemoSpec, method: str, X: Floats, send: Send) -> _Fit:
     seconds = time.perf_counter() - start
     projections = model.eigenvectors_.T * np.sqrt(model.eigenvalues_)[:, None]
     send(PassDone(1, seconds, projections))
-    return _Fit(seconds, model.history_[-1].entries, model.eigenvalues_, model.outcome_)
+    return FitCost(seconds, model.history_[-1].entries, model.eigenvalues_, model.outcome_.name)
 
 
 #: Called with a method, its finished passes and the seconds they took.
@@ -359,14 +318,25 @@ def run_demo(spec: DemoSpec, on_progress: ProgressCallback = lambda *_: None) ->
         if not exact.eigenvalues.any():
             rule = "is so wide that the kernel has no variance on these rows"
             raise invalid_parameter("sigma", spec.sigma, rule, "pass a smaller one")
-        reference = Reference.of(spec, X, exact.eigenvalues)
+        # In this process, so that the matrix is not part of any measured memory.
+        gram, _ = center_gram(PrecomputedGram(full_matrix(ComputedGram(spec.kernel, X))))
+        squared_norm = gram.squared_norm()
+
+        def to_run(method: str, cost: FitCost, passes: list[PassDone]) -> Run:
+            errors = (
+                excess_error(gram, done.projections, exact.eigenvalues, squared_norm)
+                for done in passes
+            )
+            costs = (cost.seconds, cost.entries, cost.peak_bytes, cost.outcome)
+            return Run(method, METHODS[method], tuple(errors), *costs)
+
         runs, threads = [], exact.threads
         for method in METHODS:
             if method != DENSE:
                 cost, passes = _run_method(spec, method, on_progress)
-                runs.append(_run(method, cost, passes, reference))
+                runs.append(to_run(method, cost, passes))
                 threads = max(threads, cost.threads)
-        runs.append(_run(DENSE, exact, exact_passes, reference))
+        runs.append(to_run(DENSE, exact, exact_passes))
     return DemoResult(spec, X.shape[1], tuple(runs), threads, versions())
 
 
@@ -382,18 +352,6 @@ def _run_method(
 
     cost = run_in_subprocess(METHODS[method], partial(measure_fit, spec, method), on_message)
     return cost, passes
-
-
-def _run(method: str, cost: FitCost, passes: list[PassDone], reference: Reference) -> Run:
-    return Run(
-        method=method,
-        label=METHODS[method],
-        excess_errors=tuple(reference.excess_error(done.projections) for done in passes),
-        seconds=cost.seconds,
-        entries=cost.entries,
-        peak_bytes=cost.peak_bytes,
-        outcome=cost.outcome,
-    )
 
 
 @contextmanager

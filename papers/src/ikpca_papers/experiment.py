@@ -26,8 +26,8 @@ _PRESENTATION = ("cli", "cli.py", "data_commands.py", "figures", "plotting.py", 
 
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the numerical libraries."""
-    found = {library: version(library) for library in _LIBRARIES}
-    return {"python": platform.python_version(), **found}
+    numbers = {library: version(library) for library in _LIBRARIES}
+    return {"python": platform.python_version(), **numbers}
 
 
 @cache

@@ -176,8 +176,8 @@ def surfaces(
     grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     heights = {name: model.transform(grid)[:, :n_components] for name, model in models.items()}
     first = next(iter(heights.values()))
-    found = {"x": x, "y": y, "points": X}
+    surfaces_by_name = {"x": x, "y": y, "points": X}
     for name, values in heights.items():
         signs = np.where(np.sum(values * first, axis=0) < 0, -1.0, 1.0)
-        found[name] = (signs * values).reshape(_SIDE, _SIDE, n_components)
-    return found
+        surfaces_by_name[name] = (signs * values).reshape(_SIDE, _SIDE, n_components)
+    return surfaces_by_name

@@ -77,7 +77,7 @@ def figure_html(picture: Picture, title: str) -> str:
     alt = escape(f"{title}: {picture.caption}")
     return (
         f'<figure><button type="button" class="zoom" aria-label="Enlarge: {text}">'
-        f'<img src="data:image/{picture.kind};base64,{data}" alt="{alt}"></button>'
+        f'<img src="data:image/png;base64,{data}" alt="{alt}"></button>'
         f"<figcaption>{text}</figcaption></figure>"
     )
 
@@ -122,7 +122,7 @@ def _text(value: Any) -> str:
 def plot_data(results: Results, curves: Curves) -> dict[str, Any]:
     """Return the curves of the interactive plot: means over repetitions, by panel."""
     parts = split_panels(results.tables[curves.table], curves.panel)
-    found = []
+    images = []
     for name, rows in parts.items():
         values = mean_curves(rows, curves.x, curves.y, curves.series)
         times = mean_curves(rows, curves.x, curves.seconds, curves.series) if curves.seconds else {}
@@ -135,9 +135,9 @@ def plot_data(results: Results, curves: Curves) -> dict[str, Any]:
             }
             for method, points in values.items()
         ]
-        found.append({"name": name, "series": series})
+        images.append({"name": name, "series": series})
     words = {"label": curves.label, "axis": axis_label(curves.x), "unit": curves.x}
-    return {**words, "panels": found}
+    return {**words, "panels": images}
 
 
 def embedded_json(value: Any) -> str:
@@ -198,9 +198,11 @@ def experiment_results(
 
 def _in_order() -> list[ExperimentSpec]:
     """Return the specs in the order of the registry; unregistered ones come last."""
-    found = specs()
-    first = [name for name in EXPERIMENTS if name in found]
-    return [found[name] for name in [*first, *(name for name in found if name not in first)]]
+    all_specs = specs()
+    first = [name for name in EXPERIMENTS if name in all_specs]
+    return [
+        all_specs[name] for name in [*first, *(name for name in all_specs if name not in first)]
+    ]
 
 
 def as_json(results: Sequence[ExperimentResult]) -> str:

@@ -90,8 +90,8 @@ def _cell(value: Any) -> Cell:
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    known: Cell = value
-    return known
+    cell: Cell = value
+    return cell
 
 
 @dataclass(frozen=True)
@@ -180,8 +180,8 @@ class ResultsFolder:
 
     def remove_outdated(self, fingerprint: str) -> None:
         """Remove results of other settings, data or code."""
-        found = self.read()
-        if found is not None and found.document["fingerprint"] != fingerprint:
+        finished = self.read()
+        if finished is not None and finished.document["fingerprint"] != fingerprint:
             (self.folder / "results.json").unlink()
 
     def _arrays(self, slug: str) -> dict[str, NDArray[Any]]:
@@ -308,10 +308,10 @@ def run(
     failures = run_jobs([job], n_jobs)
     if failures:
         raise RuntimeError(failures[name])
-    found = job.folder.read()
-    if found is None:
+    finished = job.folder.read()
+    if finished is None:
         raise RuntimeError(f"{name}: its results were removed while it ran.")
-    return found
+    return finished
 
 
 def run_jobs(

@@ -71,12 +71,12 @@ def search_gain(error: Callable[[float], float], start: int = 0) -> tuple[float,
     gain, error : float
         The best ones; the error is infinite if every run diverged.
     """
-    known: dict[int, float] = {}
+    errors: dict[int, float] = {}
 
     def at(index: int) -> float:
-        if index not in known:
-            known[index] = error(grid_gain(index))
-        return known[index]
+        if index not in errors:
+            errors[index] = error(grid_gain(index))
+        return errors[index]
 
     nearby = (start + sign * step for step in range(_REACH + 1) for sign in (-1, 1))
     best = next((index for index in nearby if math.isfinite(at(index))), start)
@@ -278,6 +278,6 @@ def tuned_curves(
         name: dict[str, Any] = {"method": LABELS[method], "seed": seed}
         curves.extend({**name, **row} for row in rows)
         diverged = solutions[method].outcome is Outcome.DIVERGED
-        found = outcome_columns([tuned.error], diverged=diverged)
-        gains.append({**name, **tuned.gains, **found})
+        outcome = outcome_columns([tuned.error], diverged=diverged)
+        gains.append({**name, **tuned.gains, **outcome})
     return curves, gains, solutions

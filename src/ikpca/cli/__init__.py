@@ -13,10 +13,11 @@ def main() -> None:
 
     Expected errors are reported in one sentence.
     """
-    missing = [name for name in ("typer", "rich") if find_spec(name) is None]
+    missing = [name for name in ("typer", "rich", "pandas") if find_spec(name) is None]
     if missing:
-        needs = " and ".join(missing)
-        sys.exit(f"ikpca: the command line needs {needs}; run: pip install 'ikpca[cli]'.")
+        sys.exit(
+            f"ikpca: the command line needs {' and '.join(missing)}; run: pip install 'ikpca[cli]'."
+        )
     try:
         from ikpca.cli.app import run
 

@@ -12,7 +12,6 @@ from ikpca.cli.cluster import cluster
 from ikpca.cli.detect import detect
 from ikpca.cli.errors import run_app
 from ikpca.cli.fit import fit
-from ikpca.cli.images import denoise, upscale
 from ikpca.cli.plot import plot
 
 app = typer.Typer(
@@ -21,9 +20,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 success, 1 invalid file, 2 invalid arguments, 130 Ctrl-C. Tables are "
-    "read from .npy, .npz:member, .csv, .parquet, .png, .jpg, .tif or a folder of pictures.",
+    "read from .csv, .tsv, .txt (also .gz), .xlsx, .parquet, .npy and .npz:member.",
 )
-for command in (fit, transform, inverse, plot, detect, denoise, upscale, cluster, info):
+for command in (fit, transform, inverse, plot, detect, cluster, info):
     app.command()(command)
 
 
@@ -41,7 +40,7 @@ def _root(
         typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
     ] = False,
 ) -> None:
-    """Kernel PCA of tables, pictures and motion in files."""
+    """Kernel PCA of tables in files."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 

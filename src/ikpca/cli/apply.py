@@ -7,58 +7,52 @@ import platform
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ikpca.cli.models import (
-    check_output,
-    load_model,
-    read_rows,
-    stored_encoder,
-    stored_input_form,
-    write_results,
-    write_rows,
-)
-from ikpca.cli.options import Force, Gray, Id, Json, Model, Quiet, Rows
+from ikpca.cli import options as opt
+from ikpca.cli.models import check_output, load_model, read_rows, stored_encoder
 from ikpca.cli.output import check_outputs, reporting, rows_without_names
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 _CORE = ("numpy", "scipy", "scikit-learn", "numba", "threadpoolctl", "joblib", "safetensors")
 #: A module of each optional dependency for users.
 _EXTRAS = {
-    "cli": "typer", "plot": "matplotlib", "images": "skimage", "pictures": "PIL",
-    "parquet": "pyarrow", "zarr": "zarr", "dask": "distributed",
+    "cli": "typer", "plot": "matplotlib", "parquet": "pyarrow", "zarr": "zarr",
+    "dask": "distributed",
 }  # fmt: skip
 
 
 def transform(
-    model: Model,
-    rows: Rows,
-    out: Annotated[
-        str, typer.Option("--out", "-o", help="Projections: .npy, .npz, .csv or .parquet.")
-    ],
-    ids: Id = None,
-    gray: Gray = False,
-    force: Force = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    model: opt.Model,
+    rows: opt.Rows,
+    out: opt.TableOut,
+    ids: opt.Id = None,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Project rows on the components of a model.
 
-    Tables are encoded, and pictures scaled, as they were in the fit.
+    Tables are encoded as they were in the fit.
 
-    Example: ikpca transform faces.ikpca faces/ --out projections.csv
+    Example: ikpca transform faces.ikpca faces.npy --out projections.csv
     """
+    from ikpca.cli.files import write_table
+
     with reporting(quiet, as_json) as report:
         check_outputs([out], [model, rows], force=force)
         check_output(out, ids)
         fitted = load_model(model, "transform")
-        encoder, form = stored_encoder(fitted), stored_input_form(fitted)
-        table = read_rows(rows, encoder, form, model, ids=ids, gray=gray)
+        table = read_rows(rows, stored_encoder(fitted), model, ids=ids)
         with report.progress("Projecting"), rows_without_names():
             projections = fitted.transform(table.rows)
         n_rows, n_components = projections.shape
-        write_rows(out, projections, list(fitted.get_feature_names_out()), table.ids)
+        names = fitted.get_feature_names_out()
+        write_table(out, dict(zip(names, projections.T, strict=True)), table.ids)
         report.show(
             {"model": model, "input": rows, "rows": n_rows, "components": n_components},
             f"{n_rows} rows on {n_components} components.",
@@ -67,50 +61,32 @@ def transform(
 
 
 def inverse(
-    model: Model,
-    projections: Annotated[
-        str, typer.Argument(help="Projections: .npy, .npz:member, .csv or .parquet.")
-    ],
-    out: Annotated[
-        str,
-        typer.Option("--out", "-o", help="Rows: .npy, .npz, .csv, .parquet; pictures: a folder."),
-    ],
-    ids: Id = None,
-    force: Force = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    model: opt.Model,
+    projections: Annotated[str, typer.Argument(help="Projections that 'ikpca transform' wrote.")],
+    out: opt.TableOut,
+    ids: opt.Id = None,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
 ) -> None:
-    """Transform projections back to rows or pictures, in the units of the input.
+    """Transform projections back to rows, in the units of the input.
 
-    Example: ikpca inverse faces.ikpca projections.csv --out faces_again/
+    Example: ikpca inverse faces.ikpca projections.csv --out faces_again.npy
     """
-    import numpy as np
-
+    from ikpca.cli.files import write_table
     from ikpca.columns import ColumnEncoder
-    from ikpca.tables import check_target, write_table
 
     with reporting(quiet, as_json) as report:
-        # Shells complete folders with a slash.
-        out = out.rstrip("/" + os.sep) if len(out) > 1 else out
-        # A folder of pictures must be empty.
-        check_outputs([] if os.path.isdir(out) else [out], [model, projections], force=force)
+        check_outputs([out], [model, projections], force=force)
         fitted = load_model(model, "inverse_transform")
-        form, encoder = stored_input_form(fitted), stored_encoder(fitted)
+        encoder = stored_encoder(fitted)
         components = ColumnEncoder(tuple(fitted.get_feature_names_out()), ids=encoder.ids)
-        table = components.read(projections, ids=ids, model=str(model))
-        if form is None:
-            check_output(out, ids, text=encoder.categories)
-        check_target(out, form, len(table.rows))
+        table = read_rows(projections, components, model, ids=ids)
+        check_output(out, ids, text=encoder.categories)
         with report.progress("Finding rows"):
-            rows = fitted.inverse_transform(table.rows)
-        if form is not None:
-            write_table(out, rows, form=form)
-        elif encoder.categories:
-            write_results(out, table.ids, encoder.decode(rows))
-        else:
-            rows = np.column_stack([*encoder.decode(rows).values()])
-            write_rows(out, rows, encoder.names, table.ids, header=encoder.n_columns is None)
-        n_rows, n_columns = len(rows), len(encoder.names)
+            columns = encoder.decode(fitted.inverse_transform(table.rows))
+        write_table(out, columns, table.ids, names=bool(table.ids) or encoder.n_columns is None)
+        n_rows, n_columns = len(table.rows), len(columns)
         report.show(
             {"model": model, "projections": projections, "rows": n_rows, "columns": n_columns},
             f"{n_rows} rows × {n_columns} columns.",
@@ -122,8 +98,8 @@ def info(
     model: Annotated[
         Path | None, typer.Argument(help="A model file; without it, the installation.")
     ] = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Show versions, threads, memory and extras; or describe a model file.
 
@@ -175,7 +151,7 @@ def _installation() -> dict[str, Any]:
     }
 
 
-def _table(document: dict[str, Any]) -> Any:
+def _table(document: dict[str, Any]) -> Table:
     from rich import box
     from rich.table import Table
 

@@ -2,94 +2,63 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import typer
-
-from ikpca.cli.models import DEFAULT_TOL, check_output, row_ids, store_input_form, write_rows
-from ikpca.cli.options import (
-    Coef0,
-    Columns,
-    Degree,
-    Drop,
-    Force,
-    Gamma,
-    Gray,
-    Id,
-    Json,
-    Kernel,
-    MaxIter,
-    MaxMemory,
-    Missing,
-    OneHot,
-    Quiet,
-    Rows,
-    Scale,
-    Seed,
-    Solver,
-    Standardize,
-    Threads,
-    Tol,
-    one_of,
+from ikpca.cli import options as opt
+from ikpca.cli.models import (
+    DEFAULT_TOL,
+    check_output,
+    given_options,
+    read_training_rows,
+    store_encoder,
 )
 from ikpca.cli.output import check_outputs, reporting
 
-_NORMALIZE = one_of(("njw", "none"))
-_OPTIONS = (
-    "gamma", "degree", "coef0", "kernel", "eigen_solver", "tol", "max_iter", "max_memory", "n_jobs",
+_PARAMETERS = (
+    "n_components", "normalize", "kernel", "gamma", "degree", "coef0", "eigen_solver", "tol",
+    "max_iter", "max_memory", "n_jobs",
 )  # fmt: skip
 
 
 def cluster(
-    rows: Rows,
-    n_clusters: Annotated[int, typer.Option("--clusters", "-c", min=1, help="Number of clusters.")],
-    out: Annotated[
-        str, typer.Option("--out", "-o", help="Labels from 0: .npy, .npz, .parquet or .csv.")
-    ],
+    rows: opt.Rows,
+    n_clusters: Annotated[int, opt.option("Number of clusters.", "--n-clusters", "-c", min=1)],
+    out: opt.TableOut,
     n_components: Annotated[
         int | None,
-        typer.Option("--n-components", "-n", help="Components.", show_default="number of clusters"),
+        opt.option("Components.", "--n-components", "-n", default="number of clusters"),
     ] = None,
     normalize: Annotated[
-        str,
-        typer.Option("--normalize", help="njw: Ng, Jordan and Weiss; none.", **_NORMALIZE),
+        str, opt.option("njw: Ng, Jordan and Weiss; none.", **opt.one_of(("njw", "none")))
     ] = "njw",
-    kernel: Kernel = "rbf",
-    gamma: Gamma = "scale",
-    degree: Degree = None,
-    coef0: Coef0 = None,
-    eigen_solver: Solver = None,
-    tol: Tol = None,
-    max_iter: MaxIter = None,
-    random_state: Seed = 0,
-    max_memory: MaxMemory = None,
-    n_jobs: Threads = None,
-    columns: Columns = None,
-    drop: Drop = None,
-    ids: Id = None,
-    standardize: Standardize = False,
-    missing: Missing = "error",
-    one_hot: OneHot = False,
-    scale: Scale = True,
-    gray: Gray = False,
-    save_model: Annotated[
-        Path | None, typer.Option("--save-model", help="Also write the model to a file.")
-    ] = None,
-    force: Force = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    kernel: opt.Kernel = "rbf",
+    gamma: opt.Gamma = "scale",
+    degree: opt.Degree = None,
+    coef0: opt.Coef0 = None,
+    eigen_solver: opt.Solver = None,
+    tol: opt.Tol = None,
+    max_iter: opt.MaxIter = None,
+    random_state: opt.Seed = 0,
+    max_memory: opt.MaxMemory = None,
+    n_jobs: opt.Threads = None,
+    columns: opt.Columns = None,
+    drop: opt.Drop = None,
+    ids: opt.Id = None,
+    standardize: opt.Standardize = False,
+    missing: opt.Missing = "error",
+    one_hot: opt.OneHot = False,
+    save_model: opt.SaveModel = None,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
 ) -> None:
-    """Cluster rows by their kernel components.
+    """Cluster rows by their kernel components; labels count from 0.
 
-    For pictures, a .csv file also contains their names.
-
-    Example: ikpca cluster digits.npy --clusters 10 --gamma median --out labels.csv
+    Example: ikpca cluster digits.npy --n-clusters 10 --gamma median --out labels.csv
     """
-    settings = {
-        name: value for name, value in locals().items() if name in _OPTIONS and value is not None
-    }
+    settings = given_options(locals(), _PARAMETERS)
     from ikpca import KernelSpectralClustering
+    from ikpca.cli.files import write_table
     from ikpca.columns import ColumnOptions
 
     with reporting(quiet, as_json) as report:
@@ -97,23 +66,14 @@ def cluster(
         check_output(out, ids)
         if eigen_solver in (None, "auto"):
             settings.setdefault("tol", DEFAULT_TOL)
-        if settings["gamma"] == "columns":
-            settings["gamma"] = None
-        model: Any = KernelSpectralClustering(
-            n_clusters,
-            n_components=n_components,
-            normalize=None if normalize == "none" else "njw",
-            random_state=random_state,
-            **settings,
-        )
+        model = KernelSpectralClustering(n_clusters, random_state=random_state, **settings)
         selected = ColumnOptions(columns, drop, ids, standardize, missing, one_hot)
-        table, encoder = selected.read(rows, gray=gray)
-        table = table.scaled() if scale else table
+        table, encoder = read_training_rows(rows, selected)
         with report.progress("Clustering"):
             labels = model.fit_predict(table.rows)
-        write_rows(out, labels[:, None], ["cluster"], row_ids(table))
+        write_table(out, {"cluster": labels}, table.ids)
         if save_model is not None:
-            store_input_form(model, table, encoder)
+            store_encoder(model, encoder)
             model.save(save_model)
         sizes = [int((labels == label).sum()) for label in range(n_clusters)]
         document = {"input": rows, "rows": len(labels), "clusters": n_clusters, "sizes": sizes}

@@ -7,122 +7,102 @@ from itertools import accumulate, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 import ikpca
+from ikpca.cli import options as opt
 from ikpca.cli.errors import UsageError
-from ikpca.cli.models import ESTIMATORS, build, store_input_form
-from ikpca.cli.options import (
-    PREIMAGES,
-    Checkpoint,
-    CheckpointEvery,
-    Coef0,
-    Columns,
-    Components,
-    Dask,
-    Degree,
-    Drop,
-    Force,
-    Gamma,
-    Gray,
-    Id,
-    Json,
-    Kernel,
-    MaxIter,
-    MaxMemory,
-    Missing,
-    OneHot,
-    Quiet,
-    Resume,
-    Rows,
-    Scale,
-    Seed,
-    Solver,
-    Standardize,
-    Threads,
-    Tol,
-    one_of,
-)
+from ikpca.cli.models import (
+    ESTIMATORS,
+    build,
+    given_options,
+    read_training_rows,
+    store_encoder,
+)  # fmt: skip
 from ikpca.cli.output import check_outputs, pass_progress, reporting, resume_hint
 
 if TYPE_CHECKING:
+    from rich.table import Table as PrintedTable
+
     from ikpca.estimators.base import SavedEstimator
     from ikpca.tables import Table
 
-#: Options by parameter of the estimators; options that an estimator does not have are rejected.
-_FLAGS = {
-    "n_components": "--n-components",
-    "kernel": "--kernel",
-    "gamma": "--gamma",
-    "degree": "--degree",
-    "coef0": "--coef0",
-    "eigen_solver": "--solver",
-    "tol": "--tol",
-    "max_iter": "--max-iter",
-    "preimage": "--preimage",
-    "max_memory": "--max-memory",
-    "n_jobs": "--threads",
-    "checkpoint": "--checkpoint",
-}
+#: Bytes of the blocks of rows that a cluster gets.
+_BLOCK_BYTES = 16 * 10**6
+#: Parameters of the estimators; options that an estimator does not have are rejected.
+_PARAMETERS = (
+    "n_components", "kernel", "gamma", "degree", "coef0", "eigen_solver", "tol", "max_iter",
+    "preimage", "max_memory", "n_jobs", "checkpoint",
+)  # fmt: skip
 
 
 def fit(
-    rows: Rows,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The model file to write.")],
+    rows: opt.Rows,
+    out: opt.ModelOut,
     estimator: Annotated[
-        str,
-        typer.Option(
-            "--estimator", help=f"One of {', '.join(ESTIMATORS)}.", **one_of(tuple(ESTIMATORS))
-        ),
+        str, opt.option(f"One of {', '.join(ESTIMATORS)}.", **opt.one_of([*ESTIMATORS]))
     ] = "kernel-pca",
-    n_components: Components = None,
-    kernel: Kernel = None,
-    gamma: Gamma = None,
-    degree: Degree = None,
-    coef0: Coef0 = None,
-    eigen_solver: Solver = None,
-    tol: Tol = None,
-    max_iter: MaxIter = None,
+    n_components: opt.Components = None,
+    kernel: opt.Kernel = None,
+    gamma: opt.Gamma = None,
+    degree: opt.Degree = None,
+    coef0: opt.Coef0 = None,
+    eigen_solver: opt.Solver = None,
+    tol: opt.Tol = None,
+    max_iter: opt.MaxIter = None,
     preimage: Annotated[
         str | None,
-        typer.Option(
-            "--preimage",
-            help=f"Method of 'ikpca inverse': {', '.join(PREIMAGES)}.",
-            show_default="auto",
-            **one_of(PREIMAGES),
+        opt.option(
+            f"Method of 'ikpca inverse': {', '.join(opt.PREIMAGES)}.",
+            default="auto",
+            **opt.one_of(opt.PREIMAGES),
         ),
     ] = None,
-    random_state: Seed = 0,
-    max_memory: MaxMemory = None,
-    n_jobs: Threads = None,
-    checkpoint: Checkpoint = None,
-    every: CheckpointEvery = 1,
-    resume: Resume = False,
-    dask: Dask = None,
-    columns: Columns = None,
-    drop: Drop = None,
-    ids: Id = None,
-    standardize: Standardize = False,
-    missing: Missing = "error",
-    one_hot: OneHot = False,
-    scale: Scale = True,
-    gray: Gray = False,
-    force: Force = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    random_state: opt.Seed = 0,
+    max_memory: opt.MaxMemory = None,
+    n_jobs: opt.Threads = None,
+    checkpoint: Annotated[
+        Path | None, opt.option("Checkpoint file, from which an interrupted fit can be resumed.")
+    ] = None,
+    every: Annotated[
+        Any,
+        opt.option(
+            "Interval in passes, or a time such as 30s, 5min or 1h.",
+            "--checkpoint-every",
+            **opt.number_or((), lambda text: int(text) if text.isdecimal() else text, ""),
+        ),
+    ] = 1,
+    resume: Annotated[
+        bool, opt.option("Resume from the checkpoint if it exists; bit-exact.", "--resume")
+    ] = False,
+    dask: Annotated[
+        str | None,
+        opt.option(
+            "Fit on a Dask cluster: the address of its scheduler, or local for one worker process "
+            "per processor of this machine.",
+            metavar="ADDRESS|local",
+        ),
+    ] = None,
+    columns: opt.Columns = None,
+    drop: opt.Drop = None,
+    ids: opt.Id = None,
+    standardize: opt.Standardize = False,
+    missing: opt.Missing = "error",
+    one_hot: opt.OneHot = False,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Compute the kernel principal components of rows and write a model file.
 
     Defaults: 16 components, a Gaussian kernel (rbf), γ from the variance of the rows.
 
-    Example: ikpca fit faces/ --out faces.ikpca -n 32 --gamma median
+    Example: ikpca fit faces.npy --out faces.ikpca -n 32 --gamma median
     """
-    given = locals()
+    given = given_options(locals(), _PARAMETERS)
     # Imported here to keep the help fast.
     from ikpca.columns import ColumnOptions
 
     with reporting(quiet, as_json) as report:
-        model = build(estimator, {name: given[name] for name in _FLAGS}, _FLAGS)
+        model = build(estimator, given)
         # Rows of a file have no other owner.
         copying = {"copy_X": True} if hasattr(model, "copy_X") else {}
         model.set_params(random_state=random_state, **dict.fromkeys(copying, False))
@@ -133,13 +113,12 @@ def fit(
         outputs, inputs = ([out], [rows, checkpoint]) if resume else ([out, checkpoint], [rows])
         check_outputs(outputs, inputs, force=force)
         selected = ColumnOptions(columns, drop, ids, standardize, missing, one_hot)
-        table, encoder = selected.read(rows, gray=gray)
-        table = table.scaled() if scale else table
+        table, encoder = read_training_rows(rows, selected)
         start = time.perf_counter()
         with resume_hint(checkpoint, resume=resume):
-            model = fit_model(model, table.rows, dask, shown=not quiet)
+            model = _fit_model(model, table.rows, dask, shown=not quiet)
         seconds = time.perf_counter() - start
-        store_input_form(model, table, encoder)
+        store_encoder(model, encoder)
         # The checkpoint and the rows belong to this fit, not to the model.
         model.set_params(**copying)
         if checkpoint is not None:
@@ -154,20 +133,23 @@ def fit(
         )
 
 
-def fit_model(model: SavedEstimator, rows: Any, dask: str | None, *, shown: bool) -> Any:
+def _fit_model(model: SavedEstimator, rows: Any, dask: str | None, *, shown: bool) -> Any:
     """Fit a model; ``dask`` is an address, "local", or None for this process."""
     if dask is None:
         with pass_progress(model, "Passes", shown=shown):
             return model.fit(rows)
     try:
-        from ikpca.dask import as_blocks, connect, to_dask
+        from dask.array import from_array
+
+        from ikpca.dask import connect, to_dask
     except ImportError:
         raise UsageError("--dask needs the package dask; run: pip install 'ikpca[dask]'.") from None
     remote = to_dask(model)
     with connect(dask) as client:
         remote.set_params(client=client)
         with pass_progress(remote, "Passes", shown=shown):
-            remote.fit(as_blocks(rows))
+            n_rows = max(1, _BLOCK_BYTES // max(1, rows[:1].nbytes))
+            remote.fit(from_array(rows, chunks=(n_rows, -1)))
         return remote.to_local()
 
 
@@ -189,20 +171,23 @@ def _document(model: SavedEstimator, table: Table, seconds: float) -> dict[str, 
     }
 
 
-def _components_table(document: dict[str, Any]) -> Any:
+def _components_table(document: dict[str, Any]) -> PrintedTable:
     from rich import box
-    from rich.table import Table as Printed
+    from rich.table import Table
 
-    printed = Printed(box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
-    for head in ("component", "eigenvalue", "explained", "together", "residual"):
+    printed = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
+    for head in ("component", "eigenvalue", "explained", "cumulative", "residual"):
         printed.add_column(head, justify="right")
-    shares, residuals = document["explained_variance_ratio"], document["residuals"]
-    columns = [
+    ratios, residuals = (
+        [] if document[name] is None else document[name]
+        for name in ("explained_variance_ratio", "residuals")
+    )
+    columns = (
         [f"{value:.6g}" for value in document["eigenvalues"]],
-        [f"{share:.2%}" for share in ([] if shares is None else shares)],
-        [f"{share:.2%}" for share in accumulate([] if shares is None else shares)],
-        [f"{residual:.1e}" for residual in ([] if residuals is None else residuals)],
-    ]
+        [f"{ratio:.2%}" for ratio in ratios],
+        [f"{ratio:.2%}" for ratio in accumulate(ratios)],
+        [f"{residual:.1e}" for residual in residuals],
+    )
     for number, cells in enumerate(zip_longest(*columns, fillvalue="–"), start=1):
         printed.add_row(str(number), *cells)
     return printed

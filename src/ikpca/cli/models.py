@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ikpca
 from ikpca.cli.errors import UsageError
+from ikpca.cli.options import flag
 
 if TYPE_CHECKING:
-    from ikpca.columns import ColumnEncoder
+    from ikpca.columns import ColumnEncoder, ColumnOptions
     from ikpca.estimators.base import SavedEstimator
-    from ikpca.pictures import PictureFormat
     from ikpca.tables import Table
 
 
@@ -29,49 +29,42 @@ _DEFAULTS = {"n_components": 16, "kernel": "rbf", "gamma": "scale"}
 #: Default tolerance of the solver "auto", which landmarks reach for a million rows.
 DEFAULT_TOL = 1e-3
 #: Words on the command line for None in the library.
-_NONE_WORDS = {"n_components": "all", "gamma": "columns"}
+_NONE_WORDS = {"n_components": "all", "gamma": "columns", "normalize": "none"}
 
 
-def build(name: str, options: Mapping[str, Any], flags: Mapping[str, str]) -> Any:
+def given_options(options: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """Return the options of these names that were given, as parameters of the library."""
+    given = {name: options[name] for name in names if options[name] is not None}
+    return {
+        name: None if _NONE_WORDS.get(name) == value else value for name, value in given.items()
+    }
+
+
+def build(name: str, given: dict[str, Any]) -> Any:
     """Return an unfitted estimator; raise an error for options that it does not have."""
     kind = getattr(ikpca, ESTIMATORS[name])
-    known = inspect.signature(kind).parameters
-    given = {key: value for key, value in options.items() if value is not None}
+    parameters = inspect.signature(kind).parameters
     for key in given:
-        if key not in known:
-            raise UsageError(f"{flags[key]} has no effect for --estimator {name}; leave it out.")
+        if key not in parameters:
+            raise UsageError(f"{flag(key)} has no effect for --estimator {name}; leave it out.")
     defaults: dict[str, Any] = dict(_DEFAULTS)
     if name == "kernel-pca" and given.get("eigen_solver", "auto") == "auto":
         defaults["tol"] = DEFAULT_TOL
-    settings = {key: value for key, value in defaults.items() if key in known} | given
-    nothing = {key for key, word in _NONE_WORDS.items() if settings.get(key) == word}
-    return kind(**{key: None if key in nothing else value for key, value in settings.items()})
+    return kind(**{key: value for key, value in defaults.items() if key in parameters} | given)
 
 
-def store_input_form(model: SavedEstimator, table: Table, encoder: ColumnEncoder | None) -> None:
-    """Store how rows were made from the input, for later input and for writing rows."""
+def store_encoder(model: SavedEstimator, encoder: ColumnEncoder | None) -> None:
+    """Store how rows were made from a table, for later tables."""
     import numpy as np
 
-    if table.form is not None:
-        model.input_ = {"kind": "pictures", **vars(table.form)}
-    elif encoder is not None:
+    if encoder is not None:
         model.input_ = encoder
         if encoder.feature_names is not None:
             model.feature_names_in_ = np.array(encoder.feature_names, dtype=object)
 
 
-def stored_input_form(model: SavedEstimator) -> PictureFormat | None:
-    """Return the picture format that :func:`store_input_form` stored."""
-    from ikpca.pictures import PictureFormat
-
-    stored = getattr(model, "input_", None)
-    if not isinstance(stored, dict):
-        return None
-    return PictureFormat(tuple(stored["shape"]), stored["white"], stored["scaled"])
-
-
 def stored_encoder(model: SavedEstimator) -> ColumnEncoder:
-    """Return the encoder that :func:`store_input_form` stored, or that of a model from Python."""
+    """Return the encoder that :func:`store_encoder` stored, or that of a model from Python."""
     from ikpca.columns import ColumnEncoder
     from ikpca.errors import InvalidInput
 
@@ -84,9 +77,7 @@ def stored_encoder(model: SavedEstimator) -> ColumnEncoder:
                 "earlier fit; delete model.input_ before saving it, or use 'ikpca fit'."
             )
         return stored
-    if names is not None:
-        return ColumnEncoder(names)
-    return ColumnEncoder.numbered(model.n_features_in_)
+    return ColumnEncoder.numbered(model.n_features_in_) if names is None else ColumnEncoder(names)
 
 
 def load_model(path: Path, method: str, writer: str = "ikpca fit") -> Any:
@@ -101,78 +92,41 @@ def load_model(path: Path, method: str, writer: str = "ikpca fit") -> Any:
     return model
 
 
+def read_training_rows(source: str, options: ColumnOptions) -> tuple[Table, ColumnEncoder | None]:
+    """Read a table and fit its encoder, which is None for arrays if no option is set."""
+    from ikpca.cli.files import holds_text, read_table
+    from ikpca.columns import ColumnEncoder, ColumnOptions
+
+    table = read_table(source, lambda header: options.choose(header, source))
+    if not holds_text(source) and options == ColumnOptions():
+        # Estimators check arrays, which may be memory maps.
+        return table, None
+    return ColumnEncoder.fit(table, options)
+
+
 def read_rows(
     source: str,
     encoder: ColumnEncoder,
-    form: PictureFormat | None,
-    fitted: str | Path,
+    model: str | Path,
     *,
     ids: str | None = None,
-    gray: bool = False,
     allow_unknown: bool = False,
 ) -> Table:
-    """Read rows and encode or scale them as in a fit; ``fitted`` names it in messages."""
-    from ikpca.errors import InvalidInput
+    """Read rows and encode them as in a fit; ``model`` names it in messages."""
+    from ikpca.cli.files import read_table
 
-    table = encoder.read(source, ids=ids, gray=gray, model=str(fitted), allow_unknown=allow_unknown)
-    if table.form is not None and form is not None and table.form.shape != form.shape:
-        raise InvalidInput(
-            f"{source}: pictures are {table.form.description}, and {fitted} was fitted on "
-            f"{form.description}; convert them."
-        )
-    columns, expected = table.rows.shape[1], len(encoder.encoded_names)
-    if columns != expected:
-        raise InvalidInput(
-            f"{source}: has {columns} columns, and {fitted} needs {expected}; pass the columns of "
-            "the fit."
-        )
-    return table.scaled() if form is not None and form.scaled else table
+    table = read_table(source, lambda header: encoder.choose(header, source, ids, str(model)))
+    return encoder.encode(table, allow_unknown=allow_unknown)
 
 
-def row_ids(table: Table) -> Mapping[str, Any]:
-    """Return the columns that identify rows; of pictures the names of their files."""
-    import numpy as np
+def check_output(out: str, ids: str | None = None, text: Collection[str] = ()) -> None:
+    """Raise an error, before the work, if results could not be written to a file."""
+    from ikpca.cli.files import check_target, holds_text
 
-    if table.labels is None:
-        return table.ids
-    return {"file": np.array(table.labels, dtype=object)}
-
-
-def check_output(out: str, ids: str | None, text: Collection[str] = ()) -> None:
-    """Raise an error, before the work, if ids or text columns could not be written to a file."""
-    from ikpca.tables import check_target
-
-    if not out.lower().endswith((".csv", ".parquet")):
+    if not holds_text(out):
+        rule = "pass a .csv, .xlsx or .parquet file"
         if ids is not None:
-            raise UsageError(f"--id: {out} does not hold ids; pass a .csv or .parquet file.")
+            raise UsageError(f"--id: {out} does not hold ids; {rule}.")
         if text:
-            raise UsageError(
-                f"--out: {out} does not hold the text of column {next(iter(text))!r}; pass a .csv "
-                "or .parquet file."
-            )
+            raise UsageError(f"--out: {out} does not hold text as in {next(iter(text))!r}; {rule}.")
     check_target(out)
-
-
-def write_rows(
-    out: str, rows: Any, names: Sequence[str], ids: Mapping[str, Any], *, header: bool = True
-) -> None:
-    """Write rows after their ids; files that do not hold text are written without ids."""
-    from ikpca.tables import write_table
-
-    if ids and out.lower().endswith((".csv", ".parquet")):
-        write_results(out, ids, dict(zip(names, rows.T, strict=True)))
-    else:
-        write_table(out, rows, names if header else None)
-
-
-def write_results(out: str, ids: Mapping[str, Any], columns: Mapping[str, Any]) -> None:
-    """Write columns after ids."""
-    from ikpca.errors import InvalidInput
-    from ikpca.tables import write_columns
-
-    for name in columns:
-        if name in ids:
-            raise InvalidInput(
-                f"{out}: {name!r} is the name of an id and of a result; rename the id column."
-            )
-    write_columns(out, {**ids, **columns})

@@ -38,7 +38,7 @@ def one_of(choices: Sequence[str]) -> dict[str, Any]:
     return {"callback": check, "autocompletion": complete}
 
 
-def _number_or(words: Collection[str], number: Callable[[str], Any], rule: str) -> dict[str, Any]:
+def number_or(words: Collection[str], number: Callable[[str], Any], rule: str) -> dict[str, Any]:
     """Return settings of an option that takes a number or one of some words."""
 
     def parse(text: str) -> Any:
@@ -53,178 +53,108 @@ def _number_or(words: Collection[str], number: Callable[[str], Any], rule: str) 
     return {"parser": parse, "metavar": "NUMBER|WORD"}
 
 
-def _count_or_fraction(text: str) -> int | float:
+def count_or_fraction(text: str) -> int | float:
+    """Parse a number of components."""
     return int(text) if text.lstrip("+-").isdecimal() else float(text)
 
 
-COUNT_OR_FRACTION = _number_or((), _count_or_fraction, "must be a number or a fraction")
+def option(text: str, *names: str, default: str = "", panel: str = "", **settings: Any) -> Any:
+    """Return an option, by default with the name of the parameter."""
+    if default:
+        settings["show_default"] = default
+    return typer.Option(*names, help=text, rich_help_panel=panel or None, **settings)
+
+
 Rows: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="INPUT",
-        help="Rows: .npy, .npz:member, .csv, .parquet, .png, .jpg, .tif or a folder of pictures.",
+        help="Rows: .csv, .tsv, .txt (also .gz), .xlsx:sheet, .parquet, .npy, .npz:member, or - "
+        "for CSV from standard input.",
     ),
 ]
 Model: TypeAlias = Annotated[Path, typer.Argument(help="A model file that 'ikpca fit' wrote.")]
-Columns: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--columns",
-        help="Columns of a table to use, by default all: names, patterns such as 'x*' and ranges "
-        "such as a:d, separated by commas; without names, numbers from 1.",
-        rich_help_panel=_TABLES,
-    ),
-]
-Drop: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--drop", help="Columns to leave out.", rich_help_panel=_TABLES),
-]
-Id: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--id",
-        help="Columns that identify rows; they are copied to .csv and .parquet output.",
-        rich_help_panel=_TABLES,
-    ),
-]
-Standardize: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--standardize",
-        help="Give columns of numbers mean 0 and standard deviation 1.",
-        rich_help_panel=_TABLES,
-    ),
-]
-Missing: TypeAlias = Annotated[
+ModelOut: TypeAlias = Annotated[Path, option("The model file to write.", "--out", "-o")]
+SaveModel: TypeAlias = Annotated[Path | None, option("Also write the model to a file.")]
+TableOut: TypeAlias = Annotated[
     str,
-    typer.Option(
-        "--missing",
-        help="Empty cells: error, drop their rows, or median (of text the most frequent).",
-        rich_help_panel=_TABLES,
-        **one_of(("error", "drop", "median")),
+    option(
+        "Results: .csv, .tsv (also .gz), .xlsx, .parquet, .npy, .npz, or - for standard output.",
+        "--out",
+        "-o",
     ),
 ]
-OneHot: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--one-hot",
-        help="Replace a text column by a column of zeros and ones for each of its values.",
-        rich_help_panel=_TABLES,
-    ),
+_COLUMNS = (
+    "Columns of a table to use, by default all: names, patterns such as 'x*' and ranges such as "
+    "a:d, separated by commas; without names, numbers from 1."
+)
+Columns: TypeAlias = Annotated[str | None, option(_COLUMNS, panel=_TABLES)]
+Drop: TypeAlias = Annotated[str | None, option("Columns to leave out.", panel=_TABLES)]
+_ID = (
+    "Columns that identify rows, which are copied to tables of results; by default the index that "
+    "pandas writes."
+)
+Id: TypeAlias = Annotated[str | None, option(_ID, "--id", panel=_TABLES)]
+_STANDARDIZE = "Give columns of numbers mean 0 and standard deviation 1."
+Standardize: TypeAlias = Annotated[bool, option(_STANDARDIZE, "--standardize", panel=_TABLES)]
+_MISSING = "Empty cells: error, drop their rows, or median (of text the most frequent)."
+Missing: TypeAlias = Annotated[
+    str, option(_MISSING, panel=_TABLES, **one_of(("error", "drop", "median")))
 ]
-Json: TypeAlias = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document instead of tables.")
-]
-Force: TypeAlias = Annotated[
-    bool,
-    typer.Option("--force", help="Overwrite existing output files; inputs are never overwritten."),
-]
-Quiet: TypeAlias = Annotated[
-    bool, typer.Option("--quiet", "-q", help="No tables, bars or warnings; errors remain.")
-]
+_ONE_HOT = "Replace a text column by a column of zeros and ones for each of its values."
+OneHot: TypeAlias = Annotated[bool, option(_ONE_HOT, "--one-hot", panel=_TABLES)]
+Json: TypeAlias = Annotated[bool, option("Print one JSON document instead of tables.", "--json")]
+_FORCE = "Overwrite existing output files; inputs are never overwritten."
+Force: TypeAlias = Annotated[bool, option(_FORCE, "--force")]
+_QUIET = "No tables, bars or warnings; errors remain."
+Quiet: TypeAlias = Annotated[bool, option(_QUIET, "--quiet", "-q")]
 Seed: TypeAlias = Annotated[
-    int,
-    typer.Option("--seed", min=0, max=2**32 - 1, metavar="<int>", help="Seed of random numbers."),
+    int, option("Seed of random numbers.", min=0, max=2**32 - 1, metavar="<int>")
 ]
-MaxMemory: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--max-memory", help="Memory budget such as 2GB; by default a quarter of all memory."
-    ),
-]
-Dask: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--dask",
-        metavar="ADDRESS|local",
-        help="Fit on a Dask cluster: the address of its scheduler, or local for one worker process "
-        "per processor of this machine.",
-    ),
-]
-Threads: TypeAlias = Annotated[
-    int | None,
-    typer.Option("--threads", help="Number of threads; by default the number of processors."),
-]
-Checkpoint: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--checkpoint",
-        help="Checkpoint file, from which an interrupted fit can be resumed.",
-    ),
-]
-CheckpointEvery: TypeAlias = Annotated[
-    Any,
-    typer.Option(
-        "--checkpoint-every",
-        help="Interval in passes, or a time such as 30s, 5min or 1h.",
-        **_number_or({}, lambda text: int(text) if text.isdecimal() else text, "not an interval"),
-    ),
-]
-Resume: TypeAlias = Annotated[
-    bool,
-    typer.Option("--resume", help="Resume from the checkpoint if it exists; bit-exact."),
-]
-Gray: TypeAlias = Annotated[bool, typer.Option("--gray", help="Convert to grayscale.")]
-Scale: TypeAlias = Annotated[
-    bool,
-    typer.Option("--scale/--no-scale", help="Divide the pixels of pictures by the value of white."),
-]
+_MEMORY = "Memory budget such as 2GB; by default a quarter of all memory."
+MaxMemory: TypeAlias = Annotated[str | None, option(_MEMORY)]
+_THREADS = "Number of threads; by default the number of processors."
+Threads: TypeAlias = Annotated[int | None, option(_THREADS)]
+_COMPONENTS = "Number of components, a fraction of the variance such as 0.95, or all."
 Components: TypeAlias = Annotated[
     Any,
-    typer.Option(
+    option(
+        _COMPONENTS,
         "--n-components",
         "-n",
-        help="Number of components, a fraction of the variance such as 0.95, or all.",
-        show_default="16",
-        **_number_or(("all",), _count_or_fraction, "must be a number, a fraction or 'all'"),
+        default="16",
+        **number_or(("all",), count_or_fraction, "must be a number, a fraction or 'all'"),
     ),
 ]
 Kernel: TypeAlias = Annotated[
     str | None,
-    typer.Option(
-        "--kernel",
-        "-k",
-        help=f"One of {', '.join(KERNELS)}.",
-        show_default="rbf",
-        **one_of(KERNELS),
-    ),
+    option(f"One of {', '.join(KERNELS)}.", "--kernel", "-k", default="rbf", **one_of(KERNELS)),
 ]
+_GAMMA = (
+    "γ of rbf, poly, sigmoid and laplacian. scale: 1/(columns · variance); median: from the median "
+    "distance between rows; columns: 1/columns."
+)
+_GAMMAS = ("scale", "median", "columns")
 Gamma: TypeAlias = Annotated[
     Any,
-    typer.Option(
-        "--gamma",
-        help="γ of rbf, poly, sigmoid and laplacian. scale: 1/(columns · variance); median: from "
-        "the median distance between rows; columns: 1/columns.",
-        show_default="scale",
-        **_number_or(
-            ("scale", "median", "columns"), float, "must be a number, scale, median or columns"
-        ),
+    option(
+        _GAMMA,
+        default="scale",
+        **number_or(_GAMMAS, float, "must be a number, scale, median or columns"),
     ),
 ]
-Degree: TypeAlias = Annotated[
-    float | None, typer.Option("--degree", help="Degree of poly.", show_default="3")
-]
-Coef0: TypeAlias = Annotated[
-    float | None, typer.Option("--coef0", help="Constant of poly and sigmoid.", show_default="1")
-]
+Degree: TypeAlias = Annotated[float | None, option("Degree of poly.", default="3")]
+Coef0: TypeAlias = Annotated[float | None, option("Constant of poly and sigmoid.", default="1")]
+_SOLVERS = f"One of {', '.join(SOLVERS)}."
 Solver: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--solver",
-        "-s",
-        help=f"One of {', '.join(SOLVERS)}.",
-        show_default="auto",
-        **one_of(SOLVERS),
-    ),
+    str | None, option(_SOLVERS, "--eigen-solver", "-s", default="auto", **one_of(SOLVERS))
 ]
-Tol: TypeAlias = Annotated[
-    float | None,
-    typer.Option(
-        "--tol",
-        help="Tolerance of ‖K'v − λv‖/λ₁; 0 is machine precision.",
-        show_default="0.001 with the solver auto, else 0",
-    ),
-]
-MaxIter: TypeAlias = Annotated[
-    int | None, typer.Option("--max-iter", help="Maximum number of passes over the kernel matrix.")
-]
+_TOL = "Tolerance of ‖K'v − λv‖/λ₁; 0 is machine precision."
+Tol: TypeAlias = Annotated[float | None, option(_TOL, default="0.001 with the solver auto, else 0")]
+_MAX_ITER = "Maximum number of passes over the kernel matrix."
+MaxIter: TypeAlias = Annotated[int | None, option(_MAX_ITER)]
+
+
+def flag(parameter: str) -> str:
+    """Return the option of a parameter of an estimator."""
+    return f"--{parameter.replace('_', '-')}"

@@ -36,7 +36,12 @@ class Report:
     def show(
         self, document: Mapping[str, Any], *tables: Table | str, wrote: Sequence[str | Path] = ()
     ) -> None:
-        """Print the document as JSON, or tables and lines of text, and the files written."""
+        """Print the document as JSON, or tables and lines of text, and the files written.
+
+        Nothing is printed if results were written to standard output.
+        """
+        if "-" in wrote:
+            return
         if self.as_json:
             files = {"wrote": [str(path) for path in wrote]} if wrote else {}
             whole = {**document, **files, "warnings": self.warnings}
@@ -85,8 +90,8 @@ def check_outputs(outputs: Iterable[_Path], inputs: Iterable[_Path], *, force: b
     An output must not be an input or a file of an input folder, and no two outputs may be the same
     file. Any other existing file is overwritten only with ``force``.
     """
+    from ikpca.cli.files import split_member
     from ikpca.model_files import check_writable
-    from ikpca.tables import split_member
 
     read = [split_member(path)[0] for path in inputs if path is not None]
     seen = set()

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ikpca.cli import options as opt
 from ikpca.cli.errors import UsageError
-from ikpca.cli.models import load_model, read_rows, stored_encoder, stored_input_form
-from ikpca.cli.options import Force, Gray, Json, Model, Quiet, Rows
+from ikpca.cli.models import load_model, read_rows, stored_encoder
 from ikpca.cli.output import check_outputs, reporting, rows_without_names
 
 if TYPE_CHECKING:
@@ -21,19 +21,16 @@ _MAX_COLORS = 20
 
 
 def plot(
-    model: Model,
-    rows: Rows,
+    model: opt.Model,
+    rows: opt.Rows,
     out: Annotated[Path, typer.Option("--out", "-o", help="A .png, .pdf or .svg file.")],
     color: Annotated[
-        str | None, typer.Option("--color", help="Column of numbers or text that colors the rows.")
+        str | None, typer.Option(help="Column of numbers or text that colors the rows.")
     ] = None,
-    components: Annotated[
-        str, typer.Option("--components", help="Two or three components, such as 1,3.")
-    ] = "1,2",
-    gray: Gray = False,
-    force: Force = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    components: Annotated[str, typer.Option(help="Two or three components, such as 1,3.")] = "1,2",
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Plot the scores of rows, the explained variance, and the loadings of columns.
 
@@ -47,8 +44,7 @@ def plot(
         check_picture(out, "--out")
         fitted = load_model(model, "transform")
         numbers = _parse_components(components, len(fitted.get_feature_names_out()))
-        encoder, form = stored_encoder(fitted), stored_input_form(fitted)
-        table = read_rows(rows, encoder, form, model, ids=color, gray=gray)
+        table = read_rows(rows, stored_encoder(fitted), model, ids=color)
         labels = None if color is None else _labels(color, table.ids, rows)
         with report.progress("Plotting"), rows_without_names():
             projections = fitted.transform(table.rows)
@@ -58,7 +54,6 @@ def plot(
                 labels,
                 names=table.names,
                 numbers=numbers,
-                shape=None if form is None else form.shape,
             )
             save_figure(figure, out)
         report.show(

@@ -1,9 +1,8 @@
-"""Estimators that fit on a Dask cluster, with the same result as on one machine."""
+"""Kernel PCA on a Dask cluster, with the same result as on one machine."""
 
 try:
-    from ikpca.dask.client import QUIET, connect
-    from ikpca.dask.estimators import IncrementalKernelPCA, KernelPCA, as_blocks, to_dask
-    from ikpca.dask.rows import open_rows
+    from ikpca.dask.cluster import LOW_OVERHEAD_CONFIG, connect, open_rows
+    from ikpca.dask.kernel_pca import KernelPCA, to_dask
 except ModuleNotFoundError as missing:
     if (missing.name or "").partition(".")[0] not in ("dask", "distributed"):
         raise
@@ -11,6 +10,4 @@ except ModuleNotFoundError as missing:
         "ikpca.dask needs dask and distributed; run: pip install 'ikpca[dask]'."
     ) from None
 
-__all__ = [
-    "QUIET", "IncrementalKernelPCA", "KernelPCA", "as_blocks", "connect", "open_rows", "to_dask",
-]  # fmt: skip
+__all__ = ["LOW_OVERHEAD_CONFIG", "KernelPCA", "connect", "open_rows", "to_dask"]

@@ -6,322 +6,238 @@ computes the results of a lost worker again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterable
+from functools import cached_property, partial
 from itertools import product
-from operator import attrgetter
-from typing import Any
+from math import ceil, sqrt
+from operator import getitem
+from typing import TypeVar
 
 import dask
+import dask.array as da
 import numpy as np
 from dask import delayed
-from scipy import sparse
+from distributed import Client, Future, wait
 
-from ikpca.gram import tile_slices
+from ikpca.errors import invalid_parameter
+from ikpca.gram import Budget, ComputedGram, cross_gram, tile_slices
+from ikpca.gram.memory import MIN_TILE_SIDE, plan_tiles
 from ikpca.gram.parallel import SERIAL
-from ikpca.gram.sources import MatmulTiles
-from ikpca.gram.tiles import tile_pairs
-from ikpca.kernels import FeatureSplit, Floats, Indices, Kernel, MatmulKernel, Operand
+from ikpca.gram.sources import multiply_and_square
+from ikpca.kernels import FeatureSplit, Floats, Indices, Kernel
+
+Result = TypeVar("Result")
+
+#: Share of a worker's memory for rows, vectors and tiles; Python and Dask need the rest.
+_MEMORY_SHARE = 0.6
+#: Pairs of row blocks per worker in a product, so that workers finish at about the same time.
+_PAIRS_PER_WORKER = 16
 
 
-def aligned(values: Floats) -> Floats:
-    """Return an array that BLAS multiplies in the usual order; received ones may be misaligned."""
-    return np.require(values, requirements=["C", "A"])
+def _stacked(kernel: Kernel, side: int, blocks: list[Floats]) -> ComputedGram:
+    """Return the kernel matrix of the rows of all blocks; received arrays may be misaligned."""
+    X = np.require(np.vstack(blocks), requirements=["C", "A"])
+    return ComputedGram(kernel, X, side, split=FeatureSplit.from_rows(X))
 
 
-@dataclass(frozen=True, eq=False)
-class RowBlock:
-    """Rows in the form that the tiles of a kernel need: an operand for a MatmulKernel."""
+def _multiply_pair(
+    kernel: Kernel, side: int, X: list[Floats], V: list[Floats]
+) -> tuple[Floats, Floats, float, int]:
+    """Return K_ij V_j, K_ijᵀ V_i, ‖K_ij‖² + ‖K_ji‖² and the number of entries of two blocks.
 
-    kernel: Kernel
-    rows: Operand
-    diagonal: Floats
-
-    @classmethod
-    def prepare(cls, kernel: Kernel, split: FeatureSplit | None, X: Floats) -> RowBlock:
-        """Prepare rows; without a split, they are kept as they are."""
-        diagonal = kernel.diagonal(X)
-        if split is not None and isinstance(kernel, MatmulKernel):
-            return cls(kernel, kernel.right_operand(X, split), diagonal)
-        return cls(kernel, Operand(np.ascontiguousarray(X)), diagonal)
-
-    @classmethod
-    def join(cls, blocks: list[RowBlock], order: Indices) -> RowBlock:
-        """Stack blocks, and return their rows in an order."""
-        parts: Any = [block.rows.sparse for block in blocks]
-        rows = Operand(
-            np.concatenate([block.rows.dense for block in blocks]),
-            None if parts[0] is None else sparse.vstack(parts, format="csr"),
-        )
-        diagonal = np.concatenate([block.diagonal for block in blocks])
-        return cls(blocks[0].kernel, rows, diagonal).select(order)
-
-    def __len__(self) -> int:
-        return len(self.diagonal)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Data type of the rows."""
-        return self.rows.dense.dtype
-
-    def select(self, indices: Indices) -> RowBlock:
-        """Return some of the rows."""
-        return RowBlock(self.kernel, self.rows.copy(indices), self.diagonal[indices])
-
-    def strip_filler(self, other: RowBlock) -> Callable[[slice], Callable[[slice, Floats], None]]:
-        """Return a function of row slices that returns fillers (columns, out) of their tiles."""
-        kernel, right = self.kernel, aligned(other.rows.dense)
-        if isinstance(kernel, MatmulKernel):
-            to_left = kernel.left_from_right
-            tiles = MatmulTiles(kernel, Operand(right, other.rows.sparse))
-            return lambda rows: partial(tiles.fill_from, to_left(self.rows.copy(rows)))
-        left = aligned(self.rows.dense)
-        return lambda rows: lambda columns, out: kernel.fill(left[rows], right[columns], out)
-
-
-def identity(value: Any) -> Any:
-    """Return the value itself."""
-    return value
-
-
-def multiply_pair(
-    left: RowBlock, right: RowBlock | None, V_left: Floats, V_right: Floats, side: int
-) -> tuple[Floats, Floats | None, float]:
-    """Return K_ij V_j, K_ijᵀ V_i and ‖K_ij‖² + ‖K_ji‖², by tiles; ``right=None`` means j = i."""
-    other = left if right is None else right
-    V_left, V_right = aligned(V_left), aligned(V_right)
-    strip, last = left.strip_filler(other), None
-    dtype = np.result_type(V_left, left.dtype)
-    upper = np.zeros((len(left), V_left.shape[1]), dtype=dtype)
-    lower = upper if right is None else np.zeros((len(other), V_left.shape[1]), dtype=dtype)
+    Of one block, return K_ii V_i twice.
+    """
+    gram, factors, number = _stacked(kernel, side, X), np.vstack(V), len(X[0])
+    if len(X) == 1:
+        KV, squared = multiply_and_square(gram, factors)
+        return KV, KV, squared, gram.entries
+    products = np.zeros(factors.shape, dtype=np.result_type(factors, gram.dtype))
     squared = 0.0
-    for rows, columns in _pairs(left, right, side):
-        if rows != last:
-            fill, last = strip(rows), rows
-        tile = SERIAL.scratch((rows.stop - rows.start, columns.stop - columns.start), left.dtype)
-        fill(columns, tile)
-        norm = float(np.vdot(tile, tile))
-        upper[rows] += tile @ V_right[columns]
-        if right is not None or rows != columns:
-            lower[columns] += (V_left[rows].T @ tile).T
-            norm *= 2
-        squared += norm
-    return upper, None if right is None else lower, squared
+    for rows, part in product(tile_slices(number, side), list(tile_slices(len(X[1]), side))):
+        columns = slice(number + part.start, number + part.stop)
+        tile = SERIAL.scratch((rows.stop - rows.start, part.stop - part.start), gram.dtype)
+        gram.fill(rows, columns, tile)
+        products[rows] += tile @ factors[columns]
+        products[columns] += (factors[rows].T @ tile).T
+        squared += 2 * float(np.vdot(tile, tile))
+    return products[:number], products[number:], squared, gram.entries
 
 
-def _pairs(left: RowBlock, right: RowBlock | None, side: int) -> Iterator[tuple[slice, slice]]:
-    if right is None:
-        return tile_pairs(len(left), side, symmetric=True)
-    return product(tile_slices(len(left), side), list(tile_slices(len(right), side)))
+def _sum_products(
+    parts: list[tuple[Floats, Floats, float, int]], block: int
+) -> tuple[Floats, float, int]:
+    """Add products of a block with all blocks; ‖·‖² and entries of its pairs as the first block."""
+    products = [second if j < block else first for j, (first, second, *_) in enumerate(parts)]
+    own = parts[block:]
+    return np.sum(products, axis=0), sum(part[2] for part in own), sum(part[3] for part in own)
 
 
-def sum_products(parts: list[tuple[Any, ...]], sides: list[int]) -> tuple[Floats, float]:
-    """Add the products of one block, in order; ‖·‖² is that of its pairs as the first block."""
-    total = parts[0][sides[0]].copy()
-    for part, side in zip(parts[1:], sides[1:], strict=True):
-        total += part[side]
-    return total, sum(part[2] for part, side in zip(parts, sides, strict=True) if side == 0)
-
-
-def kernel_strip(left: RowBlock, right: RowBlock, side: int, columns: Any = None) -> Floats:
-    """Return k(x, y) for the few rows x of ``left`` and y of ``right``, or a slice of these."""
-    fill = left.strip_filler(right)(slice(0, len(left)))
-    first, last = (0, len(right)) if columns is None else (columns.start, columns.stop)
-    out = np.empty((len(left), last - first), dtype=left.dtype)
-    for part in tile_slices(last - first, side):
-        fill(slice(part.start + first, part.stop + first), out[:, part])
-    return out
-
-
-def multiply_strip(basis: Floats, left: RowBlock, right: RowBlock, side: int) -> Floats:
-    """Return basis · K for the kernel values K of two blocks, by column tiles."""
-    parts = (
-        aligned(basis) @ kernel_strip(left, right, side, columns)
-        for columns in tile_slices(len(right), side)
-    )
-    return np.hstack(list(parts))
-
-
-def multiply(C: Floats, values: Floats) -> Floats:
-    """Return C times a strip of kernel values."""
-    return aligned(C) @ aligned(values)
-
-
-def count_features(X: Floats, common: Floats) -> tuple[Any, Floats]:
-    """Return, per feature, how many rows differ from a common value, and the sum."""
-    counts = sum(np.count_nonzero(X[part] != common, axis=0) for part in tile_slices(len(X), 256))
-    return counts, X.sum(axis=0, dtype=np.float64)
+def _combine_strip(kernel: Kernel, side: int, basis: Floats, left: Floats, right: Floats) -> Floats:
+    """Return basis · K for the kernel values K of two blocks, by tiles of columns."""
+    gram, number = _stacked(kernel, side, [left, right]), len(left)
+    basis = np.require(basis, requirements=["C", "A"])
+    strips = []
+    for part in tile_slices(len(right), side):
+        tile = SERIAL.scratch((number, part.stop - part.start), gram.dtype)
+        gram.fill(slice(0, number), slice(number + part.start, number + part.stop), tile)
+        strips.append(basis @ tile)
+    return np.hstack(strips)
 
 
 class DaskGram:
     """Source of K whose tiles are computed, multiplied and summed by Dask tasks.
 
-    The chunks of X are the row blocks; ``side`` is that of the tiles.
+    Parameters
+    ----------
+    client : Client
+    X : dask array of shape (n_samples, n_features)
+        Rows, whose chunks are the row blocks.
+    kernel : Kernel
+    budget : Budget
+        Limits the memory of every worker, in addition to that of the worker itself.
+    n_vectors : int
+        Number of vectors over all rows that a worker holds in a product.
     """
 
     symmetric = True
 
-    def __init__(self, client: Any, X: Any, kernel: Kernel, side: int) -> None:
-        self.client = client
-        self.side = side
+    def __init__(
+        self, client: Client, X: da.Array, kernel: Kernel, budget: Budget, n_vectors: int = 0
+    ) -> None:
         self.entries = 0
-        self.n_samples = int(X.shape[0])
+        self.n_samples = self.strip_width = int(X.shape[0])
         self.dtype = np.dtype(X.dtype)
+        self._client, self._X, self._kernel = client, X, kernel
+        self._budget, self._n_vectors = budget, n_vectors
         stops = np.cumsum(X.chunks[0]).tolist()
-        self.parts = [slice(a, b) for a, b in zip([0, *stops], stops, strict=False)]
-        # Rows stay in memory until they are prepared; a lost block is loaded from its source again.
-        X = client.persist(X)
-        split = split_features(client, X) if isinstance(kernel, MatmulKernel) else None
-        prepare = delayed(partial(RowBlock.prepare, kernel, split))
-        workers, chunks = sorted(client.nthreads()), X.to_delayed()[:, 0]
-        # Spread evenly, but prepared elsewhere if a worker is lost.
+        self._parts = [slice(a, b) for a, b in zip([0, *stops], stops, strict=False)]
+
+    @cached_property
+    def side(self) -> int:
+        """Side of the tiles, within the memory of the workers."""
+        client, item, n_features = self._client, self.dtype.itemsize, int(self._X.shape[1])
+        workers = client.scheduler_info(n_workers=-1)["workers"].values()
+        limits = [int(_MEMORY_SHARE * worker["memory_limit"]) for worker in workers
+                  if worker["memory_limit"]]  # fmt: skip
+        limits += [self._budget.available] if self._budget.explicit else []
+        if not limits:
+            return plan_tiles(self._budget, 0, lambda side: 0, 1).side
+        # Rows of a worker, and those of a pair with their operands.
+        n_rows = ceil(self.n_samples / max(1, len(workers))) + 4 * max(self._X.chunks[0])
+        fixed = (n_rows * n_features + self._n_vectors * self.n_samples) * item
+
+        def tile_bytes(side: int) -> int:
+            tile = side * side * item + self._kernel.scratch_bytes(side, side, n_features, item)
+            return tile + side * n_features * item
+
+        available = min(limits)
+        if fixed + tile_bytes(MIN_TILE_SIDE) > available:
+            raise invalid_parameter(
+                "client",
+                f"{len(workers)} workers",
+                f"rows and vectors of {fixed} bytes per worker leave no memory for tiles in the "
+                f"{available} bytes that a worker may use",
+                "start more workers, or workers with more memory",
+            )
+        return plan_tiles(Budget(available, explicit=True), fixed, tile_bytes, 1).side
+
+    @cached_property
+    def blocks(self) -> list[Future]:
+        """Futures of the row blocks, spread evenly over the workers."""
+        X = self._client.persist(self._X)
+        chunks, copy = X.to_delayed()[:, 0], delayed(np.ascontiguousarray)
+        workers = sorted(self._client.nthreads())
+        # Elsewhere if a worker is lost; a lost block is loaded from its source again.
         places = [workers[i * len(workers) // len(chunks)] for i in range(len(chunks))]
-        self.blocks = [
-            client.compute(prepare(chunk), workers=[place], allow_other_workers=True)
+        blocks = [
+            self._client.compute(copy(chunk), workers=[place], allow_other_workers=True)
             for chunk, place in zip(chunks, places, strict=True)
         ]
+        # Futures must exist until the tasks that depend on them are known to the scheduler.
+        wait(blocks)
+        return blocks
 
-    @property
-    def strip_width(self) -> int:
-        """All columns: each task computes those of its own block."""
-        return self.n_samples
+    def map_rows(self, function: Callable[[Floats, int], Result]) -> Iterable[Result]:
+        """Apply a function to every row block, one task each; results arrive in order."""
+        task, chunks = delayed(function, pure=False), self._X.to_delayed()[:, 0]
+        tasks = [task(chunk, part.start) for chunk, part in zip(chunks, self._parts, strict=True)]
+        for future in self._client.compute(tasks):
+            yield future.result()
 
     def fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
-        """Compute K[rows, columns] on the workers."""
-        indices = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
-        left, futures = self.select(indices), []
-        for block, part in zip(self.blocks, self.parts, strict=True):
-            first, last = max(part.start, columns.start), min(part.stop, columns.stop)
-            if first < last:
-                own = slice(first - part.start, last - part.start)
-                futures.append(self.submit(kernel_strip, left, block, self.side, own))
-        np.concatenate(self.client.gather(futures), axis=1, out=out)
-        self.entries += out.size
+        """Compute K[rows, columns] in this process, for the dense solver and pivoted landmarks."""
+        indices = np.arange(self.n_samples)
+        out[...] = self.submatrix(indices[rows], indices[columns])
 
     def stored_tile(self, rows: slice, columns: slice) -> Floats | None:
         """Return None: no tile is stored."""
         return None
 
     def submatrix(self, rows: Indices, columns: Indices) -> Floats:
-        """Compute K[rows, columns] in one task."""
+        """Compute K[rows, columns] in this process."""
         self.entries += len(rows) * len(columns)
-        parts = self.select(rows), self.select(columns)
-        found: Floats = self.client.gather(self.submit(kernel_strip, *parts, self.side))
-        return found
+        return cross_gram(self._kernel, self._rows(rows), self._rows(columns))
 
     def diagonal(self) -> Floats:
         """Return k(x, x)."""
         self.entries += self.n_samples
-        parts = self.map(attrgetter("diagonal"), self.blocks)
-        return np.concatenate(self.client.gather(parts))
+        futures = [self._submit(self._kernel.diagonal, block) for block in self.blocks]
+        return np.concatenate(self._client.gather(futures))
 
-    def product(self, V: Floats, *, square: bool) -> tuple[Floats, float]:
-        """Return K·V, and ‖K‖²_F, which takes no additional time."""
-        number = len(self.blocks)
-        slices = [self.send(V[part]) for part in self.parts]
-        keys = [(i, j) for i in range(number) for j in range(i, number)]
-        products = self.map(
-            multiply_pair,
-            [self.blocks[i] for i, _ in keys],
-            [None if i == j else self.blocks[j] for i, j in keys],
-            [slices[i] for i, _ in keys],
-            [slices[j] for _, j in keys],
-            side=self.side,
-        )
-        by_key = dict(zip(keys, products, strict=True))
+    def product(self, V: Floats) -> tuple[Floats, float]:
+        """Return K·V and ‖K‖²_F, which takes no additional time."""
+        X, factors = self.blocks, [self._send(V[part]) for part in self._parts]
+        task, number = partial(_multiply_pair, self._kernel, self.side), len(X)
+        products = {}
+        for i in range(number):
+            products[i, i] = self._submit(task, [X[i]], [factors[i]])
+            for j in range(i):
+                pair = self._submit(task, [X[j], X[i]], [factors[j], factors[i]])
+                products[i, j] = products[j, i] = pair
         sums = [
-            self.submit(
-                sum_products,
-                [by_key[min(i, j), max(i, j)] for j in range(number)],
-                [0 if j >= i else 1 for j in range(number)],
-                priority=1,
-            )
+            self._submit(_sum_products, [products[i, j] for j in range(number)], i, priority=1)
             for i in range(number)
         ]
-        parts = self.client.gather(sums)
-        self.entries += sum(map(self._pair_entries, keys))
-        return np.concatenate([part for part, _ in parts]), sum(squared for _, squared in parts)
+        parts, norms, entries = zip(*self._client.gather(sums), strict=True)
+        self.entries += sum(entries)
+        return np.concatenate(parts), sum(norms)
 
-    def landmark_rows(self, indices: Indices) -> _DaskLandmarkRows:
-        """Return K[indices, :], which stays on the workers."""
-        return _DaskLandmarkRows(self, indices)
+    def combine_rows(self, basis: Floats, indices: Indices) -> Floats:
+        """Return basis · K[indices, :]; the rows of K stay on the workers."""
+        left, right = self._send(basis), self._send(self._rows(indices))
+        task = partial(_combine_strip, self._kernel, self.side)
+        futures = [self._submit(task, left, right, block) for block in self.blocks]
+        self.entries += len(indices) * self.n_samples
+        return np.hstack(self._client.gather(futures))
 
-    def select(self, indices: Indices) -> Any:
-        """Return the future of a :class:`RowBlock` of some rows, in the order of the indices."""
-        starts = [part.start for part in self.parts]
+    def _rows(self, indices: Indices) -> Floats:
+        """Fetch some rows."""
+        starts = [part.start for part in self._parts]
         owner = np.searchsorted(starts, indices, side="right") - 1
-        chosen = [(i, np.flatnonzero(owner == i)) for i in np.unique(owner)]
-        parts = self.map(
-            RowBlock.select,
-            [self.blocks[i] for i, _ in chosen],
-            [indices[own] - starts[i] for i, own in chosen],
-            priority=1,
-        )
-        order = np.argsort(np.concatenate([own for _, own in chosen]))
-        return self.submit(RowBlock.join, parts, order, priority=1)
+        places = {i: np.flatnonzero(owner == i) for i in np.unique(owner)}
+        futures = [
+            self._submit(getitem, self.blocks[i], indices[own] - starts[i])
+            for i, own in places.items()
+        ]
+        X = np.empty((len(indices), self._X.shape[1]), dtype=self.dtype)
+        for own, rows in zip(places.values(), self._client.gather(futures), strict=True):
+            X[own] = rows
+        return X
 
-    def strips(self, left: Any) -> list[Any]:
-        """Return the futures of the kernel values of selected rows with every block."""
-        lefts = [left] * len(self.blocks)
-        return self.map(kernel_strip, lefts, self.blocks, side=self.side)
-
-    def submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    def _submit(
+        self, function: Callable[..., object], *arguments: object, priority: int = 0
+    ) -> Future:
         """Submit a task under a name of its own: hashing its arguments would take longer."""
-        return self.client.submit(function, *arguments, pure=False, **options)
+        return self._client.submit(function, *arguments, pure=False, priority=priority)
 
-    def map(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> list[Any]:
-        """Submit one task per item, as ``submit`` does."""
-        return list(self.client.map(function, *arguments, pure=False, **options))
-
-    def send(self, value: Floats) -> Any:
+    def _send(self, value: Floats) -> Future:
         """Return the future of an array that is part of the graph, unlike scattered ones."""
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
-            return self.submit(identity, value)
-
-    def _pair_entries(self, key: tuple[int, int]) -> int:
-        first, second = (self.parts[i].stop - self.parts[i].start for i in key)
-        if key[0] != key[1]:
-            return first * second
-        pairs = tile_pairs(first, self.side, symmetric=True)
-        return sum((a.stop - a.start) * (b.stop - b.start) for a, b in pairs)
+            return self._submit(np.asarray, value)
 
 
-def split_features(client: Any, X: Any) -> FeatureSplit:
-    """Split the features of a Dask array; all blocks need the same origin and features."""
-    sample = client.compute(X[FeatureSplit.sample_indices(len(X))], sync=True)
-    common = FeatureSplit.common_values(sample)
-    count = delayed(partial(count_features, common=common))
-    parts = client.gather(client.compute([count(chunk) for chunk in X.to_delayed()[:, 0]]))
-    counts, sums = (np.sum(part, axis=0) for part in zip(*parts, strict=True))
-    means = (sums / len(X)).astype(X.dtype)
-    return FeatureSplit.from_counts(common, counts, means, len(X))
-
-
-class _DaskLandmarkRows:
-    """Landmark rows, whose combinations are computed on the workers."""
-
-    def __init__(self, gram: DaskGram, indices: Indices) -> None:
-        self._gram = gram
-        self._landmarks = gram.select(indices)
-        self._n_landmarks = len(indices)
-
-    def landmark_gram(self) -> Floats:
-        """Return K[L, L]."""
-        rows = self._landmarks
-        values = self._gram.submit(kernel_strip, rows, rows, self._gram.side)
-        found: Floats = self._gram.client.gather(values).astype(np.float64)
-        return found
-
-    def products(self, basis: Floats) -> Floats:
-        """Fetch the products of the basis with K[L, :]."""
-        gram, number = self._gram, len(self._gram.blocks)
-        parts = gram.map(
-            multiply_strip,
-            [gram.send(basis)] * number,
-            [self._landmarks] * number,
-            gram.blocks,
-            side=gram.side,
-        )
-        gram.entries += self._n_landmarks * gram.n_samples
-        return np.hstack(gram.client.gather(parts))
+def even_blocks(X: da.Array, n_workers: int) -> da.Array:
+    """Rechunk rows into blocks of about the same size, with enough pairs for all workers."""
+    number = max(n_workers, ceil(sqrt(2 * _PAIRS_PER_WORKER * n_workers)))
+    stops = np.linspace(0, len(X), min(number, len(X)) + 1).astype(int)
+    return X.rechunk((tuple(np.diff(stops).tolist()), (X.shape[1],)))

@@ -22,7 +22,6 @@ from ikpca.model_files import (
     Encoder,
     Manifest,
     digests_of,
-    find_class,
     read_newest,
     write_generation,
 )
@@ -146,7 +145,7 @@ class CheckpointFile:
                 f"{path} is a {manifest.kind}, not a checkpoint; pass another path."
             )
         try:
-            content = Decoder(arrays, find_class).decode(manifest.content)
+            content = Decoder(arrays).decode(manifest.content)
             differences = _differences(content["fingerprint"], self._fingerprint)
             saved = SavedRun(content["progress"], content["records"], content["outcome"])
             seed = int(content["seed"])

@@ -14,6 +14,7 @@ from ikpca.gram.sources import (
     cross_gram,
     full_matrix,
     multiply,
+    multiply_and_square,
 )
 from ikpca.gram.tiles import tile_slices
 
@@ -27,6 +28,7 @@ __all__ = [
     "cross_gram",
     "full_matrix",
     "multiply",
+    "multiply_and_square",
     "open_rows",
     "read_budget",
     "tile_slices",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,8 @@ _TILES_PER_BLOCK = 16
 #: Terms of a sum from which single precision loses more digits than a matrix product.
 _MANY_TERMS = 64
 _Pair: TypeAlias = tuple[slice, slice]
+
+Result = TypeVar("Result")
 
 
 class GramSource(Protocol):
@@ -65,11 +67,14 @@ class GramSource(Protocol):
 class DistributedSource(GramSource, Protocol):
     """Source whose tiles are computed by other processes, which return only narrow matrices."""
 
-    def product(self, V: Floats, *, square: bool) -> tuple[Floats, float]:
-        """Return K·V, and ‖K‖²_F if ``square`` is true."""
+    def product(self, V: Floats) -> tuple[Floats, float]:
+        """Return K·V and ‖K‖²_F."""
 
-    def landmark_rows(self, indices: Indices) -> Any:
-        """Return K[indices, :], distributed, with the methods that ``landmark_start`` needs."""
+    def combine_rows(self, basis: Floats, indices: Indices) -> Floats:
+        """Return basis · K[indices, :]."""
+
+    def map_rows(self, function: Callable[[Rows, int], Result]) -> Iterable[Result]:
+        """Apply a function to blocks of rows and the indices of their first rows, in order."""
 
 
 class ComputedGram:
@@ -370,7 +375,7 @@ def multiply_and_square(
 ) -> tuple[Floats, float]:
     """Return K·V, and ‖K‖²_F from the same tiles if ``square`` is true, otherwise 0."""
     if isinstance(source, DistributedSource):
-        return source.product(V, square=square)
+        return source.product(V)
     product = np.zeros((source.n_samples, V.shape[1]), dtype=np.result_type(V, source.dtype))
     squared = 0.0
 

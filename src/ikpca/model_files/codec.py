@@ -1,40 +1,56 @@
-"""Encoding of objects as JSON trees and arrays; decoding executes nothing."""
+"""Encoding of models as JSON trees and arrays; decoding executes nothing."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+import os
+import warnings
+from collections.abc import Iterable, Mapping
 from enum import Enum
+from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 from ikpca.errors import InvalidInput, UnreadableFile
+from ikpca.kernels import Rows
+from ikpca.model_files.container import Array, Tree, read_container
 
-Array: TypeAlias = NDArray[Any]
-#: None, bool, int, float, str, a list of trees, or a dict with one key: the tag of its content.
-Tree: TypeAlias = Any
-
-#: Kinds of arrays that a file stores as bytes: booleans, integers, floating-point numbers.
-NUMERIC_KINDS = "biuf"
+#: Classes that a file may instantiate, by sub-package; only the packages needed are imported.
+_CLASSES = {
+    "columns": ("ColumnEncoder",),
+    "estimators": (
+        "Checkpoint", "DriftSignal", "HebbianPCA", "IncrementalKernelPCA", "IncrementalStream",
+        "KernelPCA", "KernelSpectralClustering", "NoveltyDetector", "OnlineKernelPCA",
+        "OnlineStream",
+    ),
+    "gains": ("Constant", "InverseTime", "MetaDescent", "Product", "ReciprocalEigenvalues"),
+    "gram": ("Centering", "GramMeans"),
+    "kernels": ("Cosine", "Gaussian", "Laplacian", "Linear", "Polynomial", "Sigmoid"),
+    "preimages": ("FixedPoint", "Gradient", "MDS", "NeighborMean"),
+    "reduced_sets": ("IteratedPreimages", "JointPreimages", "SelectedRows"),
+    "solvers": (
+        "KHA", "Certificate", "Dense", "HebbianProgress", "HebbianState", "Krylov",
+        "KrylovProgress", "KrylovState", "Nystrom", "Outcome", "PassRecord", "Plan",
+        "SampledResiduals",
+    ),
+    "streams": (
+        "BasisGram", "Compression", "IncrementalSettings", "IncrementalState", "OnlineStart",
+        "OnlineState", "UpdateReport",
+    ),
+    "subspace": ("MeanResidual", "Subspace"),
+}  # fmt: skip
 #: Numbers that JSON does not have.
 _FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
-#: Largest ratio of the size of an array of text to that of the text; beyond it, Python objects.
-_MAX_PADDING = 16
-
-
-def is_ikpca_class(kind: type) -> bool:
-    """Return True if a class is defined in this package."""
-    return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
-
-
-def class_name(kind: type) -> str:
-    """Return sub-package and name, as in "kernels.Gaussian"; independent of the module."""
-    return f"{kind.__module__.split('.')[1]}.{kind.__name__}"
+#: Largest number of features for which a model of CSR rows is applied to a row.
+_MAX_SPARSE_WIDTH = 2**20
+#: Largest length of a text in a description.
+_MAX_LENGTH = 60
 
 
 class Encoder:
@@ -49,114 +65,86 @@ class Encoder:
     def __init__(self) -> None:
         self.arrays: dict[str, Array] = {}
         self._names: dict[int, str] = {}
-        self._references: list[Any] = []
+        self._references: list[Array] = []
 
-    def encode(self, value: Any, where: str = "value") -> Tree:
+    def encode(self, value: object, where: str = "value") -> Tree:  # noqa: C901, PLR0911
         """Return the tree of a value; ``where`` names the value in an error."""
+        # Numbers of NumPy first: np.float64 is also a Python float and must keep its type.
+        if isinstance(value, np.generic) and not isinstance(value, str):
+            return {"scalar": self._array(np.asarray(value), where)}
         if value is None or isinstance(value, bool | int | str):
             return value
-        for kind, write in self._writers:
-            if isinstance(value, kind):
-                return write(self, value, where)
-        if is_ikpca_class(type(value)):
-            return self._ikpca_object(value, where)
-        raise InvalidInput(
-            f"{where} is a {type(value).__name__}, which a model file cannot store; replace it by "
-            "a number, a name, an array or an object of ikpca before saving, or use joblib."
-        )
+        if isinstance(value, float):
+            # JSON has no NaN and no infinities.
+            return value if math.isfinite(value) else {"float": repr(value)}
+        if isinstance(value, list):
+            return self._list(value, where)
+        if isinstance(value, tuple):
+            return {"tuple": self._list(value, where)}
+        if isinstance(value, np.ndarray):
+            return self._array(value, where)
+        if isinstance(value, np.random.RandomState):
+            return {"random_state": self.encode(value.get_state(legacy=True))}
+        if isinstance(value, sparse.sparray | sparse.spmatrix):
+            rows = value.tocsr()
+            parts = self._list([rows.data, rows.indices, rows.indptr], where)
+            return {"csr": [*parts, list(rows.shape), isinstance(value, sparse.sparray)]}
+        if isinstance(value, Enum):
+            return {"choice": [_class_name(type(value)), value.name]}
+        if isinstance(value, Path):
+            return {"path": str(value)}
+        if isinstance(value, Mapping):
+            items = value.items()
+            return {"dict": [[self.encode(k), self.encode(v, f"{where}[{k!r}]")] for k, v in items]}
+        return self._object(value, where)
 
-    def _list(self, value: Sequence[Any], where: str) -> Tree:
-        return [self.encode(part, f"{where}[{i}]") for i, part in enumerate(value)]
-
-    def _dict(self, value: Mapping[Any, Any], where: str) -> Tree:
-        items = value.items()
-        return {"dict": [[self.encode(k), self.encode(v, f"{where}[{k!r}]")] for k, v in items]}
+    def _list(self, values: Iterable[object], where: str) -> list[Tree]:
+        return [self.encode(part, f"{where}[{i}]") for i, part in enumerate(values)]
 
     def _array(self, value: Array, where: str) -> Tree:
-        if value.dtype.kind in "UO":
-            return self._strings(value, where)
-        if value.dtype.kind not in NUMERIC_KINDS:
+        if value.dtype.kind in "UO" and all(isinstance(part, str) for part in value.ravel()):
+            return {"strings": [[str(part) for part in value.ravel()], list(value.shape)]}
+        if value.dtype.kind not in "biuf":
             raise InvalidInput(
                 f"{where} is an array of {value.dtype}: a model file stores real numbers and text; "
                 "convert it before saving."
             )
         # The memory order affects the order of summation in BLAS, and so the last bits.
         by_columns = value.ndim > 1 and value.flags.f_contiguous and not value.flags.c_contiguous
-        name = self._add_array(value, value.T if by_columns else value)
-        return {"columns": name} if by_columns else {"array": name}
-
-    def _add_array(self, value: Array, stored: Array) -> str:
         name = self._names.get(id(value))
         if name is None:
             name = self._names[id(value)] = f"array{len(self.arrays)}"
             # An id is unique only while its object exists.
             self._references.append(value)
-            little = stored.dtype.newbyteorder("<")
-            self.arrays[name] = np.asarray(stored, dtype=little, order="C")
-        return name
+            stored = value.T if by_columns else value
+            self.arrays[name] = np.asarray(stored, dtype=stored.dtype.newbyteorder("<"), order="C")
+        return {"columns": name} if by_columns else {"array": name}
 
-    def _strings(self, value: Array, where: str) -> Tree:
-        if not all(isinstance(part, str) for part in value.ravel()):
-            raise InvalidInput(
-                f"{where} is an array of objects: a model file stores numbers and text; convert it."
-            )
-        text = [str(part) for part in value.ravel()]
-        return {"strings": [text, list(value.shape), value.dtype.kind == "O"]}
+    def _object(self, value: Any, where: str) -> Tree:
+        kind = type(value)
+        if kind.__module__.partition(".")[0] == "ikpca":
+            if dataclasses.is_dataclass(value):
+                fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+                return {"object": [_class_name(kind), self._attributes(fields, where)]}
+            if hasattr(value, "get_params"):
+                parameters = value.get_params(deep=False)
+                state = {key: part for key, part in vars(value).items() if key not in parameters}
+                trees = (self._attributes(part, where) for part in (parameters, state))
+                return {"model": [_class_name(kind), *trees]}
+        raise InvalidInput(
+            f"{where} is a {kind.__name__}, which a model file cannot store; replace it by "
+            "a number, a name, an array or an object of ikpca before saving, or use joblib."
+        )
 
-    def _csr(self, value: Any, where: str) -> Tree:
-        rows = value.tocsr()
-        parts = [self.encode(getattr(rows, name)) for name in ("data", "indices", "indptr")]
-        return {"csr": [*parts, list(rows.shape), isinstance(value, sparse.sparray)]}
-
-    def _ikpca_object(self, value: Any, where: str) -> Tree:
-        name = class_name(type(value))
-        if dataclasses.is_dataclass(value):
-            fields = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
-            return {"object": [name, self._attributes(fields, where)]}
-        if hasattr(value, "get_params"):
-            parameters = value.get_params(deep=False)
-            state = {key: part for key, part in vars(value).items() if key not in parameters}
-            trees = (self._attributes(each, where) for each in (parameters, state))
-            return {"model": [name, *trees]}
-        raise InvalidInput(f"{where} is a {type(value).__name__}, which a model file cannot store.")
-
-    def _attributes(self, values: Mapping[str, Any], where: str) -> Tree:
+    def _attributes(self, values: Mapping[str, object], where: str) -> dict[str, Tree]:
         return {name: self.encode(part, f"{where}.{name}") for name, part in values.items()}
-
-    _writers: tuple[tuple[Any, Callable[[Encoder, Any, str], Tree]], ...] = (
-        # Before float, because np.float64 is also a Python float and must keep its type.
-        (np.generic, lambda self, value, at: {"scalar": self._array(np.asarray(value), at)}),
-        # JSON has no NaN and no infinities.
-        (float, lambda _, value, at: value if math.isfinite(value) else {"float": repr(value)}),
-        (list, _list),
-        (tuple, lambda self, value, at: {"tuple": self._list(value, at)}),
-        (np.ndarray, _array),
-        (
-            np.random.RandomState,
-            lambda self, value, at: {"random_state": self.encode(value.get_state(legacy=True))},
-        ),
-        ((sparse.sparray, sparse.spmatrix), _csr),
-        (Enum, lambda _, value, at: {"choice": [class_name(type(value)), value.name]}),
-        (Path, lambda _, value, at: {"path": str(value)}),
-        (Mapping, _dict),
-    )
 
 
 class Decoder:
-    """Converter of trees to objects of permitted classes.
+    """Converter of trees to objects of the classes that files may contain."""
 
-    Parameters
-    ----------
-    arrays : mapping of str to ndarray
-    find_class : callable
-        Returns the class of a name, or None if the class is not permitted.
-    """
-
-    def __init__(
-        self, arrays: Mapping[str, Array], find_class: Callable[[str], type | None]
-    ) -> None:
+    def __init__(self, arrays: Mapping[str, Array]) -> None:
         self._arrays = arrays
-        self._find_class = find_class
 
     def decode(self, tree: Tree) -> Any:
         """Return the value of a tree."""
@@ -165,130 +153,218 @@ class Decoder:
         except UnreadableFile:
             raise
         except RecursionError:
-            raise _unreadable("values are nested too deeply") from None
+            raise _invalid("values are nested too deeply") from None
         except Exception as error:
             # Errors of the classes are caused by an invalid manifest.
-            raise _unreadable(f"{type(error).__name__}: {error}") from error
+            raise _invalid(f"{type(error).__name__}: {error}") from error
 
-    def _decode(self, tree: Tree) -> Any:
+    def _decode(self, tree: Tree) -> Any:  # noqa: C901, PLR0911, PLR0912
         if tree is None or isinstance(tree, bool | int | float | str):
             return tree
         if isinstance(tree, list):
             return [self._decode(part) for part in tree]
         if not isinstance(tree, dict) or len(tree) != 1:
-            raise _unreadable("a value has no single tag")
-        ((tag, content),) = tree.items()
-        read = self._readers.get(tag)
-        if read is None:
-            raise _unreadable(f"the tag {tag!r} is unknown")
-        return read(self, content)
+            raise _invalid("a value has no single tag")
+        match next(iter(tree.items())):
+            case "float", str(text):
+                return _FLOATS[text]
+            case "tuple", list(parts):
+                return tuple(self._decode(part) for part in parts)
+            case "dict", list(items):
+                return {self._decode(key): self._decode(part) for key, part in items}
+            case "array", str(name) if name in self._arrays:
+                return self._arrays[name]
+            case "columns", str(name) if name in self._arrays:
+                return self._arrays[name].T
+            case "scalar", {"array": str(name)} if name in self._arrays:
+                return self._arrays[name].reshape(())[()]
+            case "strings", [list(text), shape] if all(isinstance(part, str) for part in text):
+                # Python objects: in other arrays, each text takes the memory of the longest.
+                return np.array(text, dtype=object).reshape(shape)
+            case "csr", [data, indices, indptr, shape, is_array]:
+                kind = sparse.csr_array if is_array else sparse.csr_matrix
+                rows = kind(tuple(map(self._decode, (data, indices, indptr))), shape=tuple(shape))
+                rows.check_format(full_check=True)
+                return rows
+            case "random_state", state:
+                random_state = np.random.RandomState(0)
+                random_state.set_state(self._decode(state))
+                return random_state
+            case "path", str(path):
+                return Path(path)
+            case "choice", [name, member] if issubclass(kind := find_class(name), Enum):
+                return kind[member]
+            case "object", [str(name), dict(fields)]:
+                return self._object(name, fields, {})
+            case "model", [str(name), dict(parameters), dict(state)]:
+                return self._object(name, parameters, state)
+            case "array" | "columns" | "scalar", name:
+                raise _invalid(f"there is no array {name!r}")
+            case tag, _:
+                raise _invalid(f"the tag {tag!r} is unknown, or its content is not valid")
 
-    def _tuple(self, content: Tree) -> tuple[Any, ...]:
-        return tuple(self._decode(part) for part in _list(content))
-
-    def _dict(self, content: Tree) -> dict[Any, Any]:
-        return {self._decode(key): self._decode(part) for key, part in _list(content)}
-
-    def _array(self, content: Tree) -> Array:
-        if content not in self._arrays:
-            raise _unreadable(f"there is no array {content!r}")
-        return self._arrays[content]
-
-    def _scalar(self, content: Tree) -> Any:
-        value = self._decode(content)
-        if not isinstance(value, np.ndarray) or value.ndim:
-            raise _unreadable("a scalar is not a number")
-        return value[()]
-
-    def _strings(self, content: Tree) -> Array:
-        text, shape, objects = content
-        if not all(isinstance(part, str) for part in _list(text)):
-            raise _unreadable("an array of text has other values")
-        # Each text of an array takes the memory of the longest.
-        padded, size = len(text) * max(map(len, text), default=0), len(text) + sum(map(len, text))
-        dtype = object if objects or padded > _MAX_PADDING * size else str
-        return np.array(text, dtype=dtype).reshape(shape)
-
-    def _csr(self, content: Tree) -> Any:
-        *parts, shape, is_array = content
-        data, indices, indptr = (self._decode(part) for part in parts)
-        kind = sparse.csr_array if is_array else sparse.csr_matrix
-        rows = kind((data, indices, indptr), shape=tuple(shape))
-        rows.check_format(full_check=True)
-        return rows
-
-    def _random_state(self, content: Tree) -> np.random.RandomState:
-        state = np.random.RandomState(0)
-        state.set_state(self._decode(content))
-        return state
-
-    def _choice(self, content: Tree) -> Enum:
-        name, member = content
-        kind = self._class(name)
-        if not issubclass(kind, Enum):
-            raise _unreadable(f"{name} has no members")
-        return kind[member]
-
-    def _object(self, content: Tree) -> Any:
-        name, fields = content
-        kind = self._class(name)
-        if not dataclasses.is_dataclass(kind):
-            raise _unreadable(f"{name} has no fields")
-        return kind(**self._known(fields, {field.name for field in dataclasses.fields(kind)}, name))
-
-    def _model(self, content: Tree) -> Any:
-        name, parameters, state = content
-        kind: Any = self._class(name)
-        if not hasattr(kind, "get_params"):
-            raise _unreadable(f"{name} is not a model")
-        known = set(kind().get_params(deep=False))
-        model = kind(**self._known(parameters, known, name))
+    def _object(self, name: str, parameters: dict[str, Tree], state: dict[str, Tree]) -> Any:
+        kind: Any = find_class(name)
+        is_model = hasattr(kind, "get_params")
+        if is_model:
+            names = set(kind().get_params(deep=False))
+        else:
+            names = {field.name for field in dataclasses.fields(kind)}
+        for key in parameters.keys() - names:
+            raise _invalid(f"{name} has no {key!r}")
+        value = kind(**{key: self._decode(part) for key, part in parameters.items()})
         for key, part in state.items():
-            if not _is_state(key) or key in known:
-                raise _unreadable(f"{key!r} is not an attribute of {name}")
-            vars(model)[key] = self._decode(part)
-        return model
-
-    def _known(self, trees: Mapping[str, Tree], known: set[str], name: str) -> dict[str, Any]:
-        """Return the values of trees; raise an error for names that the class does not have."""
-        unknown = set(trees) - known
-        if unknown:
-            raise _unreadable(f"{name} has no {sorted(unknown)[0]!r}")
-        return {key: self._decode(tree) for key, tree in trees.items()}
-
-    def _class(self, name: Tree) -> type:
-        kind = self._find_class(name) if isinstance(name, str) else None
-        if kind is None:
-            raise _unreadable(f"{name!r} is not a class that files may contain")
-        return kind
-
-    _readers: Mapping[str, Callable[..., Any]] = {
-        "float": lambda _, content: _FLOATS[content],
-        "tuple": _tuple,
-        "dict": _dict,
-        "array": _array,
-        "columns": lambda self, content: self._array(content).T,
-        "scalar": _scalar,
-        "strings": _strings,
-        "csr": _csr,
-        "random_state": _random_state,
-        "choice": _choice,
-        "path": lambda _, content: Path(content),
-        "object": _object,
-        "model": _model,
-    }
+            # Names of fitted or private attributes, but no dunder names.
+            is_state = key.isidentifier() and not key.startswith("__") and "_" in (key[0], key[-1])
+            if not is_model or not is_state or key in names:
+                raise _invalid(f"{key!r} is not an attribute of {name}")
+            vars(value)[key] = self._decode(part)
+        return value
 
 
-def _unreadable(problem: str) -> UnreadableFile:
+def _invalid(problem: str) -> UnreadableFile:
     return UnreadableFile(f"the manifest is not valid ({problem})")
 
 
-def _list(content: Tree) -> list[Any]:
-    if not isinstance(content, list):
-        raise _unreadable("a list is missing")
-    return content
+def _class_name(kind: type) -> str:
+    """Return sub-package and name, as in "kernels.Gaussian"; independent of the module."""
+    return f"{kind.__module__.split('.')[1]}.{kind.__name__}"
 
 
-def _is_state(name: str) -> bool:
-    """Return True for names of fitted or private attributes, but not for dunder names."""
-    return name.isidentifier() and not name.startswith("__") and "_" in (name[0], name[-1])
+def find_class(name: Tree) -> type:
+    """Return a class that files may contain, by its name in a file."""
+    package, _, class_name = str(name).partition(".")
+    if class_name not in _CLASSES.get(package, ()):
+        raise _invalid(f"{name!r} is not a class that files may contain")
+    kind: type = getattr(import_module(f"ikpca.{package}"), class_name)
+    return kind
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Load a model saved with ``save``.
+
+    Loading never executes code: a file contains numbers, text and names of classes of this package.
+    A file that is damaged, truncated, or of another format version raises an error.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    model
+        The saved model, bit for bit.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from sklearn.datasets import load_iris
+    >>> import ikpca
+    >>> X = load_iris().data
+    >>> model = ikpca.KernelPCA(2, kernel="rbf").fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "iris.ikpca")
+    ...     model.save(path)
+    ...     again = ikpca.load(path)
+    >>> bool((again.transform(X) == model.transform(X)).all())
+    True
+    """
+    manifest, arrays = read_container(path)
+    if manifest.kind != "model":
+        raise UnreadableFile(f"{path} cannot be read: it is a {manifest.kind}, not a model.")
+    try:
+        model = Decoder(arrays).decode(manifest.content)
+    except UnreadableFile as error:
+        raise UnreadableFile(f"{path} cannot be read: {error}.") from error
+    if not hasattr(model, "_check_loaded"):
+        raise UnreadableFile(f"{path} cannot be read: it does not contain a model.")
+    try:
+        _check_usable(model, arrays)
+    except Exception as error:
+        raise UnreadableFile(f"{path} cannot be read: its parts are not consistent.") from error
+    return model
+
+
+def _check_usable(model: Any, arrays: Mapping[str, Array]) -> None:
+    """Apply the model to one row, which fails if the parts of a file are not consistent."""
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        return
+    widths = {array.shape[-1] for array in arrays.values() if array.ndim and array.size}
+
+    def make_row(n_features: int) -> Rows | None:
+        """Return a row, which takes no more memory than the file; None if it may take more."""
+        if n_features in widths:
+            return np.ones((1, n_features))
+        # No array has the width of CSR rows, and products of them need memory of this size.
+        if n_features > _MAX_SPARSE_WIDTH:
+            return None
+        return sparse.csr_array(([1.0], ([0], [0])), shape=(1, n_features))
+
+    with warnings.catch_warnings():
+        # The row has no feature names.
+        warnings.simplefilter("ignore")
+        model._check_loaded(make_row)
+
+
+def describe_model_file(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return class, parameters and shapes of the attributes as text, without creating the model.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    dict
+        "kind", "class", "written_by", "format_version", "checksums", "parameters" and "attributes".
+    """
+    manifest, arrays = read_container(path)
+    match manifest.kind, manifest.content:
+        case "model", {"model": [str(name), dict(parameters), dict(attributes)]}:
+            # Private attributes are of no interest to users.
+            fitted = {key: part for key, part in attributes.items() if not key.startswith("_")}
+        case kind, _:
+            problem = "damaged" if kind == "model" else "not a model"
+            raise UnreadableFile(f"{path} cannot be described: it is a {kind:.20}, {problem}.")
+    described = {
+        title: {_printable(key): _describe(part, arrays) for key, part in trees.items()}
+        for title, trees in (("parameters", parameters), ("attributes", fitted))
+    }
+    return {
+        "kind": manifest.kind,
+        "class": _printable(name.rpartition(".")[2]),
+        "written_by": f"ikpca {_printable(manifest.library_version)}",
+        "format_version": manifest.format_version,
+        "checksums": "valid",
+        **described,
+    }
+
+
+def _describe(tree: Tree, arrays: Mapping[str, Array]) -> str:
+    """Return numbers and text as text, and type and size of everything else."""
+    text: object = tree
+    match tree:
+        case list():
+            text = f"list of {len(tree)}"
+        case {"array": str(name)} | {"columns": str(name)} if name in arrays:
+            shape = arrays[name].shape[:: -1 if "columns" in tree else 1]
+            text = f"{arrays[name].dtype} of {' × '.join(map(str, shape)) or 'one number'}"
+        case {"scalar": {"array": str(name)}} if name in arrays and not arrays[name].ndim:
+            text = arrays[name][()]
+        case {"choice": [str(name), str(member)]}:
+            text = f"{name.rpartition('.')[2]} {member}"
+        case {"model": [str(name), *_]} | {"object": [str(name), *_]}:
+            text = name.rpartition(".")[2]
+        case {"float": str(number)}:
+            text = number
+        case dict():
+            text = next(iter(tree), "")
+    return _printable(text)
+
+
+def _printable(text: object) -> str:
+    """Return printable text of limited length."""
+    start = "".join(part if part.isprintable() else "?" for part in str(text)[: _MAX_LENGTH + 1])
+    return start if len(start) <= _MAX_LENGTH else f"{start[:_MAX_LENGTH]}…"

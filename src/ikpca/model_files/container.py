@@ -1,28 +1,113 @@
-"""Container of a model file: arrays, manifest, checksums, previous generation."""
+"""Files of arrays and a JSON manifest with checksums, written atomically; no pickle."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import shutil
+import tempfile
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, TypeAlias
 
-from ikpca.errors import InvalidInput, UnreadableFile
-from ikpca.model_files.atomic import atomic_write, unwritable_file_errors
-from ikpca.model_files.codec import Array, Tree
+from numpy.typing import NDArray
+
+from ikpca.errors import InvalidInput, UnreadableFile, UnwritableFile
+
+Array: TypeAlias = NDArray[Any]
+#: None, bool, int, float, str, a list of trees, or a dict with one key: the tag of its content.
+Tree: TypeAlias = Any
 
 #: Format that is written and read; other formats raise an error.
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 #: Limit of the header, which contains the manifest: far above any model, far below memory.
 _HEADER_LIMIT = 64 * 2**20
 #: safetensors starts with the length of its header.
 _LENGTH_BYTES = 8
 #: Keys of the metadata.
 _MANIFEST, _DIGEST = "ikpca", "sha256"
+
+
+def check_writable(path: Path) -> None:
+    """Raise an error if a path cannot be written to."""
+    folder = path.parent
+    if not folder.is_dir():
+        problem = "is not a folder" if folder.exists() else "there is no folder"
+        raise InvalidInput(
+            f"{path}: {problem} {str(folder)!r}; create it first, or choose another folder."
+        )
+    with _unwritable_file_errors(path), tempfile.TemporaryFile(dir=folder):
+        pass
+
+
+@contextmanager
+def atomic_write(path: Path) -> Iterator[BinaryIO]:
+    """Open a temporary file in the folder of ``path``; at the end, sync it to disk and rename it.
+
+    ``path`` is at all times either the old file or the new one.
+    """
+    if path.is_dir():
+        raise InvalidInput(f"{path} is a folder: pass the path of a file.")
+    with _renamed_at_end(path) as temporary, temporary.open("xb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """Create a temporary folder and rename it to ``path``, which must be new or empty."""
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise InvalidInput(f"{path} already exists and is not empty: pass a new folder.")
+    with _renamed_at_end(path) as temporary:
+        temporary.mkdir()
+        yield temporary
+        if os.name == "nt" and path.exists():
+            # Windows does not rename a folder onto another one, not even onto an empty one.
+            path.rmdir()
+
+
+@contextmanager
+def _renamed_at_end(path: Path) -> Iterator[Path]:
+    """Yield a temporary path that is renamed to ``path``, or removed after an error."""
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    with _unwritable_file_errors(path):
+        try:
+            yield temporary
+            os.replace(temporary, path)
+        except BaseException:
+            if temporary.is_dir():
+                shutil.rmtree(temporary, ignore_errors=True)
+            else:
+                temporary.unlink(missing_ok=True)
+            raise
+        # Sync the rename to disk, on systems that allow folders to be opened.
+        if os.name != "nt":
+            handle = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+
+
+@contextmanager
+def _unwritable_file_errors(path: Path) -> Iterator[None]:
+    """Convert OSError to UnwritableFile."""
+    try:
+        yield
+    except OSError as error:
+        # For a file in a temporary folder, only the reason is of interest.
+        cause = error.__cause__ if isinstance(error, UnwritableFile) else error
+        reason = getattr(cause, "strerror", None) or cause
+        raise UnwritableFile(
+            error.errno,
+            f"{path} could not be written ({reason}); an existing file is untouched: free some "
+            "space or choose another folder",
+        ) from cause
 
 
 @dataclass(frozen=True)
@@ -43,49 +128,45 @@ class Manifest:
     def from_json(cls, text: str) -> Manifest:
         """Read a manifest; raise an error for another format version."""
         try:
-            fields: Any = json.loads(text)
+            fields: Tree = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise UnreadableFile(f"the manifest is not JSON ({error})") from None
-        _check_version(fields)
+        version = fields.get("format_version") if isinstance(fields, dict) else None
+        if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+            raise UnreadableFile("the manifest names no format version")
+        if version > FORMAT_VERSION:
+            raise UnreadableFile(
+                f"it was written in format version {version}, and this ikpca reads version "
+                f"{FORMAT_VERSION}; install a newer ikpca"
+            )
+        if version < FORMAT_VERSION:
+            raise UnreadableFile(
+                "it was written by a development version before 0.1; fit the model again and save "
+                "it"
+            )
         if set(fields) != set(cls.__dataclass_fields__):
-            raise UnreadableFile("the manifest has other fields than expected")
+            raise UnreadableFile("the manifest has unexpected fields")
         manifest = cls(**fields)
         if not isinstance(manifest.digests, dict) or not isinstance(manifest.kind, str):
             raise UnreadableFile("the manifest has fields of a wrong type")
         return manifest
 
 
-def _check_version(fields: Any) -> None:
-    version = fields.get("format_version") if isinstance(fields, dict) else None
-    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise UnreadableFile("the manifest names no format version")
-    if version > FORMAT_VERSION:
-        raise UnreadableFile(
-            f"it was written in format version {version}, and this ikpca reads version "
-            f"{FORMAT_VERSION}; install a newer ikpca"
-        )
-    if version < FORMAT_VERSION:
-        raise UnreadableFile(
-            "it was written by a development version before 0.1; fit the model again and save it"
-        )
-
-
-def _digest(array: Array) -> str:
-    sha = hashlib.sha256(f"{array.dtype.str}{array.shape}".encode())
-    # A view of the bytes, without a copy.
-    sha.update(array.reshape(-1).view("u1").data)
-    return sha.hexdigest()
-
-
 def digests_of(arrays: Mapping[str, Array]) -> dict[str, str]:
     """Return the SHA-256 of type, shape and bytes of every array, by name."""
-    return {name: _digest(array) for name, array in arrays.items()}
+    digests = {}
+    for name, array in arrays.items():
+        sha = hashlib.sha256(f"{array.dtype.str}{array.shape}".encode())
+        # A view of the bytes, without a copy.
+        sha.update(array.reshape(-1).view("u1").data)
+        digests[name] = sha.hexdigest()
+    return digests
 
 
 def write_container(
     path: str | os.PathLike[str], manifest: Manifest, arrays: Mapping[str, Array]
 ) -> None:
-    """Write a file atomically: ``path`` is at all times either the old file or the new one."""
+    """Write a file atomically."""
     from safetensors.numpy import save
 
     target = Path(path)
@@ -94,7 +175,7 @@ def write_container(
         raise InvalidInput(
             f"the manifest of {target} would be {len(text)} bytes: shorten history_."
         )
-    data = save(dict(arrays), {_MANIFEST: text, _DIGEST: _sha256(text)})
+    data = save(dict(arrays), {_MANIFEST: text, _DIGEST: hashlib.sha256(text.encode()).hexdigest()})
     with atomic_write(target) as file:
         file.write(data)
 
@@ -103,8 +184,11 @@ def read_container(path: str | os.PathLike[str]) -> tuple[Manifest, dict[str, Ar
     """Read and check the manifest and the arrays of a file; no class is needed."""
     source = Path(path)
     try:
-        _check_header(source)
-        return _read(source)
+        with _opened(source) as (manifest, file):
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        if digests_of(arrays) != manifest.digests:
+            raise UnreadableFile("the checksum of an array is wrong, or an array is missing")
+        return manifest, arrays
     except FileNotFoundError:
         raise InvalidInput(f"{source} does not exist: pass the path of a saved model.") from None
     except UnreadableFile as error:
@@ -113,63 +197,34 @@ def read_container(path: str | os.PathLike[str]) -> tuple[Manifest, dict[str, Ar
         raise UnreadableFile(f"{source} cannot be read ({error.strerror or error}).") from error
 
 
-def is_complete(path: Path) -> bool:
-    """Return True if a file has a valid manifest and the right length, without reading arrays.
-
-    This detects truncated files.
-    """
+@contextmanager
+def _opened(source: Path) -> Iterator[tuple[Manifest, Any]]:
+    """Open a file whose header and manifest are valid and whose length is right."""
     from safetensors import SafetensorError, safe_open
 
-    try:
-        _check_header(path)
-        with safe_open(path, framework="np") as file:
-            _manifest(file.metadata())
-    except (OSError, UnreadableFile, SafetensorError):
-        return False
-    return True
-
-
-def _check_header(source: Path) -> None:
-    """Check the length of the header before memory is allocated for it."""
     if source.is_dir():
         raise UnreadableFile("it is a folder")
-    size = source.stat().st_size
-    with source.open("rb") as file:
-        start = file.read(_LENGTH_BYTES)
+    # The length of the header is checked before memory is allocated for it.
+    with source.open("rb") as binary:
+        start = binary.read(_LENGTH_BYTES)
     length = int.from_bytes(start, "little")
-    if len(start) < _LENGTH_BYTES or length > size - _LENGTH_BYTES:
+    if len(start) < _LENGTH_BYTES or length > source.stat().st_size - _LENGTH_BYTES:
         raise UnreadableFile("it is truncated, or not a model file")
     if length > _HEADER_LIMIT:
         raise UnreadableFile(f"its header claims {length} bytes, more than {_HEADER_LIMIT}")
-
-
-def _read(source: Path) -> tuple[Manifest, dict[str, Array]]:
-    from safetensors import SafetensorError, safe_open
-
     try:
         with safe_open(source, framework="np") as file:
-            manifest = _manifest(file.metadata())
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            metadata = file.metadata() or {}
+            if _MANIFEST not in metadata:
+                raise UnreadableFile("it has no manifest of ikpca")
+            text = metadata[_MANIFEST]
+            # The version is checked first, because other versions may use other checksums.
+            manifest = Manifest.from_json(text)
+            if hashlib.sha256(text.encode()).hexdigest() != metadata.get(_DIGEST):
+                raise UnreadableFile("the checksum of the manifest is wrong")
+            yield manifest, file
     except (SafetensorError, TypeError, AttributeError) as error:
         raise UnreadableFile(f"its arrays are damaged ({error})") from None
-    if digests_of(arrays) != manifest.digests:
-        raise UnreadableFile("the checksum of an array is wrong, or an array is missing")
-    return manifest, arrays
-
-
-def _manifest(metadata: Any) -> Manifest:
-    text = (metadata or {}).get(_MANIFEST)
-    if text is None:
-        raise UnreadableFile("it has no manifest of ikpca")
-    # The version is checked first, because other versions may use other checksums.
-    manifest = Manifest.from_json(text)
-    if _sha256(text) != metadata.get(_DIGEST):
-        raise UnreadableFile("the checksum of the manifest is wrong")
-    return manifest
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def previous_generation(path: Path) -> Path:
@@ -182,35 +237,30 @@ def write_generation(path: Path, manifest: Manifest, arrays: Mapping[str, Array]
 
     A damaged file does not replace the previous generation, which may be the only valid one.
     """
-    if path.exists() and is_complete(path):
-        with unwritable_file_errors(path):
-            _link(path, previous_generation(path))
+    try:
+        with _opened(path):
+            pass
+    except (OSError, UnreadableFile):
+        pass
+    else:
+        previous = previous_generation(path)
+        with _unwritable_file_errors(path):
+            previous.unlink(missing_ok=True)
+            try:
+                os.link(path, previous)
+            except OSError:
+                # Without hard links, ``path`` does not exist until the new file is written.
+                os.replace(path, previous)
     write_container(path, manifest, arrays)
-
-
-def _link(path: Path, name: Path) -> None:
-    """Give the file a second name atomically; ``path`` always exists."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.link")
-    try:
-        os.link(path, temporary)
-    except OSError:
-        # Without hard links, ``path`` does not exist until the new file is written.
-        os.replace(path, name)
-        return
-    try:
-        os.replace(temporary, name)
-    finally:
-        # After a failed write both names already refer to one file, and renaming does nothing.
-        temporary.unlink(missing_ok=True)
 
 
 def read_newest(path: Path) -> tuple[Manifest, dict[str, Array], Path] | None:
     """Read the newest valid generation; return it and its path, or None if there is no file."""
-    existing = [each for each in (path, previous_generation(path)) if each.exists()]
-    for each in existing:
+    existing = [file for file in (path, previous_generation(path)) if file.exists()]
+    for file in existing:
         try:
-            return *read_container(each), each
+            return *read_container(file), file
         except UnreadableFile:
-            if each == existing[-1]:
+            if file == existing[-1]:
                 raise
     return None

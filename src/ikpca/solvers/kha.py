@@ -230,20 +230,9 @@ class KHA(Solver):
 
     def plan(self, problem: Problem, n_components: int) -> Plan:
         """Plan the memory of A, AK', companions, marks, work space, strips and landmarks."""
-        size = self._block_size(problem)
+        size = self.block_size
         columns = 20 * n_components + 4 * N_PROBES + 2 * (256 if isinstance(size, str) else size)
-        return Plan(
-            columns * problem.row_bytes,
-            keep="matrix",
-            own_vectors=columns,
-            whole_vectors=3 * (n_components + 1),
-        )
-
-    def _block_size(self, problem: Problem) -> int | Literal["auto"]:
-        """Return the block size; it does not change the result, so an engine may choose it."""
-        if problem.engine is not None and is_auto(self.block_size):
-            return problem.engine.block_size
-        return self.block_size
+        return Plan(columns * problem.row_bytes, keep="matrix")
 
     def solve(
         self, problem: Problem, n_components: float | None, settings: RunSettings
@@ -270,8 +259,8 @@ class KHA(Solver):
                 zeros = np.zeros_like(rows[:number])
                 solution = EigenSolution.from_components(zeros, zeros, zeros[:, 0], gram)
                 return replace(solution, outcome=Outcome.CONVERGED)
-            store = problem.open_store(gram, rows, products)
-            passes = self.passes(store, gram, number, problem.seed, self._block_size(problem))
+            store = CoefficientStore(gram, rows, products)
+            passes = self.passes(store, gram, number, problem.seed, self.block_size)
             passes.tol = settings.tol
             passes.plan = replace(plan, side=source.side)
             state, outcome, records = self.run(passes, settings)

@@ -109,9 +109,6 @@ def plan_krylov(problem: Problem, n_components: int, n_landmarks: int, later_pas
     return Plan(
         n_bytes,
         keep="tiles" if keeps_values(problem, later_passes) else None,
-        # The basis of the landmarks; the factor, the product and that of another shard.
-        own_vectors=DIRECTIONS_PER_COMPONENT * n_components,
-        whole_vectors=3 * (size + 1),
         n_landmarks=n_landmarks,
         n_directions=directions,
         n_columns=columns,

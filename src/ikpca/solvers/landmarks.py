@@ -191,18 +191,15 @@ def landmark_start(
     source: GramSource, n_components: int, indices: Indices, workers: Workers = SERIAL
 ) -> LandmarkStart:
     """Compute components by Rayleigh–Ritz in the leading directions of the landmarks."""
-    if isinstance(source, DistributedSource):
-        rows = source.landmark_rows(indices)
-    else:
-        rows = _LocalLandmarkRows(source, indices, workers)
-    gram = rows.landmark_gram()
+    gram = source.submatrix(indices, indices).astype(np.float64)
     if not np.isfinite(gram).all():
         raise InvalidInput(NOT_FINITE)
     noise = float(np.finfo(source.dtype).eps * np.abs(gram).max())
     basis = _leading_directions(gram, n_components, noise)
     # The last row gives the inner products with the mean of the landmarks.
     landmark_mean = np.full((1, len(gram)), 1 / len(gram))
-    products = rows.products(np.vstack([basis, landmark_mean]).astype(source.dtype))
+    weights = np.vstack([basis, landmark_mean]).astype(source.dtype)
+    products = _combine_rows(source, weights, indices, workers)
     if not np.isfinite(products).all():
         raise InvalidInput(NOT_FINITE)
     reduced, means = products[:-1], products[:-1].mean(axis=1, dtype=np.float64)
@@ -229,31 +226,21 @@ def start_bytes(problem: Problem, number: int, n_directions: int) -> int:
     return 4 * 8 * number * number + n_directions * problem.row_bytes
 
 
-class _LocalLandmarkRows:
-    """K[L, :], computed in this process by strips, of which only projections are kept."""
+def _combine_rows(source: GramSource, basis: Floats, indices: Indices, workers: Workers) -> Floats:
+    """Return basis · K[indices, :], computed by strips."""
+    if isinstance(source, DistributedSource):
+        return source.combine_rows(basis, indices)
+    combined = np.empty((len(basis), source.n_samples), dtype=source.dtype)
 
-    def __init__(self, source: GramSource, indices: Indices, workers: Workers) -> None:
-        self._source, self._indices, self._workers = source, indices, workers
+    def combine(columns: slice) -> None:
+        values = workers.scratch((len(indices), columns.stop - columns.start), source.dtype)
+        source.fill(indices, columns, values)
+        np.matmul(basis, values, out=combined[:, columns])
 
-    def landmark_gram(self) -> Floats:
-        """Return the kernel values of the landmarks, K[L, L]."""
-        return self._source.submatrix(self._indices, self._indices).astype(np.float64)
-
-    def products(self, basis: Floats) -> Floats:
-        """Return the products of the basis with K[L, :]."""
-        source, number = self._source, len(self._indices)
-        products = np.empty((len(basis), source.n_samples), dtype=source.dtype)
-
-        def multiply(columns: slice) -> None:
-            shape = (number, columns.stop - columns.start)
-            values = self._workers.scratch(shape, source.dtype)
-            source.fill(self._indices, columns, values)
-            np.matmul(basis, values, out=products[:, columns])
-
-        # A strip takes no more memory than a tile.
-        width = min(max(source.side**2 // number, 1), source.side)
-        self._workers.each(multiply, tile_slices(source.n_samples, width))
-        return products
+    # A strip takes no more memory than a tile.
+    width = min(max(source.side**2 // len(indices), 1), source.side)
+    workers.each(combine, tile_slices(source.n_samples, width))
+    return combined
 
 
 def _leading_directions(K: Floats, n_components: int, noise: float) -> Floats:

@@ -602,8 +602,7 @@ def select_landmarks(problem: Problem, selection: str, number: int, workers: Wor
     if selection == "uniform" or number >= problem.n_samples:
         return uniform_landmarks(problem.n_samples, number, problem.seed)
     assert problem.kernel is not None
-    if problem.engine is not None:
-        source: GramSource = problem.engine.open_gram(problem.kernel, problem.budget, Plan(0))
-    else:
+    source: GramSource | None = problem.engine
+    if source is None:
         source = ComputedGram(problem.kernel, problem.X, strip_rows(problem, number))
     return pivoted_landmarks(source, number, problem.seed, workers)

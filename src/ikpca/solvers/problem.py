@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, Protocol, Self, TypeAlias, TypeVar
+from typing import Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
 from scipy import sparse
 
 from ikpca.errors import InvalidInput
-from ikpca.gram import Budget, CenteredGram, GramSource, tile_slices
+from ikpca.gram import Budget, GramSource, tile_slices
 from ikpca.gram.lazy_rows import LazyRows, memory_map, release_pages
 from ikpca.gram.memory import cache_source, plan_source
 from ikpca.gram.parallel import SERIAL, Workers
-from ikpca.gram.sources import CompactGram
+from ikpca.gram.sources import CompactGram, DistributedSource
 from ikpca.kernels import (
     Cosine,
     Floats,
@@ -29,7 +29,6 @@ from ikpca.kernels import (
     Rows,
     squared_norms,
 )
-from ikpca.solvers.coefficient_store import CoefficientStore
 from ikpca.solvers.rounding import RoundingSample, value_sizes
 
 Result = TypeVar("Result")
@@ -66,8 +65,6 @@ class Plan:
     keep : {"tiles", "compact", "matrix"} or None
         Form in which K is cached as far as memory allows: tiles for products, in full precision or
         in 16 bits, the matrix for rows in random order; None if K is computed again.
-    own_vectors, whole_vectors : int
-        Vectors over its own rows and over all rows that a worker of an engine holds.
     side : int, optional
         Side of the tiles of K; chosen when the problem is opened.
     n_landmarks, n_directions : int
@@ -80,30 +77,11 @@ class Plan:
 
     n_bytes: int
     keep: Literal["tiles", "compact", "matrix"] | None = None
-    own_vectors: int = 0
-    whole_vectors: int = 0
     side: int | None = None
     n_landmarks: int = 0
     n_directions: int = 0
     n_columns: int = 0
     n_blocks: int = 1
-
-
-class Engine(Protocol):
-    """Engine that computes kernel values and holds coefficients outside of this process."""
-
-    @property
-    def block_size(self) -> int:
-        """Fastest number of patterns per block of a Hebbian pass."""
-
-    def open_gram(self, kernel: Kernel, budget: Budget, plan: Plan) -> GramSource:
-        """Open the source of K."""
-
-    def open_store(self, gram: CenteredGram, rows: Floats, products: Floats) -> CoefficientStore:
-        """Open the coefficient store of that source."""
-
-    def map_rows(self, function: Callable[[Rows, int], Result]) -> Iterable[Result]:
-        """Apply a function to blocks of rows and the indices of their first rows, in order."""
 
 
 @dataclass(frozen=True)
@@ -126,8 +104,8 @@ class Problem:
         Projections of the training rows by an earlier model.
     transform : callable, optional
         Maps K to the matrix to decompose; K itself by default.
-    engine : Engine, optional
-        Computes in this process by default.
+    engine : DistributedSource, optional
+        Kernel matrix that other processes compute; by default, this process does.
     """
 
     kernel: Kernel | None
@@ -138,7 +116,7 @@ class Problem:
     seed: int = 0
     start: Floats | None = None
     transform: GramTransform | None = None
-    engine: Engine | None = None
+    engine: DistributedSource | None = None
 
     @property
     def n_samples(self) -> int:
@@ -153,8 +131,8 @@ class Problem:
     @contextmanager
     def open(self, plan: Plan) -> Iterator[tuple[GramSource, Workers]]:
         """Open the matrix and the threads that compute it, within the budget."""
-        if self.engine is not None and self.kernel is not None:
-            yield self.engine.open_gram(self.kernel, self.budget, plan), SERIAL
+        if self.engine is not None:
+            yield self.engine, SERIAL
             return
         if self.kernel is not None:
             check_kernel_values(self.kernel, self.X)
@@ -203,12 +181,6 @@ class Problem:
             parts.append(self.X[indices[part]])
             release_pages(self.X)
         return np.concatenate(parts)
-
-    def open_store(self, gram: CenteredGram, rows: Floats, products: Floats) -> CoefficientStore:
-        """Open the coefficient store of the Hebbian solvers."""
-        if self.engine is not None:
-            return self.engine.open_store(gram, rows, products)
-        return CoefficientStore(gram, rows, products)
 
     def in_single_precision(self, tol: float) -> tuple[Self, float] | None:
         """Return the problem in single precision and its estimated error ‖K − K₃₂‖/λ₁.

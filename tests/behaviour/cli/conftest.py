@@ -20,16 +20,3 @@ def files(tmp_path, monkeypatch, rows):
     lines = [",".join("abcdef"), *(",".join(map(repr, row)) for row in rows.tolist())]
     (tmp_path / "rows.csv").write_text("\n".join(lines) + "\n")
     return tmp_path
-
-
-@pytest.fixture
-def faces(tmp_path, monkeypatch):
-    """A folder of twelve gray pictures of 8 × 6 pixels, whose order is not that of the alphabet."""
-    image = pytest.importorskip("PIL.Image")
-    monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(1)
-    pictures = rng.integers(0, 256, size=(12, 8, 6), dtype=np.uint8)
-    (tmp_path / "faces").mkdir()
-    for number, picture in enumerate(pictures, start=1):
-        image.fromarray(picture).save(tmp_path / "faces" / f"face{number}.png")
-    return pictures

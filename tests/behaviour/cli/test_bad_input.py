@@ -26,16 +26,25 @@ def listing(folder):
 
 
 CSVS = {
-    "gap": ("a,b\n1,2\n3,\n", ["bad.csv, line 3, column 2 ('b')", "is empty"]),
-    "text": ("a,b\n1,2\n3,4\n5,many\n", ["line 4, column 2 ('b')", "'many'"]),
+    "gap": ("a,b\n1,2\n3,\n", ["bad.csv, line 3, column 'b'", "is empty"]),
+    "text": ("a,b\n1,2\n3,4\n5,many\n", ["line 4, column 'b'", "'many'"]),
     "text without names": ("1,2\n3,x\n", ["line 2, column 2:", "'x'"]),
     "nan": ("1,2\nnan,4\n", ["line 2, column 1", "'nan'"]),
-    "short line": ("a,b\n1,2\n3\n", ["line 3", "has 1 cells", "2"]),
-    "comma as point": ("a;b\n1,5;2\n3;4\n", ["line 2, column 1", "point"]),
-    "name twice": ("a,a\n1,2\n", ["line 1, column 2", "'a'"]),
-    "no name": ("a,\n1,2\n", ["line 1, column 2", "no name"]),
-    "names only": ("a,b\n", ["bad.csv", "no numbers"]),
-    "empty": ("", ["bad.csv", "no numbers"]),
+    "short line": ("a,b\n1,2\n3\n", ["line 3, column 'b'", "is empty"]),
+    "long line": ("a,b\n1,2\n3,4,5\n", ["line 3", "more cells"]),
+    "long line after many": ("a,b\n" + "1,2\n" * 200 + "3,4,5\n", ["line 202", "saw 3"]),
+    "comma as point": ('a,b\n1,2\n"1,5",2\n', ["line 3, column 'a'", "point"]),
+    "point beside decimal commas": ("a;b\n1,5;2\n1.234;4\n", ["line 3, column 'a'", "'1.234'"]),
+    "thousands": ("a;b\n1,5;2\n1.234,5;4\n", ["line 3, column 'a'", "'1.234,5'"]),
+    "name twice": ("a,a\n1,2\n", ["bad.csv", "'a'"]),
+    "no name": ("a,\n1,2\n", ["line 2", "names"]),
+    "names only": ("a,b\n", ["bad.csv", "no rows"]),
+    "empty": ("", ["bad.csv", "no rows"]),
+    "empty cells": (",,\n,,\n", ["bad.csv", "no rows"]),
+    "only text": ("a,b\nx,y\nz,w\n", ["bad.csv", "columns 'a', 'b'", "--drop a,b"]),
+    "binary": ("PK\3\4\0\0", ["bad.csv", "not a text file"]),
+    "open quote": ('a,b\n"1,2\n3,4\n', ["bad.csv", "cannot be read"]),
+    "many columns": (",".join(map(str, range(10**6))) + "\n", ["bad.csv", "columns", ".npy"]),
 }
 
 
@@ -50,18 +59,18 @@ def test_a_fault_in_a_table_is_told_by_line_and_column(files, subtests):
             assert listing(files) == before
 
 
-def _broken(path):
-    path.write_bytes(b"\x89PNG\r\n\x1a\nno picture follows")
-
-
 INPUTS = {
     "missing.npy": (None, "no such file"),
     "rows.xyz": (lambda path: path.write_text("1"), "'.xyz' is unknown"),
     "rows": (lambda path: path.write_text("1"), "no suffix"),
-    "broken.npy": (lambda path: path.write_bytes(b"\x93NUMPY"), "numpy.save"),
-    "broken.npz": (lambda path: path.write_bytes(b"PK\x03\x04"), "numpy.savez"),
-    "broken.png": (_broken, "not a readable picture"),
-    "empty": (lambda path: path.mkdir(), "has no PNG"),
+    "broken.npy": (lambda path: path.write_bytes(b"\x93NUMPY"), "cannot be read"),
+    "broken.npz": (lambda path: path.write_bytes(b"PK\x03\x04"), "cannot be read"),
+    "broken.parquet": (lambda path: path.write_text("a,b"), "cannot be read"),
+    "broken.xlsx": (lambda path: path.write_text("a,b"), "cannot be read"),
+    "broken.csv.gz": (lambda path: path.write_text("a,b"), "cannot be read"),
+    "folder": (lambda path: path.mkdir(), "is a folder"),
+    "picture.png": (lambda path: path.write_bytes(b"1"), "'.png' is unknown"),
+    "stack.npy": (lambda path: np.save(path, np.ones((4, 3, 2))), "shape (4, 3, 2)"),
     "flat.npy": (lambda path: np.save(path, np.ones(3)), "shape (3,)"),
     "text.npy": (lambda path: np.save(path, np.array([["a"]])), "not numbers"),
     "nan.npy": (lambda path: np.save(path, np.full((9, 2), np.nan)), "NaN"),
@@ -83,18 +92,7 @@ def test_an_input_that_cannot_be_read(files, subtests):
 def test_a_member_must_be_named(files):
     np.savez("two.npz", first=np.ones((3, 2)), second=np.ones((3, 2)))
     assert "two.npz:first" in fails("fit", "two.npz", "-o", "m.ikpca")
-    assert "first, second" in fails("fit", "two.npz:third", "-o", "m.ikpca")
-
-
-def test_pictures_of_unequal_sizes(faces):
-    from PIL import Image
-
-    Image.fromarray(np.zeros((8, 7), np.uint8)).save("faces/face13.png")
-    sentence = fails("fit", "faces", "-o", "m.ikpca")
-    assert "face13.png: is 8×7 gray, and face1.png is 8×6 gray" in sentence
-    Image.fromarray(np.zeros((8, 6, 3), np.uint8)).save("faces/face13.png")
-    assert "--gray" in fails("fit", "faces", "-o", "m.ikpca")
-    succeeds("fit", "faces", "-o", "m.ikpca", "--gray", "-q")
+    assert "two.npz:second" in fails("fit", "two.npz:third", "-o", "m.ikpca")
 
 
 def test_columns_are_those_of_the_model(fitted):
@@ -109,14 +107,6 @@ def test_columns_are_those_of_the_model(fitted):
     sentence = fails("transform", "m.ikpca", "other.csv", "-o", "p.npy")
     assert "other.csv: has no columns 'a', 'c', which m.ikpca needs" in sentence
     assert not (fitted / "p.npy").exists()
-
-
-def test_pictures_are_of_the_size_of_the_model(faces):
-    from PIL import Image
-
-    succeeds("fit", "faces", "-o", "m.ikpca", "-n", 2, "-q")
-    Image.fromarray(np.zeros((6, 8), np.uint8)).save("wide.png")
-    assert "6×8 gray" in fails("transform", "m.ikpca", "wide.png", "-o", "p.npy")
 
 
 @pytest.mark.parametrize(
@@ -146,8 +136,8 @@ OUTS = {
     "no/such/m.npy": "there is no folder 'no/such'",
     "rows.npy/m.npy": "is not a folder 'rows.npy'",
     "m.xyz": "'.xyz' is unknown",
-    "faces": "rows are not pictures",
-    "p.png": "rows are not pictures",
+    "rows": "no suffix",
+    "p.png": "'.png' is unknown",
     "p.amc": "'.amc' is unknown",
 }
 
@@ -161,31 +151,21 @@ def test_a_place_that_cannot_be_written_to_is_refused_first(fitted, monkeypatch,
             assert listing(fitted) == before
 
 
-def test_a_folder_that_is_not_empty_is_left_alone(faces):
-    succeeds("fit", "faces", "-o", "m.ikpca", "-n", 2, "-q")
-    succeeds("transform", "m.ikpca", "faces", "-o", "p.npy", "-q")
-    assert "not empty" in fails("inverse", "m.ikpca", "p.npy", "-o", "faces")
-    assert "pass a folder" in fails("inverse", "m.ikpca", "p.npy", "-o", "all.png")
-
-
 #: Every command that writes: its inputs, and its options for further outputs.
 WRITING = {
     "fit": (["rows.csv"], ["--checkpoint"]),
     "transform": (["m.ikpca", "rows.csv"], []),
     "inverse": (["m.ikpca", "p.npz"], []),
     "plot": (["m.ikpca", "rows.csv"], []),
-    "detect": (["rows.csv", "new.csv"], ["--plot", "--save"]),
-    "cluster": (["rows.csv", "--clusters", "2"], ["--save-model"]),
-    "denoise": (["rows.csv"], []),
-    "upscale": (["small.png", "--train", "sharp"], ["--save-model"]),
+    "detect": (["rows.csv", "new.csv"], ["--plot", "--save-model"]),
+    "cluster": (["rows.csv", "--n-clusters", "2"], ["--save-model"]),
 }
 
 
 @pytest.fixture
 def precious(files):
     """Files that no command gets as far as reading."""
-    (files / "sharp").mkdir()
-    for name in ("m.ikpca", "p.npz", "new.csv", "small.png", "sharp/1.png", "old"):
+    for name in ("m.ikpca", "p.npz", "new.csv", "old"):
         (files / name).write_text(name)
     return files
 
@@ -220,12 +200,10 @@ def test_an_input_is_never_overwritten(verb, precious, subtests):
 def test_an_input_is_known_by_all_of_its_names(precious, subtests):
     os.symlink("rows.csv", "link")
     os.link("rows.csv", "twin")
-    os.symlink("sharp", "linked")
     before = listing(precious)
     names = {
         "rows.csv": ["./rows.csv", str(precious / "rows.csv"), "link", "twin"],
         "p.npz:a": ["p.npz", "p.npz:b"],
-        "linked": ["sharp/1.png"],
     }
     for source, outs in names.items():
         for out in outs:
@@ -264,18 +242,16 @@ def test_a_file_is_overwritten_with_force(fitted):
     assert np.load("p.npy").shape == (40, 3)
 
 
-@pytest.mark.parametrize("verb", ["fit", "npy", "npz", "csv", "folder"])
-def test_a_full_disk_leaves_what_was_there(verb, faces, tmp_path, monkeypatch):
-    succeeds("fit", "faces", "-o", "m.ikpca", "-n", 2, "-q")
-    succeeds("transform", "m.ikpca", "faces", "-o", "p.npy", "-q")
+@pytest.mark.parametrize("verb", ["fit", "npy", "npz", "csv"])
+def test_a_full_disk_leaves_what_was_there(verb, fitted, monkeypatch):
+    succeeds("transform", "m.ikpca", "rows.npy", "-o", "p.npy", "-q")
     commands = {
-        "fit": ["fit", "faces", "-n", 3, "--force", "-o", "m.ikpca"],
-        "npy": ["transform", "m.ikpca", "faces", "--force", "-o", "p.npy"],
-        "npz": ["transform", "m.ikpca", "faces", "-o", "p.npz"],
-        "csv": ["transform", "m.ikpca", "faces", "-o", "p.csv"],
-        "folder": ["inverse", "m.ikpca", "p.npy", "-o", "again"],
+        "fit": ["fit", "rows.npy", "-n", 3, "--force", "-o", "m.ikpca"],
+        "npy": ["transform", "m.ikpca", "rows.npy", "--force", "-o", "p.npy"],
+        "npz": ["transform", "m.ikpca", "rows.npy", "-o", "p.npz"],
+        "csv": ["transform", "m.ikpca", "rows.npy", "-o", "p.csv"],
     }
-    before = listing(tmp_path)
+    before = listing(fitted)
 
     def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -285,8 +261,7 @@ def test_a_full_disk_leaves_what_was_there(verb, faces, tmp_path, monkeypatch):
     assert f"{commands[verb][-1]} could not be written" in sentence
     assert "No space left on device" in sentence
     assert ".part" not in sentence
-    assert listing(tmp_path) == before
-    assert not (tmp_path / "again").exists()
+    assert listing(fitted) == before
 
 
 def test_too_little_memory(files, monkeypatch):
@@ -297,26 +272,19 @@ def test_too_little_memory(files, monkeypatch):
     assert "--max-memory" in fails("fit", "rows.npy", "-o", "m.ikpca")
 
 
-def test_parquet_says_what_to_install(files, monkeypatch):
+@pytest.mark.parametrize(("package", "suffix"), [("pyarrow", "parquet"), ("openpyxl", "xlsx")])
+def test_missing_package_is_reported_with_the_install_command(package, suffix, files, monkeypatch):
     import sys
 
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    monkeypatch.delitem(sys.modules, "pyarrow.parquet", raising=False)
-    (files / "rows.parquet").write_bytes(b"PAR1")
-    assert "pip install 'ikpca[parquet]'" in fails("fit", "rows.parquet", "-o", "m.ikpca")
-
-
-def test_pictures_say_what_to_install(faces, monkeypatch):
-    import sys
-
-    monkeypatch.setitem(sys.modules, "PIL", None)
-    assert "pip install 'ikpca[pictures]'" in fails("fit", "faces", "-o", "m.ikpca")
+    monkeypatch.setitem(sys.modules, package, None)
+    (files / f"rows.{suffix}").write_bytes(b"PAR1")
+    assert "pip install 'ikpca[cli]'" in fails("fit", f"rows.{suffix}", "-o", "m.ikpca")
 
 
 MISTAKES = {
     "kernel": (["--kernel", "guassian-rbf"], "Choose one of linear"),
     "near kernel": (["--kernel", "laplace"], "Did you mean 'laplacian'?"),
-    "near solver": (["--solver", "krilov"], "Did you mean 'krylov'?"),
+    "near solver": (["--eigen-solver", "krilov"], "Did you mean 'krylov'?"),
     "near estimator": (["--estimator", "kernel_pca"], "Did you mean 'kernel-pca'?"),
     "near preimage": (["--preimage", "gradiant"], "Did you mean 'gradient'?"),
     "components": (["-n", "some"], "'some'"),
@@ -325,8 +293,8 @@ MISTAKES = {
     "tol": (["--tol", "-1"], "--tol=-1.0"),
     "passes": (["--max-iter", "0"], "--max-iter=0"),
     "memory": (["--max-memory", "lots"], "--max-memory='lots'"),
-    "threads": (["--threads", "0"], "--threads=0"),
-    "needs a number": (["--solver", "kha", "-n", "0.5"], "--n-components=0.5"),
+    "threads": (["--n-jobs", "0"], "--n-jobs=0"),
+    "needs a number": (["--eigen-solver", "kha", "-n", "0.5"], "--n-components=0.5"),
     "kernel of hebbian": (["--estimator", "hebbian-pca", "--kernel", "rbf"], "--kernel has no"),
     "option": (["--gama", "1"], "--gamma"),
     "out": (["--out"], "--out"),
@@ -350,4 +318,4 @@ def test_an_unknown_verb_suggests_the_nearest():
 def test_what_is_missing_is_named(files):
     assert "--out" in fails("fit", "rows.npy", code=2)
     assert "INPUT" in fails("fit", code=2)
-    assert "--clusters" in fails("cluster", "rows.npy", "-o", "l.npy", code=2)
+    assert "--n-clusters" in fails("cluster", "rows.npy", "-o", "l.npy", code=2)

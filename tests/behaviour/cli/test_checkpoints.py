@@ -33,7 +33,7 @@ def many(tmp_path, monkeypatch):
 
 
 def fit(solver, *more):
-    return ikpca("fit", "many.npy", "-n", 3, "--solver", solver, "--max-iter", 5, *more)
+    return ikpca("fit", "many.npy", "-n", 3, "--eigen-solver", solver, "--max-iter", 5, *more)
 
 
 def interrupting(calls, monkeypatch):

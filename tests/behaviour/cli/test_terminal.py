@@ -22,7 +22,7 @@ from ikpca.solvers.presets import SOLVERS
 from tests.behaviour.cli.saying import fails, succeeds
 from tests.command_line import ikpca
 
-VERBS = ["fit", "transform", "inverse", "plot", "detect", "denoise", "upscale", "cluster", "info"]
+VERBS = ["fit", "transform", "inverse", "plot", "detect", "cluster", "info"]
 
 
 def test_help_lists_every_verb_and_every_verb_has_help():
@@ -161,7 +161,7 @@ def test_info_of_a_model_brings_nothing_to_life(tmp_path, monkeypatch):
     np.save("rows.npy", np.random.default_rng(0).normal(size=(20, 3)))
     succeeds("fit", "rows.npy", "-o", "m.ikpca", "-n", 2, "--gamma", 0.5, "-q")
     monkeypatch.setattr("ikpca.model_files.Decoder.decode", None)
-    monkeypatch.setattr("ikpca.model_files.loading.find_class", None)
+    monkeypatch.setattr("ikpca.model_files.codec.find_class", None)
     document = succeeds("info", "m.ikpca", "--json")
     assert document["class"] == "KernelPCA"
     assert document["parameters"]["gamma"] == "0.5"

@@ -259,13 +259,13 @@ def _table_2(
 def _recognize(
     X: Floats, y: NDArray[Any], images: str, name: str, settings: Mapping[str, Any]
 ) -> Findings:
-    found = next(
+    split = next(
         recognize_streams(
             X, y, settings["subset"], settings["splits"], settings["components"],
             {name: KERNELS[name]}, batch_size=settings["batch"],
         )
     )  # fmt: skip
-    rates = {column: getattr(found, column) for column in RATES}
+    rates = {column: getattr(split, column) for column in RATES}
     rows: Rows = [
         {
             "images": images,
@@ -274,7 +274,7 @@ def _recognize(
             "split": number,
             **{column: 100 * values[number] for column, values in rates.items()},
         }
-        for number in range(len(found.batch))
+        for number in range(len(split.batch))
     ]
     return Findings({"errors": rows})
 
@@ -285,7 +285,7 @@ def summary(tables: Tables) -> dict[str, Rows]:
 
 
 def _printed_summary(rows: Rows) -> Rows:
-    found: Rows = []
+    table: Rows = []
     for kernel in PRINTED_KERNELS:
         errors = {
             (row["algorithm"], row["set"]): float(row["error"] or 0)
@@ -293,7 +293,7 @@ def _printed_summary(rows: Rows) -> Rows:
         }  # fmt: skip
         if len(errors) == len(TABLE_2):
             batch, streamed = errors["KPCA", "subset"], errors["IKPCA", "subset"]
-            found.append(
+            table.append(
                 {
                     "kernel": kernel,
                     "kpca_subset": batch,
@@ -302,7 +302,7 @@ def _printed_summary(rows: Rows) -> Rows:
                     "same_subset": abs(streamed - batch),
                 }
             )
-    return found
+    return table
 
 
 def _means(errors: Rows) -> Rows:

@@ -82,8 +82,8 @@ class Manifold:
     @property
     def separated(self) -> NDArray[np.intp]:
         """Indices of components that are separated from their neighbors."""
-        found = separated(self.eigenvalues, len(self.place))
-        return found[found < self.inner.shape[1]]
+        separate = separated(self.eigenvalues, len(self.place))
+        return separate[separate < self.inner.shape[1]]
 
     def angles(self, leading: int) -> Floats:
         """Return the angles between the leading components in degrees, largest first."""
@@ -177,9 +177,9 @@ def preimages_per_vector(n_rows: int, n_components: int) -> int:
 
 def _paper(name: str, kernel: Kernel, X: Floats, place: Floats, r: int, kept: int) -> Findings:
     stream = PaperIncrementalPCA(kernel, kept, preimages_per_vector(len(X), kept))
-    found = compare(name, X, place, r, kernel, stream)
-    arrays = {"place": found.place, "batch": found.batch, "streamed": found.streamed}
-    tables = {"correlations": _rows(found), "spectra": [_spectrum(name, kernel, X)]}
+    comparison = compare(name, X, place, r, kernel, stream)
+    arrays = {"place": comparison.place, "batch": comparison.batch, "streamed": comparison.streamed}
+    tables = {"correlations": _rows(comparison), "spectra": [_spectrum(name, kernel, X)]}
     return Findings(tables, arrays)
 
 

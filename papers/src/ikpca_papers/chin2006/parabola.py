@@ -109,13 +109,13 @@ class Duration:
 
 def durations(rows: Sequence[int] = TABLE_1_ROWS, repeats: int = 3) -> list[Duration]:
     """Time all methods on one thread; the shortest of the repeats."""
-    found = []
+    results = []
     with threadpool_limits(1):
         for name, train in METHODS.items():
             train(rising_parabola(200))
             seconds = [_best(partial(train, rising_parabola(n_rows)), repeats) for n_rows in rows]
-            found.append(Duration(name, tuple(rows), tuple(seconds)))
-    return found
+            results.append(Duration(name, tuple(rows), tuple(seconds)))
+    return results
 
 
 def _batch(X: Floats) -> None:
@@ -217,11 +217,11 @@ class NearestPreimages:
             )
             starts = self._starts(residual.products[0, : len(subspace.basis)], size, len(rows))
             scales = residual.products[0, starts]
-            found = FixedPoint(max_iter=50, tol=1e-3).find(
+            preimage = FixedPoint(max_iter=50, tol=1e-3).find(
                 residual, 1 / scales[:, None], residual.basis[starts]
             )
-            best = np.abs(residual.products_with(found.rows)[0]).argmax()
-            rows = np.vstack([rows, found.rows[[best]]])
+            best = np.abs(residual.products_with(preimage.rows)[0]).argmax()
+            rows = np.vstack([rows, preimage.rows[[best]]])
         return _least_squares(subspace, rows)
 
     def _starts(self, products: Floats, size: int, seed: int) -> Indices:
@@ -366,14 +366,14 @@ def ablation(variants: Sequence[Variant], n_rows: int, seed: int = 0) -> list[Ab
     """Run every variant on a stream of the parabola."""
     X = rising_parabola(n_rows, seed)
     batch = KernelPCA(LEADING, kernel=RBF, tol=1e-8, n_jobs=1, random_state=0).fit(X)
-    found = []
+    results = []
     for variant in variants:
         state = IncrementalState.empty(RBF, X)
         for rows in tile_slices(n_rows, variant.batch_rows):
             state, _ = update_step(state, X[rows], variant.settings)
         errors = _compare(state, batch, X)
-        found.append(AblationRow(variant.preimages, variant.choice, variant.value, *errors))
-    return found
+        results.append(AblationRow(variant.preimages, variant.choice, variant.value, *errors))
+    return results
 
 
 def _compare(state: IncrementalState, batch: KernelPCA, X: Floats) -> tuple[float, float, float]:
@@ -455,15 +455,16 @@ def compare_schemes(
         for per_vector in sizes:
             for scheme, reduction in SCHEMES.items():
                 start = process_time()
-                found = reduction.reduce(vectors, per_vector * (n_components + 1), weights)
+                reduced = reduction.reduce(vectors, per_vector * (n_components + 1), weights)
                 seconds = process_time() - start
-                lost, whole = weights**2 @ found.squared_errors, weights**2 @ found.squared_lengths
-                errors = found.relative_errors
+                lost = weights**2 @ reduced.squared_errors
+                whole = weights**2 @ reduced.squared_lengths
+                errors = reduced.relative_errors
                 yield SchemeRow(
                     data,
                     scheme,
                     per_vector,
-                    len(found.subspace.basis),
+                    len(reduced.subspace.basis),
                     float(np.sqrt(lost / whole)),
                     float(errors[0]),
                     float(errors.max()),
@@ -503,9 +504,9 @@ def plan(request: Request) -> list[Part]:
 
 def _durations(sizes: Sequence[int], repeats: int) -> Findings:
     rows: Rows = [
-        {"method": found.method, "rows": size, "seconds": seconds}
-        for found in durations(sizes, repeats=repeats)
-        for size, seconds in zip(found.rows, found.seconds, strict=True)
+        {"method": duration.method, "rows": size, "seconds": seconds}
+        for duration in durations(sizes, repeats=repeats)
+        for size, seconds in zip(duration.rows, duration.seconds, strict=True)
     ]
     return Findings({"durations": rows})
 
@@ -557,13 +558,13 @@ def summary(tables: Tables) -> dict[str, Rows]:
         series.setdefault(str(row["method"]), []).append(point)
     rows: Rows = []
     for name, points in series.items():
-        found = Duration(name, *zip(*points, strict=True))
+        duration = Duration(name, *zip(*points, strict=True))
         rows.append(
             {
                 "method": name,
-                "exponent": found.exponent,
-                "paper": found.paper_exponent,
-                "difference": abs(found.exponent - found.paper_exponent),
+                "exponent": duration.exponent,
+                "paper": duration.paper_exponent,
+                "difference": abs(duration.exponent - duration.paper_exponent),
             }
         )
     return {"exponents": rows}

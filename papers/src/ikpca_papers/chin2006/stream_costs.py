@@ -79,12 +79,12 @@ def stream_costs(
     load: Callable[[int], Floats], sizes: Sequence[int], settings: dict[str, Any]
 ) -> list[StreamCost]:
     """Measure streams of every length, each in a process of its own."""
-    found = []
+    costs = []
     for size in sizes:
         task = partial(run_stream, partial(load, size), settings)
         run = run_in_subprocess("stream", task, lambda message: None)
-        found.append(stream_cost(run, batch_projections(load(size), settings)))
-    return found
+        costs.append(stream_cost(run, batch_projections(load(size), settings)))
+    return costs
 
 
 @dataclass(frozen=True, eq=False)

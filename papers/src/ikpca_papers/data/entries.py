@@ -220,11 +220,11 @@ def find(name: str) -> Entry:
         ...
     ikpca.errors.InvalidInput: there is no data set 'ups'; did you mean 'usps'?
     """
-    known = registry()
-    if name in known:
-        return known[name]
-    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
-    remedy = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}."
+    entries = registry()
+    if name in entries:
+        return entries[name]
+    near = difflib.get_close_matches(name.lower(), entries, n=1, cutoff=0.5)
+    remedy = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(entries)}."
     raise InvalidInput(f"there is no data set {name!r}; {remedy}")
 
 

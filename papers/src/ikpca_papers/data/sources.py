@@ -36,16 +36,15 @@ from ikpca_papers.data.synthetic import (
     synthetic_faces,
 )
 from ikpca_papers.errors import DataUnavailable
-from ikpca_papers.mocap.files import motion_arrays, recorded_walk
-from ikpca_papers.mocap.walker import synthetic_walker
+from ikpca_papers.mocap import read_asf_amc, synthetic_walker
 
 
 def _digits() -> Arrays:
     from sklearn.datasets import load_digits
 
-    found = load_digits()
+    digits = load_digits()
     # Division by a power of two is exact, so the checksum is the same everywhere.
-    return {"X": found.data / 16, "y": found.target.astype(np.uint8)}
+    return {"X": digits.data / 16, "y": digits.target.astype(np.uint8)}
 
 
 #: Embedded data sets by name.
@@ -57,7 +56,7 @@ GENERATORS: dict[str, Callable[[], Arrays]] = {
     "parabola": lambda: {"X": parabola()},
     "drifting_parabola": lambda: drifting_parabola()._asdict(),
     "perforated_swiss_roll": lambda: perforated_swiss_roll()._asdict(),
-    "walker": lambda: motion_arrays(synthetic_walker()),
+    "walker": lambda: synthetic_walker().arrays(),
     "synthetic_faces": lambda: synthetic_faces()._asdict(),
 }
 
@@ -86,9 +85,9 @@ def fetch_olivetti(cache: Path) -> Arrays:
     from sklearn.datasets import fetch_olivetti_faces
 
     with TemporaryDirectory(dir=cache) as home:
-        found = fetch_olivetti_faces(data_home=home)
-    images = np.asarray(found.images, dtype=np.float32)
-    return {"images": images, "subject": np.asarray(found.target, dtype=np.uint8)}
+        faces = fetch_olivetti_faces(data_home=home)
+    images = np.asarray(faces.images, dtype=np.float32)
+    return {"images": images, "subject": np.asarray(faces.target, dtype=np.uint8)}
 
 
 def _openml(cache: Path, number: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -121,13 +120,18 @@ def _split(
     }
 
 
+def _read_walk(folder: Path, subject: str, trial: str) -> Arrays:
+    mocap = folder / "mocap"
+    return read_asf_amc(mocap / f"{subject}.asf", mocap / f"{subject}_{trial}.amc").arrays()
+
+
 #: Functions from the cache folder with the remote files to arrays.
 BUILDERS: dict[str, Callable[[Path], Arrays]] = {
     "usps": fetch_usps,
     "mnist": fetch_mnist,
     "olivetti": fetch_olivetti,
-    "cmu_walk_35_01": partial(recorded_walk, subject="35", trial="01"),
-    "cmu_walk_07_01": partial(recorded_walk, subject="07", trial="01"),
+    "cmu_walk_35_01": partial(_read_walk, subject="35", trial="01"),
+    "cmu_walk_07_01": partial(_read_walk, subject="07", trial="01"),
 }
 
 
@@ -369,5 +373,5 @@ def _local_path(entry: Entry, folder: str | Path | None) -> Path:
 
 def _data_set(entry: Entry, arrays: Arrays, origin: Origin, path: Path | None) -> DataSet:
     checksum = checksum_of(arrays)
-    known = checksum in entry.checksums if entry.checksums else None
-    return DataSet(entry.name, arrays, entry.description, origin, path, checksum, known)
+    as_recorded = checksum in entry.checksums if entry.checksums else None
+    return DataSet(entry.name, arrays, entry.description, origin, path, checksum, as_recorded)

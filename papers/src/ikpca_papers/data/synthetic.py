@@ -97,7 +97,7 @@ def drifting_parabola(
     n : int, default=2000
     noise : float, default=0.2
     turn : float, default=2π
-        Angle from the first row to the last, in radians; anticlockwise.
+        Angle from the first row to the last, in radians; counterclockwise.
     random_state : int, default=0
 
     Returns

@@ -17,7 +17,7 @@ from ikpca_papers.figures.curves import (
     spectra,
     split_rates,
 )
-from ikpca_papers.figures.motion import motion_gif, stick_figures, takes_from_results
+from ikpca_papers.figures.motion import walk_figures
 from ikpca_papers.figures.pictures import component_images, face_rows, images_with_numbers
 from ikpca_papers.runner import Results
 
@@ -26,13 +26,12 @@ _DPI = 110
 
 @dataclass(frozen=True)
 class Picture:
-    """Image file with a caption.
+    """PNG file with a caption.
 
     Parameters
     ----------
     name : str
         File name.
-    kind : {"png", "gif"}
     content : bytes
     caption : str
 
@@ -40,12 +39,11 @@ class Picture:
     --------
     >>> from matplotlib.figure import Figure
     >>> from ikpca_papers.figures import Picture, png
-    >>> Picture("blank.png", "png", png(Figure(figsize=(1, 1)), dpi=20), "A blank figure.").kind
-    'png'
+    >>> Picture("blank.png", png(Figure(figsize=(1, 1)), dpi=20), "A blank figure.").name
+    'blank.png'
     """
 
     name: str
-    kind: str
     content: bytes
     caption: str
 
@@ -54,14 +52,6 @@ def _curves(results: Results, spec: ExperimentSpec, **options: Any) -> bytes:
     if spec.curves is None:
         raise InvalidInput(f"{spec.id}.toml: a figure draws curves; add [curves].")
     return png(learning_curves(results, spec.curves, **options), _DPI)
-
-
-def _walk(results: Results, spec: ExperimentSpec) -> bytes:
-    return motion_gif(takes_from_results(results), dpi=60)
-
-
-def _sticks(results: Results, spec: ExperimentSpec) -> bytes:
-    return png(stick_figures(takes_from_results(results)), _DPI)
 
 
 def _as_png(function: Callable[..., Any]) -> Callable[..., bytes]:
@@ -82,8 +72,7 @@ DRAWINGS: dict[str, Callable[..., bytes]] = {
     "rates": _as_png(split_rates),
     "scatter": _as_png(projection_pairs),
     "spectra": _as_png(spectra),
-    "sticks": _sticks,
-    "walk": _walk,
+    "sticks": _as_png(walk_figures),
 }
 
 
@@ -102,13 +91,12 @@ def draw(spec: ExperimentSpec, results: Results) -> Iterator[Picture]:
     Picture
     """
     for number, drawing in enumerate(spec.drawings, start=1):
-        kind = "gif" if drawing.draw == "walk" else "png"
-        name = f"{spec.id}-{number}-{drawing.draw}.{kind}"
-        yield Picture(name, kind, _content(drawing, spec, results), drawing.caption)
+        name = f"{spec.id}-{number}-{drawing.draw}.png"
+        yield Picture(name, _content(drawing, spec, results), drawing.caption)
 
 
 def _content(drawing: Drawing, spec: ExperimentSpec, results: Results) -> bytes:
     if drawing.draw not in DRAWINGS:
-        known = ", ".join(DRAWINGS)
-        raise InvalidInput(f"{spec.id}.toml: nothing draws {drawing.draw!r}; known: {known}.")
+        names = ", ".join(DRAWINGS)
+        raise InvalidInput(f"{spec.id}.toml: nothing draws {drawing.draw!r}; known: {names}.")
     return DRAWINGS[drawing.draw](results, spec, **drawing.options)

@@ -13,17 +13,17 @@ import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
 from ikpca import KernelPCA
-from ikpca.applications import PatchGrid
 from ikpca.gram import ComputedGram, full_matrix
 from ikpca.kernels import Floats, Gaussian
 from ikpca.metrics import signal_to_noise_ratio
 from ikpca.preimages import FixedPoint, Preimages
 from ikpca.solvers import Outcome
 from ikpca.subspace import Subspace
+from ikpca_papers.applications import PatchGrid
 from ikpca_papers.as_printed import paper_solver
 from ikpca_papers.claims import Cell, Rows
 from ikpca_papers.experiment import Findings, Part, Request
-from ikpca_papers.kim2003.natural_super_resolution import crop_centre
+from ikpca_papers.kim2003.natural_super_resolution import crop_center
 from ikpca_papers.tuning import (
     LABELS,
     METHOD_GROUPS,
@@ -36,7 +36,7 @@ from ikpca_papers.tuning import (
 #: Windows of the methods for comparison.
 _SIZE, _STRIDE = 9, 2
 _RANKS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 22, 27, 33, 40)
-_NEIGHBOURS = (5, 10, 20, 40, 80)
+_NEIGHBORS = (5, 10, 20, 40, 80)
 
 
 @dataclass(frozen=True)
@@ -121,11 +121,11 @@ def _neighbor_means(noisy: Floats) -> Iterator[tuple[int, Floats]]:
     """Replace every window by the mean of its nearest neighbors among 2,000 windows; no PCA."""
     grid = PatchGrid(noisy.shape, _SIZE, _STRIDE)
     windows = grid.extract(noisy).astype(np.float32)
-    known = np.random.default_rng(0).permutation(windows)[:2000]
-    search = NearestNeighbors(n_neighbors=max(_NEIGHBOURS), algorithm="brute").fit(known)
+    training = np.random.default_rng(0).permutation(windows)[:2000]
+    search = NearestNeighbors(n_neighbors=max(_NEIGHBORS), algorithm="brute").fit(training)
     near = search.kneighbors(windows, return_distance=False)
-    for number in _NEIGHBOURS:
-        total = sum(known[near[:, place]] for place in range(number))
+    for number in _NEIGHBORS:
+        total = sum(training[near[:, place]] for place in range(number))
         yield number, grid.assemble(total / number)
 
 
@@ -196,7 +196,7 @@ def plan(request: Request) -> list[Part]:
     """Plan tuned methods, KHA with a constant gain for many passes, levels of noise, baselines."""
     settings = request.settings
     side = settings["side"]
-    clean = crop_centre(np.asarray(request.inputs.arrays["image"]), (side, side), 1)
+    clean = crop_center(np.asarray(request.inputs.arrays["image"]), (side, side), 1)
     pattern = np.random.default_rng(request.seed).normal(size=clean.shape)
     parts = SubImages(side, settings["part"], settings["window"], settings["stride"])
     shared = (settings["sigma"], settings["components"], request.seed)
@@ -244,19 +244,23 @@ class _Task:
         """Tune gains on the first sub-image and use them on all four."""
         problems = self._problems()
         runs = tuned_runs(problems[0], tuple(methods), self.seed, passes)
-        found = [self._denoise(method, problems, passes, run.gains) for method, run in runs.items()]
-        return _concatenate(found)
+        results = [
+            self._denoise(method, problems, passes, run.gains) for method, run in runs.items()
+        ]
+        return _concatenate(results)
 
     def run_constant_gain(self, passes: int, gain: float, early: int) -> Findings:
         """Run KHA with the constant gain of the papers; also report the error after few passes."""
         label = f", {passes} passes"
-        found = self._denoise("kha", self._problems(), passes, {"gain": gain}, label, every=5)
-        errors = [row["excess_error"] for row in found.tables["curves"] if row["pass"] == early]
+        result = self._denoise("kha", self._problems(), passes, {"gain": gain}, label, every=5)
+        errors = [row["excess_error"] for row in result.tables["curves"] if row["pass"] == early]
         numbers = [float(error) for error in errors if isinstance(error, float)]
         columns = outcome_columns(numbers, diverged=len(numbers) < N_SUB_IMAGES)
         first: dict[str, Cell] = {"method": "KHA", "passes": early, "gain": gain, **columns}
-        named = [{**row, "method": "KHA"} for row in found.tables["curves"]]
-        return Findings({"curves": named, "images": [first, *found.tables["images"]]}, found.arrays)
+        named = [{**row, "method": "KHA"} for row in result.tables["curves"]]
+        return Findings(
+            {"curves": named, "images": [first, *result.tables["images"]]}, result.arrays
+        )
 
     def run_exact(self, level: float) -> Findings:
         """Denoise with exact components, which takes gains and passes out of the comparison."""
@@ -345,10 +349,10 @@ def _baselines(clean: Floats, noisy: Floats, noise: float) -> Findings:
     """Run the baselines, each with the best parameter for the clean image."""
     case = Case("image", noise, clean, noisy)
     before = signal_to_noise_ratio(clean, noisy)
-    found: list[Denoised] = list(oracles(case))
+    denoised: list[Denoised] = list(oracles(case))
     rows: Rows = [{"method": "noisy", "snr": before}]
-    rows += [{"method": one.name, "snr": one.decibels, "note": one.note} for one in found]
-    images = {one.name: one.image for one in found}
+    rows += [{"method": one.name, "snr": one.decibels, "note": one.note} for one in denoised]
+    images = {one.name: one.image for one in denoised}
     return Findings({"images": rows}, {"clean": clean, "noisy": noisy, **images})
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ikpca.applications import denoise_motion
 from ikpca.gram import ComputedGram, full_matrix
 from ikpca.kernels import Floats, Gaussian
 from ikpca.solvers import Outcome, solve_dense
+from ikpca_papers.applications import denoise_motion
 from ikpca_papers.claims import DIVERGED, Cell, Rows
 from ikpca_papers.experiment import Findings, Part, Request
 from ikpca_papers.guenter2006.image_denoising import denoise_rows
@@ -80,8 +80,8 @@ class _Walk:
 
     def largest_noise(self, unit: float, levels: Sequence[float]) -> float | None:
         """Return the largest level at which frames have neighbors; None if there is none."""
-        known = [level for level in levels if self.neighbors(level, unit) >= 1]
-        return max(known, default=None)
+        with_neighbors = [level for level in levels if self.neighbors(level, unit) >= 1]
+        return max(with_neighbors, default=None)
 
     def reduction(self, level: float, denoised: Floats) -> float:
         """Return the reduction of the mean squared error relative to the noise, in per cent."""
@@ -159,14 +159,14 @@ class _Walk:
         denoised = denoise_motion(noisy)
         wide: dict[str, Any] = {"gamma": 1 / (2 * ours["variance"]), "eigen_solver": "kha-smd"}
         narrow = denoise_motion(noisy, n_components=self.n_components, random_state=seed, **wide)
-        found = {
+        reductions = {
             "defaults": self.reduction(level, denoised),
             "automatic KHA-SMD, σ² = 0.1 m²": self.reduction(level, narrow),
             "linear PCA, best rank": self.linear_pca(level),
         }
         rows: Rows = [
             {"unit": "m", "method": name, "noise": level, "reduction": fall}
-            for name, fall in found.items()
+            for name, fall in reductions.items()
         ]
         arrays = {"clean": self.clean, "noisy": noisy, "denoised": denoised}
         return Findings(

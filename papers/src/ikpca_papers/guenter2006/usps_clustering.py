@@ -89,7 +89,7 @@ def _exact(X: Floats, y: NDArray[Any], sigma: float, n_components: int, seed: in
     seeds = range(seed, seed + _SEEDS)
     rngs = [np.random.default_rng(one) for one in seeds]
     n_clusters = len(np.unique(y))
-    found = {
+    distances = {
         **{name: [_distance(rows, y, one) for one in seeds] for name, rows in embeddings.items()},
         "random, sizes of the classes": [
             variation_of_information(rng.permutation(y), y) for rng in rngs
@@ -100,8 +100,8 @@ def _exact(X: Floats, y: NDArray[Any], sigma: float, n_components: int, seed: in
     }
     # The limit for clusters of these sizes that are independent of the labels.
     shares = np.unique(y, return_counts=True)[1] / len(y)
-    found["twice the entropy of the labels"] = [float(-2 * np.sum(shares * np.log(shares)))]
-    return Findings({"levels": [_level(name, values) for name, values in found.items()]})
+    distances["twice the entropy of the labels"] = [float(-2 * np.sum(shares * np.log(shares)))]
+    return Findings({"levels": [_level(name, values) for name, values in distances.items()]})
 
 
 def _level(name: str, distances: Sequence[float]) -> dict[str, Cell]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,8 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
 from ikpca import KernelPCA
-from ikpca.applications import SuperResolution, box_mean, enlarge
 from ikpca.kernels import Floats, Gaussian
+from ikpca_papers.applications import SuperResolution, box_mean, enlarge
 from ikpca_papers.as_printed import FACE_PASSES, FACE_SIGMA, KIM_PREIMAGE
 from ikpca_papers.claims import Rows
 from ikpca_papers.experiment import Findings, Part, Request
@@ -130,8 +130,8 @@ def restore(
         yield Restored("linear PCA", rank, flat.reshape(split.test.shape), len(split.train))
     for width, gain in gains.items():
         name = "" if width == sigma else f", σ = {width:g}"
-        found = _restore_as_printed(split, large, ranks, n_few, width, gain, seed)
-        yield from (replace(one, method=one.method + name) for one in found)
+        restored = _restore_as_printed(split, large, ranks, n_few, width, gain, seed)
+        yield from (replace(one, method=one.method + name) for one in restored)
     for known in (split, split.reduced(n_few)):
         yield from _restore_by_ours(known, low, factor, ranks)
 
@@ -165,7 +165,7 @@ def _restore_by_ours(
     split: FaceSplit, low: Floats, factor: int, ranks: Sequence[int]
 ) -> Iterator[Restored]:
     """σ is chosen on training faces at the largest rank, and kept for the others."""
-    gamma: float | str = "auto"
+    gamma: float | Literal["auto"] = "auto"
     for rank in sorted(ranks, reverse=True):
         model = SuperResolution(factor, None, n_components=rank, gamma=gamma, random_state=0)
         images = np.array(model.fit(split.train).transform(low))
@@ -192,8 +192,8 @@ def enlarged_faces(pixels: NDArray[np.uint8]) -> Floats:
 
 def small_digits() -> tuple[Floats, NDArray[Any]]:
     """Load scikit-learn's digits and their labels, cropped to 6×6, as a substitute for faces."""
-    found = load_digits()
-    return found.images[:, 1:7, 1:7] / 16, found.target
+    digits = load_digits()
+    return digits.images[:, 1:7, 1:7] / 16, digits.target
 
 
 #: Faces in the figure.
@@ -226,19 +226,19 @@ def _restore(
         tried += [{"factor": factor, "sigma": width, **row} for row in found_gains]
     rows: Rows = []
     arrays = {f"factor {factor}/original": split.test[:_N_SHOWN]}
-    for found in restore(split, factor, ranks, settings["few"], sigma, gains, seed):
+    for restored in restore(split, factor, ranks, settings["few"], sigma, gains, seed):
         rows.append(
             {
                 "factor": factor,
-                "method": found.method,
-                "components": found.n_components,
-                "faces": found.n_train,
-                "all": found.n_train == len(split.train),
-                "sigma": found.sigma,
-                **found.measure(split),
+                "method": restored.method,
+                "components": restored.n_components,
+                "faces": restored.n_train,
+                "all": restored.n_train == len(split.train),
+                "sigma": restored.sigma,
+                **restored.measure(split),
             }
         )
-        if found.n_components in (None, max(ranks)):
-            name = found.method + ("" if found.n_train is None else f", {found.n_train}")
-            arrays[f"factor {factor}/{name}"] = found.images[:_N_SHOWN]
+        if restored.n_components in (None, max(ranks)):
+            name = restored.method + ("" if restored.n_train is None else f", {restored.n_train}")
+            arrays[f"factor {factor}/{name}"] = restored.images[:_N_SHOWN]
     return Findings({"errors": rows, "units": units, "gains": tried}, arrays)

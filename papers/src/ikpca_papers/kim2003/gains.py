@@ -48,16 +48,16 @@ def tune_gain(
     """
     problem = Problem.of("", kernel, np.asarray(X, dtype=np.float64), n_components)
     squared_norm = problem.squared_norm
-    least = math.sqrt(max(1 - float(np.sum(problem.eigenvalues**2)) / squared_norm, 0.0))
+    least_error = math.sqrt(max(1 - float(np.sum(problem.eigenvalues**2)) / squared_norm, 0.0))
 
     def error(gain: float) -> float:
         solver = paper_solver("kha", n_components, len(X), seed, gain=gain)
-        found = problem.solve(solver, seed, passes)
-        if found.outcome is Outcome.DIVERGED:
+        solution = problem.solve(solver, seed, passes)
+        if solution.outcome is Outcome.DIVERGED:
             return math.inf
         # Without eigenvalues, E_min is ‖K'‖.
-        whole = excess_error(problem.gram, found.projections, np.zeros(1), squared_norm)
-        return 1 + whole - least
+        whole = excess_error(problem.gram, solution.projections, np.zeros(1), squared_norm)
+        return 1 + whole - least_error
 
     return _search(error, _FIRST_GUESS / problem.gram.mean_diagonal)
 
@@ -83,9 +83,9 @@ def _search(error: Callable[[float], float], first: float) -> tuple[float, Rows]
     rows: Rows = []
 
     def record(gain: float) -> float:
-        found = error(gain)
-        rows.append({"gain": gain, "error": found if math.isfinite(found) else None})
-        return found
+        tuned_error = error(gain)
+        rows.append({"gain": gain, "error": tuned_error if math.isfinite(tuned_error) else None})
+        return tuned_error
 
     gain, _ = search_gain(record, start=round(3 * math.log10(first)))
     return gain, sorted(rows, key=lambda row: float(row["gain"] or 0))

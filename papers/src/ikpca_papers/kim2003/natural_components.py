@@ -12,8 +12,8 @@ import numpy as np
 from scipy.linalg import subspace_angles
 
 from ikpca import KernelPCA
-from ikpca.applications import draw_patches
 from ikpca.kernels import Floats, Gaussian
+from ikpca_papers.applications import draw_patches
 from ikpca_papers.as_printed import COMPONENT_SIGMA, FACE_PASSES
 from ikpca_papers.claims import Rows
 from ikpca_papers.experiment import Findings, Part, Request

@@ -15,9 +15,9 @@ from sklearn.datasets import load_sample_image
 from sklearn.decomposition import PCA
 
 from ikpca import KernelPCA
-from ikpca.applications import PatchGrid, SuperResolution, box_mean, enlarge, make_consistent
 from ikpca.kernels import Floats, Gaussian
 from ikpca.metrics import signal_to_noise_ratio
+from ikpca_papers.applications import PatchGrid, SuperResolution, box_mean, enlarge, make_consistent
 from ikpca_papers.as_printed import KIM_PREIMAGE, NATURAL_PASSES, PHOTOGRAPH_SIGMA
 from ikpca_papers.claims import Rows
 from ikpca_papers.experiment import Findings, Part, Request
@@ -144,8 +144,8 @@ class EnlargementModels:
         """Enlarge by linear PCA of the same windows, at the best of all ranks."""
         scores = self.linear.transform(grid.extract(large))
         axes, mean = self.linear.components_, self.linear.mean_
-        found = [grid.assemble(scores[:, :rank] @ axes[:rank] + mean) for rank in _RANKS]
-        return max(found, key=lambda image: signal_to_noise_ratio(sharp, image))
+        images = [grid.assemble(scores[:, :rank] @ axes[:rank] + mean) for rank in _RANKS]
+        return max(images, key=lambda image: signal_to_noise_ratio(sharp, image))
 
 
 def _restore(model: KernelPCA, grid: PatchGrid, large: Floats) -> Floats:
@@ -183,7 +183,7 @@ def split_alternating(
     return {name: photos[name] for name in names[::2]}, {name: photos[name] for name in names[1::2]}
 
 
-def crop_centre(image: Floats, size: tuple[int, int], factor: int) -> Floats:
+def crop_center(image: Floats, size: tuple[int, int], factor: int) -> Floats:
     """Crop the center of an image: at most ``size``, and a multiple of the factor."""
     height, width = (
         min(length, part) // factor * factor for length, part in zip(image.shape, size, strict=True)
@@ -218,13 +218,13 @@ def _enlarge(photos: dict[str, Floats], settings: Mapping[str, Any], seed: int) 
     rows: Rows = []
     arrays: dict[str, Floats] = {}
     for number, (name, photo) in enumerate(tests.items()):
-        sharp = crop_centre(photo, (settings["height"], settings["width"]), factor)
-        found = models.enlarge(name, sharp)
-        structure = found.structure
+        sharp = crop_center(photo, (settings["height"], settings["width"]), factor)
+        enlarged = models.enlarge(name, sharp)
+        structure = enlarged.structure
         rows += [{"image": name, "method": method, "snr": ratio, "structure": structure[method]}
-                 for method, ratio in found.ratios.items()]  # fmt: skip
+                 for method, ratio in enlarged.ratios.items()]  # fmt: skip
         if number < _N_SHOWN:
-            arrays |= _pictures(found)
+            arrays |= _pictures(enlarged)
     widths: Rows = [{"width": "chosen on training images", "sigma": kernel_width(models.ours)}]
     tables = {"ratios": rows, "margins": margins(rows), "gains": models.gains, "widths": widths}
     return Findings(tables, arrays)

@@ -144,12 +144,14 @@ def track_angles(
     model = OnlineKernelPCA(n_components, random_state=0, **settings)
     truth, rows, angles = rotation.truth(n_components, **kernel), rotation.rows(), rotation.angles()
     times = np.arange(every, rotation.n + 1, every)
-    found, library = [], 0
+    tracked, library = [], 0
     for end in times:
         model.partial_fit(rows[end - every : end])
-        found.append(angle_between(rotate_subspace(truth, float(angles[end - 1])), model._subspace))
+        tracked.append(
+            angle_between(rotate_subspace(truth, float(angles[end - 1])), model._subspace)
+        )
         library = max(library, len(model.basis_))
-    return Track(name, times.astype(np.float64), np.array(found), library)
+    return Track(name, times.astype(np.float64), np.array(tracked), library)
 
 
 _KERNEL_PARAMETERS = ("kernel", "gamma", "degree", "coef0")
@@ -223,9 +225,9 @@ def converge_as_printed(
     for name, kernel in KERNELS.items():
         rows = parabola(max(sizes))
         gain, tried = tune_online(_error_of(rows, n_components, kernel), _FIRST_GUESS)
-        found = _converge_to(name, "as printed", rows, sizes, n_components, kernel,
+        convergences = _converge_to(name, "as printed", rows, sizes, n_components, kernel,
                              **printed_online(gain))  # fmt: skip
-        yield list(found), [{"kernel": name, **row} for row in tried]
+        yield list(convergences), [{"kernel": name, **row} for row in tried]
 
 
 def _error_of(
@@ -306,16 +308,16 @@ def plan(request: Request) -> list[Part]:
 
 
 def _converge(sizes: Sequence[int], n_components: int) -> Findings:
-    found: list[Convergence] = []
+    convergences: list[Convergence] = []
     gains: Rows = []
     for printed, tried in converge_as_printed(tuple(sizes), n_components):
-        found += printed
+        convergences += printed
         gains += tried
-    found += converge(tuple(sizes), n_components)
+    convergences += converge(tuple(sizes), n_components)
     rows: Rows = [
         {"kernel": one.kernel, "form": one.form, "rows": one.n, "last": one.n == max(sizes),
          "held": one.held, "least_correlation": min(one.correlations)}
-        for one in found
+        for one in convergences
     ]  # fmt: skip
     return Findings({"convergence": rows, "gains": gains})
 
@@ -339,11 +341,11 @@ def _track(shape: str, n_rows: int, period: float, seed: int) -> Findings:
     lags: Rows = []
     curves: Rows = []
     tracks, gains = track(Rotation(shape, n_rows, period, seed))
-    for found in tracks:
-        lags.append(
-            {"shape": shape, "gain": found.name, "largest_angle": found.worst_after(warm_up)}
-        )
-        points = zip(found.times, found.angles, strict=True)
-        curves += [{"shape": shape, "gain": found.name, "rows": int(time), "angle": float(angle)}
-                   for time, angle in points]  # fmt: skip
+    for one in tracks:
+        names = {"shape": shape, "gain": one.name}
+        lags.append({**names, "largest_angle": one.worst_after(warm_up)})
+        curves += [
+            {**names, "rows": int(time), "angle": float(angle)}
+            for time, angle in zip(one.times, one.angles, strict=True)
+        ]
     return Findings({"tracking": lags, "angles": curves, "tracking_gains": gains})

@@ -1,14 +1,20 @@
-"""Denoising a motion: what is passed on, what is chosen, what is refused."""
+"""Denoising of motion: settings, invalid input, recorded and synthetic walks (Günter 2006, 5.4).
+
+Positions of walks are in meters, relative to the root. With 5 cm of noise, exact kernel PCA with
+σ² = 0.1 m² and 25 components reduces the mean squared error by 88.2 and 88.3 %.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.decomposition import PCA
 
 from ikpca import KernelPCA
-from ikpca.applications import denoise_motion, motion_settings
 from ikpca.errors import InvalidInput
+from ikpca_papers.applications import denoise_motion, motion_settings
+from ikpca_papers.mocap import read_asf_amc, synthetic_walker
 
 
 def periodic_motion(frames=200, joints=27, period=132):
@@ -22,8 +28,8 @@ def periodic_motion(frames=200, joints=27, period=132):
     return positions - positions[:, :1]
 
 
-def with_noise(positions, scale):
-    return positions + scale * np.random.default_rng(1).normal(size=positions.shape)
+def with_noise(positions, scale, seed=1):
+    return positions + scale * np.random.default_rng(seed).normal(size=positions.shape)
 
 
 CLEAN = periodic_motion()
@@ -43,7 +49,7 @@ class Recorder(KernelPCA):
 
 @pytest.fixture
 def recorder(monkeypatch):
-    monkeypatch.setattr("ikpca.applications.motion.KernelPCA", Recorder)
+    monkeypatch.setattr("ikpca_papers.applications.motion.KernelPCA", Recorder)
     return Recorder
 
 
@@ -115,6 +121,7 @@ BAD_POSITIONS = {
     "NaN": (np.where(NOISY[3, 2, 1] == NOISY, np.nan, NOISY), "positions contains NaN"),
     "standing still": (np.ones((50, 4, 3)), "all frames are equal"),
     "too short": (NOISY[:11], "needs at least 12 frames, not 11; pass a number"),
+    "too far away": (1e260 * NOISY, "positions are as large as"),
     "complex": (1j * NOISY, "Complex data not supported"),
 }
 
@@ -143,3 +150,84 @@ def test_few_frames_will_do_where_settings_are_given(recorder):
 def test_bad_settings(recorder, settings, words):
     with pytest.raises(InvalidInput, match=words):
         denoise_motion(NOISY, **GIVEN | settings)
+
+
+WALKS = ["35_01", "07_01"]
+NOISE = [0.02, 0.05, 0.1]
+#: With default settings, whose constants were chosen on the two recorded walks.
+MIN_REDUCTIONS = {
+    "35_01": {0.02: 0.895, 0.05: 0.935, 0.1: 0.95},
+    "07_01": {0.02: 0.895, 0.05: 0.935, 0.1: 0.95},
+    "walker": {0.02: 0.94, 0.05: 0.945, 0.1: 0.95},
+}
+
+
+@pytest.fixture
+def walk(request):
+    """A clean walk by name; only recorded ones need the data."""
+
+    def load(name):
+        if name == "walker":
+            positions = synthetic_walker().positions
+        else:
+            folder = request.getfixturevalue("data_folder") / "mocap"
+            motion = read_asf_amc(folder / f"{name[:2]}.asf", folder / f"{name}.amc")
+            positions = motion.meters_per_unit * motion.positions
+        return positions - positions[:, :1]
+
+    return load
+
+
+def reduction(clean, noisy, denoised):
+    """Relative reduction of the mean squared error."""
+    return 1 - np.mean((denoised - clean) ** 2) / np.mean((noisy - clean) ** 2)
+
+
+def best_linear(clean, noisy):
+    """Reduction by linear PCA at its best rank, chosen with the clean frames."""
+    rows = noisy.reshape(len(noisy), -1)
+    ranks = (PCA(rank).fit(rows) for rank in range(1, 20))
+    images = (pca.inverse_transform(pca.transform(rows)) for pca in ranks)
+    return max(reduction(clean, noisy, image.reshape(noisy.shape)) for image in images)
+
+
+@pytest.mark.parametrize("name", WALKS)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_components_of_the_paper(walk, name, seed):
+    clean = walk(name)
+    noisy = with_noise(clean, 0.05, seed)
+    reductions = [
+        reduction(
+            clean,
+            noisy,
+            denoise_motion(
+                noisy,
+                gamma=1 / (2 * variance),
+                n_components=25,
+                eigen_solver="kha-smd",
+                random_state=0,
+            ),
+        )
+        for variance in (0.1, 1.5)
+    ]
+    assert reductions[0] >= 0.875
+    # The paper's own width has no unit; in square meters it is the worse choice.
+    assert 0.7 < reductions[1] < reductions[0]
+
+
+@pytest.mark.parametrize("scale", NOISE)
+@pytest.mark.parametrize("name", [*WALKS, "walker"])
+def test_default_settings(walk, name, scale):
+    clean = walk(name)
+    noisy = with_noise(clean, scale, 0)
+    found = reduction(clean, noisy, denoise_motion(noisy))
+    assert found >= MIN_REDUCTIONS[name][scale]
+    assert found > best_linear(clean, noisy)
+
+
+@pytest.mark.parametrize("name", WALKS)
+def test_clean_frames_stay_as_they_are(walk, name):
+    """Within a third of a millimeter; the recordings themselves shake by half as much."""
+    clean = walk(name)
+    error = np.sqrt(np.mean((denoise_motion(clean) - clean) ** 2))
+    assert error < 3e-4

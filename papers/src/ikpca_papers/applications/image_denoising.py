@@ -13,11 +13,11 @@ from sklearn.base import clone
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.metrics import pairwise_distances_argmin
 
-from ikpca.applications.image_patches import PatchGrid, finite_image
+from ikpca import KernelPCA
 from ikpca.errors import InvalidInput, RankWarning, check_choice, check_number, invalid_parameter
-from ikpca.estimators import KernelPCA
 from ikpca.kernels import Floats
 from ikpca.preimages import FixedPoint
+from ikpca_papers.applications.image_patches import PatchGrid, finite_image
 
 Scheme = Literal["groups", "sub-images", "single"]
 #: Median of |x| for a standard normal x.
@@ -91,7 +91,7 @@ def denoise_image(
     Examples
     --------
     >>> import numpy as np
-    >>> from ikpca.applications import denoise_image
+    >>> from ikpca_papers.applications import denoise_image
     >>> from ikpca.metrics import signal_to_noise_ratio
     >>> clean = np.add.outer(np.sin(np.arange(64) / 6), np.cos(np.arange(64) / 4))
     >>> noisy = clean + np.random.default_rng(0).normal(scale=0.5, size=clean.shape)
@@ -153,7 +153,7 @@ def estimate_noise(image: ArrayLike) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> from ikpca.applications import estimate_noise
+    >>> from ikpca_papers.applications import estimate_noise
     >>> ramp = np.add.outer(np.linspace(0, 1, 200), np.linspace(0, 1, 200))
     >>> noisy = ramp + np.random.default_rng(0).normal(scale=0.1, size=ramp.shape)
     >>> round(estimate_noise(noisy), 2)
@@ -171,7 +171,12 @@ def estimate_noise(image: ArrayLike) -> float:
 
 
 def _validate(
-    image: ArrayLike, noise: Any, scheme: Any, n_parts: Any, n_training: Any, pca: Any
+    image: ArrayLike,
+    noise: float | None,
+    scheme: Scheme,
+    n_parts: int | None,
+    n_training: int | None,
+    pca: KernelPCA | None,
 ) -> Floats:
     """Validate all arguments; return float32 if it represents all pixels, otherwise float64."""
     array = finite_image(image)

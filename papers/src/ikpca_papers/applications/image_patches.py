@@ -45,7 +45,7 @@ class PatchGrid:
     Examples
     --------
     >>> import numpy as np
-    >>> from ikpca.applications import PatchGrid
+    >>> from ikpca_papers.applications import PatchGrid
     >>> image = np.arange(20.0).reshape(4, 5)
     >>> grid = PatchGrid(image.shape, size=(2, 3), stride=2)
     >>> patches = grid.extract(image)
@@ -151,7 +151,7 @@ def _starts(length: int, size: int, stride: int) -> NDArray[np.intp]:
     return np.unique(np.append(np.arange(0, length - size + 1, stride), length - size))
 
 
-def image_array(image: ArrayLike, name: str = "image") -> NDArray[Any]:
+def image_array(image: object, name: str = "image") -> NDArray[Any]:
     """Validate a grayscale image (height, width) or a color image (height, width, channels)."""
     try:
         array = np.asarray(image)
@@ -178,7 +178,7 @@ def image_array(image: ArrayLike, name: str = "image") -> NDArray[Any]:
     return array
 
 
-def finite_image(image: ArrayLike, name: str = "image") -> NDArray[Any]:
+def finite_image(image: object, name: str = "image") -> NDArray[Any]:
     """Validate an image of finite numbers."""
     array = image_array(image, name)
     if not np.isfinite(array).all():
@@ -186,7 +186,7 @@ def finite_image(image: ArrayLike, name: str = "image") -> NDArray[Any]:
     return array
 
 
-def as_gray_images(images: Any) -> list[GrayImage]:
+def as_gray_images(images: ArrayLike | Sequence[ArrayLike]) -> list[GrayImage]:
     """Validate a list of grayscale images or a three-dimensional stack of them."""
     if not isinstance(images, list | tuple | np.ndarray) or is_one_image(images):
         shape = np.shape(images) if isinstance(images, np.ndarray) else type(images).__name__
@@ -199,14 +199,14 @@ def as_gray_images(images: Any) -> list[GrayImage]:
     return [as_gray_image(image, f"images[{number}]") for number, image in enumerate(images)]
 
 
-def is_one_image(images: Any) -> bool:
+def is_one_image(images: object) -> bool:
     """Return True for a single image: an array of two axes, or a list of rows."""
     if isinstance(images, list | tuple):
         return len(images) > 0 and all(np.ndim(row) < 2 for row in images)
-    return np.ndim(images) < 3
+    return np.asarray(images).ndim < 3
 
 
-def as_gray_image(image: Any, name: str = "image") -> GrayImage:
+def as_gray_image(image: object, name: str = "image") -> GrayImage:
     """Validate a grayscale image of finite numbers; copy it only if its type changes."""
     array = finite_image(image, name)
     if array.ndim != 2:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array
 
+from ikpca import KernelPCA
 from ikpca.errors import InvalidInput, RankWarning, invalid_parameter
-from ikpca.estimators import KernelPCA
-from ikpca.estimators.validation import FLOAT_DTYPES, check_overflow
 from ikpca.kernels import Floats
 
 #: Differences in time of this order contain noise and almost no motion.
 _DIFFERENCE_ORDER = 3
 #: Largest fraction of noise in the variance of a component that is kept.
 _MAX_NOISE_SHARE = 0.4
+#: Largest coordinate.
+_MAX_POSITION = 1e12
 #: Minimum number of frames to estimate noise from third differences.
 _MIN_FRAMES = 12
 
@@ -36,7 +37,7 @@ def denoise_motion(
     gamma: float | str = "auto",
     n_components: int | str = "auto",
     eigen_solver: str = "auto",
-    random_state: Any = None,
+    random_state: int | np.random.RandomState | None = None,
 ) -> Floats:
     """Replace every frame by the pre-image of its projection on the leading components.
 
@@ -61,7 +62,7 @@ def denoise_motion(
     Examples
     --------
     >>> import numpy as np
-    >>> from ikpca.applications import denoise_motion
+    >>> from ikpca_papers.applications import denoise_motion
     >>> rng = np.random.default_rng(0)
     >>> phases = rng.uniform(0, 6, size=(1, 9, 3))
     >>> clean = np.sin(np.arange(200)[:, None, None] / 20 + phases)
@@ -85,7 +86,9 @@ def denoise_motion(
     return model.fit(rows).reconstruct(rows).reshape(np.shape(positions))
 
 
-def motion_settings(positions: ArrayLike, *, random_state: Any = None) -> MotionSettings:
+def motion_settings(
+    positions: ArrayLike, *, random_state: int | np.random.RandomState | None = None
+) -> MotionSettings:
     """Choose γ and the number of components from noisy frames.
 
     Motion is smooth on the scale of the frame rate, so third differences in time contain 20 times
@@ -107,7 +110,7 @@ def motion_settings(positions: ArrayLike, *, random_state: Any = None) -> Motion
     Examples
     --------
     >>> import numpy as np
-    >>> from ikpca.applications import motion_settings
+    >>> from ikpca_papers.applications import motion_settings
     >>> rng = np.random.default_rng(0)
     >>> phases = rng.uniform(0, 6, size=(1, 9, 3))
     >>> clean = np.sin(np.arange(200)[:, None, None] / 20 + phases)
@@ -123,16 +126,20 @@ def motion_settings(positions: ArrayLike, *, random_state: Any = None) -> Motion
 
 def _validate_positions(positions: ArrayLike) -> Floats:
     frames = check_array(
-        positions, dtype=FLOAT_DTYPES, ensure_2d=False, allow_nd=True, input_name="positions"
-    )
+        positions, dtype=[np.float64, np.float32], ensure_2d=False, allow_nd=True,
+        input_name="positions",
+    )  # fmt: skip
     if frames.ndim != 3 or frames.shape[2] != 3 or frames.shape[0] < 2 or not frames.shape[1]:
         raise InvalidInput(
             f"positions of shape {frames.shape}: must be (frames, joints, 3) with at least two "
             "frames; pass rows.reshape(len(rows), -1, 3)."
         )
-    rows = frames.reshape(len(frames), -1)
-    check_overflow(rows)
-    return rows
+    if abs(frames).max() > _MAX_POSITION:
+        raise InvalidInput(
+            f"positions are as large as {abs(frames).max():.3g}: they must not exceed "
+            f"{_MAX_POSITION:g}, as sums of squares would overflow; scale them."
+        )
+    return frames.reshape(len(frames), -1)
 
 
 def _choose_gamma(rows: Floats) -> float:
@@ -143,13 +150,15 @@ def _choose_gamma(rows: Floats) -> float:
     return 1 / variance
 
 
-def _choose_n_components(rows: Floats, gamma: float, random_state: Any) -> int:
+def _choose_n_components(
+    rows: Floats, gamma: float, random_state: int | np.random.RandomState | None
+) -> int:
     """Return the number of components with little noise, at least one."""
     if len(rows) < _MIN_FRAMES:
         rule = f"needs at least {_MIN_FRAMES} frames, not {len(rows)}"
         raise invalid_parameter("n_components", "auto", rule, "pass a number")
-    most = min(len(rows) - 1, rows.shape[1])
-    model = KernelPCA(most, kernel="rbf", gamma=gamma, random_state=random_state)
+    max_components = min(len(rows) - 1, rows.shape[1])
+    model = KernelPCA(max_components, kernel="rbf", gamma=gamma, random_state=random_state)
     with warnings.catch_warnings():
         # All components are requested, so a smaller rank is expected.
         warnings.simplefilter("ignore", RankWarning)

@@ -4,14 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Self
+from copy import copy
+from pathlib import Path
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ikpca.applications.image_patches import (
+import ikpca
+from ikpca import KernelPCA
+from ikpca.errors import (
+    InvalidInput,
+    UnreadableFile,
+    check_choice,
+    check_number,
+    invalid_parameter,
+    is_auto,
+)
+from ikpca.kernels import Floats
+from ikpca.preimages import PreimageMethod
+from ikpca_papers.applications.image_patches import (
     GrayImage,
     PatchGrid,
     as_gray_image,
@@ -21,21 +37,12 @@ from ikpca.applications.image_patches import (
     image_array,
     is_one_image,
 )
-from ikpca.errors import (
-    InvalidInput,
-    UnreadableFile,
-    check_choice,
-    check_number,
-    invalid_parameter,
-    is_auto,
-)
-from ikpca.estimators import KernelPCA
-from ikpca.estimators.base import SavedEstimator, atomic
-from ikpca.estimators.validation import random_generator, resolve_gamma
-from ikpca.kernels import Floats, Rows
 
 #: Interpolation before the projection.
 Enlargement = Literal["nearest", "bilinear", "bicubic"]
+#: One image, or several.
+Images: TypeAlias = ArrayLike | Sequence[ArrayLike]
+Size: TypeAlias = int | tuple[int, int]
 _ORDERS = {"nearest": 0, "bilinear": 1, "bicubic": 3}
 #: Widths of the coarse grid, in units of the spread of the patches, and steps around the best.
 _COARSE_WIDTHS, _FINE_STEPS = (0.25, 0.5, 1.0, 2.0, 4.0), (2**-0.5, 2**0.5)
@@ -43,9 +50,11 @@ _COARSE_WIDTHS, _FINE_STEPS = (0.25, 0.5, 1.0, 2.0, 4.0), (2**-0.5, 2**0.5)
 _MAX_HELD_OUT, _HELD_OUT_INTERVAL = 16, 5
 #: Maximum number of training patches in the search for γ.
 _SEARCH_PATCHES = 1200
+#: Fitted attributes that a file holds beside the components.
+_FITTED = ("gamma_", "gamma_search_", "patch_shape_", "n_patches_")
 
 
-class SuperResolution(SavedEstimator):
+class SuperResolution(BaseEstimator):
     """Super-resolution by kernel components of patches of sharp images.
 
     ``fit`` learns Gaussian kernel components of patches of high-resolution images. ``transform``
@@ -72,7 +81,7 @@ class SuperResolution(SavedEstimator):
         Interpolation before the projection; "nearest" in the paper.
     consistent : bool, default=False
         If True, correct the result so that shrinking restores the input, see
-        :func:`ikpca.applications.make_consistent`. Correct if pixels are means of squares.
+        :func:`ikpca_papers.applications.make_consistent`. Correct if pixels are means of squares.
     eigen_solver, tol, max_memory, preimage : as in :class:`ikpca.KernelPCA`
         Here ``tol`` is 1e-3 by default, which is sufficient for pixels.
     random_state : int, RandomState or None, default=None
@@ -94,8 +103,8 @@ class SuperResolution(SavedEstimator):
 
     See Also
     --------
-    ikpca.applications.enlarge : Interpolation without learning.
-    ikpca.applications.box_mean : Inverse operation, used for training images.
+    ikpca_papers.applications.enlarge : Interpolation without learning.
+    ikpca_papers.applications.box_mean : Inverse operation, used for training images.
 
     References
     ----------
@@ -105,7 +114,7 @@ class SuperResolution(SavedEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from ikpca.applications import SuperResolution, box_mean, enlarge
+    >>> from ikpca_papers.applications import SuperResolution, box_mean, enlarge
     >>> waves = [np.sin(np.add.outer(a * np.arange(48), np.arange(48)) / 6) for a in (0.5, 1, 2)]
     >>> model = SuperResolution(4, 12, n_components=20, n_patches=500, random_state=0)
     >>> sharp = model.fit(waves[:2]).transform(box_mean(waves[0], 4))
@@ -117,19 +126,19 @@ class SuperResolution(SavedEstimator):
     def __init__(
         self,
         factor: int = 4,
-        patch: Any = (14, 14),
+        patch: Size | None = (14, 14),
         *,
-        stride: Any = "auto",
+        stride: Size | Literal["auto"] = "auto",
         n_components: int = 300,
-        gamma: Any = "auto",
+        gamma: float | Literal["auto"] = "auto",
         n_patches: int = 7000,
-        enlargement: Any = "nearest",
+        enlargement: Enlargement = "nearest",
         consistent: bool = False,
         eigen_solver: str = "auto",
         tol: float = 1e-3,
-        max_memory: Any = None,
-        preimage: Any = "auto",
-        random_state: Any = None,
+        max_memory: int | str | None = None,
+        preimage: str | PreimageMethod = "auto",
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.factor = factor
         self.patch = patch
@@ -145,8 +154,7 @@ class SuperResolution(SavedEstimator):
         self.preimage = preimage
         self.random_state = random_state
 
-    @atomic
-    def fit(self, images: Any, y: Any = None) -> Self:
+    def fit(self, images: Images, y: object = None) -> Self:
         """Learn the components of patches of sharp images.
 
         Parameters
@@ -160,22 +168,26 @@ class SuperResolution(SavedEstimator):
         self
         """
         self._check_parameters()
-        images = as_gray_images(images)
-        self.patch_shape_ = self._window_size(images)
-        n_patches = min(self.n_patches, count_windows(images, self.patch_shape_))
+        sharp = as_gray_images(images)
+        size = self._window_size(sharp)
+        n_patches = min(self.n_patches, count_windows(sharp, size))
         if self.n_components >= n_patches:
             rule = f"there are only {n_patches} patches"
             remedy = "pass a smaller number, or more or larger images"
             raise invalid_parameter("n_components", self.n_components, rule, remedy)
-        rng = random_generator(self.random_state)
-        self.gamma_search_: list[tuple[float, float]] = []
-        self.gamma_ = self._search_gamma(images, rng) if is_auto(self.gamma) else float(self.gamma)
-        patches = self._patches(images, self.n_patches, rng)
-        model = self._kernel_pca(self.gamma_, self.n_components, rng.randint(2**31 - 1))
-        self.kernel_pca_, self.n_patches_ = model.fit(patches), len(patches)
+        rng = check_random_state(self.random_state)
+        search: list[tuple[float, float]] = []
+        gamma = self.gamma
+        if isinstance(gamma, str):
+            gamma, search = self._search_gamma(sharp, size, rng)
+        patches = _draw_unequal_patches(sharp, size, self.n_patches, rng)
+        model = self._kernel_pca(gamma, self.n_components, rng.randint(2**31 - 1)).fit(patches)
+        self.kernel_pca_: KernelPCA = model
+        self.gamma_, self.gamma_search_ = float(gamma), search
+        self.patch_shape_, self.n_patches_ = size, len(patches)
         return self
 
-    def transform(self, images: Any) -> Any:
+    def transform(self, images: Images) -> Any:
         """Enlarge one or more images of low resolution.
 
         Parameters
@@ -206,11 +218,46 @@ class SuperResolution(SavedEstimator):
         sharp = self._sharpen(low, self.kernel_pca_)
         return sharp[0] if one else sharp
 
-    def _check_loaded(self, make_row: Callable[[int], Rows | None]) -> None:
-        self.kernel_pca_._check_loaded(make_row)
-        if math.prod(self.patch_shape_) != self.kernel_pca_.n_features_in_:
-            raise UnreadableFile("the size of the patches is not that of the components")
-        self.kernel_pca_.reconstruct(make_row(self.kernel_pca_.n_features_in_))
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model atomically to a file: the components, with the parameters.
+
+        Parameters
+        ----------
+        path : str or Path
+            An existing file is overwritten.
+        """
+        check_is_fitted(self)
+        model = copy(self.kernel_pca_)
+        fitted = {name: getattr(self, name) for name in _FITTED}
+        model.super_resolution_ = [self.get_params(deep=False), fitted]
+        model.save(path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Load a model that :meth:`save` wrote; nothing in the file is executed.
+
+        Parameters
+        ----------
+        path : str or Path
+
+        Returns
+        -------
+        SuperResolution
+        """
+        kernel_pca = ikpca.load(path)
+        if not hasattr(kernel_pca, "super_resolution_"):
+            raise InvalidInput(
+                f"{path}: is a {type(kernel_pca).__name__}, not a SuperResolution; pass a model "
+                "that SuperResolution.save or 'ikpca-papers upscale --save-model' wrote."
+            )
+        parameters, fitted = vars(kernel_pca).pop("super_resolution_")
+        model = cls(**parameters)
+        model.kernel_pca_ = kernel_pca
+        for name in _FITTED:
+            setattr(model, name, fitted[name])
+        if math.prod(model.patch_shape_) != kernel_pca.n_features_in_:
+            raise UnreadableFile(f"{path} cannot be read: its parts are not consistent.")
+        return model
 
     def _check_parameters(self) -> None:
         _check_factor(self.factor)
@@ -222,7 +269,6 @@ class SuperResolution(SavedEstimator):
                          "pass 'auto', or 1/(2σ²)", low=0, open_low=True)  # fmt: skip
         check_choice("enlargement", self.enlargement, _ORDERS)
         check_choice("consistent", self.consistent, (True, False))
-        self._kernel_pca(1.0, 1, 0)._check_parameters()
         if self.patch is None and not is_auto(self.stride):
             raise invalid_parameter(
                 "stride", self.stride, "patch=None has no stride", "pass 'auto'"
@@ -250,12 +296,14 @@ class SuperResolution(SavedEstimator):
         except InvalidInput as error:
             raise InvalidInput(str(error).replace("size", "patch", 1)) from None
         half = (max(1, size[0] // 2), max(1, size[1] // 2))
-        return PatchGrid(shape, size, half if is_auto(self.stride) else self.stride)
+        return PatchGrid(shape, size, half if self.stride == "auto" else self.stride)
 
-    def _search_gamma(self, images: list[GrayImage], rng: np.random.RandomState) -> float:
-        """Choose γ by the error on held-out images."""
-        learn, crops = hold_out(images, self.patch_shape_, self.factor, rng)
-        patches = self._patches(learn, min(self.n_patches, _SEARCH_PATCHES), rng)
+    def _search_gamma(
+        self, images: list[GrayImage], size: tuple[int, int], rng: np.random.RandomState
+    ) -> tuple[float, list[tuple[float, float]]]:
+        """Choose γ by the error on held-out images; return it and the search."""
+        learn, crops = hold_out(images, size, self.factor, rng)
+        patches = _draw_unequal_patches(learn, size, min(self.n_patches, _SEARCH_PATCHES), rng)
         shrunk = [box_mean(crop, self.factor) for crop in crops]
         n_components, seed = min(self.n_components, len(patches) - 1), rng.randint(2**31 - 1)
 
@@ -266,17 +314,7 @@ class SuperResolution(SavedEstimator):
             pairs = zip(self._sharpen(shrunk, model), crops, strict=True)
             return float(np.mean([np.mean(np.square(sharp - crop)) for sharp, crop in pairs]))
 
-        gamma, self.gamma_search_ = choose_gamma(patches, error)
-        return gamma
-
-    def _patches(self, images: list[GrayImage], number: int, rng: np.random.RandomState) -> Floats:
-        patches = draw_patches(images, self.patch_shape_, number, rng)
-        if (patches == patches[0]).all():
-            raise InvalidInput(
-                f"all {len(patches)} patches are equal: they must differ; pass images that are not "
-                "constant."
-            )
-        return patches
+        return choose_gamma(patches, error)
 
     def _kernel_pca(self, gamma: float, n_components: int, seed: int) -> KernelPCA:
         names = ("eigen_solver", "tol", "max_memory", "preimage")
@@ -292,12 +330,24 @@ class SuperResolution(SavedEstimator):
         large = [enlarge(image, self.factor, self.enlargement) for image in low]
         grids = [self._grid(image.shape) for image in large]
         windows = [grid.extract(image) for grid, image in zip(grids, large, strict=True)]
-        found = model.reconstruct(np.vstack(windows))
-        parts = np.split(found, np.cumsum([grid.n_patches for grid in grids])[:-1])
+        sharp_windows = model.reconstruct(np.vstack(windows))
+        parts = np.split(sharp_windows, np.cumsum([grid.n_patches for grid in grids])[:-1])
         sharp = [grid.assemble(part) for grid, part in zip(grids, parts, strict=True)]
         if not self.consistent:
             return sharp
-        return [make_consistent(image, seen) for image, seen in zip(sharp, low, strict=True)]
+        return [make_consistent(image, small) for image, small in zip(sharp, low, strict=True)]
+
+
+def _draw_unequal_patches(
+    images: list[GrayImage], size: tuple[int, int], number: int, rng: np.random.RandomState
+) -> Floats:
+    patches = draw_patches(images, size, number, rng)
+    if (patches == patches[0]).all():
+        raise InvalidInput(
+            f"all {len(patches)} patches are equal: they must differ; pass images that are not "
+            "constant."
+        )
+    return patches
 
 
 def box_mean(image: ArrayLike, factor: int) -> NDArray[np.float64]:
@@ -316,7 +366,7 @@ def box_mean(image: ArrayLike, factor: int) -> NDArray[np.float64]:
     Examples
     --------
     >>> import numpy as np
-    >>> from ikpca.applications import box_mean
+    >>> from ikpca_papers.applications import box_mean
     >>> box_mean(np.arange(8.0).reshape(2, 4), 2)
     array([[2.5, 4.5]])
     """
@@ -349,7 +399,7 @@ def enlarge(image: ArrayLike, factor: int, method: Enlargement = "nearest") -> N
 
     Examples
     --------
-    >>> from ikpca.applications import enlarge
+    >>> from ikpca_papers.applications import enlarge
     >>> enlarge([[1, 2]], 2)
     array([[1., 1., 2., 2.],
            [1., 1., 2., 2.]])
@@ -378,7 +428,7 @@ def make_consistent(large: ArrayLike, low: ArrayLike) -> NDArray[np.float64]:
 
     Examples
     --------
-    >>> from ikpca.applications import box_mean, make_consistent
+    >>> from ikpca_papers.applications import box_mean, make_consistent
     >>> box_mean(make_consistent([[0, 1], [2, 3]], [[7]]), 2)
     array([[7.]])
     """
@@ -404,7 +454,7 @@ def choose_gamma(
 
     Return the best γ, and every γ with its error, sorted by width.
     """
-    unit = resolve_gamma("scale", patches, "rbf", 0)
+    unit = 1.0 / (patches.shape[1] * float(patches.var()))
     errors = {width: error(unit / width**2) for width in _COARSE_WIDTHS}
     best = min(errors, key=errors.__getitem__)
     errors |= {width: error(unit / width**2) for width in (best * step for step in _FINE_STEPS)}

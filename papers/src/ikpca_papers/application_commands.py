@@ -1,17 +1,20 @@
-"""``ikpca denoise`` and ``ikpca upscale``."""
+"""``ikpca-papers denoise`` and ``ikpca-papers upscale``."""
 
 from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-import ikpca
 from ikpca.cli.errors import UsageError
 from ikpca.cli.options import Force, Json, MaxMemory, Quiet, Seed, one_of
 from ikpca.cli.output import Report, check_outputs, reporting
+
+if TYPE_CHECKING:
+    from ikpca_papers.applications.image_denoising import Scheme
+    from ikpca_papers.applications.super_resolution import SuperResolution
 
 #: Options that a saved model determines have a help panel of their own.
 _TrainOption = partial(typer.Option, rich_help_panel="With --train")
@@ -19,7 +22,7 @@ _TrainOption = partial(typer.Option, rich_help_panel="With --train")
 
 def denoise(
     source: Annotated[
-        Path, typer.Argument(metavar="INPUT", help="A picture, or joint positions (.npy, .csv).")
+        Path, typer.Argument(metavar="INPUT", help="An image, or joint positions (.npy, .csv).")
     ],
     out: Annotated[
         Path, typer.Option("--out", "-o", help="A .png, .jpg or .tif file; for motion a table.")
@@ -28,7 +31,7 @@ def denoise(
         float | None,
         typer.Option(
             "--noise",
-            help="Standard deviation of the noise of a picture, in gray levels (0 to 255 for "
+            help="Standard deviation of the noise of an image, in gray levels (0 to 255 for "
             "bytes). Estimated by default, and always for motion.",
         ),
     ] = None,
@@ -36,7 +39,7 @@ def denoise(
         str,
         typer.Option(
             "--scheme",
-            help="Windows of a picture with common components: groups of similar windows, "
+            help="Windows of an image with common components: groups of similar windows, "
             "sub-images, or all windows (single).",
             **one_of(("groups", "sub-images", "single")),
         ),
@@ -54,60 +57,71 @@ def denoise(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Remove Gaussian noise from a picture or from recorded motion.
+    """Remove Gaussian noise from an image or from recorded motion.
 
     Motion is a table with one row per frame in the order of time and three columns (x, y, z) per
     joint. Positions are denoised relative to the first joint.
 
-    Example: ikpca denoise noisy.png --out clean.png
+    Example: ikpca-papers denoise noisy.png --out clean.png
     """
-    from ikpca.pictures import PICTURE_SUFFIXES
+    from ikpca_papers.applications.image_files import IMAGE_SUFFIXES
 
     with reporting(quiet, as_json) as report:
         check_outputs([out], [source], force=force)
-        if source.suffix.lower() not in PICTURE_SUFFIXES:
+        if source.suffix.lower() not in IMAGE_SUFFIXES:
             if noise is not None:
-                raise UsageError("--noise is for pictures; the noise of motion is estimated.")
-            _motion(report, source, out, n_components, random_state)
+                raise UsageError("--noise is for images; the noise of motion is estimated.")
+            _denoise_motion(report, source, out, n_components, random_state)
         else:
             if n_components is not None:
-                raise UsageError("--n-components is for motion; for pictures it is automatic.")
-            settings = {"scheme": scheme, "size": size, "stride": stride}
-            _picture(report, source, out, noise, {**settings, "random_state": random_state})
+                raise UsageError("--n-components is for motion; for images it is automatic.")
+            # Typer has compared the scheme with the choices.
+            chosen: Scheme = scheme  # type: ignore[assignment]
+            _denoise_image(report, source, out, noise, chosen, size, stride, random_state)
 
 
-def _picture(
-    report: Report, source: Path, out: Path, noise: float | None, settings: dict[str, Any]
+def _denoise_image(
+    report: Report,
+    source: Path,
+    out: Path,
+    noise: float | None,
+    scheme: Scheme,
+    size: int,
+    stride: int,
+    seed: int,
 ) -> None:
     import numpy as np
 
-    from ikpca.applications import denoise_image, estimate_noise
-    from ikpca.pictures import check_picture_target, read_picture, write_picture
+    from ikpca_papers.applications import denoise_image, estimate_noise, read_image, write_image
+    from ikpca_papers.applications.image_files import check_image_target
 
-    pixels = read_picture(source)
-    check_picture_target(out, pixels.shape, pixels.dtype)
+    pixels = read_image(source)
+    check_image_target(out, pixels.shape, pixels.dtype)
     # The last of two or four channels is alpha, which has no noise.
     has_alpha = pixels.ndim == 3 and pixels.shape[2] in (2, 4)
     colors = pixels[..., :-1] if has_alpha else pixels
     noise = estimate_noise(colors) if noise is None else noise
     with report.progress("Windows") as advance:
-        clean = denoise_image(colors, noise=noise, **settings, progress=advance)
+        clean = denoise_image(
+            colors, noise=noise, scheme=scheme, size=size, stride=stride, random_state=seed,
+            progress=advance,
+        )  # fmt: skip
     if has_alpha:
         clean = np.concatenate([clean, pixels[..., -1:]], axis=2)
-    write_picture(out, clean)
+    write_image(out, clean)
     report.show(
-        {"input": source, "kind": "picture", "shape": pixels.shape, "noise": noise},
+        {"input": source, "kind": "image", "shape": pixels.shape, "noise": noise},
         f"{pixels.shape[1]}×{pixels.shape[0]} pixels, noise of standard deviation {noise:.3g}.",
         wrote=[out],
     )
 
 
-def _motion(report: Report, source: Path, out: Path, number: int | None, seed: int) -> None:
+def _denoise_motion(report: Report, source: Path, out: Path, number: int | None, seed: int) -> None:
     import numpy as np
 
-    from ikpca.applications import denoise_motion, motion_settings
+    from ikpca.cli.files import read_table, write_table
     from ikpca.errors import InvalidInput
-    from ikpca.tables import check_target, read_table, write_table
+    from ikpca_papers.applications import denoise_motion, motion_settings
 
     table = read_table(source)
     frames, columns = table.rows.shape
@@ -115,7 +129,6 @@ def _motion(report: Report, source: Path, out: Path, number: int | None, seed: i
         raise InvalidInput(
             f"{source}: has {columns} columns: motion needs three per joint; pass x, y and z."
         )
-    check_target(out)
     positions = np.asarray(table.rows, dtype=np.float64).reshape(frames, -1, 3)
     root = positions[:, :1]
     with report.progress("Denoising"):
@@ -124,7 +137,8 @@ def _motion(report: Report, source: Path, out: Path, number: int | None, seed: i
         clean = denoise_motion(
             positions - root, gamma=gamma, n_components=chosen, random_state=seed
         )
-    write_table(out, (clean + root).reshape(frames, columns), table.names)
+    cells = dict(zip(table.names, (clean + root).reshape(frames, columns).T, strict=True))
+    write_table(out, cells, names=table.n_columns is None)
     document = {"input": source, "kind": "motion", "frames": frames, "joints": columns // 3}
     report.show(
         {**document, "gamma": gamma, "n_components": chosen},
@@ -134,20 +148,20 @@ def _motion(report: Report, source: Path, out: Path, number: int | None, seed: i
 
 
 def upscale(
-    picture: Annotated[Path, typer.Argument(help="The picture to enlarge: .png, .jpg, .tif.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The picture to write.")],
+    image: Annotated[Path, typer.Argument(help="The image to enlarge: .png, .jpg, .tif.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The image to write.")],
     model: Annotated[
         Path | None, typer.Option("--model", "-m", help="A model that --save-model wrote.")
     ] = None,
     train: Annotated[
-        Path | None, typer.Option("--train", "-t", help="Folder of sharp pictures to learn from.")
+        Path | None, typer.Option("--train", "-t", help="Folder of sharp images to learn from.")
     ] = None,
     factor: Annotated[
         int | None,
         _TrainOption("--factor", "-f", help="Magnification per side.", show_default="4"),
     ] = None,
     patch: Annotated[
-        int, _TrainOption("--patch", help="Pixels per side of a window; 0: complete pictures.")
+        int, _TrainOption("--patch", help="Pixels per side of a window; 0: complete images.")
     ] = 14,
     n_components: Annotated[
         int, _TrainOption("--n-components", "-n", help="Number of components.")
@@ -159,7 +173,7 @@ def upscale(
         bool,
         _TrainOption(
             "--consistent/--no-consistent",
-            help="Correct the result so that shrinking it restores the picture.",
+            help="Correct the result so that shrinking it restores the image.",
         ),
     ] = True,
     save_model: Annotated[
@@ -171,79 +185,58 @@ def upscale(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Enlarge a picture by super-resolution learned from sharp pictures.
+    """Enlarge an image by super-resolution learned from sharp images.
 
     Channels are enlarged one by one.
 
-    Example: ikpca upscale small.png --train sharp/ --factor 4 --out large.png
+    Example: ikpca-papers upscale small.png --train sharp/ --factor 4 --out large.png
     """
     import numpy as np
 
-    from ikpca import pictures
+    from ikpca_papers.applications import SuperResolution, image_files, read_image, write_image
+    from ikpca_papers.applications.image_files import (
+        check_image_target,
+        from_unit_range,
+        to_unit_range,
+    )
 
     if (model is None) == (train is None):
         raise UsageError("pass either --model or --train.")
     if model is not None and factor is not None:
         raise UsageError("--factor belongs to --train; a model has its own.")
     with reporting(quiet, as_json) as report:
-        check_outputs([out, save_model], [picture, model, train], force=force)
-        pixels = pictures.read_picture(picture)
-        pictures.check_picture_target(out, pixels.shape, pixels.dtype)
-        if model is None:
-            settings = {
-                "factor": 4 if factor is None else factor,
-                "patch": patch or None,
-                "n_components": n_components,
-                "n_patches": n_patches,
-                "consistent": consistent,
-                "random_state": random_state,
-                "max_memory": max_memory,
-            }
-            fitted = _train_model(report, train, settings, save_model)
-        else:
-            fitted = _load_model(model)
-        channels = pictures.to_unit_range(np.atleast_3d(pixels))
+        check_outputs([out, save_model], [image, model, train], force=force)
+        pixels = read_image(image)
+        check_image_target(out, pixels.shape, pixels.dtype)
+        fitted: SuperResolution
+        if train is not None:
+            fitted = SuperResolution(
+                4 if factor is None else factor,
+                patch or None,
+                n_components=n_components,
+                n_patches=n_patches,
+                enlargement="bicubic",
+                consistent=consistent,
+                max_memory=max_memory,
+                random_state=random_state,
+            )
+            sharp = [to_unit_range(read_image(file, gray=True)) for file in image_files(train)]
+            with report.progress("Learning"):
+                fitted.fit(sharp)
+        elif model is not None:
+            fitted = SuperResolution.load(model)
+        if save_model is not None:
+            fitted.save(save_model)
+        channels = to_unit_range(np.atleast_3d(pixels))
         with report.progress("Enlarging"):
             large = np.stack(fitted.transform(list(np.moveaxis(channels, 2, 0))), axis=2)
         shape = (*large.shape[:2], *pixels.shape[2:])
-        form = pictures.PictureFormat(shape, pictures.white_value(pixels.dtype), scaled=True)
-        pictures.write_picture(out, form.pixels(large))
+        write_image(out, from_unit_range(large.reshape(shape), pixels.dtype))
         patches, gamma = fitted.n_patches_, fitted.gamma_
-        document = {"input": picture, "factor": fitted.factor, "shape": shape}
+        document = {"input": image, "factor": fitted.factor, "shape": shape}
         report.show(
             {**document, "gamma": gamma, "patches": patches},
             f"{pixels.shape[1]}×{pixels.shape[0]} to {shape[1]}×{shape[0]} pixels; learned from "
             f"{patches} windows, γ = {gamma:.4g}.",
             wrote=[out] if save_model is None else [out, save_model],
         )
-
-
-def _train_model(
-    report: Report, folder: Path | None, settings: dict[str, Any], save_model: Path | None
-) -> Any:
-    from ikpca.applications import SuperResolution
-    from ikpca.errors import InvalidInput
-    from ikpca.pictures import picture_files, read_picture, to_unit_range
-
-    if folder is None or not folder.is_dir():
-        raise InvalidInput(f"{folder}: no such folder; pass a folder of sharp pictures.")
-    fitted = SuperResolution(enlargement="bicubic", **settings)
-    sharp = [to_unit_range(read_picture(file, gray=True)) for file in picture_files(folder)]
-    with report.progress("Learning"):
-        fitted.fit(sharp)
-    if save_model is not None:
-        fitted.save(save_model)
-    return fitted
-
-
-def _load_model(path: Path) -> Any:
-    from ikpca.applications import SuperResolution
-    from ikpca.errors import InvalidInput
-
-    fitted = ikpca.load(path)
-    if not isinstance(fitted, SuperResolution):
-        raise InvalidInput(
-            f"{path}: is a {type(fitted).__name__}, not a SuperResolution; pass a model that "
-            "'ikpca upscale --save-model' wrote."
-        )
-    return fitted

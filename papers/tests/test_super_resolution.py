@@ -1,4 +1,4 @@
-"""The enlarger as an estimator: parameters, copies, and input it refuses."""
+"""Super-resolution: estimator, interpolation, training patches, invalid input."""
 
 from __future__ import annotations
 
@@ -6,11 +6,23 @@ import pickle
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from ikpca.applications import SuperResolution, box_mean
+from ikpca import KernelPCA
 from ikpca.errors import InvalidInput
+from ikpca_papers.applications import (
+    PatchGrid,
+    SuperResolution,
+    box_mean,
+    draw_patches,
+    enlarge,
+    make_consistent,
+)
+from ikpca_papers.applications.image_patches import count_windows
+from ikpca_papers.applications.super_resolution import choose_gamma, hold_out
 
 
 def waves(shape=(32, 40)):
@@ -20,8 +32,8 @@ def waves(shape=(32, 40)):
 
 
 def model(**parameters):
-    settings = {"factor": 2, "patch": 6, "n_components": 10, "gamma": 0.1, "n_patches": 400}
-    return SuperResolution(**settings | {"random_state": 0} | parameters)
+    defaults = {"factor": 2, "patch": 6, "n_components": 10, "gamma": 0.1, "n_patches": 400}
+    return SuperResolution(**defaults | {"random_state": 0} | parameters)
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +50,25 @@ def test_copies_and_pickles(fitted):
     with pytest.raises(NotFittedError):
         fresh.transform(low)
     np.testing.assert_array_equal(fresh.fit(waves()).transform(low), fitted.transform(low))
+
+
+def test_saved_models_transform_alike(fitted, tmp_path):
+    low = box_mean(waves()[0], 2)
+    fitted.save(tmp_path / "up.ikpca")
+    again = SuperResolution.load(tmp_path / "up.ikpca")
+    np.testing.assert_array_equal(again.transform(low), fitted.transform(low))
+    assert again.get_params() == fitted.get_params()
+    KernelPCA(2, kernel="rbf").fit(low).save(tmp_path / "other.ikpca")
+    with pytest.raises(InvalidInput, match="is a KernelPCA, not a SuperResolution"):
+        SuperResolution.load(tmp_path / "other.ikpca")
+
+
+def test_failed_fits_leave_the_model_unchanged(fitted):
+    low = box_mean(waves()[0], 2)
+    again = pickle.loads(pickle.dumps(fitted))
+    with pytest.raises(InvalidInput):
+        again.fit([np.zeros((20, 20))])
+    np.testing.assert_array_equal(again.transform(low), fitted.transform(low))
 
 
 def test_arguments_are_not_written_to(fitted):
@@ -122,6 +153,7 @@ BAD_TRAINING_IMAGES = [
     ([np.full((20, 20), np.inf)], r"images\[0\] contains NaN or infinite"),
     ([np.zeros((20, 20)), np.zeros((5, 20))], "larger than the image of 5×20"),
     ([np.zeros((20, 20))], "patches are equal"),
+    ([1e200 * image for image in waves()], r"images\[0\] has pixels as large as"),
     ([np.arange(42.0).reshape(6, 7)], "n_components=10: there are only 2 patches"),
 ]
 
@@ -194,3 +226,108 @@ def test_a_whole_image_must_be_of_the_size_that_was_learned():
     learned = model(patch=None, n_components=4).fit(faces)
     with pytest.raises(InvalidInput, match="size 6×6 of the training images"):
         learned.transform(np.zeros((4, 4)))
+
+
+SHAPES = st.tuples(st.integers(1, 9), st.integers(1, 9))
+CHANNELS = st.sampled_from([(), (1,), (3,)])
+
+
+def image_of(shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+@settings(deadline=None)
+@given(SHAPES, CHANNELS, st.integers(1, 5))
+def test_shrinking_undoes_enlarging(shape, channels, factor):
+    image = image_of((*shape, *channels))
+    large = enlarge(image, factor)
+    assert large.shape == (factor * shape[0], factor * shape[1], *channels)
+    np.testing.assert_allclose(box_mean(large, factor), image, rtol=1e-12, atol=1e-14)
+
+
+@settings(deadline=None)
+@given(SHAPES, CHANNELS, st.integers(1, 5))
+def test_the_consistent_image_is_the_nearest_with_the_given_means(shape, channels, factor):
+    low = image_of((*shape, *channels))
+    large = image_of((factor * shape[0], factor * shape[1], *channels), seed=1)
+    found = make_consistent(large, low)
+    np.testing.assert_allclose(box_mean(found, factor), low, atol=1e-12)
+    # Nearest: the change has no part along the images whose means are zero.
+    np.testing.assert_allclose(
+        found - large, enlarge(box_mean(found - large, factor), factor), atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("method", ["nearest", "bilinear", "bicubic"])
+@pytest.mark.parametrize("channels", [(), (3,)])
+def test_every_enlargement_keeps_its_place_and_its_level(method, channels):
+    flat = np.full((3, 5, *channels), 7.0)
+    np.testing.assert_allclose(enlarge(flat, 4, method), np.full((12, 20, *channels), 7.0))
+    image = image_of((6, 7, *channels))
+    # Upside down and back again: none is shifted to one side.
+    turned = enlarge(image[::-1, ::-1], 3, method)[::-1, ::-1]
+    np.testing.assert_allclose(enlarge(image, 3, method), turned, atol=1e-12)
+
+
+def test_interpolation_of_a_slope_is_the_slope():
+    slope = np.tile(np.arange(8.0), (4, 1))
+    expected = (np.arange(32) + 0.5) / 4 - 0.5
+    np.testing.assert_allclose(enlarge(slope, 4, "bilinear")[5, 2:-2], expected[2:-2], atol=1e-12)
+
+
+def test_all_patches_are_drawn_once_where_all_are_wanted():
+    images = [image_of((6, 5)), image_of((4, 9), seed=1)]
+    drawn = draw_patches(images, (3, 4), 10**6, np.random.RandomState(0))
+    every = np.vstack([PatchGrid(image.shape, (3, 4)).extract(image) for image in images])
+    assert count_windows(images, (3, 4)) == len(every)
+    np.testing.assert_array_equal(drawn, every)
+    some = draw_patches(images, (3, 4), 7, np.random.RandomState(0))
+    places = [int(np.flatnonzero((every == row).all(axis=1))[0]) for row in some]
+    assert len(set(places)) == 7
+
+
+def test_held_out_images_are_not_learned_from():
+    images = [np.full((40, 50), float(number)) for number in range(10)]
+    learn, crops = hold_out(images, (6, 6), 4, np.random.RandomState(0))
+    assert len(learn) == 8
+    assert not {float(image[0, 0]) for image in learn} & {float(crop[0, 0]) for crop in crops}
+    assert {crop.shape for crop in crops} == {(20, 20)}
+
+
+def test_the_width_of_least_error_is_chosen():
+    patches = image_of((50, 4))
+    unit = 1 / (4 * patches.var())
+    gamma, tried = choose_gamma(patches, lambda gamma: abs(np.log(gamma / unit) - np.log(2)))
+    # γ is twice the unit where σ is 1/√2 of the spread.
+    assert gamma == pytest.approx(2 * unit)
+    assert len(tried) == 7
+    assert [pair[0] for pair in tried] == sorted((pair[0] for pair in tried), reverse=True)
+
+
+def test_with_every_component_known_windows_come_back_and_blocks_lie_side_by_side():
+    """An enlarged training window is on the manifold, whatever it lies beside."""
+    rng = np.random.default_rng(0)
+    low = rng.uniform(size=(6, 9))
+    sharp = enlarge(low, 2)
+    model = SuperResolution(
+        2, 6, stride=6, n_components=84, gamma=2.0, tol=0, random_state=0, n_patches=10**4
+    ).fit([sharp])
+    np.testing.assert_allclose(model.transform(low), sharp, atol=2e-2)
+
+
+REFUSED = [
+    (lambda: box_mean(np.zeros((4, 6)), 4), "image of 4×6 pixels: factor=4 does not divide"),
+    (lambda: box_mean(np.zeros((4, 4)), 0), "factor=0"),
+    (lambda: box_mean(np.zeros((4, 4)), 2.0), "factor=2.0"),
+    (lambda: enlarge(np.zeros((4, 4)), True), "factor=True"),
+    (lambda: enlarge(np.zeros(4), 2), r"image has shape \(4,\)"),
+    (lambda: enlarge(np.zeros((4, 4)), 2, "lanczos"), "method='lanczos': is unknown"),
+    (lambda: make_consistent(np.zeros((4, 6)), np.zeros((2, 2))), "must be an integer"),
+    (lambda: make_consistent(np.zeros((2, 2)), np.zeros((4, 4))), "must be an integer"),
+]
+
+
+def test_arguments_that_are_refused(subtests):
+    for call, said in REFUSED:
+        with subtests.test(said), pytest.raises(InvalidInput, match=said):
+            call()

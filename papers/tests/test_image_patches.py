@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ikpca.applications import PatchGrid
 from ikpca.errors import InvalidInput
+from ikpca_papers.applications import PatchGrid
 
 
 @st.composite

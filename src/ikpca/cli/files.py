@@ -1,0 +1,420 @@
+"""Files of rows: CSV, Excel and Parquet, read by pandas, and arrays of NumPy."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import io
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from importlib.util import find_spec
+from itertools import chain, islice, takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias, cast
+
+import numpy as np
+
+from ikpca.errors import InvalidInput
+from ikpca.model_files import atomic_write, check_writable
+from ikpca.tables import (
+    EMPTY_CELLS,
+    Cells,
+    ColumnChoice,
+    Header,
+    Table,
+    float_type,
+    is_number,
+    numbers_as_names,
+)
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+_TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
+_READABLE = ".csv, .tsv, .txt (also .gz), .xlsx, .parquet, .npy or .npz"
+_WRITABLE = ".csv, .tsv (also .gz), .xlsx, .parquet, .npy or .npz"
+#: Size in bytes from which files are memory-mapped.
+_MEMORY_MAP_BYTES = 256 * 2**20
+#: Lines that decide on the separator, and rows that are converted at a time.
+_FIRST_LINES, _CHUNK_ROWS = 100, 16384
+#: Maximum number of columns that pandas reads in reasonable time.
+_MAX_COLUMNS = 100_000
+#: Names that pandas gives to the column of an index.
+_INDEX_NAMES = ("", "Unnamed: 0")
+_CONTROL_CHARACTERS = re.compile(r"[\0-\10\16-\37]")
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+(e[+-]?\d+)?\s*", re.IGNORECASE)
+
+#: Called with the columns of the file.
+Choose: TypeAlias = Callable[[Header], ColumnChoice]
+
+
+def choose_all(header: Header) -> ColumnChoice:
+    """Choose all columns but the index."""
+    return ColumnChoice([at for at in range(len(header.names)) if at != header.index_column])
+
+
+def read_table(source: str | Path, choose: Choose = choose_all) -> Table:
+    """Read columns of a file; empty cells become NaN, and text becomes indices of ``texts``.
+
+    Text may be compressed, and "-" is standard input. A member of an archive and a sheet of Excel
+    follow after a colon.
+    """
+    path, member = split_member(source)
+    with _readable(str(source)):
+        if str(source) == "-":
+            content = sys.stdin.buffer.read()
+            return _read_text(partial(io.BytesIO, content), "standard input", choose)
+        if path.is_dir() or not path.exists():
+            rule = "is a folder, not a file" if path.is_dir() else "no such file"
+            raise InvalidInput(f"{path}: {rule}; check the path.")
+        match _suffix(path):
+            case ".npy" | ".npz":
+                return _read_array(path, member, choose)
+            case ".parquet":
+                return _read_parquet(path, choose)
+            case ".xlsx":
+                return _read_excel(path, member, choose)
+            case suffix if suffix in _TEXT_SUFFIXES:
+                return _read_text(partial(_open_binary, path), path.name, choose)
+    raise InvalidInput(f"{path}: {_unknown_suffix(path)}; pass {_READABLE}.")
+
+
+@contextmanager
+def _readable(name: str) -> Iterator[None]:
+    """Convert errors to InvalidInput; parsers of damaged files raise many types of them."""
+    try:
+        yield
+    except InvalidInput:
+        raise
+    except MemoryError:
+        raise InvalidInput(
+            f"{name}: does not fit in memory; pass fewer columns, or convert it to .npy, which is "
+            "read in parts."
+        ) from None
+    except Exception as error:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        reason = reason.removeprefix("Error tokenizing data. C error: ")
+        reason = re.split(r"\n|\. ", reason)[0].rstrip(".")
+        raise InvalidInput(f"{name}: cannot be read ({reason}); create it again.") from None
+
+
+def split_member(source: str | Path) -> tuple[Path, str | None]:
+    """Split ``rows.npz:member`` and ``rows.xlsx:sheet``."""
+    head, separator, member = str(source).rpartition(":")
+    if separator and head.lower().endswith((".npz", ".xlsx")):
+        return Path(head), member
+    return Path(source), None
+
+
+def _suffix(path: Path) -> str:
+    """Return the suffix in lower case, without .gz behind that of text."""
+    name = path.name.lower()
+    inner = Path(name.removesuffix(".gz")).suffix
+    return inner if inner in _TEXT_SUFFIXES else Path(name).suffix
+
+
+def _unknown_suffix(path: Path) -> str:
+    return f"the suffix {path.suffix!r} is unknown" if path.suffix else "the name has no suffix"
+
+
+def _open_binary(path: Path) -> BinaryIO:
+    if path.suffix.lower() == ".gz":
+        return cast(BinaryIO, gzip.GzipFile(path))
+    return path.open("rb")
+
+
+def _read_text(open_content: Callable[[], BinaryIO], source: str, choose: Choose) -> Table:
+    """Read cells separated by commas, semicolons or tabs, with or without names."""
+    import pandas
+
+    encoding = _encoding(open_content)
+    with io.TextIOWrapper(open_content(), encoding, newline="") as file:
+        lines = [*islice(file, _FIRST_LINES)]
+        if _CONTROL_CHARACTERS.search("".join(lines)):
+            raise InvalidInput(f"{source}: is not a text file; pass {_READABLE}.")
+        n_comments = sum(1 for _ in takewhile(_is_comment, lines))
+        if n_comments == len(lines):
+            raise InvalidInput(f"{source}: has no rows; pass a file with at least one.")
+        lines = lines[n_comments:]
+        _check_width(max(map(lines[0].count, ",;\t")), source)
+        separator = _separator(lines)
+        records = [*csv.reader(lines, delimiter=separator)]
+        has_commas = separator != "," and any(map(_DECIMAL_COMMA.fullmatch, chain(*records)))
+        file.seek(0)
+        for _ in range(n_comments):
+            file.readline()
+        chunks = pandas.read_csv(
+            file,
+            sep=separator,
+            header=None,
+            names=range(max(map(len, records))),
+            index_col=False,
+            dtype=object,
+            na_filter=False,
+            skipinitialspace=True,
+            skip_blank_lines=False,
+            chunksize=_CHUNK_ROWS,
+        )
+        decimal = "," if has_commas else "."
+        return _read_cells(chunks, choose, source, "line", n_comments + 1, decimal, len(records[0]))
+
+
+def _encoding(open_content: Callable[[], BinaryIO]) -> str:
+    """Return UTF-16 after its byte order mark, UTF-8 if the content is that, or Latin 1."""
+    with open_content() as file:
+        block = file.read(2**20)
+        if block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return "utf-16"
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        try:
+            while block:
+                decoder.decode(block)
+                block = file.read(2**20)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            # Numbers are equal in all of these encodings; only names may differ.
+            return "latin-1"
+    return "utf-8-sig"
+
+
+def _is_comment(line: str) -> bool:
+    return line.startswith("#") or not line.strip(" \t\r\n,;")
+
+
+def _separator(lines: Sequence[str]) -> str:
+    """Return the separator that splits the lines in equally many cells."""
+    for separator in "\t;,":
+        first, *others = (len(cells) for cells in csv.reader(lines, delimiter=separator) if cells)
+        # Decimal commas do not separate, and the name of the index may be missing.
+        if len({*others}) == 1 and others[0] > 1 and first in (others[0], max(others[0] - 1, 2)):
+            return separator
+    return max(",;\t", key=lines[0].count)
+
+
+def _read_cells(
+    chunks: Iterable[DataFrame],
+    choose: Choose,
+    source: str,
+    unit: str,
+    first_row: int = 1,
+    decimal: str = ".",
+    n_names: int | None = None,
+) -> Table:
+    """Read the cells of a sheet in chunks; rows of empty cells are skipped."""
+    filled = (chunk[(chunk != "").any(axis=1)] for chunk in chunks)
+    first = next((chunk for chunk in filled if len(chunk)), None)
+    if first is None:
+        raise InvalidInput(f"{source}: has no rows; pass a file with at least one.")
+    names, *others = ([str(cell).strip() for cell in row] for row in first.iloc[:2].to_numpy())
+    is_named = _is_header(names, others[0] if others else [])
+    if is_named and n_names == len(names) - 1 and others and others[0][-1]:
+        # R does not name the column of row names.
+        names = ["", *names[:-1]]
+    elif not is_named:
+        width = max(at for at, name in enumerate(names) if name) + 1
+        names = [*numbers_as_names(width), *[""] * (len(names) - width)]
+    header, positions = _header(names, source, is_named=is_named)
+
+    def rows() -> Iterator[DataFrame]:
+        for chunk in chain([first.iloc[int(is_named) :]], filled):
+            others = (chunk.drop(columns=chunk.columns[positions]) != "").to_numpy()
+            if others.any():
+                at = int(others.any(axis=1).argmax())
+                raise InvalidInput(
+                    f"{source}, {unit} {chunk.index[at] + first_row}: has more cells than columns "
+                    f"with names, which are {len(positions)}; correct it, or add names."
+                )
+            yield chunk.iloc[:, positions].set_index(chunk.index + first_row)
+
+    return Table.from_chunks(rows(), header, choose(header), source, unit=unit, decimal=decimal)
+
+
+def _is_header(first: Sequence[str], second: Sequence[str]) -> bool:
+    """Return True if the first line has names: texts, or numbers that count the columns."""
+    filled = [cell for cell in first if cell not in EMPTY_CELLS]
+    if not all(is_number(cell.replace(",", ".")) for cell in filled):
+        return True
+    if not filled or not all(cell.isdecimal() for cell in filled):
+        return False
+    numbers = [int(cell) for cell in filled]
+    if numbers != [*range(numbers[0], numbers[0] + len(numbers))]:
+        return False
+    if not first[0]:
+        return len(numbers) > 1 or numbers == [0]
+    has_decimals = any(
+        is_number(cell) and not cell.lstrip("+-").isdecimal()
+        for cell in second
+        if cell not in EMPTY_CELLS
+    )
+    return len(numbers) > 1 and (has_decimals or (numbers[0] == 0 and len(numbers) > 2))
+
+
+def _header(names: list[str], source: str, *, is_named: bool = True) -> tuple[Header, list[int]]:
+    """Return the header, and the positions of its columns: those with names, and the index."""
+    index = 0 if names[0] in _INDEX_NAMES and len(names) > 1 else None
+    if index is not None:
+        names[0] = "row" if "index" in names else "index"
+    positions = [at for at, name in enumerate(names) if name]
+    chosen = tuple(names[at] for at in positions)
+    if len({*chosen}) < len(chosen):
+        twice = next(name for at, name in enumerate(chosen) if name in chosen[:at])
+        raise InvalidInput(f"{source}: has two columns {twice!r}; use different names.")
+    return Header(chosen, is_named, index), positions
+
+
+def _check_width(n_columns: int, source: str) -> None:
+    if n_columns > _MAX_COLUMNS:
+        raise InvalidInput(f"{source}: has more than {_MAX_COLUMNS} columns; convert it to .npy.")
+
+
+def _read_excel(path: Path, sheet: str | None, choose: Choose) -> Table:
+    import pandas
+
+    _require("openpyxl", f"{path}: Excel files need")
+    cells = pandas.read_excel(
+        path, sheet_name=sheet or 0, header=None, dtype=object, keep_default_na=False
+    )
+    return _read_cells([cells], choose, path.name, "row")
+
+
+def _read_parquet(path: Path, choose: Choose) -> Table:
+    """Read the chosen columns in batches."""
+    _require("pyarrow", f"{path}: Parquet files need")
+    from pyarrow import parquet
+    from pyarrow.types import is_primitive
+
+    file = parquet.ParquetFile(path)
+    schema = file.schema_arrow
+    _check_width(len(schema), path.name)
+    if not len(schema):
+        raise InvalidInput(f"{path}: has no columns; create it again.")
+    names = ["index" if name == "__index_level_0__" else name for name in schema.names]
+    header, _ = _header(names, path.name)
+    indexes = (schema.pandas_metadata or {}).get("index_columns", [])
+    if indexes and indexes[0] in schema.names:
+        header = header._replace(index_column=schema.names.index(indexes[0]))
+    choice = choose(header)
+    wanted = [*dict.fromkeys(schema.names[at] for at in (*choice.features, *choice.ids))]
+    types = (schema.field(at).type for at in choice.features)
+    dtypes = [np.dtype(kind.to_pandas_dtype()) for kind in types if is_primitive(kind)]
+
+    def chunks() -> Iterator[DataFrame]:
+        n_rows = 1
+        for batch in file.iter_batches(_CHUNK_ROWS, columns=wanted):
+            # Integers with empty cells would become floating-point numbers.
+            frame = batch.to_pandas(ignore_metadata=True, integer_object_nulls=True)
+            frame = frame[wanted].set_index(np.arange(n_rows, n_rows + len(frame)))
+            n_rows += len(frame)
+            yield frame.reindex(columns=schema.names)
+
+    return Table.from_chunks(chunks(), header, choice, path.name, dtype=float_type(dtypes))
+
+
+def _read_array(path: Path, member: str | None, choose: Choose) -> Table:
+    """Read an array or a member of an archive; a large array is memory-mapped."""
+    mode: Literal["r"] | None = "r" if path.stat().st_size >= _MEMORY_MAP_BYTES else None
+    loaded = np.load(path, mmap_mode=mode, allow_pickle=False)
+    if not isinstance(loaded, np.ndarray):
+        with loaded as archive:
+            name = archive.files[0] if member is None and len(archive.files) == 1 else member
+            if name not in archive.files:
+                rule = "no member is given" if name is None else f"has no member {name!r}"
+                others = ", ".join(f"{path.name}:{other}" for other in archive.files)
+                raise InvalidInput(f"{path}: {rule}; pass one of {others}.")
+            loaded = archive[name]
+    if loaded.dtype.kind not in "fiub":
+        raise InvalidInput(f"{path}: contains {loaded.dtype}, not numbers; save real numbers.")
+    if loaded.ndim != 2 or not loaded.size:
+        raise InvalidInput(f"{path}: has shape {loaded.shape}; pass rows and columns.")
+    rows = loaded.astype(float_type([loaded.dtype]), copy=False)
+    names = numbers_as_names(rows.shape[1])
+    features, id_columns, _ = choose(Header(names, is_named=False))
+    return Table(
+        rows if [*features] == [*range(len(names))] else rows[:, [*features]],
+        tuple(names[at] for at in features),
+        len(names),
+        {names[at]: rows[:, at].astype(object) for at in id_columns},
+        source=path.name,
+    )
+
+
+def _require(package: str, purpose: str) -> None:
+    """Raise an error with the install command if a package is missing."""
+    if find_spec(package) is None:
+        raise InvalidInput(f"{purpose} the package {package}; run: pip install 'ikpca[cli]'.")
+
+
+def check_target(target: str | Path) -> None:
+    """Raise an error, before the work, if rows could not be written to the target."""
+    if str(target) == "-":
+        return
+    path, _ = split_member(target)
+    match _suffix(path):
+        case ".parquet":
+            _require("pyarrow", f"{path}: Parquet files need")
+        case ".xlsx":
+            _require("openpyxl", f"{path}: Excel files need")
+        case ".csv" | ".tsv" | ".npy" | ".npz":
+            pass
+        case _:
+            raise InvalidInput(f"{path}: {_unknown_suffix(path)}; pass {_WRITABLE}.")
+    check_writable(path)
+
+
+def holds_text(target: str | Path) -> bool:
+    """Return True for targets of text and names; arrays hold numbers only."""
+    return _suffix(split_member(target)[0]) not in (".npy", ".npz")
+
+
+def write_table(
+    target: str | Path,
+    columns: Mapping[str, Cells],
+    ids: Mapping[str, Cells] | None = None,
+    *,
+    names: bool = True,
+) -> None:
+    """Write columns atomically in the format of the file name; "-" is standard output.
+
+    Arrays are written without ids and names, and text without names if ``names`` is False.
+    """
+    import pandas
+
+    check_target(target)
+    path, member = split_member(target)
+    suffix = _suffix(path)
+    if not holds_text(path):
+        rows = np.column_stack([*columns.values()])
+        with atomic_write(path) as file:
+            if suffix == ".npy":
+                np.save(file, rows, allow_pickle=False)
+            else:
+                np.savez(file, **{member or "rows": rows})  # type: ignore[arg-type]
+        return
+    for name in columns:
+        if ids is not None and name in ids:
+            raise InvalidInput(
+                f"{path}: {name!r} is the name of an id and of a result; rename the id column."
+            )
+    frame = pandas.DataFrame({**(ids or {}), **columns})
+    if str(target) == "-":
+        frame.to_csv(sys.stdout, index=False, header=names)
+        return
+    with atomic_write(path) as file:
+        if suffix == ".parquet":
+            frame.to_parquet(file, index=False)
+        elif suffix == ".xlsx":
+            frame.to_excel(file, index=False, header=names, engine="openpyxl")
+        else:
+            frame.to_csv(
+                file,
+                sep="\t" if suffix == ".tsv" else ",",
+                index=False,
+                header=names,
+                lineterminator="\n",
+                mode="wb",
+                compression="gzip" if path.suffix.lower() == ".gz" else None,
+            )
