@@ -51,7 +51,8 @@ class Checkpoint:
     The file is written atomically, and the previous one is kept next to it. Resuming is bit-exact:
     the result is the same as without an interruption. A file of other rows or parameters raises an
     error; only ``max_iter``, ``max_memory`` and parameters without effect on the result may differ.
-    A resumed fit keeps the sizes that it was started with, and needs the memory for them.
+    A resumed fit keeps the sizes that it was started with; with other memory, results may
+    differ by rounding errors.
 
     Parameters
     ----------

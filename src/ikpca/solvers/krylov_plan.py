@@ -12,7 +12,7 @@ from ikpca.solvers.problem import Plan, Problem
 DIRECTION_PASSES = 2
 #: Least number of rows for which sampling residuals along the projections costs little.
 SAMPLED_ROWS = 2048
-# The following constants minimize the time of the fits of benchmarks/frontier.py.
+# Constants of the speed; benchmarks/frontier.py measures fits with them.
 #: Number of landmarks of few rows: at least, at most; of many rows, at most.
 _MIN_LANDMARKS, _LANDMARKS, _MAX_LANDMARKS = 256, 512, 1024
 #: Numbers of blocks before a restart; the largest that the budget allows is used.
