@@ -9,7 +9,7 @@ from scipy import linalg, sparse
 from scipy.sparse.linalg import eigsh
 from scipy.spatial.distance import cdist
 
-from ikpca.solvers import METHODS
+from ikpca.solvers.kha import METHODS
 
 _EPS = np.finfo(np.float64).eps
 #: Lanczos iterations take less time than LAPACK from this order on.

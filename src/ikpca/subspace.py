@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ikpca.errors import UnreadableFile
-from ikpca.gram import SERIAL, Centering, Workers, center_columns, cross_gram, tile_slices
+from ikpca.gram import cross_gram, tile_slices
+from ikpca.gram.centering import Centering, center_columns
+from ikpca.gram.parallel import SERIAL, Workers
 from ikpca.kernels import Floats, Kernel, Rows
 
 #: Kernel values, and as many weights, in memory at a time: 16 MB each in double precision.

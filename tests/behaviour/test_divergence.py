@@ -12,7 +12,8 @@ from sklearn.datasets import load_digits
 from ikpca import KernelPCA
 from ikpca.errors import DivergenceWarning
 from ikpca.gains import Constant, InverseTime, MetaDescent, ReciprocalEigenvalues
-from ikpca.solvers import METHODS, Outcome
+from ikpca.solvers import Outcome
+from ikpca.solvers.kha import METHODS
 from tests.pairwise import pairwise
 from tests.solver_options import with_solver
 

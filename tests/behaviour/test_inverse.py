@@ -16,7 +16,7 @@ import ikpca.subspace
 from ikpca import KernelPCA, vectorized
 from ikpca.errors import InvalidInput
 from ikpca.preimages import MDS, FixedPoint, NeighborMean
-from ikpca.solvers import METHODS
+from ikpca.solvers.kha import METHODS
 from tests.conftest import KERNELS
 from tests.pairwise import pairwise
 

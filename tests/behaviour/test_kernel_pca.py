@@ -27,9 +27,12 @@ from ikpca import (
 from ikpca.errors import InvalidInput
 from ikpca.estimators.validation import resolve_gamma
 from ikpca.gains import Constant, InverseTime, MetaDescent, ReciprocalEigenvalues
-from ikpca.gram import TILE, LazyRows, read_budget
+from ikpca.gram import read_budget
+from ikpca.gram.lazy_rows import LazyRows
+from ikpca.gram.tiles import TILE
 from ikpca.kernels import Cosine, Gaussian, Linear
-from ikpca.solvers import KHA, METHODS, Outcome, Problem, RunSettings
+from ikpca.solvers import KHA, Outcome, Problem, RunSettings
+from ikpca.solvers.kha import METHODS
 from tests.conftest import KERNELS, explicitly_centered
 from tests.pairwise import pairwise
 from tests.solver_options import with_solver

@@ -13,8 +13,8 @@ from ikpca.gains import (
     MetaDescent,
     ReciprocalEigenvalues,
 )
-from ikpca.solvers import METHODS, Clock
-from ikpca.solvers.kha import KHA, automatic_gain, paper_gain
+from ikpca.solvers.kha import KHA, METHODS, automatic_gain, paper_gain
+from ikpca.solvers.kha_pass import gain_times
 from tests.pairwise import pairwise
 
 N_SAMPLES = 20
@@ -148,10 +148,10 @@ def test_gains_do_not_write_to_what_they_are_given():
 
 
 def test_the_clock_ticks_at_every_pattern_or_once_per_pass():
-    assert Clock(4, "pattern").times(6, 3).tolist() == [6, 7, 8]
-    assert Clock(4, "pass").times(6, 3).tolist() == [4, 4, 4]
-    assert Clock(4, "pass").times(8, 2).tolist() == [8, 8]
-    assert Clock(4, "pattern").times(3, 0).tolist() == []
+    assert gain_times("pattern", 4, 6, 3).tolist() == [6, 7, 8]
+    assert gain_times("pass", 4, 6, 3).tolist() == [4, 4, 4]
+    assert gain_times("pass", 4, 8, 2).tolist() == [8, 8]
+    assert gain_times("pattern", 4, 3, 0).tolist() == []
 
 
 @pairwise(

@@ -10,7 +10,9 @@ from ikpca import HebbianPCA, KernelPCA
 from ikpca.gains import Constant, InverseTime
 from ikpca.gram import ComputedGram, center_gram, full_matrix, read_budget
 from ikpca.kernels import Polynomial
-from ikpca.solvers import KHA, METHODS, CoefficientStore, Problem, RunSettings, hebbian_step
+from ikpca.solvers import KHA, Problem, RunSettings, hebbian_step
+from ikpca.solvers.coefficient_store import CoefficientStore
+from ikpca.solvers.kha import METHODS
 from tests.conftest import explicitly_centered
 
 R = 4

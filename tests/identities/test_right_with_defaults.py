@@ -10,7 +10,8 @@ from scipy import sparse
 
 from ikpca import KernelPCA
 from ikpca.errors import InvalidInput
-from ikpca.solvers import METHODS, Nystrom
+from ikpca.solvers import Nystrom
+from ikpca.solvers.kha import METHODS
 from tests.exact_kernel import ExactKernel
 
 #: Words of the remedies that a warning about precision may name.

@@ -38,7 +38,7 @@ from ikpca.estimators.validation import (
     n_threads,
     validate_rows,
 )
-from ikpca.gram import SERIAL, Workers
+from ikpca.gram.parallel import SERIAL, Workers
 from ikpca.kernels import Floats, Kernel, Rows, make_kernel
 from ikpca.model_files import Encoder, Manifest, digests_of, write_container
 from ikpca.preimages import (

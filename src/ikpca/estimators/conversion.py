@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ikpca.errors import InvalidInput, RankWarning, invalid_parameter
 from ikpca.estimators.kernel_pca import KernelPCA
-from ikpca.gram import Centering
+from ikpca.gram.centering import Centering
 from ikpca.kernels import Cosine, Floats, Kernel, Linear, Rows
 from ikpca.solvers import EigenSolution, Outcome
 from ikpca.streams import IncrementalState

@@ -35,12 +35,9 @@ from ikpca.estimators.validation import (
 )
 from ikpca.gram import tile_slices
 from ikpca.kernels import Floats, Rows
-from ikpca.solvers import (
-    KHA,
-    deterministic_signs,
-    plain_interrupts,
-)
-from ikpca.solvers.rayleigh_ritz import rayleigh_ritz
+from ikpca.solvers import KHA
+from ikpca.solvers.base import plain_interrupts
+from ikpca.solvers.rayleigh_ritz import deterministic_signs, rayleigh_ritz
 from ikpca.subspace import check_shapes
 
 #: Minimum number of rows over which the gain of a stream stays near its initial value.

@@ -9,7 +9,7 @@ import numpy as np
 from ikpca.estimators.stream_base import DriftSignal
 from ikpca.gram import tile_slices
 from ikpca.kernels import Floats, Rows
-from ikpca.solvers import check_distances
+from ikpca.solvers.problem import check_exponents
 from ikpca.streams import (
     IncrementalSettings,
     IncrementalState,
@@ -64,7 +64,7 @@ class IncrementalStream:
 
     def learn(self, rows: Rows, drift_threshold: float, drift_delta: float) -> IncrementalStream:
         """Return the stream after learning from a batch."""
-        check_distances(self.state.kernel, rows, self.mean_row if self.seen else None)
+        check_exponents(self.state.kernel, rows, self.mean_row if self.seen else None)
         state, mean_row, reports = self.state, self.mean_row, list[UpdateReport]()
         for part in tile_slices(rows.shape[0], self.batch_size):
             state, report = update_step(state, rows[part], self.settings)

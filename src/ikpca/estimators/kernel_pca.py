@@ -45,7 +45,8 @@ from ikpca.estimators.validation import (
     validate_lazy_rows,
     validate_rows,
 )
-from ikpca.gram import LazyRows, read_budget
+from ikpca.gram import read_budget
+from ikpca.gram.lazy_rows import LazyRows
 from ikpca.kernels import Floats, Kernel, Rows, centered_kernel
 from ikpca.preimages import ridge_coefficients
 from ikpca.preimages.direct import ridge_bytes
@@ -54,17 +55,15 @@ from ikpca.solvers import (
     Adaptive,
     Dense,
     EigenSolution,
-    GramTransform,
     Nystrom,
     Outcome,
     Problem,
     RunSettings,
     Solver,
-    check_solver,
-    choose_solver,
-    make_solver,
-    plain_interrupts,
 )
+from ikpca.solvers.base import plain_interrupts
+from ikpca.solvers.presets import check_solver, choose_solver, make_solver
+from ikpca.solvers.problem import GramTransform
 from ikpca.subspace import Subspace
 
 _RULES: ParameterRules = {

@@ -37,18 +37,14 @@ from ikpca.estimators.validation import (
     n_threads,
     validate_rows,
 )
-from ikpca.gram import LazyRows, Workers, cross_gram, tile_slices
+from ikpca.gram import cross_gram, tile_slices
+from ikpca.gram.lazy_rows import LazyRows
+from ikpca.gram.parallel import Workers
 from ikpca.kernels import Floats, Indices, Rows
-from ikpca.solvers import (
-    Dense,
-    EigenSolution,
-    LandmarkFit,
-    Nystrom,
-    Solver,
-    choose_solver,
-    plain_interrupts,
-    solve_dense,
-)
+from ikpca.solvers import Dense, EigenSolution, Nystrom, Solver, solve_dense
+from ikpca.solvers.base import plain_interrupts
+from ikpca.solvers.nystrom import LandmarkFit
+from ikpca.solvers.presets import choose_solver
 from ikpca.subspace import MeanResidual, Subspace, check_shapes
 
 #: Default number of landmarks: at least this many, and this many per component. With a small
@@ -557,8 +553,8 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
                 "all landmarks lie in one fold, and the model without this fold has none",
                 "pass more landmarks",
             )
-        fold = fit.without(part, known)
-        solution = fold.without_certificate(fold.components(self._wanted(fold)))
+        fold = fit.leave_out(part, known)
+        solution = fold.to_solution(fold.components(self._wanted(fold)))
         return _subspace(fold.features.kernel, fold.features.rows, solution), fold.indices
 
     def _wanted(self, fit: LandmarkFit) -> float | None:

@@ -28,7 +28,9 @@ from ikpca.estimators.stream_base import StreamTransformer
 from ikpca.estimators.validation import check_diagonal, draw_seed, resolve_gamma, single_thread
 from ikpca.kernels import Floats, Kernel, centered_kernel
 from ikpca.reduced_sets import JointPreimages, Reduction, SelectedRows
-from ikpca.solvers import KHA, deterministic_signs, safety_for
+from ikpca.solvers import KHA
+from ikpca.solvers.kha_pass import safety_for
+from ikpca.solvers.rayleigh_ritz import deterministic_signs
 from ikpca.streams import START_NAMES, IncrementalState, OnlineSettings, OnlineStart
 
 _REDUCTIONS: dict[str, Reduction] = {"samples": SelectedRows(), "preimages": JointPreimages()}

@@ -8,9 +8,9 @@ import numpy as np
 
 from ikpca.errors import InvalidInput
 from ikpca.estimators.stream_base import DriftSignal
-from ikpca.gram import NOT_FINITE
+from ikpca.gram.centering import NOT_FINITE
 from ikpca.kernels import Floats, Kernel
-from ikpca.solvers import check_distances
+from ikpca.solvers.problem import check_exponents
 from ikpca.streams import (
     IncrementalState,
     OnlineSettings,
@@ -90,7 +90,7 @@ class OnlineStream:
     ) -> OnlineStream:
         """Return the stream after learning from a batch."""
         rows = rows.astype(self.kept.dtype, copy=False)
-        check_distances(self.kernel, rows, self.row_sum / self.seen if self.seen else None)
+        check_exponents(self.kernel, rows, self.row_sum / self.seen if self.seen else None)
         state, kept, novelty, halvings = learn_stream(
             self.start, self.state, self.kept, rows, settings
         )

@@ -28,7 +28,8 @@ from ikpca.estimators.validation import (
     random_generator,
     single_thread,
 )
-from ikpca.gram import SERIAL, GramSource, Workers, multiply
+from ikpca.gram import GramSource, multiply
+from ikpca.gram.parallel import SERIAL, Workers
 from ikpca.gram.sources import WrappedSource
 from ikpca.kernels import Floats, Indices, Kernel, Rows
 from ikpca.solvers import Solver

@@ -21,7 +21,9 @@ from ikpca.errors import (
     check_number,
     invalid_parameter,
 )
-from ikpca.gram import THREAD_POOLS, LazyRows, limit_blas, release_pages, tile_slices
+from ikpca.gram import tile_slices
+from ikpca.gram.lazy_rows import LazyRows, release_pages
+from ikpca.gram.parallel import THREAD_POOLS, limit_blas
 from ikpca.kernels import RADIAL_NAMES, Floats, Kernel, Rows, one_norm_distances
 
 FLOAT_DTYPES = (np.float64, np.float32)

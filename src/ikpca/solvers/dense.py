@@ -13,10 +13,11 @@ from typing import ClassVar
 import numpy as np
 
 from ikpca.errors import InvalidInput
-from ikpca.gram import NOT_FINITE, Centering, full_matrix, tile_slices
+from ikpca.gram import full_matrix, tile_slices
+from ikpca.gram.centering import NOT_FINITE, Centering
 from ikpca.kernels import Floats
 from ikpca.solvers.base import EigenSolution, Outcome, PassRecord, RunSettings, Solver
-from ikpca.solvers.problem import MemoryNeeds, Problem
+from ikpca.solvers.problem import Plan, Problem
 from ikpca.solvers.rayleigh_ritz import (
     certify,
     deterministic_signs,
@@ -44,11 +45,11 @@ class Dense(Solver):
     def check(self, n_components: float | None) -> None:
         """Accept any number of components."""
 
-    def memory_needs(self, problem: Problem, n_components: int) -> MemoryNeeds:
-        """Return the memory of K, the copy that LAPACK overwrites, components and products."""
+    def plan(self, problem: Problem, n_components: int) -> Plan:
+        """Plan the memory of K, the copy that LAPACK overwrites, components and products."""
         vectors = 2 * problem.n_samples + 3 * n_components
         # Inner products of the components are in double precision at most.
-        return MemoryNeeds(vectors * problem.row_bytes + 5 * 8 * n_components**2)
+        return Plan(vectors * problem.row_bytes + 5 * 8 * n_components**2)
 
     def solve(
         self, problem: Problem, n_components: float | None, settings: RunSettings
@@ -56,8 +57,8 @@ class Dense(Solver):
         """Compute the leading components; the parameters are those of :meth:`Solver.solve`."""
         number = int(n_components) if isinstance(n_components, Integral) else None
         started = time.perf_counter()
-        needs = self.memory_needs(problem, min(number or problem.n_samples, problem.n_samples))
-        with problem.open(needs) as (source, workers):
+        plan = self.plan(problem, min(number or problem.n_samples, problem.n_samples))
+        with problem.open(plan) as (source, workers):
             K = full_matrix(source, workers)
             if not np.isfinite(K).all():
                 raise InvalidInput(NOT_FINITE)

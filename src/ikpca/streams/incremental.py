@@ -15,7 +15,7 @@ from ikpca.errors import InvalidInput
 from ikpca.gram import cross_gram
 from ikpca.kernels import Floats, Kernel, Rows
 from ikpca.reduced_sets import Reduction, reorthonormalize
-from ikpca.solvers import deterministic_signs
+from ikpca.solvers.rayleigh_ritz import deterministic_signs
 from ikpca.subspace import Subspace
 
 #: max |UᵀU − I| above which components are orthonormalized again.
