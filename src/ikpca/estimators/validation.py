@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from numbers import Real
-from typing import Any
+from os import PathLike as OsPath
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.random import RandomState
+from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.spatial.distance import pdist, squareform
 from sklearn.metrics.pairwise import euclidean_distances
@@ -23,6 +26,15 @@ from ikpca.errors import (
 )
 from ikpca.gram import THREAD_POOLS, LazyRows, limit_blas, release_pages, tile_slices
 from ikpca.kernels import RADIAL_NAMES, Floats, Kernel, Rows, one_norm_distances
+from ikpca.preimages import PreimageMethod
+
+#: Types of public parameters.
+RowsLike: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix | LazyRows
+KernelLike: TypeAlias = str | Kernel | Callable[..., object]
+GammaLike: TypeAlias = float | Literal["scale", "median"] | None
+PreimageLike: TypeAlias = str | PreimageMethod
+RandomStateLike: TypeAlias = int | RandomState | None
+PathLike: TypeAlias = str | OsPath[str]
 
 FLOAT_DTYPES = (np.float64, np.float32)
 #: Number of rows drawn for the median of distances.
