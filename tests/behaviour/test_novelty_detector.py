@@ -410,11 +410,11 @@ def test_a_splitter_beside_a_calibration_is_refused(rows):
         NoveltyDetector(calibration="blocked-cv", cv=KFold(4)).fit(rows)
 
 
-def test_a_number_of_components_between_the_limits_of_the_dense_solver():
-    """Folds and model take the same solver where a tolerance changes the automatic choice."""
-    X = np.random.default_rng(0).normal(size=(1700, 3))
-    detector = NoveltyDetector(5, random_state=0).fit(X)
-    assert len(detector.calibration_errors_) == 1700
+def test_folds_and_model_have_the_same_solver():
+    """A tolerance alone would make the automatic choice for all rows another one."""
+    X = np.random.default_rng(0).normal(size=(2000, 2))
+    detector = NoveltyDetector(2, gamma=0.1, tol=1e-2, random_state=0).fit(X)
+    assert len(detector.model_.X_fit_) == len(detector.calibration_errors_) == 2000
     assert (
         0.02
         < np.mean(detector.predict(np.random.default_rng(1).normal(size=(1000, 3))) == -1)
