@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from typing import Literal, Self
 
 import numpy as np
-from numpy.random import RandomState
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -28,6 +27,7 @@ from ikpca.errors import (
 from ikpca.estimators.base import FitInterrupted, SavedEstimator, atomic, stacklevel, warn_of_rank
 from ikpca.estimators.validation import (
     FLOAT_DTYPES,
+    RandomStateLike,
     check_overflow,
     draw_seed,
     finite_values,
@@ -125,7 +125,7 @@ class HebbianPCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
         tol: float = 0,
         max_iter: int = 50,
         whiten: bool = False,
-        random_state: int | RandomState | None = None,
+        random_state: RandomStateLike = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
