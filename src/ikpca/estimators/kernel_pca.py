@@ -298,61 +298,55 @@ class KernelPCA(CallbackSupport, KernelTransformer):
     #: True if the components are combinations of the images of landmarks only.
     _on_landmarks = False
 
-    def _check_keeps_rows(self, name: str) -> None:
-        """Raise an AttributeError for an attribute with a row or column per training row."""
+    def _subspace_for(self, name: str, *, landmarks: bool = False) -> Subspace:
+        """Return the subspace for an attribute of models with all rows, or with landmarks only."""
         check_is_fitted(self)
-        if self._on_landmarks:
+        if self._on_landmarks and not landmarks:
             raise AttributeError(
                 f"{name} needs all training rows, and the model keeps only landmarks: use "
                 "transform(X), landmarks_ and landmark_coefficients_, or call refine(X) first."
             )
-
-    def _check_keeps_landmarks(self, name: str) -> None:
-        check_is_fitted(self)
-        if not self._on_landmarks:
+        if landmarks and not self._on_landmarks:
             raise AttributeError(
                 f"{name} belongs to models that keep only landmarks: use X_fit_ and coefficients_."
             )
+        return self._subspace
 
     @property
     def X_fit_(self) -> Rows:
         """Training rows."""
-        self._check_keeps_rows("X_fit_")
-        return self._subspace.basis
+        return self._subspace_for("X_fit_").basis
 
     @property
     def coefficients_(self) -> Floats:
         """A, stored only in the subspace."""
-        self._check_keeps_rows("coefficients_")
-        return self._subspace.components
+        return self._subspace_for("coefficients_").components
 
     @property
     def eigenvectors_(self) -> Floats:
         """Columns A_i√λ_i, and those of eigenvalues that are zero, which A does not determine."""
-        self._check_keeps_rows("eigenvectors_")
-        vectors = (self._subspace.components * np.sqrt(self.eigenvalues_)[:, None]).T
+        A = self._subspace_for("eigenvectors_").components
+        vectors = (A * np.sqrt(self.eigenvalues_)[:, None]).T
         vectors[:, self.eigenvalues_ == 0] = self._null_vectors
         return vectors
 
     @property
     def X_transformed_fit_(self) -> Floats:
         """Projections of the training rows, for the ridge regression."""
-        self._check_keeps_rows("X_transformed_fit_")
+        subspace = self._subspace_for("X_transformed_fit_")
         if not hasattr(self, "dual_coef_"):
             raise AttributeError("X_transformed_fit_ needs fit_inverse_transform=True.")
-        return self._basis_projections
+        return subspace.projections.T * self._scale
 
     @property
     def landmarks_(self) -> Rows:
         """Landmarks among the training rows."""
-        self._check_keeps_landmarks("landmarks_")
-        return self._subspace.basis
+        return self._subspace_for("landmarks_", landmarks=True).basis
 
     @property
     def landmark_coefficients_(self) -> Floats:
         """Coefficients of the images of the landmarks."""
-        self._check_keeps_landmarks("landmark_coefficients_")
-        return self._subspace.components
+        return self._subspace_for("landmark_coefficients_", landmarks=True).components
 
     def fit(self, X: RowsLike, y: object = None) -> Self:
         """Compute the components.
