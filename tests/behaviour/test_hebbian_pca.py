@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 import warnings
 
 import numpy as np
@@ -305,3 +306,35 @@ def test_a_stream_may_begin_with_equal_rows(X, size):
     for _ in range(3):
         in_batches(fitted, X, 100)
     assert angle(fitted, PCA(R).fit(X)) < 0.3
+
+
+def test_an_interrupted_fit_keeps_the_finished_passes(X, monkeypatch):
+    module = sys.modules["ikpca.estimators.hebbian_pca"]
+    learn, calls = module._learn, []
+
+    def interrupted(*arguments):
+        calls.append(1)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return learn(*arguments)
+
+    monkeypatch.setattr(module, "_learn", interrupted)
+    fitted = model(tol=0)
+    with pytest.raises(KeyboardInterrupt):
+        fitted.fit(X)
+    monkeypatch.setattr(module, "_learn", learn)
+    assert fitted.n_iter_ == 3
+    assert same(fitted, model(tol=0, max_iter=3).fit(X))
+
+
+def test_a_fit_interrupted_in_its_first_pass_changes_nothing(X, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    fitted = model().fit(X)
+    before = fitted.components_.copy()
+    monkeypatch.setattr(sys.modules["ikpca.estimators.hebbian_pca"], "_learn", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fitted.fit(X[:50])
+    assert np.array_equal(fitted.components_, before)
+    assert fitted.n_samples_seen_ == len(X)

@@ -364,7 +364,7 @@ OVERSIZED = {
        for name in ("dense", "sparse array", "GHA", "stream", "online", "compressed", "detector",
                     "detector of a stream")},
     "rows without entries": ("dense", lambda manifest: [
-        set_state(n_features_in_=WIDE, X_fit_=NO_ROWS)(manifest),
+        set_state(n_features_in_=WIDE)(manifest),
         set_state("_subspace", basis=NO_ROWS)(manifest),
     ]),
     "scale": ("dense", set_state(_scale={"array": "large"})),

@@ -151,7 +151,11 @@ class CheckpointFile:
             saved = SavedRun(content["progress"], content["records"], content["outcome"])
             seed = int(content["seed"])
         except (UnreadableFile, KeyError, TypeError, ValueError, OverflowError) as error:
-            raise UnreadableFile(f"{path} cannot be read: {error}.") from error
+            # Checksums are valid, so that the file is not damaged.
+            raise UnreadableFile(
+                f"{path} was written by another version of ikpca, whose checkpoints have other "
+                f"fields ({error}); pass resume=False to overwrite it, or another path."
+            ) from error
         if differences:
             raise InvalidInput(
                 f"checkpoint={str(self.path)!r} belongs to another fit: {'; '.join(differences)}. "

@@ -308,7 +308,9 @@ class IncrementalKernelPCA(StreamTransformer[IncrementalStream]):
         streaming = cls(**shared_parameters(model) | parameters)
         streaming._check_parameters()
         streaming._copy_feature_names(model)
-        initial = streaming._initial_stream(model.X_fit_, draw_seed(streaming.random_state))
+        initial = streaming._initial_stream(
+            model._subspace.basis, draw_seed(streaming.random_state)
+        )
         streaming._set_stream(initial.from_state(state_from_batch(model)))
         return streaming
 
@@ -461,7 +463,7 @@ class IncrementalKernelPCA(StreamTransformer[IncrementalStream]):
         self._check_stream_parameters()
         if self.n_components is not None:
             check_number("n_components", self.n_components, "must be a positive integer or None",
-                         "pass how many components you want", low=1, integer=True)  # fmt: skip
+                         "pass an integer such as 10", low=1, integer=True)  # fmt: skip
         check_choice("reduction", self.reduction, ("auto", "preimages", "samples", None))
         for name in ("max_basis_rows", "preimages_per_component"):
             if not is_auto(getattr(self, name)):

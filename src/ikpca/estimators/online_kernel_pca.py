@@ -422,7 +422,7 @@ class OnlineKernelPCA(StreamTransformer[OnlineStream]):
 
     def _check_parameters(self) -> None:
         check_number("n_components", self.n_components, "must be a positive integer",
-                     "pass how many components you want", low=1, integer=True)  # fmt: skip
+                     "pass an integer such as 10", low=1, integer=True)  # fmt: skip
         self._check_stream_parameters()
         self._solver.check_options(
             ("auto", *START_NAMES), unused=("backoff", "clock", "block_size", "change_tol")

@@ -70,7 +70,7 @@ class Adaptive(Solver):
     >>> from ikpca import KernelPCA
     >>> X = np.random.default_rng(0).normal(size=(6000, 2))
     >>> model = KernelPCA(2, kernel="rbf", gamma=0.1, tol=1e-2, random_state=0).fit(X)
-    >>> model.outcome_.name, len(model.X_fit_) < 200
+    >>> model.outcome_.name, len(model.landmarks_) < 200
     ('CONVERGED', True)
     >>> print(model.history_[0].choice)
     23 landmarks, estimated at ... passes over K

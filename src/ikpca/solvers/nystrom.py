@@ -81,9 +81,9 @@ _PENDING = 5
 class Nystrom(Solver):
     """Best components in the span of landmarks, from a few passes over the rows.
 
-    The fitted model keeps only the landmarks: ``X_fit_`` are their rows, and the components are
-    ``coefficients_`` times the images of these rows, not centered. The certificate is estimated
-    from kernel values of a few random rows with all rows.
+    The fitted model keeps only the landmarks: ``landmarks_`` are their rows, and the components are
+    ``landmark_coefficients_`` times the images of these rows, not centered. The certificate is
+    estimated from kernel values of a few random rows with all rows.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class Nystrom(Solver):
     >>> from ikpca.solvers import Nystrom
     >>> X = np.random.default_rng(0).normal(size=(3000, 3))
     >>> model = KernelPCA(2, kernel="rbf", eigen_solver=Nystrom(100), random_state=0).fit(X)
-    >>> model.X_fit_.shape, model.coefficients_.shape
+    >>> model.landmarks_.shape, model.landmark_coefficients_.shape
     ((100, 3), (2, 100))
     >>> bool((model.certificate_.residual_bounds >= model.certificate_.residuals).all())
     True
