@@ -18,9 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias, cast
 
 import numpy as np
 
-from ikpca.errors import InvalidInput
-from ikpca.model_files import atomic_write, check_writable
-from ikpca.tables import (
+from ikpca.columns import (
     EMPTY_CELLS,
     Cells,
     ColumnChoice,
@@ -30,6 +28,8 @@ from ikpca.tables import (
     is_number,
     numbers_as_names,
 )
+from ikpca.errors import InvalidInput
+from ikpca.model_files import atomic_write, check_writable
 
 if TYPE_CHECKING:
     from pandas import DataFrame

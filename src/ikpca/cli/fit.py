@@ -22,8 +22,8 @@ from ikpca.cli.output import check_outputs, pass_progress, reporting, resume_hin
 if TYPE_CHECKING:
     from rich.table import Table as PrintedTable
 
+    from ikpca.columns import Table
     from ikpca.estimators.base import SavedEstimator
-    from ikpca.tables import Table
 
 #: Bytes of the blocks of rows that a cluster gets.
 _BLOCK_BYTES = 16 * 10**6

@@ -12,9 +12,8 @@ from ikpca.cli.errors import UsageError
 from ikpca.cli.options import flag
 
 if TYPE_CHECKING:
-    from ikpca.columns import ColumnEncoder, ColumnOptions
+    from ikpca.columns import ColumnEncoder, ColumnOptions, Table
     from ikpca.estimators.base import SavedEstimator
-    from ikpca.tables import Table
 
 
 #: Classes in ikpca by their names on the command line.

@@ -85,8 +85,8 @@ TableOut: TypeAlias = Annotated[
     ),
 ]
 _COLUMNS = (
-    "Columns of a table to use, by default all: names, patterns such as 'x*' and ranges such as "
-    "a:d, separated by commas; without names, numbers from 1."
+    "Columns of a table to use, by default all: names and patterns such as 'x*', separated by "
+    "commas; without names, numbers from 1."
 )
 Columns: TypeAlias = Annotated[str | None, option(_COLUMNS, panel=_TABLES)]
 Drop: TypeAlias = Annotated[str | None, option("Columns to leave out.", panel=_TABLES)]

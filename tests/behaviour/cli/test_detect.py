@@ -277,7 +277,7 @@ def test_mistakes_of_plot(fitted, tmp_path, subtests):
         "one": ([*plot, "--components", "1"], 2, "two or three"),
         "too many": ([*plot, "--components", "1,9"], 2, "1 to 4"),
         "color": ([*plot, "--color", "sight"], 1, "did you mean 'site'?"),
-        "colors": ([*plot, "--color", "flow:heat"], 2, "one column"),
+        "colors": ([*plot, "--color", "flow,heat"], 2, "one column"),
         "texts": (many, 1, "150 different texts"),
     }
     for case, (arguments, code, told) in cases.items():
