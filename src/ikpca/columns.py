@@ -511,8 +511,10 @@ class ColumnEncoder:
 
     def has_unknown_text(self, rows: Floats) -> NDArray[np.bool_]:
         """Return True for input columns of encoded rows whose text did not occur in the fit."""
-        is_text = np.array([name in self.categories for name in self.names])
-        return is_text & (self.sum_columns(rows) == 0)
+        is_unknown = np.zeros((len(rows), len(self.names)), dtype=bool)
+        for name in self.categories:
+            is_unknown[:, self.names.index(name)] = ~rows[:, self.origins == name].any(axis=1)
+        return is_unknown
 
     def _fill(self, table: Table) -> Table:
         """Fill empty cells, or leave out their rows."""

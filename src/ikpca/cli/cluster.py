@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from ikpca.cli import options as opt
-from ikpca.cli.models import (
-    DEFAULT_TOL,
-    check_output,
-    given_options,
-    read_training_rows,
-    store_encoder,
-)
+from ikpca.cli.models import read_training_rows, store_encoder
 from ikpca.cli.output import check_outputs, reporting
 
 _PARAMETERS = (
@@ -28,9 +22,7 @@ def cluster(
         int | None,
         opt.option("Components.", "--n-components", "-n", default="number of clusters"),
     ] = None,
-    normalize: Annotated[
-        str, opt.option("njw: Ng, Jordan and Weiss; none.", **opt.one_of(("njw", "none")))
-    ] = "njw",
+    normalize: Annotated[Literal["njw", "none"], opt.option("njw: Ng, Jordan and Weiss.")] = "njw",
     kernel: opt.Kernel = "rbf",
     gamma: opt.Gamma = "scale",
     degree: opt.Degree = None,
@@ -56,16 +48,16 @@ def cluster(
 
     Example: ikpca cluster digits.npy --n-clusters 10 --gamma median --out labels.csv
     """
-    settings = given_options(locals(), _PARAMETERS)
+    settings = opt.given_options(locals(), _PARAMETERS)
     from ikpca import KernelSpectralClustering
-    from ikpca.cli.files import write_table
+    from ikpca.cli.files import check_target, write_table
     from ikpca.columns import ColumnOptions
 
     with reporting(quiet, as_json) as report:
         check_outputs([out, save_model], [rows], force=force)
-        check_output(out, ids)
+        check_target(out, ids)
         if eigen_solver in (None, "auto"):
-            settings.setdefault("tol", DEFAULT_TOL)
+            settings.setdefault("tol", opt.DEFAULT_TOL)
         model = KernelSpectralClustering(n_clusters, random_state=random_state, **settings)
         selected = ColumnOptions(columns, drop, ids, standardize, missing, one_hot)
         table, encoder = read_training_rows(rows, selected)

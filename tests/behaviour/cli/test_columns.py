@@ -14,7 +14,7 @@ pytest.importorskip("rich")
 
 from ikpca import KernelPCA, load
 from ikpca.cli.files import read_table
-from ikpca.cli.models import ESTIMATORS
+from ikpca.cli.fit import ESTIMATORS
 from tests.behaviour.cli.saying import fails, succeeds
 from tests.command_line import ikpca
 

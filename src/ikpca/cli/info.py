@@ -1,0 +1,61 @@
+"""``ikpca info``: versions of the installation, or the content of a model file."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ikpca.cli import options as opt
+from ikpca.cli.output import reporting
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_PACKAGES = ("ikpca", "numpy", "scipy", "scikit-learn", "numba", "joblib", "safetensors")
+
+
+def info(
+    model: Annotated[
+        Path | None, typer.Argument(help="A model file; without it, the installation.")
+    ] = None,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Show versions, or describe a model file.
+
+    A model file is checked and described without creating the model.
+
+    Example: ikpca info faces.ikpca
+    """
+    from ikpca.model_files import describe_model_file
+
+    with reporting(quiet, as_json) as report:
+        document: dict[str, Any]
+        if model is None:
+            versions = {name: version(name) for name in _PACKAGES}
+            document = {"versions": {"python": platform.python_version(), **versions}}
+        else:
+            description = describe_model_file(model)
+            document = {"file": model, "bytes": model.stat().st_size, **description}
+        report.show(document, _table(document))
+
+
+def _table(document: dict[str, Any]) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE, padding=(0, 1), pad_edge=False, show_header=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for key, value in document.items():
+        if isinstance(value, dict):
+            table.add_row(key, "")
+            for name, part in value.items():
+                table.add_row(f"  {name}", str(part))
+        else:
+            table.add_row(key, str(value))
+    return table
