@@ -585,16 +585,12 @@ class ColumnEncoder:
             for at, name in enumerate(self.origins)
             if name not in self.categories
         }
-        deviations = {name: value for name, value in deviations.items() if value > 0}
-        if not deviations:
-            return
-        widest, narrowest = (
-            choose(deviations, key=deviations.__getitem__) for choose in (max, min)
-        )
-        ratio = deviations[widest] / deviations[narrowest]
-        if ratio > _SPREAD_RATIO:
+        ordered = sorted((value, name) for name, value in deviations.items() if value > 0)
+        if ordered and ordered[-1][0] > _SPREAD_RATIO * ordered[0][0]:
+            (smallest, narrowest), (largest, widest) = ordered[0], ordered[-1]
             warnings.warn(
-                f"the spread of column {widest!r} is {ratio:.3g} times that of {narrowest!r}; "
+                f"the spread of column {widest!r} is {largest / smallest:.3g} times that of "
+                f"{narrowest!r}; "
                 "pass --standardize unless their units are the same",
                 stacklevel=3,
             )

@@ -68,10 +68,16 @@ def cluster(
             store_encoder(model, encoder)
             model.save(save_model)
         sizes = [int((labels == label).sum()) for label in range(n_clusters)]
-        document = {"input": rows, "rows": len(labels), "clusters": n_clusters, "sizes": sizes}
-        attributes = {"eigenvalues": model.eigenvalues_, "passes": model.n_iter_}
         report.show(
-            {**document, "gamma": model.gamma_, **attributes},
+            {
+                "input": rows,
+                "rows": len(labels),
+                "clusters": n_clusters,
+                "sizes": sizes,
+                "gamma": model.gamma_,
+                "eigenvalues": model.eigenvalues_,
+                "passes": model.n_iter_,
+            },
             f"{len(labels)} rows in {n_clusters} clusters of {', '.join(map(str, sizes))}; "
             f"γ = {model.gamma_:.4g}.",
             wrote=[out] if save_model is None else [out, save_model],

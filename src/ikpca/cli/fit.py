@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import time
-from itertools import accumulate, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -14,8 +13,6 @@ from ikpca.cli.models import read_training_rows, store_encoder
 from ikpca.cli.output import UsageError, check_outputs, reporting
 
 if TYPE_CHECKING:
-    from rich.table import Table as PrintedTable
-
     from ikpca.columns import Table
     from ikpca.estimators.base import SavedEstimator
     from ikpca.kernels import Floats
@@ -123,7 +120,7 @@ def fit(
         document = _document(model, table, seconds)
         report.show(
             {"input": rows, "estimator": estimator, **document},
-            _components_table(document),
+            _components(document),
             _costs(document),
             wrote=[out],
         )
@@ -178,26 +175,22 @@ def _document(model: SavedEstimator, table: Table, seconds: float) -> dict[str, 
     }
 
 
-def _components_table(document: dict[str, Any]) -> PrintedTable:
-    from rich import box
-    from rich.table import Table
+def _components(document: dict[str, Any]) -> str:
+    """Return a line for each component."""
+    import pandas
 
-    printed = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
-    for head in ("component", "eigenvalue", "explained", "cumulative", "residual"):
-        printed.add_column(head, justify="right")
-    ratios, residuals = (
-        [] if document[name] is None else document[name]
-        for name in ("explained_variance_ratio", "residuals")
-    )
-    columns = (
-        [f"{value:.6g}" for value in document["eigenvalues"]],
-        [f"{ratio:.2%}" for ratio in ratios],
-        [f"{ratio:.2%}" for ratio in accumulate(ratios)],
-        [f"{residual:.1e}" for residual in residuals],
-    )
-    for number, cells in enumerate(zip_longest(*columns, fillvalue="–"), start=1):
-        printed.add_row(str(number), *cells)
-    return printed
+    columns = {"eigenvalue": document["eigenvalues"]}
+    ratios, residuals = document["explained_variance_ratio"], document["residuals"]
+    if ratios is not None:
+        columns |= {"explained": ratios, "cumulative": ratios.cumsum()}
+    if residuals is not None:
+        columns["residual"] = residuals
+    formats = {"eigenvalue": "{:.6g}", "residual": "{:.1e}"}
+    formatters = {name: formats.get(name, "{:.2%}").format for name in columns}
+    # Columns may be shorter than others.
+    frame = pandas.DataFrame({name: pandas.Series(values) for name, values in columns.items()})
+    frame.index += 1
+    return str(frame.to_string(formatters=formatters))
 
 
 def _costs(document: dict[str, Any]) -> str:

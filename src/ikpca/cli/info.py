@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from ikpca.cli import options as opt
 from ikpca.cli.output import reporting
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 _PACKAGES = ("ikpca", "numpy", "scipy", "scikit-learn", "numba", "joblib", "safetensors")
 
@@ -41,21 +39,13 @@ def info(
         else:
             description = describe_model_file(model)
             document = {"file": model, "bytes": model.stat().st_size, **description}
-        report.show(document, _table(document))
+        report.show(document, *_lines(document))
 
 
-def _table(document: dict[str, Any]) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE, padding=(0, 1), pad_edge=False, show_header=False)
-    table.add_column(style="bold")
-    table.add_column(overflow="fold")
+def _lines(document: Mapping[str, Any], indent: str = "") -> Iterator[str]:
     for key, value in document.items():
-        if isinstance(value, dict):
-            table.add_row(key, "")
-            for name, part in value.items():
-                table.add_row(f"  {name}", str(part))
+        if isinstance(value, Mapping):
+            yield f"{indent}{key}"
+            yield from _lines(value, f"{indent}  ")
         else:
-            table.add_row(key, str(value))
-    return table
+            yield f"{indent + key:<30}{value}"

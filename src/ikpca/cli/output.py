@@ -13,12 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import typer
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 #: Exit codes for invalid files and for invalid arguments.
 FAILED, USAGE_ERROR = 1, 2
@@ -126,9 +123,9 @@ class Report:
     warnings: list[str] = field(default_factory=list)
 
     def show(
-        self, document: Mapping[str, Any], *tables: Table | str, wrote: Sequence[str | Path] = ()
+        self, document: Mapping[str, Any], *lines: str, wrote: Sequence[str | Path] = ()
     ) -> None:
-        """Print the document as JSON, or tables and lines of text, and the files written.
+        """Print the document as JSON, or lines of text and the files written.
 
         Nothing is printed if results were written to standard output.
         """
@@ -141,15 +138,8 @@ class Report:
             return
         if self.quiet:
             return
-        from rich.console import Console
-
-        # Tables in pipes and logs have a fixed width.
-        console = Console(width=None if sys.stdout.isatty() else 100, highlight=False)
-        for table in tables:
-            console.print(table, markup=False)
-        # Paths are printed for copying: not wrapped, no markup.
-        for path in wrote:
-            console.print(f"Wrote {path}", soft_wrap=True, markup=False)
+        for line in (*lines, *(f"Wrote {path}" for path in wrote)):
+            sys.stdout.write(f"{line}\n")
 
     @contextmanager
     def progress(self, title: str) -> Iterator[Advance]:
