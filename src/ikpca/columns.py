@@ -143,16 +143,8 @@ class Table:
                 f"--drop {','.join(self.texts)}, or --one-hot."
             )
 
-    def check_no_gaps(self) -> None:
-        """Raise an error for the first empty cell."""
-        rule = "is empty or 'nan'; fill it in, or fit with --missing drop or --missing median"
-        self._check_cells(np.isnan, rule)
-
-    def check_no_infinity(self) -> None:
-        """Raise an error for the first infinite cell."""
-        self._check_cells(np.isinf, "is not finite; correct it or remove the row")
-
-    def _check_cells(self, is_bad: Callable[[Floats], NDArray[np.bool_]], rule: str) -> None:
+    def check_cells(self, is_bad: Callable[[Floats], NDArray[np.bool_]], rule: str) -> None:
+        """Raise an error for the first bad cell."""
         for start in range(0, len(self.rows), _STRIP_ROWS):
             bad = is_bad(self.rows[start : start + _STRIP_ROWS])
             if bad.any():
@@ -342,7 +334,6 @@ class ColumnEncoder:
             table.check_no_text()
         fills = _fills(table) if options.missing == "median" else {}
         encoder = cls(table.names, table.n_columns, tuple(table.ids), options.missing, fills=fills)
-        table.check_no_infinity()
         table = encoder._fill(table)
         if len(table.rows) < 2:
             raise InvalidInput(f"{table.source}: has one row; pass a table with at least two.")
@@ -446,7 +437,6 @@ class ColumnEncoder:
         Text that did not occur in the fit raises an error. With ``allow_unknown`` all columns of
         the text column are zero, as :meth:`has_unknown_text` reports.
         """
-        table.check_no_infinity()
         texts = dict(zip(self.names, map(table.texts.get, table.names), strict=True))
         table = replace(
             table, texts={name: values for name, values in texts.items() if values is not None}
@@ -517,9 +507,11 @@ class ColumnEncoder:
         return is_unknown
 
     def _fill(self, table: Table) -> Table:
-        """Fill empty cells, or leave out their rows."""
+        """Fill empty cells, or leave out their rows; raise an error for infinite cells."""
+        table.check_cells(np.isinf, "is not finite; correct it or remove the row")
         if self.missing == "error":
-            table.check_no_gaps()
+            rule = "is empty or 'nan'; fill it in, or fit with --missing drop or --missing median"
+            table.check_cells(np.isnan, rule)
             return table
         gaps: NDArray[np.bool_] = np.isnan(table.rows)
         if not gaps.any():

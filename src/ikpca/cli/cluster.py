@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+import ikpca
 from ikpca.cli import options as opt
 from ikpca.cli.models import read_training_rows, store_encoder
 from ikpca.cli.output import check_outputs, reporting
-
-_PARAMETERS = (
-    "n_components", "normalize", "kernel", "gamma", "degree", "coef0", "eigen_solver", "tol",
-    "max_iter", "max_memory", "n_jobs",
-)  # fmt: skip
 
 
 def cluster(
@@ -48,8 +44,7 @@ def cluster(
 
     Example: ikpca cluster digits.npy --n-clusters 10 --gamma median --out labels.csv
     """
-    settings = opt.given_options(locals(), _PARAMETERS)
-    from ikpca import KernelSpectralClustering
+    settings = opt.given_options(locals(), ikpca.KernelSpectralClustering)
     from ikpca.cli.files import check_target, write_table
     from ikpca.columns import ColumnOptions
 
@@ -58,7 +53,7 @@ def cluster(
         check_target(out, ids)
         if eigen_solver in (None, "auto"):
             settings.setdefault("tol", opt.DEFAULT_TOL)
-        model = KernelSpectralClustering(n_clusters, random_state=random_state, **settings)
+        model = ikpca.KernelSpectralClustering(**settings)
         selected = ColumnOptions(columns, drop, ids, standardize, missing, one_hot)
         table, encoder = read_training_rows(rows, selected)
         with report.progress("Clustering"):

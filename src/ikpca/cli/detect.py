@@ -20,11 +20,6 @@ if TYPE_CHECKING:
     from ikpca.columns import ColumnEncoder
     from ikpca.kernels import Floats
 
-#: Parameters of NoveltyDetector, which a saved model determines.
-_PARAMETERS = (
-    "false_alarm_rate", "calibration", "cv", "n_components", "kernel", "gamma", "max_memory",
-    "n_jobs",
-)  # fmt: skip
 #: Rows that are explained at a time.
 _STRIP_ROWS = 8192
 #: Columns that are named for each row, and rows whose contributions are plotted.
@@ -98,7 +93,7 @@ def detect(
 
     Example: ikpca detect normal.csv new.csv --out flags.csv --false-alarm-rate 0.01 --standardize
     """
-    settings = opt.given_options(locals(), _PARAMETERS)
+    settings = opt.given_options(locals(), ikpca.NoveltyDetector)
     import numpy as np
 
     from ikpca.cli.files import check_target, write_table
@@ -112,7 +107,7 @@ def detect(
         if picture is not None:
             check_picture(picture, "--plot")
         if model is None:
-            detector: Any = ikpca.NoveltyDetector(random_state=random_state, **settings)
+            detector: Any = ikpca.NoveltyDetector(**settings)
             normal, fitted = read_training_rows(inputs[0], selected)
             encoder = fitted or ColumnEncoder.numbered(normal.rows.shape[1])
         else:
@@ -166,9 +161,10 @@ def _check_inputs(
         return
     if len(inputs) != 1:
         raise UsageError("pass only new rows with --model, which has learned the normal ones.")
-    if settings:
-        option = opt.flag(next(iter(settings)))
-        raise UsageError(f"{option} has no effect with --model; leave it out.")
+    for name in settings:
+        # The seed has a default and cannot be told apart from it.
+        if name != "random_state":
+            raise UsageError(f"{opt.flag(name)} has no effect with --model; leave it out.")
     if has_columns:
         raise UsageError("options for columns have no effect with --model, except --id.")
 

@@ -28,11 +28,6 @@ ESTIMATORS = {
 _DEFAULTS = {"n_components": 16, "kernel": "rbf", "gamma": "scale"}
 #: Bytes of the blocks of rows that a cluster gets.
 _BLOCK_BYTES = 16 * 10**6
-#: Parameters of the estimators; options that an estimator does not have are rejected.
-_PARAMETERS = (
-    "n_components", "kernel", "gamma", "degree", "coef0", "eigen_solver", "tol", "max_iter",
-    "preimage", "max_memory", "n_jobs", "checkpoint",
-)  # fmt: skip
 
 
 def fit(
@@ -89,15 +84,15 @@ def fit(
 
     Example: ikpca fit faces.npy --out faces.ikpca -n 32 --gamma median
     """
-    given = opt.given_options(locals(), _PARAMETERS)
+    options = locals()
     # Imported here to keep the help fast.
     from ikpca.columns import ColumnOptions
 
     with reporting(quiet, as_json) as report:
-        model = _build(estimator, given)
+        model = _build(estimator, options)
         # Rows of a file have no other owner.
         copying = {"copy_X": True} if hasattr(model, "copy_X") else {}
-        model.set_params(random_state=random_state, **dict.fromkeys(copying, False))
+        model.set_params(**dict.fromkeys(copying, False))
         if checkpoint is not None:
             interval = int(every) if every.isdecimal() else every
             model.set_params(checkpoint=ikpca.Checkpoint(checkpoint, interval, resume))
@@ -126,9 +121,10 @@ def fit(
         )
 
 
-def _build(name: str, given: dict[str, Any]) -> Any:
+def _build(name: str, options: dict[str, Any]) -> Any:
     """Return an unfitted estimator; raise an error for options that it does not have."""
-    kind = getattr(ikpca, ESTIMATORS[name])
+    kinds = {name: getattr(ikpca, kind) for name, kind in ESTIMATORS.items()}
+    given, kind = opt.given_options(options, *kinds.values()), kinds[name]
     parameters = inspect.signature(kind).parameters
     for key in given:
         if key not in parameters:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -31,9 +32,10 @@ DEFAULT_TOL = 1e-3
 _NONE_WORDS = {"n_components": "all", "gamma": "columns", "normalize": "none"}
 
 
-def given_options(options: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-    """Return the options of these names that were given, as parameters of the library."""
-    given = {name: options[name] for name in names if options[name] is not None}
+def given_options(options: Mapping[str, Any], *estimators: type) -> dict[str, Any]:
+    """Return the options that were given and that are parameters of one of the estimators."""
+    names = {name for estimator in estimators for name in signature(estimator).parameters}
+    given = {name: value for name, value in options.items() if name in names and value is not None}
     return {
         name: None if _NONE_WORDS.get(name) == value else value for name, value in given.items()
     }
