@@ -12,17 +12,9 @@ import typer
 # Repeated here, as importing the library would make the help slow; a test compares them.
 KernelName = Literal["linear", "poly", "rbf", "sigmoid", "cosine", "laplacian", "precomputed"]
 SolverName = Literal[
-    "auto",
-    "dense",
-    "krylov",
-    "nystrom",
-    "arpack",
-    "randomized",
-    "kha",
-    "kha/t",
-    "kha/et",
+    "auto", "dense", "krylov", "nystrom", "arpack", "randomized", "kha", "kha/t", "kha/et",
     "kha-smd",
-]
+]  # fmt: skip
 PreimageName = Literal["auto", "fixed-point", "gradient", "mds", "neighbors", "ridge"]
 #: Help panel of the options for columns.
 _TABLES = "Columns of tables"
