@@ -446,35 +446,34 @@ class ColumnEncoder:
                 raise InvalidInput(
                     f"{table.source}: has no text in column {name!r}; pass a CSV or Parquet file."
                 )
-        table = self._fill(table)
-        if not allow_unknown:
-            self._check_texts(table)
-        return self._encode_complete(table)
+        return self._encode_complete(self._fill(table), allow_unknown=allow_unknown)
 
-    def _check_texts(self, table: Table) -> None:
-        for name, values in self.categories.items():
-            at = self.names.index(name)
-            texts, codes = table.texts[name], table.rows[:, at].astype(np.intp)
-            is_unknown = np.array([text not in {*values} for text in texts], dtype=bool)[codes]
-            if is_unknown.any():
-                row = int(is_unknown.argmax())
-                raise InvalidInput(
-                    f"{table.place(row, at)}: {texts[codes[row]][:40]!r} is not a value of the "
-                    f"fit, which had {', '.join(map(repr, values[:8]))}; correct it, or fit again."
-                )
-
-    def _encode_complete(self, table: Table) -> Table:
+    def _encode_complete(self, table: Table, *, allow_unknown: bool = False) -> Table:
         """Encode a table without gaps."""
         rows = table.rows
         if self.categories:
             columns = [
-                _one_hot(rows[:, at], self.categories[name], table.texts[name])
+                self._one_hot(table, at, allow_unknown)
                 if name in self.categories
                 else rows[:, at : at + 1]
                 for at, name in enumerate(self.names)
             ]
             rows = np.hstack(columns)
         return replace(table, rows=self._standardize(rows), names=self.encoded_names, texts={})
+
+    def _one_hot(self, table: Table, at: int, allow_unknown: bool) -> Floats:
+        """Return a column of zeros and ones for each value; rows of unknown text are zero."""
+        texts, values = table.texts[self.names[at]], self.categories[self.names[at]]
+        positions = {value: position for position, value in enumerate(values)}
+        codes = table.rows[:, at].astype(np.intp)
+        places = np.array([positions.get(text, -1) for text in texts])[codes]
+        if not allow_unknown and places.min(initial=0) < 0:
+            row = int(places.argmin())
+            raise InvalidInput(
+                f"{table.place(row, at)}: {texts[codes[row]][:40]!r} is not a value of the fit, "
+                f"which had {', '.join(map(repr, values[:8]))}; correct it, or fit again."
+            )
+        return (places[:, None] == np.arange(len(values))).astype(table.rows.dtype)
 
     def decode(self, rows: Floats) -> dict[str, Cells]:
         """Return the input columns of encoded rows, in the units of the table.
@@ -615,13 +614,6 @@ def _categories(table: Table) -> dict[str, tuple[str, ...]]:
         codes = np.unique(table.rows[:, table.names.index(name)])
         categories[name] = tuple(sorted(texts[int(code)] for code in codes))
     return categories
-
-
-def _one_hot(codes: Floats, values: tuple[str, ...], texts: tuple[str, ...]) -> Floats:
-    """Return a column of zeros and ones for each value; rows of other texts are zero."""
-    positions = {value: position for position, value in enumerate(values)}
-    places = np.array([positions.get(text, -1) for text in texts])[codes.astype(np.intp)]
-    return (places[:, None] == np.arange(len(values))).astype(codes.dtype)
 
 
 def _writeable(rows: Floats) -> Floats:
