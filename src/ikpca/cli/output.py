@@ -92,7 +92,8 @@ def _describe(
     # Some versions of typer include their own copy of click, so its errors are recognized by
     # their methods.
     if hasattr(error, "format_message"):
-        sentence = " ".join(str(error.format_message()).split())
+        # Some versions validate by pydantic, which adds a prefix.
+        sentence = " ".join(str(error.format_message()).split()).replace("Value error, ", "")
         code = int(getattr(error, "exit_code", FAILED))
     elif isinstance(error, CommandError):
         sentence, code = str(error), error.code
