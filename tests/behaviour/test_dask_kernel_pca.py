@@ -78,7 +78,7 @@ def test_landmark_model_is_local(two, X, D, selection, tmp_path):
     local = ikpca.KernelPCA(**given).fit(X)
     model = ikpca.dask.KernelPCA(**given, client=two)
     same(model.fit_transform(D).compute(), local.transform(X), 1e-8)
-    assert np.array_equal(model.X_fit_, local.X_fit_)
+    assert np.array_equal(model.landmarks_, local.landmarks_)
     same(model.eigenvalues_, local.eigenvalues_)
     same(model.certificate_.residuals, local.certificate_.residuals, 1e-8)
     same(model.inverse_transform(local.transform(X[:3])), local.inverse_transform(

@@ -41,10 +41,11 @@ def blocks_of(X):
 
 
 def same(model, expected):
-    scale = float(np.abs(expected.coefficients_).max())
-    np.testing.assert_allclose(
-        model.coefficients_, expected.coefficients_, rtol=0, atol=1e-10 * scale
-    )
+    for name in ("coefficients_", "landmark_coefficients_"):
+        if hasattr(expected, name):
+            coefficients = getattr(expected, name)
+            tolerance = 1e-10 * float(np.abs(coefficients).max())
+            np.testing.assert_allclose(getattr(model, name), coefficients, rtol=0, atol=tolerance)
 
 
 def at_task(monkeypatch, number, action):

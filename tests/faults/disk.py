@@ -51,13 +51,17 @@ def _save(place, rng, fault, tally):
     _expect_no_litter(place, {path}, tally)
 
 
+def _columns(rows):
+    return {f"x{number}": column for number, column in enumerate(rows.T)}
+
+
 def _table(place, rng, fault, tally):
     """Rows in files of several kinds."""
     path = place / f"rows{rng.choice(['.npy', '.npz', '.csv'])}"
     old, new = np.ones((2, 2)), rng.normal(size=(2000, 10))
-    write_table(path, old)
+    write_table(path, _columns(old))
     before = path.read_bytes()
-    if _failed(lambda: write_table(path, new), fault, place, new.nbytes, rng, tally):
+    if _failed(lambda: write_table(path, _columns(new)), fault, place, new.nbytes, rng, tally):
         _expect(tally, path.read_bytes() == before, "the old table")
     _expect_no_litter(place, {path}, tally)
 

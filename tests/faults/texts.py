@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ikpca.cli.files import read_table
+from ikpca.columns import ColumnEncoder, ColumnOptions
 from tests.faults.mutations import damaged, damaged_text
 
 _CSV = "height,weight,age\n1.8,75,33\n1.6,5.5e1,41\n-0.5,+60,.5\n\n2,3,4\n"
@@ -38,7 +39,7 @@ def text_cases(folder):
     """CSV, TSV and NumPy's files."""
     folder = Path(folder)
     texts = [
-        TextCase(name, folder / f"damaged.{name}", text.encode(), read_table, _valid_table)
+        TextCase(name, folder / f"damaged.{name}", text.encode(), _read_complete, _valid_table)
         for name, text in (("csv", _CSV), ("tsv", _TSV))
     ]
     return texts + [_array(folder, name) for name in ("npy", "npz")]
@@ -51,6 +52,12 @@ def _array(folder, kind):
     else:
         np.savez_compressed(path, rows=rows)
     return TextCase(kind, path, path.read_bytes(), read_table, _valid_array)
+
+
+def _read_complete(path):
+    """Read a table as the commands do, which refuse missing cells and text."""
+    table, _ = ColumnEncoder.fit(read_table(path), ColumnOptions())
+    return table
 
 
 def _valid_table(table):

@@ -101,7 +101,7 @@ def _peak_memory(path: Path, n_rows: int, r: int, seed: int, send: Send) -> dict
     # A budget in which KHA runs, some times the formula: no kernel values are kept.
     columns = r + stored.shape[1]
     model = kha_model(r, n_rows, 1, 1e-3, seed, kernel="rbf", gamma=1 / (2 * COMPONENT_SIGMA**2),
-                      max_memory=4 * n_rows * (8 * columns + 1024), copy_X=False,
+                      max_memory=2**21 + 4 * n_rows * (8 * columns + 1024), copy_X=False,
                       n_jobs=1)  # fmt: skip
     # Compile first; that is not part of the fit.
     kha_model(r, 8 * r, 1, 1e-3, seed).fit(np.array(stored[: 8 * r]))
