@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 from ikpca.errors import InvalidInput, check_number, is_auto
 from ikpca.estimators.base import KernelTransformer
 from ikpca.estimators.incremental_kernel_pca import IncrementalKernelPCA
-from ikpca.estimators.incremental_stream import IncrementalStream
 from ikpca.estimators.kernel_pca import KernelPCA
 from ikpca.estimators.validation import draw_seed, is_kernel_object
 from ikpca.kernels import Floats
@@ -25,7 +24,6 @@ from ikpca.reduced_sets import (
     reduce_subspace,
     reduce_to_tolerance,
 )
-from ikpca.streams import BasisGram, IncrementalSettings, IncrementalState, UpdateReport
 from ikpca.subspace import Subspace
 
 _SHARED_PARAMETERS = (
@@ -106,7 +104,15 @@ def compress(
     )
     small = source.reduce(method, max_basis_rows, float(tol))
     compressed = source.stream_model(method, small, random_state)
-    compressed._set_stream(source.stream(compressed, small, seed))
+    compressed._copy_feature_names(source.model)
+    seen = getattr(source.model, "n_samples_seen_", None) or len(source.model._subspace.basis)
+    compressed._set_components(
+        small.subspace, np.square(small.singular_values), int(seen), source.total_variance,
+        np.asarray(source.model._mean_row), float(source.model.gamma_),
+    )  # fmt: skip
+    errors = small.relative_errors
+    compressed.reduction_error_ = errors[:-1]
+    compressed.mean_reduction_error_ = float(errors[-1])
     return compressed
 
 
@@ -137,8 +143,6 @@ class _FittedModel:
                 "The model has no component with variance: there is nothing to compress; fit it on "
                 "rows that differ."
             )
-        if isinstance(model, IncrementalKernelPCA):
-            return cls._of_state(model)
         nonzero = np.flatnonzero(model.eigenvalues_ > 0)
         subspace = model._subspace
         n_samples = getattr(model, "n_samples_seen_", None) or len(model._subspace.basis)
@@ -148,13 +152,6 @@ class _FittedModel:
             np.sqrt(model.eigenvalues_[nonzero].astype(np.float64)),
             float(n_samples),
             _total_variance(model, subspace),
-        )
-
-    @classmethod
-    def _of_state(cls, model: IncrementalKernelPCA) -> _FittedModel:
-        state = model._stream.state.truncate(len(model.eigenvalues_))
-        return cls(
-            model, state.subspace(), state.singular_values, state.n_samples, state.total_variance
         )
 
     def reduce(self, reduction: Reduction, max_basis_rows: Any, tol: float) -> ReducedSubspace:
@@ -172,47 +169,14 @@ class _FittedModel:
         shared = {name: getattr(self.model, name) for name in _SHARED_PARAMETERS}
         if isinstance(shared["preimage"], str) and shared["preimage"] == "ridge":
             shared["preimage"] = "auto"
-        samples = isinstance(reduction, SelectedRows)
         return IncrementalKernelPCA(
             len(self.model.eigenvalues_),
             gamma=None if is_kernel_object(self.model.kernel) else self.model.gamma_,
-            reduction="samples" if samples else "preimages",
+            basis="rows" if isinstance(reduction, SelectedRows) else "auto",
             max_basis_rows=small.subspace.basis.shape[0],
             random_state=random_state,
             **shared,
         )
-
-    def stream(
-        self, compressed: IncrementalKernelPCA, small: ReducedSubspace, seed: int
-    ) -> IncrementalStream:
-        """Return a stream as if it had learned from the same samples."""
-        model, subspace = self.model, small.subspace
-        state = IncrementalState(
-            subspace.kernel,
-            subspace.basis,
-            subspace.coefficients,
-            subspace.products,
-            small.singular_values,
-            self.n_samples,
-            self.total_variance,
-            BasisGram((small.values,)),
-        )
-        compressed._copy_feature_names(model)
-        seen = getattr(model, "n_samples_seen_", None) or len(model._subspace.basis)
-        report = UpdateReport(np.zeros(0), small.relative_errors)
-        mean_row = np.asarray(model._mean_row, dtype=np.float64)
-        stream = IncrementalStream(
-            state,
-            IncrementalSettings(),
-            float(model.gamma_),
-            seed,
-            1,
-            int(seen),
-            1,
-            mean_row,
-            report,
-        )
-        return compressed._with_settings(stream)
 
 
 def _check_rows(model: KernelTransformer) -> None:

@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.spatial.distance import pdist, squareform
 from sklearn.metrics.pairwise import euclidean_distances
@@ -329,6 +330,19 @@ def check_values(X: Any, seen: int) -> None:
     """Reject rows of a stream, after ``seen`` others, that are not finite or too large."""
     check_finite(X, seen)
     check_overflow(X, first=not seen)
+
+
+def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats:
+    """Return the weights of rows in double precision; ones by default."""
+    if sample_weight is None:
+        return np.ones(n_rows)
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n_rows,) or not np.isfinite(weights).all() or (weights < 0).any():
+        raise InvalidInput(
+            f"sample_weight of shape {weights.shape} for {n_rows} rows: it must hold a finite, "
+            "nonnegative number for every row."
+        )
+    return weights
 
 
 def load_rows(rows: Any) -> Any:
