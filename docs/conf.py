@@ -52,7 +52,9 @@ nitpick_ignore_regex = [(r"py:.*", r"(?!ikpca(?:_papers)?\.).*")]
 
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist", "substitution"]
 myst_heading_anchors = 3
-_contracts = tomllib.loads((HERE.parent / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]
+_contracts = tomllib.loads((HERE.parent / "pyproject.toml").read_text("utf-8"))["tool"][
+    "importlinter"
+]
 _layers = " > ".join(_contracts["contracts"][0]["layers"])
 myst_substitutions = {"layers": f"`{_layers}`"}
 

@@ -149,9 +149,7 @@ def test_automatic_gains_never_fail(X, kernel, scale):
     rows[60:80] = rows[0]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        fitted = in_batches(
-            OnlineKernelPCA(2, kernel=kernel, random_state=0), rows, 50
-        )
+        fitted = in_batches(OnlineKernelPCA(2, kernel=kernel, random_state=0), rows, 50)
     for name in RESULTS:
         assert np.isfinite(getattr(fitted, name)).all()
     assert np.diagonal(fitted._state.lengths).max() < 4

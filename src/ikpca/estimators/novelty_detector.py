@@ -64,7 +64,7 @@ _CHUNK = 100
 _MIN_WINDOW, _WINDOW_ALARMS = 500, 10
 #: Multiple of the limit above which errors of a stream's rows are far, and the fraction of the
 #: false alarm rate that far errors may make up: more of them are those of anomalies.
-_FAR, _FAR_SHARE = 3.0, 1 / 3
+_FAR, _FAR_SHARE = 2.5, 0.5
 #: Growth of a stream after which its rows are scored by the components of all rows.
 _REFRESH = 0.05
 #: Change of the logarithm of the threshold's level with a false alarm of a stream.
@@ -378,9 +378,9 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         Rows are scored before they are learned, at most 100 at a time, and their errors update the
         threshold. Flagged rows are not learned, unless ``drift_after`` of them follow each
         other. The threshold is a quantile of the last errors, without those of a drift, which the
-        model then has learned. Errors above three times the limit or, for a kernel with a
+        model then has learned. Errors above 2.5 times the limit or, for a kernel with a
         largest error, nearer to that, are far: normal rows have some, and anomalies have more, so
-        that they count up to a third of the false alarm rate. As errors change within the
+        that they count up to half of the false alarm rate. As errors change within the
         window, the level of the quantile follows the number of false alarms, that is, of flagged
         rows which count (adaptive conformal inference).
 
@@ -425,9 +425,9 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
             forgetting=self.forgetting,
             random_state=draw_seed(self.random_state),
         )
+        self._far_allowance, self._has_drifted = 0.0, False
         self._refresh_scorer()
         del self._residual
-        self._far_allowance = 0.0
         # Flagged rows at the end of the stream, their errors, and those that are not far.
         self._pending = np.zeros((0, self.n_features_in_)), np.zeros(0), np.zeros(0, dtype=bool)
 
@@ -452,13 +452,14 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         stream = self.model_._stream
         n_new = stream.n_seen - self._scorer.n_seen
         if has_drifted or n_new > _REFRESH * stream.count:
-            self._refresh_scorer(choose=has_drifted)
+            self._has_drifted = self._has_drifted or has_drifted
+            self._refresh_scorer()
 
-    def _refresh_scorer(self, *, choose: bool = False) -> None:
+    def _refresh_scorer(self) -> None:
         """Score rows by the components of all rows so far; choose their number after a drift."""
         wanted = self.n_components
         is_fraction = wanted is not None and not isinstance(wanted, Integral)
-        fraction = float(wanted) if choose and is_fraction else None
+        fraction = float(wanted) if self._has_drifted and is_fraction else None
         with learning():
             self._scorer = self.model_._stream.scorer(fraction)
         self.model_.set_params(n_components=self._scorer.n_components)
@@ -483,9 +484,9 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
     def _errors_and_near(self, X: Floats) -> tuple[Floats, NDArray[np.bool_]]:
         """Return errors, and True for those that are not far above the limit.
 
-        The error e is far above the limit L if e/(E − e) > 3 L/(E − L), where E is the error of a
-        row that is orthogonal to all basis rows. For e ≪ E this is e > 3 L; with a Gaussian kernel,
-        errors have the maximum E, and e > 3 L would hold for no row if L is large.
+        The error e is far above the limit L if e/(E − e) > 2.5 L/(E − L), where E is the error of a
+        row that is orthogonal to all basis rows. For e ≪ E this is e > 2.5 L; with a Gaussian kernel,
+        errors have the maximum E, and e > 2.5 L would hold for no row if L is large.
         """
         errors, highest = self._scorer.scores(X.astype(self._scorer.basis_rows.dtype, copy=False))
         limit = -self.offset_

@@ -87,7 +87,12 @@ class Span(Stored):
             exact = self.wide_features(X)
             rest = diagonal - np.einsum("ij,ij->j", exact, exact)
             # Directions of small pivots have large relative errors.
-            rounding = 100 * np.finfo(np.float64).eps * scale / np.diagonal(self.factor).min(initial=1.0) ** 2
+            rounding = (
+                100
+                * np.finfo(np.float64).eps
+                * scale
+                / np.diagonal(self.factor).min(initial=1.0) ** 2
+            )
             if rest.min() < -(_NEGATIVE_TOL + rounding) * scale:
                 raise InvalidInput(
                     f"The kernel is not positive semi-definite on these rows (a squared length is "
