@@ -137,7 +137,7 @@ def test_file_is_closed_after_reading(tmp_path):
     model.save(tmp_path / "model")
 
 
-@pytest.mark.parametrize("name", ["compressed", "stream of pre-images", "online, from points"])
+@pytest.mark.parametrize("name", ["compressed", "stream of pre-images"])
 def test_reduced_model_stores_no_training_rows(name, tmp_path):
     """However many there were."""
     MODELS[name]().save(tmp_path / "model")

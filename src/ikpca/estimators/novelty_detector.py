@@ -669,6 +669,9 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         self.model_._check_loaded(make_row)
         if isinstance(self.model_, KernelPCA):
             self._residual.check_shapes(self.n_features_in_)
+        else:
+            span = self._scorer.span
+            check_shapes((span.rows, (len(span), self.n_features_in_)))
         check_shapes((self.calibration_errors_, (len(self.calibration_errors_),)))
         row = make_row(self.n_features_in_)
         if row is not None:

@@ -324,7 +324,7 @@ class MomentState(Stored):
         explained = np.cumsum(eigenvalues) < fraction * state.total_variance
         number = min(int(np.count_nonzero(explained)) + 1, len(state.span))
         state.n_components = max(number, 1)
-        state.U, state.eigenvalues = U[:, :number], eigenvalues[:number]
+        state.U, state.eigenvalues = U[:, :number].copy(), eigenvalues[:number].copy()
         return state
 
     def scores(self, rows: Rows) -> tuple[Floats, Floats]:
