@@ -458,8 +458,9 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
     def _refresh_scorer(self) -> None:
         """Score rows by the components of all rows so far; choose their number after a drift."""
         wanted = self.n_components
-        is_fraction = wanted is not None and not isinstance(wanted, Integral)
-        fraction = float(wanted) if self._has_drifted and is_fraction else None
+        fraction = None
+        if self._has_drifted and wanted is not None and not isinstance(wanted, Integral):
+            fraction = float(wanted)
         with learning():
             self._scorer = self.model_._stream.scorer(fraction)
         self.model_.set_params(n_components=self._scorer.n_components)
@@ -485,8 +486,8 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         """Return errors, and True for those that are not far above the limit.
 
         The error e is far above the limit L if e/(E − e) > 2.5 L/(E − L), where E is the error of a
-        row that is orthogonal to all basis rows. For e ≪ E this is e > 2.5 L; with a Gaussian kernel,
-        errors have the maximum E, and e > 2.5 L would hold for no row if L is large.
+        row that is orthogonal to all basis rows. For e ≪ E this is e > 2.5 L; with a Gaussian
+        kernel, errors have the maximum E, and e > 2.5 L would hold for no row if L is large.
         """
         errors, highest = self._scorer.scores(X.astype(self._scorer.basis_rows.dtype, copy=False))
         limit = -self.offset_
