@@ -50,7 +50,7 @@ def test_outliers_are_flagged_after_a_drift(seed):
     detector = NoveltyDetector(random_state=seed, drift_after=20).fit(rng.normal(size=(500, 5)))
     outliers = rng.normal(size=(40, 5)) - [9, 0, 0, 0, 0]
     before = np.mean(detector.predict(outliers) == -1)
-    faulty = rng.normal(size=(25, 5)) + [0, 6, 0, 0, 0]
+    faulty = rng.normal(loc=[0, 6, 0, 0, 0], size=(25, 5))
     assert detector.partial_fit(faulty).drift_detected_
     detector.partial_fit(rng.normal(size=(50, 5)))
     assert np.mean(detector.predict(outliers) == -1) >= before
