@@ -503,7 +503,9 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
     def _errors(self, X: Rows) -> Floats:
         """Return the mean errors; infinite for rows so far away that kernel values overflow."""
         if isinstance(self.model_, IncrementalKernelPCA):
-            return self._scorer.scores(X.astype(self._scorer.basis_rows.dtype, copy=False))[0]
+            dtype = self._scorer.basis_rows.dtype
+            strips = [X[part].astype(dtype, copy=False) for part in tile_slices(X.shape[0])]
+            return np.concatenate([self._scorer.scores(strip)[0] for strip in strips])
         with np.errstate(over="ignore", invalid="ignore"):
             errors = self._residual.residuals(X).astype(np.float64)
         return np.where(np.isnan(errors), np.inf, errors)
