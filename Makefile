@@ -72,7 +72,6 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/codespell src papers/src papers/README.md docs README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md
-	$(BIN)/python .ci/prose.py
 	$(BIN)/yamllint --strict .github
 
 faults: $(READY)

@@ -59,7 +59,7 @@ TARGETS = {
     ],
 }
 #: Functions that estimate memory or tune the speed: another number there is not a fault.
-ESTIMATES = ("memory_needs", "_max_blocks", "_n_landmarks", "block_size")
+ESTIMATES = ("plan", "plan_krylov", "_max_blocks", "_n_landmarks", "block_size")
 COPIED = ("src", "tests", "conftest.py", "pyproject.toml")
 #: Seconds for the tests of one mutant; a loop that does not end is noticed.
 PATIENCE = 600

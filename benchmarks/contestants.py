@@ -19,15 +19,9 @@ from sklearn.decomposition import KernelPCA as ScikitKernelPCA
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 
 from ikpca import KernelPCA
-from ikpca.gram import (
-    CachedGram,
-    CenteredGram,
-    ComputedGram,
-    Workers,
-    center_gram,
-    cross_gram,
-    read_budget,
-)
+from ikpca.gram import CenteredGram, ComputedGram, center_gram, cross_gram, read_budget
+from ikpca.gram.parallel import Workers
+from ikpca.gram.sources import CachedGram
 from ikpca.kernels import FeatureSplit, Floats, Gaussian
 from ikpca.solvers import hebbian_step
 from ikpca_papers.memory import PeakMemory

@@ -30,13 +30,13 @@ from ikpca.gram import ComputedGram, full_matrix, read_budget
 from ikpca.kernels import Floats, Gaussian
 from ikpca.solvers import (
     KHA,
-    METHODS,
     Problem,
     RunSettings,
     hebbian_step,
     hebbian_step_with_products,
     meta_step,
 )
+from ikpca.solvers.kha import METHODS
 
 #: Small enough for every method on the generated data.
 _GAIN = 0.05

@@ -19,7 +19,8 @@ from joblib import Parallel, delayed
 from sklearn.datasets import load_digits
 
 from ikpca.kernels import Cosine, Floats, Gaussian, Kernel, Laplacian, Linear, Polynomial
-from ikpca.solvers import KHA, METHODS, EigenSolution, PassRecord
+from ikpca.solvers import KHA, EigenSolution, PassRecord
+from ikpca.solvers.kha import METHODS
 from ikpca_papers.tuning import Problem, automatic_error, tuned_runs
 
 #: Methods with an automatic gain.

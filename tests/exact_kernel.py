@@ -9,7 +9,7 @@ from scipy import linalg, sparse
 from scipy.sparse.linalg import eigsh
 from scipy.spatial.distance import cdist
 
-from ikpca.solvers import METHODS
+from ikpca.solvers.kha import METHODS
 
 _EPS = np.finfo(np.float64).eps
 #: Lanczos iterations take less time than LAPACK from this order on.
@@ -107,7 +107,7 @@ class ExactKernel:
         # Projections are rounded to the precision of the rows.
         along_projections -= 2 * np.finfo(projections.dtype).eps
         hebbian = str(getattr(model.eigen_solver, "method", model.eigen_solver)) in METHODS
-        if hebbian or model.X_fit_.shape[0] < len(self.centered):
+        if hebbian or hasattr(model, "landmarks_"):
             return along_projections
         along_coefficients = self.residuals(model.eigenvectors_, model.eigenvalues_)
         if model.tol == 0:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Literal, TypeAlias, TypeGuard
+from typing import Literal, NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -123,58 +122,15 @@ class RankWarning(UserWarning):
 
 
 def invalid_parameter(name: str, value: object, rule: str, remedy: str) -> InvalidInput:
-    """Return the error for an invalid argument: value, rule, remedy.
-
-    Parameters
-    ----------
-    name : str
-        Name of the argument.
-    value : object
-        Value that was passed.
-    rule : str
-        Rule that the value violates.
-    remedy : str
-        Suggested value or action.
-
-    Returns
-    -------
-    InvalidInput
-
-    Examples
-    --------
-    >>> from ikpca.errors import invalid_parameter
-    >>> raise invalid_parameter("gain", -1.0, "must be positive", "pass gain='auto'")
-    Traceback (most recent call last):
-        ...
-    ikpca.errors.InvalidInput: gain=-1.0: must be positive; pass gain='auto'.
-    """
+    """Return the error for an invalid argument: value, rule, remedy."""
     return InvalidInput(f"{name}={value!r}: {rule}; {remedy}.")
 
 
-@dataclass(frozen=True)
-class Number:
-    """Rule of a numeric parameter.
+class Number(NamedTuple):
+    """Rule of a numeric parameter, and the remedy in its error message.
 
-    Parameters
-    ----------
-    rule, remedy : str
-        Parts of the error message.
-    low, high : float
-        Limits of the number.
-    open_low : bool
-        If True, ``low`` itself is not allowed.
-    integer : bool
-        If True, the number must be an integer.
-    allowed : tuple
-        Other values, such as None and "auto", and types, such as bool.
-
-    Examples
-    --------
-    >>> from ikpca.errors import Number
-    >>> Number("must be positive", "pass 1", low=0, open_low=True).check("gamma", -1)
-    Traceback (most recent call last):
-        ...
-    ikpca.errors.InvalidInput: gamma=-1: must be positive; pass 1.
+    ``allowed`` are other values, such as None and "auto", and types, such as bool; with
+    ``open_low``, ``low`` itself is not allowed.
     """
 
     rule: str
@@ -189,9 +145,9 @@ class Number:
         """Raise an error unless the value is allowed, or a number of the right type and size."""
         if any(_matches(value, allowed) for allowed in self.allowed):
             return
-        kind = Integral if self.integer else Real
+        number_type = Integral if self.integer else Real
         number = np.nan
-        if isinstance(value, kind) and not isinstance(value, bool | np.bool_):
+        if isinstance(value, number_type) and not isinstance(value, bool | np.bool_):
             try:
                 number = float(value)
             except OverflowError:
@@ -208,18 +164,8 @@ def _matches(value: object, allowed: object) -> bool:
     return value is allowed or (isinstance(value, str) and value == allowed)
 
 
-@dataclass(frozen=True)
-class Choice:
-    """Rule of a parameter with a few names or flags as values.
-
-    Examples
-    --------
-    >>> from ikpca.errors import Choice
-    >>> Choice((True, False)).check("whiten", "yes")
-    Traceback (most recent call last):
-        ...
-    ikpca.errors.InvalidInput: whiten='yes': is unknown; choose one of True, False.
-    """
+class Choice(NamedTuple):
+    """Rule of a parameter with a few names or flags as values."""
 
     choices: Collection[object]
 

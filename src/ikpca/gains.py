@@ -1,6 +1,6 @@
 """Gain schedules of the Hebbian solvers.
 
-Gains can be multiplied: ``0.05 * inverse_time() * reciprocal_eigenvalues()``.
+Gains can be multiplied: ``0.05 * InverseTime() * ReciprocalEigenvalues()``.
 """
 
 from __future__ import annotations
@@ -21,10 +21,6 @@ __all__ = [
     "MetaDescent",
     "Product",
     "ReciprocalEigenvalues",
-    "constant",
-    "inverse_time",
-    "meta_descent",
-    "reciprocal_eigenvalues",
 ]
 
 Floats: TypeAlias = NDArray[np.floating[Any]]
@@ -37,10 +33,10 @@ class Gain(Protocol):
     Examples
     --------
     >>> import numpy as np
-    >>> from ikpca.gains import Gain, inverse_time
-    >>> isinstance(inverse_time(), Gain)
+    >>> from ikpca.gains import Gain, InverseTime
+    >>> isinstance(InverseTime(), Gain)
     True
-    >>> inverse_time().gains(np.array([0.0, 50.0]), 50, np.ones(3)).shape
+    >>> InverseTime().gains(np.array([0.0, 50.0]), 50, np.ones(3)).shape
     (2, 1)
     """
 
@@ -50,7 +46,7 @@ class Gain(Protocol):
         Parameters
         ----------
         times : ndarray of shape (steps,)
-            Times t: patterns seen before each step.
+            Times t: rows seen before each step.
         n_samples : int
             Number l of rows.
         eigenvalues : ndarray of shape (components,)
@@ -59,7 +55,7 @@ class Gain(Protocol):
 
 
 class _Multipliable:
-    """Mixin for products such as ``0.05 * inverse_time() * reciprocal_eigenvalues()``."""
+    """Mixin for products such as ``0.05 * InverseTime() * ReciprocalEigenvalues()``."""
 
     def __mul__(self, other: object) -> Product:
         return Product((self, _as_gain(other)))  # type: ignore[arg-type]
@@ -88,8 +84,8 @@ class Constant(_Multipliable):
     Examples
     --------
     >>> import numpy as np
-    >>> from ikpca.gains import constant, inverse_time, reciprocal_eigenvalues
-    >>> kha_et = constant(0.05) * inverse_time() * reciprocal_eigenvalues()
+    >>> from ikpca.gains import Constant, InverseTime, ReciprocalEigenvalues
+    >>> kha_et = Constant(0.05) * InverseTime() * ReciprocalEigenvalues()
     >>> kha_et.gains(np.array([0.0, 10.0]), 10, np.array([4.0, 3.0]))
     array([[0.0625    , 0.08333333],
            [0.03125   , 0.04166667]])
@@ -98,10 +94,8 @@ class Constant(_Multipliable):
     value: float
 
     def __post_init__(self) -> None:
-        rule = Number(
-            "must be positive and finite", "pass gain='auto' if unsure", low=0, open_low=True
-        )
-        rule.check("gain", self.value)
+        check_number("gain", self.value, "must be positive and finite",
+                     "pass gain='auto' if unsure", low=0, open_low=True)  # fmt: skip
 
     def gains(self, times: Floats, n_samples: int, eigenvalues: Floats) -> Floats:
         """Return η0."""
@@ -115,13 +109,13 @@ class InverseTime(_Multipliable):
     Parameters
     ----------
     tau : float, optional
-        τ, positive, in patterns; the number of samples by default.
+        τ, positive, in rows; the number of samples by default.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from ikpca.gains import inverse_time
-    >>> inverse_time().gains(np.array([0.0, 100.0]), 100, np.ones(1)).ravel()
+    >>> from ikpca.gains import InverseTime
+    >>> InverseTime().gains(np.array([0.0, 100.0]), 100, np.ones(1)).ravel()
     array([1. , 0.5])
     """
 
@@ -152,8 +146,8 @@ class ReciprocalEigenvalues(_Multipliable):
     Examples
     --------
     >>> import numpy as np
-    >>> from ikpca.gains import reciprocal_eigenvalues
-    >>> reciprocal_eigenvalues(with_norm=False).gains(np.zeros(1), 10, np.array([4.0, 2.0]))
+    >>> from ikpca.gains import ReciprocalEigenvalues
+    >>> ReciprocalEigenvalues(with_norm=False).gains(np.zeros(1), 10, np.array([4.0, 2.0]))
     array([[0.25, 0.5 ]])
     """
 
@@ -174,19 +168,7 @@ class ReciprocalEigenvalues(_Multipliable):
 
 @dataclass(frozen=True)
 class Product(_Multipliable):
-    """Product of gains, element by element.
-
-    Parameters
-    ----------
-    factors : tuple of Gain
-        The gains; the operator ``*`` converts numbers to constant gains.
-
-    Examples
-    --------
-    >>> from ikpca.gains import inverse_time
-    >>> len((0.05 * inverse_time()).factors)
-    2
-    """
+    """Product of gains, element by element; ``*`` converts numbers to constant gains."""
 
     factors: tuple[Gain, ...]
 
@@ -222,8 +204,8 @@ class MetaDescent:
 
     Examples
     --------
-    >>> from ikpca.gains import inverse_time, meta_descent, reciprocal_eigenvalues
-    >>> kha_smd = meta_descent(0.05 * inverse_time() * reciprocal_eigenvalues(), rate=0.4)
+    >>> from ikpca.gains import InverseTime, MetaDescent, ReciprocalEigenvalues
+    >>> kha_smd = MetaDescent(0.05 * InverseTime() * ReciprocalEigenvalues(), rate=0.4)
     >>> kha_smd.decay
     0.99
     """
@@ -244,10 +226,3 @@ class MetaDescent:
     def gains(self, times: Floats, n_samples: int, eigenvalues: Floats) -> Floats:
         """Return the inner gain, to which the sweep applies e^ρ."""
         return self.gain.gains(times, n_samples, eigenvalues)
-
-
-# As in formulas: 0.05 * inverse_time() * reciprocal_eigenvalues().
-constant = Constant
-inverse_time = InverseTime
-reciprocal_eigenvalues = ReciprocalEigenvalues
-meta_descent = MetaDescent

@@ -1,8 +1,6 @@
-"""Residuals of components, distances between clusterings, quality of images."""
+"""Residuals of components, distances between clusterings, signal-to-noise ratio."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,34 +13,11 @@ __all__ = [
     "variation_of_information",
 ]
 
-_Floats = NDArray[np.floating[Any]]
-
 
 def relative_residuals(
     coefficients: ArrayLike, projections: ArrayLike, eigenvalues: ArrayLike
-) -> _Floats:
-    """Return ‖K'v_i − λ_i v_i‖ / λ_1 for the unit vectors v_i along the rows of A.
-
-    Parameters
-    ----------
-    coefficients, projections : arrays of shape (r, l)
-        A and AK'.
-    eigenvalues : array of shape (r,)
-        Estimates λ.
-
-    Returns
-    -------
-    ndarray of shape (r,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ikpca.metrics import relative_residuals
-    >>> K = np.array([[1.0, -1.0], [-1.0, 1.0]])
-    >>> A = np.array([[0.5, -0.5]])
-    >>> relative_residuals(A, A @ K, [2.0])
-    array([0.])
-    """
+) -> NDArray[np.float64]:
+    """Return ‖K'v_i − λ_i v_i‖ / λ_1 for unit v_i along the rows of A; projections are AK'."""
     A = np.asarray(coefficients, dtype=np.float64)
     Y = np.asarray(projections, dtype=np.float64)
     values = np.asarray(eigenvalues, dtype=np.float64)
@@ -86,8 +61,9 @@ def variation_of_information(first: ArrayLike, second: ArrayLike) -> float:
         )
     pairs, counts = np.unique(np.stack([X, Y]), axis=1, return_counts=True)
     # Ratios of counts, so that equal clusters contribute exactly zero.
-    both = zip((X, Y), pairs, strict=True)
-    ratios = (np.bincount(labels)[names] / counts for labels, names in both)
+    ratios = (
+        np.bincount(labels)[names] / counts for labels, names in zip((X, Y), pairs, strict=True)
+    )
     return float(sum(counts @ np.log(ratio) for ratio in ratios) / len(X))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import combinations, cycle
 from typing import Any, Literal, TypeAlias
 
@@ -18,7 +19,9 @@ from ikpca.solvers import PassRecord
 try:
     from matplotlib import colormaps, pyplot
     from matplotlib.axes import Axes
+    from matplotlib.collections import PathCollection
     from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
     from matplotlib.ticker import MaxNLocator
 except ModuleNotFoundError as missing:
     if (missing.name or "").partition(".")[0] != "matplotlib":
@@ -105,18 +108,17 @@ def scree(model: BaseEstimator, *, ax: Axes | None = None) -> Axes:
     ax.bar(numbers, shares, color=_BAR_COLOR, width=0.75)
     ax.plot(numbers, np.cumsum(shares), color=_SUM_COLOR, marker=".", linewidth=1.5)
     ax.annotate(
-        f"together {shares.sum():.0%}", (numbers[-1], shares.sum()), xytext=(0, 7),
+        f"cumulative {shares.sum():.0%}", (numbers[-1], shares.sum()), xytext=(0, 7),
         textcoords="offset points", ha="right", color=_SUM_COLOR, fontsize=9,
     )  # fmt: skip
     ax.set(xlabel="Component", ylabel="Fraction of the variance")
     ax.set_ylim(0, 1.15 * max(float(shares.sum()), float(shares.max(initial=0.0)), 1e-12))
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.spines[["top", "right"]].set_visible(False)
     return ax
 
 
 def convergence(
-    models: Any,
+    models: BaseEstimator | Mapping[str, BaseEstimator],
     quantity: Literal["residual", "excess_error", "change"] = "residual",
     *,
     ax: Axes | None = None,
@@ -179,7 +181,6 @@ def convergence(
     ax.set(xlabel="Passes over the data", ylabel=_QUANTITIES[quantity])
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=2))
     ax.grid(which="major", color=MUTED_COLOR, alpha=0.2, linewidth=0.8)
-    ax.spines[["top", "right"]].set_visible(False)
     if any(named):
         ax.legend(frameon=False, labelcolor=TEXT_COLOR)
     return ax
@@ -240,39 +241,37 @@ def projections(
     order = np.random.default_rng(0).permutation(len(points))
     across, up = points[:, [*pair]][order].T
     many = len(points) > _MAX_LARGE_POINTS
-    style: dict[str, Any] = {"s": 2 if many else 9, "linewidths": 0, "rasterized": many}
+    scatter = partial(ax.scatter, across, up, s=2 if many else 9, linewidths=0, rasterized=many)
     if labels is None:
-        ax.scatter(across, up, **style)
+        scatter()
     else:
-        _scatter_colored(ax, across, up, np.asarray(labels)[order], style)
+        _scatter_colored(ax, scatter, np.asarray(labels)[order])
     ax.set(xlabel=f"Component {pair[0] + 1}", ylabel=f"Component {pair[1] + 1}")
-    ax.spines[["top", "right"]].set_visible(False)
     return ax
 
 
 def _scatter_colored(
-    ax: Axes, across: Floats, up: Floats, labels: NDArray[Any], style: dict[str, Any]
+    ax: Axes, scatter: Callable[..., PathCollection], labels: NDArray[np.generic]
 ) -> None:
     names, codes = np.unique(labels, return_inverse=True)
     if len(names) > _MAX_LEGEND_LABELS and labels.dtype.kind in "iuf":
-        drawn = ax.scatter(across, up, c=labels, cmap="viridis", **style)
-        ax.figure.colorbar(drawn, ax=ax)
+        ax.figure.colorbar(scatter(c=labels, cmap="viridis"), ax=ax)
         return
-    palette: Any = colormaps["tab10" if len(names) <= _MAX_LEGEND_LABELS else "tab20"]
-    colors = np.resize(palette.colors, (len(names), 3))
-    ax.scatter(across, up, c=colors[codes], **style)
+    palette = colormaps["tab10" if len(names) <= _MAX_LEGEND_LABELS else "tab20"]
+    colors = np.resize(palette(np.arange(palette.N))[:, :3], (len(names), 3))
+    scatter(c=colors[codes])
     for name, color in zip(names, colors, strict=True):
         ax.scatter([], [], s=56, linewidths=0, color=color, label=str(name))
     ax.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
 
 
 def components(
-    model: BaseEstimator, shape: tuple[int, ...], *, number: int = 12, reach: float = 2.0
+    model: BaseEstimator, shape: tuple[int, ...], *, number: int = 12, n_std: float = 2.0
 ) -> Figure:
     """Plot components as pictures.
 
     A kernel component is a vector in feature space. The picture is the difference between the
-    pre-images of two points, the mean plus and minus ``reach`` standard deviations along the
+    pre-images of two points, the mean plus and minus ``n_std`` standard deviations along the
     component: red where it increases pixels, blue where it decreases them. Linear models have
     components in input space, which are plotted directly.
 
@@ -284,7 +283,7 @@ def components(
         Height and width of the pictures.
     number : int, default=12
         Maximum number of components.
-    reach : float, default=2.0
+    n_std : float, default=2.0
         Number of standard deviations from the mean.
 
     Returns
@@ -301,7 +300,7 @@ def components(
     6
     """
     check_is_fitted(model)
-    rows = _component_rows(model, number, reach)
+    rows = _component_rows(model, number, n_std)
     if len(shape) != 2 or int(np.prod(shape)) != rows.shape[1]:
         rule = f"does not match the {rows.shape[1]} features of the rows"
         raise invalid_parameter("shape", shape, rule, "pass (height, width)")
@@ -314,8 +313,7 @@ def components(
 
 
 def _show_component(ax: Axes, picture: Floats, number: int) -> None:
-    limit = float(np.abs(picture).max()) or 1.0
-    ax.imshow(picture, cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="none")
+    _show_signed(ax, picture)
     ax.set_title(f"{number}", fontsize=9, color=TEXT_COLOR)
     ax.set(xticks=[], yticks=[])
 
@@ -325,13 +323,13 @@ def loadings(
     names: Sequence[str] | None = None,
     *,
     numbers: Sequence[int] = (0, 1),
-    reach: float = 2.0,
+    n_std: float = 2.0,
     ax: Axes | None = None,
 ) -> Axes:
     """Plot the effect of components on the features as a table of colors.
 
     The effect is that of :func:`components`: the difference between the pre-images of two points,
-    the mean plus and minus ``reach`` standard deviations along the component.
+    the mean plus and minus ``n_std`` standard deviations along the component.
 
     Parameters
     ----------
@@ -341,7 +339,7 @@ def loadings(
         Names of the features; by default those of the fit, or numbers from 1.
     numbers : sequence of int, default=(0, 1)
         Indices of the components, counted from 0.
-    reach : float, default=2.0
+    n_std : float, default=2.0
         Number of standard deviations from the mean.
     ax : Axes, optional
         Axes to draw in; by default those of a new figure of pyplot.
@@ -364,21 +362,26 @@ def loadings(
     'alcohol'
     """
     check_is_fitted(model)
-    table = _component_rows(model, max(numbers) + 1, reach)[[*numbers]].T
+    table = _component_rows(model, max(numbers) + 1, n_std)[[*numbers]].T
     if names is None:
-        names = getattr(model, "feature_names_in_", [str(at + 1) for at in range(len(table))])
+        names = getattr(model, "feature_names_in_", [str(i + 1) for i in range(len(table))])
     ax = _resolve_axes(ax)
-    limit = float(np.abs(table).max()) or 1.0
-    chosen = _largest(np.abs(table).max(axis=1))
-    drawn = ax.imshow(
-        table[chosen], cmap="RdBu_r", vmin=-limit, vmax=limit, aspect="auto", interpolation="none"
-    )
-    ax.figure.colorbar(drawn, ax=ax)
-    ax.set_yticks(range(len(chosen)), [str(names[at]) for at in chosen], fontsize=8)
-    ax.set_xticks(range(len(numbers)), [str(at + 1) for at in numbers])
+    ax.spines[:].set_visible(True)
+    rows = _largest(np.abs(table).max(axis=1))
+    ax.figure.colorbar(_show_signed(ax, table[rows], aspect="auto"), ax=ax)
+    ax.set_yticks(range(len(rows)), [str(names[row]) for row in rows], fontsize=8)
+    ax.set_xticks(range(len(numbers)), [str(number + 1) for number in numbers])
     ax.set(xlabel="Component", title="Change along the component")
     ax.title.set_fontsize(10)
     return ax
+
+
+def _show_signed(ax: Axes, values: Floats, aspect: Literal["equal", "auto"] = "equal") -> AxesImage:
+    """Draw values as colors: red is positive, blue is negative."""
+    limit = float(np.abs(values).max()) or 1.0
+    return ax.imshow(
+        values, cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="none", aspect=aspect
+    )
 
 
 def _largest(sizes: Floats) -> NDArray[np.intp]:
@@ -397,35 +400,9 @@ def score_page(
 ) -> Figure:
     """Plot projections, explained variance and loadings of a model in one figure.
 
-    Parameters
-    ----------
-    model : fitted estimator
-        Loadings are left out if it has no ``components_`` and no ``inverse_transform``.
-    Y : array-like of shape (n_rows, n_components)
-        Projections returned by ``transform``.
-    labels : array-like of shape (n_rows,), optional
-        Colors, as for :func:`projections`.
-    names : sequence of str, optional
-        Names of the features, as for :func:`loadings`.
-    numbers : sequence of int, default=(0, 1)
-        Two or three components, counted from 0; three are plotted in pairs.
-    shape : (int, int) or (int, int, int), optional
-        Shape of rows that are pictures; loadings are then plotted as pictures.
-
-    Returns
-    -------
-    Figure
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from ikpca import KernelPCA
-    >>> from ikpca.plotting import score_page
-    >>> X, y = load_iris(return_X_y=True)
-    >>> model = KernelPCA(4, kernel="rbf", gamma="scale").fit(X)
-    >>> figure = score_page(model, model.transform(X), y)
-    >>> [axes.get_xlabel() for axes in figure.axes[:3]]
-    ['Component 1', 'Component', 'Component']
+    Arguments are those of :func:`projections` and :func:`loadings`; three components are plotted in
+    pairs. With the ``shape`` of rows that are pictures, loadings are plotted as pictures; they are
+    left out if the model has no ``components_`` and no ``inverse_transform``.
     """
     pairs = [*combinations(numbers, 2)]
     if len(pairs) not in (1, 3):
@@ -434,14 +411,16 @@ def score_page(
         )
     # Without pyplot, which would open a window for the command line.
     figure = Figure(layout="constrained", figsize=(13.0, 4.2 if len(pairs) == 1 else 8.0))
-    parts: Any = [figure] if len(pairs) == 1 else figure.subfigures(2, 1)
+    rows: list[Any] = [figure]
+    if len(pairs) > 1:
+        rows = [*figure.subfigures(2, 1, squeeze=False).flat]
     # Axes in a row must share a grid: a layout arranges each grid on its own.
-    grids = [part.add_gridspec(1, 3) for part in parts]
-    below, grid, first = parts[-1], grids[-1], len(pairs) % 3
-    for at, pair in enumerate(pairs):
-        axes = projections(Y, labels, pair=pair, ax=parts[0].add_subplot(grids[0][at]))
+    grids = [row.add_gridspec(1, 3) for row in rows]
+    below, grid, first = rows[-1], grids[-1], len(pairs) % 3
+    for column, pair in enumerate(pairs):
+        axes = projections(Y, labels, pair=pair, ax=rows[0].add_subplot(grids[0][column]))
         legend = axes.get_legend()
-        if legend is not None and at < len(pairs) - 1:
+        if legend is not None and column < len(pairs) - 1:
             legend.remove()
     scree(model, ax=below.add_subplot(grid[first]))
     place = grid[first + 1 :]
@@ -450,12 +429,11 @@ def score_page(
     if shape is None:
         loadings(model, names, numbers=numbers, ax=below.add_subplot(place))
         return figure
-    rows = _component_rows(model, max(numbers) + 1, 2.0)
-    pictures = rows.reshape(len(rows), *shape[:2], -1).mean(axis=3)
+    changes = _component_rows(model, max(numbers) + 1, 2.0)
+    pictures = changes.reshape(len(changes), *shape[:2], -1).mean(axis=3)
     cells = place.subgridspec(1, len(numbers))
-    for at, number in enumerate(numbers):
-        axes = below.add_subplot(cells[at])
-        _show_component(axes, pictures[number], number + 1)
+    for column, number in enumerate(numbers):
+        _show_component(below.add_subplot(cells[column]), pictures[number], number + 1)
     return figure
 
 
@@ -469,60 +447,33 @@ def novelty_page(
 ) -> Figure:
     """Plot novelty scores with their limit, and the contributions of features to the worst rows.
 
-    Parameters
-    ----------
-    scores : array-like of shape (n_rows,)
-        Scores in the order of the rows; larger is more novel.
-    limit : float
-        Rows with larger scores are marked.
-    contributions : array-like of shape (n_worst, n_features)
-        Contributions of the features to the rows with the largest scores, largest first.
-    names : sequence of str
-        Names of the features.
-    row_names : sequence of str
-        Names of the rows of ``contributions``.
-
-    Returns
-    -------
-    Figure
-
-    Examples
-    --------
-    >>> from ikpca.plotting import novelty_page
-    >>> figure = novelty_page([0.1, 0.7], 0.5, [[0.6, 0.1]], names="ab", row_names=["2"])
-    >>> figure.axes[0].get_ylabel()
-    'Score'
+    Rows with scores above ``limit`` are marked. Rows of ``contributions`` belong to the largest
+    scores and are named by ``row_names``, their features by ``names``.
     """
     heights, shares = np.asarray(scores, dtype=np.float64), np.asarray(contributions)
     figure = Figure(layout="constrained", figsize=(11.0, 6.5))
     above, below = figure.subplots(2, 1, height_ratios=(1.0, 1.1))
+    _resolve_axes(above)
     flagged = heights > limit
     numbers = np.arange(1, len(heights) + 1)
-    for chosen, color, size in ((~flagged, MUTED_COLOR, 6), (flagged, _SUM_COLOR, 14)):
-        above.scatter(numbers[chosen], heights[chosen], s=size, linewidths=0, color=color)
+    for rows, color, size in ((~flagged, MUTED_COLOR, 6), (flagged, _SUM_COLOR, 14)):
+        above.scatter(numbers[rows], heights[rows], s=size, linewidths=0, color=color)
     if np.isfinite(limit):
         above.axhline(limit, color=_BAR_COLOR, linestyle="dashed", linewidth=1.2)
-    title = f"{int(flagged.sum())} of {len(heights)} rows are above the limit"
     above.set(xlabel="Row", ylabel="Score")
-    above.set_title(title, fontsize=10)
+    above.set_title(f"{int(flagged.sum())} of {len(heights)} rows are above the limit", fontsize=10)
     above.set_ylim(bottom=min(0.0, float(heights.min(initial=0.0))))
-    above.spines[["top", "right"]].set_visible(False)
     features = _largest(shares.max(axis=0))
-    drawn = below.imshow(shares[:, features], cmap="Oranges", aspect="auto", interpolation="none")
-    figure.colorbar(drawn, ax=below)
-    below.set_xticks(
-        range(len(features)),
-        [str(names[at]) for at in features],
-        rotation=35,
-        ha="right",
-        fontsize=8,
-    )
+    image = below.imshow(shares[:, features], cmap="Oranges", aspect="auto", interpolation="none")
+    figure.colorbar(image, ax=below)
+    labels = [str(names[feature]) for feature in features]
+    below.set_xticks(range(len(labels)), labels, rotation=35, ha="right", fontsize=8)
     below.set_yticks(range(len(shares)), [str(name) for name in row_names], fontsize=8)
     below.set_title("Contributions of the columns to the rows with the largest scores", fontsize=10)
     return figure
 
 
-def _component_rows(model: BaseEstimator, number: int, reach: float) -> Floats:
+def _component_rows(model: BaseEstimator, number: int, n_std: float) -> Floats:
     if hasattr(model, "components_"):
         return np.asarray(model.components_)[:number]
     if not hasattr(model, "inverse_transform"):
@@ -533,7 +484,7 @@ def _component_rows(model: BaseEstimator, number: int, reach: float) -> Floats:
     values = np.asarray(model.eigenvalues_, dtype=np.float64)
     n_samples = getattr(model, "n_samples_seen_", None) or len(model.X_fit_)
     scale = 1.0 if getattr(model, "whiten", False) else np.sqrt(values / n_samples)
-    steps = np.diag(np.full(len(values), reach) * scale)[:number]
+    steps = np.diag(np.full(len(values), n_std) * scale)[:number]
     up, down = model.inverse_transform(steps), model.inverse_transform(-steps)
     return up - down
 
@@ -601,12 +552,12 @@ def contributions(
     ax.set_yticks(range(len(order)), [str(labels[i]) for i in order])
     ax.invert_yaxis()
     ax.set_xlabel("Contribution to the error" + (", mean" if len(values) > 1 else ""))
-    ax.spines[["top", "right"]].set_visible(False)
     return ax
 
 
 def _resolve_axes(ax: Axes | None) -> Axes:
-    """Return the axes, or new axes in a new figure of pyplot, which notebooks show."""
-    if ax is not None:
-        return ax
-    return pyplot.figure(layout="constrained", figsize=(6.0, 3.8)).add_subplot()
+    """Return open axes: those given, or those of a new figure of pyplot, which notebooks show."""
+    if ax is None:
+        ax = pyplot.figure(layout="constrained", figsize=(6.0, 3.8)).add_subplot()
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ikpca.errors import UnreadableFile
-from ikpca.gram import SERIAL, Centering, Workers, center_columns, cross_gram, tile_slices
+from ikpca.gram import cross_gram, tile_slices
+from ikpca.gram.centering import Centering, center_columns
+from ikpca.gram.parallel import SERIAL, Workers
 from ikpca.kernels import Floats, Kernel, Rows
 
 #: Kernel values, and as many weights, in memory at a time: 16 MB each in double precision.
@@ -92,21 +94,10 @@ class Subspace:
     ) -> Subspace:
         """Return components that are combinations of the centered images of training rows.
 
-        Parameters
-        ----------
-        kernel : Kernel or None
-        X : rows of shape (l, N)
-            The training rows; their kernel matrix if the kernel is None.
-        coefficients : ndarray of shape (r, l)
-            A.
-        centering : Centering
-        projections : ndarray of shape (r, l)
-            AK', so that no kernel values between training rows are needed.
-        mean : ndarray of shape (l,), optional
-            Coefficients of the mean if X are not all of the training rows; the images are then not
-            centered.
-        eigenvalues : ndarray of shape (r,), optional
-            λ; if AK' = λA up to rounding, no products are stored.
+        ``X`` are the training rows, or their kernel matrix if the kernel is None. Coefficients are
+        A, projections AK', so that no kernel values between training rows are needed. If X are not
+        all of the training rows, ``mean`` are the coefficients of the mean, and the images are not
+        centered. With eigenvalues λ, and AK' = λA up to rounding, no products are stored.
         """
         # Σ_j a_j Φ'(x_j) = Σ_j (a_j − mean a) Φ(x_j), and ⟨u, Φ(x)⟩ = ⟨u, Φ'(x)⟩ + ⟨u, µ⟩.
         n_rows, lengths = coefficients.shape[1], coefficients @ projections.T
@@ -241,11 +232,13 @@ class Subspace:
 
     def squared_norms_and_residuals(self, X: Rows) -> tuple[Floats, Floats]:
         """Return ‖Φ(x) − µ‖² and ‖Φ(x) − µ − P(Φ(x) − µ)‖² for every row."""
-        parts = [
-            self.norms_and_residuals_from(values, self.kernel.diagonal(rows))
-            for rows, values in self._value_strips(X)
-        ]
-        norms, residuals = (np.concatenate(each) for each in zip(*parts, strict=True))
+        # In the precision of the basis.
+        dtype, parts = np.result_type(X.dtype, self.basis.dtype), []
+        for strip in self._row_strips(X):
+            rows = X[strip].astype(dtype, copy=False)
+            values, diagonal = self._kernel_values(rows), self.kernel.diagonal(rows)
+            parts.append(self.norms_and_residuals_from(values, diagonal))
+        norms, residuals = map(np.concatenate, zip(*parts, strict=True))
         return norms, residuals
 
     def norms_and_residuals_from(self, values: Floats, diagonal: Floats) -> tuple[Floats, Floats]:
@@ -309,13 +302,6 @@ class Subspace:
     def _projections(self, values: Floats) -> Floats:
         return values @ self.components.T - self.offsets
 
-    def _value_strips(self, X: Rows) -> Iterator[tuple[Rows, Floats]]:
-        """Yield strips of rows, in the precision of the basis, with their kernel values."""
-        dtype = np.result_type(X.dtype, self.basis.dtype)
-        for strip in self._row_strips(X):
-            rows = X[strip].astype(dtype, copy=False)
-            yield rows, self._kernel_values(rows)
-
     def _row_strips(self, X: Rows) -> Iterator[slice]:
         """Divide rows into strips, twice as long as those of points, which need weights."""
         n_entries = max(X.shape[1], len(self.mean))
@@ -339,23 +325,11 @@ def _are_eigenvectors(coefficients: Floats, projections: Floats, eigenvalues: Fl
 class MeanResidual:
     """Mean of the residuals for several subspaces, for which one matrix product is enough.
 
-    For a row x with kernel values k it is k(x, x) − 2⟨ν, k⟩ + c − ‖Tk + t‖², with T triangular.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    basis : rows of shape (m, N)
-    mean : ndarray of shape (m,)
-        ν, the mean of the coefficients of the means.
-    constant : float
-        c, the mean of their squared norms.
-    factor : ndarray of shape (p, m)
-        T, upper triangular.
-    shift : ndarray of shape (p,)
-        t.
+    For a row x with kernel values k it is k(x, x) − 2⟨ν, k⟩ + c − ‖Tk + t‖², with T triangular:
+    ``mean`` is ν, ``constant`` c, ``factor`` T and ``shift`` t.
     """
 
-    kernel: Any
+    kernel: Kernel
     basis: Rows
     mean: Floats
     constant: float
@@ -366,26 +340,18 @@ class MeanResidual:
     def of(
         cls, basis: Rows, subspaces: Sequence[Subspace], indices: Sequence[NDArray[np.intp]]
     ) -> MeanResidual:
-        """Combine subspaces.
-
-        Parameters
-        ----------
-        basis : rows of shape (m, N)
-        subspaces : sequence of Subspace
-        indices : sequence of indices
-            Rows of ``basis`` that are the basis of each subspace.
-        """
+        """Combine subspaces; the basis of each has the given indices in ``basis``."""
         n_rows, number = basis.shape[0], len(subspaces)
         mean, stacked = np.zeros(n_rows), np.zeros((0, n_rows + 1))
-        for each, own in zip(subspaces, indices, strict=True):
-            mean[own] += each.mean / number
-            whitening = each._whitening.T.astype(np.float64) / np.sqrt(number)
+        for subspace, rows in zip(subspaces, indices, strict=True):
+            mean[rows] += subspace.mean / number
+            whitening = subspace._whitening.T.astype(np.float64) / np.sqrt(number)
             block = np.zeros((len(whitening), n_rows + 1))
-            block[:, own] = whitening @ each.components
-            block[:, -1] = -whitening @ each.offsets
+            block[:, rows] = whitening @ subspace.components
+            block[:, -1] = -whitening @ subspace.offsets
             # Orthogonal transformations do not change the sum of squares.
             stacked = np.asarray(np.linalg.qr(np.vstack([stacked, block]), mode="r"))
-        constant = float(np.mean([each.gram[-1, -1] for each in subspaces]))
+        constant = float(np.mean([subspace.gram[-1, -1] for subspace in subspaces]))
         kernel, dtype = subspaces[0].kernel, basis.dtype
         factor, shift = stacked[:, :-1].astype(dtype), stacked[:, -1].astype(dtype)
         return cls(kernel, basis, mean.astype(dtype), constant, factor, shift)

@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from ikpca import HebbianPCA, KernelPCA, vectorized
 from ikpca.errors import InvalidInput, RankWarning
-from ikpca.gains import constant, inverse_time, meta_descent
+from ikpca.gains import Constant, InverseTime, MetaDescent
 from ikpca.preimages import FixedPoint
 from ikpca.solvers import KHA, Krylov
 from tests.pairwise import pairwise
@@ -243,7 +243,7 @@ def test_bad_arguments(X, kernel, name, subtests):
     [
         ({"eigen_solver": KHA("kha/et", meta_gain=0.1)}, "meta_gain"),
         ({"eigen_solver": KHA("kha/t", log_gain_init=1.0)}, "log_gain_init"),
-        ({"eigen_solver": KHA("kha-smd", gain=constant(0.1), meta_decay=0.9)}, "meta_decay"),
+        ({"eigen_solver": KHA("kha-smd", gain=Constant(0.1), meta_decay=0.9)}, "meta_decay"),
         ({"eigen_solver": KHA("kha", clock="pass")}, "clock"),
         ({"eigen_solver": KHA("sgd")}, "method"),
         ({"eigen_solver": Krylov(init="random")}, "init"),
@@ -448,7 +448,7 @@ def test_bad_arguments_of_hebbian_pca(X, name, subtests):
         ({"init": np.ones((3, 5))}, r"\(3, 5\)'.* must have shape \(2, 5\)"),
         ({"init": np.full((2, 5), np.nan)}, "NaN or infinite values"),
         ({"init": np.zeros((2, 5))}, "stay zero"),
-        ({"gain": meta_descent(constant(0.1), 0.1)}, "needs a kernel; pass 'kha/et'"),
+        ({"gain": MetaDescent(Constant(0.1), 0.1)}, "needs a kernel; pass 'kha/et'"),
     ],
 )
 def test_what_hebbian_pca_refuses_for_these_rows(X, parameters, message, method):
@@ -495,7 +495,7 @@ def test_hebbian_pca_before_fit(X, method):
 
 @pytest.mark.parametrize(
     "solver",
-    ["kha/et", KHA("kha", gain=0.1), KHA("kha/t", gain=0.1), KHA(gain=0.1 * inverse_time())],
+    ["kha/et", KHA("kha", gain=0.1), KHA("kha/t", gain=0.1), KHA(gain=0.1 * InverseTime())],
     ids=repr,
 )
 @pytest.mark.parametrize("value", [0.1, 1.0])

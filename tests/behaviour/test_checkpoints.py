@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -191,6 +192,34 @@ def test_resume_for_every_kind_of_rows(kind, tmp_path):
     same(again.history_[2].residuals, first.history_[2].residuals)
     if whole is not None:
         assert_same_fit(again, whole)
+
+
+@pytest.mark.parametrize("name", ["kha/et", "krylov"])
+@pytest.mark.parametrize("max_memory", [None, 3_500_000, 40_000_000])
+def test_resume_with_other_memory_keeps_the_sizes_of_the_first_run(
+    name, max_memory, tmp_path, monkeypatch
+):
+    # A quarter of the machine is too small for as many blocks of krylov.
+    monkeypatch.setattr(sys.modules["ikpca.gram.memory"], "machine_memory", lambda: 7_600_000)
+    before = 6_000_000
+    path = tmp_path / "fit.checkpoint"
+    model(name, max_memory=before, checkpoint=path, max_iter=2).fit(X)
+    resumed = model(name, max_memory=max_memory, checkpoint=path).fit(X)
+    whole = model(name, max_memory=before).fit(X)
+    assert len(resumed.history_) == len(whole.history_)
+    np.testing.assert_allclose(resumed.eigenvalues_, whole.eigenvalues_, rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["kha/et", "krylov"])
+def test_resume_with_too_little_memory_names_what_is_needed(name, tmp_path):
+    path = tmp_path / "fit.checkpoint"
+    model(name, max_memory=6_000_000, checkpoint=path, max_iter=2).fit(X)
+    before = path.read_bytes()
+    with pytest.raises(InvalidInput, match="max_memory") as error:
+        model(name, max_memory=1_000_000, checkpoint=path).fit(X)
+    assert path.read_bytes() == before
+    needed = max(int(number) for number in re.findall(r"\d+", str(error.value)))
+    model(name, max_memory=needed, checkpoint=path).fit(X)
 
 
 @pytest.mark.parametrize("name", ["kha/et", "krylov"])

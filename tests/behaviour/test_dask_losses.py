@@ -75,7 +75,7 @@ def process_of_one(client):
 
 @pytest.mark.parametrize(
     ("solver", "task"),
-    [("krylov", 2), ("krylov", 15), ("krylov", 60), ("nystrom", 0)],
+    [("krylov", 2), ("krylov", 15), ("krylov", 30), ("nystrom", 0)],
 )
 def test_killed_worker(client, X, monkeypatch, solver, task):
     """Killed right before tasks are submitted, so that the blocks that it held are lost."""

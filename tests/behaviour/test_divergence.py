@@ -11,8 +11,9 @@ from sklearn.datasets import load_digits
 
 from ikpca import KernelPCA
 from ikpca.errors import DivergenceWarning
-from ikpca.gains import constant, inverse_time, meta_descent, reciprocal_eigenvalues
-from ikpca.solvers import METHODS, Outcome
+from ikpca.gains import Constant, InverseTime, MetaDescent, ReciprocalEigenvalues
+from ikpca.solvers import Outcome
+from ikpca.solvers.kha import METHODS
 from tests.pairwise import pairwise
 from tests.solver_options import with_solver
 
@@ -116,8 +117,8 @@ def test_giving_up_leaves_the_start():
         {"log_gain_init": 50.0},
         {"log_gain_init": 800.0},
         {"log_gain_init": -800.0},
-        {"gain": meta_descent(500 * inverse_time() * reciprocal_eigenvalues(), 1e3)},
-        {"gain": constant(1e6) * reciprocal_eigenvalues()},
+        {"gain": MetaDescent(500 * InverseTime() * ReciprocalEigenvalues(), 1e3)},
+        {"gain": Constant(1e6) * ReciprocalEigenvalues()},
     ],
     ids=str,
 )

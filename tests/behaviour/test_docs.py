@@ -128,13 +128,20 @@ def documented_names(module):
         for name, value in vars(module).items()
         if not name.startswith("_") and getattr(value, "__module__", "") == module.__name__
     ]
-    return {name for name in names if ">>>" in (inspect.getdoc(getattr(module, name)) or "")}
+    values = {name: getattr(module, name) for name in names}
+    return {
+        name
+        for name, value in values.items()
+        if (inspect.isclass(value) or inspect.isfunction(value))
+        and ">>>" in (inspect.getdoc(value) or "")
+    }
 
 
 @pytest.mark.parametrize("name", PUBLIC)
 def test_every_documented_name_is_in_the_reference(name):
     listed = listed_names()
     names = documented_names(importlib.import_module(name))
-    missing = {each for each in names if f"{name}.{each}" not in listed}
+    # Names of the top level are listed there.
+    missing = {part for part in names if not {f"{name}.{part}", f"ikpca.{part}"} & listed.keys()}
     assert names
     assert not missing, f"add to docs/reference: {sorted(missing)}"

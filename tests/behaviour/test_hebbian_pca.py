@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 import warnings
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ikpca import HebbianPCA
 from ikpca.errors import DivergenceWarning
-from ikpca.gains import inverse_time
+from ikpca.gains import InverseTime
 from tests.pairwise import pairwise
 from tests.solver_options import with_learning_rule
 
@@ -54,7 +55,7 @@ def in_batches(fitted, X, size):
 # --- fit ------------------------------------------------------------------------------------------
 
 
-@pairwise(strength=1, gain=["auto", 1e-4, 0.005 * inverse_time()], dtype=[np.float64, np.float32])
+@pairwise(strength=1, gain=["auto", 1e-4, 0.005 * InverseTime()], dtype=[np.float64, np.float32])
 def test_agrees_with_pca(X, gain, dtype):
     X = X.astype(dtype)
     fitted, exact = model(gain=gain).fit(X), PCA(R).fit(X)
@@ -127,11 +128,11 @@ def test_a_seed_fixes_every_bit(X, gain):
 
 
 def test_pickle_and_clone(X):
-    fitted = model(gain=0.005 * inverse_time()).fit(X)
+    fitted = model(gain=0.005 * InverseTime()).fit(X)
     loaded = pickle.loads(pickle.dumps(fitted))
     assert same(loaded, fitted)
     assert same(loaded.partial_fit(X), fitted.partial_fit(X)), "the stream is part of the model"
-    assert same(clone(fitted).fit(X), model(gain=0.005 * inverse_time()).fit(X))
+    assert same(clone(fitted).fit(X), model(gain=0.005 * InverseTime()).fit(X))
 
 
 def test_names(X):
@@ -169,7 +170,7 @@ def test_verbose_writes_a_line_per_pass(X, capsys):
 # --- partial_fit ---------------------------------------------------------------------------------
 
 
-@pairwise(strength=1, gain=["auto", 2e-3, 0.02 * inverse_time()], size=[50, 333])
+@pairwise(strength=1, gain=["auto", 2e-3, 0.02 * InverseTime()], size=[50, 333])
 def test_a_stream_approaches_pca(X, gain, size):
     exact, fitted = PCA(R).fit(X), model(gain=gain)
     in_batches(fitted, X[:200], size)
@@ -305,3 +306,35 @@ def test_a_stream_may_begin_with_equal_rows(X, size):
     for _ in range(3):
         in_batches(fitted, X, 100)
     assert angle(fitted, PCA(R).fit(X)) < 0.3
+
+
+def test_an_interrupted_fit_keeps_the_finished_passes(X, monkeypatch):
+    module = sys.modules["ikpca.estimators.hebbian_pca"]
+    learn, calls = module._learn, []
+
+    def interrupted(*arguments):
+        calls.append(1)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return learn(*arguments)
+
+    monkeypatch.setattr(module, "_learn", interrupted)
+    fitted = model(tol=0)
+    with pytest.raises(KeyboardInterrupt):
+        fitted.fit(X)
+    monkeypatch.setattr(module, "_learn", learn)
+    assert fitted.n_iter_ == 3
+    assert same(fitted, model(tol=0, max_iter=3).fit(X))
+
+
+def test_a_fit_interrupted_in_its_first_pass_changes_nothing(X, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    fitted = model().fit(X)
+    before = fitted.components_.copy()
+    monkeypatch.setattr(sys.modules["ikpca.estimators.hebbian_pca"], "_learn", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fitted.fit(X[:50])
+    assert np.array_equal(fitted.components_, before)
+    assert fitted.n_samples_seen_ == len(X)

@@ -16,7 +16,7 @@ import ikpca.subspace
 from ikpca import KernelPCA, vectorized
 from ikpca.errors import InvalidInput
 from ikpca.preimages import MDS, FixedPoint, NeighborMean
-from ikpca.solvers import METHODS
+from ikpca.solvers.kha import METHODS
 from tests.conftest import KERNELS
 from tests.pairwise import pairwise
 
@@ -233,7 +233,7 @@ def test_score_is_of_features_that_were_hidden(X):
 class Counted:
     """A kernel that counts its tiles."""
 
-    takes_sparse = True
+    supports_sparse = True
     tiles = 0
 
     def fill(self, X, Y, out):

@@ -26,10 +26,13 @@ from ikpca import (
 )
 from ikpca.errors import InvalidInput
 from ikpca.estimators.validation import resolve_gamma
-from ikpca.gains import constant, inverse_time, meta_descent, reciprocal_eigenvalues
-from ikpca.gram import TILE, LazyRows, read_budget
+from ikpca.gains import Constant, InverseTime, MetaDescent, ReciprocalEigenvalues
+from ikpca.gram import read_budget
+from ikpca.gram.lazy_rows import LazyRows
+from ikpca.gram.tiles import TILE
 from ikpca.kernels import Cosine, Gaussian, Linear
-from ikpca.solvers import KHA, METHODS, Outcome, Problem, RunSettings
+from ikpca.solvers import KHA, Outcome, Problem, RunSettings
+from ikpca.solvers.kha import METHODS
 from tests.conftest import KERNELS, explicitly_centered
 from tests.pairwise import pairwise
 from tests.solver_options import with_solver
@@ -478,7 +481,7 @@ def test_pickle(X, solver, kernel):
 @pairwise(
     strength=1,
     kernel=["rbf", product, products, Gaussian(0.05)],
-    gain=["auto", 0.1, meta_descent(0.1 * inverse_time() * reciprocal_eigenvalues(), 0.2)],
+    gain=["auto", 0.1, MetaDescent(0.1 * InverseTime() * ReciprocalEigenvalues(), 0.2)],
 )
 def test_clone(X, kernel, gain):
     first = model(kernel=kernel, gain=gain, init=np.eye(3, 50)).fit(X[:50])
@@ -630,14 +633,14 @@ def test_fit_leaves_the_global_generator_alone(X):
 @pytest.mark.parametrize("method", METHODS)
 def test_a_gain_object_replaces_that_of_the_solver(X, method):
     by_name = model("kha/et", gain=0.2).fit(X)
-    gain = 0.2 * inverse_time() * reciprocal_eigenvalues()
+    gain = 0.2 * InverseTime() * ReciprocalEigenvalues()
     assert same(model(method, gain=gain).fit(X), by_name)
     by_name = model("kha-smd", gain=0.2, meta_gain=0.3, meta_decay=0.9, log_gain_init=0.5).fit(X)
-    assert same(model(method, gain=meta_descent(gain, 0.3, 0.9, 0.5)).fit(X), by_name)
+    assert same(model(method, gain=MetaDescent(gain, 0.3, 0.9, 0.5)).fit(X), by_name)
 
 
 def test_a_constant_gain_is_kha(X):
-    assert same(model("kha", gain=0.1).fit(X), model("kha-smd", gain=constant(0.1)).fit(X))
+    assert same(model("kha", gain=0.1).fit(X), model("kha-smd", gain=Constant(0.1)).fit(X))
 
 
 # --- starts --------------------------------------------------------------------------
@@ -750,7 +753,7 @@ class TestCallbacks:
 class Impatient:
     """A Gaussian whose n-th tile is interrupted, as by a user at the keyboard."""
 
-    takes_sparse = True
+    supports_sparse = True
 
     def __init__(self, patience):
         self.patience, self._kernel = patience, Gaussian(0.05)

@@ -34,20 +34,44 @@ def exact(digits):
 
 
 def test_the_attributes_are_those_of_the_landmarks(model, digits):
-    assert model.X_fit_.shape == (150, 64)
-    assert model.coefficients_.shape == model.eigenvectors_.T.shape == (5, 150)
+    assert model.landmarks_.shape == (150, 64)
+    assert model.landmark_coefficients_.shape == (5, 150)
     assert model.n_samples_seen_ == len(digits)
-    assert all(any(np.array_equal(row, other) for other in digits) for row in model.X_fit_[:5])
-    np.testing.assert_allclose(
-        model.eigenvectors_, model.coefficients_.T * np.sqrt(model.eigenvalues_), rtol=1e-12
-    )
+    assert all(any(np.array_equal(row, other) for other in digits) for row in model.landmarks_[:5])
     # Components are orthonormal, and projections have their variance about a mean of zero.
     gram = np.empty((150, 150))
-    Gaussian(0.05).fill(model.X_fit_, model.X_fit_, gram)
-    A, Y = model.coefficients_, model.transform(digits)
+    Gaussian(0.05).fill(model.landmarks_, model.landmarks_, gram)
+    A, Y = model.landmark_coefficients_, model.transform(digits)
     np.testing.assert_allclose(A @ gram @ A.T, np.eye(5), atol=1e-9)
     np.testing.assert_allclose(Y.mean(axis=0), 0, atol=1e-9)
     np.testing.assert_allclose(Y.T @ Y, np.diag(model.eigenvalues_), atol=1e-8)
+
+
+ROW_ATTRIBUTES = ("X_fit_", "coefficients_", "eigenvectors_", "X_transformed_fit_")
+LANDMARK_ATTRIBUTES = ("landmarks_", "landmark_coefficients_")
+
+
+@pytest.mark.parametrize("name", ROW_ATTRIBUTES)
+def test_attributes_of_all_rows_are_undefined(model, name):
+    assert not hasattr(model, name)
+    with pytest.raises(AttributeError, match=rf"{name}.*only landmarks.*transform\(X\).*refine"):
+        getattr(model, name)
+
+
+@pytest.mark.parametrize("name", LANDMARK_ATTRIBUTES)
+def test_attributes_of_landmarks_are_undefined_for_all_rows(exact, name):
+    assert not hasattr(exact, name)
+    with pytest.raises(AttributeError, match=f"{name}.*X_fit_"):
+        getattr(exact, name)
+
+
+@pytest.mark.parametrize("name", ["dense", "landmarks"])
+def test_attributes_of_scikit_learn_have_its_shapes(model, exact, digits, name):
+    fitted_model = {"dense": exact, "landmarks": model}[name]
+    theirs = exact.to_sklearn()
+    for attribute in ("X_fit_", "eigenvalues_", "eigenvectors_"):
+        if hasattr(fitted_model, attribute):
+            assert getattr(fitted_model, attribute).shape == getattr(theirs, attribute).shape
 
 
 def test_fit_transform_is_transform(digits):
@@ -79,8 +103,8 @@ def test_methods_agree_with_the_exact_model(model, exact, digits):
 
 def test_ridge_pre_images_are_learned_from_the_landmarks(digits):
     model = fitted(digits, fit_inverse_transform=True)
-    assert model.X_transformed_fit_.shape == (150, 5)
-    np.testing.assert_allclose(model.X_transformed_fit_, model.transform(model.X_fit_), atol=1e-10)
+    assert model.landmark_dual_coef_.shape == (150, 64)
+    assert not hasattr(model, "dual_coef_")
     assert model.inverse_transform(model.transform(digits[:7])).shape == (7, 64)
 
 
@@ -104,7 +128,8 @@ def test_compress_and_streams_continue(model, digits):
 def test_refine_takes_the_rows(digits, exact):
     model = fitted(digits).refine(digits)
     np.testing.assert_allclose(model.eigenvalues_, exact.eigenvalues_, rtol=1e-9)
-    assert len(model.X_fit_) == len(digits)
+    assert len(model.X_fit_) == len(model.eigenvectors_) == len(digits)
+    assert not hasattr(model, "landmarks_")
 
 
 def test_another_solver_starts_from_landmarks(digits, exact):
@@ -120,7 +145,7 @@ def test_no_conversion_to_scikit_learn(model):
 
 def test_sparse_rows(digits, model):
     found = fitted(sparse.csr_array(digits))
-    assert sparse.issparse(found.X_fit_)
+    assert sparse.issparse(found.landmarks_)
     np.testing.assert_allclose(found.eigenvalues_, model.eigenvalues_, rtol=1e-9)
     np.testing.assert_allclose(
         found.transform(sparse.csr_array(digits[:30])), model.transform(digits[:30]), atol=1e-9
@@ -156,10 +181,10 @@ def test_rows_on_disk_stream(digits, tmp_path, kind, model):
     found = fitted(rows, max_memory="6MB")
     np.testing.assert_allclose(found.eigenvalues_, model.eigenvalues_, rtol=1e-9)
     # The landmarks are in memory, so pre-images need no other rows.
-    assert type(found.X_fit_) is np.ndarray
+    assert type(found.landmarks_) is np.ndarray
     assert found.reconstruct(digits[:5]).shape == (5, 64)
     found.save(tmp_path / "model")
-    assert np.array_equal(ikpca.load(tmp_path / "model").X_fit_, found.X_fit_)
+    assert np.array_equal(ikpca.load(tmp_path / "model").landmarks_, found.landmarks_)
 
 
 def test_parquet_of_other_values_is_refused(tmp_path):
@@ -236,7 +261,7 @@ def test_a_fraction_that_the_landmarks_do_not_explain(digits):
 
 
 def test_more_landmarks_than_rows_are_all_rows(digits):
-    assert len(fitted(digits[:40], solver=Nystrom(5000)).X_fit_) == 40
+    assert len(fitted(digits[:40], solver=Nystrom(5000)).landmarks_) == 40
 
 
 @pytest.mark.parametrize("selection", ["uniform", "pivoted"])
@@ -251,7 +276,7 @@ def test_equal_rows_have_no_variance(selection):
 def test_duplicate_rows_are_kept_once(selection):
     X = np.repeat(np.random.default_rng(0).normal(size=(30, 4)), 20, axis=0)
     model = fitted(X, 3, Nystrom(200, selection))
-    assert len(model.X_fit_) == len(np.unique(model.X_fit_, axis=0)) <= 30
+    assert len(model.landmarks_) == len(np.unique(model.landmarks_, axis=0)) <= 30
     exact = KernelPCA(3, eigen_solver="dense", **SETTINGS).fit(X)
     np.testing.assert_allclose(model.eigenvalues_, exact.eigenvalues_, rtol=1e-2)
 

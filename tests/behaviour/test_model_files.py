@@ -56,7 +56,7 @@ MODELS = {
     "hebbian": lambda: fitted(kernel="rbf", eigen_solver="kha-smd", max_iter=3),
     "krylov": lambda: fitted(kernel="laplacian", eigen_solver="krylov", gamma="median"),
     "gain object": lambda: fitted(
-        eigen_solver=KHA(gain=0.05 * gains.inverse_time(), rayleigh_ritz=False), max_iter=2
+        eigen_solver=KHA(gain=0.05 * gains.InverseTime(), rayleigh_ritz=False), max_iter=2
     ),
     "pre-image object": lambda: fitted(kernel="rbf", preimage=FixedPoint(tol=1e-3)),
     "ridge": lambda: fitted(kernel="sigmoid", gamma=0.01, fit_inverse_transform=True, whiten=True),
@@ -81,7 +81,7 @@ MODELS = {
     "online, from points": lambda: OnlineKernelPCA(
         2,
         kernel="rbf",
-        rule=KHA(init="covering", gain=0.1 * gains.inverse_time(50)),
+        rule=KHA(init="covering", gain=0.1 * gains.InverseTime(50)),
         random_state=0,
     ).partial_fit(X),
     "online, one row": lambda: OnlineKernelPCA(2, random_state=0).partial_fit(X[:1]),
@@ -362,7 +362,7 @@ OVERSIZED = {
        for name in ("dense", "sparse array", "GHA", "stream", "online", "compressed", "detector",
                     "detector of a stream")},
     "rows without entries": ("dense", lambda manifest: [
-        set_state(n_features_in_=WIDE, X_fit_=NO_ROWS)(manifest),
+        set_state(n_features_in_=WIDE)(manifest),
         set_state("_subspace", basis=NO_ROWS)(manifest),
     ]),
     "scale": ("dense", set_state(_scale={"array": "large"})),

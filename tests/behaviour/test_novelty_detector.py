@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import KFold
+from sklearn.model_selection import KFold, PredefinedSplit, ShuffleSplit, TimeSeriesSplit
 
 import ikpca
 from ikpca import KernelPCA, NoveltyDetector
@@ -96,7 +96,7 @@ def test_many_rows_are_fitted_on_landmarks(tmp_path):
         expected += squared_errors(pca, new) / 5
     np.testing.assert_allclose(detector.calibration_errors_, errors, atol=1e-9)
     np.testing.assert_allclose(-detector.score_samples(new), expected, atol=1e-9)
-    assert len(detector.model_.X_fit_) == 6
+    assert len(detector.model_.landmarks_) == 6
     np.testing.assert_allclose(detector.explain(new).sum(axis=1), expected, atol=1e-9)
     detector.save(tmp_path / "detector.ikpca")
     loaded = ikpca.load(tmp_path / "detector.ikpca")
@@ -371,3 +371,49 @@ def test_names_of_columns():
         detector.predict(frame.rename(columns={"b": "c"}))
     with pytest.raises(ValueError, match="feature names"):
         detector.partial_fit(frame.assign(c=1.0))
+
+
+@pytest.mark.parametrize("solver", ["dense", "krylov", Nystrom(300)])
+def test_a_splitter_is_the_number_of_its_folds(rows, solver):
+    settings = {"n_components": 6, "eigen_solver": solver, "tol": 0, "random_state": 0}
+    blocked = NoveltyDetector(calibration="blocked-cv", cv=4, **settings).fit(rows)
+    for cv in (KFold(4), PredefinedSplit(np.arange(300) // 75)):
+        detector = NoveltyDetector(cv=cv, **settings).fit(rows)
+        np.testing.assert_array_equal(detector.calibration_errors_, blocked.calibration_errors_)
+        np.testing.assert_array_equal(detector.score_samples(rows), blocked.score_samples(rows))
+
+
+def test_groups_that_a_splitter_leaves_out_are_new_to_the_models():
+    """Repeated rows have no error if a copy is in the training rows."""
+    X = np.repeat(np.random.default_rng(0).normal(size=(60, 5)), 5, axis=0)
+    settings = {"n_components": 50, "random_state": 0}
+    copies = NoveltyDetector(**settings).fit(X)
+    groups = NoveltyDetector(cv=PredefinedSplit(np.arange(300) // 50), **settings).fit(X)
+    assert np.median(groups.calibration_errors_) > 2 * np.median(copies.calibration_errors_)
+
+
+@pytest.mark.parametrize(
+    "cv",
+    [
+        ShuffleSplit(4, random_state=0),
+        TimeSeriesSplit(4),
+        PredefinedSplit(np.r_[np.zeros(299, int), 1]),
+    ],
+)
+def test_splitters_that_do_not_test_every_row_once_are_refused(rows, cv):
+    with pytest.raises(InvalidInput, match="each of the 300 rows once"):
+        NoveltyDetector(cv=cv).fit(rows)
+
+
+def test_a_splitter_beside_a_calibration_is_refused(rows):
+    with pytest.raises(InvalidInput, match="calibration='blocked-cv': has no effect"):
+        NoveltyDetector(calibration="blocked-cv", cv=KFold(4)).fit(rows)
+
+
+def test_folds_and_model_have_the_same_solver():
+    """A tolerance alone would make the automatic choice for all rows another one."""
+    X = np.random.default_rng(0).normal(size=(2000, 2))
+    detector = NoveltyDetector(2, gamma=0.1, tol=1e-2, random_state=0).fit(X)
+    assert len(detector.model_.X_fit_) == len(detector.calibration_errors_) == 2000
+    new = np.random.default_rng(1).normal(size=(1000, 2))
+    assert 0.02 < np.mean(detector.predict(new) == -1) < 0.08

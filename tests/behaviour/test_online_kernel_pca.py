@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA
 
 from ikpca import KernelPCA, OnlineKernelPCA
 from ikpca.errors import DivergenceWarning, InvalidInput
-from ikpca.gains import constant, inverse_time, meta_descent, reciprocal_eigenvalues
+from ikpca.gains import Constant, InverseTime, MetaDescent, ReciprocalEigenvalues
 from ikpca.kernels import Gaussian
 from ikpca.solvers import KHA
 from tests.pairwise import pairwise
@@ -120,9 +120,9 @@ def test_linear_kernel_is_pca(X):
 
 @pytest.mark.parametrize(
     "gain",
-    [0.05, 0.2 * inverse_time(50),
-     0.5 * inverse_time(100) * reciprocal_eigenvalues(with_norm=False),
-     constant(0.05)],
+    [0.05, 0.2 * InverseTime(50),
+     0.5 * InverseTime(100) * ReciprocalEigenvalues(with_norm=False),
+     Constant(0.05)],
     ids=["number", "1/t", "et", "object"],
 )  # fmt: skip
 def test_gains_of_the_papers(X, gain):
@@ -131,7 +131,7 @@ def test_gains_of_the_papers(X, gain):
     assert correlations(fitted.transform(X), exact.transform(X))[0] > 0.97
 
 
-@pytest.mark.parametrize("gain", [50.0, constant(1e12)],
+@pytest.mark.parametrize("gain", [50.0, Constant(1e12)],
                          ids=["50", "1e12"])  # fmt: skip
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])
 def test_a_gain_that_is_too_large_is_lowered_and_said_so(X, gain, kernel):
@@ -281,7 +281,7 @@ BAD_PARAMETERS = [
     ({"init": "landmarks"}, "'covering'"),
     ({"init": np.ones((2, 2))}, r"shape \(3, 3\)"),
     ({"preimage": "ridge"}, "pre-image method"),
-    ({"gain": meta_descent(0.1 * inverse_time(50), rate=0.1)}, "meta-descent is not a rule"),
+    ({"gain": MetaDescent(0.1 * InverseTime(50), rate=0.1)}, "meta-descent is not a rule"),
     ({"kernel": "cosine", "preimage": "mds"}, "preimage='mds'"),
     ({"whiten": "yes"}, "whiten"),
 ]

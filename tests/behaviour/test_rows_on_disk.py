@@ -18,7 +18,7 @@ from ikpca import (
 )
 from ikpca.errors import InvalidInput
 from ikpca.estimators.validation import resolve_gamma
-from ikpca.gram import LazyRows
+from ikpca.gram.lazy_rows import LazyRows
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from ikpca import KernelPCA, vectorized
 from ikpca.estimators.validation import limit_threads, single_thread
-from ikpca.gram import Workers
+from ikpca.gram.parallel import Workers
 
 
 @pytest.fixture(params=[1, 2, 5])

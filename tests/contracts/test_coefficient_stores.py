@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ikpca.gram import ComputedGram, StoredGram, center_gram
+from ikpca.gram import ComputedGram, center_gram
+from ikpca.gram.sources import StoredGram
 from ikpca.kernels import Linear
-from ikpca.solvers import CoefficientStore
+from ikpca.solvers.coefficient_store import CoefficientStore
 
 N_SAMPLES, R = 30, 4
 # Products of thirty terms, three transforms deep, on numbers of order ten.

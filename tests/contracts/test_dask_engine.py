@@ -12,7 +12,7 @@ import dask.array as da
 from ikpca.dask.gram import DaskGram
 from ikpca.gram import ComputedGram, center_gram, full_matrix, multiply, read_budget
 from ikpca.kernels import Gaussian, Laplacian, Linear, Polynomial
-from ikpca.solvers import landmark_start
+from ikpca.solvers.landmarks import landmark_start
 from tests.clusters import cluster_of
 
 N_SAMPLES, R, SIDE = 150, 4, 32

@@ -215,7 +215,7 @@ def test_a_callable_is_called_per_pair_with_its_parameters():
     kernel = make_kernel(weighted, gamma=1, degree=3, coef0=1, params={"weight": 2.5})
     np.testing.assert_allclose(filled(kernel, X, Y), 2.5 * X @ Y.T, rtol=1e-14)
     np.testing.assert_allclose(kernel.diagonal(X), 2.5 * np.square(X).sum(axis=1), rtol=1e-14)
-    assert not kernel.takes_sparse
+    assert not kernel.supports_sparse
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -6,7 +6,8 @@ import threading
 
 import numpy as np
 
-from ikpca.gram import ComputedGram, PrecomputedGram, Workers, center_gram
+from ikpca.gram import ComputedGram, PrecomputedGram, center_gram
+from ikpca.gram.parallel import Workers
 from ikpca.kernels import Linear
 
 

@@ -15,18 +15,18 @@ from ikpca.gram import read_budget
 from ikpca.kernels import Gaussian
 from ikpca.solvers import (
     KHA,
-    METHODS,
     Adaptive,
     Dense,
     Krylov,
-    MemoryNeeds,
     Nystrom,
     Outcome,
+    Plan,
     Problem,
     RunSettings,
     Solver,
-    choose_solver,
 )
+from ikpca.solvers.kha import METHODS
+from ikpca.solvers.presets import choose_solver
 
 PRESETS = {
     "dense": Dense(),
@@ -152,10 +152,10 @@ def test_one_place_chooses(asked, n_components, n_samples, kind):
 
 
 @pytest.mark.parametrize("solver", [Dense(), Krylov(), Nystrom(), Adaptive(), KHA()], ids=repr)
-def test_memory_needs_grow_with_rows_and_components(solver):
+def test_planned_memory_grows_with_rows_and_components(solver):
     def needs(n_rows, n_components):
         problem = Problem(Gaussian(1.0), np.empty((n_rows, 2)), read_budget(None))
-        return solver.memory_needs(problem, n_components).n_bytes
+        return solver.plan(problem, n_components).n_bytes
 
     assert needs(2000, 4) < needs(8000, 4) <= needs(8000, 40)
 
@@ -170,14 +170,14 @@ class OneVector(Solver):
         if n_components != 1:
             raise InvalidInput("n_components: must be 1; pass 1.")
 
-    def memory_needs(self, problem, n_components):
-        return MemoryNeeds(3 * problem.row_bytes)
+    def plan(self, problem, n_components):
+        return Plan(3 * problem.row_bytes)
 
     def solve(self, problem, n_components, settings):
         from ikpca.gram import center_gram
         from ikpca.solvers import EigenSolution
 
-        with problem.open(self.memory_needs(problem, 1)) as (source, workers):
+        with problem.open(self.plan(problem, 1)) as (source, workers):
             gram, _ = center_gram(source, None, workers)
             v = np.random.default_rng(problem.seed).normal(size=(problem.n_samples, 1))
             for _ in range(settings.max_iter):

@@ -21,7 +21,7 @@ from ikpca import (
     OnlineKernelPCA,
     compress,
 )
-from ikpca.solvers import make_solver
+from ikpca.solvers.presets import make_solver
 from tests.faults.mutations import damaged, forged
 from tests.sameness import same
 
@@ -123,10 +123,9 @@ def _checkpointed():
 
 def load_checkpoint(model, X, path):
     """Read what a resumed fit reads."""
-    seed, file = model.set_params(checkpoint=path)._open_run(
-        X, make_solver(model.eigen_solver), None
-    )
-    return seed, file.saved
+    model.set_params(checkpoint=path)
+    file = model._open_checkpoint(make_solver(model.eigen_solver), X, None)
+    return file.seed, file.saved
 
 
 def stored_cases(folder):

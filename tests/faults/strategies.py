@@ -14,7 +14,7 @@ from ikpca import (
     OnlineKernelPCA,
     vectorized,
 )
-from ikpca.gains import constant, inverse_time, reciprocal_eigenvalues
+from ikpca.gains import Constant, InverseTime, ReciprocalEigenvalues
 from ikpca.solvers import KHA, Dense, Krylov
 
 seeds = st.integers(0, 2**32 - 1)
@@ -26,7 +26,7 @@ named_kernels = st.sampled_from(["linear", "poly", "rbf", "sigmoid", "cosine", "
 gains = st.one_of(
     st.just("auto"),
     positive,
-    st.sampled_from([constant(0.1), 0.5 * inverse_time(30) * reciprocal_eigenvalues()]),
+    st.sampled_from([Constant(0.1), 0.5 * InverseTime(30) * ReciprocalEigenvalues()]),
 )
 methods = ("kha", "kha/t", "kha/et", "kha-smd")
 solver_names = ("auto", "dense", "krylov", "arpack", "randomized", *methods)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from ikpca.gram import PrecomputedGram, center_gram
-from ikpca.solvers import CoefficientStore, hebbian_step, hebbian_step_with_products, meta_step
+from ikpca.solvers import hebbian_step, hebbian_step_with_products, meta_step
+from ikpca.solvers.coefficient_store import CoefficientStore
 from ikpca.solvers.kha_sweep import OK, meta_sweep, plain_sweep
 from tests.pairwise import pairwise
 

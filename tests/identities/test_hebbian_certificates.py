@@ -11,7 +11,8 @@ from sklearn.datasets import load_digits
 from ikpca import KernelPCA
 from ikpca.gram import ComputedGram, full_matrix, read_budget
 from ikpca.kernels import Cosine, Gaussian, Laplacian, Linear, Polynomial, Sigmoid
-from ikpca.solvers import KHA, METHODS, Outcome, Problem, RunSettings
+from ikpca.solvers import KHA, Outcome, Problem, RunSettings
+from ikpca.solvers.kha import METHODS
 from tests.pairwise import pairwise
 
 #: A relative excess below this is rounding error of the exact solution.

@@ -7,10 +7,12 @@ import pytest
 from scipy.linalg import subspace_angles
 
 from ikpca import HebbianPCA, KernelPCA
-from ikpca.gains import constant, inverse_time
+from ikpca.gains import Constant, InverseTime
 from ikpca.gram import ComputedGram, center_gram, full_matrix, read_budget
 from ikpca.kernels import Polynomial
-from ikpca.solvers import KHA, METHODS, CoefficientStore, Problem, RunSettings, hebbian_step
+from ikpca.solvers import KHA, Problem, RunSettings, hebbian_step
+from ikpca.solvers.coefficient_store import CoefficientStore
+from ikpca.solvers.kha import METHODS
 from tests.conftest import explicitly_centered
 
 R = 4
@@ -54,7 +56,7 @@ def test_linear_kernel_is_gha(rows):
     X = rows - rows.mean(axis=0)
     rng = np.random.default_rng(5)
     A = rng.normal(size=(R, len(X))) / np.sqrt(R * len(X))
-    rule = {"gain": constant(0.005) * inverse_time(), "rayleigh_ritz": False}
+    rule = {"gain": Constant(0.005) * InverseTime(), "rayleigh_ritz": False}
     settings = {"random_state": 7, "max_iter": 6}
     kernel = KernelPCA(R, eigen_solver=KHA(init=A, **rule), **settings).fit(rows)
     explicit = HebbianPCA(R, rule=KHA(init=A @ X, **rule), **settings).fit(rows)

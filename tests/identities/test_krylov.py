@@ -333,7 +333,7 @@ def excess_error(gram, projections, eigenvalues):
 
 def test_a_defect_of_orthonormality_counts(digits):
     """Components of a wrong length reconstruct badly, and the certificate says how badly."""
-    from ikpca.solvers import certify
+    from ikpca.solvers.rayleigh_ritz import certify
 
     gram, eigenvalues = exact_problem(digits[:400])
     exact = KernelPCA(R, kernel="rbf", gamma=0.1, eigen_solver="dense")

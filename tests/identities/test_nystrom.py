@@ -57,10 +57,10 @@ def test_the_components_are_those_of_nystroem_and_pca(digits, kernel, selection)
     # Nystroem draws rows itself: with as many as it is given, it takes all of them.
     nystroem = Nystroem(
         kernel="linear" if kernel == "cosine" else kernel,
-        n_components=len(model.X_fit_),
+        n_components=len(model.landmarks_),
         random_state=0,
         **parameters,
-    ).fit(rows(model.X_fit_))
+    ).fit(rows(model.landmarks_))
     features = nystroem.transform(rows(digits))
     pca = PCA(6, svd_solver="full").fit(features)
     np.testing.assert_allclose(
@@ -81,7 +81,7 @@ def test_single_precision_finds_the_same(digits):
         )
         for dtype in (np.float64, np.float32)
     )
-    assert single.eigenvalues_.dtype == single.coefficients_.dtype == np.float32
+    assert single.eigenvalues_.dtype == single.landmark_coefficients_.dtype == np.float32
     np.testing.assert_allclose(single.eigenvalues_, double.eigenvalues_, rtol=1e-5)
     np.testing.assert_allclose(single.transform(digits), double.transform(digits), atol=1e-4)
 
@@ -162,7 +162,7 @@ def test_the_bounds_see_rows_unlike_all_landmarks():
     model = KernelPCA(12, kernel="rbf", gamma=0.01, eigen_solver=Nystrom(100), random_state=0).fit(
         X
     )
-    assert not np.isin(X[:6], model.X_fit_).any(), "the outliers are no landmarks"
+    assert not np.isin(X[:6], model.landmarks_).any(), "the outliers are no landmarks"
     assert true_residuals(K, model, X).max() <= model.certificate_.residual_bounds.max()
 
 
@@ -199,7 +199,7 @@ def test_auto_is_within_the_tolerance(kernel, dtype):
         assert model.outcome_.name in ("CONVERGED", "STALLED")
         assert true_residuals(K, model, X).max() <= tol
         assert "passes over K" in model.history_[0].choice or "cannot" in model.history_[0].choice
-        assert model._on_landmarks == (len(model.X_fit_) < len(X))
+        assert hasattr(model, "landmarks_") != hasattr(model, "X_fit_")
 
 
 def test_auto_keeps_landmarks_where_they_are_enough(capsys):
@@ -208,8 +208,8 @@ def test_auto_keeps_landmarks_where_they_are_enough(capsys):
         KernelPCA(4, kernel="rbf", gamma=0.1, tol=tol, random_state=0, verbose=1).fit(X)
         for tol in (1e-2, 1e-5, 0)
     )
-    assert len(loose.X_fit_) < 1000
-    assert loose.eigenvectors_.shape == (len(loose.X_fit_), 4)
+    assert len(loose.landmarks_) < 1000
+    assert loose.landmark_coefficients_.shape == (4, len(loose.landmarks_))
     assert loose.history_[-1].entries < len(X) ** 2 / 4
     assert len(tight.X_fit_) == len(exact.X_fit_) == len(X)
     assert "block Krylov; " in tight.history_[0].choice
@@ -278,5 +278,5 @@ def test_few_pivots_of_a_kernel_of_low_rank():
     assert len(set(chosen)) == len(chosen)
     exact = solve_dense(X @ X.T, 3)
     found = KernelPCA(3, eigen_solver=Nystrom(50, "pivoted"), random_state=0).fit(X)
-    assert len(found.X_fit_) == 3
+    assert len(found.landmarks_) == 3
     np.testing.assert_allclose(found.eigenvalues_, exact.eigenvalues, rtol=1e-9)

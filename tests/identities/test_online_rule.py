@@ -7,19 +7,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ikpca.gains import constant, inverse_time, reciprocal_eigenvalues
+from ikpca.gains import Constant, InverseTime, ReciprocalEigenvalues
 from ikpca.gram import cross_gram
 from ikpca.kernels import Polynomial
-from ikpca.solvers import hebbian_step, online_step, safety_for
+from ikpca.solvers import hebbian_step
+from ikpca.solvers.kha_pass import safety_for
+from ikpca.solvers.kha_reference import online_step
 from ikpca.streams import OnlineSettings, learn_rows, start_online
 from tests.pairwise import pairwise
 
 R, ETA = 3, 0.02
 QUADRATIC = Polynomial(degree=2, gamma=1.0, coef0=1.0)
 GAINS = {
-    "constant": constant(ETA),
-    "inverse time": ETA * inverse_time(50),
-    "reciprocal eigenvalues": 0.5 * inverse_time(50) * reciprocal_eigenvalues(with_norm=False),
+    "constant": Constant(ETA),
+    "inverse time": ETA * InverseTime(50),
+    "reciprocal eigenvalues": 0.5 * InverseTime(50) * ReciprocalEigenvalues(with_norm=False),
 }
 
 
@@ -78,7 +80,7 @@ def uncentered(initial, centered):
 
 def test_equations_15_to_17_corrected(rows, points):
     """With y_i and sums to i, and initial points that are left out of the mean: the same steps."""
-    chosen = settings(constant(ETA))
+    chosen = settings(Constant(ETA))
     states = steps(start_online(chosen, points, np.eye(R)), rows[:60], chosen)
     next(states)
     initial, a = np.eye(R), np.zeros((R, 1))
@@ -154,7 +156,7 @@ def test_inner_products_are_carried_along(rows, points, name):
 
 
 def test_errors_are_those_of_the_model_before_each_row(rows, points):
-    chosen = settings(constant(ETA))
+    chosen = settings(Constant(ETA))
     first = learn_rows(start_online(chosen, points, 0.5 * np.eye(R)), rows[:50], chosen)[0]
     errors = learn_rows(first, rows[50:60], chosen)[1]
     for row, error, state in zip(
@@ -165,7 +167,7 @@ def test_errors_are_those_of_the_model_before_each_row(rows, points):
 
 def test_with_a_mean_that_stands_still_it_is_kha(rows, points):
     """On patterns that the batch rule sees as well: K' of the rows, and y from its columns."""
-    chosen = settings(constant(ETA), memory=1e300)
+    chosen = settings(Constant(ETA), memory=1e300)
     seen = learn_rows(start_online(chosen, points, 0.5 * np.eye(R)), rows, chosen)[0]
     fixed = replace(seen, seen=10**15)
     after = learn_rows(fixed, rows[:20], chosen)[0]

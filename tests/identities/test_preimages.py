@@ -9,7 +9,8 @@ from sklearn.decomposition import PCA
 from ikpca import KernelPCA
 from ikpca.gram import cross_gram
 from ikpca.preimages import MDS
-from ikpca.solvers import KHA, METHODS
+from ikpca.solvers import KHA
+from ikpca.solvers.kha import METHODS
 from tests.conftest import KERNELS, explicitly_centered
 from tests.pairwise import pairwise
 

@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from ikpca import KernelPCA
-from ikpca.gram import TILE, Budget, ComputedGram, Workers, multiply, plan_source
+from ikpca.gram import Budget, ComputedGram, multiply
+from ikpca.gram.memory import plan_source
+from ikpca.gram.parallel import Workers
+from ikpca.gram.tiles import TILE
 from ikpca.kernels import FeatureSplit, Gaussian
 
 N_ROWS, N_RARE = 8300, 80
@@ -171,10 +174,10 @@ def test_larger_budgets_have_no_smaller_tiles_and_no_fewer_threads():
         plan_source(KERNEL, X, Budget(n_bytes * 10**6, explicit=True), 0, 2)
         for n_bytes in (20, 30, 40, 50, 60, 80, 100, 150, 300)
     ]
-    sides = [plan.source.side for plan in plans]
+    sides = [plan.side for _, plan in plans]
     assert sides == sorted(sides)
     assert sides[-1] == TILE
-    threads = [plan.threads for plan in plans]
+    threads = [plan.threads for _, plan in plans]
     assert threads == sorted(threads)
 
 

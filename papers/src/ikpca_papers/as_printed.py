@@ -15,9 +15,10 @@ from sklearn.base import TransformerMixin
 from ikpca.gram import tile_slices
 from ikpca.kernels import Floats, Gaussian, Kernel, Polynomial
 from ikpca.preimages import Gradient
-from ikpca.reduced_sets import IteratedPreimages, Reduction, SelectedRows
+from ikpca.reduced_sets import Reduction, SelectedRows
 from ikpca.solvers import KHA
 from ikpca.streams import Compression, IncrementalSettings, IncrementalState, update_step
+from ikpca_papers.preimage_schemes import PreimageScheme
 
 # Günter, Schraudolph, Vishwanathan 2006.
 
@@ -120,7 +121,7 @@ class PaperIncrementalPCA(TransformerMixin):
     @property
     def _settings(self) -> IncrementalSettings:
         limit = self.per_vector * (self.n_components + 1)
-        reduction = IteratedPreimages(self.per_vector, nearest=self.nearest)
+        reduction = PreimageScheme(self.per_vector, nearest=self.nearest)
         return IncrementalSettings(self.n_components, compression=Compression(reduction, limit))
 
     def transform(self, X: Floats) -> Floats:

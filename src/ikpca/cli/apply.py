@@ -124,8 +124,7 @@ def _installation() -> dict[str, Any]:
     import scipy.linalg  # noqa: F401
     from threadpoolctl import threadpool_info
 
-    from ikpca.gram import DEFAULT_MEMORY_FRACTION
-    from ikpca.gram.memory import machine_memory
+    from ikpca.gram.memory import DEFAULT_MEMORY_FRACTION, machine_memory
 
     memory = machine_memory()
     return {

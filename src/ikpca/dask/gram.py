@@ -20,16 +20,10 @@ from dask import delayed
 from distributed import Client, Future, wait
 
 from ikpca.errors import invalid_parameter
-from ikpca.gram import (
-    MIN_TILE_SIDE,
-    SERIAL,
-    Budget,
-    ComputedGram,
-    cross_gram,
-    multiply_and_square,
-    plan_tiles,
-    tile_slices,
-)
+from ikpca.gram import Budget, ComputedGram, cross_gram, tile_slices
+from ikpca.gram.memory import MIN_TILE_SIDE, plan_tiles
+from ikpca.gram.parallel import SERIAL
+from ikpca.gram.sources import multiply_and_square
 from ikpca.kernels import FeatureSplit, Floats, Indices, Kernel
 
 Result = TypeVar("Result")

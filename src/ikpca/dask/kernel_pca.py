@@ -23,7 +23,9 @@ from ikpca.estimators import KernelPCA as LocalKernelPCA
 from ikpca.estimators.validation import single_thread
 from ikpca.gram import cross_gram, tile_slices
 from ikpca.kernels import Floats, Kernel, Rows
-from ikpca.solvers import KHA, EigenSolution, GramTransform, Problem, make_solver
+from ikpca.solvers import KHA, EigenSolution, Problem
+from ikpca.solvers.presets import make_solver
+from ikpca.solvers.problem import GramTransform
 
 if TYPE_CHECKING:
     from ikpca.dask.cluster import DaskRowsLike
@@ -122,7 +124,7 @@ class KernelPCA(LocalKernelPCA):
         dask array of shape (n_rows, n_components)
         """
         check_is_fitted(self)
-        array, training = check_rows(self, X, reset=False), self.X_fit_
+        array, training = check_rows(self, X, reset=False), self._subspace.basis
         if self._on_landmarks:
             training = da.from_array(training, chunks=-1)
         subspace = self._subspace
@@ -169,8 +171,8 @@ class KernelPCA(LocalKernelPCA):
         fitted = vars(self).keys() - self.get_params(deep=False).keys()
         local.__dict__.update({name: getattr(self, name) for name in fitted})
         if not self._on_landmarks:
-            local.X_fit_ = np.asarray(self._computed(self.X_fit_))
-            local._subspace = replace(self._subspace, basis=local.X_fit_)
+            rows = np.asarray(self._computed(self.X_fit_))
+            local._subspace = replace(self._subspace, basis=rows)
         return local
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -233,9 +235,9 @@ class KernelPCA(LocalKernelPCA):
         self, solution: EigenSolution, kernel: Kernel | None, X: DaskRows
     ) -> dict[str, Any]:
         attributes = super()._fitted_attributes(solution, kernel, X)
-        if attributes["X_fit_"] is X:
-            subspace = replace(attributes["_subspace"], basis=None)
-            attributes.update(X_fit_=X.array, _subspace=subspace)
+        subspace = attributes["_subspace"]
+        if subspace.basis is X:
+            attributes["_subspace"] = replace(subspace, basis=X.array)
         return attributes
 
     def _check_parameters(self) -> None:

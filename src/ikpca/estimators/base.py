@@ -10,12 +10,14 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
 from importlib.metadata import version
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
@@ -31,6 +33,11 @@ from ikpca.errors import (
 )
 from ikpca.estimators.validation import (
     FLOAT_DTYPES,
+    GammaLike,
+    KernelLike,
+    PreimageLike,
+    RandomStateLike,
+    RowsLike,
     check_gamma,
     finite_values,
     is_kernel_object,
@@ -38,7 +45,7 @@ from ikpca.estimators.validation import (
     n_threads,
     validate_rows,
 )
-from ikpca.gram import SERIAL, Workers
+from ikpca.gram.parallel import SERIAL, Workers
 from ikpca.kernels import Floats, Kernel, Rows, make_kernel
 from ikpca.model_files import Encoder, Manifest, digests_of, write_container
 from ikpca.preimages import (
@@ -47,7 +54,6 @@ from ikpca.preimages import (
     Preimages,
     make_preimage_method,
     masked_error,
-    predict_rows,
 )
 from ikpca.solvers import EigenSolution, Outcome, PassRecord
 from ikpca.subspace import Subspace, check_shapes
@@ -161,17 +167,17 @@ class SavedEstimator(BaseEstimator):
         if hasattr(self, "feature_names_in_"):
             check_shapes((self.feature_names_in_, (self.n_features_in_,)))
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Return the state for pickle, joblib and skops; skops does not support enumerations."""
-        state: dict[str, Any] = super().__getstate__()
-        if isinstance(state.get(_OUTCOME), Outcome):
-            return {**state, _OUTCOME: state[_OUTCOME].name}
-        return state
+        state: dict[str, object] = super().__getstate__()
+        outcome = state.get(_OUTCOME)
+        return {**state, _OUTCOME: outcome.name} if isinstance(outcome, Outcome) else state
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if isinstance(state.get(_OUTCOME), str):
-            state = {**state, _OUTCOME: Outcome[state[_OUTCOME]]}
-        super().__setstate__(state)
+    def __setstate__(self, state: dict[str, object]) -> None:
+        outcome = state.get(_OUTCOME)
+        super().__setstate__(
+            {**state, _OUTCOME: Outcome[outcome]} if isinstance(outcome, str) else state
+        )
 
     def _check_runtime_parameters(self) -> None:
         check_parameters(self, _RUNTIME_RULES)
@@ -194,15 +200,14 @@ class KernelTransformer(
     ``eigenvalues_``.
     """
 
-    n_components: Any
-    kernel: Any
-    gamma: Any
+    kernel: KernelLike
+    gamma: GammaLike
     degree: float
     coef0: float
-    kernel_params: dict[str, Any] | None
-    preimage: Any
+    kernel_params: dict[str, object] | None
+    preimage: PreimageLike
     whiten: bool
-    random_state: Any
+    random_state: RandomStateLike
 
     eigenvalues_: Floats
     explained_variance_ratio_: Floats
@@ -210,7 +215,7 @@ class KernelTransformer(
     _subspace: Subspace
     _scale: Floats
 
-    def transform(self, X: Any) -> Floats:
+    def transform(self, X: RowsLike) -> Floats:
         """Project rows on the components, one strip of rows at a time.
 
         Parameters
@@ -222,17 +227,29 @@ class KernelTransformer(
         -------
         ndarray of shape (n_rows, n_components)
         """
-        X = self._validated_rows(X)
-        return finite_values(lambda: self._project(X)).astype(X.dtype, copy=False)
+        rows = self._validated_rows(X)
+        return finite_values(lambda: self._project(rows)).astype(rows.dtype, copy=False)
 
-    def _project(self, X: Any) -> Floats:
+    def _project(self, X: Rows) -> Floats:
         """Return the projections of valid rows; several strips share the threads."""
         if not self._subspace.has_strips(X):
             return self._subspace.project(X) * self._scale
         with Workers(n_threads(self.n_jobs)) as workers:
             return self._subspace.project(X, workers) * self._scale
 
-    def inverse_transform(self, X: Any, return_distance: bool = False) -> Any:
+    @overload
+    def inverse_transform(
+        self, X: ArrayLike, return_distance: Literal[False] = False
+    ) -> Floats: ...
+
+    @overload
+    def inverse_transform(
+        self, X: ArrayLike, return_distance: bool
+    ) -> Floats | tuple[Floats, Floats]: ...
+
+    def inverse_transform(
+        self, X: ArrayLike, return_distance: bool = False
+    ) -> Floats | tuple[Floats, Floats]:
         """Transform projections back to input space by the method ``preimage``.
 
         Parameters
@@ -251,19 +268,19 @@ class KernelTransformer(
         """
         check_is_fitted(self)
         self._check_invertible()
-        X = check_array(X, dtype=FLOAT_DTYPES, ensure_min_features=0)
+        projections: Floats = check_array(X, dtype=FLOAT_DTYPES, ensure_min_features=0)
         n_components = len(self.eigenvalues_)
-        if X.shape[1] != n_components:
+        if projections.shape[1] != n_components:
             raise InvalidInput(
-                f"X has {X.shape[1]} columns: the model has {n_components} components; "
+                f"X has {projections.shape[1]} columns: the model has {n_components} components; "
                 "pass projections returned by transform."
             )
-        rows, squared_distances = self._invert(X)
+        rows, squared_distances = self._invert(projections)
         if not return_distance:
             return rows
         return rows, finite_values(lambda: np.sqrt(squared_distances))
 
-    def reconstruct(self, X: Any) -> Floats:
+    def reconstruct(self, X: RowsLike) -> Floats:
         """Reconstruct rows from their projections: ``inverse_transform(transform(X))``.
 
         Parameters
@@ -279,7 +296,7 @@ class KernelTransformer(
         self._check_invertible()
         return self.inverse_transform(self.transform(X))
 
-    def reconstruction_error(self, X: Any) -> Floats:
+    def reconstruction_error(self, X: RowsLike) -> Floats:
         """Compute the squared reconstruction error in feature space, a novelty score.
 
         Parameters
@@ -292,16 +309,10 @@ class KernelTransformer(
             ‖Φ'(x) − PΦ'(x)‖², with Φ' centered on the training mean and P the orthogonal projector
             on the components; not negative.
         """
-        check_is_fitted(self)
-        if self._is_precomputed:
-            raise InvalidInput(
-                "kernel='precomputed': reconstruction_error needs k(x, x) of new rows, which a "
-                "kernel matrix does not hold; fit on rows instead."
-            )
-        X = self._validated_rows(X)
-        return finite_values(lambda: self._subspace.residuals(X))
+        rows = self._rows_with_diagonal(X, "reconstruction_error")
+        return finite_values(lambda: self._subspace.residuals(rows))
 
-    def explained_variance_score(self, X: Any) -> float:
+    def explained_variance_score(self, X: RowsLike) -> float:
         """Compute the fraction of the variance about the training mean that is explained.
 
         Parameters
@@ -314,19 +325,23 @@ class KernelTransformer(
         float
             1 − Σ‖Φ'(x) − PΦ'(x)‖² / Σ‖Φ'(x)‖², with P as in ``reconstruction_error``; at most 1.
         """
-        check_is_fitted(self)
-        if self._is_precomputed:
-            raise InvalidInput(
-                "kernel='precomputed': explained_variance_score needs k(x, x) of new rows, which a "
-                "kernel matrix does not hold; fit on rows instead."
-            )
-        X = self._validated_rows(X)
-        parts = finite_values(lambda: np.stack(self._subspace.squared_norms_and_residuals(X), 1))
+        rows = self._rows_with_diagonal(X, "explained_variance_score")
+        parts = finite_values(lambda: np.stack(self._subspace.squared_norms_and_residuals(rows), 1))
         total, residual = parts.sum(axis=0, dtype=np.float64)
         return float(1 - residual / total) if total > 0 else 0.0
 
+    def _rows_with_diagonal(self, X: RowsLike, method: str) -> Rows:
+        """Return valid rows; raise an error for kernel values, which lack k(x, x) of new rows."""
+        check_is_fitted(self)
+        if self._is_precomputed:
+            raise InvalidInput(
+                f"kernel='precomputed': {method} needs k(x, x) of new rows, which a kernel matrix "
+                "does not hold; fit on rows instead."
+            )
+        return self._validated_rows(X)
+
     @available_if(lambda self: not self._is_precomputed)
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: RowsLike, y: ArrayLike | None = None) -> float:
         """Compute the negative mean squared reconstruction error in input space.
 
         With clean rows ``y``, this is −mean ‖reconstruct(X) − y‖². Without them, features of X are
@@ -348,8 +363,8 @@ class KernelTransformer(
         """
         check_is_fitted(self)
         self._check_invertible()
-        X = self._validated_rows(X)
-        rows = X.toarray() if sparse.issparse(X) else np.asarray(X)
+        valid = self._validated_rows(X)
+        rows = valid.toarray() if sparse.issparse(valid) else np.asarray(valid)
         with np.errstate(over="ignore", invalid="ignore"):
             if y is not None and np.shape(y) == rows.shape:
                 truth = check_array(y, dtype=FLOAT_DTYPES)
@@ -374,26 +389,21 @@ class KernelTransformer(
         """True if X holds kernel values."""
         return is_named(self.kernel, "precomputed")
 
-    @property
-    def _uses_ridge(self) -> bool:
-        """True if ``inverse_transform`` uses the ridge regression learned in the fit."""
-        learned = is_named(self.preimage, "auto") and hasattr(self, "dual_coef_")
-        return is_named(self.preimage, "ridge") or learned
-
     def _check_loaded(self, make_row: Callable[[int], Rows | None]) -> None:
         super()._check_loaded(make_row)
         number, n_features = len(self.eigenvalues_), self.n_features_in_
         self._subspace.check_shapes(number, n_features)
         n_rows = len(self._subspace.mean)
-        rows = getattr(self, "X_fit_", self._subspace.basis)
         check_shapes(
-            (rows, (n_rows, n_features)), (self.eigenvalues_, (number,)), (self._scale, (number,))
+            (self._subspace.basis, (n_rows, n_features)),
+            (self.eigenvalues_, (number,)),
+            (self._scale, (number,)),
         )
         row = make_row(n_features)
         if row is not None:
             self.transform(row)
 
-    def _validated_rows(self, X: Any) -> Any:
+    def _validated_rows(self, X: RowsLike) -> Rows:
         check_is_fitted(self)
         return validate_rows(self, X)
 
@@ -403,8 +413,6 @@ class KernelTransformer(
                 "kernel='precomputed': pre-images need the training rows, which a kernel matrix "
                 "does not hold; pass rows and a kernel."
             )
-        if self._uses_ridge and not hasattr(self, "dual_coef_"):
-            raise NotFittedError("The ridge regression was not fitted: fit the model again.")
         if sparse.issparse(self._subspace.basis):
             raise NotFittedError(
                 "The model was fitted on sparse rows: pre-images need dense rows; fit it on "
@@ -416,11 +424,10 @@ class KernelTransformer(
                 "memory; fit it on X[:]."
             )
 
-    def _invert(self, X: Floats) -> tuple[Floats, Floats]:
-        """Return the pre-images z of projections, and ‖PΦ(x) − Φ(z)‖²."""
-        subspace = self._subspace
+    def _points(self, X: Floats) -> Floats:
+        """Return the coordinates of the points of projections."""
         scale = np.divide(1, self._scale, out=np.zeros_like(self._scale), where=self._scale > 0)
-        dtype = subspace.coefficients.dtype
+        dtype = self._subspace.coefficients.dtype
         with np.errstate(over="ignore"):
             projections = (X * scale).astype(dtype)
         if not np.isfinite(projections).all():
@@ -428,13 +435,11 @@ class KernelTransformer(
                 f"X has values as large as {np.abs(X).max():.3g}, which overflow {dtype}; pass "
                 "projections returned by transform."
             )
-        points = subspace.points(projections)
-        assert subspace.kernel is not None
-        if self._uses_ridge:
-            fitted: Any = self
-            kernel = self._make_kernel(self.gamma_)
-            rows = predict_rows(kernel, X, fitted.X_transformed_fit_, fitted.dual_coef_)
-            return rows, subspace.squared_distances(points, rows)
+        return self._subspace.points(projections)
+
+    def _invert(self, X: Floats) -> tuple[Floats, Floats]:
+        """Return the pre-images z of projections, and ‖PΦ(x) − Φ(z)‖²."""
+        subspace, points = self._subspace, self._points(X)
         method = make_preimage_method(self.preimage, subspace.kernel)
         strips = list(subspace.strips(len(points)))
         # A single strip uses the threads of BLAS.
@@ -442,9 +447,9 @@ class KernelTransformer(
         if len(strips) > 1:
             threads = Workers(n_threads(self.n_jobs))
         with threads as workers:
-            found = workers.map(lambda strip: method.find(subspace, points[strip]), strips)
-            joined = Preimages.concatenate(list(found))
-        return joined.rows, joined.squared_distances
+            parts = workers.map(lambda strip: method.find(subspace, points[strip]), strips)
+            preimages = Preimages.concatenate(list(parts))
+        return preimages.rows, preimages.squared_distances
 
     def _check_kernel_parameters(self) -> None:
         check_parameters(self, _KERNEL_RULES)
@@ -499,7 +504,7 @@ class KernelTransformer(
             )
         make_preimage_method(self.preimage, kernel)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
@@ -529,7 +534,7 @@ class FitMonitor:
         estimator: SavedEstimator,
         solver: str,
         max_iter: int,
-        attributes: Callable[[EigenSolution], dict[str, Any]],
+        attributes: Callable[[EigenSolution], dict[str, object]],
         *,
         bounded: bool = True,
     ) -> None:
@@ -558,11 +563,12 @@ class FitMonitor:
         )
         return Outcome.STOPPED if stop else None
 
-    def end(self) -> None:
+    def end(self, solution: EigenSolution) -> None:
         """Report the end of the fit."""
         if self._context is not None:
             self._context.call_on_fit_task_end(
-                estimator=self._estimator, reconstruction_attributes=dict
+                estimator=self._estimator,
+                reconstruction_attributes=lambda: self._attributes(solution),
             )
 
 
@@ -574,7 +580,7 @@ def stacklevel() -> int:
     return level
 
 
-def warn_of_divergence(gain: Any, records: Sequence[PassRecord]) -> None:
+def warn_of_divergence(gain: object, records: Sequence[PassRecord]) -> None:
     """Warn about passes that diverged and were undone, unless the gain is automatic."""
     diverged = [record for record in records if record.note]
     if diverged and not isinstance(gain, str):
@@ -601,7 +607,10 @@ def warn_of_recovery(recoveries: Sequence[str]) -> None:
 
 
 def warn_of_rank(
-    wanted: Any, found: int, rank: int, remedy: str = "reduce it, or set remove_zero_eig=True"
+    wanted: float | None,
+    number: int,
+    rank: int,
+    remedy: str = "reduce it, or set remove_zero_eig=True",
 ) -> None:
     """Warn about components that are zero."""
     if rank == 0:
@@ -610,7 +619,7 @@ def warn_of_rank(
             "zero; check that rows differ, subtract their mean, and check that gamma fits their "
             "scale."
         )
-    elif rank < found:
+    elif rank < number:
         text = (
             f"n_components={wanted!r} exceeds the numerical rank {rank} of the centered kernel "
             f"matrix: the other components are zero; {remedy}."

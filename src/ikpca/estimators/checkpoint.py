@@ -25,14 +25,23 @@ from ikpca.model_files import (
     read_newest,
     write_generation,
 )
-from ikpca.solvers import Outcome, PassRecord, SavedRun
+from ikpca.solvers import Outcome, PassRecord
+from ikpca.solvers.base import SavedRun
 
 _KIND = "checkpoint"
 _UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 #: Final outcomes; after any other, a run can be continued with more passes.
 _FINAL_OUTCOMES = (Outcome.CONVERGED, Outcome.SMALL_CHANGE, Outcome.STALLED, Outcome.DIVERGED)
 #: Parameters that do not change the result of a given number of passes.
-_RUNTIME_PARAMETERS = ("checkpoint", "verbose", "n_jobs", "max_iter", "copy_X", "client")
+_RUNTIME_PARAMETERS = (
+    "checkpoint",
+    "verbose",
+    "n_jobs",
+    "max_iter",
+    "max_memory",
+    "copy_X",
+    "client",
+)
 
 
 @dataclass(frozen=True)
@@ -41,7 +50,9 @@ class Checkpoint:
 
     The file is written atomically, and the previous one is kept next to it. Resuming is bit-exact:
     the result is the same as without an interruption. A file of other rows or parameters raises an
-    error; only ``max_iter`` and parameters without effect on the result may differ.
+    error; only ``max_iter``, ``max_memory`` and parameters without effect on the result may differ.
+    A resumed fit keeps the sizes that it was started with; with other memory, results may
+    differ by rounding errors.
 
     Parameters
     ----------
@@ -140,7 +151,11 @@ class CheckpointFile:
             saved = SavedRun(content["progress"], content["records"], content["outcome"])
             seed = int(content["seed"])
         except (UnreadableFile, KeyError, TypeError, ValueError, OverflowError) as error:
-            raise UnreadableFile(f"{path} cannot be read: {error}.") from error
+            # Checksums are valid, so that the file is not damaged.
+            raise UnreadableFile(
+                f"{path} was written by another version of ikpca, whose checkpoints have other "
+                f"fields ({error}); pass resume=False to overwrite it, or another path."
+            ) from error
         if differences:
             raise InvalidInput(
                 f"checkpoint={str(self.path)!r} belongs to another fit: {'; '.join(differences)}. "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
 import numpy as np
 from scipy import sparse
@@ -40,12 +40,11 @@ _SHARED_PARAMETERS = (
 
 def compress(
     model: KernelTransformer | ScikitKernelPCA,
-    max_basis_rows: Any = "auto",
+    max_basis_rows: int | Literal["auto"] = "auto",
     *,
-    reduction: Any = "auto",
-    preimages_per_component: Any = "auto",
+    reduction: Literal["auto", "preimages", "samples"] | Reduction = "auto",
     tol: float = 0.05,
-    random_state: Any = None,
+    random_state: int | np.random.RandomState | None = None,
 ) -> IncrementalKernelPCA:
     """Compress a fitted model to fewer rows: it transforms faster and supports ``partial_fit``.
 
@@ -65,9 +64,8 @@ def compress(
     reduction : {"auto", "preimages", "samples"} or reduction object, default="auto"
         "samples" selects rows of the model. "preimages" moves these to minimize the errors, for
         kernels with a gradient. "auto" uses pre-images if the kernel supports them. Pass an object
-        from :mod:`ikpca.reduced_sets` for other settings.
-    preimages_per_component : int or "auto", default="auto"
-        With a number, pre-images are computed one after the other, as in the paper.
+        from :mod:`ikpca.reduced_sets` for other settings; ``IteratedPreimages`` is the method of
+        the paper, which finds pre-images one after the other.
     tol : float, default=0.05
         Largest relative error in feature space with ``max_basis_rows="auto"``. With a given size,
         the errors are minimized.
@@ -98,7 +96,6 @@ def compress(
     method = make_reduction(
         reduction,
         source.subspace.kernel,
-        per_vector=preimages_per_component,
         tol=float(tol) if is_auto(max_basis_rows) else 0.0,
         seed=seed,
     )
@@ -154,7 +151,9 @@ class _FittedModel:
             _total_variance(model, subspace),
         )
 
-    def reduce(self, reduction: Reduction, max_basis_rows: Any, tol: float) -> ReducedSubspace:
+    def reduce(
+        self, reduction: Reduction, max_basis_rows: int | Literal["auto"], tol: float
+    ) -> ReducedSubspace:
         """Reduce the subspace to a number of rows, or to an error."""
         weight = float(np.sqrt(self.n_samples))
         if is_auto(max_basis_rows):
@@ -163,7 +162,10 @@ class _FittedModel:
         return reduce_subspace(self.subspace, self.singular_values, weight, reduction, size)
 
     def stream_model(
-        self, reduction: Reduction, small: ReducedSubspace, random_state: Any
+        self,
+        reduction: Reduction,
+        small: ReducedSubspace,
+        random_state: int | np.random.RandomState | None,
     ) -> IncrementalKernelPCA:
         """Return an unfitted streaming model with the parameters of the model."""
         shared = {name: getattr(self.model, name) for name in _SHARED_PARAMETERS}

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Literal, Self
 
 import numpy as np
-from numpy.random import RandomState
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -25,9 +24,10 @@ from ikpca.errors import (
     check_parameters,
     invalid_parameter,
 )
-from ikpca.estimators.base import SavedEstimator, atomic, stacklevel, warn_of_rank
+from ikpca.estimators.base import FitInterrupted, SavedEstimator, atomic, stacklevel, warn_of_rank
 from ikpca.estimators.validation import (
     FLOAT_DTYPES,
+    RandomStateLike,
     check_overflow,
     draw_seed,
     finite_values,
@@ -35,12 +35,9 @@ from ikpca.estimators.validation import (
 )
 from ikpca.gram import tile_slices
 from ikpca.kernels import Floats, Rows
-from ikpca.solvers import (
-    KHA,
-    deterministic_signs,
-    plain_interrupts,
-)
-from ikpca.solvers.rayleigh_ritz import rayleigh_ritz
+from ikpca.solvers import KHA
+from ikpca.solvers.base import plain_interrupts
+from ikpca.solvers.rayleigh_ritz import deterministic_signs, rayleigh_ritz
 from ikpca.subspace import check_shapes
 
 #: Minimum number of rows over which the gain of a stream stays near its initial value.
@@ -125,7 +122,7 @@ class HebbianPCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
         tol: float = 0,
         max_iter: int = 50,
         whiten: bool = False,
-        random_state: int | RandomState | None = None,
+        random_state: RandomStateLike = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -143,7 +140,7 @@ class HebbianPCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
         """Learn from all rows, in passes of random order.
 
         A pass that loses variance with an automatic gain is undone, and the gain is reduced. After
-        an interrupt, the model is unchanged.
+        an interrupt, the model has the components of the finished passes.
 
         Parameters
         ----------
@@ -155,43 +152,35 @@ class HebbianPCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
         self
         """
         rows = self._validate(X, first=True, min_samples=2)
-        n, rule, seed = len(rows), self._rule, draw_seed(self.random_state)
+        n, seed = len(rows), draw_seed(self.random_state)
         mean = rows.mean(axis=0, dtype=np.float64)
         centered = rows - mean.astype(rows.dtype)
-        W = self._initial_components(rows, seed)
-        eps = float(np.finfo(W.dtype).eps)
-        tol = max(float(self.tol), _ROUNDING * eps)
-        gain, scale, n_limited = rule.stream_gain(_FIT_STEP), 1.0, 0
-        with limit_threads(self.n_jobs), plain_interrupts():
-            captured, rotated = _rayleigh_ritz(W, centered)
-            W = rotated if rule.automatic else W
-            eigenvalues, self.residuals_ = _rayleigh_quotients(W, centered)
-            for number in range(int(self.max_iter)):
-                order = np.random.default_rng([seed, 1, number]).permutation(n)
-                times = np.arange(number * n, (number + 1) * n, dtype=np.float64)
-                eta = scale * gain.gains(times, n, eigenvalues)
-                after, limited = _learn(W, centered[order], eta, rule)
-                variance, rotated = _rayleigh_ritz(after, centered)
-                if rule.automatic and variance < captured * (1 - 10 * eps):
-                    scale *= _BACKOFF
-                else:
-                    W, captured = rotated if rule.rayleigh_ritz else after, variance
-                eigenvalues, self.residuals_ = _rayleigh_quotients(W, centered)
-                self.n_iter_, n_limited = number + 1, n_limited + limited
-                residual = float(self.residuals_.max())
-                if self.verbose:
-                    progress = f"pass {self.n_iter_}/{self.max_iter}: residual {residual:.2e}"
-                    sys.stderr.write(f"HebbianPCA {progress}\n")
-                if residual <= tol:
-                    break
+        finished, interrupted = None, False
+        try:
+            with limit_threads(self.n_jobs), plain_interrupts():
+                for finished in self._passes(self._initial_components(rows, seed), centered, seed):
+                    if self.verbose:
+                        progress = (
+                            f"{finished[2]}/{self.max_iter}: residual {finished[1].max():.2e}"
+                        )
+                        sys.stderr.write(f"HebbianPCA pass {progress}\n")
+        except KeyboardInterrupt:
+            interrupted = True
+        if finished is None:
+            raise KeyboardInterrupt
+        W, self.residuals_, self.n_iter_, n_limited = finished
         W *= deterministic_signs(W)[:, None]
         self._horizon = max(n, _HORIZON)
         self._set_fitted(W, mean, _mean_squares(W, centered), _mean_square_norm(centered), n)
+        if interrupted:
+            raise FitInterrupted
         self._warn_of_limits(f"{n_limited} of {self.n_iter_} passes" if n_limited else "")
+        eps = float(np.finfo(W.dtype).eps)
         rounding = 100 * eps**2 * np.square(rows).mean(dtype=np.float64)
         rank = int(np.count_nonzero(self.explained_variance_ > rounding))
         warn_of_rank(self.n_components, len(W), rank)
-        if residual > tol and self.tol > 0:
+        residual = float(self.residuals_.max())
+        if residual > self._tolerance(eps) and self.tol > 0:
             warnings.warn(
                 f"max_iter={self.max_iter} passes did not reach tol={self.tol!r} (the largest "
                 f"relative residual is {residual:.2g}); increase max_iter or the tolerance.",
@@ -199,6 +188,34 @@ class HebbianPCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
                 stacklevel=stacklevel(),
             )
         return self
+
+    def _passes(
+        self, W: Floats, centered: Floats, seed: int
+    ) -> Iterator[tuple[Floats, Floats, int, int]]:
+        """Yield components, residuals, passes, and passes with limited gains, after every pass."""
+        n, rule, eps = len(centered), self._rule, float(np.finfo(W.dtype).eps)
+        gain, scale, n_limited = rule.stream_gain(_FIT_STEP), 1.0, 0
+        captured, rotated = _rayleigh_ritz(W, centered)
+        W = rotated if rule.automatic else W
+        eigenvalues, _ = _rayleigh_quotients(W, centered)
+        for number in range(int(self.max_iter)):
+            order = np.random.default_rng([seed, 1, number]).permutation(n)
+            times = np.arange(number * n, (number + 1) * n, dtype=np.float64)
+            eta = scale * gain.gains(times, n, eigenvalues)
+            after, limited = _learn(W, centered[order], eta, rule)
+            variance, rotated = _rayleigh_ritz(after, centered)
+            if rule.automatic and variance < captured * (1 - 10 * eps):
+                scale *= _BACKOFF
+            else:
+                W, captured = rotated if rule.rayleigh_ritz else after, variance
+            eigenvalues, residuals = _rayleigh_quotients(W, centered)
+            n_limited += limited
+            yield W, residuals, number + 1, n_limited
+            if residuals.max() <= self._tolerance(eps):
+                return
+
+    def _tolerance(self, eps: float) -> float:
+        return max(float(self.tol), _ROUNDING * eps)
 
     @atomic
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:

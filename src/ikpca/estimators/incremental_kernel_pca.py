@@ -40,7 +40,7 @@ from ikpca.kernels import (
     Rows,
     centered_kernel,
 )
-from ikpca.solvers import check_distances
+from ikpca.solvers.problem import check_exponents
 from ikpca.streams import IncrementalState, MomentState, PreimageState, from_components, merge
 from ikpca.subspace import Subspace
 
@@ -451,7 +451,7 @@ class IncrementalKernelPCA(StreamTransformer):
             limit = None if self.max_basis_rows is None else int(self.max_basis_rows)
         is_differentiable = isinstance(kernel, DifferentiableKernel) and not sparse.issparse(rows)
         is_dense = not sparse.issparse(rows)
-        if not is_dense and not kernel.takes_sparse:
+        if not is_dense and not kernel.supports_sparse:
             raise invalid_parameter(
                 "kernel", self.kernel, "does not support CSR rows", "pass X.toarray()"
             )
@@ -487,7 +487,7 @@ class IncrementalKernelPCA(StreamTransformer):
         stream, parts, size = self._stream, list[Floats](), rows.shape[0]
         stream = stream.with_settings(int(self.n_components), float(self.forgetting) ** 2)
         rows = rows.astype(stream.basis_rows.dtype, copy=False)
-        check_distances(stream.kernel, rows, stream.row_sum / stream.n if stream.n else None)
+        check_exponents(stream.kernel, rows, stream.row_sum / stream.n if stream.n else None)
         if isinstance(stream, PreimageState):
             size = _PREIMAGE_BATCH
         for part in tile_slices(rows.shape[0], size):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from scipy import sparse
+from sklearn.decomposition import KernelPCA as SklearnKernelPCA
+from sklearn.exceptions import NotFittedError
+from sklearn.preprocessing import KernelCenterer
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ikpca.errors import (
@@ -32,8 +37,15 @@ from ikpca.estimators.base import (
     with_callbacks,
 )
 from ikpca.estimators.checkpoint import Checkpoint, CheckpointFile
+from ikpca.estimators.fold_fits import choose_fold_solver, fit_folds, fit_landmark_folds
 from ikpca.estimators.validation import (
     FLOAT_DTYPES,
+    GammaLike,
+    KernelLike,
+    PathLike,
+    PreimageLike,
+    RandomStateLike,
+    RowsLike,
     check_overflow,
     check_tiles_finite,
     draw_seed,
@@ -45,28 +57,36 @@ from ikpca.estimators.validation import (
     validate_lazy_rows,
     validate_rows,
 )
-from ikpca.gram import LazyRows, read_budget
-from ikpca.kernels import Floats, Kernel, Rows, centered_kernel
-from ikpca.preimages import ridge_coefficients
+from ikpca.gram import read_budget
+from ikpca.gram.centering import Centering
+from ikpca.gram.lazy_rows import LazyRows
+from ikpca.kernels import Cosine, Floats, Indices, Kernel, Linear, Rows, centered_kernel
+from ikpca.preimages import predict_rows, ridge_coefficients
 from ikpca.preimages.direct import ridge_bytes
 from ikpca.solvers import (
     KHA,
     Adaptive,
     Dense,
     EigenSolution,
-    GramTransform,
     Nystrom,
     Outcome,
     Problem,
     RunSettings,
     Solver,
-    check_solver,
-    choose_solver,
-    make_solver,
-    plain_interrupts,
 )
-from ikpca.subspace import Subspace
+from ikpca.solvers.base import plain_interrupts
+from ikpca.solvers.presets import check_solver, choose_solver, make_solver
+from ikpca.solvers.problem import GramTransform
+from ikpca.subspace import MeanResidual, Subspace
 
+_MEMORY_REMEDY = "pass max_memory, eigen_solver='krylov', or fewer rows or components"
+_SKLEARN_PARAMETERS = (
+    "n_components", "kernel", "gamma", "degree", "coef0", "kernel_params", "alpha",
+    "fit_inverse_transform", "tol", "max_iter", "iterated_power", "remove_zero_eig",
+    "random_state", "copy_X", "n_jobs",
+)  # fmt: skip
+_SKLEARN_ATTRIBUTES = ("gamma_", "n_features_in_", "feature_names_in_", "dual_coef_")
+_SKLEARN_KERNELS = ("linear", "poly", "rbf", "sigmoid", "cosine", "precomputed")
 _RULES: ParameterRules = {
     "alpha": Number("must not be negative", "pass 1.0", low=0),
     "tol": Number("must not be negative", "pass 0 for machine precision", low=0),
@@ -142,7 +162,7 @@ class KernelPCA(CallbackSupport, KernelTransformer):
     remove_zero_eig : bool, default=False
         If True, remove components with zero eigenvalues.
     random_state : int, RandomState or None, default=None
-        Seed of the initialization and of the order of the patterns.
+        Seed of the initialization and of the order of the samples.
     copy_X : bool, default=True
         If True, ``X_fit_`` is a copy of X. X is never modified.
     n_jobs : int, default=None
@@ -167,11 +187,14 @@ class KernelPCA(CallbackSupport, KernelTransformer):
     eigenvalues_ : ndarray of shape (n_components,)
         Eigenvalues of the centered kernel matrix, descending.
     eigenvectors_ : ndarray of shape (n_samples, n_components)
-        Eigenvectors of the centered kernel matrix; ``coefficients_.T * sqrt(eigenvalues_)``.
+        Eigenvectors of the centered kernel matrix; ``coefficients_.T * sqrt(eigenvalues_)``. Not
+        defined if the model keeps only landmarks, like ``coefficients_`` and ``X_fit_``.
     coefficients_ : ndarray of shape (n_components, n_samples)
-        A of the papers, centered so that its rows sum to zero: components are W = AΦ'. If the
-        model keeps only landmarks, components are W = AΦ of these, not centered, and the number of
-        columns is that of the landmarks, here and in ``eigenvectors_``.
+        A of the papers, centered so that its rows sum to zero: components are W = AΦ'.
+    landmarks_ : array of shape (n_landmarks, n_features)
+        Rows that the model keeps in place of ``X_fit_`` if components are in their span.
+    landmark_coefficients_ : ndarray of shape (n_components, n_landmarks)
+        A of components W = AΦ that are combinations of the images of landmarks, not centered.
     explained_variance_ratio_ : ndarray of shape (n_components,)
         Eigenvalues divided by the trace of K', which includes the components not computed.
     history_ : list of PassRecord
@@ -185,8 +208,8 @@ class KernelPCA(CallbackSupport, KernelTransformer):
     outcome_ : Outcome
         Reason why the fit ended; its value is a sentence.
     X_fit_ : array of shape (n_samples, n_features)
-        Training rows, or the landmarks among them if the model keeps only these; in double
-        precision if single precision is not sufficient for their kernel values.
+        Training rows; in double precision if single precision is not sufficient for their kernel
+        values, like ``landmarks_``.
     n_samples_seen_ : int
         Number of training rows.
     gamma_ : float
@@ -194,7 +217,8 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         in scikit-learn, the value that it would have.
     dual_coef_, X_transformed_fit_ : ndarray
         Ridge regression, with ``fit_inverse_transform=True`` or ``preimage="ridge"``; the fit
-        needs the memory of a kernel matrix of the projections.
+        needs the memory of a kernel matrix of the projections. ``landmark_dual_coef_`` if the model
+        keeps only landmarks.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Defined only if X has string column names.
@@ -226,26 +250,26 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         self,
         n_components: int | float | None = None,
         *,
-        kernel: Any = "linear",
-        gamma: Any = None,
+        kernel: KernelLike = "linear",
+        gamma: GammaLike = None,
         degree: float = 3,
         coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
+        kernel_params: dict[str, object] | None = None,
         alpha: float = 1.0,
         fit_inverse_transform: bool = False,
-        preimage: Any = "auto",
+        preimage: PreimageLike = "auto",
         eigen_solver: str | Solver = "auto",
         tol: float = 0,
         max_iter: int | None = None,
-        iterated_power: Any = "auto",
+        iterated_power: int | Literal["auto"] = "auto",
         remove_zero_eig: bool = False,
-        random_state: Any = None,
+        random_state: RandomStateLike = None,
         copy_X: bool = True,
         n_jobs: int | None = None,
-        max_memory: Any = None,
+        max_memory: int | str | None = None,
         warm_start: bool = False,
         whiten: bool = False,
-        checkpoint: Any = None,
+        checkpoint: Checkpoint | PathLike | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -274,27 +298,57 @@ class KernelPCA(CallbackSupport, KernelTransformer):
     #: True if the components are combinations of the images of landmarks only.
     _on_landmarks = False
 
+    def _subspace_for(self, name: str, *, landmarks: bool = False) -> Subspace:
+        """Return the subspace for an attribute of models with all rows, or with landmarks only."""
+        check_is_fitted(self)
+        if self._on_landmarks and not landmarks:
+            raise AttributeError(
+                f"{name} needs all training rows, and the model keeps only landmarks: use "
+                "transform(X), landmarks_ and landmark_coefficients_, or call refine(X) first."
+            )
+        if landmarks and not self._on_landmarks:
+            raise AttributeError(
+                f"{name} belongs to models that keep only landmarks: use X_fit_ and coefficients_."
+            )
+        return self._subspace
+
+    @property
+    def X_fit_(self) -> Rows:
+        """Training rows."""
+        return self._subspace_for("X_fit_").basis
+
     @property
     def coefficients_(self) -> Floats:
         """A, stored only in the subspace."""
-        check_is_fitted(self)
-        return self._subspace.components
+        return self._subspace_for("coefficients_").components
 
     @property
     def eigenvectors_(self) -> Floats:
         """Columns A_i√λ_i, and those of eigenvalues that are zero, which A does not determine."""
-        vectors = (self.coefficients_ * np.sqrt(self.eigenvalues_)[:, None]).T
+        A = self._subspace_for("eigenvectors_").components
+        vectors = (A * np.sqrt(self.eigenvalues_)[:, None]).T
         vectors[:, self.eigenvalues_ == 0] = self._null_vectors
         return vectors
 
     @property
     def X_transformed_fit_(self) -> Floats:
         """Projections of the training rows, for the ridge regression."""
+        subspace = self._subspace_for("X_transformed_fit_")
         if not hasattr(self, "dual_coef_"):
             raise AttributeError("X_transformed_fit_ needs fit_inverse_transform=True.")
-        return self._subspace.projections.T * self._scale
+        return subspace.projections.T * self._scale
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    @property
+    def landmarks_(self) -> Rows:
+        """Landmarks among the training rows."""
+        return self._subspace_for("landmarks_", landmarks=True).basis
+
+    @property
+    def landmark_coefficients_(self) -> Floats:
+        """Coefficients of the images of the landmarks."""
+        return self._subspace_for("landmark_coefficients_", landmarks=True).components
+
+    def fit(self, X: RowsLike, y: object = None) -> Self:
         """Compute the components.
 
         Parameters
@@ -310,7 +364,7 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         self._fit(X)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> Floats:
+    def fit_transform(self, X: RowsLike, y: object = None) -> Floats:
         """Compute the components and project the training rows on them.
 
         Parameters
@@ -325,7 +379,7 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         """
         return self._fit_transform(X)
 
-    def refine(self, X: Any = None) -> Self:
+    def refine(self, X: RowsLike | None = None) -> Self:
         """Improve the fitted components to machine precision by block Krylov iterations.
 
         Parameters
@@ -344,12 +398,13 @@ class KernelPCA(CallbackSupport, KernelTransformer):
                 "X=None: the model keeps only landmarks of its training rows; pass all rows to "
                 "refine."
             )
-        X = self.X_fit_ if X is None else self._validated_rows(X)
-        if self._needs_dense_rows and isinstance(X, LazyRows):
-            X = X[:]
+        rows = self.X_fit_ if X is None else self._validated_rows(X)
+        if self._needs_dense_rows and isinstance(rows, LazyRows):
+            rows = rows[:]
         # Rows without variance have no components to start from.
         if len(self.eigenvalues_):
-            self._refine(self._problem(self._subspace.kernel, X, 0, self._subspace.project(X)))
+            start = self._subspace.project(rows)
+            self._refine(self._problem(self._subspace.kernel, rows, 0, start))
         return self
 
     @atomic
@@ -357,16 +412,12 @@ class KernelPCA(CallbackSupport, KernelTransformer):
     def _refine(self, problem: Problem) -> None:
         number = len(self.eigenvalues_)
         solver = choose_solver("krylov", number, problem.n_samples)
-        self._solve(solver, problem, number, tol=0.0, max_iter=solver.default_max_iter)
-
-    @atomic
-    def _fit_rows(self, kernel: Kernel, X: Rows, start: Floats) -> None:
-        """Fit valid rows from a start."""
-        solver = choose_solver(self.eigen_solver, self.n_components, X.shape[0])
-        self._fit_components(solver, self._problem(kernel, X, 0, start))
+        solution = self._solve(solver, problem, number, 0.0, solver.default_max_iter)
+        self._store(solution, problem)
+        self._warn(solver, solution)
 
     @classmethod
-    def from_sklearn(cls, fitted: Any) -> Self:
+    def from_sklearn(cls, fitted: SklearnKernelPCA) -> Self:
         """Convert a fitted :class:`sklearn.decomposition.KernelPCA`.
 
         Parameters
@@ -378,34 +429,100 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         KernelPCA
             Fitted, with the same ``transform``.
         """
-        from ikpca.estimators.conversion import from_sklearn
+        if not isinstance(fitted, SklearnKernelPCA):
+            raise InvalidInput(
+                f"{type(fitted).__name__} cannot be converted: pass a fitted "
+                "sklearn.decomposition.KernelPCA."
+            )
+        check_is_fitted(fitted)
+        model = cls(**{name: getattr(fitted, name) for name in _SKLEARN_PARAMETERS})
+        for name in _SKLEARN_ATTRIBUTES:
+            if hasattr(fitted, name):
+                setattr(model, name, getattr(fitted, name))
+        eigenvalues, vectors = fitted.eigenvalues_, fitted.eigenvectors_.T
+        roots = np.sqrt(eigenvalues)[:, None]
+        centerer = fitted._centerer
+        solution = EigenSolution(
+            coefficients=np.divide(vectors, roots, out=np.zeros_like(vectors), where=roots > 0),
+            projections=getattr(fitted, "X_transformed_fit_", (vectors * roots).T).T,
+            eigenvalues=eigenvalues,
+            eigenvectors=fitted.eigenvectors_,
+            centering=Centering(centerer.K_fit_rows_, float(centerer.K_fit_all_)),
+            # scikit-learn does not store the trace of K'.
+            trace=float("nan"),
+            certificate=None,
+            outcome=Outcome.EXACT,
+        )
+        rows = fitted.X_fit_
+        model.__dict__.update(model._fitted_attributes(solution, model._kernel_for(rows), rows))
+        return model
 
-        return from_sklearn(cls, fitted)
-
-    def to_sklearn(self) -> Any:
+    def to_sklearn(self) -> SklearnKernelPCA:
         """Return a fitted :class:`sklearn.decomposition.KernelPCA` with the same ``transform``.
 
         Returns
         -------
         sklearn.decomposition.KernelPCA
         """
-        from ikpca.estimators.conversion import to_sklearn
-
         check_is_fitted(self)
-        return to_sklearn(self)
+        if self._on_landmarks:
+            raise InvalidInput(
+                "The model keeps only landmarks: scikit-learn's KernelPCA needs all training rows; "
+                "call refine(X) first, or fit with eigen_solver='krylov'."
+            )
+        if self.whiten:
+            raise invalid_parameter(
+                "whiten", True, "scikit-learn's KernelPCA does not whiten", "fit with whiten=False"
+            )
+        if not callable(self.kernel) and self.kernel not in _SKLEARN_KERNELS:
+            raise invalid_parameter(
+                "kernel",
+                self.kernel,
+                "is not supported by scikit-learn's KernelPCA",
+                f"choose one of {', '.join(_SKLEARN_KERNELS)}, or a callable",
+            )
+        parameters = {name: getattr(self, name) for name in _SKLEARN_PARAMETERS}
+        if isinstance(self.gamma, str):
+            parameters["gamma"] = self.gamma_
+        # preimage="ridge" has no counterpart in scikit-learn.
+        parameters["fit_inverse_transform"] = self._learns_ridge
+        converted = SklearnKernelPCA(**parameters)
+        for name in ("X_fit_", "eigenvalues_", "eigenvectors_", *_SKLEARN_ATTRIBUTES):
+            if hasattr(self, name):
+                setattr(converted, name, getattr(self, name))
+        if hasattr(self, "dual_coef_"):
+            converted.X_transformed_fit_ = self.X_transformed_fit_
+        converted._centerer = self._centerer()
+        return converted
 
-    def _fit_transform(self, X: Any, transform: GramTransform | None = None) -> Floats:
+    def _centerer(self) -> KernelCenterer:
+        subspace = self._subspace
+        # ⟨µ, Φ(x_j)⟩ and ‖µ‖²; scikit-learn's kernels have no origin.
+        products, squared = subspace.products[-1], float(subspace.gram[-1, -1])
+        if isinstance(subspace.kernel, Linear | Cosine) and subspace.kernel.origin is not None:
+            origin = subspace.kernel.origin
+            along = subspace.kernel.features(subspace.basis) @ origin
+            mean, length = float(subspace.mean @ along), float(origin @ origin)
+            products, squared = products + along + (mean - length), squared + 2 * mean - length
+        centerer = KernelCenterer().set_output(transform="default")
+        centerer.K_fit_rows_, centerer.K_fit_all_ = products, squared
+        centerer.n_features_in_ = len(subspace.mean)
+        return centerer
+
+    def _fit_transform(self, X: RowsLike, transform: GramTransform | None = None) -> Floats:
         """Fit, and return the projections of the training rows."""
         solution, rows = self._fit(X, transform)
-        known: Floats | None = solution.projections.T
+        projections: Floats | None = solution.projections.T
         if solution.landmarks is not None:
-            known = solution.landmarks.row_projections
-        projections = self._project(rows) if known is None else known * self._scale
-        return projections.astype(rows.dtype, copy=False)
+            projections = solution.landmarks.row_projections
+        scaled = self._project(rows) if projections is None else projections * self._scale
+        return scaled.astype(rows.dtype, copy=False)
 
     @atomic
     @with_callbacks
-    def _fit(self, X: Any, transform: GramTransform | None = None) -> tuple[EigenSolution, Rows]:
+    def _fit(
+        self, X: RowsLike, transform: GramTransform | None = None
+    ) -> tuple[EigenSolution, Rows]:
         """Validate, build the problem, solve it, and store the result.
 
         Parameters
@@ -422,11 +539,76 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         """
         self._check_parameters()
         start = self._previous_projections(X) if self.warm_start else None
-        X = self._validate_training_rows(X)
-        solver = choose_solver(self.eigen_solver, self.n_components, X.shape[0], self.tol)
-        seed, checkpoint = self._open_run(X, solver, start)
-        problem = replace(self._open_problem(X, seed, start), transform=transform)
-        return self._fit_components(solver, problem, checkpoint), X
+        rows = self._validate_training_rows(X)
+        solver = choose_solver(self.eigen_solver, self.n_components, rows.shape[0], self.tol)
+        checkpoint = self._open_checkpoint(solver, rows, start)
+        # Resuming keeps the stored seed.
+        seed = draw_seed(self.random_state) if checkpoint is None else checkpoint.seed
+        problem = replace(self._open_problem(rows, seed, start), transform=transform)
+        max_iter = solver.default_max_iter if self.max_iter is None else int(self.max_iter)
+        solution = self._solve(solver, problem, self.n_components, self.tol, max_iter, checkpoint)
+        self._store(solution, problem)
+        self._warn(solver, solution)
+        return solution, rows
+
+    @atomic
+    @with_callbacks
+    def _fit_folds(
+        self, X: RowsLike, split: Callable[[Rows], list[Indices]]
+    ) -> tuple[Floats, MeanResidual]:
+        """Fit all rows, and the rows without each fold; see :func:`fit_folds`.
+
+        Parameters
+        ----------
+        X : array-like, CSR, memory map or chunked array
+        split : callable
+            Returns the indices of each fold of validated rows.
+        """
+        self._check_parameters()
+        rows, wanted = self._validate_training_rows(X), self.n_components
+        solver = choose_fold_solver(self.eigen_solver, wanted, rows.shape[0])
+        if isinstance(rows, LazyRows) and not isinstance(solver, Nystrom):
+            rows = rows[:]
+        folds = split(rows)
+        problem = self._open_problem(rows, draw_seed(self.random_state))
+        if isinstance(solver, Nystrom):
+            remedy = "pass max_memory, or eigen_solver=Nystrom(n_landmarks) with fewer landmarks"
+            with plain_interrupts(), explain_memory_errors(remedy):
+                fits = fit_landmark_folds(solver, problem, wanted, folds)
+                solution, n_landmarks, errors, residual = fits
+            warn_of_rank(wanted, len(solution.eigenvalues), solution.rank)
+            self._store(solution.select(solution.eigenvalues > 0), problem)
+            # A fit with these parameters finds the same components.
+            self.set_params(
+                n_components=max(1, solution.rank),
+                eigen_solver=Nystrom(n_landmarks, solver.selection),
+                tol=0.0,
+            )
+            return errors, residual
+        max_iter = solver.default_max_iter
+        solution = self._solve(solver, problem, wanted, self.tol, max_iter)
+        self._store(solution, problem)
+        self._warn(solver, solution)
+        settings = RunSettings(max_iter, tol=max(self.tol, float(np.finfo(problem.X.dtype).eps)))
+        with plain_interrupts(), explain_memory_errors(_MEMORY_REMEDY):
+            return fit_folds(solver, problem, wanted, len(self.eigenvalues_), folds, settings)
+
+    def _previous_projections(self, X: RowsLike) -> Floats | None:
+        """Return the projections of the rows by an earlier fit, to start from."""
+        if not hasattr(self, "_subspace") or self._subspace.kernel is None:
+            return None
+        return self._subspace.project(self._validated_rows(X))
+
+    def _open_checkpoint(
+        self, solver: Solver, X: Rows, start: Floats | None
+    ) -> CheckpointFile | None:
+        if self.checkpoint is None or isinstance(solver, Dense | Nystrom):
+            return None
+        # A solver and its name are the same fit.
+        names = {"estimator": type(self).__name__, "eigen_solver": type(solver).__name__}
+        parameters = self.get_params(deep=False) | names | solver.get_params() | {"start": start}
+        checkpoint = Checkpoint.from_parameter(self.checkpoint)
+        return CheckpointFile(checkpoint, parameters, X, draw_seed(self.random_state))
 
     def _open_problem(self, X: Rows, seed: int, start: Floats | None = None) -> Problem:
         """Set ``gamma_`` and return the eigenproblem of valid rows."""
@@ -434,25 +616,6 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         kernel = self._kernel_for(X)
         self._check_preimage_of(kernel)
         return self._problem(kernel, X, seed, start)
-
-    def _previous_projections(self, X: Any) -> Floats | None:
-        """Return the projections of the rows by an earlier fit, to start from."""
-        if not hasattr(self, "_subspace") or self._subspace.kernel is None:
-            return None
-        return self._subspace.project(self._validated_rows(X))
-
-    def _open_run(
-        self, X: Rows, solver: Solver, start: Floats | None
-    ) -> tuple[int, CheckpointFile | None]:
-        """Return the seed and the checkpoint of a fit; resuming keeps the stored seed."""
-        seed = draw_seed(self.random_state)
-        if self.checkpoint is None or isinstance(solver, Dense | Nystrom):
-            return seed, None
-        # A solver and its name are the same fit.
-        names = {"estimator": type(self).__name__, "eigen_solver": type(solver).__name__}
-        parameters = self.get_params(deep=False) | names | solver.get_params() | {"start": start}
-        file = CheckpointFile(Checkpoint.from_parameter(self.checkpoint), parameters, X, seed)
-        return file.seed, file
 
     def _problem(self, kernel: Kernel | None, X: Rows, seed: int, start: Floats | None) -> Problem:
         """Return the eigenproblem; rows get the precision that their kernel values need."""
@@ -467,13 +630,6 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         )
         return problem.in_sufficient_precision()
 
-    def _fit_components(
-        self, solver: Solver, problem: Problem, checkpoint: CheckpointFile | None = None
-    ) -> EigenSolution:
-        """Solve with the parameters of the model."""
-        max_iter = solver.default_max_iter if self.max_iter is None else int(self.max_iter)
-        return self._solve(solver, problem, self.n_components, self.tol, max_iter, checkpoint)
-
     def _solve(
         self,
         solver: Solver,
@@ -483,17 +639,16 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         max_iter: int,
         checkpoint: CheckpointFile | None = None,
     ) -> EigenSolution:
-        """Run a solver and set the fitted attributes."""
+        """Run a solver with callbacks and checkpoints."""
         if not isinstance(solver, Adaptive | Nystrom):
             self._check_ridge_memory(problem)
-        monitor = FitMonitor(
-            self,
-            solver.name,
-            max_iter,
-            lambda solution: self._fitted_attributes(solution, problem.kernel, problem.X),
-            # A search for a fraction of the variance runs the solver several times.
-            bounded=n_components is None or isinstance(n_components, Integral),
-        )
+
+        def attributes(solution: EigenSolution) -> dict[str, object]:
+            return self._fitted_attributes(solution, problem.kernel, problem.X)
+
+        # A search for a fraction of the variance runs the solver several times.
+        bounded = n_components is None or isinstance(n_components, Integral)
+        monitor = FitMonitor(self, solver.name, max_iter, attributes, bounded=bounded)
         settings = RunSettings(
             max_iter,
             tol=max(float(tol), float(np.finfo(problem.X.dtype).eps)),
@@ -501,9 +656,10 @@ class KernelPCA(CallbackSupport, KernelTransformer):
             saved=None if checkpoint is None else checkpoint.saved,
             record=None if checkpoint is None else checkpoint.record,
         )
-        remedy = "pass max_memory, eigen_solver='krylov', or fewer rows or components"
-        with plain_interrupts(), explain_memory_errors(remedy):
+        with plain_interrupts(), explain_memory_errors(_MEMORY_REMEDY):
             solution = solver.solve(problem, n_components, settings)
+        if checkpoint is not None:
+            checkpoint.finish()
         if solution.rank:
             # Products with K' are rounded, too.
             rounding = 2 * float(np.finfo(problem.X.dtype).eps)
@@ -511,17 +667,7 @@ class KernelPCA(CallbackSupport, KernelTransformer):
             solution = solution.with_error(error)
         if self.remove_zero_eig or n_components is None:
             solution = solution.select(solution.eigenvalues > 0)
-        self._set_fitted(solution, problem.kernel, problem.X)
-        if checkpoint is not None:
-            checkpoint.finish()
-        if self._learns_ridge and problem.kernel is not None:
-            if solution.landmarks is None:
-                self._check_ridge_memory(problem)
-            kernel = self._make_kernel(self.gamma_)
-            known = self._subspace.projections.T * self._scale
-            self.dual_coef_ = ridge_coefficients(kernel, known, self.X_fit_, self.alpha)
-        monitor.end()
-        self._warn(solver, solution)
+        monitor.end(solution)
         return solution
 
     def _check_ridge_memory(self, problem: Problem) -> None:
@@ -534,10 +680,17 @@ class KernelPCA(CallbackSupport, KernelTransformer):
                 "raise it, or leave out fit_inverse_transform and preimage='ridge'",
             )
 
-    def _set_fitted(self, solution: EigenSolution, kernel: Kernel | None, X: Rows) -> None:
+    def _store(self, solution: EigenSolution, problem: Problem) -> None:
         """Set the fitted attributes and remove optional ones of an earlier fit."""
-        self.__dict__.pop("dual_coef_", None)
-        self.__dict__.update(self._fitted_attributes(solution, kernel, X))
+        for name in ("dual_coef_", "landmark_dual_coef_"):
+            self.__dict__.pop(name, None)
+        self.__dict__.update(self._fitted_attributes(solution, problem.kernel, problem.X))
+        if self._learns_ridge and problem.kernel is not None:
+            if not self._on_landmarks:
+                self._check_ridge_memory(problem)
+            kernel, rows = self._make_kernel(self.gamma_), self._subspace.basis
+            dual = ridge_coefficients(kernel, self._basis_projections, rows, self.alpha)
+            setattr(self, "landmark_dual_coef_" if self._on_landmarks else "dual_coef_", dual)
 
     def _fitted_attributes(
         self, solution: EigenSolution, kernel: Kernel | None, X: Rows
@@ -548,7 +701,6 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         if landmarks is not None:
             X, mean, n_samples = landmarks.rows, landmarks.mean, landmarks.n_samples
         return {
-            "X_fit_": X,
             "n_samples_seen_": n_samples,
             "eigenvalues_": eigenvalues,
             "explained_variance_ratio_": eigenvalues / (solution.trace or 1.0),
@@ -584,8 +736,33 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         warn_of_tolerance(self.tol, change_tol, solution.outcome, bounds, n_passes)
 
     @property
+    def _basis_projections(self) -> Floats:
+        """Projections of the training rows, or of the landmarks."""
+        return self._subspace.projections.T * self._scale
+
+    @property
+    def _ridge(self) -> Floats | None:
+        """Coefficients of the ridge regression that ``inverse_transform`` uses."""
+        if not is_named(self.preimage, "auto", "ridge"):
+            return None
+        name = "landmark_dual_coef_" if self._on_landmarks else "dual_coef_"
+        return getattr(self, name, None)
+
+    def _check_invertible(self) -> None:
+        super()._check_invertible()
+        if is_named(self.preimage, "ridge") and self._ridge is None:
+            raise NotFittedError("The ridge regression was not fitted: fit the model again.")
+
+    def _invert(self, X: Floats) -> tuple[Floats, Floats]:
+        if self._ridge is None:
+            return super()._invert(X)
+        points, kernel = self._points(X), self._make_kernel(self.gamma_)
+        rows = predict_rows(kernel, X, self._basis_projections, self._ridge)
+        return rows, self._subspace.squared_distances(points, rows)
+
+    @property
     def _mean_row(self) -> Floats:
-        return self.X_fit_.mean(axis=0, dtype=np.float64)
+        return self._subspace.basis.mean(axis=0, dtype=np.float64)
 
     @property
     def _learns_ridge(self) -> bool:
@@ -609,10 +786,10 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         read_budget(self.max_memory)
         self._check_runtime_parameters()
         if self.checkpoint is not None:
-            self._check_checkpoint()
+            self._check_checkpoint(self.checkpoint)
 
-    def _check_checkpoint(self) -> None:
-        Checkpoint.from_parameter(self.checkpoint)
+    def _check_checkpoint(self, checkpoint: Checkpoint | PathLike) -> None:
+        Checkpoint.from_parameter(checkpoint)
         if self.n_components is not None and not isinstance(self.n_components, Integral):
             raise invalid_parameter(
                 "checkpoint",
@@ -653,20 +830,20 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         if self._is_precomputed:
             return None
         kernel = self._make_kernel(self.gamma_)
-        if sparse.issparse(X) and not kernel.takes_sparse:
+        if sparse.issparse(X) and not kernel.supports_sparse:
             raise invalid_parameter(
                 "kernel",
                 self.kernel,
-                "a kernel of one pair does not support sparse rows",
+                "a pairwise callable does not support sparse rows",
                 "pass X.toarray(), or a vectorized kernel",
             )
         return kernel
 
-    def _validated_rows(self, X: Any) -> Any:
+    def _validated_rows(self, X: RowsLike) -> Rows:
         check_is_fitted(self)
         return validate_rows(self, X, accept_sparse="csr")
 
-    def _validate_training_rows(self, X: Any) -> Any:
+    def _validate_training_rows(self, X: RowsLike) -> Rows:
         """Return X as float32 or float64, dense or CSR; check its shape and values."""
         if self._learns_ridge and self._is_precomputed:
             raise InvalidInput(
@@ -702,7 +879,7 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         check_overflow(X)
         return X
 
-    def _validate_lazy_rows(self, X: Any) -> LazyRows:
+    def _validate_lazy_rows(self, X: Rows) -> LazyRows:
         """Validate rows that are read in tiles."""
         if self._is_precomputed or self._needs_dense_rows:
             raise InvalidInput(
@@ -713,7 +890,7 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         check_overflow(rows)
         return rows
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not self._needs_dense_rows
         tags.input_tags.pairwise = self._is_precomputed

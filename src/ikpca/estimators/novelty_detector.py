@@ -4,60 +4,50 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable
 from itertools import groupby
 from numbers import Integral
-from typing import Any, Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import OutlierMixin
-from sklearn.model_selection import KFold
+from sklearn.model_selection import BaseCrossValidator, KFold
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ikpca.errors import (
+    Choice,
     InvalidInput,
-    RankWarning,
-    check_choice,
-    check_number,
+    Number,
+    ParameterRules,
+    check_parameters,
     invalid_parameter,
     is_auto,
 )
-from ikpca.estimators.base import SavedEstimator, atomic, stacklevel, warn_of_rank
+from ikpca.estimators.base import SavedEstimator, atomic, stacklevel
 from ikpca.estimators.incremental_kernel_pca import IncrementalKernelPCA
 from ikpca.estimators.kernel_pca import KernelPCA
 from ikpca.estimators.stream_base import learning
 from ikpca.estimators.validation import (
     FLOAT_DTYPES,
+    GammaLike,
+    KernelLike,
+    RandomStateLike,
+    RowsLike,
     check_overflow,
     draw_seed,
-    explain_memory_errors,
     gamma_beside,
     is_named,
-    n_threads,
     validate_rows,
 )
-from ikpca.gram import LazyRows, Workers, cross_gram, tile_slices
+from ikpca.gram import tile_slices
+from ikpca.gram.lazy_rows import LazyRows
 from ikpca.kernels import Floats, Indices, Rows
-from ikpca.solvers import (
-    Dense,
-    EigenSolution,
-    LandmarkFit,
-    Nystrom,
-    Solver,
-    choose_solver,
-    plain_interrupts,
-    solve_dense,
-)
+from ikpca.solvers import Solver
 from ikpca.streams import MomentState
-from ikpca.subspace import MeanResidual, Subspace, check_shapes
+from ikpca.subspace import MeanResidual, check_shapes
 
-#: Default number of landmarks: at least this many, and this many per component. With a small
-#: memory budget there are fewer, but at least the last number.
-_LANDMARKS, _LANDMARKS_PER_COMPONENT, _MIN_LANDMARKS = 2000, 4, 100
-#: Fraction of the variance for which the dense solver has the same limit as for all components.
-_MANY_COMPONENTS = 0.99
 #: Rows of a stream that are scored by the same model.
 _CHUNK = 100
 #: Smallest window of errors of a stream, and false alarms that it contains on average.
@@ -71,15 +61,22 @@ _REFRESH = 0.05
 _LEVEL_STEP = 0.25
 #: Smallest default basis of a stream.
 _MIN_BASIS_ROWS = 200
+_RULES: ParameterRules = {
+    "false_alarm_rate": Number("must lie in (0, 0.5]", "pass 0.05", low=0, high=0.5, open_low=True),
+    "calibration": Choice(("cv", "blocked-cv")),
+    "drift_after": Number("must be a positive integer", "pass 20", low=1, integer=True),
+}
+_N_FOLDS = Number("must be an integer of at least 2, or a splitter of scikit-learn", "pass 5",
+                  low=2, integer=True)  # fmt: skip
 
 
 class NoveltyDetector(OutlierMixin, SavedEstimator):
     r"""Novelty detection by the reconstruction error of kernel PCA, with calibrated thresholds.
 
     The rows of ``fit`` are examples of normal behavior. A new row is novel if kernel components of
-    the normal rows reconstruct it badly in feature space. The training rows themselves are
-    reconstructed too well to set a threshold, so that it is the quantile of cross-validated errors:
-    every row is scored by a model that was fitted without it. New rows are scored by the
+    the normal rows have a large reconstruction error for it in feature space. Those of the training
+    rows themselves are too small to set a threshold, so that it is the quantile of cross-validated
+    errors: every row is scored by a model that was fitted without it. New rows are scored by the
     mean error of the same models, so that both errors are comparable.
 
     More than 4,000 rows are fitted on landmarks, random rows whose images span the components. All
@@ -104,8 +101,9 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
     calibration : {"cv", "blocked-cv"}, default="cv"
         Folds of the cross-validation. "cv": random. "blocked-cv": contiguous, for time series, in
         which neighboring rows are similar.
-    cv : int, default=5
-        Number of folds, at least 2.
+    cv : int or splitter of scikit-learn, default=5
+        Number of folds, at least 2; or an object such as ``PredefinedSplit``, with which every row
+        belongs to one test set, for example to leave out groups of similar rows together.
     eigen_solver : str or solver object, default="auto"
         As in :class:`KernelPCA`, except that "auto" is "nystrom" where it is not "dense". "nystrom"
         is ``Nystrom(2000)``, or four landmarks per component if that is more; more landmarks detect
@@ -187,19 +185,19 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         self,
         n_components: float | None = 0.99,
         *,
-        kernel: Any = "rbf",
-        gamma: Any = "scale",
+        kernel: KernelLike = "rbf",
+        gamma: GammaLike = "scale",
         false_alarm_rate: float = 0.05,
-        calibration: str = "cv",
-        cv: int = 5,
+        calibration: Literal["cv", "blocked-cv"] = "cv",
+        cv: int | BaseCrossValidator = 5,
         eigen_solver: str | Solver = "auto",
         tol: float = 1e-4,
-        max_memory: Any = None,
+        max_memory: int | str | None = None,
         forgetting: float = 1.0,
-        max_basis_rows: Any = "auto",
+        max_basis_rows: int | Literal["auto"] = "auto",
         drift_after: int = 20,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomStateLike = None,
     ) -> None:
         self.n_components = n_components
         self.kernel = kernel
@@ -218,10 +216,10 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
 
     _residual: MeanResidual
     _scorer: MomentState
-    model_: Any
+    model_: KernelPCA | IncrementalKernelPCA
 
     @atomic
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: RowsLike, y: object = None) -> Self:
         """Fit the components of normal rows and calibrate the threshold by cross-validation.
 
         Parameters
@@ -236,15 +234,11 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         self
         """
         self._check_parameters()
-        X = self._validate_training_rows(X)
         seed = draw_seed(self.random_state)
-        solver = self._landmark_solver(X.shape[0])
-        if solver is None:
-            errors = self._fit_all_rows(X, seed)
-        else:
-            remedy = "pass max_memory, or eigen_solver=Nystrom(n_landmarks) with fewer landmarks"
-            with plain_interrupts(), explain_memory_errors(remedy):
-                errors = self._fit_landmarks(X, seed, solver)
+        self.model_ = self._kernel_pca(seed)
+        errors, self._residual = self.model_._fit_folds(X, lambda rows: self._folds(rows, seed))
+        # Number and names of the features.
+        validate_data(self, X, skip_check_array=True)
         self.drift_detected_ = False
         self._set_calibration(errors)
         if np.isinf(self.offset_):
@@ -256,7 +250,7 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
             )
         return self
 
-    def fit_predict(self, X: Any, y: Any = None) -> Indices:
+    def fit_predict(self, X: RowsLike, y: object = None) -> Indices:
         """Fit, and flag rows whose cross-validated error exceeds the threshold.
 
         Unlike in ``predict``, no row is scored by a model that knows it, so that anomalies among
@@ -277,7 +271,7 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         self.fit(X)
         return np.where(self.calibration_errors_ > -self.offset_, -1, 1)
 
-    def score_samples(self, X: Any) -> Floats:
+    def score_samples(self, X: RowsLike) -> Floats:
         """Compute the negative squared reconstruction error in feature space.
 
         Parameters
@@ -294,7 +288,7 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         """
         return -self._errors(self._validated_rows(X))
 
-    def decision_function(self, X: Any) -> Floats:
+    def decision_function(self, X: RowsLike) -> Floats:
         """Compute the difference of the scores and the threshold; novel rows are negative.
 
         Parameters
@@ -309,7 +303,7 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         scores = self.score_samples(X)
         return scores - self.offset_
 
-    def predict(self, X: Any) -> Indices:
+    def predict(self, X: RowsLike) -> Indices:
         """Flag novel rows: those with ``p_values(X) <= false_alarm_rate``.
 
         For new rows; training rows, which the models know, are flagged by ``fit_predict``.
@@ -325,7 +319,7 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         """
         return np.where(self.decision_function(X) < 0, -1, 1)
 
-    def p_values(self, X: Any) -> Floats:
+    def p_values(self, X: RowsLike) -> Floats:
         """Compute conformal p-values of the hypothesis that a row is normal.
 
         Parameters
@@ -347,7 +341,7 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         n_larger = len(calibration) - np.searchsorted(calibration, errors, side="left")
         return np.minimum(1, (1 + n_larger) / (1 + len(calibration)) * self._correction)
 
-    def explain(self, X: Any) -> Floats:
+    def explain(self, X: RowsLike) -> Floats:
         """Compute the contribution of every feature to the error of a row.
 
         The error is divided among the features in proportion to the squared differences between the
@@ -362,17 +356,17 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         ndarray of shape (n_rows, n_features)
             Each row sums to ``-score_samples(X)``.
         """
-        X = self._validated_rows(X)
-        X = X[:] if isinstance(X, LazyRows) else X
-        differences = np.square(X - self.model_.reconstruct(X), dtype=np.float64)
+        rows = self._validated_rows(X)
+        rows = rows[:] if isinstance(rows, LazyRows) else rows
+        differences = np.square(rows - self.model_.reconstruct(rows), dtype=np.float64)
         totals = differences.sum(axis=1, keepdims=True)
         shares = np.divide(
-            differences, totals, out=np.full_like(differences, 1 / X.shape[1]), where=totals > 0
+            differences, totals, out=np.full_like(differences, 1 / rows.shape[1]), where=totals > 0
         )
-        return shares * self._errors(X)[:, None]
+        return shares * self._errors(rows)[:, None]
 
     @atomic
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
+    def partial_fit(self, X: RowsLike, y: object = None) -> Self:
         """Learn from the normal rows of a batch; the first batch is passed to ``fit``.
 
         Rows are scored before they are learned, at most 100 at a time, and their errors update the
@@ -450,6 +444,7 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
             with learning():
                 self.model_._learn(rows[learned], np.ones(np.count_nonzero(learned)))
         stream = self.model_._stream
+        assert isinstance(stream, MomentState)
         n_new = stream.n_seen - self._scorer.n_seen
         if has_drifted or n_new > _REFRESH * stream.count:
             self._has_drifted = self._has_drifted or has_drifted
@@ -461,8 +456,10 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         fraction = None
         if self._has_drifted and wanted is not None and not isinstance(wanted, Integral):
             fraction = float(wanted)
+        stream = self.model_._stream
+        assert isinstance(stream, MomentState)
         with learning():
-            self._scorer = self.model_._stream.scorer(fraction)
+            self._scorer = stream.scorer(fraction)
         self.model_.set_params(n_components=self._scorer.n_components)
 
     def _count(self, errors: Floats, near: NDArray[np.bool_], flagged: NDArray[np.bool_]) -> None:
@@ -518,154 +515,46 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         k = np.count_nonzero(p_values <= self.false_alarm_rate)
         self.offset_ = -float(np.partition(errors, -k)[-k]) if k else -np.inf
 
-    def _kernel_pca(self, seed: int, **parameters: Any) -> KernelPCA:
+    def _kernel_pca(self, seed: int) -> KernelPCA:
         return KernelPCA(
-            **{
-                "n_components": self.n_components,
-                "kernel": self.kernel,
-                "gamma": gamma_beside(self.kernel, self.gamma),
-                "eigen_solver": self.eigen_solver,
-                "tol": self.tol,
-                "max_memory": self.max_memory,
-                "n_jobs": self.n_jobs,
-                "remove_zero_eig": True,
-                "random_state": seed,
-                **parameters,
-            }
+            self.n_components,
+            kernel=self.kernel,
+            gamma=gamma_beside(self.kernel, self.gamma),
+            eigen_solver=self.eigen_solver,
+            tol=self.tol,
+            max_memory=self.max_memory,
+            n_jobs=self.n_jobs,
+            remove_zero_eig=True,
+            copy_X=True,
+            random_state=seed,
         )
 
-    def _folds(self, n_samples: int, seed: int) -> Iterator[tuple[Indices, Indices]]:
-        """Yield indices of training and test rows."""
-        shuffle = self.calibration == "cv"
-        folds = KFold(self.cv, shuffle=shuffle, random_state=seed if shuffle else None)
-        yield from folds.split(np.empty(n_samples))
-
-    def _landmark_solver(self, n_samples: int) -> Nystrom | None:
-        """Return the solver with landmarks that the folds share; None if it is not used."""
-        # All components, too, are those of landmarks if there are many rows.
-        wanted = _MANY_COMPONENTS if self.n_components is None else self.n_components
-        solver = choose_solver(self.eigen_solver, wanted, n_samples)
-        if is_auto(self.eigen_solver) and not isinstance(solver, Dense):
-            return Nystrom()
-        return solver if isinstance(solver, Nystrom) else None
-
-    def _fit_landmarks(self, X: Rows, seed: int, solver: Nystrom) -> Floats:
-        """Fit all rows and the rows without each fold on landmarks; return the folds' errors.
-
-        One pass over the rows gives the moments of every fold, from which all models follow. A
-        model has the landmarks of its own rows only, so that it has not seen the fold at all.
-        """
-        model = self._kernel_pca(seed, tol=0.0)
-        problem = model._open_problem(X, draw_seed(seed))
-        tests = [test for _, test in self._folds(X.shape[0], seed)]
-        known = int(self.n_components) if isinstance(self.n_components, Integral) else 0
-        number = max(_LANDMARKS, _LANDMARKS_PER_COMPONENT * known)
-        least = max(_MIN_LANDMARKS, known)
-        errors, fits = np.empty(X.shape[0]), []
-        with Workers(problem.n_threads) as workers:
-            fit = solver.fit_parts(problem, tests, number, least, workers)
-            solution = fit.solution(self._wanted(fit))
-            for i, test in enumerate(tests):
-                fits.append(self._landmark_fold(fit, i, test))
-                function = partial(_strip_residuals, fits[-1][0])
-                parts = problem.map_rows(function, fit.features.strip, workers, test)
-                errors[test] = np.concatenate(list(parts))
-        warn_of_rank(self.n_components, len(solution.eigenvalues), solution.rank)
-        solution = solution.select(solution.eigenvalues > 0)
-        model.set_params(
-            n_components=max(1, len(solution.eigenvalues)),
-            eigen_solver=Nystrom(len(fit.landmarks), solver.selection),
-        )
-        model.n_features_in_ = self.n_features_in_
-        model._set_fitted(solution, problem.kernel, X)
-        used = np.unique(np.concatenate([indices for _, indices in fits]))
-        positions = [np.searchsorted(used, indices) for _, indices in fits]
-        subspaces = [subspace for subspace, _ in fits]
-        self.model_ = model
-        self._residual = MeanResidual.of(problem.take_rows(used), subspaces, positions)
-        return errors
-
-    def _landmark_fold(
-        self, fit: LandmarkFit, part: int, test: Indices
-    ) -> tuple[Subspace, Indices]:
-        """Return the components of the rows without a fold, and the indices of their landmarks."""
-        known = fit.landmarks[~np.isin(fit.landmarks, test)]
-        if not len(known):
+    def _folds(self, X: Rows, seed: int) -> list[Indices]:
+        """Return the rows of each fold; every row belongs to one of them."""
+        n_samples, splitter = X.shape[0], self.cv
+        if isinstance(splitter, int | np.integer):
+            number = int(splitter)
+            # Every model needs two rows.
+            needed = max(number, 3 if number > 2 else 4)
+            if n_samples < needed:
+                raise InvalidInput(
+                    f"X has n_samples={n_samples}: cv={number} folds need at least {needed} rows; "
+                    "pass more rows or fewer folds."
+                )
+            shuffle = self.calibration == "cv"
+            splitter = KFold(number, shuffle=shuffle, random_state=seed if shuffle else None)
+        folds = [np.sort(test) for _, test in splitter.split(np.empty((n_samples, 1)))]
+        sizes = [len(fold) for fold in folds]
+        counts = np.bincount(np.concatenate([*folds, []]).astype(np.intp), minlength=n_samples)
+        if not np.array_equal(counts, np.ones(n_samples)) or not 0 < max(sizes) <= n_samples - 2:
             raise invalid_parameter(
-                "n_landmarks",
-                len(fit.landmarks),
-                "all landmarks lie in one fold, and the model without this fold has none",
-                "pass more landmarks",
+                "cv",
+                self.cv,
+                f"its {len(folds)} test sets must contain each of the {n_samples} rows once, and "
+                "leave two rows for every model",
+                "pass an integer, or a splitter such as KFold or PredefinedSplit",
             )
-        fold = fit.without(part, known)
-        solution = fold.without_certificate(fold.components(self._wanted(fold)))
-        return _subspace(fold.features.kernel, fold.features.rows, solution), fold.indices
-
-    def _wanted(self, fit: LandmarkFit) -> float | None:
-        """Return the number of components; a fraction is one of the variance in the span."""
-        wanted = self.n_components
-        if wanted is None or isinstance(wanted, Integral):
-            return wanted
-        return float(wanted) * fit.captured
-
-    def _fit_all_rows(self, X: Rows, seed: int) -> Floats:
-        """Fit all rows and the rows without each fold; return the folds' errors."""
-        X = X[:] if isinstance(X, LazyRows) else X
-        model = self._kernel_pca(seed).fit(X)
-        folds = list(self._folds(X.shape[0], seed))
-        solver = choose_solver(self.eigen_solver, self.n_components, X.shape[0])
-        if isinstance(solver, Dense):
-            K = cross_gram(model._subspace.kernel, model.X_fit_, model.X_fit_)
-            with Workers(n_threads(self.n_jobs)) as workers:
-                fits = list(workers.map(partial(self._dense_fold, model, K), folds))
-        else:
-            fits = [self._iterative_fold(model, solver, fold) for fold in folds]
-        errors = np.empty(X.shape[0])
-        for (_, test), (_, test_errors) in zip(folds, fits, strict=True):
-            errors[test] = test_errors
-        self.model_ = model
-        subspaces, indices = [subspace for subspace, _ in fits], [train for train, _ in folds]
-        self._residual = MeanResidual.of(model.X_fit_, subspaces, indices)
-        return errors
-
-    def _dense_fold(
-        self, model: KernelPCA, K: Floats, fold: tuple[Indices, Indices]
-    ) -> tuple[Subspace, Floats]:
-        """Fit the training rows on a block of the kernel matrix; return the other rows' errors."""
-        train, test = fold
-        solution = self._dense_solution(K[np.ix_(train, train)], len(model.eigenvalues_))
-        subspace = _subspace(model._subspace.kernel, model.X_fit_[train], solution)
-        _, errors = subspace.norms_and_residuals_from(K[np.ix_(test, train)], K[test, test])
-        return subspace, errors
-
-    def _dense_solution(self, K: Floats, n_expected: int) -> EigenSolution:
-        wanted = self.n_components
-        if wanted is None or isinstance(wanted, Integral):
-            number = None if wanted is None else min(int(wanted), len(K))
-            solution = solve_dense(K, number)
-        else:
-            # Fewer rows need about as many components as all rows, often fewer.
-            solution = solve_dense(K, min(max(n_expected, 1), len(K)))
-            if solution.eigenvalues.sum() <= wanted * solution.trace:
-                solution = solve_dense(K)
-            solution = solution.select_fraction(wanted)
-        return solution
-
-    def _iterative_fold(
-        self, model: KernelPCA, solver: Solver, fold: tuple[Indices, Indices]
-    ) -> tuple[Subspace, Floats]:
-        """Fit the training rows with the solver of all rows; return the other rows' errors."""
-        train, test = fold
-        seed = int(model.random_state)
-        kernel = model._subspace.kernel
-        fitted = self._kernel_pca(
-            seed, kernel=kernel, gamma=None, eigen_solver=solver, copy_X=False
-        )
-        with warnings.catch_warnings():
-            # The fit of all rows has warned.
-            warnings.simplefilter("ignore", RankWarning)
-            fitted.fit(model.X_fit_[train])
-        return fitted._subspace, fitted._subspace.residuals(model.X_fit_[test])
+        return folds
 
     def _check_loaded(self, make_row: Callable[[int], Rows | None]) -> None:
         super()._check_loaded(make_row)
@@ -681,24 +570,10 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
             self.predict(row)
             self.p_values(row)
 
-    def _validated_rows(self, X: Any) -> Any:
+    def _validated_rows(self, X: RowsLike) -> Rows:
         check_is_fitted(self)
         sparse = "csr" if isinstance(self.model_, KernelPCA) else False
         return validate_rows(self, X, accept_sparse=sparse)
-
-    def _validate_training_rows(self, X: Any) -> Any:
-        rows = self._kernel_pca(0, copy_X=False)._validate_training_rows(X)
-        # Number and names of the features.
-        validate_data(self, X, skip_check_array=True)
-        n_samples = rows.shape[0]
-        # Every model needs two rows.
-        needed = max(int(self.cv), 3 if self.cv > 2 else 4)
-        if n_samples < needed:
-            raise InvalidInput(
-                f"X has n_samples={n_samples}: cv={self.cv} folds need at least {needed} rows; "
-                "pass more rows or fewer folds."
-            )
-        return rows
 
     def _check_parameters(self) -> None:
         if is_named(self.kernel, "precomputed"):
@@ -708,35 +583,23 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
                 "novelty needs k(x, x) of new rows, which a kernel matrix does not hold",
                 "pass rows and a kernel",
             )
-        check_number("false_alarm_rate", self.false_alarm_rate, "must lie in (0, 0.5]",
-                     "pass 0.05", low=0, high=0.5, open_low=True)  # fmt: skip
-        check_choice("calibration", self.calibration, ("cv", "blocked-cv"))
-        check_number("cv", self.cv, "must be an integer of at least 2", "pass 5", low=2,
-                     integer=True)  # fmt: skip
-        check_number("drift_after", self.drift_after, "must be a positive integer", "pass 20",
-                     low=1, integer=True)  # fmt: skip
+        check_parameters(self, _RULES)
+        if not hasattr(self.cv, "split"):
+            _N_FOLDS.check("cv", self.cv)
+        elif self.calibration != "cv":
+            raise invalid_parameter(
+                "calibration", self.calibration, "has no effect beside a splitter",
+                "leave it out, or pass an integer as cv",
+            )  # fmt: skip
         self._kernel_pca(0)._check_parameters()
         IncrementalKernelPCA(
             forgetting=self.forgetting, max_basis_rows=self.max_basis_rows
         )._check_parameters()
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _subspace(kernel: Any, rows: Rows, solution: EigenSolution) -> Subspace:
-    """Return the components with variance."""
-    found = solution.select(solution.eigenvalues > 0)
-    mean = None if found.landmarks is None else found.landmarks.mean
-    return Subspace.from_centered(
-        kernel, rows, found.coefficients, found.centering, found.projections, mean
-    )
-
-
-def _strip_residuals(subspace: Subspace, X: Rows, _: int) -> Floats:
-    return subspace.residuals(X)
 
 
 def _long_runs(flags: NDArray[np.bool_], length: int) -> NDArray[np.bool_]:

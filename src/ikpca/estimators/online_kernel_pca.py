@@ -27,9 +27,12 @@ from ikpca.estimators.validation import (
     resolve_gamma,
     single_thread,
 )
-from ikpca.gram import NOT_FINITE
+from ikpca.gram.centering import NOT_FINITE
 from ikpca.kernels import Floats, Kernel, centered_kernel
-from ikpca.solvers import KHA, check_distances, deterministic_signs, safety_for
+from ikpca.solvers import KHA
+from ikpca.solvers.kha_pass import safety_for
+from ikpca.solvers.problem import check_exponents
+from ikpca.solvers.rayleigh_ritz import deterministic_signs
 from ikpca.streams import START_NAMES, OnlineSettings, OnlineStart, OnlineState, learn_stream
 from ikpca.subspace import Subspace
 
@@ -67,7 +70,7 @@ class OnlineKernelPCA(StreamTransformer):
         the time bounded by the memory if ``forgetting`` < 1. Pass a :class:`ikpca.solvers.KHA` for
         other settings. ``gain``: a number is Kim's constant η of ``KHA("kha")``, which tracks
         changes but does not converge; objects from :mod:`ikpca.gains` are the other gains of the
-        papers, with running means of λ and τ = 20 unless ``inverse_time`` sets it, except
+        papers, with running means of λ and τ = 20 unless ``InverseTime`` sets it, except
         meta-descent. ``init``: "rows" (the default) is kernel PCA of the first rows; "random" is
         one point per component, drawn with the mean and spread of the first rows, as in the paper;
         "covering" is combinations of points that cover the ball of the first rows, for narrow
@@ -277,7 +280,7 @@ class OnlineKernelPCA(StreamTransformer):
         """Learn valid rows; return the number of times that the gains were halved."""
         rows = rows.astype(self._kept.dtype, copy=False)
         seen = self.n_samples_seen_
-        check_distances(self._kernel, rows, self.mean_ if seen else None)
+        check_exponents(self._kernel, rows, self.mean_ if seen else None)
         state, self._kept, novelty, halvings = learn_stream(
             self._initial, self._state, self._kept, rows, self._settings
         )

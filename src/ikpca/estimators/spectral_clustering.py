@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal, Self
 
 import numpy as np
 from numpy.random import RandomState
-from numpy.typing import ArrayLike
 from sklearn.base import ClusterMixin
 from sklearn.cluster import KMeans
 from sklearn.utils import Tags
@@ -23,14 +21,19 @@ from ikpca.errors import (
 from ikpca.estimators.base import SavedEstimator, atomic
 from ikpca.estimators.kernel_pca import KernelPCA
 from ikpca.estimators.validation import (
+    GammaLike,
+    KernelLike,
+    RandomStateLike,
+    RowsLike,
     gamma_beside,
     is_named,
     random_generator,
     single_thread,
 )
-from ikpca.gram import SERIAL, GramSource, Workers, multiply
+from ikpca.gram import GramSource, multiply
+from ikpca.gram.parallel import SERIAL, Workers
 from ikpca.gram.sources import WrappedSource
-from ikpca.kernels import Floats, Indices, Kernel, Rows
+from ikpca.kernels import Floats, Indices, Rows
 from ikpca.solvers import Solver
 
 _COUNT = Number("must be a positive integer", "pass 10", low=1, integer=True)
@@ -108,8 +111,8 @@ class KernelSpectralClustering(ClusterMixin, SavedEstimator):
         *,
         n_components: int | None = None,
         normalize: Literal["njw"] | None = "njw",
-        kernel: str | Kernel | Callable[..., object] = "rbf",
-        gamma: float | Literal["scale", "median"] | None = "scale",
+        kernel: KernelLike = "rbf",
+        gamma: GammaLike = "scale",
         degree: float = 3,
         coef0: float = 1,
         kernel_params: dict[str, object] | None = None,
@@ -120,7 +123,7 @@ class KernelSpectralClustering(ClusterMixin, SavedEstimator):
         n_jobs: int | None = None,
         verbose: int = 0,
         n_init: int = 10,
-        random_state: int | RandomState | None = None,
+        random_state: RandomStateLike = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.n_components = n_components
@@ -140,7 +143,7 @@ class KernelSpectralClustering(ClusterMixin, SavedEstimator):
         self.random_state = random_state
 
     @atomic
-    def fit(self, X: ArrayLike | Rows, y: object = None) -> Self:
+    def fit(self, X: RowsLike, y: object = None) -> Self:
         """Compute the components and cluster the projected rows.
 
         Parameters
@@ -158,18 +161,33 @@ class KernelSpectralClustering(ClusterMixin, SavedEstimator):
         rng = random_generator(self.random_state)
         pca = self._kernel_pca(rng)
         if self.normalize is None:
-            self.embedding_ = pca.fit_transform(rows)
-            self.eigenvalues_ = pca.eigenvalues_
+            self.embedding_, self.eigenvalues_ = pca.fit_transform(rows), pca.eigenvalues_
         else:
-            transform = _Normalization(self._n_vectors)
-            self.embedding_ = transform.embedding(pca._fit_transform(rows, transform))
-            self.eigenvalues_ = transform.eigenvalues(pca.eigenvalues_)
+            self._embed(pca, rows)
         for name in ("gamma_", "history_", "outcome_", "n_iter_", "n_features_in_"):
             setattr(self, name, getattr(pca, name))
         if hasattr(pca, "feature_names_in_"):
             self.feature_names_in_ = pca.feature_names_in_
         self._cluster(rng)
         return self
+
+    def _embed(self, pca: KernelPCA, rows: Rows) -> None:
+        """Set unit rows of the leading eigenvectors of the normalized matrix."""
+        grams: list[NormalizedGram] = []
+
+        def normalize(source: GramSource, workers: Workers) -> GramSource:
+            grams.append(NormalizedGram(source, workers))
+            return grams[-1]
+
+        projections = pca._fit_transform(rows, normalize)
+        lengths = np.sqrt(np.square(projections).sum(axis=0, dtype=np.float64))
+        units = np.divide(projections, lengths, out=np.zeros_like(projections), where=lengths > 0)
+        first = grams[-1].first.astype(units.dtype)
+        vectors = np.column_stack([first, grams[-1].reflect(units)])[:, : self._n_vectors]
+        # The first vector has no zeros, so no row is zero. Its eigenvalue is 1.
+        self.embedding_ = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        eigenvalues = np.append(np.ones(1, dtype=pca.eigenvalues_.dtype), pca.eigenvalues_)
+        self.eigenvalues_ = eigenvalues[: self._n_vectors]
 
     def _check(self, X: Rows) -> None:
         check_parameters(self, _RULES)
@@ -204,31 +222,6 @@ class KernelSpectralClustering(ClusterMixin, SavedEstimator):
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = is_named(self.kernel, "precomputed")
         return tags
-
-
-class _Normalization:
-    """Normalization of K for the solver, and of its result to an embedding."""
-
-    def __init__(self, n_vectors: int) -> None:
-        self._n_vectors = n_vectors
-
-    def __call__(self, source: GramSource, workers: Workers) -> GramSource:
-        """Return D^{-1/2} K D^{-1/2}."""
-        self._gram = NormalizedGram(source, workers)
-        return self._gram
-
-    def embedding(self, projections: Floats) -> Floats:
-        """Return the unit rows of the eigenvectors."""
-        lengths = np.sqrt(np.square(projections).sum(axis=0, dtype=np.float64))
-        units = np.divide(projections, lengths, out=np.zeros_like(projections), where=lengths > 0)
-        first = self._gram.first.astype(units.dtype)
-        vectors = np.column_stack([first, self._gram.reflect(units)])[:, : self._n_vectors]
-        # The first vector has no zeros, so no row is zero.
-        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-
-    def eigenvalues(self, computed: Floats) -> Floats:
-        """Return the eigenvalues, including that of the known vector."""
-        return np.append(np.ones(1, dtype=computed.dtype), computed)[: self._n_vectors]
 
 
 class NormalizedGram(WrappedSource):

@@ -14,7 +14,7 @@ from ikpca.errors import check_number, invalid_parameter
 from ikpca.estimators.base import FitInterrupted, KernelTransformer
 from ikpca.estimators.validation import explain_memory_errors, single_thread
 from ikpca.kernels import Floats
-from ikpca.solvers import plain_interrupts
+from ikpca.solvers.base import plain_interrupts
 
 _FEATURE_ATTRIBUTES = ("n_features_in_", "feature_names_in_")
 #: Number of errors before the first signal, and the window of the running mean.

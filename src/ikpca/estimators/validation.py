@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from numbers import Real
-from typing import Any
+from os import PathLike as OsPath
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.spatial.distance import pdist, squareform
+from sklearn.base import BaseEstimator
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.validation import check_array, validate_data
@@ -22,8 +25,19 @@ from ikpca.errors import (
     check_number,
     invalid_parameter,
 )
-from ikpca.gram import THREAD_POOLS, LazyRows, limit_blas, release_pages, tile_slices
-from ikpca.kernels import RADIAL_NAMES, Floats, Kernel, Rows, one_norm_distances
+from ikpca.gram import tile_slices
+from ikpca.gram.lazy_rows import LazyRows, release_pages
+from ikpca.gram.parallel import THREAD_POOLS, limit_blas
+from ikpca.kernels import RADIAL_NAMES, Floats, Indices, Kernel, Rows, one_norm_distances
+from ikpca.preimages import PreimageMethod
+
+#: Types of public parameters.
+RowsLike: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix | LazyRows
+KernelLike: TypeAlias = str | Kernel | Callable[..., object]
+GammaLike: TypeAlias = float | Literal["scale", "median"] | None
+PreimageLike: TypeAlias = str | PreimageMethod
+RandomStateLike: TypeAlias = int | RandomState | None
+PathLike: TypeAlias = str | OsPath[str]
 
 FLOAT_DTYPES = (np.float64, np.float32)
 #: Number of rows drawn for the median of distances.
@@ -32,7 +46,7 @@ _MEDIAN_ROWS = 1000
 _MAX_LISTED_ROWS = 5
 
 
-def random_generator(random_state: Any) -> np.random.RandomState:
+def random_generator(random_state: object) -> np.random.RandomState:
     """Return the generator of ``random_state``; raise an error if it is not a seed."""
     try:
         return check_random_state(random_state)
@@ -45,27 +59,27 @@ def random_generator(random_state: Any) -> np.random.RandomState:
         ) from None
 
 
-def draw_seed(random_state: Any) -> int:
+def draw_seed(random_state: object) -> int:
     """Draw an integer seed from ``random_state``."""
     return int(random_generator(random_state).randint(np.iinfo(np.int32).max))
 
 
-def is_named(value: Any, *names: str) -> bool:
+def is_named(value: object, *names: str) -> bool:
     """Return True if a parameter, which may be an object, is one of the names."""
     return isinstance(value, str) and value in names
 
 
-def is_kernel_object(kernel: Any) -> bool:
+def is_kernel_object(kernel: object) -> bool:
     """Return True for an object with parameters of its own; False for a name and a function."""
     return isinstance(kernel, Kernel) and not callable(kernel)
 
 
-def gamma_beside(kernel: Any, gamma: Any) -> Any:
+def gamma_beside(kernel: KernelLike, gamma: GammaLike) -> GammaLike:
     """Return ``gamma``; None in place of a default "scale" beside a kernel object."""
     return None if is_kernel_object(kernel) and is_named(gamma, "scale") else gamma
 
 
-def check_gamma(gamma: Any, kernel: Any) -> None:
+def check_gamma(gamma: GammaLike, kernel: KernelLike) -> None:
     """Raise an error unless ``gamma`` is a number, None, or a name that the kernel supports."""
     if isinstance(gamma, str):
         check_choice("gamma", gamma, ("scale", "median"))
@@ -82,13 +96,14 @@ def check_gamma(gamma: Any, kernel: Any) -> None:
         )
 
 
-def resolve_gamma(gamma: Any, X: Any, kernel: Any, seed: int) -> float:
+def resolve_gamma(gamma: GammaLike, X: Rows, kernel: KernelLike, seed: int) -> float:
     """Return γ: None is 1/N, "scale" 1/(N·variance), "median" from the median distance.
 
     That of a kernel object is its own; 1/N if it has none.
     """
-    if is_kernel_object(kernel) and isinstance(getattr(kernel, "gamma", None), Real):
-        return float(kernel.gamma)
+    own = getattr(kernel, "gamma", None)
+    if is_kernel_object(kernel) and isinstance(own, Real):
+        return float(own)
     if gamma is None:
         return 1.0 / X.shape[1]
     if not isinstance(gamma, str):
@@ -98,19 +113,19 @@ def resolve_gamma(gamma: Any, X: Any, kernel: Any, seed: int) -> float:
         X.sum_duplicates()
     value = _gamma_scale(X) if gamma == "scale" else _gamma_median(X, kernel, seed)
     if not np.isfinite(value):
-        found = "all rows are equal" if gamma == "scale" else "the median distance of rows is 0"
+        reason = "all rows are equal" if gamma == "scale" else "the median distance of rows is 0"
         raise invalid_parameter(
-            "gamma", gamma, f"is undefined: {found}", "pass a number, or more rows"
+            "gamma", gamma, f"is undefined: {reason}", "pass a number, or more rows"
         )
     return value
 
 
-def _gamma_scale(X: Any) -> float:
+def _gamma_scale(X: Rows) -> float:
     variance = _variance(X)
     return 1.0 / (X.shape[1] * variance) if variance > 0 else np.inf
 
 
-def _variance(X: Any) -> float:
+def _variance(X: Rows) -> float:
     """Return the variance of all entries in double precision, by tiles as X may be on disk."""
     # Differences from the first entry are zero if all entries are equal.
     first, parts = float(X[0:1][0, 0]), []
@@ -128,7 +143,7 @@ def _variance(X: Any) -> float:
     return float(squares.sum() / counts.sum())
 
 
-def _gamma_median(X: Any, kernel: Any, seed: int) -> float:
+def _gamma_median(X: Rows, kernel: KernelLike, seed: int) -> float:
     """Return γ of a Gaussian with σ = median distance, or of a Laplacian with the 1-norm's."""
     n_samples = X.shape[0]
     if n_samples < 2:
@@ -154,21 +169,23 @@ def _gamma_median(X: Any, kernel: Any, seed: int) -> float:
     return 1 / median if is_laplacian else 1 / (2 * median * median)
 
 
-def is_lazy(X: Any) -> bool:
+def is_lazy(X: RowsLike) -> bool:
     """Return True for rows on disk: a Zarr array, a dataset of h5py or a Parquet file."""
     if isinstance(X, LazyRows) or type(X).__module__.startswith("h5py."):
         return True
     return not isinstance(X, np.ndarray) and all(hasattr(X, name) for name in ("chunks", "oindex"))
 
 
-def validate_rows(model: Any, X: Any, **options: Any) -> Any:
+def validate_rows(model: BaseEstimator, X: RowsLike, *, accept_sparse: str | bool = False) -> Rows:
     """Return rows for a fitted model as float32 or float64; rows on disk are not loaded."""
     if is_lazy(X):
         return validate_lazy_rows(model, X, reset=False)
-    return validate_data(model, X, dtype=FLOAT_DTYPES, reset=False, **options)
+    return validate_data(model, X, dtype=FLOAT_DTYPES, reset=False, accept_sparse=accept_sparse)
 
 
-def validate_lazy_rows(model: Any, X: Any, *, reset: bool, min_samples: int = 1) -> LazyRows:
+def validate_lazy_rows(
+    model: BaseEstimator, X: Rows, *, reset: bool, min_samples: int = 1
+) -> LazyRows:
     """Apply the checks of ``validate_data``, one tile of rows at a time."""
     if len(X.shape) != 2 or np.dtype(X.dtype) not in FLOAT_DTYPES:
         raise InvalidInput(
@@ -205,7 +222,7 @@ def explain_memory_errors(remedy: str) -> Iterator[None]:
         raise OutOfMemory(f"Not enough memory ({reason}): {remedy}.") from error
 
 
-def check_overflow(X: Any, *, first: bool = True) -> None:
+def check_overflow(X: Rows, *, first: bool = True) -> None:
     """Reject rows whose squared inner products, summed over all rows, overflow.
 
     Also reject all rows of a fit, or the first batch of a stream, if their squares underflow.
@@ -263,13 +280,13 @@ def _min_magnitude(dtype: np.dtype[Any]) -> float:
     return float(np.sqrt(limits.tiny / limits.eps))
 
 
-def _max_magnitude(part: Any) -> float:
+def _max_magnitude(part: Rows) -> float:
     values = part.data if sparse.issparse(part) else part
     # Without a temporary array of magnitudes.
     return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
 
 
-def _row_magnitudes(part: Any) -> Floats:
+def _row_magnitudes(part: Rows) -> Floats:
     largest = abs(part).max(axis=1)
     return largest.toarray().ravel() if sparse.issparse(largest) else largest
 
@@ -277,16 +294,16 @@ def _row_magnitudes(part: Any) -> Floats:
 class SlicedRows:
     """Rows that are loaded by slices."""
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X: Rows) -> None:
         self.base = X
         self.shape = tuple(X.shape)
         self.dtype = np.dtype(X.dtype)
 
-    def __getitem__(self, rows: Any) -> Any:
+    def __getitem__(self, rows: slice | Indices) -> Floats:
         return load_rows(self.base[rows])
 
 
-def reads_in_slices(X: Any) -> bool:
+def reads_in_slices(X: RowsLike) -> bool:
     """Return True for memory maps and array-likes on disk, which are never loaded completely."""
     if isinstance(X, np.memmap):
         return True
@@ -294,7 +311,7 @@ def reads_in_slices(X: Any) -> bool:
     return table and not isinstance(X, np.ndarray) and not sparse.issparse(X)
 
 
-def check_finite(X: Any, seen: int) -> None:
+def check_finite(X: Rows, seen: int) -> None:
     """Reject NaN and infinity; report the rows by their index in the batch and in the stream."""
     # Cheap test first: unless it overflows, a sum is finite if all of its terms are.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -313,7 +330,7 @@ def check_finite(X: Any, seen: int) -> None:
     )
 
 
-def check_diagonal(kernel: Kernel, X: Any) -> None:
+def check_diagonal(kernel: Kernel, X: Rows) -> None:
     """Reject rows whose k(x, x) is not finite; report their indices."""
     with np.errstate(over="ignore", invalid="ignore"):
         bad = np.flatnonzero(~np.isfinite(kernel.diagonal(X)))
@@ -326,7 +343,7 @@ def check_diagonal(kernel: Kernel, X: Any) -> None:
         )
 
 
-def check_values(X: Any, seen: int) -> None:
+def check_values(X: Rows, seen: int) -> None:
     """Reject rows of a stream, after ``seen`` others, that are not finite or too large."""
     check_finite(X, seen)
     check_overflow(X, first=not seen)
@@ -345,7 +362,7 @@ def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats:
     return weights
 
 
-def load_rows(rows: Any) -> Any:
+def load_rows(rows: ArrayLike) -> Floats:
     """Return rows of an array-like as an array of float32 or float64."""
     return check_array(np.asarray(rows), dtype=FLOAT_DTYPES, ensure_all_finite=False)
 

@@ -6,19 +6,20 @@ import mmap
 import threading
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 from numpy.lib import format as npy_format
+from numpy.typing import DTypeLike
 
 from ikpca.errors import InvalidInput
-from ikpca.kernels import Floats, Indices
+from ikpca.kernels import Floats, Indices, Rows
 
 #: Bytes of the fixed part of a local file header in the zip format.
 _ZIP_HEADER_BYTES = 30
 
 
-def open_rows(path: str | Path, member: str | None = None) -> Any:
+def open_rows(path: str | Path, member: str | None = None) -> Rows:
     """Open a file of rows without reading it.
 
     Parameters
@@ -73,7 +74,7 @@ class LazyRows:
         Type of the rows that are read; that of the array by default.
     """
 
-    def __init__(self, array: Any, dtype: Any = None) -> None:
+    def __init__(self, array: Rows, dtype: DTypeLike | None = None) -> None:
         self._array = array
         self.shape: tuple[int, int] = tuple(array.shape)
         self.dtype = np.dtype(array.dtype if dtype is None else dtype)
@@ -83,14 +84,14 @@ class LazyRows:
         if isinstance(rows, slice):
             return np.asarray(self._array[rows], dtype=self.dtype)
         # Zarr indexes with arrays through oindex; h5py needs ascending indices.
-        indexer = getattr(self._array, "oindex", self._array)
+        indexer: Rows = getattr(self._array, "oindex", self._array)
         ascending, positions = np.unique(rows, return_inverse=True)
         return np.asarray(indexer[ascending], dtype=self.dtype)[positions]
 
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Floats:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Floats:
         """Read all rows, for methods that need them in memory."""
         return np.asarray(self[:], dtype=dtype)
 
@@ -135,7 +136,7 @@ class ParquetRows(LazyRows):
             return self._last[1]
 
 
-def memory_map(X: Any) -> Any:
+def memory_map(X: Rows) -> mmap.mmap | None:
     """Return the memory map beneath an array of rows, or None."""
     if isinstance(X, LazyRows):
         X = getattr(X, "_array", None)
@@ -147,7 +148,7 @@ def memory_map(X: Any) -> Any:
     return X if isinstance(X, mmap.mmap) else None
 
 
-def release_pages(X: Any) -> None:
+def release_pages(X: Rows) -> None:
     """Let the system drop the pages of a memory map that were read, which it can read again."""
     mapped = memory_map(X)
     if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
@@ -174,7 +175,7 @@ def _open_parquet(path: Path) -> ParquetRows:
     return ParquetRows(file)
 
 
-def _open_zarr(path: Path) -> Any:
+def _open_zarr(path: Path) -> Rows:
     try:
         import zarr
     except ImportError:
@@ -190,7 +191,7 @@ def _open_zarr(path: Path) -> Any:
         ) from None
 
 
-def _open_member(path: Path, member: str | None) -> Any:
+def _open_member(path: Path, member: str | None) -> Floats:
     """Memory-map a member that is stored without compression."""
     with zipfile.ZipFile(path) as archive:
         names = [name.removesuffix(".npy") for name in archive.namelist()]
@@ -210,11 +211,11 @@ def _open_member(path: Path, member: str | None) -> Any:
         shape, fortran, dtype = _read_npy_header(file)
         if dtype.hasobject:
             raise InvalidInput(f"{path}: {name} contains Python objects; save an array of numbers.")
-        order: Any = "F" if fortran else "C"
+        order: Literal["F", "C"] = "F" if fortran else "C"
         return np.memmap(path, dtype=dtype, mode="r", offset=file.tell(), shape=shape, order=order)
 
 
-def _skip_local_header(file: Any, offset: int) -> None:
+def _skip_local_header(file: BinaryIO, offset: int) -> None:
     """Move past the fixed header, the name and the extra field of a zip member to its data."""
     file.seek(offset)
     header = file.read(_ZIP_HEADER_BYTES)
@@ -222,7 +223,7 @@ def _skip_local_header(file: Any, offset: int) -> None:
     file.seek(sum(lengths), 1)
 
 
-def _read_npy_header(file: Any) -> Any:
+def _read_npy_header(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     if npy_format.read_magic(file) == (1, 0):
         return npy_format.read_array_header_1_0(file)
     return npy_format.read_array_header_2_0(file)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import psutil
@@ -66,7 +66,7 @@ class Budget:
             raise invalid_parameter("max_memory", self.n_bytes, needed, remedy)
 
 
-def read_budget(max_memory: Any) -> Budget:
+def read_budget(max_memory: str | int | None) -> Budget:
     """Parse a memory limit: "500MB", "2GiB", a number, or None for a quarter of the machine.
 
     Examples
@@ -78,10 +78,10 @@ def read_budget(max_memory: Any) -> Budget:
         return Budget(int(DEFAULT_MEMORY_FRACTION * machine_memory()), explicit=False)
     remedy = "pass bytes, or a string such as '500MB' or '2GB'"
     if isinstance(max_memory, str):
-        found = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]?i?b?)\s*", max_memory.lower())
-        if found is None or found[2] not in _UNITS or found[1].count(".") > 1 or found[1] == ".":
+        match = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]?i?b?)\s*", max_memory.lower())
+        if match is None or match[2] not in _UNITS or match[1].count(".") > 1 or match[1] == ".":
             raise invalid_parameter("max_memory", max_memory, "is not an amount of memory", remedy)
-        n_bytes = int(float(found[1]) * _UNITS[found[2]])
+        n_bytes = int(float(match[1]) * _UNITS[match[2]])
     elif isinstance(max_memory, int | np.integer) and not isinstance(max_memory, bool):
         n_bytes = int(max_memory)
     else:
@@ -109,12 +109,16 @@ class TilePlan:
 
 
 def plan_tiles(
-    budget: Budget, fixed: int, tile_bytes: Callable[[int], int], threads: int
+    budget: Budget,
+    fixed: int,
+    tile_bytes: Callable[[int], int],
+    threads: int,
+    side: int | None = None,
 ) -> TilePlan:
     """Choose the side of the tiles and the number of threads for a budget.
 
     The side depends only on an explicit budget, not on the machine or the number of threads, and
-    so do the results.
+    so do the results. A run that is resumed keeps its side.
 
     Parameters
     ----------
@@ -125,42 +129,48 @@ def plan_tiles(
         Returns the bytes of a tile of a given side, including scratch.
     threads : int
         Largest number of threads.
+    side : int, optional
+        Side that the earlier run has chosen.
     """
-    available, side = budget.available - fixed, TILE
-    if budget.explicit:
+    available = budget.available - fixed
+    if side is not None:
+        remedy = "raise it, or fit again without resuming"
+        budget.require(fixed + tile_bytes(side), "resuming this fit", remedy)
+    elif budget.explicit:
         fitting = (
             side for side in _TILE_SIDES if _CONCURRENT_TILES * tile_bytes(side) <= available
         )
         side = next(fitting, MIN_TILE_SIDE)
         remedy = "raise it, ask for fewer components, or pass copy_X=False or another eigen_solver"
         budget.require(fixed + tile_bytes(side), "this fit", remedy)
+    else:
+        side = TILE
     usable = max(1, min(threads, available // max(tile_bytes(side), 1)))
     overhead = _OVERHEAD_BYTES + int(_OVERHEAD_SHARE * budget.n_bytes)
     return TilePlan(side, usable, max(0, available - usable * tile_bytes(side) - overhead))
 
 
-@dataclass(frozen=True)
-class PlannedSource:
-    """Source, number of threads for it, and bytes left for caching."""
-
-    source: ComputedGram | PrecomputedGram
-    threads: int
-    cache_bytes: int
-
-    def with_cache(
-        self, form: Literal["tiles", "compact", "matrix"], workers: Workers
-    ) -> GramSource:
-        """Cache tiles, for products; or the whole matrix if it fits, for rows in random order."""
-        if form != "matrix":
-            kind = CachedGram if form == "tiles" else CompactGram
-            return kind(self.source, self.cache_bytes)
-        matrix_bytes = self.source.n_samples**2 * self.source.dtype.itemsize
-        return StoredGram(self.source, workers) if matrix_bytes <= self.cache_bytes else self.source
+def cache_source(
+    source: GramSource,
+    form: Literal["tiles", "compact", "matrix"],
+    max_bytes: int,
+    workers: Workers,
+) -> GramSource:
+    """Cache tiles, for products; or the whole matrix if it fits, for rows in random order."""
+    if form != "matrix":
+        return (CachedGram if form == "tiles" else CompactGram)(source, max_bytes)
+    matrix_bytes = source.n_samples**2 * source.dtype.itemsize
+    return StoredGram(source, workers) if matrix_bytes <= max_bytes else source
 
 
 def plan_source(
-    kernel: Kernel | None, X: Rows, budget: Budget, fixed: int, threads: int
-) -> PlannedSource:
+    kernel: Kernel | None,
+    X: Rows,
+    budget: Budget,
+    fixed: int,
+    threads: int,
+    side: int | None = None,
+) -> tuple[ComputedGram | PrecomputedGram, TilePlan]:
     """Plan the tiles of the kernel matrix of rows, or of a matrix X; see ``plan_tiles``."""
     available = budget.available - fixed
     has_features = isinstance(kernel, Linear | Cosine) and isinstance(X, np.ndarray)
@@ -170,16 +180,15 @@ def plan_source(
         kernel, X = Linear(), kernel.shifted_features(X)
     split, operand, tile_bytes = None, 0, partial(_tile_bytes, kernel, X, None)
     if isinstance(kernel, MatmulKernel) and isinstance(X, np.ndarray):
-        found = FeatureSplit.from_rows(X)
-        needed, tile = found.operand_bytes(len(X)), partial(_tile_bytes, kernel, X, found)
+        candidate = FeatureSplit.from_rows(X)
+        needed, tile = candidate.operand_bytes(len(X)), partial(_tile_bytes, kernel, X, candidate)
         small_enough = needed <= _MAX_OPERAND_SHARE * available
-        if small_enough and needed + tile(MIN_TILE_SIDE) <= available:
-            split, operand, tile_bytes = found, needed, tile
-    plan = plan_tiles(budget, fixed + operand, tile_bytes, threads)
+        if small_enough and needed + tile(side or MIN_TILE_SIDE) <= available:
+            split, operand, tile_bytes = candidate, needed, tile
+    plan = plan_tiles(budget, fixed + operand, tile_bytes, threads, side)
     if kernel is None:
-        return PlannedSource(PrecomputedGram(X, side=plan.side), plan.threads, 0)
-    source = ComputedGram(kernel, X, plan.side, split=split)
-    return PlannedSource(source, plan.threads, plan.cache_bytes)
+        return PrecomputedGram(X, side=plan.side), plan
+    return ComputedGram(kernel, X, plan.side, split=split), plan
 
 
 def _tile_bytes(kernel: Kernel | None, X: Rows, split: FeatureSplit | None, side: int) -> int:

@@ -122,7 +122,7 @@ class Workers:
             task.run()
         return first.future.result()
 
-    def each(self, function: Callable[[Item], Any], items: Iterable[Item]) -> None:
+    def each(self, function: Callable[[Item], object], items: Iterable[Item]) -> None:
         """Apply ``function`` to all items and discard the results."""
         for _ in self.map(function, items):
             pass
@@ -131,7 +131,7 @@ class Workers:
         """Start a function in another thread, if there is one; return a callable for its result."""
         return function if self._pool is None else self._pool.submit(function).result
 
-    def scratch(self, shape: tuple[int, int], dtype: np.dtype[Any]) -> Floats:
+    def scratch(self, shape: tuple[int, int], dtype: np.dtype[np.floating]) -> Floats:
         """Return an uninitialized array, which the next call in the same thread reuses.
 
         Allocating new pages would take as long as the work on them.
@@ -139,8 +139,8 @@ class Workers:
         n_bytes = shape[0] * shape[1] * dtype.itemsize
         if getattr(self._local, "memory", np.empty(0, np.uint8)).nbytes < n_bytes:
             self._local.memory = np.empty(n_bytes, dtype=np.uint8)
-        memory: Any = self._local.memory[:n_bytes]
-        return memory.view(dtype).reshape(shape)
+        memory: Floats = self._local.memory[:n_bytes].view(dtype)
+        return memory.reshape(shape)
 
 
 #: The calling thread, with the number of BLAS threads unchanged.

@@ -31,7 +31,7 @@ class GramSource(Protocol):
         """Order l of K."""
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype[np.floating]:
         """Data type of the rows, float32 or float64."""
 
     @property
@@ -165,8 +165,8 @@ class MatmulTiles:
         if rare is not None and others is not None:
             # Summed separately: added one by one to the much larger values in ``out``, each term
             # would be rounded. Many terms need double precision.
-            most = np.diff(rare.indptr).max(initial=0)
-            dtype = np.float64 if most > _MANY_TERMS else out.dtype
+            n_terms = np.diff(rare.indptr).max(initial=0)
+            dtype = np.float64 if n_terms > _MANY_TERMS else out.dtype
             out += rare @ np.ascontiguousarray(others[columns].toarray().T, dtype=dtype)
         self._kernel.finish(out)
 
@@ -222,7 +222,7 @@ class PrecomputedGram:
 
     def submatrix(self, rows: Indices, columns: Indices) -> Floats:
         """Return a copy of K[rows, columns]."""
-        values: Any = self._K[np.ix_(rows, columns)]
+        values: Rows = self._K[np.ix_(rows, columns)]
         return values.toarray() if sparse.issparse(values) else values
 
     def diagonal(self) -> Floats:
@@ -282,8 +282,8 @@ class CachedGram(WrappedSource):
     def __init__(self, source: GramSource, max_bytes: int) -> None:
         super().__init__(source)
         self._available = max_bytes
-        self._stored_dtype: np.dtype[Any] = source.dtype
-        self._block: NDArray[Any] = np.empty(0)
+        self._stored_dtype: np.dtype[np.generic] = source.dtype
+        self._block: NDArray[np.generic] = np.empty(0)
         self._tiles: dict[tuple[int, int, int, int], NDArray[Any]] = {}
         self._lock = threading.Lock()
 
@@ -301,9 +301,10 @@ class CachedGram(WrappedSource):
 
     def stored_tile(self, rows: slice, columns: slice) -> Floats | None:
         """Return the tile if it is in the cache."""
-        return self._tiles.get(_key(rows, columns))
+        tile: Floats | None = self._tiles.get(_key(rows, columns))
+        return tile
 
-    def _allocate(self, n_rows: int, n_columns: int) -> NDArray[Any] | None:
+    def _allocate(self, n_rows: int, n_columns: int) -> NDArray[np.generic] | None:
         """Return memory for a tile from a large block, which the system backs by huge pages."""
         size, dtype = n_rows * n_columns, self._stored_dtype
         with self._lock:

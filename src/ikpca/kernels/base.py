@@ -25,7 +25,7 @@ class Kernel(Protocol):
     """
 
     @property
-    def takes_sparse(self) -> bool:
+    def supports_sparse(self) -> bool:
         """True if rows may be CSR matrices."""
 
     def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
@@ -68,7 +68,7 @@ class RadialKernel(Kernel, Protocol):
     """
 
     @property
-    def steps_are_gradients(self) -> bool:
+    def step_is_gradient(self) -> bool:
         """True if z − center is proportional to the gradient of −ln Σ_j G_ij k(z, x_j)."""
 
     def weighted_center(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:

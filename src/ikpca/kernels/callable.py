@@ -17,33 +17,17 @@ from ikpca.kernels.base import Floats, Rows
 
 
 @dataclass(frozen=True)
-class Pairwise:
-    """Kernel from a function of two vectors, called for every pair of rows.
+class _FunctionKernel:
+    """Function, and its keyword arguments."""
 
-    Parameters
-    ----------
-    function : callable
-        Takes two rows, and ``params`` by name; returns a number.
-    params : mapping of str to object, optional
-        Keyword arguments of the function.
-
-    See Also
-    --------
-    vectorized : Kernels of whole blocks of rows, which are much faster.
-    sklearn.metrics.pairwise.pairwise_kernels : Calls functions of two rows in the same way.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ikpca.kernels import Pairwise
-    >>> Pairwise(lambda x, y: float(min(x[0], y[0]))).diagonal(np.array([[2.0], [5.0]]))
-    array([2., 5.])
-    """
-
-    function: Callable[..., float]
+    function: Callable[..., Any]
     params: Mapping[str, Any] = field(default_factory=dict)
 
-    takes_sparse = False
+
+class Pairwise(_FunctionKernel):
+    """Kernel from a function of two vectors, called for every pair of rows."""
+
+    supports_sparse = False
 
     def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
         """Write the tile, one pair at a time."""
@@ -60,35 +44,10 @@ class Pairwise:
         return 0
 
 
-@dataclass(frozen=True)
-class Vectorized:
-    """Kernel from a function of two blocks of rows that returns the matrix of values.
+class Vectorized(_FunctionKernel):
+    """Kernel from a function of two blocks of rows; :func:`vectorized` creates one."""
 
-    Parameters
-    ----------
-    function : callable
-        Takes rows of shape (n, N) and (m, N), and ``params`` by name; returns a matrix (n, m).
-    params : mapping of str to object, optional
-        Keyword arguments of the function.
-
-    See Also
-    --------
-    vectorized : The decorator that creates one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ikpca.kernels import Vectorized
-    >>> tile = np.empty((1, 2))
-    >>> Vectorized(lambda X, Y: X @ Y.T).fill(np.ones((1, 3)), np.ones((2, 3)), tile)
-    >>> tile
-    array([[3., 3.]])
-    """
-
-    function: Callable[..., ArrayLike]
-    params: Mapping[str, Any] = field(default_factory=dict)
-
-    takes_sparse = True
+    supports_sparse = True
 
     def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
         """Write the tile."""
@@ -114,14 +73,14 @@ class Vectorized:
         """Return the size of the matrix that the function returns."""
         return n_x * n_y * 8
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Callable[..., Vectorized], tuple[object, ...]]:
         """Pickle by name: the decorator replaced the function in its module."""
         function = self.function
         if not _is_decorated(function):
             return type(self), (function, self.params)
         return _import_kernel, (function.__module__, function.__qualname__, self.params)
 
-    def __call__(self, x: ArrayLike, y: ArrayLike, **params: Any) -> float:
+    def __call__(self, x: ArrayLike, y: ArrayLike, **params: object) -> float:
         """Return k(x, y) of one pair, as scikit-learn expects of a callable kernel."""
         merged = {**self.params, **params}
         return float(np.asarray(self.function(np.atleast_2d(x), np.atleast_2d(y), **merged))[0, 0])
@@ -157,10 +116,10 @@ def vectorized(function: Callable[..., ArrayLike]) -> Vectorized:
 def _is_decorated(function: Callable[..., ArrayLike]) -> bool:
     """Return True if a module defines a kernel of the function under the name of the function."""
     try:
-        found = attrgetter(function.__qualname__)(sys.modules[function.__module__])
+        kernel = attrgetter(function.__qualname__)(sys.modules[function.__module__])
     except (AttributeError, KeyError):
         return False
-    return isinstance(found, Vectorized) and found.function is function
+    return isinstance(kernel, Vectorized) and kernel.function is function
 
 
 def _import_kernel(module: str, name: str, params: Mapping[str, Any]) -> Vectorized:

@@ -17,7 +17,7 @@ _STRIP = 1024
 class _DotProductKernel:
     """Kernel κ(⟨x, y⟩); κ is the identity unless a subclass overrides both methods below."""
 
-    takes_sparse = True
+    supports_sparse = True
 
     def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
         """Write κ(⟨x, y⟩)."""
@@ -64,7 +64,7 @@ class _FeatureKernel:
     #: Origin of dense rows; zero by default.
     origin: Floats | None = field(default=None, repr=False, compare=False)
 
-    takes_sparse = True
+    supports_sparse = True
 
     def centered(self, X: Rows) -> Self:
         """Return the kernel relative to the mean of dense rows; CSR rows are never shifted."""
@@ -99,7 +99,6 @@ class _FeatureKernel:
         return (features.toarray() if sparse.issparse(features) else features) - self.origin
 
 
-@dataclass(frozen=True)
 class Linear(_FeatureKernel):
     """Linear kernel k(x, y) = ⟨x, y⟩.
 
@@ -229,7 +228,6 @@ class Sigmoid(_DotProductKernel):
         np.tanh(values, out=values)
 
 
-@dataclass(frozen=True)
 class Cosine(_FeatureKernel):
     """Cosine kernel k(x, y) = ⟨x, y⟩ / (‖x‖ ‖y‖), zero if a row is zero.
 
@@ -291,23 +289,7 @@ def centered_kernel(kernel: Kernel, X: Rows) -> Kernel:
 
 
 def squared_norms(X: Rows) -> Floats:
-    """Return ‖x_i‖² for every row.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n, N)
-
-    Returns
-    -------
-    ndarray of shape (n,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ikpca.kernels import squared_norms
-    >>> squared_norms(np.array([[3.0, 4.0], [1.0, 0.0]]))
-    array([25.,  1.])
-    """
+    """Return ‖x_i‖² for every dense or CSR row."""
     if sparse.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
     return np.einsum("ij,ij->i", X, X)

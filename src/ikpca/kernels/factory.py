@@ -33,29 +33,10 @@ def make_kernel(
     coef0: float,
     params: Mapping[str, Any] | None = None,
 ) -> Kernel:
-    """Return the kernel object for a name, a callable or a kernel object.
+    """Return the kernel object for a name, a callable or a kernel object, which is unchanged.
 
-    As in scikit-learn, ``params`` is passed to callables only.
-
-    Parameters
-    ----------
-    kernel : str, callable or Kernel
-        One of ``KERNEL_NAMES``, a function of two rows, a function decorated with
-        :func:`vectorized`, or a kernel object, which is returned unchanged.
-    gamma, degree, coef0 : float
-        Parameters of a kernel given by name; those that it does not have are ignored.
-    params : mapping of str to object, optional
-        Keyword arguments of a callable.
-
-    Returns
-    -------
-    Kernel
-
-    Examples
-    --------
-    >>> from ikpca.kernels import make_kernel
-    >>> make_kernel("rbf", gamma=0.5, degree=3, coef0=1)
-    Gaussian(gamma=0.5)
+    Parameters that a named kernel does not have are ignored; ``params`` is passed to callables
+    only, as in scikit-learn.
     """
     names = ", ".join([*KERNEL_NAMES, "precomputed"])
     if isinstance(kernel, str):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,31 +24,15 @@ _MAX_SPARSE_DENSITY = 0.05
 _MIN_SPARSE_FEATURES, _MIN_ROWS = 64, 1024
 
 
-@dataclass(frozen=True, eq=False)
-class FeatureSplit:
+class FeatureSplit(NamedTuple):
     """Split of the features into dense, sparse and constant ones, and the origin they refer to.
 
-    Parameters
-    ----------
-    origin : ndarray of shape (n_features,)
-        The mean of dense features, the common value of others. A shift of the origin changes no
-        distance; it keeps norms, and thus the rounding errors of their differences, small.
-    dense : ndarray of bool of shape (n_features,)
-        Features of the dense product.
-    sparse : ndarray of bool of shape (n_features,)
-        Features in which few rows differ from the origin, such as pixels near the border of images;
-        their differences are multiplied as sparse matrices.
-    nnz : int
-        Number of nonzero differences of the sparse features.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ikpca.kernels import FeatureSplit
-    >>> FeatureSplit.from_rows(np.array([[1.0, 5.0], [3.0, 5.0]])).dense
-    array([ True, False])
+    A shift of the origin changes no distance; it keeps norms, and thus the rounding errors of their
+    differences, small. Few rows differ from the origin in sparse features, such as pixels near the
+    border of images: their differences are multiplied as sparse matrices with ``nnz`` entries.
     """
 
+    #: The mean of dense features, the common value of others.
     origin: Floats
     dense: _Mask
     sparse: _Mask
@@ -87,8 +70,8 @@ class FeatureSplit:
     @classmethod
     def all_dense(cls, origin: Floats) -> FeatureSplit:
         """Return the split about an origin in which all features are dense."""
-        every = np.ones(len(origin), dtype=bool)
-        return cls(origin, every, ~every)
+        is_dense = np.ones(len(origin), dtype=bool)
+        return cls(origin, is_dense, ~is_dense)
 
     def operand_bytes(self, n_rows: int) -> int:
         """Return the size of the operand of the rows of the split, with its two extra columns."""
@@ -116,22 +99,8 @@ class FeatureSplit:
         return out, sparse.vstack(parts, format="csr") if self.sparse.any() else None
 
 
-@dataclass(frozen=True, eq=False)
-class Operand:
-    """One factor of a matrix product, with dense and sparse columns.
-
-    Parameters
-    ----------
-    dense : ndarray of shape (n, dense columns)
-    sparse : CSR array of shape (n, sparse columns) or None
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ikpca.kernels import Operand
-    >>> Operand(np.eye(3)).copy(slice(0, 2)).dense.shape
-    (2, 3)
-    """
+class Operand(NamedTuple):
+    """One factor of a matrix product: dense columns, and sparse columns as a CSR array."""
 
     dense: Floats
     sparse: Rows | None = None
@@ -146,22 +115,7 @@ class Operand:
 
 @runtime_checkable
 class MatmulKernel(Kernel, Protocol):
-    """Kernel whose tiles are elementwise functions of one product of prepared operands.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ikpca.kernels import MatmulKernel, FeatureSplit, Gaussian
-    >>> isinstance(Gaussian(), MatmulKernel)
-    True
-    >>> X = np.array([[0.0], [1.0]])
-    >>> right = Gaussian(0.5).right_operand(X, FeatureSplit.from_rows(X))
-    >>> tile = Gaussian(0.5).left_from_right(right.copy()).dense @ right.dense.T
-    >>> Gaussian(0.5).finish(tile)
-    >>> tile.round(4)
-    array([[1.    , 0.6065],
-           [0.6065, 1.    ]])
-    """
+    """Kernel whose tiles are elementwise functions of one product of prepared operands."""
 
     def right_operand(self, X: Floats, split: FeatureSplit) -> Operand:
         """Return the right operand of dense rows and their split; it serves all tiles."""

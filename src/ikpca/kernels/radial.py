@@ -16,10 +16,14 @@ from ikpca.kernels.operands import FeatureSplit, Operand, mean_row
 _MIN_RELATIVE_VALUE = 1e-6
 
 
+@dataclass(frozen=True)
 class _DistanceKernelBase(ABC):
     """Common part of kernels of a distance, for which k(x, x) = 1."""
 
-    takes_sparse = True
+    #: Factor of the distance.
+    gamma: float = 1.0
+
+    supports_sparse = True
 
     @abstractmethod
     def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
@@ -41,7 +45,6 @@ class _DistanceKernelBase(ABC):
         return out
 
 
-@dataclass(frozen=True)
 class Gaussian(_DistanceKernelBase):
     """Gaussian kernel k(x, y) = exp(−γ‖x − y‖²); the papers write γ = 1/(2σ²).
 
@@ -64,9 +67,7 @@ class Gaussian(_DistanceKernelBase):
     (50, 2)
     """
 
-    gamma: float = 1.0
-
-    steps_are_gradients = True
+    step_is_gradient = True
 
     def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
         """Write the tile: one product of operands, then one exp in place."""
@@ -138,7 +139,6 @@ class Gaussian(_DistanceKernelBase):
         np.exp(out, out=out)
 
 
-@dataclass(frozen=True)
 class Laplacian(_DistanceKernelBase):
     """Laplacian kernel k(x, y) = exp(−γ‖x − y‖₁).
 
@@ -161,9 +161,7 @@ class Laplacian(_DistanceKernelBase):
     array([[0.3679]])
     """
 
-    gamma: float = 1.0
-
-    steps_are_gradients = False
+    step_is_gradient = False
 
     def fill(self, X: Rows, Y: Rows, out: Floats) -> None:
         """Write the tile."""
@@ -199,27 +197,7 @@ class Laplacian(_DistanceKernelBase):
 
 
 def one_norm_distances(X: Rows, Y: Rows) -> Floats:
-    """Return ‖x_i − y_j‖₁, for any combination of dense and CSR rows.
-
-    Parameters
-    ----------
-    X, Y : ndarray or CSR matrix of shape (n, N) and (m, N)
-
-    Returns
-    -------
-    ndarray of shape (n, m)
-
-    See Also
-    --------
-    sklearn.metrics.pairwise.manhattan_distances : The same distances, with input validation.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ikpca.kernels import one_norm_distances
-    >>> one_norm_distances(np.array([[0.0, 0.0]]), np.array([[1.0, -2.0]]))
-    array([[3.]])
-    """
+    """Return ‖x_i − y_j‖₁, for any combination of dense and CSR rows."""
     # Imported here because only this kernel needs scikit-learn's distances.
     from sklearn.metrics.pairwise import manhattan_distances
 

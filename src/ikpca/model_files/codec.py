@@ -35,7 +35,8 @@ _CLASSES = {
     "reduced_sets": ("IteratedPreimages", "JointPreimages", "SelectedRows"),
     "solvers": (
         "KHA", "Certificate", "Dense", "HebbianProgress", "HebbianState", "Krylov",
-        "KrylovProgress", "KrylovState", "Nystrom", "Outcome", "PassRecord", "SampledResiduals",
+        "KrylovProgress", "KrylovState", "Nystrom", "Outcome", "PassRecord", "Plan",
+        "SampledResiduals",
     ),
     "streams": (
         "IncrementalState", "MomentState", "OnlineStart", "OnlineState", "PreimageState",

@@ -35,23 +35,6 @@ def make_preimage_method(preimage: str | PreimageMethod, kernel: Kernel) -> Prei
 
     "auto" is the fixed point for radial kernels, the gradient method for other differentiable
     kernels, and the mean of the nearest rows otherwise.
-
-    Parameters
-    ----------
-    preimage : str or PreimageMethod
-        One of ``PREIMAGE_NAMES`` except "ridge", which is fitted with the model; or an object.
-    kernel : Kernel
-
-    Returns
-    -------
-    PreimageMethod
-
-    Examples
-    --------
-    >>> from ikpca.kernels import Gaussian
-    >>> from ikpca.preimages import make_preimage_method
-    >>> type(make_preimage_method("auto", Gaussian(1.0))).__name__
-    'FixedPoint'
     """
     if preimage == "auto":
         if isinstance(kernel, RadialKernel):
@@ -59,7 +42,7 @@ def make_preimage_method(preimage: str | PreimageMethod, kernel: Kernel) -> Prei
         return _METHODS["gradient" if isinstance(kernel, DifferentiableKernel) else "neighbors"]
     method = _METHODS[preimage] if isinstance(preimage, str) else preimage
     if not method.supports(kernel):
-        names = [name for name, known in _METHODS.items() if known.supports(kernel)]
+        names = [name for name, other in _METHODS.items() if other.supports(kernel)]
         raise invalid_parameter(
             "preimage",
             preimage,

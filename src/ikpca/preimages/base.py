@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +19,7 @@ COUNT_RULE = Number("must be an integer of at least 1", "pass 5", low=1, integer
 _N_PARTS = 8
 
 
-@dataclass(frozen=True, eq=False)
-class Preimages:
+class Preimages(NamedTuple):
     """Rows whose images are near points of feature space.
 
     Parameters
@@ -56,8 +54,7 @@ class Preimages:
     @classmethod
     def concatenate(cls, parts: Sequence[Preimages]) -> Preimages:
         """Join the results of consecutive strips of points."""
-        names = ("rows", "squared_distances", "iterations", "converged")
-        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+        return cls(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 @runtime_checkable
@@ -166,26 +163,6 @@ def masked_error(reconstruct: Callable[[Floats], Floats], X: Floats, means: Floa
     the same to the error of every model, so that the smallest error belongs to the model with the
     best estimate of the signal (Batson, Royer 2019). The error of unmasked features would be
     smallest for a model that copies its input, including the noise.
-
-    Parameters
-    ----------
-    reconstruct : callable
-        Takes and returns rows of shape (n, N).
-    X : ndarray of shape (n, N)
-    means : ndarray of shape (N,)
-        Training means, which replace masked features at first.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ikpca.preimages import masked_error
-    >>> X = np.repeat(np.arange(4.0), 8).reshape(4, 8)
-    >>> masked_error(lambda rows: np.repeat(np.median(rows, axis=1), 8).reshape(4, 8), X, X.mean(0))
-    0.0
     """
     parts = np.random.default_rng(0).permutation(X.shape[1]) % _N_PARTS
     total = 0.0

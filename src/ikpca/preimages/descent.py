@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,18 +102,17 @@ class FixedPoint:
                 "the fixed-point method requires a radial kernel",
                 "choose Gradient, MDS or NeighborMean",
             )
-        descent = _Descent(
-            history=self.history if kernel.steps_are_gradients else 0,
-            min_step=self.tol * std,
-            max_step=_MAX_FIXED_POINT_STEP * std,
-            max_iter=self.max_iter,
-            scale=1.0,
-        )
+        history = self.history if kernel.step_is_gradient else 0
+        max_step = _MAX_FIXED_POINT_STEP * std
 
-        def descend(points: Points, starts: Floats) -> _Result:
-            found = descent.minimize(_fixed_point_objective(kernel, points), starts)
-            np.multiply(np.exp(-found.objective), -2, out=found.objective)
-            return found
+        def descend(points: Points, starts: Floats) -> _Minima:
+            minima = _minimize(
+                _fixed_point_objective(kernel, points), starts,
+                _Curvature(history, max_step, starts),
+                min_step=self.tol * std, max_iter=self.max_iter, scale=1.0,
+            )  # fmt: skip
+            np.multiply(np.exp(-minima.objective), -2, out=minima.objective)
+            return minima
 
         return _search(subspace, coordinates, starts, descend)
 
@@ -150,7 +149,7 @@ class Gradient:
 
     max_iter: int = 300
     tol: float = 1e-7
-    start: str = "nearest"
+    start: Literal["nearest", "mds"] = "nearest"
 
     def __post_init__(self) -> None:
         check_parameters(self, {**_RULES, "start": Choice(("nearest", "mds"))})
@@ -169,17 +168,14 @@ class Gradient:
             raise invalid_parameter("kernel", kernel, "has no gradient", "choose NeighborMean")
         if starts is None and self.start == "mds":
             starts = MDS().find(subspace, coordinates).rows
-        descent = _Descent(
-            history=_HISTORY,
-            min_step=self.tol * std,
-            max_step=_MAX_STEP * std,
-            max_iter=self.max_iter,
-            first_step=_FIRST_STEP * std,
-            sufficient_decrease=_SUFFICIENT_DECREASE,
-        )
 
-        def descend(points: Points, starts: Floats) -> _Result:
-            return descent.minimize(_gradient_objective(kernel, points), starts)
+        def descend(points: Points, starts: Floats) -> _Minima:
+            return _minimize(
+                _gradient_objective(kernel, points), starts,
+                _Curvature(_HISTORY, _MAX_STEP * std, starts, _FIRST_STEP * std),
+                min_step=self.tol * std, max_iter=self.max_iter,
+                sufficient_decrease=_SUFFICIENT_DECREASE,
+            )  # fmt: skip
 
         return _search(subspace, coordinates, starts, descend)
 
@@ -219,22 +215,13 @@ def _gradient_objective(kernel: DifferentiableKernel, points: Points) -> _Evalua
     return evaluate
 
 
-@dataclass(frozen=True, eq=False)
-class _Result:
+class _Minima(NamedTuple):
     """Rows at which points converged or reached the limit of iterations, and their objective."""
 
     rows: Floats
     objective: Floats
     iterations: NDArray[np.intp]
     converged: NDArray[np.bool_]
-
-    def replace_if_lower(self, indices: Indices, other: _Result) -> None:
-        """Replace results with a higher objective; the iterations of both are counted."""
-        self.iterations[indices] += other.iterations
-        lower = ~(self.objective[indices] <= other.objective)
-        indices = indices[lower]
-        self.rows[indices], self.objective[indices] = other.rows[lower], other.objective[lower]
-        self.converged[indices] = other.converged[lower]
 
 
 # A trial point without a finite objective is rejected.
@@ -243,7 +230,7 @@ def _search(
     subspace: Subspace,
     coordinates: Floats,
     starts: Floats | None,
-    descend: Callable[[Points, Floats], _Result],
+    descend: Callable[[Points, Floats], _Minima],
 ) -> Preimages:
     """Descend from the starts, one strip of points at a time.
 
@@ -255,91 +242,90 @@ def _search(
     for strip in subspace.strips(len(coordinates)):
         points = Points(subspace, coordinates[strip])
         rows, objective = points.nearest_rows, points.nearest_objective
-        found = descend(points, rows if starts is None else starts[strip])
-        worse = np.flatnonzero(~(found.objective <= objective))
+        minima = descend(points, rows if starts is None else starts[strip])
+        worse = np.flatnonzero(~(minima.objective <= objective))
         if starts is not None and len(worse):
-            others = Points(subspace, points.coordinates[worse])
-            found.replace_if_lower(worse, descend(others, rows[worse]))
-        failed = np.flatnonzero(~np.isfinite(found.objective))
-        found.rows[failed], found.objective[failed] = rows[failed], objective[failed]
-        distances = points.squared_distances(found.objective)
-        parts.append(Preimages(found.rows, distances, found.iterations, found.converged))
+            second = descend(Points(subspace, points.coordinates[worse]), rows[worse])
+            minima.iterations[worse] += second.iterations
+            lower = ~(minima.objective[worse] <= second.objective)
+            for index in (0, 1, 3):
+                minima[index][worse[lower]] = second[index][lower]
+        failed = np.flatnonzero(~np.isfinite(minima.objective))
+        minima.rows[failed], minima.objective[failed] = rows[failed], objective[failed]
+        distances = points.squared_distances(minima.objective)
+        parts.append(Preimages(minima.rows, distances, minima.iterations, minima.converged))
     return Preimages.concatenate(parts)
 
 
-@dataclass(frozen=True)
-class _Descent:
-    """Settings of the descent."""
+def _minimize(
+    evaluate: _Evaluate,
+    starts: Floats,
+    curvature: _Curvature,
+    *,
+    min_step: float,
+    max_iter: int,
+    sufficient_decrease: float = 0.0,
+    scale: float = 0.0,
+) -> _Minima:
+    """Minimize from every start, with backtracking, until the next step is too short.
 
-    #: Number of curvature pairs; with 0, directions are negative gradients.
-    history: int
-    #: A point has converged when its next step is shorter; longer steps than the longest are cut.
-    min_step: float
-    max_step: float
-    #: Evaluations per point, not counting that of the start.
-    max_iter: int
-    #: Length of the first step, before there is a pair; by default that of the gradient.
-    first_step: float | None = None
-    #: Share of the predicted decrease that a step must achieve; 0 if gradients are known only up to
-    #: a factor.
-    sufficient_decrease: float = 0.0
-    #: Added to the magnitude of the objective to estimate its rounding error.
-    scale: float = 0.0
-
-    def minimize(self, evaluate: _Evaluate, starts: Floats) -> _Result:
-        """Minimize from every start, with backtracking, until the next step is too short."""
-        curvature = _Curvature(self, starts)
-        rows = starts.copy()
-        active = np.arange(len(rows))
-        objective, gradients = evaluate(rows, active)
-        directions = curvature.directions(active, gradients)
-        step_sizes = np.ones(len(rows), dtype=rows.dtype)
-        iterations = np.zeros(len(rows), dtype=np.intp)
-        converged = np.zeros(len(rows), dtype=bool)
-        active = np.flatnonzero(np.isfinite(objective))
-        for _ in range(self.max_iter):
-            steps = step_sizes[active, None] * directions[active]
-            short = np.linalg.norm(steps, axis=1) <= self.min_step
-            converged[active[short]] = True
-            active, steps = active[~short], steps[~short]
-            if not len(active):
-                break
-            iterations[active] += 1
-            values, slopes = evaluate(rows[active] + steps, active)
-            accept = self._accept(values, slopes, objective[active], gradients[active], steps)
-            step_sizes[active[~accept]] *= _SHRINK
-            accepted = active[accept]
-            curvature.update(accepted, steps[accept], slopes[accept] - gradients[accepted])
-            rows[accepted] += steps[accept]
-            objective[accepted], gradients[accepted] = values[accept], slopes[accept]
-            step_sizes[accepted] = 1
-            directions[accepted] = curvature.directions(accepted, gradients[accepted])
-        return _Result(rows, objective, iterations, converged)
-
-    def _accept(
-        self, values: Floats, slopes: Floats, old_values: Floats, gradients: Floats, steps: Floats
-    ) -> NDArray[np.bool_]:
-        """Test for sufficient decrease, or a smaller gradient within rounding (Hager, Zhang)."""
-        predicted = self.sufficient_decrease * np.einsum("ij,ij->i", gradients, steps)
-        eps = np.finfo(values.dtype).eps
-        rounding = _ROUNDING_UNITS * eps * (self.scale + np.abs(old_values))
-        flatter = np.linalg.norm(slopes, axis=1) < np.linalg.norm(gradients, axis=1)
-        return (values <= old_values + predicted) | ((values <= old_values + rounding) & flatter)
+    A step must achieve the share ``sufficient_decrease`` of the predicted decrease; it is 0 if
+    gradients are known only up to a factor. ``scale`` is added to the magnitude of the objective to
+    estimate its rounding error. The start is not counted by ``max_iter``.
+    """
+    rows = starts.copy()
+    active = np.arange(len(rows))
+    objective, gradients = evaluate(rows, active)
+    directions = curvature.directions(active, gradients)
+    step_sizes = np.ones(len(rows), dtype=rows.dtype)
+    iterations = np.zeros(len(rows), dtype=np.intp)
+    converged = np.zeros(len(rows), dtype=bool)
+    active = np.flatnonzero(np.isfinite(objective))
+    for _ in range(max_iter):
+        steps = step_sizes[active, None] * directions[active]
+        short = np.linalg.norm(steps, axis=1) <= min_step
+        converged[active[short]] = True
+        active, steps = active[~short], steps[~short]
+        if not len(active):
+            break
+        iterations[active] += 1
+        values, slopes = evaluate(rows[active] + steps, active)
+        old_values, old_slopes = objective[active], gradients[active]
+        # Sufficient decrease, or a smaller gradient within rounding (Hager, Zhang).
+        predicted = sufficient_decrease * np.einsum("ij,ij->i", old_slopes, steps)
+        rounding = _ROUNDING_UNITS * np.finfo(values.dtype).eps * (scale + np.abs(old_values))
+        flatter = np.linalg.norm(slopes, axis=1) < np.linalg.norm(old_slopes, axis=1)
+        accept = values <= old_values + predicted
+        accept |= (values <= old_values + rounding) & flatter
+        step_sizes[active[~accept]] *= _SHRINK
+        accepted = active[accept]
+        curvature.update(accepted, steps[accept], slopes[accept] - gradients[accepted])
+        rows[accepted] += steps[accept]
+        objective[accepted], gradients[accepted] = values[accept], slopes[accept]
+        step_sizes[accepted] = 1
+        directions[accepted] = curvature.directions(accepted, gradients[accepted])
+    return _Minima(rows, objective, iterations, converged)
 
 
 class _Curvature:
-    """Curvature pairs of every point: the last steps s and changes y of the gradient."""
+    """Curvature pairs of every point: the last steps s and changes y of the gradient.
 
-    def __init__(self, descent: _Descent, starts: Floats) -> None:
+    Without history, directions are negative gradients; none is longer than ``max_step``. The first
+    step, before there is a pair, has the length ``first_step``, or that of the gradient.
+    """
+
+    def __init__(
+        self, history: int, max_step: float, starts: Floats, first_step: float | None = None
+    ) -> None:
         n_points, dtype = len(starts), starts.dtype
-        self._max_step = descent.max_step
-        self._steps = np.zeros((descent.history, *starts.shape), dtype=dtype)
+        self._max_step = max_step
+        self._steps = np.zeros((history, *starts.shape), dtype=dtype)
         self._changes = np.zeros_like(self._steps)
         #: 1/⟨s, y⟩; zero for missing pairs, which then have no effect.
-        self._inverses = np.zeros((descent.history, n_points), dtype=dtype)
+        self._inverses = np.zeros((history, n_points), dtype=dtype)
         self._first_steps = None
-        if descent.first_step is not None:
-            self._first_steps = np.full(n_points, descent.first_step, dtype=dtype)
+        if first_step is not None:
+            self._first_steps = np.full(n_points, first_step, dtype=dtype)
         self._scales = np.zeros(n_points, dtype=dtype)
 
     def update(self, indices: Indices, steps: Floats, changes: Floats) -> None:
@@ -356,8 +342,8 @@ class _Curvature:
             limit, invalid = np.finfo(self._first_steps.dtype).max / 4, indices[~valid]
             self._first_steps[invalid] = 2 * np.minimum(self._first_steps[invalid], limit)
         indices, products = indices[valid], products[valid]
-        for history in (self._steps, self._changes, self._inverses):
-            history[:-1, indices] = history[1:, indices]
+        for pairs in (self._steps, self._changes, self._inverses):
+            pairs[:-1, indices] = pairs[1:, indices]
         self._steps[-1, indices], self._changes[-1, indices] = steps[valid], changes[valid]
         self._inverses[-1, indices] = 1 / products
         self._scales[indices] = products / squares[valid]

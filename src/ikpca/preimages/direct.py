@@ -9,7 +9,9 @@ import numpy as np
 from scipy import linalg
 
 from ikpca.errors import check_parameters, invalid_parameter
-from ikpca.gram import TILE, ComputedGram, Workers, cross_gram, full_matrix, tile_slices
+from ikpca.gram import ComputedGram, cross_gram, full_matrix, tile_slices
+from ikpca.gram.parallel import Workers
+from ikpca.gram.tiles import TILE
 from ikpca.kernels import DistanceKernel, Floats, Kernel
 from ikpca.preimages.base import COUNT_RULE, Points, Preimages
 from ikpca.subspace import Subspace
@@ -162,36 +164,7 @@ class NeighborMean:
 
 
 def ridge_coefficients(kernel: Kernel, projections: Floats, X: Floats, alpha: float) -> Floats:
-    """Solve (K + αI) c = X with the kernel matrix K of the projections, as scikit-learn does.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        Kernel between projections.
-    projections : ndarray of shape (n, r)
-    X : ndarray of shape (n, N)
-        The rows that have these projections.
-    alpha : float
-        Ridge parameter α.
-
-    Returns
-    -------
-    ndarray of shape (n, N)
-        Coefficients c for :func:`predict_rows`.
-
-    See Also
-    --------
-    sklearn.kernel_ridge.KernelRidge : The same regression as an estimator.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ikpca.kernels import Linear
-    >>> from ikpca.preimages import ridge_coefficients
-    >>> Y, X = np.array([[1.0], [-1.0]]), np.array([[2.0], [-2.0]])
-    >>> ridge_coefficients(Linear(), Y, X, 1.0).shape
-    (2, 1)
-    """
+    """Solve (K + αI) c = X with the kernel matrix K of the projections, as scikit-learn does."""
     # The matrix has no name, so that it is gone when another one is needed.
     with suppress(linalg.LinAlgError):
         factor = linalg.cho_factor(
@@ -218,32 +191,7 @@ def ridge_bytes(X: Floats) -> int:
 
 
 def predict_rows(kernel: Kernel, new: Floats, projections: Floats, coefficients: Floats) -> Floats:
-    """Return rows in input space for new projections, computed by strips.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        Kernel of :func:`ridge_coefficients`.
-    new : ndarray of shape (m, r)
-        Projections to predict rows for.
-    projections : ndarray of shape (n, r)
-        Projections that the coefficients were fitted on.
-    coefficients : ndarray of shape (n, N)
-
-    Returns
-    -------
-    ndarray of shape (m, N)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ikpca.kernels import Linear
-    >>> from ikpca.preimages import predict_rows, ridge_coefficients
-    >>> Y, X = np.array([[1.0], [-1.0]]), np.array([[2.0], [-2.0]])
-    >>> learned = ridge_coefficients(Linear(), Y, X, 1e-9)
-    >>> predict_rows(Linear(), np.array([[0.5]]), Y, learned).round(3)
-    array([[1.]])
-    """
+    """Return rows for new projections, from :func:`ridge_coefficients`, computed by strips."""
     strips = [
         _kernel_values(kernel, new[strip], projections) @ coefficients
         for strip in tile_slices(len(new))

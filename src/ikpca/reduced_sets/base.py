@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from scipy import linalg
 
 from ikpca.errors import Number, check_number, invalid_parameter
 from ikpca.gram import cross_gram
-from ikpca.kernels import Floats, Indices, Kernel, Rows
+from ikpca.kernels import DifferentiableKernel, Floats, Indices, Kernel, Rows
 from ikpca.solvers.landmarks import uniform_landmarks
 from ikpca.subspace import Subspace
 
@@ -25,8 +26,7 @@ _RIDGE, _REFINEMENTS = 1e-12, 2
 _MEAN_ROUNDING = 10
 
 
-@dataclass(frozen=True, eq=False)
-class ReducedSet:
+class ReducedSet(NamedTuple):
     """Approximations u'_i of vectors u_i on fewer rows.
 
     Parameters
@@ -109,8 +109,41 @@ class Reduction(Protocol):
         weights : ndarray of shape (q,), optional
             Weights of the errors, such as the singular values; equal by default.
         values : ndarray of shape (m, m), optional
-            k(x_i, x_j) of the basis in double precision, if known.
+            k(x_i, x_j) of the basis in double precision; computed by default.
         """
+
+
+class RowReduction(ABC):
+    """Common part of the reductions: validation, and problems that need no reduction."""
+
+    max_candidates: int
+    seed: int
+
+    def supports(self, kernel: Kernel) -> bool:
+        """Return True for kernels with a gradient."""
+        return isinstance(kernel, DifferentiableKernel)
+
+    def reduce(
+        self,
+        subspace: Subspace,
+        size: int,
+        weights: Floats | None = None,
+        *,
+        values: Floats | None = None,
+    ) -> ReducedSet:
+        """Approximate the vectors of a subspace on at most ``size`` rows."""
+        if not self.supports(subspace.kernel):
+            raise invalid_parameter(
+                "kernel", subspace.kernel, "has no gradient for pre-images", "choose SelectedRows"
+            )
+        problem = ReductionProblem.create(
+            subspace, size, weights, values, self.max_candidates, self.seed
+        )
+        return problem.identity() if problem.fits else self._reduce(problem)
+
+    @abstractmethod
+    def _reduce(self, problem: ReductionProblem) -> ReducedSet:
+        """Approximate the vectors of a problem with more rows than allowed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +160,7 @@ class ReductionProblem:
     values: Floats
     inner_products: Floats
     #: Type of the rows to return.
-    dtype: np.dtype[Any]
+    dtype: np.dtype[np.generic]
     size: int
     weights: Floats
 
@@ -165,7 +198,7 @@ class ReductionProblem:
         exact = make_reduced_set(
             vectors, rows, self.values, self.inner_products, vectors.coefficients
         )
-        return replace(exact, squared_errors=np.zeros_like(exact.squared_errors))
+        return exact._replace(squared_errors=np.zeros_like(exact.squared_errors))
 
     def restrict(self, indices: Indices) -> ReducedSet:
         """Return the least-squares approximation on some of the candidates."""
@@ -200,8 +233,8 @@ def _merge(subspace: Subspace, values: Floats | None) -> tuple[Subspace, Subspac
     if values is None:
         values = cross_gram(kernel, basis, basis)
     products = _check_finite(kernel, coefficients @ values)
-    known = Subspace(kernel, basis, coefficients, products, products @ coefficients.T)
-    return known, known, values, products
+    merged = Subspace(kernel, basis, coefficients, products, products @ coefficients.T)
+    return merged, merged, values, products
 
 
 def _sample(
@@ -253,14 +286,14 @@ def least_squares_on(
     nearly singular Gram matrix, rounding may make the new ones worse.
     """
     solution = _least_squares(values, inner_products)
-    found = make_reduced_set(vectors, rows, values, inner_products, solution)
+    reduced = make_reduced_set(vectors, rows, values, inner_products, solution)
     if previous is None:
-        return found
+        return reduced
     first = make_reduced_set(vectors, rows, values, inner_products, previous)
-    better = first.squared_errors < found.squared_errors
+    better = first.squared_errors < reduced.squared_errors
     if not better.any():
-        return found
-    mixed = np.where(better[:, None], previous, found.subspace.coefficients)
+        return reduced
+    mixed = np.where(better[:, None], previous, reduced.subspace.coefficients)
     return make_reduced_set(vectors, rows, values, inner_products, mixed)
 
 
@@ -292,11 +325,11 @@ def _least_squares(gram: Floats, inner_products: Floats) -> Floats:
         factor = linalg.cho_factor(ridged, lower=True, overwrite_a=True, check_finite=False)
     except linalg.LinAlgError:
         return _on_positive_directions(scaled, targets) * scales
-    found: Floats = linalg.cho_solve(factor, targets.T, check_finite=False).T
+    solution: Floats = linalg.cho_solve(factor, targets.T, check_finite=False).T
     for _ in range(_REFINEMENTS):
-        residuals = targets - found @ scaled
-        found = found + linalg.cho_solve(factor, residuals.T, check_finite=False).T
-    return found * scales
+        residuals = targets - solution @ scaled
+        solution = solution + linalg.cho_solve(factor, residuals.T, check_finite=False).T
+    return solution * scales
 
 
 def unit_diagonal(gram: Floats) -> Floats:
@@ -317,9 +350,9 @@ def _check_weights(n_vectors: int, weights: Floats | None) -> Floats:
     """Return one non-negative weight per vector; equal weights by default."""
     if weights is None:
         return np.ones(n_vectors)
-    found = np.asarray(weights, dtype=np.float64)
-    if found.shape != (n_vectors,) or not (np.isfinite(found).all() and (found >= 0).all()):
+    values = np.asarray(weights, dtype=np.float64)
+    if values.shape != (n_vectors,) or not (np.isfinite(values).all() and (values >= 0).all()):
         raise invalid_parameter(
             "weights", weights, f"must be {n_vectors} non-negative numbers", "pass one per vector"
         )
-    return found
+    return values

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -11,7 +10,6 @@ from scipy import linalg
 from ikpca.errors import check_choice, invalid_parameter
 from ikpca.kernels import DifferentiableKernel, Floats, Kernel
 from ikpca.reduced_sets.base import Reduction
-from ikpca.reduced_sets.iterated_preimages import IteratedPreimages
 from ikpca.reduced_sets.joint_preimages import JointPreimages
 from ikpca.reduced_sets.select_rows import SelectedRows
 from ikpca.subspace import Subspace
@@ -27,90 +25,40 @@ def make_reduction(
     reduction: str | Reduction,
     kernel: Kernel,
     *,
-    per_vector: int | Literal["auto"] = "auto",
     tol: float = 1e-4,
     seed: int = 0,
 ) -> Reduction:
     """Return a reduction for a kernel.
 
-    "preimages" optimizes all rows jointly; with a number of pre-images per vector it is the paper's
-    method, which finds them one after the other. "auto" is "preimages" for kernels that have
-    pre-images, and "samples" for others.
-
-    Parameters
-    ----------
-    reduction : str or Reduction
-        One of ``REDUCTION_NAMES``, or an object.
-    kernel : Kernel
-    per_vector : int or "auto", default="auto"
-        Pre-images per vector, found one after the other; "auto" optimizes all rows jointly.
-    tol : float, default=1e-4
-        Relative error at which the search for pre-images stops.
-    seed : int, default=0
-
-    Returns
-    -------
-    Reduction
-
-    Examples
-    --------
-    >>> from ikpca.kernels import Cosine
-    >>> from ikpca.reduced_sets import make_reduction
-    >>> type(make_reduction("samples", Cosine())).__name__
-    'SelectedRows'
+    "preimages" optimizes all rows jointly. "auto" is "preimages" for kernels that have pre-images,
+    and "samples" for others.
     """
     if isinstance(reduction, Reduction):
-        made = reduction
+        method = reduction
     else:
         check_choice("reduction", reduction, REDUCTION_NAMES)
         differentiable = isinstance(kernel, DifferentiableKernel)
         if reduction == "samples" or (reduction == "auto" and not differentiable):
             return SelectedRows(seed=seed)
-        made = JointPreimages(tol=tol, seed=seed)
-        if per_vector != "auto":
-            made = IteratedPreimages(per_vector, tol=tol, seed=seed)
-    if not made.supports(kernel):
+        method = JointPreimages(tol=tol, seed=seed)
+    if not method.supports(kernel):
         raise invalid_parameter(
             "reduction",
             reduction,
             f"{kernel!r} has no gradient for pre-images",
             "choose 'samples'",
         )
-    return made
+    return method
 
 
-@dataclass(frozen=True, eq=False)
-class ReducedSubspace:
-    """Orthonormal components and a mean on a reduced set.
-
-    Parameters
-    ----------
-    subspace : Subspace
-    singular_values : ndarray of shape (r,)
-        Singular values of the original covariance in the span of the components.
-    relative_errors : ndarray of shape (r + 1,)
-        ‖u_i − u'_i‖/‖u_i‖ of the orthonormal components, and last that of the mean; 1 for a
-        component that was dropped.
-    values : ndarray of shape (s, s)
-        Kernel values of the basis.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ikpca.kernels import Linear
-    >>> from ikpca.reduced_sets import SelectedRows, reduce_subspace
-    >>> from ikpca.subspace import Subspace
-    >>> X = np.array([[1.0, 0.0], [-1.0, 0.0], [3.0, 0.0], [-3.0, 0.0]])
-    >>> along = Subspace(Linear(), X, np.array([[0.5, -0.5, 0.0, 0.0], [0.25] * 4]))
-    >>> small = reduce_subspace(along, np.array([4.5]), 2.0, SelectedRows(), 2)
-    >>> small.relative_errors.round(6)
-    array([0., 0.])
-    """
+class ReducedSubspace(NamedTuple):
+    """Orthonormal components and a mean on a reduced set."""
 
     subspace: Subspace
+    #: Of the original covariance in the span of the components.
     singular_values: Floats
+    #: ‖u_i − u'_i‖/‖u_i‖ of the components, and of the mean; 1 for a dropped component.
     relative_errors: Floats
-    values: Floats
 
 
 def reduce_subspace(
@@ -122,44 +70,21 @@ def reduce_subspace(
 ) -> ReducedSubspace:
     """Reduce a subspace to at most ``size`` rows.
 
-    Parameters
-    ----------
-    original : Subspace
-    singular_values : ndarray of shape (r,)
-        Also the weights of the components.
-    mean_weight : float
-        Weight of the mean; √n, with n samples, weighs errors by their effect on the covariance.
-    reduction : Reduction
-    size : int
-
-    Returns
-    -------
-    ReducedSubspace
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ikpca.kernels import Linear
-    >>> from ikpca.reduced_sets import SelectedRows, reduce_subspace
-    >>> from ikpca.subspace import Subspace
-    >>> X = np.array([[1.0, 0.0], [-1.0, 0.0], [3.0, 0.0], [-3.0, 0.0]])
-    >>> along = Subspace(Linear(), X, np.array([[0.5, -0.5, 0.0, 0.0], [0.25] * 4]))
-    >>> small = reduce_subspace(along, np.array([4.5]), 2.0, SelectedRows(), 2)
-    >>> small.subspace.basis.shape, small.subspace.project(X[:1]).round(6)
-    ((2, 2), array([[1.]]))
+    The singular values are also the weights of the components. The weight √n of the mean, with n
+    samples, weighs errors by their effect on the covariance.
     """
     weights = np.append(singular_values, mean_weight)
-    found = reduction.reduce(original, size, weights)
+    reduced = reduction.reduce(original, size, weights)
     after, new_values = reorthonormalize(
-        original, found.subspace, singular_values, inner_products=found.inner_products
+        original, reduced.subspace, singular_values, inner_products=reduced.inner_products
     )
-    number, lengths = len(new_values), found.squared_lengths[:-1]
-    mixed = np.einsum("ik,ik->i", after.coefficients[:-1], found.inner_products[:number])
+    number, lengths = len(new_values), reduced.squared_lengths[:-1]
+    mixed = np.einsum("ik,ik->i", after.coefficients[:-1], reduced.inner_products[:number])
     squares = lengths.copy()
     squares[:number] += np.diagonal(after.gram)[:-1] - 2 * mixed
     ratios = np.divide(squares, lengths, out=np.zeros_like(squares), where=lengths > 0)
-    errors = np.append(np.sqrt(np.maximum(ratios, 0)), found.relative_errors[-1])
-    return ReducedSubspace(after, new_values, errors, found.values)
+    errors = np.append(np.sqrt(np.maximum(ratios, 0)), reduced.relative_errors[-1])
+    return ReducedSubspace(after, new_values, errors)
 
 
 def reduce_to_tolerance(
@@ -173,42 +98,14 @@ def reduce_to_tolerance(
 
     The size is doubled, from ten rows per vector, until the errors are small enough or half of the
     rows are used.
-
-    Parameters
-    ----------
-    original : Subspace
-    singular_values : ndarray of shape (r,)
-        Also the weights of the components.
-    mean_weight : float
-        As for :func:`reduce_subspace`.
-    reduction : Reduction
-    tol : float
-        The largest relative error of a component or of the mean.
-
-    Returns
-    -------
-    ReducedSubspace
-        Its ``relative_errors`` may exceed ``tol`` if half of the rows are not enough.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ikpca.kernels import Linear
-    >>> from ikpca.reduced_sets import SelectedRows, reduce_to_tolerance
-    >>> from ikpca.subspace import Subspace
-    >>> X = np.array([[1.0, 0.0], [-1.0, 0.0], [3.0, 0.0], [-3.0, 0.0]])
-    >>> along = Subspace(Linear(), X, np.array([[0.5, -0.5, 0.0, 0.0], [0.25] * 4]))
-    >>> small = reduce_to_tolerance(along, np.array([4.5]), 2.0, SelectedRows(), 0.01)
-    >>> len(small.subspace.basis) <= 2
-    True
     """
     n_vectors, n_rows = original.coefficients.shape
     max_size = max(n_rows // 2, n_vectors)
     size = min(_INITIAL_ROWS * n_vectors, max_size)
     while True:
-        found = reduce_subspace(original, singular_values, mean_weight, reduction, size)
-        if size == max_size or (found.relative_errors <= tol).all():
-            return found
+        reduced = reduce_subspace(original, singular_values, mean_weight, reduction, size)
+        if size == max_size or (reduced.relative_errors <= tol).all():
+            return reduced
         size = min(2 * size, max_size)
 
 
@@ -226,36 +123,9 @@ def reorthonormalize(
     the original covariance in the basis π, and its singular vectors rotate π to the components; all
     of S is used, not only its diagonal. Components keep the signs of the original ones.
 
-    Parameters
-    ----------
-    original : Subspace
-        Components and mean before the reduction.
-    reduced : Subspace
-        The same after it, the mean last; the mean is not changed.
-    singular_values : ndarray of shape (r,)
-        Σ.
-    inner_products : ndarray of shape (r + 1, s), optional
-        ⟨u_i, Φ(z_k)⟩ of the original vectors and the new rows, as in a reduced set.
-
-    Returns
-    -------
-    subspace : Subspace
-        Components and mean, in double precision; fewer components than before if the reduced ones
-        are linearly dependent.
-    singular_values : ndarray
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ikpca.kernels import Linear
-    >>> from ikpca.reduced_sets import reorthonormalize
-    >>> from ikpca.subspace import Subspace
-    >>> X = np.array([[1.0, 0.0], [-1.0, 0.0], [3.0, 0.0], [-3.0, 0.0]])
-    >>> along = Subspace(Linear(), X, np.array([[0.5, -0.5, 0.0, 0.0], [0.25] * 4]))
-    >>> longer = Subspace(Linear(), X, 2 * along.coefficients)
-    >>> after, values = reorthonormalize(along, longer, np.array([4.5]))
-    >>> float(np.linalg.norm(after.coefficients[0] @ X))
-    1.0
+    ``inner_products`` are ⟨u_i, Φ(z_k)⟩ of the original vectors and the new rows, as in a reduced
+    set. The mean, which is last, does not change. There are fewer components than before if the
+    reduced ones are linearly dependent; all is in double precision.
     """
     if inner_products is None:
         double = (original.basis.astype(np.float64), original.coefficients.astype(np.float64))

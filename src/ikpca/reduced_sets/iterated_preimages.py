@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from scipy import linalg
 
-from ikpca.errors import Number, check_parameters, invalid_parameter
+from ikpca.errors import Number, check_parameters
 from ikpca.gram import cross_gram
 from ikpca.kernels import DifferentiableKernel, Floats, Indices, Kernel, RadialKernel
 from ikpca.preimages import FixedPoint, Gradient, PreimageMethod
@@ -17,15 +17,15 @@ from ikpca.reduced_sets.base import (
     TOL_RULE,
     ReducedSet,
     ReductionProblem,
+    RowReduction,
     least_squares_on,
-    make_reduced_set,
 )
 from ikpca.subspace import Subspace
 
 #: A row is dependent on the others if its residual is below this fraction of k(z, z).
 _DEPENDENT = 1e-11
-#: Iterations of a search for a pre-image. The best of several rows needs no accurate search.
-_FEW_STEPS, _MANY_STEPS = 5, 50
+#: Iterations of a search for a pre-image: the best of several rows needs no accurate search.
+_SEARCH_STEPS = 5
 
 _RULES = {
     "per_vector": Number("must be 'auto' or a positive integer", "pass 'auto'",
@@ -36,24 +36,17 @@ _RULES = {
 
 
 @dataclass(frozen=True)
-class IteratedPreimages:
+class IteratedPreimages(RowReduction):
     """Reduction that finds pre-images of the residuals one after the other, as in the paper.
 
-    Vectors are processed in order of their weights. Figure 1 of the paper has three schemes: a
-    vector uses (a) only its own pre-images, (b) also those of the vectors before it, (c) in a
-    second pass all of them, which cannot increase an error.
+    Vectors are processed in order of their weights. A vector also uses the pre-images of those
+    before it and, in a second pass, all of them, which cannot increase an error (scheme (c) of
+    figure 1).
 
     Parameters
     ----------
     per_vector : int or "auto"
         Pre-images per vector; "auto" divides ``size`` among the vectors.
-    reuse : bool
-        False is scheme (a).
-    second_pass : bool
-        False is scheme (b).
-    nearest : bool
-        True adds the pre-image nearest to the residual, as textbooks do; False the row that leaves
-        the smallest error.
     tol : float
         Relative error below which a vector needs no further pre-images.
     max_candidates : int
@@ -75,9 +68,6 @@ class IteratedPreimages:
     """
 
     per_vector: int | Literal["auto"] = "auto"
-    reuse: bool = True
-    second_pass: bool = True
-    nearest: bool = False
     tol: float = 1e-6
     max_candidates: int = 4000
     seed: int = 0
@@ -89,56 +79,22 @@ class IteratedPreimages:
         """Return True for radial and differentiable kernels."""
         return isinstance(kernel, RadialKernel | DifferentiableKernel)
 
-    def reduce(
-        self,
-        subspace: Subspace,
-        size: int,
-        weights: Floats | None = None,
-        *,
-        values: Floats | None = None,
-    ) -> ReducedSet:
-        """Find at most ``size`` pre-images."""
-        if not self.supports(subspace.kernel):
-            raise invalid_parameter(
-                "kernel",
-                subspace.kernel,
-                "is neither radial nor differentiable and has no pre-images",
-                "choose SelectedRows",
-            )
-        problem = ReductionProblem.create(
-            subspace, size, weights, values, self.max_candidates, self.seed
-        )
-        if problem.fits:
-            return problem.identity()
+    def _reduce(self, problem: ReductionProblem) -> ReducedSet:
+        """Find pre-images until all rows are used."""
         order = np.argsort(-problem.weights, kind="stable")
-        rows, first = (self._shared if self.reuse else self._separate)(problem, order)
+        rows, first = self._fill(GrowingBasis(problem.candidates, problem.size), order)
         if not len(rows):
             # All vectors are zero, but the basis must not be empty.
             rows, first = problem.candidates.basis[:1], np.zeros((len(order), 1))
-        finish = least_squares_on if self.second_pass else make_reduced_set
-        return finish(*problem.on_rows(rows), first)
+        return least_squares_on(*problem.on_rows(rows), first)
 
-    def _shared(self, problem: ReductionProblem, order: Indices) -> tuple[Floats, Floats]:
-        """Return rows and coefficients of scheme (b): one basis for all vectors."""
-        basis = GrowingBasis(problem.candidates, problem.size)
-        coefficients = np.zeros((len(order), problem.size))
+    def _fill(self, basis: GrowingBasis, order: Indices) -> tuple[Floats, Floats]:
+        """Return pre-images, and coefficients on those of a vector and of the vectors before it."""
+        coefficients = np.zeros((len(order), basis.size))
         for position, i in enumerate(order):
             self._add_preimages(basis, i, len(order) - position)
             coefficients[i, : basis.count] = basis.coefficients()[i]
         return basis.rows, coefficients[:, : basis.count]
-
-    def _separate(self, problem: ReductionProblem, order: Indices) -> tuple[Floats, Floats]:
-        """Return rows and coefficients of scheme (a): one basis per vector."""
-        rows, parts, capacity = [], [], problem.size
-        for position, i in enumerate(order):
-            basis = GrowingBasis(_single_vector(problem.candidates, i), capacity)
-            self._add_preimages(basis, 0, len(order) - position)
-            capacity -= basis.count
-            rows.append(basis.rows)
-            parts.append(basis.coefficients())
-        coefficients = np.empty((len(order), problem.size - capacity))
-        coefficients[order] = linalg.block_diag(*parts)
-        return np.vstack(rows), coefficients
 
     def _add_preimages(self, basis: GrowingBasis, i: int, vectors_left: int) -> None:
         """Add pre-images of one vector: ``per_vector``, or an equal part of the free rows."""
@@ -149,16 +105,10 @@ class IteratedPreimages:
         for _ in range(number):
             if basis.count == basis.size or basis.squared_errors[i] <= tolerance:
                 break
-            row = basis.nearest_preimage(i) if self.nearest else basis.best_row(i)
+            row = basis.best_row(i)
             if row is None:
                 break
             basis.add(row)
-
-
-def _single_vector(vectors: Subspace, i: int) -> Subspace:
-    one = slice(i, i + 1)
-    products, gram = vectors.products[one], vectors.gram[one, one]
-    return Subspace(vectors.kernel, vectors.basis, vectors.coefficients[one], products, gram)
 
 
 class GrowingBasis:
@@ -223,29 +173,16 @@ class GrowingBasis:
         residual = self._residual(i)
         n_basis = len(self._squared_residuals)
         products = residual.products[0, :n_basis]
-        gains = _gains(products, self._squared_residuals, self.vectors.diagonal)
+        gains = self._decreases(products, self._squared_residuals, self.vectors.diagonal)
         start = int(gains.argmax())
         if not gains[start] > 0:
             return None
-        rows = _preimages(residual, start, n_basis, _FEW_STEPS)
+        rows = self._search(residual, start, n_basis, _SEARCH_STEPS)
         _, squares = self._project(rows)
-        found = _gains(residual.products_with(rows)[0], squares, self.vectors.kernel.diagonal(rows))
-        best = int(found.argmax())
-        return rows[best] if found[best] > gains[start] else self.vectors.basis[start]
-
-    def nearest_preimage(self, i: int) -> Floats | None:
-        """Find the pre-image nearest to the residual of u_i; None if all are linearly dependent."""
-        residual = self._residual(i)
-        n_basis = len(self._squared_residuals)
-        products, diagonal = residual.products[0, :n_basis], self.vectors.diagonal
-        start = int(_gains(products, diagonal, diagonal).argmax())
-        rows = _preimages(residual, start, n_basis, _MANY_STEPS)
-        _, squares = self._project(rows)
-        diagonal = self.vectors.kernel.diagonal(rows)
-        found = _gains(residual.products_with(rows)[0], diagonal, diagonal)
-        found[squares <= _DEPENDENT * np.abs(diagonal)] = 0
-        best = int(found.argmax())
-        return rows[best] if found[best] > 0 else None
+        row_products = residual.products_with(rows)[0]
+        row_gains = self._decreases(row_products, squares, self.vectors.kernel.diagonal(rows))
+        best = int(row_gains.argmax())
+        return rows[best] if row_gains[best] > gains[start] else self.vectors.basis[start]
 
     def _project(self, rows: Floats) -> tuple[Floats, Floats]:
         """Return ⟨q_k, Φ(z)⟩ of rows z, and the squared lengths of the parts orthogonal to q_k."""
@@ -270,30 +207,30 @@ class GrowingBasis:
         gram = products @ coefficients.T
         return Subspace(vectors.kernel, basis, coefficients, products, gram)
 
+    @staticmethod
+    def _decreases(products: Floats, squared_residuals: Floats, diagonal: Floats) -> Floats:
+        """Return the decrease of ‖u‖² by each row; zero for rows that are linearly dependent."""
+        independent = squared_residuals > _DEPENDENT * np.abs(diagonal)
+        gains = np.zeros(len(products))
+        np.divide(products**2, squared_residuals, out=gains, where=independent)
+        return gains
 
-def _gains(products: Floats, squared_residuals: Floats, diagonal: Floats) -> Floats:
-    """Return the decrease of ‖u‖² by each row; zero for rows that are linearly dependent."""
-    independent = squared_residuals > _DEPENDENT * np.abs(diagonal)
-    gains = np.zeros(len(products))
-    np.divide(products**2, squared_residuals, out=gains, where=independent)
-    return gains
+    @staticmethod
+    def _search(vector: Subspace, start: int, n_starts: int, max_iter: int) -> Floats:
+        """Find rows z with large ⟨u, Φ(z)⟩² / k(z, z), the part of ‖u‖² explained by βΦ(z).
 
-
-def _preimages(vector: Subspace, start: int, n_starts: int, max_iter: int) -> Floats:
-    """Find rows z with large ⟨u, Φ(z)⟩² / k(z, z), the part of ‖u‖² explained by βΦ(z).
-
-    z is a pre-image of u/β. The searches start from the given basis row, and from two of the first
-    ``n_starts``: the best with positive β and the best with negative β.
-    """
-    products, diagonal = vector.products[0, :n_starts], vector.diagonal[:n_starts]
-    cosines = products / np.sqrt(np.where(diagonal > 0, diagonal, 1))
-    starts = np.unique([start, cosines.argmax(), cosines.argmin()])
-    scales = products[starts] / np.where(diagonal[starts] > 0, diagonal[starts], 1)
-    # A vector may be too short for its direction to be computed.
-    usable = np.abs(scales) >= np.finfo(scales.dtype).tiny
-    if not usable.any():
-        return vector.basis[[start]]
-    method: PreimageMethod = Gradient(max_iter=max_iter, tol=1e-3)
-    if isinstance(vector.kernel, RadialKernel):
-        method = FixedPoint(max_iter=max_iter, tol=1e-3)
-    return method.find(vector, 1 / scales[usable, None], vector.basis[starts[usable]]).rows
+        z is a pre-image of u/β. The searches start from the given basis row, and from two of the
+        first ``n_starts``: the best with positive β and the best with negative β.
+        """
+        products, diagonal = vector.products[0, :n_starts], vector.diagonal[:n_starts]
+        cosines = products / np.sqrt(np.where(diagonal > 0, diagonal, 1))
+        starts = np.unique([start, cosines.argmax(), cosines.argmin()])
+        scales = products[starts] / np.where(diagonal[starts] > 0, diagonal[starts], 1)
+        # A vector may be too short for its direction to be computed.
+        usable = np.abs(scales) >= np.finfo(scales.dtype).tiny
+        if not usable.any():
+            return vector.basis[[start]]
+        method: PreimageMethod = Gradient(max_iter=max_iter, tol=1e-3)
+        if isinstance(vector.kernel, RadialKernel):
+            method = FixedPoint(max_iter=max_iter, tol=1e-3)
+        return method.find(vector, 1 / scales[usable, None], vector.basis[starts[usable]]).rows

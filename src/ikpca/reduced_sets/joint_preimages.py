@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from scipy import linalg
 
-from ikpca.errors import Number, check_parameters, invalid_parameter
+from ikpca.errors import Number, check_parameters
 from ikpca.gram import cross_gram
-from ikpca.kernels import DifferentiableKernel, Floats, Kernel
+from ikpca.kernels import DifferentiableKernel, Floats
 from ikpca.reduced_sets.base import (
     CANDIDATES_RULE,
     TOL_RULE,
     ReducedSet,
     ReductionProblem,
+    RowReduction,
     least_squares_on,
 )
 from ikpca.reduced_sets.select_rows import select_rows
@@ -34,7 +35,7 @@ _RULES = {
 
 
 @dataclass(frozen=True)
-class JointPreimages:
+class JointPreimages(RowReduction):
     """Reduction that selects rows and then optimizes all of them jointly.
 
     In a stream most rows are pre-images found earlier, and those that fit are kept. If the error is
@@ -75,32 +76,13 @@ class JointPreimages:
     def __post_init__(self) -> None:
         check_parameters(self, _RULES)
 
-    def supports(self, kernel: Kernel) -> bool:
-        """Return True for differentiable kernels."""
-        return isinstance(kernel, DifferentiableKernel)
-
-    def reduce(
-        self,
-        subspace: Subspace,
-        size: int,
-        weights: Floats | None = None,
-        *,
-        values: Floats | None = None,
-    ) -> ReducedSet:
-        """Select ``size`` of the rows, and move them if their error is too large."""
-        kernel = subspace.kernel
-        if not isinstance(kernel, DifferentiableKernel):
-            raise invalid_parameter("kernel", kernel, "has no gradient", "choose SelectedRows")
-        problem = ReductionProblem.create(
-            subspace, size, weights, values, self.max_candidates, self.seed
-        )
-        if problem.fits:
-            return problem.identity()
+    def _reduce(self, problem: ReductionProblem) -> ReducedSet:
+        """Select rows, and move them if their error is too large."""
         start, squares = select_rows(problem), problem.weights**2
         n_moves = self._n_moves(problem)
         if not n_moves or (start.relative_errors[problem.weights > 0] <= self.tol).all():
             return start
-        moved = _move_rows(kernel, problem, start, n_moves)
+        moved = _move_rows(problem, start, n_moves)
         # Rounding or an indefinite kernel may make moved rows worse.
         return moved if squares @ moved.squared_errors < squares @ start.squared_errors else start
 
@@ -114,18 +96,16 @@ class JointPreimages:
         return min(number, _MAX_MOVES) if number >= _MIN_MOVES else 0
 
 
-def _move_rows(
-    kernel: DifferentiableKernel, problem: ReductionProblem, start: ReducedSet, n_moves: int
-) -> ReducedSet:
+def _move_rows(problem: ReductionProblem, start: ReducedSet, n_moves: int) -> ReducedSet:
     # Imported here because most reductions of a stream do not need it.
     from scipy.optimize import minimize
 
     shape = start.subspace.basis.shape
-    error = _WeightedError(kernel, problem.candidates, problem.weights, shape)
+    error = _WeightedError(problem.subspace.kernel, problem.candidates, problem.weights, shape)
     initial = start.subspace.basis.astype(np.float64).ravel() / error.spread
-    options: dict[str, Any] = {"maxiter": n_moves, "ftol": 0.0, "gtol": 0.0}
-    found = minimize(error, initial, jac=True, method="L-BFGS-B", options=options)
-    return least_squares_on(*problem.on_rows(error.rows(found.x)))
+    minimum = minimize(error, initial, jac=True, method="L-BFGS-B",
+                       options={"maxiter": n_moves, "ftol": 0.0, "gtol": 0.0})  # fmt: skip
+    return least_squares_on(*problem.on_rows(error.rows(minimum.x)))
 
 
 class _WeightedError:

@@ -11,8 +11,13 @@ from scipy import linalg
 from ikpca.errors import check_parameters
 from ikpca.gram import tile_slices
 from ikpca.kernels import Floats, Indices, Kernel
-from ikpca.reduced_sets.base import CANDIDATES_RULE, ReducedSet, ReductionProblem, unit_diagonal
-from ikpca.subspace import Subspace
+from ikpca.reduced_sets.base import (
+    CANDIDATES_RULE,
+    ReducedSet,
+    ReductionProblem,
+    RowReduction,
+    unit_diagonal,
+)
 
 #: Ridge on the Gram matrix of unit diagonal: rows that differ by less count as duplicates.
 _RIDGE = 1e-10
@@ -22,7 +27,7 @@ _BLOCKS, _MIN_BLOCK, _MAX_BLOCK, _CANDIDATES = 16, 16, 128, 3
 
 
 @dataclass(frozen=True)
-class SelectedRows:
+class SelectedRows(RowReduction):
     """Reduction that keeps a subset of the rows, with least-squares coefficients.
 
     Rows are removed by backward elimination; duplicate rows are merged without loss. This needs the
@@ -59,19 +64,8 @@ class SelectedRows:
         """Return True: every kernel is supported."""
         return True
 
-    def reduce(
-        self,
-        subspace: Subspace,
-        size: int,
-        weights: Floats | None = None,
-        *,
-        values: Floats | None = None,
-    ) -> ReducedSet:
-        """Select ``size`` of the rows."""
-        problem = ReductionProblem.create(
-            subspace, size, weights, values, self.max_candidates, self.seed
-        )
-        return problem.identity() if problem.fits else select_rows(problem)
+    def _reduce(self, problem: ReductionProblem) -> ReducedSet:
+        return select_rows(problem)
 
 
 def select_rows(problem: ReductionProblem) -> ReducedSet:

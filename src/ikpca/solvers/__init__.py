@@ -4,84 +4,43 @@ from ikpca.solvers.adaptive import Adaptive
 from ikpca.solvers.base import (
     Callback,
     EigenSolution,
-    Landmarks,
     Outcome,
     PassRecord,
     RunSettings,
-    SavedRun,
     Solver,
-    plain_interrupts,
 )
-from ikpca.solvers.coefficient_store import CoefficientStore
 from ikpca.solvers.dense import Dense, solve_dense
-from ikpca.solvers.kha import KHA, METHODS
-from ikpca.solvers.kha_pass import Clock, HebbianProgress, HebbianState, safety_for
-from ikpca.solvers.kha_reference import (
-    hebbian_step,
-    hebbian_step_with_products,
-    meta_step,
-    online_step,
-)
-from ikpca.solvers.krylov import Krylov, KrylovProgress, KrylovState
-from ikpca.solvers.landmarks import landmark_start, uniform_landmarks
-from ikpca.solvers.nystrom import LandmarkFit, Nystrom
-from ikpca.solvers.presets import SOLVERS, check_solver, choose_solver, make_solver
-from ikpca.solvers.problem import (
-    GramTransform,
-    MemoryNeeds,
-    Problem,
-    check_distances,
-)
-from ikpca.solvers.rayleigh_ritz import (
-    Certificate,
-    certify,
-    deterministic_signs,
-    inner_in_double,
-)
-from ikpca.solvers.sampled_residuals import SampledResiduals
+from ikpca.solvers.kha import KHA
+
+# Checkpoints name these classes.
+from ikpca.solvers.kha_pass import HebbianProgress as HebbianProgress
+from ikpca.solvers.kha_pass import HebbianState as HebbianState
+from ikpca.solvers.kha_reference import hebbian_step, hebbian_step_with_products, meta_step
+from ikpca.solvers.krylov import Krylov
+from ikpca.solvers.krylov import KrylovProgress as KrylovProgress
+from ikpca.solvers.krylov import KrylovState as KrylovState
+from ikpca.solvers.nystrom import Nystrom
+from ikpca.solvers.problem import Plan, Problem
+from ikpca.solvers.rayleigh_ritz import Certificate
+from ikpca.solvers.sampled_residuals import SampledResiduals as SampledResiduals
 
 __all__ = [
     "KHA",
-    "METHODS",
-    "SOLVERS",
     "Adaptive",
     "Callback",
     "Certificate",
-    "Clock",
-    "CoefficientStore",
     "Dense",
     "EigenSolution",
-    "GramTransform",
-    "HebbianProgress",
-    "HebbianState",
     "Krylov",
-    "KrylovProgress",
-    "KrylovState",
-    "LandmarkFit",
-    "Landmarks",
-    "MemoryNeeds",
     "Nystrom",
     "Outcome",
     "PassRecord",
+    "Plan",
     "Problem",
     "RunSettings",
-    "SampledResiduals",
-    "SavedRun",
     "Solver",
-    "certify",
-    "check_distances",
-    "check_solver",
-    "choose_solver",
-    "deterministic_signs",
     "hebbian_step",
     "hebbian_step_with_products",
-    "inner_in_double",
-    "landmark_start",
-    "make_solver",
     "meta_step",
-    "online_step",
-    "plain_interrupts",
-    "safety_for",
     "solve_dense",
-    "uniform_landmarks",
 ]

@@ -9,10 +9,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from ikpca.gram import Workers
+from ikpca.gram.parallel import Workers
 from ikpca.solvers.base import EigenSolution, Outcome, PassRecord, RunSettings, Solver
 from ikpca.solvers.krylov import Krylov
-from ikpca.solvers.krylov_plan import DIRECTION_PASSES, KrylovPlan, block_size, is_sampled
+from ikpca.solvers.krylov_plan import (
+    DIRECTION_PASSES,
+    block_size,
+    default_landmarks,
+    expected_cost,
+    expected_passes,
+    is_sampled,
+    one_pass_landmarks,
+)
 from ikpca.solvers.landmark_features import IndefiniteKernel
 from ikpca.solvers.nystrom import (
     LandmarkFit,
@@ -20,7 +28,7 @@ from ikpca.solvers.nystrom import (
     explains_enough,
     landmark_bytes,
 )
-from ikpca.solvers.problem import MemoryNeeds, Problem
+from ikpca.solvers.problem import Plan, Problem
 from ikpca.solvers.sampled_residuals import SAMPLE_ROWS
 
 #: Rows of the pilot: at most this many, and this share of all.
@@ -52,7 +60,7 @@ class Adaptive(Solver):
     the number of landmarks that ``tol`` needs. If they cost less than the expected passes of block
     Krylov iterations over the kernel matrix, the components are those in their span, certified by
     sampling, and the model keeps only the landmarks. Otherwise, or if they miss the tolerance,
-    block Krylov iterations follow, from so many landmarks that one pass should be sufficient if
+    block Krylov iterations follow, starting from enough landmarks that one pass should suffice if
     that costs the least. Costs are counted, not measured, so that the choice does not depend on the
     machine.
 
@@ -62,7 +70,7 @@ class Adaptive(Solver):
     >>> from ikpca import KernelPCA
     >>> X = np.random.default_rng(0).normal(size=(6000, 2))
     >>> model = KernelPCA(2, kernel="rbf", gamma=0.1, tol=1e-2, random_state=0).fit(X)
-    >>> model.outcome_.name, len(model.X_fit_) < 200
+    >>> model.outcome_.name, len(model.landmarks_) < 200
     ('CONVERGED', True)
     >>> print(model.history_[0].choice)
     23 landmarks, estimated at ... passes over K
@@ -75,9 +83,9 @@ class Adaptive(Solver):
         """Accept what block Krylov iterations accept."""
         Krylov().check(n_components)
 
-    def memory_needs(self, problem: Problem, n_components: int) -> MemoryNeeds:
-        """Return the memory of block Krylov iterations."""
-        return Krylov().memory_needs(problem, n_components)
+    def plan(self, problem: Problem, n_components: int) -> Plan:
+        """Plan block Krylov iterations."""
+        return Krylov().plan(problem, n_components)
 
     def solve(
         self, problem: Problem, n_components: float | None, settings: RunSettings
@@ -89,30 +97,32 @@ class Adaptive(Solver):
         check_rows_and_kernel(problem)
         single, error = problem.in_single_precision(settings.tol) or (problem, 0.0)
         plan = LandmarkPlan.from_pilot(single, n_components, settings.tol)
-        krylov, limit = plan.before_passes(single, n_components, settings.tol)
+        start_sizes, limit = plan.before_passes(single, n_components, settings.tol)
         records: list[PassRecord] = []
         start, more = problem.start, np.zeros(0, dtype=np.intp)
         while plan.passes < limit:
             with Workers(problem.n_threads) as workers:
                 fit = LandmarkFit.of(single, "uniform", plan.number, workers, more=more)
-                found = fit.solution(n_components, records, str(plan), settings.tol)
+                solution = fit.solution(n_components, records, str(plan), settings.tol)
                 if single is not problem:
-                    found = found.with_error(error).in_double(problem.take_rows(fit.indices))
-                stop = settings.report(found)
-                bound = max(residual_bound(found, n_components), missed_error(found))
+                    solution = solution.with_error(error).astype_float64(
+                        problem.take_rows(fit.indices)
+                    )
+                stop = settings.report(solution)
+                bound = max(residual_bound(solution, n_components), missed_error(solution))
                 if bound <= settings.tol or stop is not None:
-                    return replace(found, outcome=stop or Outcome.CONVERGED)
-                if missed_error(found) > settings.tol:
+                    return replace(solution, outcome=stop or Outcome.CONVERGED)
+                if missed_error(solution) > settings.tol:
                     more = np.union1d(more, fit.distant_rows)
                 plan = plan.after_miss(single, n_components, bound / settings.tol)
-                krylov, limit = plan.before_passes(single, n_components, settings.tol)
+                start_sizes, limit = plan.before_passes(single, n_components, settings.tol)
                 if plan.passes >= limit:
-                    start = fit.projections(block_size(len(found.eigenvalues)))
-            records = list(found.records)
+                    start = fit.projections(block_size(len(solution.eigenvalues)))
+            records = list(solution.records)
         # The copy in single precision is not needed while block Krylov iterations make their own.
         del single
         problem = replace(problem, start=start)
-        return _iterate(problem, n_components, settings, plan, krylov, records)
+        return _iterate(problem, n_components, settings, plan, start_sizes, records)
 
 
 def _iterate(
@@ -120,7 +130,7 @@ def _iterate(
     n_components: float,
     settings: RunSettings,
     plan: LandmarkPlan,
-    krylov: KrylovPlan,
+    start_sizes: tuple[int, int],
     earlier: list[PassRecord],
 ) -> EigenSolution:
     """Run block Krylov iterations and append their records to those of the landmarks."""
@@ -134,29 +144,33 @@ def _iterate(
             choice=f"block Krylov; {plan}" if record.number == 1 else "",
         )
 
-    def report(record: PassRecord, found: Callable[[], EigenSolution]) -> Outcome | None:
-        return settings.callback and settings.callback(renumbered(record), found)
+    def report(record: PassRecord, solution: Callable[[], EigenSolution]) -> Outcome | None:
+        return settings.callback and settings.callback(renumbered(record), solution)
 
-    found = Krylov().solve(problem, n_components, replace(settings, callback=report), krylov)
-    return replace(found, records=[*earlier, *map(renumbered, found.records)])
+    run_settings = replace(settings, callback=report)
+    solution = Krylov().solve(problem, n_components, run_settings, *start_sizes)
+    return replace(solution, records=[*earlier, *map(renumbered, solution.records)])
 
 
-def residual_bound(found: EigenSolution, n_components: float) -> float:
+def residual_bound(solution: EigenSolution, n_components: float) -> float:
     """Return the largest residual bound; infinite if the components explain too little."""
-    assert found.certificate is not None
-    if not explains_enough(found.eigenvalues, found.trace, n_components):
+    assert solution.certificate is not None
+    if not explains_enough(solution.eigenvalues, solution.trace, n_components):
         return np.inf
-    return float(found.certificate.residual_bounds.max(initial=0.0))
+    return float(solution.certificate.residual_bounds.max(initial=0.0))
 
 
-def missed_error(found: EigenSolution) -> float:
+def missed_error(solution: EigenSolution) -> float:
     """Return how much an eigenvalue that the landmarks miss exceeds the last, relative to λ₁.
 
     It is zero for less than twice the last eigenvalue, as estimates of missed ones vary.
     """
-    assert found.landmarks is not None
-    missed, last = found.landmarks.missed_eigenvalue, float(found.eigenvalues.min(initial=np.inf))
-    largest = float(found.eigenvalues.max(initial=0.0))
+    assert solution.landmarks is not None
+    missed, last = (
+        solution.landmarks.missed_eigenvalue,
+        float(solution.eigenvalues.min(initial=np.inf)),
+    )
+    largest = float(solution.eigenvalues.max(initial=0.0))
     return (missed - last) / largest if missed > 2 * last and largest > 0 else 0.0
 
 
@@ -187,8 +201,8 @@ class LandmarkPlan:
         """Predict the number of landmarks from fits of a few rows."""
         n_rows = min(_PILOT_ROWS, int(_PILOT_SHARE * problem.n_samples))
         numbers = [int(share * n_rows) for share in _PILOT_LANDMARKS]
-        least = int(n_components) if isinstance(n_components, Integral) else 1
-        too_few = numbers[0] < _LANDMARKS_PER_COMPONENT * least
+        n_known = int(n_components) if isinstance(n_components, Integral) else 1
+        too_few = numbers[0] < _LANDMARKS_PER_COMPONENT * n_known
         if too_few or tol < _ROUNDING * np.finfo(problem.X.dtype).eps:
             return cls(0, np.inf)
         rng = np.random.default_rng([problem.seed, 6])
@@ -206,25 +220,33 @@ class LandmarkPlan:
             return cls(0, np.inf)
         if not np.isfinite(bounds[-1]):
             return cls(0, np.inf)
-        power = _fall(numbers, bounds)
+        power = _decay_rate(numbers, bounds)
         growth = (bounds[-1] / (_MARGIN * tol)) ** (1 / power)
         # Interpolated down to the last pilot that missed, not beyond the first.
-        least = numbers[max(len(bounds) - 2, 0)]
-        return cls._of(problem, n_components, max(growth * number, least), power)
+        last_miss = numbers[max(len(bounds) - 2, 0)]
+        return cls._of(problem, n_components, max(growth * number, last_miss), power)
 
     def before_passes(
         self, problem: Problem, n_components: float, tol: float
-    ) -> tuple[KrylovPlan, float]:
-        """Return the cheapest start of block Krylov iterations, and their cost in passes."""
-        plans = [KrylovPlan.from_tol(problem, tol)]
+    ) -> tuple[tuple[int, int], float]:
+        """Choose the cheapest start of block Krylov iterations.
+
+        Returns
+        -------
+        n_landmarks, later_passes : int
+            Landmarks of the start, and passes that are expected after the first.
+        cost : float
+            Cost of the iterations in passes.
+        """
+        n_landmarks, later_passes = default_landmarks(problem.n_samples), expected_passes(tol)
+        starts = [(n_landmarks, later_passes)]
         # The pilot does not predict residuals that are much smaller than its own.
-        if self.number and is_sampled(problem) and plans[0].later_passes <= DIRECTION_PASSES:
-            single = KrylovPlan.of_one_pass(self.number, self.power)
-            least = plans[0].n_landmarks
-            plans.append(replace(single, n_landmarks=max(single.n_landmarks, least)))
-        costs = [plan.passes(problem, _expected_number(n_components)) for plan in plans]
+        if self.number and is_sampled(problem) and later_passes <= DIRECTION_PASSES:
+            starts.append((max(one_pass_landmarks(self.number, self.power), n_landmarks), 0))
+        number = _expected_number(n_components)
+        costs = [expected_cost(problem, number, *start) for start in starts]
         cheapest = int(np.argmin(costs))
-        return plans[cheapest], costs[cheapest]
+        return starts[cheapest], costs[cheapest]
 
     def after_miss(self, problem: Problem, n_components: float, factor: float) -> LandmarkPlan:
         """Predict the number after residuals that exceed the tolerance by a factor."""
@@ -254,7 +276,7 @@ def _expected_number(n_components: float) -> int:
     return int(n_components) if isinstance(n_components, Integral) else _VARIANCE_COMPONENTS
 
 
-def _fall(numbers: list[int], bounds: list[float]) -> float:
+def _decay_rate(numbers: list[int], bounds: list[float]) -> float:
     """Return the power of the number of landmarks with which the last residuals fell."""
     if len(bounds) < 2 or not np.isfinite(bounds[0]) or bounds[-1] <= 0:
         return 1.0

@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from ikpca.gram import CenteredGram, Centering
+from ikpca.gram import CenteredGram
+from ikpca.gram.centering import Centering
 from ikpca.kernels import Floats, Rows
 from ikpca.metrics import relative_residuals
-from ikpca.solvers.problem import MemoryNeeds, Problem
+from ikpca.solvers.problem import Plan, Problem
 from ikpca.solvers.rayleigh_ritz import (
     Certificate,
     certify,
@@ -94,9 +95,9 @@ class PassRecord:
 
     number: int
     seconds: float
-    eigenvalues: NDArray[np.floating[Any]]
-    residuals: NDArray[np.floating[Any]]
-    gains: NDArray[np.floating[Any]]
+    eigenvalues: Floats
+    residuals: Floats
+    gains: Floats
     entries: int
     change: float
     note: str = ""
@@ -106,7 +107,7 @@ class PassRecord:
     choice: str = ""
 
     @property
-    def eigenvalue_bounds(self) -> NDArray[np.floating[Any]]:
+    def eigenvalue_bounds(self) -> Floats:
         """Distance from each λ within which an eigenvalue of K' lies."""
         return self.residuals * np.abs(self.eigenvalues).max(initial=0.0)
 
@@ -148,17 +149,19 @@ class Landmarks:
 
     def select(self, chosen: NDArray[np.bool_] | slice) -> Self:
         """Select some of the components."""
-        known = self.row_projections
-        return replace(self, row_projections=None if known is None else known[:, chosen])
+        projections = self.row_projections
+        return replace(
+            self, row_projections=None if projections is None else projections[:, chosen]
+        )
 
-    def in_double(self, rows: Rows) -> Self:
-        """Convert to double precision, with the same landmarks in double precision."""
-        known = self.row_projections
+    def astype_float64(self, rows: Rows) -> Self:
+        """Convert to double precision; ``rows`` are the same landmarks in double precision."""
+        projections = self.row_projections
         return replace(
             self,
             rows=rows,
             mean=self.mean.astype(np.float64),
-            row_projections=None if known is None else known.astype(np.float64),
+            row_projections=None if projections is None else projections.astype(np.float64),
         )
 
 
@@ -271,7 +274,7 @@ class EigenSolution:
         )
         return replace(self, certificate=certificate)
 
-    def in_double(self, rows: Rows = None) -> Self:
+    def astype_float64(self, rows: Rows = None) -> Self:
         """Convert to double precision; landmarks are replaced by ``rows``, the same in double."""
         means = self.centering.column_means.astype(np.float64)
         return replace(
@@ -281,7 +284,7 @@ class EigenSolution:
             eigenvalues=self.eigenvalues.astype(np.float64),
             eigenvectors=self.eigenvectors.astype(np.float64),
             centering=Centering(means, self.centering.grand_mean),
-            landmarks=self.landmarks and self.landmarks.in_double(rows),
+            landmarks=self.landmarks and self.landmarks.astype_float64(rows),
         )
 
     @property
@@ -330,7 +333,7 @@ class RunSettings:
     tol : float
         Largest relative residual of a converged run.
     change_tol : float, optional
-        Largest change of a settled run (Kim 2003).
+        Largest change of the last pass of a run (Kim 2003).
     callback : callable, optional
     saved : SavedRun, optional
         The earlier run to resume.
@@ -345,10 +348,10 @@ class RunSettings:
     saved: SavedRun | None = None
     record: Record | None = None
 
-    def report(self, found: EigenSolution) -> Outcome | None:
+    def report(self, solution: EigenSolution) -> Outcome | None:
         """Call the callback with the last record of a solution."""
-        last = list(found.records)[-1]
-        return self.callback and self.callback(last, lambda: found)
+        last = list(solution.records)[-1]
+        return self.callback and self.callback(last, lambda: solution)
 
     def outcome(self, records: list[PassRecord]) -> Outcome | None:
         """Apply the stopping rules to all passes so far."""
@@ -387,7 +390,7 @@ class Passes(Protocol[State]):
     def undo(self, state: State) -> None:
         """Restore the data of a state after an interrupted pass."""
 
-    def progress(self, state: State) -> Any:
+    def progress(self, state: State) -> object:
         """Return the data of a checkpoint; None if an interrupted pass has overwritten them."""
 
     def solution(self, state: State) -> EigenSolution:
@@ -464,8 +467,8 @@ class Solver(BaseEstimator, ABC):
         """Raise an error for invalid options, or a number of components that is not supported."""
 
     @abstractmethod
-    def memory_needs(self, problem: Problem, n_components: int) -> MemoryNeeds:
-        """Return the memory that the solver needs besides the tiles of K."""
+    def plan(self, problem: Problem, n_components: int) -> Plan:
+        """Return the sizes of a fit within the memory budget."""
 
     @abstractmethod
     def solve(

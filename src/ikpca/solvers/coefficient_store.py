@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -25,96 +25,6 @@ class KernelStrip(Protocol):
         """Return K'[P, :] V."""
 
 
-class Columns:
-    """R and RK' as two arrays; a transform updates RK' at once, and R when it is read.
-
-    Parameters
-    ----------
-    rows, products : ndarray of shape (r, columns)
-        R and RK'.
-    dtype : dtype
-        Type of both arrays.
-    """
-
-    def __init__(self, rows: Floats, products: Floats, dtype: np.dtype[np.floating]) -> None:
-        self._rows = np.array(rows, dtype=dtype, order="C")
-        self.products: Floats = np.array(products, dtype=dtype, order="C")
-        self._mark = (self._rows, self.products)
-        self._pending: list[tuple[Floats, Indices, Floats]] = []
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def transform(
-        self, T: Floats, C: Floats, strip: KernelStrip | None, local: Indices, local_C: Floats
-    ) -> None:
-        """Set RK' ← T RK' + C K'[P, :] as one product; R ← TR, R[:, local] += local_C later.
-
-        Parameters
-        ----------
-        T, C : ndarray
-        strip : KernelStrip or None
-            K'[P, :] for these columns; None without patterns.
-        local : ndarray of int
-            The patterns that are columns of this object.
-        local_C : ndarray
-            The corresponding columns of C.
-        """
-        # New arrays, so that the mark needs no copies.
-        self.products = T @ self.products if strip is None else strip.update(T, self.products, C)
-        self._pending.append((T, local, local_C))
-
-    def rows(self) -> Floats:
-        """Return R with all transforms applied.
-
-        Blocks T, C in order 1..b make R ← T_b⋯T_1 R, and C_j ends up multiplied by T_b⋯T_{j+1}:
-        in reverse order, R itself is multiplied only once for all blocks.
-        """
-        if not self._pending:
-            return self._rows
-        later = np.eye(len(self._rows), dtype=self._rows.dtype)
-        columns = []
-        for T, _, C in reversed(self._pending):
-            columns.append(later @ C)
-            later = later @ T
-        patterns = np.concatenate([patterns for _, patterns, _ in reversed(self._pending)])
-        self._rows = later @ self._rows
-        _add_columns(self._rows, patterns, np.hstack(columns))
-        self._pending = []
-        return self._rows
-
-    def gram(self, power: int) -> Floats:
-        """Return R Rᵀ, R(RK')ᵀ or RK'(RK')ᵀ in double precision."""
-        left = self.rows() if power == 0 else self.products
-        right = self.products if power == 2 else self.rows()
-        return left.astype(np.float64, copy=False) @ right.astype(np.float64, copy=False).T
-
-    def mark(self) -> tuple[Floats, Floats]:
-        """Save references; transforms never modify existing arrays."""
-        self._mark = (self.rows(), self.products)
-        return self._mark
-
-    def rewind(self) -> None:
-        """Restore the saved references."""
-        self._pending = []
-        self._rows, self.products = self._mark
-
-    def change(self, n_rows: int) -> float:
-        """Return tr((R − R₀)K'(R − R₀)ᵀ) over these columns."""
-        rows, products = self._mark
-        delta_rows = np.asarray(self.rows()[:n_rows] - rows[:n_rows], dtype=np.float64)
-        delta_products = np.asarray(self.products[:n_rows] - products[:n_rows], dtype=np.float64)
-        return float(np.einsum("il,il->", delta_rows, delta_products))
-
-
-def _add_columns(rows: Floats, patterns: Indices, columns: Floats) -> None:
-    """Set rows[:, P] += columns; repeated patterns add up."""
-    if len(np.unique(patterns)) == len(patterns):
-        rows[:, patterns] += columns
-    else:
-        np.add.at(rows.T, patterns, columns.T)
-
-
 class CoefficientStore:
     """Rows R (A alone, or A over its companion B) and RK'; computes K' a block of rows at a time.
 
@@ -124,7 +34,11 @@ class CoefficientStore:
 
     def __init__(self, gram: CenteredGram, rows: Floats, products: Floats) -> None:
         self._gram = gram
-        self._columns = Columns(rows, products, gram.dtype)
+        self._rows = np.array(rows, dtype=gram.dtype, order="C")
+        self._products: Floats = np.array(products, dtype=gram.dtype, order="C")
+        self._mark = (self._rows, self._products)
+        #: T, P and C of transforms that are not applied to R yet.
+        self._pending: list[tuple[Floats, Indices, Floats]] = []
         self._grams: dict[int, Floats] = {}
         self._strip: tuple[Indices, KernelStrip] | None = None
         self._next: tuple[Indices, Callable[[], KernelStrip]] | None = None
@@ -135,7 +49,7 @@ class CoefficientStore:
         return self._gram.n_samples
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype[np.floating]:
         """Type of the kernel matrix."""
         return self._gram.dtype
 
@@ -146,7 +60,7 @@ class CoefficientStore:
 
     @property
     def mean_diagonal(self) -> float:
-        """κ, known since K was centered."""
+        """Mean κ of k'(x, x)."""
         return self._gram.mean_diagonal
 
     def project(self, patterns: Indices, upcoming: Sequence[Indices] = ()) -> tuple[Floats, Floats]:
@@ -154,54 +68,88 @@ class CoefficientStore:
         strip = self._strip_of(patterns)
         self._strip = (patterns, strip)
         # C order, which the compiled sweep expects.
-        Y = self._columns.products[:, patterns].astype(np.float64, order="C")
+        Y = self._products[:, patterns].astype(np.float64, order="C")
         G = strip.columns(patterns).astype(np.float64, order="C")
         if upcoming:
             # Another thread reads them, if there is one and K is stored.
-            ahead = self._gram.prefetch_strip(upcoming[0], extra_rows=len(self._columns))
+            ahead = self._gram.prefetch_strip(upcoming[0], extra_rows=len(self._rows))
             self._next = (upcoming[0], ahead)
         return Y, G
 
     def transform(self, T: Floats, patterns: Indices, C: Floats) -> None:
-        """Set R ← TR, then R[:, P] += C (repeated patterns add up), and update RK'."""
+        """Set R ← TR, then R[:, P] += C (repeated patterns add up), and update RK'.
+
+        RK' ← T RK' + C K'[P, :] is one product; R is updated when it is read.
+        """
         T, C = T.astype(self.dtype), C.astype(self.dtype)
-        strip = self._strip_of(patterns) if patterns.size else None
-        self._columns.transform(T, C, strip, patterns, C)
+        # New arrays, so that the mark needs no copies.
+        if patterns.size:
+            self._products = self._strip_of(patterns).update(T, self._products, C)
+        else:
+            self._products = T @ self._products
+        self._pending.append((T, patterns, C))
         self._grams = {}
 
+    def _updated_rows(self) -> Floats:
+        """Return R with all transforms applied.
+
+        Blocks T, C in order 1..b make R ← T_b⋯T_1 R, and C_j ends up multiplied by T_b⋯T_{j+1}:
+        in reverse order, R itself is multiplied only once for all blocks.
+        """
+        if not self._pending:
+            return self._rows
+        later = np.eye(len(self._rows), dtype=self.dtype)
+        columns = []
+        for T, _, C in reversed(self._pending):
+            columns.append(later @ C)
+            later = later @ T
+        patterns = np.concatenate([patterns for _, patterns, _ in reversed(self._pending)])
+        self._rows = later @ self._rows
+        if len(np.unique(patterns)) == len(patterns):
+            self._rows[:, patterns] += np.hstack(columns)
+        else:
+            np.add.at(self._rows.T, patterns, np.hstack(columns).T)
+        self._pending = []
+        return self._rows
+
     def gram(self, power: int) -> Floats:
-        """Return R Rᵀ, R K'Rᵀ or RK'(RK')ᵀ; cached until the next transform."""
+        """Return R Rᵀ, R K'Rᵀ or RK'(RK')ᵀ in double precision; cached until the next transform."""
         if power not in self._grams:
-            product = self._columns.gram(power)
+            left = self._updated_rows() if power == 0 else self._products
+            right = self._products if power == 2 else self._updated_rows()
+            product = left.astype(np.float64, copy=False) @ right.astype(np.float64, copy=False).T
             self._grams[power] = (product + product.T) / 2
         return self._grams[power]
 
     def residuals(self, eigenvalues: Floats, sample: Indices) -> Floats:
         """Estimate ‖K'u_i − λ_i u_i‖/λ_1 for u_i along (RK')_i from a sample of rows of K'."""
-        U = unit_rows(self._columns.products[: len(eigenvalues)].astype(np.float64))
+        U = unit_rows(self._products[: len(eigenvalues)].astype(np.float64))
         KU = self._strip_of(sample).dot(U.T.astype(self.dtype)).T.astype(np.float64)
         return np.sqrt(self.n_samples / len(sample)) * residual_norms(U[:, sample], KU, eigenvalues)
 
     def mark(self) -> None:
-        """Save R and RK'."""
-        self._columns.mark()
+        """Save references to R and RK'; transforms never modify existing arrays."""
+        self._mark = (self._updated_rows(), self._products)
 
     def rewind(self) -> None:
         """Restore R and RK' of the last ``mark``."""
-        self._grams = {}
-        self._columns.rewind()
+        self._grams, self._pending = {}, []
+        self._rows, self._products = self._mark
 
     def change(self, n_rows: int) -> float:
         """Return tr((A − A₀)K'(A − A₀)ᵀ) of the leading rows, with A₀ at the mark."""
-        return max(self._columns.change(n_rows), 0.0)
+        rows, products = (part[:n_rows] for part in self._mark)
+        delta_rows = np.asarray(self._updated_rows()[:n_rows] - rows, dtype=np.float64)
+        delta_products = np.asarray(self._products[:n_rows] - products, dtype=np.float64)
+        return max(float(np.einsum("il,il->", delta_rows, delta_products)), 0.0)
 
     def read(self) -> tuple[Floats, Floats]:
         """Return copies of R and RK'."""
-        return self._columns.rows().copy(), self._columns.products.copy()
+        return self._updated_rows().copy(), self._products.copy()
 
     def _strip_of(self, patterns: Indices) -> KernelStrip:
         if self._strip is not None and self._strip[0] is patterns:
             return self._strip[1]
         if self._next is not None and self._next[0] is patterns:
             return self._next[1]()
-        return self._gram.strip(patterns, extra_rows=len(self._columns))
+        return self._gram.strip(patterns, extra_rows=len(self._rows))

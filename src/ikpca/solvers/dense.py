@@ -13,10 +13,11 @@ from typing import ClassVar
 import numpy as np
 
 from ikpca.errors import InvalidInput
-from ikpca.gram import NOT_FINITE, Centering, full_matrix, tile_slices
+from ikpca.gram import full_matrix, tile_slices
+from ikpca.gram.centering import NOT_FINITE, Centering
 from ikpca.kernels import Floats
 from ikpca.solvers.base import EigenSolution, Outcome, PassRecord, RunSettings, Solver
-from ikpca.solvers.problem import MemoryNeeds, Problem
+from ikpca.solvers.problem import Plan, Problem
 from ikpca.solvers.rayleigh_ritz import (
     certify,
     deterministic_signs,
@@ -44,11 +45,11 @@ class Dense(Solver):
     def check(self, n_components: float | None) -> None:
         """Accept any number of components."""
 
-    def memory_needs(self, problem: Problem, n_components: int) -> MemoryNeeds:
-        """Return the memory of K, the copy that LAPACK overwrites, components and products."""
+    def plan(self, problem: Problem, n_components: int) -> Plan:
+        """Plan the memory of K, the copy that LAPACK overwrites, components and products."""
         vectors = 2 * problem.n_samples + 3 * n_components
         # Inner products of the components are in double precision at most.
-        return MemoryNeeds(vectors * problem.row_bytes + 5 * 8 * n_components**2)
+        return Plan(vectors * problem.row_bytes + 5 * 8 * n_components**2)
 
     def solve(
         self, problem: Problem, n_components: float | None, settings: RunSettings
@@ -56,8 +57,8 @@ class Dense(Solver):
         """Compute the leading components; the parameters are those of :meth:`Solver.solve`."""
         number = int(n_components) if isinstance(n_components, Integral) else None
         started = time.perf_counter()
-        needs = self.memory_needs(problem, min(number or problem.n_samples, problem.n_samples))
-        with problem.open(needs) as (source, workers):
+        plan = self.plan(problem, min(number or problem.n_samples, problem.n_samples))
+        with problem.open(plan) as (source, workers):
             K = full_matrix(source, workers)
             if not np.isfinite(K).all():
                 raise InvalidInput(NOT_FINITE)
@@ -97,12 +98,13 @@ def solve_dense(
     overwrite : bool
         Center K in place instead of a copy.
     """
-    column_means, row_means = K.mean(axis=0), K.mean(axis=1)
+    column_means, row_means = (K.mean(axis=axis, dtype=np.float64) for axis in (0, 1))
     grand_mean = float(column_means.mean())
     scale = float(np.abs(np.diag(K)).sum(dtype=np.float64))
     centered = K if overwrite else K.copy()
-    centered -= column_means
-    centered -= row_means[:, None] - grand_mean
+    for strip in tile_slices(len(K)):
+        # In double precision, as means may be much larger than centered values.
+        centered[strip] = K[strip] - column_means - (row_means[strip, None] - grand_mean)
     number = len(K) if n_components is None else min(n_components, len(K))
     values, vectors = leading_eigenpairs(centered, number)
     residuals = _residuals(centered, values, vectors)
@@ -122,7 +124,7 @@ def solve_dense(
         projections=projections,
         eigenvalues=eigenvalues,
         eigenvectors=rows.T,
-        centering=Centering(column_means, grand_mean),
+        centering=Centering(column_means.astype(K.dtype), grand_mean),
         trace=trace,
         certificate=certify(eigenvalues, residuals, coefficients @ projections.T, squared_norm),
         outcome=Outcome.EXACT,

@@ -19,8 +19,9 @@ from ikpca.errors import (
     invalid_parameter,
     is_auto,
 )
-from ikpca.gains import Gain, MetaDescent, constant, inverse_time, reciprocal_eigenvalues
-from ikpca.gram import CenteredGram, GramSource, Workers, center_gram
+from ikpca.gains import Constant, Gain, InverseTime, MetaDescent, ReciprocalEigenvalues
+from ikpca.gram import CenteredGram, GramSource, center_gram
+from ikpca.gram.parallel import Workers
 from ikpca.kernels import Floats
 from ikpca.solvers.base import (
     EigenSolution,
@@ -32,14 +33,14 @@ from ikpca.solvers.base import (
 )
 from ikpca.solvers.coefficient_store import CoefficientStore
 from ikpca.solvers.kha_certificate import N_PROBES
-from ikpca.solvers.kha_pass import Clock, HebbianPasses, HebbianState, safety_for
+from ikpca.solvers.kha_pass import HebbianPasses, HebbianState, safety_for
 from ikpca.solvers.landmarks import (
     LANDMARK_KINDS,
     choose_landmarks,
     landmark_start,
     uniform_landmarks,
 )
-from ikpca.solvers.problem import MemoryNeeds, Problem
+from ikpca.solvers.problem import Plan, Problem
 
 METHODS = ("kha", "kha/t", "kha/et", "kha-smd")
 #: Non-zero coefficients per component of a sparse start.
@@ -227,11 +228,11 @@ class KHA(Solver):
             raise invalid_parameter("init", "array", "holds NaN or infinite values", "replace them")
         return array
 
-    def memory_needs(self, problem: Problem, n_components: int) -> MemoryNeeds:
-        """Return the memory of A, AK', companions, marks, work space, strips and landmarks."""
+    def plan(self, problem: Problem, n_components: int) -> Plan:
+        """Plan the memory of A, AK', companions, marks, work space, strips and landmarks."""
         size = self.block_size
         columns = 20 * n_components + 4 * N_PROBES + 2 * (256 if isinstance(size, str) else size)
-        return MemoryNeeds(columns * problem.row_bytes, keep="matrix")
+        return Plan(columns * problem.row_bytes, keep="matrix")
 
     def solve(
         self, problem: Problem, n_components: float | None, settings: RunSettings
@@ -243,8 +244,10 @@ class KHA(Solver):
             warm = warm_start_coefficients(problem.start, number, problem.seed)
             return self.started_from(warm).solve(replace(problem, start=None), number, settings)
         array = self.initial_array((number, problem.n_samples))
-        with problem.open(self.memory_needs(problem, number)) as (source, workers):
-            saved = settings.saved
+        saved = settings.saved
+        plan = saved.progress.plan if saved is not None else None
+        plan = plan or self.plan(problem, number)
+        with problem.open(plan) as (source, workers):
             if saved is None:
                 gram, rows, products = self._initial_rows(
                     source, number, array, problem.seed, workers
@@ -259,6 +262,7 @@ class KHA(Solver):
             store = CoefficientStore(gram, rows, products)
             passes = self.passes(store, gram, number, problem.seed, self.block_size)
             passes.tol = settings.tol
+            passes.plan = replace(plan, side=source.side)
             state, outcome, records = self.run(passes, settings)
             try:
                 solution = passes.solution(state, exact=outcome is not Outcome.INTERRUPTED)
@@ -286,7 +290,7 @@ class KHA(Solver):
             gram=gram,
             n_components=n_components,
             gain=self._gain(kappa),
-            clock=Clock(store.n_samples, self.clock),
+            clock=self.clock,
             safety=safety_for(automatic=self.automatic, backoff=self.backoff),
             seed=seed,
             mean_diagonal=kappa,
@@ -328,7 +332,7 @@ class KHA(Solver):
         if isinstance(self.gain, Gain):
             return self.gain
         if self.automatic and self.method == "kha/et":
-            return step * inverse_time() * reciprocal_eigenvalues(with_norm=False)
+            return step * InverseTime() * ReciprocalEigenvalues(with_norm=False)
         for name in ("gain", "meta_gain") if self.has_companion else ("gain",):
             if isinstance(getattr(self, name), str):
                 raise invalid_parameter(
@@ -450,10 +454,10 @@ def warm_start_coefficients(projections: Floats, n_components: int, seed: int) -
 def paper_gain(method: str, eta0: float, rate: float, decay: float, log_gain_init: float) -> Gain:
     """Return the papers' gain with the user's η0, and µ, ξ, ρ0 for KHA-SMD."""
     if method == "kha":
-        return constant(eta0)
+        return Constant(eta0)
     if method == "kha/t":
-        return eta0 * inverse_time()
-    kha_et = eta0 * inverse_time() * reciprocal_eigenvalues()
+        return eta0 * InverseTime()
+    kha_et = eta0 * InverseTime() * ReciprocalEigenvalues()
     if method == "kha/et":
         return kha_et
     return MetaDescent(kha_et, rate, decay, log_gain_init)
@@ -473,12 +477,12 @@ def automatic_gain(
     Starting from landmarks is closer to the solution and takes shorter steps.
     """
     if method == "kha":
-        return constant(_CONSTANT_STEP / mean_diagonal)
+        return Constant(_CONSTANT_STEP / mean_diagonal)
     if method == "kha/t":
         step = _INVERSE_TIME_STEP_LANDMARKS if from_landmarks else _INVERSE_TIME_STEP
-        return step / mean_diagonal * inverse_time()
+        return step / mean_diagonal * InverseTime()
     step = _ET_STEP_LANDMARKS if from_landmarks else _ET_STEP
-    kha_et = step * inverse_time() * reciprocal_eigenvalues(with_norm=False)
+    kha_et = step * InverseTime() * ReciprocalEigenvalues(with_norm=False)
     if method == "kha/et":
         return kha_et
     return MetaDescent(kha_et, rate, decay, log_gain_init, _MAX_LOG_STEP, _MAX_LOG_GAIN)

@@ -10,11 +10,13 @@ from typing import Literal
 import numpy as np
 
 from ikpca.gains import Gain, MetaDescent
-from ikpca.gram import CenteredGram, GramMeans, tile_slices
+from ikpca.gram import CenteredGram, tile_slices
+from ikpca.gram.centering import GramMeans
 from ikpca.kernels import Floats, Indices
 from ikpca.solvers.base import EigenSolution, Outcome, PassRecord
 from ikpca.solvers.coefficient_store import CoefficientStore
 from ikpca.solvers.kha_certificate import certify_projections
+from ikpca.solvers.problem import Plan
 from ikpca.solvers.rayleigh_ritz import Certificate, certify, rayleigh_ritz
 
 #: After so many back-offs the gain underflows.
@@ -66,24 +68,16 @@ def safety_for(*, automatic: bool, backoff: bool = True) -> Safety:
     return AUTOMATIC if automatic else MANUAL
 
 
-@dataclass(frozen=True)
-class Clock:
-    """Time of the gains; ticks per pattern, or per pass (Günter 2006, "every l iterations")."""
+def gain_times(
+    clock: Literal["pattern", "pass"], n_samples: int, seen: int, n_steps: int
+) -> Floats:
+    """Return t before each of the next ``n_steps`` patterns, after ``seen`` of them.
 
-    n_samples: int
-    tick: Literal["pattern", "pass"] = "pattern"
-
-    def times(self, seen: int, n_steps: int) -> Floats:
-        """Return t before each of the next ``n_steps`` patterns, after ``seen`` of them.
-
-        Examples
-        --------
-        >>> Clock(4, "pattern").times(5, 3), Clock(4, "pass").times(5, 3)
-        (array([5., 6., 7.]), array([4., 4., 4.]))
-        """
-        if self.tick == "pass":
-            return np.full(n_steps, float(seen // self.n_samples * self.n_samples))
-        return np.arange(seen, seen + n_steps, dtype=np.float64)
+    Time ticks per pattern, or per pass (Günter 2006, "every l iterations").
+    """
+    if clock == "pass":
+        return np.full(n_steps, float(seen // n_samples * n_samples))
+    return np.arange(seen, seen + n_steps, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -126,12 +120,15 @@ class HebbianProgress:
     rows, products : ndarray of shape (r or 2r, l)
         A, over its companion B if there is one, and their products with K'.
     means : GramMeans
+    plan : Plan
+        Sizes of the run.
     """
 
     state: HebbianState
     rows: Floats
     products: Floats
     means: GramMeans
+    plan: Plan | None = None
 
 
 class _Diverged(Exception):
@@ -149,7 +146,8 @@ class HebbianPasses:
     gram : CenteredGram
     n_components : int
     gain : Gain
-    clock : Clock
+    clock : {"pattern", "pass"}
+        Unit of the time of the gains.
     safety : Safety
     seed : int
         Seed of the permutations.
@@ -164,13 +162,15 @@ class HebbianPasses:
         quotient in feature space.
     tol : float
         Residuals are computed exactly before they are reported to be this small.
+    plan : Plan
+        Sizes that a checkpoint stores.
     """
 
     store: CoefficientStore
     gram: CenteredGram
     n_components: int
     gain: Gain
-    clock: Clock
+    clock: Literal["pattern", "pass"]
     safety: Safety
     seed: int
     mean_diagonal: float
@@ -178,6 +178,7 @@ class HebbianPasses:
     rayleigh_ritz: bool
     eigenvalue_estimate: Literal["norms", "quotients"]
     tol: float = 0.0
+    plan: Plan | None = None
     _running: int = field(default=-1, init=False)
     _certified: tuple[int, Certificate | None] = field(default=(-1, None), init=False)
 
@@ -220,7 +221,7 @@ class HebbianPasses:
 
     def progress(self, state: HebbianState) -> HebbianProgress:
         """Return the checkpoint data after a pass."""
-        return HebbianProgress(state, *self.store.read(), self.gram.means)
+        return HebbianProgress(state, *self.store.read(), self.gram.means, self.plan)
 
     def solution(self, state: HebbianState, *, exact: bool = False) -> EigenSolution:
         """Return the components after a pass; ``exact`` certifies them by products with K'.
@@ -335,7 +336,7 @@ class HebbianPasses:
 
     def _attempt(self, state: HebbianState) -> HebbianState:
         log_gains, inner = state.log_gains, self._inner_products()
-        eta = self._gains(state, state.seen, self.clock.n_samples)
+        eta = self._gains(state, state.seen, self.store.n_samples)
         # Values beyond single precision become infinite, which is detected.
         with np.errstate(over="ignore", invalid="ignore"):
             for steps, patterns, upcoming in self._blocks(state):
@@ -349,7 +350,7 @@ class HebbianPasses:
         """Yield each block of patterns, and the two after it."""
         # The same order when a pass is repeated.
         rng = np.random.default_rng([self.seed, 1, state.passes])
-        order = rng.permutation(self.clock.n_samples)
+        order = rng.permutation(self.store.n_samples)
         parts = list(tile_slices(len(order), self.block_size))
         blocks = [order[steps] for steps in parts]
         for number, steps in enumerate(parts):
@@ -389,9 +390,8 @@ class HebbianPasses:
         return T, C, log_gains
 
     def _gains(self, state: HebbianState, seen: int, n_steps: int) -> Floats:
-        clock = self.clock
-        times = clock.times(seen, n_steps)
-        eta = self.gain.gains(times, clock.n_samples, state.eigenvalues)
+        times = gain_times(self.clock, self.store.n_samples, seen, n_steps)
+        eta = self.gain.gains(times, self.store.n_samples, state.eigenvalues)
         return np.broadcast_to(state.gain_scale * eta, (n_steps, self.n_components)).copy()
 
     def _limits(self, diagonal: Floats, length: float) -> Floats:
@@ -418,7 +418,7 @@ class HebbianPasses:
         return replace(
             state,
             passes=state.passes + 1,
-            seen=state.seen + self.clock.n_samples,
+            seen=state.seen + self.store.n_samples,
             eigenvalues=eigenvalues,
             captured=captured,
             length=min(state.length, self._length()),
@@ -450,7 +450,7 @@ class HebbianPasses:
 
     def _skip(self, state: HebbianState) -> HebbianState:
         """Count the undone pass, so that the clock advances."""
-        seen = state.seen + self.clock.n_samples
+        seen = state.seen + self.store.n_samples
         return replace(state, passes=state.passes + 1, seen=seen)
 
     def _record(self, state: HebbianState, seconds: float, note: str, recovery: str) -> PassRecord:

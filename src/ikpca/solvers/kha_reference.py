@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-_Floats = NDArray[np.floating[Any]]
+from ikpca.kernels import Floats
 
 
-def hebbian_step(A: _Floats, k_p: _Floats, p: int, h: _Floats | float) -> _Floats:
+def hebbian_step(A: Floats, k_p: Floats, p: int, h: Floats | float) -> Floats:
     """Update A for one pattern (Günter 2006, eqs. 7–11; Kim 2003, eq. 10).
 
     A ← A + diag(h)[y e_pᵀ − lt(yyᵀ)A], y = A k'_p.
@@ -19,17 +16,17 @@ def hebbian_step(A: _Floats, k_p: _Floats, p: int, h: _Floats | float) -> _Float
 
 
 def hebbian_step_with_products(
-    A: _Floats, AK: _Floats, k_p: _Floats, p: int, h: _Floats | float
-) -> tuple[_Floats, _Floats]:
+    A: Floats, AK: Floats, k_p: Floats, p: int, h: Floats | float
+) -> tuple[Floats, Floats]:
     """Update A as ``hebbian_step``, and AK' for the estimate of λ (eqs. 13, 17 and 18)."""
     y, h = AK[:, p], np.reshape(h, (-1, 1))
     return A + h * _gamma(A, y, p), AK + h * _gamma_K(AK, y, k_p)
 
 
 def meta_step(
-    A: _Floats, B: _Floats, AK: _Floats, rho: _Floats, k_p: _Floats, p: int,
-    eta: _Floats, mu: float, xi: float,
-) -> tuple[_Floats, _Floats, _Floats, _Floats]:  # fmt: skip
+    A: Floats, B: Floats, AK: Floats, rho: Floats, k_p: Floats, p: int,
+    eta: Floats, mu: float, xi: float,
+) -> tuple[Floats, Floats, Floats, Floats]:  # fmt: skip
     """Update ρ (eq. 16), B (eq. 21), A (eq. 15) and AK' (eqs. 17, 18) of KHA-SMD."""
     y, z = A @ k_p, B @ k_p
     gamma = _gamma(A, y, p)
@@ -41,8 +38,8 @@ def meta_step(
 
 
 def online_step(
-    alpha: _Floats, nu: _Floats, K: _Floats, k_x: _Floats, h: _Floats | float, weight: float
-) -> tuple[_Floats, _Floats]:
+    alpha: Floats, nu: Floats, K: Floats, k_x: Floats, h: Floats | float, weight: float
+) -> tuple[Floats, Floats]:
     """Add a pattern x to the expansion (Kim 2003, appendix A): return α and ν, uncentered.
 
     y = α(k_x − Kν), α ← [α − h(lt(yyᵀ)α + yνᵀ), hy], then ν ← (1 − weight)ν + weight·e_x. These are
@@ -53,13 +50,13 @@ def online_step(
     return np.hstack([updated, h * y[:, None]]), np.append((1 - weight) * nu, weight)
 
 
-def _gamma(A: _Floats, y: _Floats, p: int, drive: _Floats | None = None) -> _Floats:
+def _gamma(A: Floats, y: Floats, p: int, drive: Floats | None = None) -> Floats:
     """Return Γ = y e_pᵀ − lt(yyᵀ)A (eq. 9); ``drive`` replaces the y of the first term."""
     gamma = -np.tril(np.outer(y, y)) @ A
     gamma[:, p] += y if drive is None else drive
     return gamma
 
 
-def _gamma_K(AK: _Floats, y: _Floats, k_p: _Floats) -> _Floats:
+def _gamma_K(AK: Floats, y: Floats, k_p: Floats) -> Floats:
     """Return ΓK' = y k'_pᵀ − lt(yyᵀ)AK' (eq. 17)."""
     return np.outer(y, k_p) - np.tril(np.outer(y, y)) @ AK

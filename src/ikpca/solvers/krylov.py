@@ -6,22 +6,15 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
 from ikpca.errors import InvalidInput, check_choice, invalid_parameter
-from ikpca.gram import (
-    NOT_FINITE,
-    CenteredGram,
-    DistributedSource,
-    GramMeans,
-    GramSource,
-    Workers,
-    center_columns,
-    center_gram,
-    tile_slices,
-)
+from ikpca.gram import CenteredGram, GramSource, center_gram, tile_slices
+from ikpca.gram.centering import NOT_FINITE, GramMeans, center_columns
+from ikpca.gram.parallel import Workers
+from ikpca.gram.sources import DistributedSource
 from ikpca.kernels import Floats, Indices
 from ikpca.metrics import relative_residuals
 from ikpca.solvers.base import (
@@ -36,9 +29,10 @@ from ikpca.solvers.dense import Dense
 from ikpca.solvers.krylov_plan import (
     DIRECTION_PASSES,
     SAMPLED_ROWS,
-    KrylovPlan,
-    KrylovSizes,
     block_size,
+    default_landmarks,
+    expected_passes,
+    plan_krylov,
 )
 from ikpca.solvers.landmarks import (
     LANDMARK_KINDS,
@@ -46,7 +40,7 @@ from ikpca.solvers.landmarks import (
     choose_landmarks,
     landmark_start,
 )
-from ikpca.solvers.problem import MemoryNeeds, Problem
+from ikpca.solvers.problem import Plan, Problem
 from ikpca.solvers.rayleigh_ritz import certify, inner_in_double, multiply_rows, rayleigh_ritz
 from ikpca.solvers.sampled_residuals import SampledResiduals
 
@@ -74,60 +68,44 @@ _STRIP_ROWS, _DISTANCE_ROWS = 64, 1024
 _CONVERGED_RESIDUAL = 1e-4
 
 
-@dataclass(frozen=True)
-class RitzPairs:
-    """Ritz pairs of K' in the span of a basis Q, from N = QᵀK'Q and S = (K'Q)ᵀK'Q.
+#: Coefficients, projections and eigenvalues, and the next eigenvalue.
+Components: TypeAlias = tuple[Floats, Floats, Floats, float]
 
-    Parameters
-    ----------
-    values, vectors : ndarray
-        Eigenpairs of N, descending: Ritz pairs in coefficient space.
-    N, S : ndarray of shape (columns, columns)
-    eps : float
-        Machine epsilon of the basis.
+
+def ritz_pairs(N: Floats) -> tuple[Floats, Floats]:
+    """Return the eigenpairs of N = QᵀK'Q, descending: Ritz pairs of K' in coefficient space."""
+    values, vectors = np.linalg.eigh(N)
+    return values[::-1], vectors[:, ::-1]
+
+
+def feature_space_pairs(
+    pairs: tuple[Floats, Floats], N: Floats, S: Floats, n_components: int, eps: float
+) -> tuple[Floats, Floats]:
+    """Return Ritz values, and T with A = TQᵀ, from N and S = (K'Q)ᵀK'Q.
+
+    Ritz pairs in feature space capture the most variance, but their coefficients in near-null
+    directions amplify rounding errors. So once the leading pairs have converged, and for an
+    indefinite kernel, the pairs in coefficient space are used. ``eps`` is the machine epsilon of
+    the basis.
     """
-
-    values: Floats
-    vectors: Floats
-    N: Floats
-    S: Floats
-    eps: float
-
-    @classmethod
-    def from_products(cls, N: Floats, S: Floats, eps: float) -> RitzPairs:
-        """Compute the eigenpairs of N."""
-        values, vectors = np.linalg.eigh(N)
-        return cls(values[::-1], vectors[:, ::-1], N, S, eps)
-
-    def components(self, n_components: int) -> tuple[Floats, Floats]:
-        """Return Ritz values, and T with A = TQᵀ.
-
-        Ritz pairs in feature space capture the most variance, but their coefficients in near-null
-        directions amplify rounding errors. So once the leading pairs have converged, and for an
-        indefinite kernel, the pairs in coefficient space are used.
-        """
-        if not len(self.values):
-            # A kernel matrix without variance leaves nothing to multiply.
-            return self.values, self.vectors
-        drop = max(_DROP, _DROP_EPSILONS * self.eps)
-        indefinite = self.values[-1] < -_NEGATIVE_EPSILONS * self.eps * self.values[0]
-        if not indefinite and not self._converged(n_components):
-            return rayleigh_ritz(self.N, self.S, drop=drop)
-        values = self.values
-        if not indefinite:
-            values = np.where(values > drop * values[0], values, 0.0)
-        roots = np.sqrt(np.maximum(values, 0))[:, None]
-        T = np.divide(self.vectors.T, roots, out=np.zeros_like(self.vectors), where=roots > 0)
-        return values, T
-
-    def _converged(self, n_components: int) -> bool:
-        """Return True if the residuals no longer affect the captured variance."""
-        leading = self.vectors[:, :n_components]
-        squares = np.einsum("ir,ij,jr->r", leading, self.S, leading, optimize=True)
-        squares -= np.square(self.values[:n_components])
-        # Differences of squares have rounding errors.
-        limit = max(_CONVERGED_RESIDUAL**2, _DROP_EPSILONS * self.eps)
-        return bool((squares <= limit * np.square(self.values[0])).all())
+    values, vectors = pairs
+    if not len(values):
+        # A kernel matrix without variance leaves nothing to multiply.
+        return values, vectors
+    drop = max(_DROP, _DROP_EPSILONS * eps)
+    indefinite = values[-1] < -_NEGATIVE_EPSILONS * eps * values[0]
+    if not indefinite:
+        # Residuals that no longer affect the captured variance, as differences of squares.
+        leading = vectors[:, :n_components]
+        squares = np.einsum("ir,ij,jr->r", leading, S, leading, optimize=True)
+        squares -= np.square(values[:n_components])
+        limit = max(_CONVERGED_RESIDUAL**2, _DROP_EPSILONS * eps)
+        if not (squares <= limit * np.square(values[0])).all():
+            return rayleigh_ritz(N, S, drop=drop)
+        values = np.where(values > drop * values[0], values, 0.0)
+    roots = np.sqrt(np.maximum(values, 0))[:, None]
+    T = np.divide(vectors.T, roots, out=np.zeros_like(vectors), where=roots > 0)
+    return values, T
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,9 +119,8 @@ class KrylovState:
     block : ndarray of shape (l, width)
         Next block.
     passes : int
-    found : tuple or None
-        Coefficients, projections and eigenvalues of the components, and the next eigenvalue; None
-        before the first pass.
+    components : tuple or None
+        None before the first pass.
     sampled : SampledResiduals or None
         Residuals along the projections, if they are within the tolerance and those along the
         coefficients are not.
@@ -158,7 +135,7 @@ class KrylovState:
     columns: int
     block: Floats
     passes: int
-    found: tuple[Floats, Floats, Floats, float] | None = None
+    components: Components | None = None
     sampled: SampledResiduals | None = None
     directions: int = 0
     blocks: int = 1
@@ -177,6 +154,8 @@ class KrylovProgress:
     inner_products : ndarray of shape (3, columns, columns)
         QᵀZ, ZᵀZ and QᵀQ.
     means : GramMeans
+    plan : Plan
+        Sizes of the run.
     """
 
     state: KrylovState
@@ -184,6 +163,7 @@ class KrylovProgress:
     products: Floats
     inner_products: Floats
     means: GramMeans
+    plan: Plan | None = None
 
 
 class Krylov(Solver):
@@ -228,31 +208,41 @@ class Krylov(Solver):
         """Return False if a block has a quarter of the columns, where dense is cheaper."""
         return 4 * block_size(n_components) < n_samples
 
-    def memory_needs(self, problem: Problem, n_components: int) -> MemoryNeeds:
-        """Return the memory of the basis, its products, and the landmarks."""
-        sizes = KrylovPlan.from_tol(problem, 0.0).sizes(problem, n_components)
-        return MemoryNeeds(sizes.n_bytes, keep="tiles")
+    def plan(self, problem: Problem, n_components: int) -> Plan:
+        """Plan the basis, its products, and the landmarks."""
+        n_landmarks = default_landmarks(problem.n_samples)
+        return plan_krylov(problem, n_components, n_landmarks, expected_passes(0.0))
 
     def solve(
         self,
         problem: Problem,
         n_components: float | None,
         settings: RunSettings,
-        plan: KrylovPlan | None = None,
+        n_landmarks: int | None = None,
+        later_passes: int | None = None,
     ) -> EigenSolution:
         """Compute the leading components; the parameters are those of :meth:`Solver.solve`.
 
         For a fraction of the variance, the number of components is doubled, starting from the last
         ones, until they explain enough.
+
+        Parameters
+        ----------
+        problem, n_components, settings
+        n_landmarks, later_passes : int, optional
+            Landmarks of the start, and the passes that are expected after the first.
         """
-        plan = KrylovPlan.from_tol(problem, settings.tol) if plan is None else plan
+        n_landmarks = n_landmarks or default_landmarks(problem.n_samples)
+        if later_passes is None:
+            later_passes = expected_passes(settings.tol)
+        expected = n_landmarks, later_passes
         if isinstance(n_components, Integral):
             number = min(int(n_components), problem.n_samples)
-            return self._solve_number(problem, number, settings, plan)
+            return self._solve_number(problem, number, settings, *expected)
         assert n_components is not None
         number, records = _FIRST_VARIANCE_COMPONENTS, list[PassRecord]()
         while self.is_applicable(number, problem.n_samples):
-            solution = self._solve_number(problem, number, settings, plan)
+            solution = self._solve_number(problem, number, settings, *expected)
             records = [*records, *_renumbered(solution.records, records)]
             solution = replace(solution, records=records)
             explained = float(solution.eigenvalues.sum(dtype=np.float64))
@@ -263,22 +253,26 @@ class Krylov(Solver):
         return replace(solution, records=[*records, *_renumbered(solution.records, records)])
 
     def _solve_number(
-        self, problem: Problem, n_components: int, settings: RunSettings, plan: KrylovPlan
+        self,
+        problem: Problem,
+        n_components: int,
+        settings: RunSettings,
+        n_landmarks: int,
+        later_passes: int,
     ) -> EigenSolution:
         """Compute a number of components, with less precise kernel values if ``tol`` allows it."""
         used, error = problem.in_single_precision(settings.tol) or (problem, 0.0)
-        sizes = plan.sizes(used, n_components)
-        needs = replace(self.memory_needs(used, n_components), n_bytes=sizes.n_bytes)
-        if not plan.keeps_values(used):
-            needs = replace(needs, keep=None)
-        elif (rounding := used.compact_error(settings.tol)) is not None:
-            needs, error = replace(needs, keep="compact"), error + rounding
+        saved = settings.saved
+        plan = saved.progress.plan if saved is not None else None
+        plan = plan or plan_krylov(used, n_components, n_landmarks, later_passes)
+        if plan.keep is not None and (rounding := used.compact_error(settings.tol)) is not None:
+            plan, error = replace(plan, keep="compact"), error + rounding
         if not error:
-            return self._run(used, needs, n_components, settings, sizes)
+            return self._run(used, n_components, settings, plan)
 
         def corrected(solution: EigenSolution) -> EigenSolution:
             solution = solution.with_error(error)
-            return solution if used is problem else solution.in_double()
+            return solution if used is problem else solution.astype_float64()
 
         settings = replace(settings, tol=settings.tol - error)
         callback = settings.callback
@@ -287,24 +281,24 @@ class Krylov(Solver):
                 settings,
                 callback=lambda record, solution: callback(record, lambda: corrected(solution())),
             )
-        return corrected(self._run(used, needs, n_components, settings, sizes))
+        return corrected(self._run(used, n_components, settings, plan))
 
     def _run(
         self,
         problem: Problem,
-        needs: MemoryNeeds,
         n_components: int,
         settings: RunSettings,
-        sizes: KrylovSizes,
+        plan: Plan,
     ) -> EigenSolution:
-        with problem.open(needs) as (source, workers):
+        with problem.open(plan) as (source, workers):
             tol, seed = settings.tol, problem.seed
-            passes = KrylovPasses(source, n_components, sizes, tol, seed, workers)
+            plan = replace(plan, side=source.side)
+            passes = KrylovPasses(source, n_components, plan, tol, seed, workers)
             saved = settings.saved
             if saved is None:
-                chosen = choose_landmarks(self.init, source, sizes.n_landmarks, seed, workers)
+                chosen = choose_landmarks(self.init, source, plan.n_landmarks, seed, workers)
                 start = landmark_start(source, block_size(n_components), chosen, workers)
-                state = passes.start(start, sizes.n_directions, problem.start)
+                state = passes.start(start, problem.start)
                 del start
             else:
                 state = passes.resume(saved.progress)
@@ -333,14 +327,14 @@ class KrylovPasses:
         self,
         source: GramSource,
         n_components: int,
-        sizes: KrylovSizes,
+        plan: Plan,
         tol: float,
         seed: int,
         workers: Workers,
     ) -> None:
         self._source = source
         self._r, self._size = n_components, block_size(n_components)
-        self._blocks, columns = sizes.n_blocks, sizes.n_columns
+        self._plan, columns = plan, plan.n_columns
         self._tol, self._seed = tol, seed
         self._Q = np.empty((source.n_samples, columns), dtype=source.dtype, order="F")
         self._Z = np.empty_like(self._Q)
@@ -348,24 +342,23 @@ class KrylovPasses:
         self._inner = np.empty((3, columns, columns))
         self._workers = workers
         self._gram: CenteredGram | None = None
+        self._eps = float(np.finfo(source.dtype).eps)
         #: Passes before the one that last restarted the basis.
         self._restarted: int | None = None
 
-    def start(
-        self, landmarks: LandmarkStart, n_directions: int, warm: Floats | None
-    ) -> KrylovState:
+    def start(self, landmarks: LandmarkStart, warm: Floats | None) -> KrylovState:
         """Return the first state: landmark directions, whose products are known, and a block.
 
         The block consists of a warm start and projections on landmark components, which are a
         multiplication by K' ahead of a random block, and of random vectors, since landmarks may
         miss components of a few rows.
         """
-        directions, indices = landmarks.directions[:n_directions], landmarks.indices
-        known, lengths = len(directions), np.linalg.norm(directions, axis=1)
-        Q, Z, inner = self._Q[:, :known], self._Z[:, :known], self._inner[:, :known, :known]
+        directions, indices = landmarks.directions[: self._plan.n_directions], landmarks.indices
+        number, lengths = len(directions), np.linalg.norm(directions, axis=1)
+        Q, Z, inner = self._Q[:, :number], self._Z[:, :number], self._inner[:, :number, :number]
         Q[...] = 0
         Q[indices] = (directions / lengths[:, None]).T
-        projections = landmarks.direction_projections[:known].T
+        projections = landmarks.direction_projections[:number].T
         np.divide(projections, lengths.astype(Z.dtype), out=Z)
         # All other coefficients are zero.
         coefficients = Q[indices]
@@ -378,8 +371,8 @@ class KrylovPasses:
             size = block.shape[1]
             warm = center_columns(warm.astype(block.dtype))[:, :size]
             block = np.hstack([warm, block[:, : size - warm.shape[1]]])
-        blocks, width = self._blocks, self._size // self._blocks
-        block = _orthonormal(block, self._Q[:, :known], self._workers)
+        blocks, width = self._plan.n_blocks, self._size // self._plan.n_blocks
+        block = _orthonormal(block, Q, self._workers)
         if block.shape[1] < width:
             blocks, width = 1, self._size
         block, remainder = block[:, :width], float(landmarks.distances.sum(dtype=np.float64))
@@ -394,8 +387,8 @@ class KrylovPasses:
                 lengths = np.linalg.norm(probes, axis=0).astype(probes.dtype)
                 block = np.pad(block, ((0, 0), (0, width - block.shape[1])))
                 block += probes * (size / lengths)
-            block = _orthonormal(block, self._Q[:, :known], self._workers)
-        return KrylovState(known, block, 0, directions=known, blocks=blocks)
+            block = _orthonormal(block, Q, self._workers)
+        return KrylovState(number, block, 0, directions=number, blocks=blocks)
 
     def _random_block(self, distances: Floats, number: int, passes: int) -> Floats:
         """Return random vectors, weighted by the distances of the rows from a subspace."""
@@ -407,52 +400,53 @@ class KrylovPasses:
     def step(self, state: KrylovState) -> tuple[KrylovState, PassRecord, Outcome | None]:
         """Run one pass over K."""
         started = time.perf_counter()
-        first, known = self._add_blocks(state)
-        N, S, lengths = self._extend_inner_products(state.columns, known)
-        ritz = RitzPairs.from_products(N, S, float(np.finfo(self._Q.dtype).eps))
-        if self._may_miss_components(ritz, state.blocks):
+        first, columns = self._add_blocks(state)
+        N, S, lengths = self._extend_inner_products(state.columns, columns)
+        pairs = ritz_pairs(N)
+        if self._may_miss_components(pairs[0], state.blocks):
             state = self._start_random(state)
-            first, known = self._add_blocks(state)
-            N, S, lengths = self._extend_inner_products(0, known)
-            ritz = RitzPairs.from_products(N, S, ritz.eps)
-        Q, Z = self._Q[:, :known], self._Z[:, :known]
-        values, T = ritz.components(self._r)
-        found = self._components(Q, Z, values, T)
-        change = np.inf if state.found is None else _change(found[0], state.found[1])
-        sampled = self._sampled_residuals(found, Z, T)
+            first, columns = self._add_blocks(state)
+            N, S, lengths = self._extend_inner_products(0, columns)
+            pairs = ritz_pairs(N)
+        Q, Z = self._Q[:, :columns], self._Z[:, :columns]
+        values, T = feature_space_pairs(pairs, N, S, self._r, self._eps)
+        components = self._components(Q, Z, values, T)
+        last = state.components
+        change = np.inf if last is None else _change(components[0], last[1])
+        sampled = self._sampled_residuals(components, Z, T)
         recovery = ""
         outcome: Outcome | None = Outcome.CONVERGED
         following = replace(
             state,
-            columns=known,
+            columns=columns,
             block=Z[:, :0],
             passes=state.passes + 1,
-            found=found,
+            components=components,
             sampled=sampled,
         )
         if sampled is None:
-            defect = float(np.abs(lengths - np.eye(known)).max(initial=0.0))
-            if defect > np.sqrt(np.finfo(Q.dtype).eps):
+            defect = float(np.abs(lengths - np.eye(columns)).max(initial=0.0))
+            if defect > np.sqrt(self._eps):
                 recovery = f"the basis had lost its orthonormality (by {defect:.1e}) and is rebuilt"
-            following = self._next_block(following, first, ritz, T, rebuild=bool(recovery))
+            following = self._next_block(following, first, pairs[1], T, rebuild=bool(recovery))
             if following.block.shape[1] == 0:
                 following = self._probe_remainder(following)
             # An empty block: the basis spans the range of K' up to rounding.
             outcome = Outcome.STALLED if following.block.shape[1] == 0 else None
         seconds = time.perf_counter() - started
-        record = self._record(state.passes + 1, seconds, found, sampled, change, recovery)
+        record = self._record(state.passes + 1, seconds, components, sampled, change, recovery)
         return following, record, outcome
 
     def _add_blocks(self, state: KrylovState) -> tuple[int, int]:
         """Multiply the blocks of a pass; return the first column of the last one, and the end."""
-        first, known = self._add_block(state.columns, state.block)
+        first, stop = self._add_block(state.columns, state.block)
         for _ in range(state.blocks - 1):
-            latest = self._Z[:, first:known]
-            block = _orthonormal(latest, self._Q[:, :known], self._workers)
+            latest = self._Z[:, first:stop]
+            block = _orthonormal(latest, self._Q[:, :stop], self._workers)
             if not block.shape[1]:
                 break
-            first, known = self._add_block(known, block)
-        return first, known
+            first, stop = self._add_block(stop, block)
+        return first, stop
 
     def _add_block(self, start: int, block: Floats) -> tuple[int, int]:
         """Multiply a block; return its first column in the basis, and its end."""
@@ -463,13 +457,13 @@ class KrylovPasses:
             raise InvalidInput(NOT_FINITE)
         return start, stop
 
-    def _may_miss_components(self, ritz: RitzPairs, blocks: int) -> bool:
+    def _may_miss_components(self, ritz_values: Floats, blocks: int) -> bool:
         """Return True if as many eigenvalues are equal as a narrow block has columns.
 
         A basis of such blocks cannot contain more eigenvectors of a multiple eigenvalue.
         """
-        values, width = ritz.values[: self._r], self._size // blocks
-        limit = max(_EQUAL_TOLS * self._tol, _EQUAL_EPSILONS * ritz.eps) * values.max(initial=0.0)
+        values, width = ritz_values[: self._r], self._size // blocks
+        limit = max(_EQUAL_TOLS * self._tol, _EQUAL_EPSILONS * self._eps) * values.max(initial=0.0)
         last = values[width - 1 :]
         equal = values[: len(last)] - last <= limit
         return blocks > 1 and bool((equal & (last > limit)).any())
@@ -484,7 +478,7 @@ class KrylovPasses:
         return replace(state, columns=0, block=block, blocks=1)
 
     def _next_block(
-        self, state: KrylovState, first: int, ritz: RitzPairs, T: Floats, *, rebuild: bool
+        self, state: KrylovState, first: int, vectors: Floats, T: Floats, *, rebuild: bool
     ) -> KrylovState:
         """Add the next block, and restart the basis if necessary.
 
@@ -494,30 +488,31 @@ class KrylovPasses:
             State without the block.
         first : int
             First column of the last block.
-        ritz : RitzPairs
+        vectors : ndarray
+            Ritz vectors in terms of the basis.
         T : ndarray
             Components in terms of the basis.
         rebuild : bool
             True if the basis is not orthonormal.
         """
-        size, known = self._size, state.columns
-        Q, Z, leading = self._Q[:, :known], self._Z[:, :known], ritz.vectors[:, :size]
+        size, kept = self._size, state.columns
+        Q, Z, leading = self._Q[:, :kept], self._Z[:, :kept], vectors[:, :size]
         latest, width = Z[:, first:], size // state.blocks
         if rebuild:
-            latest, known = multiply_rows(Q, leading, self._workers), 0
+            latest, kept = multiply_rows(Q, leading, self._workers), 0
             state, width = replace(state, blocks=1), size
         elif state.directions and state.passes == DIRECTION_PASSES:
             # Projections on the leading components start a basis without directions.
-            latest, known = multiply_rows(Z, T[:size].T, self._workers), 0
-        elif known + size > self._Q.shape[1]:
+            latest, kept = multiply_rows(Z, T[:size].T, self._workers), 0
+        elif kept + size > self._Q.shape[1]:
             # Replace the basis by the leading Ritz vectors, without a product with K.
-            known, self._restarted = leading.shape[1], state.passes - 1
+            kept, self._restarted = leading.shape[1], state.passes - 1
             for array, part in ((self._Q, Q), (self._Z, Z)):
-                array[:, :known] = multiply_rows(part, leading, self._workers)
-            self._extend_inner_products(0, known)
-            latest = self._Z[:, :known]
-        block = _orthonormal(latest, self._Q[:, :known], self._workers)[:, :width]
-        return replace(state, columns=known, block=block)
+                array[:, :kept] = multiply_rows(part, leading, self._workers)
+            self._extend_inner_products(0, kept)
+            latest = self._Z[:, :kept]
+        block = _orthonormal(latest, self._Q[:, :kept], self._workers)[:, :width]
+        return replace(state, columns=kept, block=block)
 
     def _probe_remainder(self, state: KrylovState) -> KrylovState:
         """Add a random block if variance that the basis misses may belong to a component.
@@ -526,21 +521,20 @@ class KrylovPasses:
         range of K'. The trace of K' shows how much is missing; once a block has found nothing of
         it, it is rounding error.
         """
-        gram, known = self._gram, state.columns
+        gram, columns = self._gram, state.columns
         assert gram is not None
         # A restart may have replaced the basis.
-        N, S, _ = self._inner[:, :known, :known]
-        eps = float(np.finfo(self._Q.dtype).eps)
-        values, T = RitzPairs.from_products(N, S, eps).components(self._r)
+        N, S, _ = self._inner[:, :columns, :columns]
+        values, T = feature_space_pairs(ritz_pairs(N), N, S, self._r, self._eps)
         remainder = gram.mean_diagonal * gram.n_samples - float(values.sum())
         last = float(values[self._r - 1]) if len(values) >= self._r else 0.0
-        found = state.remainder - remainder > gram.rounding * gram.n_samples
-        if remainder <= max(gram.rounding * gram.n_samples, last) or not found:
+        noise = gram.rounding * gram.n_samples
+        if remainder <= max(noise, last) or not state.remainder - remainder > noise:
             return state
-        distances = self._distances(self._Z[:, :known], T)
-        width = min(self._size, self._Q.shape[1] - known)
+        distances = self._distances(self._Z[:, :columns], T)
+        width = min(self._size, self._Q.shape[1] - columns)
         block = self._random_block(distances, width, state.passes)
-        block = _orthonormal(block, self._Q[:, :known], self._workers)
+        block = _orthonormal(block, self._Q[:, :columns], self._workers)
         return replace(state, block=block, remainder=remainder)
 
     def undo(self, state: KrylovState) -> None:
@@ -551,9 +545,9 @@ class KrylovPasses:
         if self._restarted == state.passes:
             return None
         assert self._gram is not None
-        known = slice(0, state.columns)
-        Q, Z, inner = self._Q[:, known], self._Z[:, known], self._inner[:, known, known]
-        return KrylovProgress(state, Q, Z, inner, self._gram.means)
+        own = slice(0, state.columns)
+        Q, Z, inner = self._Q[:, own], self._Z[:, own], self._inner[:, own, own]
+        return KrylovProgress(state, Q, Z, inner, self._gram.means, self._plan)
 
     def resume(self, earlier: KrylovProgress) -> KrylovState:
         """Restore the basis of an earlier run, and return its state."""
@@ -565,9 +559,9 @@ class KrylovPasses:
 
     def solution(self, state: KrylovState) -> EigenSolution:
         """Return the components after a pass; raise an interrupt of the first pass again."""
-        if state.found is None or self._gram is None:
+        if state.components is None or self._gram is None:
             raise KeyboardInterrupt
-        A, AK, eigenvalues, next_eigenvalue = state.found
+        A, AK, eigenvalues, next_eigenvalue = state.components
         return EigenSolution.from_components(
             A, AK, eigenvalues, self._gram, next_eigenvalue, state.sampled
         )
@@ -580,7 +574,7 @@ class KrylovPasses:
         return self._gram.multiply(block)
 
     def _extend_inner_products(self, start: int, stop: int) -> Floats:
-        """Return QᵀZ, ZᵀZ and QᵀQ of the first columns; those up to ``start`` are known."""
+        """Return QᵀZ, ZᵀZ and QᵀQ of the first columns; those up to ``start`` are stored."""
         Q, Z, new = self._Q[:, :stop], self._Z[:, :stop], slice(start, stop)
         inner = self._inner[:, :stop, :stop]
         for at, (left, right) in enumerate(((Q, Z), (Z, Z), (Q, Q))):
@@ -590,9 +584,7 @@ class KrylovPasses:
             inner[at, new, new] /= 2
         return inner
 
-    def _components(
-        self, Q: Floats, Z: Floats, values: Floats, T: Floats
-    ) -> tuple[Floats, Floats, Floats, float]:
+    def _components(self, Q: Floats, Z: Floats, values: Floats, T: Floats) -> Components:
         # Components beyond the rank are zero.
         leading, eigenvalues = np.zeros((self._r, Q.shape[1])), np.zeros(self._r)
         leading[: len(T)], eigenvalues[: len(values)] = T[: self._r], values[: self._r]
@@ -601,20 +593,21 @@ class KrylovPasses:
         return A, AK, eigenvalues.astype(Q.dtype), next_eigenvalue
 
     def _sampled_residuals(
-        self, found: tuple[Floats, Floats, Floats, float], Z: Floats, T: Floats
+        self, components: Components, Z: Floats, T: Floats
     ) -> SampledResiduals | None:
         """Estimate residuals along the projections if those along the coefficients exceed tol.
 
         They are a multiplication by K' ahead, and a sample of its rows takes a small part of a
         pass. The result is None if its bounds exceed tol.
         """
-        A, AK, eigenvalues, _ = found
+        A, AK, eigenvalues, _ = components
         gram, largest = self._gram, float(eigenvalues.max(initial=0.0))
         residual = float(relative_residuals(A, AK, eigenvalues).max(initial=0.0))
-        least = max(self._tol, _SAMPLED_EPSILONS * float(np.finfo(AK.dtype).eps))
         if len(Z) < SAMPLED_ROWS or isinstance(self._source, DistributedSource):
             return None
-        if self._tol < least or not least < residual <= _SAMPLED_RESIDUAL * self._tol:
+        if self._tol < _SAMPLED_EPSILONS * self._eps:
+            return None
+        if not self._tol < residual <= _SAMPLED_RESIDUAL * self._tol:
             return None
         assert gram is not None
         lengths = np.linalg.norm(AK.astype(np.float64), axis=1)
@@ -626,7 +619,7 @@ class KrylovPasses:
             return (products - V[indices] * eigenvalues).astype(np.float64)
 
         leverages = np.square(V).sum(axis=1)
-        found_residuals = SampledResiduals.of(
+        estimate = SampledResiduals.of(
             rows_of,
             gram.diagonal(),
             self._distances(Z, T),
@@ -635,7 +628,7 @@ class KrylovPasses:
             self._tol,
             largest,
         )
-        return found_residuals if found_residuals.bounds.max() <= self._tol else None
+        return estimate if estimate.bounds.max() <= self._tol else None
 
     def _distances(self, Z: Floats, T: Floats) -> Floats:
         """Return the squared distances of all rows from the span of the basis, by strips."""
@@ -653,12 +646,12 @@ class KrylovPasses:
         self,
         number: int,
         seconds: float,
-        found: tuple[Floats, Floats, Floats, float],
+        components: Components,
         sampled: SampledResiduals | None,
         change: float,
         recovery: str,
     ) -> PassRecord:
-        A, AK, eigenvalues, next_eigenvalue = found
+        A, AK, eigenvalues, next_eigenvalue = components
         assert self._gram is not None
         along_coefficients = relative_residuals(A, AK, eigenvalues)
         residuals = along_coefficients if sampled is None else sampled.residuals
@@ -693,7 +686,7 @@ def _change(A: Floats, previous: Floats) -> float:
 
 
 def _orthonormal(block: Floats, Q: Floats, workers: Workers) -> Floats:
-    """Return an orthonormal basis of the block's part orthogonal to Q (twice is enough).
+    """Return an orthonormal basis of the block's part orthogonal to Q (two Gram–Schmidt passes).
 
     A part that is small compared to the block may not be orthogonal yet when its basis is.
     """

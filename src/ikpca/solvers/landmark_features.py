@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from scipy import linalg
 
 from ikpca.errors import InvalidInput
-from ikpca.gram import NOT_FINITE, tile_slices
+from ikpca.gram import tile_slices
+from ikpca.gram.centering import NOT_FINITE
 from ikpca.kernels import (
     FeatureSplit,
     Floats,
@@ -28,6 +29,8 @@ _TRIANGLE_BLOCKS = 8
 _DROP = {4: 1e-7, 8: 1e-12}
 #: Relative size of the rest of a kernel matrix that shows that it is not positive semi-definite.
 _INDEFINITE = 1e-5
+#: Number of rows, Σ(z − L⁻¹c), Σ(z − L⁻¹c)(z − L⁻¹c)ᵀ and Σk(x, x).
+Moments: TypeAlias = tuple[int, Floats, Floats, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +86,7 @@ class LandmarkFeatures:
         return self.gram.mean(axis=1)
 
     def moments(
-        self, cache: StripCache | None, X: Rows, start: int
+        self, cache: Floats | None, X: Rows, start: int
     ) -> tuple[Floats, Floats, Floats, Floats]:
         """Return Σz, Σzzᵀ, and the squared distances from the span and k(x, x) of rows.
 
@@ -97,7 +100,7 @@ class LandmarkFeatures:
         distances, diagonal = [], []
         for part in tile_slices(X.shape[0], self.strip):
             strip = X[part]
-            out = None if cache is None else cache.strip(start + part.start, strip.shape[0])
+            out = cached_strip(cache, start + part.start, strip.shape[0])
             k = values.of(strip, out)
             z = multiply_triangle(k, inverse)
             z -= offset
@@ -110,9 +113,10 @@ class LandmarkFeatures:
 
     def mean_and_scatter(self, moments: Moments) -> tuple[Floats, Floats]:
         """Return the mean of the features, and Σzzᵀ about it."""
-        shift = moments.sums / moments.n_samples
-        scatter = np.outer(shift, -moments.sums)
-        scatter += moments.products
+        n_samples, sums, products, _ = moments
+        shift = sums / n_samples
+        scatter = np.outer(shift, -sums)
+        scatter += products
         return shift + self.inverse @ self.center, symmetrized(scatter)
 
     def projector(self, others: LandmarkFeatures) -> Floats:
@@ -123,23 +127,80 @@ class LandmarkFeatures:
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
-    """Number of rows, Σ(z − L⁻¹c), Σ(z − L⁻¹c)(z − L⁻¹c)ᵀ and Σk(x, x)."""
+class LandmarkComponents:
+    """Components in the span of landmarks; projects strips of rows, also in other processes.
 
-    n_samples: int
-    sums: Floats
-    products: Floats
-    diagonal: float
+    Parameters
+    ----------
+    features : LandmarkFeatures
+    eigenvalues : ndarray of shape (r,)
+    next_eigenvalue : float
+    coefficients : ndarray of shape (r, q)
+        Coefficients of the images of the landmarks, in double precision.
+    offsets : ndarray of shape (r,)
+        Inner products with the mean.
+    """
 
-    @classmethod
-    def of_all(cls, parts: Sequence[Moments]) -> Moments:
-        """Return the moments of the rows of several parts."""
-        sums, products = parts[0].sums.copy(), parts[0].products.copy()
-        for part in parts[1:]:
-            sums += part.sums
-            products += part.products
-        n_samples = sum(part.n_samples for part in parts)
-        return cls(n_samples, sums, products, sum(part.diagonal for part in parts))
+    features: LandmarkFeatures
+    eigenvalues: Floats
+    next_eigenvalue: float
+    coefficients: Floats
+    offsets: Floats
+
+    @property
+    def inverse_eigenvalues(self) -> Floats:
+        """1/λ_i; zero for components without variance."""
+        values = self.eigenvalues.astype(np.float64)
+        return np.divide(1, values, out=np.zeros_like(values), where=values > 0)
+
+    def project(self, cache: Floats | None, X: Rows, start: int) -> Floats:
+        """Return the projections of rows X."""
+        values = cached_strip(cache, start, X.shape[0])
+        if values is None:
+            values = KernelColumns(self.features.kernel, self.features.rows).of(X)
+        return values @ self.coefficients.T.astype(X.dtype) - self.offsets.astype(X.dtype)
+
+    def leverages(self, cache: Floats | None, X: Rows, start: int) -> Floats:
+        """Return Σ_i y_i²/λ_i of rows X, by strips."""
+        weights, parts = self.inverse_eigenvalues.astype(X.dtype), []
+        for part in tile_slices(X.shape[0], self.features.strip):
+            projections = self.project(cache, X[part], start + part.start)
+            parts.append(np.square(projections) @ weights)
+        return np.concatenate(parts)
+
+    def sampled_products(
+        self, sample: Rows, projections: Floats | None, cache: Floats | None, X: Rows, start: int
+    ) -> Floats:
+        """Return the part of rows X of K[S, :]Y, in double precision.
+
+        Parameters
+        ----------
+        sample : rows of shape (s, N)
+            The rows S.
+        projections : ndarray of shape (l, r) or None
+            Y; computed again if it is not kept.
+        cache, X, start
+            As for ``project``.
+        """
+        values = KernelColumns(self.features.kernel, sample)
+        total = np.zeros((sample.shape[0], len(self.offsets)))
+        for part in tile_slices(X.shape[0], self.features.strip):
+            strip, first = X[part], start + part.start
+            if projections is None:
+                Y = self.project(cache, strip, first)
+            else:
+                Y = projections[first : first + strip.shape[0]]
+            total += values.of(strip).T @ Y
+        return total
+
+
+def total_moments(parts: Sequence[Moments]) -> Moments:
+    """Return the moments of the rows of several parts."""
+    sums, products = parts[0][1].copy(), parts[0][2].copy()
+    for _, part_sums, part_products, _ in parts[1:]:
+        sums += part_sums
+        products += part_products
+    return sum(part[0] for part in parts), sums, products, sum(part[3] for part in parts)
 
 
 def symmetrized(matrix: Floats) -> Floats:
@@ -197,22 +258,9 @@ def multiply_triangle(k: Floats, lower: Floats) -> Floats:
     return out
 
 
-class StripCache:
-    """Kernel values of the first rows, in one array, which the system backs by huge pages.
-
-    Parameters
-    ----------
-    max_bytes : int
-    n_rows, number : int
-        Rows, and landmarks per row.
-    dtype : dtype
-    """
-
-    def __init__(self, max_bytes: int, n_rows: int, number: int, dtype: np.dtype[Any]) -> None:
-        kept = min(n_rows, max_bytes // (number * dtype.itemsize))
-        self._values = np.empty((kept, number), dtype=dtype)
-
-    def strip(self, start: int, n_rows: int) -> Floats | None:
-        """Return the memory for a strip; None if it is not kept."""
-        strip = self._values[start : start + n_rows]
-        return strip if len(strip) == n_rows else None
+def cached_strip(cache: Floats | None, start: int, n_rows: int) -> Floats | None:
+    """Return the memory of a strip in a cache of the first rows; None if it is not kept."""
+    if cache is None:
+        return None
+    strip = cache[start : start + n_rows]
+    return strip if len(strip) == n_rows else None

@@ -12,14 +12,10 @@ import numpy as np
 from scipy import linalg
 
 from ikpca.errors import InvalidInput
-from ikpca.gram import (
-    NOT_FINITE,
-    SERIAL,
-    DistributedSource,
-    GramSource,
-    Workers,
-    tile_slices,
-)
+from ikpca.gram import GramSource, tile_slices
+from ikpca.gram.centering import NOT_FINITE
+from ikpca.gram.parallel import SERIAL, Workers
+from ikpca.gram.sources import DistributedSource
 from ikpca.kernels import Floats, Indices
 from ikpca.solvers.problem import Problem
 from ikpca.solvers.rayleigh_ritz import rayleigh_ritz
@@ -147,18 +143,18 @@ class _Pivots:
 
     def accept(self, proposed: Indices, residuals: Floats, draws: Floats, number: int) -> None:
         """Accept proposed rows in turn, each with its present over its former residual."""
-        known = len(self)
+        n_former = len(self)
         rows = np.concatenate([np.array(self.indices, dtype=np.intp), proposed])
         K = self._source.submatrix(proposed, rows).astype(np.float64)
         # Residual values of the proposed rows among each other, given the former pivots.
-        above = np.zeros((known, len(proposed)))
-        if known:
-            above = linalg.solve_triangular(self._factor, K[:, :known].T, lower=True)
-        H = K[:, known:] - above.T @ above
-        new = np.zeros((min(len(proposed), number - known), len(proposed)))
+        above = np.zeros((n_former, len(proposed)))
+        if n_former:
+            above = linalg.solve_triangular(self._factor, K[:, :n_former].T, lower=True)
+        H = K[:, n_former:] - above.T @ above
+        new = np.zeros((min(len(proposed), number - n_former), len(proposed)))
         accepted: list[int] = []
         for i in range(len(proposed)):
-            if known + len(accepted) == number:
+            if n_former + len(accepted) == number:
                 break
             column = new[: len(accepted), i]
             present = H[i, i] - column @ column
@@ -169,9 +165,9 @@ class _Pivots:
             accepted.append(i)
         self.indices += [int(proposed[i]) for i in accepted]
         factor = np.zeros((len(self), len(self)))
-        factor[:known, :known] = self._factor
-        factor[known:, :known] = above[:, accepted].T
-        factor[known:, known:] = np.tril(new[: len(accepted), accepted].T)
+        factor[:n_former, :n_former] = self._factor
+        factor[n_former:, :n_former] = above[:, accepted].T
+        factor[n_former:, n_former:] = np.tril(new[: len(accepted), accepted].T)
         self._factor = factor
 
     def residuals(self, diagonal: Floats, workers: Workers) -> Floats:

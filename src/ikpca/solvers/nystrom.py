@@ -25,16 +25,10 @@ from ikpca.errors import (
     invalid_parameter,
     is_auto,
 )
-from ikpca.gram import (
-    NOT_FINITE,
-    Centering,
-    ComputedGram,
-    GramSource,
-    Workers,
-    cross_gram,
-    tile_slices,
-)
-from ikpca.kernels import Floats, Indices, Rows
+from ikpca.gram import ComputedGram, GramSource, cross_gram
+from ikpca.gram.centering import NOT_FINITE, Centering
+from ikpca.gram.parallel import Workers
+from ikpca.kernels import Floats, Indices
 from ikpca.solvers.base import (
     EigenSolution,
     Landmarks,
@@ -45,14 +39,15 @@ from ikpca.solvers.base import (
 )
 from ikpca.solvers.landmark_features import (
     KernelColumns,
+    LandmarkComponents,
     LandmarkFeatures,
     Moments,
-    StripCache,
     multiply_triangle,
     symmetrized,
+    total_moments,
 )
 from ikpca.solvers.landmarks import pivoted_landmarks, uniform_landmarks
-from ikpca.solvers.problem import MemoryNeeds, Problem, check_kernel_values
+from ikpca.solvers.problem import Plan, Problem, check_kernel_values
 from ikpca.solvers.rayleigh_ritz import (
     certify,
     deterministic_signs,
@@ -86,9 +81,9 @@ _PENDING = 5
 class Nystrom(Solver):
     """Best components in the span of landmarks, from a few passes over the rows.
 
-    The fitted model keeps only the landmarks: ``X_fit_`` are their rows, and the components are
-    ``coefficients_`` times the images of these rows, not centered. The certificate is estimated
-    from kernel values of a few random rows with all rows.
+    The fitted model keeps only the landmarks: ``landmarks_`` are their rows, and the components are
+    ``landmark_coefficients_`` times the images of these rows, not centered. The certificate is
+    estimated from kernel values of a few random rows with all rows.
 
     Parameters
     ----------
@@ -109,7 +104,7 @@ class Nystrom(Solver):
     >>> from ikpca.solvers import Nystrom
     >>> X = np.random.default_rng(0).normal(size=(3000, 3))
     >>> model = KernelPCA(2, kernel="rbf", eigen_solver=Nystrom(100), random_state=0).fit(X)
-    >>> model.X_fit_.shape, model.coefficients_.shape
+    >>> model.landmarks_.shape, model.landmark_coefficients_.shape
     ((100, 3), (2, 100))
     >>> bool((model.certificate_.residual_bounds >= model.certificate_.residuals).all())
     True
@@ -136,9 +131,10 @@ class Nystrom(Solver):
                 "pass more landmarks",
             )
 
-    def memory_needs(self, problem: Problem, n_components: int) -> MemoryNeeds:
-        """Return the memory of the first number of landmarks."""
-        return MemoryNeeds(landmark_bytes(problem, self._first_number(problem, n_components, 0.0)))
+    def plan(self, problem: Problem, n_components: int) -> Plan:
+        """Plan the first number of landmarks."""
+        number = self._first_number(problem, n_components, 0.0)
+        return Plan(landmark_bytes(problem, number), n_landmarks=number)
 
     def solve(
         self, problem: Problem, n_components: float | None, settings: RunSettings
@@ -152,15 +148,15 @@ class Nystrom(Solver):
             check_memory(single, number)
             with Workers(problem.n_threads) as workers:
                 fit = LandmarkFit.of(single, self.selection, number, workers)
-                found = fit.solution(n_components, records, tol=settings.tol)
+                solution = fit.solution(n_components, records, tol=settings.tol)
             if single is not problem:
-                found = found.with_error(error).in_double(problem.take_rows(fit.indices))
-            records = list(found.records)
-            stop = settings.report(found)
-            done = self._outcome(problem, found, n_components, settings, number)
-            outcome = done or stop
+                solution = solution.with_error(error)
+                solution = solution.astype_float64(problem.take_rows(fit.indices))
+            records = list(solution.records)
+            stop = settings.report(solution)
+            outcome = self._outcome(problem, solution, n_components, settings, number) or stop
             if outcome is not None:
-                return replace(found, outcome=outcome)
+                return replace(solution, outcome=outcome)
             number = min(2 * number, problem.n_samples)
 
     def fit_parts(
@@ -168,7 +164,7 @@ class Nystrom(Solver):
         problem: Problem,
         parts: Sequence[Indices],
         number: int,
-        least: int,
+        min_number: int,
         workers: Workers,
     ) -> LandmarkFit:
         """Compute the moments of parts of the rows on one set of landmarks.
@@ -178,49 +174,48 @@ class Nystrom(Solver):
         problem : Problem
         parts : sequence of indices
             Every row belongs to one of them.
-        number, least : int
-            Landmarks for ``n_landmarks="auto"``; fewer, but at least ``least``, if an explicit
+        number, min_number : int
+            Landmarks for ``n_landmarks="auto"``; fewer, but at least ``min_number``, if an explicit
             budget is too small.
         workers : Workers
         """
         check_rows_and_kernel(problem)
         if not is_auto(self.n_landmarks):
-            number = least = int(self.n_landmarks)
+            number = min_number = int(self.n_landmarks)
         number = min(number, problem.n_samples)
         while True:
             # The moments of every part, and the components without it.
             used = problem.budget.used + 2 * 8 * len(parts) * number * number
             reserved = replace(problem, budget=replace(problem.budget, used=used))
             fits = landmark_bytes(reserved, number) <= reserved.budget.available
-            if fits or not problem.budget.explicit or number <= least:
+            if fits or not problem.budget.explicit or number <= min_number:
                 break
-            number = max(least, int(_SHRINK * number))
+            number = max(min_number, int(_SHRINK * number))
         check_memory(reserved, number)
         return LandmarkFit.of(reserved, self.selection, number, workers, parts)
 
     def _first_number(self, problem: Problem, n_components: float | None, tol: float) -> int:
         if not is_auto(self.n_landmarks):
             return min(int(self.n_landmarks), problem.n_samples)
-        known = int(n_components) if isinstance(n_components, Integral) else 0
-        least = _LANDMARKS_PER_COMPONENT * known
+        n_known = int(n_components) if isinstance(n_components, Integral) else 0
         first = _LANDMARKS if tol <= np.finfo(problem.X.dtype).eps else _FIRST_LANDMARKS
-        return min(max(first, least), problem.n_samples)
+        return min(max(first, _LANDMARKS_PER_COMPONENT * n_known), problem.n_samples)
 
     def _outcome(
         self,
         problem: Problem,
-        found: EigenSolution,
+        solution: EigenSolution,
         n_components: float | None,
         settings: RunSettings,
         number: int,
     ) -> Outcome | None:
         """Return the outcome of the last number of landmarks; None if more are needed."""
-        assert found.certificate is not None
+        assert solution.certificate is not None
         exact = settings.tol <= np.finfo(problem.X.dtype).eps
         fixed = not is_auto(self.n_landmarks) or number == problem.n_samples
-        if not explains_enough(found.eigenvalues, found.trace, n_components):
+        if not explains_enough(solution.eigenvalues, solution.trace, n_components):
             if fixed and number < problem.n_samples:
-                share = float(found.eigenvalues.sum(dtype=np.float64)) / found.trace
+                share = float(solution.eigenvalues.sum(dtype=np.float64)) / solution.trace
                 raise invalid_parameter(
                     "n_components",
                     n_components,
@@ -228,11 +223,11 @@ class Nystrom(Solver):
                     "pass more landmarks or a smaller fraction",
                 )
             return Outcome.LANDMARKS if fixed else None
-        if float(found.certificate.residual_bounds.max(initial=0.0)) <= settings.tol:
+        if float(solution.certificate.residual_bounds.max(initial=0.0)) <= settings.tol:
             return Outcome.CONVERGED
         if fixed or exact:
             return Outcome.LANDMARKS
-        return Outcome.PASS_LIMIT if len(found.records) >= settings.max_iter else None
+        return Outcome.PASS_LIMIT if len(solution.records) >= settings.max_iter else None
 
 
 def check_rows_and_kernel(problem: Problem) -> None:
@@ -277,10 +272,10 @@ def landmark_bytes(problem: Problem, number: int, rows: int = _MIN_STRIP, thread
     return factors + strips + vectors + 2 * number * problem.X.shape[1] * item
 
 
-def cache_bytes(problem: Problem, number: int, rows: int, most: int) -> int:
+def cache_bytes(problem: Problem, number: int, rows: int, limit: int) -> int:
     """Return the memory for values that are kept between the passes."""
     needed = landmark_bytes(problem, number, rows, problem.n_threads)
-    return max(0, min(most, (problem.budget.available - needed) // 3))
+    return max(0, min(limit, (problem.budget.available - needed) // 3))
 
 
 def check_memory(problem: Problem, number: int) -> None:
@@ -296,26 +291,6 @@ def check_memory(problem: Problem, number: int) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Components:
-    """Components in the span of landmarks.
-
-    Parameters
-    ----------
-    eigenvalues : ndarray of shape (r,)
-    next_eigenvalue : float
-    coefficients : ndarray of shape (r, q)
-        Coefficients of the images of the landmarks.
-    offsets : ndarray of shape (r,)
-        Inner products with the mean.
-    """
-
-    eigenvalues: Floats
-    next_eigenvalue: float
-    coefficients: Floats
-    offsets: Floats
-
-
-@dataclass(frozen=True, eq=False)
 class LandmarkFit:
     """Moments of the features of all rows, from which components follow.
 
@@ -328,6 +303,7 @@ class LandmarkFit:
         Indices of those that are linearly independent, in the order of the features.
     features : LandmarkFeatures
     parts : list of Moments
+        Moments of the parts of the rows.
     n_samples : int
         Number of rows of which the mean, the scatter and the trace are.
     mean, scatter : ndarray of shape (q,) and (q, q)
@@ -337,7 +313,8 @@ class LandmarkFit:
         k(x, x) of all rows.
     trace : float
     workers : Workers
-    cache : StripCache or None
+    cache : ndarray of shape (rows, q) or None
+        Kernel values of the first rows, in one array, which the system backs by huge pages.
     started : float
     """
 
@@ -353,7 +330,7 @@ class LandmarkFit:
     diagonal: Floats
     trace: float
     workers: Workers
-    cache: StripCache | None
+    cache: Floats | None
     started: float
 
     @classmethod
@@ -381,48 +358,49 @@ class LandmarkFit:
         # Of many rows it would hold too little to save time; strips of parts do not come again.
         worthwhile = parts is None and 4 * available >= number * problem.row_bytes
         if problem.engine is None and worthwhile:
-            cache = StripCache(available, problem.n_samples, len(kept), problem.X.dtype)
+            kept_rows = min(problem.n_samples, available // (len(kept) * problem.X.dtype.itemsize))
+            cache = np.empty((kept_rows, len(kept)), dtype=problem.X.dtype)
         size = len(features.gram)
         distances, diagonal = np.empty((2, problem.n_samples), dtype=problem.X.dtype)
-        found: list[Moments] = []
+        part_moments: list[Moments] = []
         for rows in [None] if parts is None else parts:
-            sums, products, known = np.zeros(size), np.zeros((size, size)), 0
+            sums, products, n_read = np.zeros(size), np.zeros((size, size)), 0
             function = partial(features.moments, cache)
             for moments in problem.map_rows(function, strip, workers, rows):
                 sums += moments[0]
                 products += moments[1]
-                own = slice(known, known + len(moments[2]))
+                own = slice(n_read, n_read + len(moments[2]))
                 indices = own if rows is None else rows[own]
                 distances[indices], diagonal[indices] = moments[2:]
-                known = own.stop
-            trace = float(diagonal[slice(known) if rows is None else rows].sum(dtype=np.float64))
+                n_read = own.stop
+            trace = float(diagonal[slice(n_read) if rows is None else rows].sum(dtype=np.float64))
             if not (np.isfinite(products).all() and np.isfinite(trace)):
                 raise InvalidInput(NOT_FINITE)
-            found.append(Moments(known, sums, products, trace))
-        total = Moments.of_all(found)
+            part_moments.append((n_read, sums, products, trace))
+        total = total_moments(part_moments)
         mean, scatter = features.mean_and_scatter(total)
-        trace = total.diagonal - total.n_samples * float(mean @ mean)
+        trace = total[3] - total[0] * float(mean @ mean)
         return cls(
-            problem, landmarks, landmarks[kept], features, found, total.n_samples, mean, scatter,
+            problem, landmarks, landmarks[kept], features, part_moments, total[0], mean, scatter,
             distances, diagonal, trace, workers, cache, started,
         )  # fmt: skip
 
-    def without(self, part: int, landmarks: Indices) -> LandmarkFit:
+    def leave_out(self, part: int, landmarks: Indices) -> LandmarkFit:
         """Return the fit of the other parts on some of the landmarks, without a pass."""
         rows = self.problem.take_rows(landmarks)
         features, kept = LandmarkFeatures.of(self.features.kernel, rows, self.features.strip)
         projector = self.features.projector(features)
-        rest = Moments.of_all([each for i, each in enumerate(self.parts) if i != part])
+        rest = total_moments([*self.parts[:part], *self.parts[part + 1 :]])
         mean, scatter = self.features.mean_and_scatter(rest)
         mean, scatter = projector @ mean, projector @ scatter @ projector.T
         return replace(
             self,
             indices=landmarks[kept],
             features=features,
-            n_samples=rest.n_samples,
+            n_samples=rest[0],
             mean=mean,
             scatter=symmetrized(scatter),
-            trace=rest.diagonal - rest.n_samples * float(mean @ mean),
+            trace=rest[3] - rest[0] * float(mean @ mean),
         )
 
     @property
@@ -435,7 +413,7 @@ class LandmarkFit:
         """Mean kernel values of the landmarks with all rows."""
         return self.features.gram @ (self.features.inverse.T @ self.mean)
 
-    def components(self, n_components: float | None) -> Components:
+    def components(self, n_components: float | None) -> LandmarkComponents:
         """Compute the leading components; zeros beyond the rank."""
         values, U = self._eigenpairs(n_components)
         number = len(values)
@@ -452,7 +430,7 @@ class LandmarkFit:
         A = U.T @ self.features.inverse
         signs = deterministic_signs(A @ (self.features.gram - self.kernel_means[:, None]))
         A = A * signs[:, None]
-        return Components(eigenvalues, following, A, A @ self.kernel_means)
+        return LandmarkComponents(self.features, eigenvalues, following, A, A @ self.kernel_means)
 
     def solution(
         self,
@@ -462,9 +440,9 @@ class LandmarkFit:
         tol: float = 0.0,
     ) -> EigenSolution:
         """Compute components and their certificate; ``tol`` decides on the size of its sample."""
-        found, gram = self.components(n_components), self.features.gram
-        A, eigenvalues = found.coefficients, found.eigenvalues
-        estimate, row_projections = self._sampled_residuals(found, tol)
+        components, gram = self.components(n_components), self.features.gram
+        A, eigenvalues = components.coefficients, components.eigenvalues
+        estimate, row_projections = self._sampled_residuals(components, tol)
         missed = self.missed_eigenvalues()
         # A lower bound, as eigenvalues in the span are at most those of K'.
         squared_norm = float(np.sum(np.square(self.scatter)))
@@ -473,7 +451,7 @@ class LandmarkFit:
             estimate.residuals,
             A @ gram @ A.T,
             squared_norm,
-            found.next_eigenvalue,
+            components.next_eigenvalue,
             residual_bounds=estimate.bounds,
             of_projections=True,
             missed=missed,
@@ -491,7 +469,7 @@ class LandmarkFit:
             excess_error=certificate.excess_error,
             choice=choice or f"{len(gram)} landmarks",
         )
-        solution = self.without_certificate(found)
+        solution = self.to_solution(components)
         assert solution.landmarks is not None
         return replace(
             solution,
@@ -538,40 +516,39 @@ class LandmarkFit:
         return values[values > 0][::-1]
 
     def _sampled_residuals(
-        self, found: Components, tol: float
+        self, components: LandmarkComponents, tol: float
     ) -> tuple[SampledResiduals, Floats | None]:
         """Estimate residuals in a pass over the rows; also return the projections of all rows.
 
         The mean of the rows is not in the span, and leaving it out only makes residuals larger.
         """
-        if not found.eigenvalues.any():
-            zeros = np.zeros(len(found.eigenvalues))
+        if not components.eigenvalues.any():
+            zeros = np.zeros(len(components.eigenvalues))
             return SampledResiduals(zeros, zeros, 0), None
-        projections = Projections(self.features, found)
-        known, leverages = self.projections_and_leverages(projections)
-        eigenvalues = found.eigenvalues.astype(np.float64)
+        projections, leverages = self._projections_and_leverages(components)
+        eigenvalues = components.eigenvalues.astype(np.float64)
         roots, largest = np.sqrt(eigenvalues), float(eigenvalues.max())
         values = KernelColumns(self.features.kernel, self.features.rows)
 
         def rows_of(indices: Indices) -> Floats:
             sample = self.problem.take_rows(indices)
-            products = partial(SampledProducts(projections, sample, known).of, self.cache)
+            products = partial(components.sampled_products, sample, projections, self.cache)
             total = sum(self.problem.map_rows(products, self.features.strip, self.workers))
             R = np.divide(total, roots, out=np.zeros_like(total), where=roots > 0)
-            return R - values.of(sample).astype(np.float64) @ found.coefficients.T * roots
+            return R - values.of(sample).astype(np.float64) @ components.coefficients.T * roots
 
         estimate = SampledResiduals.of(
             rows_of, self.diagonal, self.distances, leverages, self.problem.seed, tol, largest
         )
-        return estimate, known
+        return estimate, projections
 
-    def without_certificate(self, found: Components) -> EigenSolution:
-        """Return components as the solution of the eigenproblem, without a pass over the rows."""
-        A, gram, eigenvalues = found.coefficients, self.features.gram, found.eigenvalues
+    def to_solution(self, components: LandmarkComponents) -> EigenSolution:
+        """Return components as a solution, without a certificate and its pass over the rows."""
+        A, gram, eigenvalues = components.coefficients, self.features.gram, components.eigenvalues
         dtype, mean = self.problem.X.dtype, self.features.inverse.T @ self.mean
         return EigenSolution(
             coefficients=A.astype(dtype),
-            projections=(A @ gram - found.offsets[:, None]).astype(dtype),
+            projections=(A @ gram - components.offsets[:, None]).astype(dtype),
             eigenvalues=eigenvalues,
             eigenvectors=(A * np.sqrt(eigenvalues)[:, None]).T.astype(dtype),
             centering=Centering(self.kernel_means.astype(dtype), float(self.mean @ self.mean)),
@@ -583,29 +560,31 @@ class LandmarkFit:
 
     def projections(self, number: int) -> Floats:
         """Return the projections of all rows on the leading components."""
-        project = Projections(self.features, self.components(number)).of
+        project = self.components(number).project
         parts = self.problem.map_rows(partial(project, None), self.features.strip, self.workers)
         return np.concatenate(list(parts))
 
-    def projections_and_leverages(self, projections: Projections) -> tuple[Floats | None, Floats]:
+    def _projections_and_leverages(
+        self, components: LandmarkComponents
+    ) -> tuple[Floats | None, Floats]:
         """Return the projections of all rows, None if they need too much memory, and leverages."""
-        strip, number = self.features.strip, len(projections.components.offsets)
+        strip, number = self.features.strip, len(components.offsets)
         n_bytes = self.problem.row_bytes * number
-        leverages, known = np.empty_like(self.distances), 0
+        leverages, start = np.empty_like(self.distances), 0
         if self.problem.engine is not None or n_bytes > cache_bytes(
             self.problem, len(self.features.gram), strip, _PROJECTION_BYTES
         ):
-            function = partial(projections.leverages, self.cache)
+            function = partial(components.leverages, self.cache)
             for part in self.problem.map_rows(function, strip, self.workers):
-                leverages[known : known + len(part)] = part
-                known += len(part)
+                leverages[start : start + len(part)] = part
+                start += len(part)
             return None, leverages
         Y = np.empty((self.problem.n_samples, number), dtype=leverages.dtype)
-        function, weights = partial(projections.of, self.cache), projections.inverse_eigenvalues
+        function, weights = partial(components.project, self.cache), components.inverse_eigenvalues
         for part in self.problem.map_rows(function, strip, self.workers):
-            own = slice(known, known + len(part))
+            own = slice(start, start + len(part))
             Y[own], leverages[own] = part, np.square(part) @ weights.astype(Y.dtype)
-            known = own.stop
+            start = own.stop
         return Y, leverages
 
     def _eigenpairs(self, n_components: float | None) -> tuple[Floats, Floats]:
@@ -627,64 +606,3 @@ def select_landmarks(problem: Problem, selection: str, number: int, workers: Wor
     if source is None:
         source = ComputedGram(problem.kernel, problem.X, strip_rows(problem, number))
     return pivoted_landmarks(source, number, problem.seed, workers)
-
-
-@dataclass(frozen=True, eq=False)
-class Projections:
-    """Projections of rows on components in the span of landmarks."""
-
-    features: LandmarkFeatures
-    components: Components
-
-    def of(self, cache: StripCache | None, X: Rows, start: int) -> Floats:
-        """Return the projections of rows X."""
-        values = None if cache is None else cache.strip(start, X.shape[0])
-        if values is None:
-            values = KernelColumns(self.features.kernel, self.features.rows).of(X)
-        A, offsets = self.components.coefficients, self.components.offsets
-        return values @ A.T.astype(X.dtype) - offsets.astype(X.dtype)
-
-    def leverages(self, cache: StripCache | None, X: Rows, start: int) -> Floats:
-        """Return Σ_i y_i²/λ_i of rows X, by strips."""
-        parts = []
-        for part in tile_slices(X.shape[0], self.features.strip):
-            projections = self.of(cache, X[part], start + part.start)
-            parts.append(np.square(projections) @ self.inverse_eigenvalues.astype(X.dtype))
-        return np.concatenate(parts)
-
-    @property
-    def inverse_eigenvalues(self) -> Floats:
-        """1/λ_i; zero for components without variance."""
-        values = self.components.eigenvalues.astype(np.float64)
-        return np.divide(1, values, out=np.zeros_like(values), where=values > 0)
-
-
-@dataclass(frozen=True, eq=False)
-class SampledProducts:
-    """Products K[S, :]Y of sampled rows with the projections of all rows.
-
-    Parameters
-    ----------
-    projections : Projections
-    sample : rows of shape (s, N)
-    known : ndarray of shape (l, r) or None
-        The projections of all rows; computed again if they are not kept.
-    """
-
-    projections: Projections
-    sample: Rows
-    known: Floats | None
-
-    def of(self, cache: StripCache | None, X: Rows, start: int) -> Floats:
-        """Return the part of rows X, in double precision."""
-        features = self.projections.features
-        values = KernelColumns(features.kernel, self.sample)
-        total = np.zeros((self.sample.shape[0], len(self.projections.components.offsets)))
-        for part in tile_slices(X.shape[0], features.strip):
-            strip, first = X[part], start + part.start
-            if self.known is None:
-                Y = self.projections.of(cache, strip, first)
-            else:
-                Y = self.known[first : first + strip.shape[0]]
-            total += values.of(strip).T @ Y
-        return total

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any
 
 from ikpca.errors import invalid_parameter
 from ikpca.solvers.adaptive import Adaptive
@@ -14,8 +13,8 @@ from ikpca.solvers.krylov import Krylov
 from ikpca.solvers.nystrom import Nystrom
 
 #: scikit-learn's names of iterative solvers stand for krylov.
-_SCIKIT_NAMES = ("arpack", "randomized")
-SOLVERS = ("auto", "dense", "krylov", "nystrom", *_SCIKIT_NAMES, *METHODS)
+_SKLEARN_ALIASES = ("arpack", "randomized")
+SOLVERS = ("auto", "dense", "krylov", "nystrom", *_SKLEARN_ALIASES, *METHODS)
 #: To machine precision, the dense solver is faster up to this order plus rows per component
 #: (benchmarks/crossover.py), and with a tolerance up to the last order.
 _DENSE_ORDER, _DENSE_ROWS_PER_COMPONENT, _DENSE_TOLERANCE_ORDER = 2200, 10, 1500
@@ -23,7 +22,7 @@ _DENSE_ORDER, _DENSE_ROWS_PER_COMPONENT, _DENSE_TOLERANCE_ORDER = 2200, 10, 1500
 _DENSE_VARIANCE_ORDER = 4000
 
 
-def make_solver(eigen_solver: Any) -> Solver | None:
+def make_solver(eigen_solver: str | Solver) -> Solver | None:
     """Return the solver of a name or an object; None for "auto", which depends on the rows."""
     if isinstance(eigen_solver, Solver):
         return eigen_solver
@@ -42,16 +41,16 @@ def make_solver(eigen_solver: Any) -> Solver | None:
     return kinds.get(eigen_solver, Krylov)()
 
 
-def check_solver(eigen_solver: Any, n_components: float | None) -> None:
+def check_solver(eigen_solver: str | Solver, n_components: float | None) -> None:
     """Validate a solver and the requested number of components."""
     solver = make_solver(eigen_solver)
-    scikit = isinstance(eigen_solver, str) and eigen_solver in _SCIKIT_NAMES
-    if solver is not None and not (scikit and n_components is None):
+    is_alias = isinstance(eigen_solver, str) and eigen_solver in _SKLEARN_ALIASES
+    if solver is not None and not (is_alias and n_components is None):
         solver.check(n_components)
 
 
 def choose_solver(
-    eigen_solver: Any, n_components: float | None, n_samples: int, tol: float = 0.0
+    eigen_solver: str | Solver, n_components: float | None, n_samples: int, tol: float = 0.0
 ) -> Solver:
     """Return the solver for a number of rows.
 

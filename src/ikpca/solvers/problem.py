@@ -6,25 +6,17 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, Self, TypeAlias, TypeVar
+from typing import Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
 from scipy import sparse
 
 from ikpca.errors import InvalidInput
-from ikpca.gram import (
-    SERIAL,
-    Budget,
-    CompactGram,
-    DistributedSource,
-    GramSource,
-    LazyRows,
-    Workers,
-    memory_map,
-    plan_source,
-    release_pages,
-    tile_slices,
-)
+from ikpca.gram import Budget, GramSource, tile_slices
+from ikpca.gram.lazy_rows import LazyRows, memory_map, release_pages
+from ikpca.gram.memory import cache_source, plan_source
+from ikpca.gram.parallel import SERIAL, Workers
+from ikpca.gram.sources import CompactGram, DistributedSource
 from ikpca.kernels import (
     Cosine,
     Floats,
@@ -63,19 +55,33 @@ GramTransform: TypeAlias = Callable[[GramSource, Workers], GramSource]
 
 
 @dataclass(frozen=True)
-class MemoryNeeds:
-    """Memory that a solver needs besides the tiles of K.
+class Plan:
+    """Sizes of a fit, chosen once for its memory budget and stored with its checkpoints.
 
     Parameters
     ----------
     n_bytes : int
+        Memory that the solver needs besides the tiles of K.
     keep : {"tiles", "compact", "matrix"} or None
         Form in which K is cached as far as memory allows: tiles for products, in full precision or
         in 16 bits, the matrix for rows in random order; None if K is computed again.
+    side : int, optional
+        Side of the tiles of K; chosen when the problem is opened.
+    n_landmarks, n_directions : int
+        Landmarks of a start, and their directions in the basis.
+    n_columns : int
+        Columns of the basis before a restart, directions included.
+    n_blocks : int
+        Blocks by which a pass extends the basis.
     """
 
     n_bytes: int
     keep: Literal["tiles", "compact", "matrix"] | None = None
+    side: int | None = None
+    n_landmarks: int = 0
+    n_directions: int = 0
+    n_columns: int = 0
+    n_blocks: int = 1
 
 
 @dataclass(frozen=True)
@@ -123,20 +129,24 @@ class Problem:
         return self.n_samples * int(self.X.dtype.itemsize)
 
     @contextmanager
-    def open(self, needs: MemoryNeeds) -> Iterator[tuple[GramSource, Workers]]:
+    def open(self, plan: Plan) -> Iterator[tuple[GramSource, Workers]]:
         """Open the matrix and the threads that compute it, within the budget."""
         if self.engine is not None:
             yield self.engine, SERIAL
             return
         if self.kernel is not None:
             check_kernel_values(self.kernel, self.X)
-        keep = None if self.kernel is None else needs.keep
-        fixed = needs.n_bytes + (_owned_bytes(self.X) if self.copy_X else 0)
-        planned = plan_source(self.kernel, self.X, self.budget, fixed, self.n_threads)
-        with Workers(planned.threads) as workers:
-            source = planned.source
-            cached = source if keep is None else planned.with_cache(keep, workers)
-            yield self._transformed(cached, workers), workers
+        fixed = plan.n_bytes + (_owned_bytes(self.X) if self.copy_X else 0)
+        computed, tiles = plan_source(
+            self.kernel, self.X, self.budget, fixed, self.n_threads, plan.side
+        )
+        with Workers(tiles.threads) as workers:
+            source: GramSource = computed
+            if self.kernel is not None and plan.keep is not None:
+                source = cache_source(source, plan.keep, tiles.cache_bytes, workers)
+            if self.transform is not None:
+                source = self.transform(source, workers)
+            yield source, workers
 
     def map_rows(
         self,
@@ -171,9 +181,6 @@ class Problem:
             parts.append(self.X[indices[part]])
             release_pages(self.X)
         return np.concatenate(parts)
-
-    def _transformed(self, source: GramSource, workers: Workers) -> GramSource:
-        return source if self.transform is None else self.transform(source, workers)
 
     def in_single_precision(self, tol: float) -> tuple[Self, float] | None:
         """Return the problem in single precision and its estimated error ‖K − K₃₂‖/λ₁.
@@ -275,9 +282,7 @@ class Problem:
         """Rows on which rounding errors are estimated."""
         assert self.kernel is not None
         n_features = int(self.X.shape[1])
-        return RoundingSample.draw(
-            self.kernel, self.value_sizes, n_features, self.take_rows, self.seed
-        )
+        return RoundingSample(self.kernel, self.value_sizes, n_features, self.take_rows, self.seed)
 
     @property
     def entry_cost(self) -> float:
@@ -297,9 +302,9 @@ def _owned_bytes(X: Rows) -> int:
     return int(X.nbytes) if isinstance(X, np.ndarray) and X.flags.owndata else 0
 
 
-def check_kernel_values(kernel: Kernel, X: Any) -> None:
+def check_kernel_values(kernel: Kernel, X: Rows) -> None:
     """Reject rows whose k(x, x) is not finite or overflows when summed and squared."""
-    check_distances(kernel, X)
+    check_exponents(kernel, X)
     largest = 0.0
     with np.errstate(over="ignore", invalid="ignore"):
         for strip in tile_slices(X.shape[0]):
@@ -312,7 +317,7 @@ def check_kernel_values(kernel: Kernel, X: Any) -> None:
                 )
 
 
-def check_distances(kernel: Kernel, X: Any, origin: Any = None) -> None:
+def check_exponents(kernel: Kernel, X: Rows, origin: Floats | None = None) -> None:
     """Reject rows so far apart that rounding errors exceed the width of a Gaussian kernel.
 
     Exponents are differences of squared norms; beyond this limit even k(x, x) differs from 1.
@@ -337,7 +342,7 @@ def check_distances(kernel: Kernel, X: Any, origin: Any = None) -> None:
 
 
 def _distance_bound(X: Rows, origin: Floats) -> float:
-    """Return an upper bound of the squared distances from dense rows to an origin, in no memory."""
+    """Return an upper bound of squared distances to an origin, without temporaries."""
     if sparse.issparse(X):
         return np.inf
     width = float(max(X.max(), origin.max())) - float(min(X.min(), origin.min()))

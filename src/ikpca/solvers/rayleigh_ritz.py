@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 from scipy.sparse.linalg import ArpackError, eigsh
 
 from ikpca.errors import InvalidInput
-from ikpca.gram import SERIAL, Workers, tile_slices
+from ikpca.gram import tile_slices
+from ikpca.gram.parallel import SERIAL, Workers
 from ikpca.kernels import Floats
 
 #: Rows per matrix product.
@@ -44,19 +43,13 @@ def multiply_rows(Q: Floats, T: Floats, workers: Workers = SERIAL) -> Floats:
     return out
 
 
-def deterministic_signs(projections: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
-    """Return ±1 per row that makes its entry of largest magnitude positive, as in scikit-learn.
-
-    Examples
-    --------
-    >>> deterministic_signs(np.array([[1.0, -3.0], [2.0, 1.0]]))
-    array([-1.,  1.])
-    """
+def deterministic_signs(projections: Floats) -> Floats:
+    """Return ±1 per row that makes its entry of largest magnitude positive, as in scikit-learn."""
     largest = projections[np.arange(len(projections)), np.abs(projections).argmax(axis=1)]
     return np.where(largest < 0, -1, 1).astype(projections.dtype)
 
 
-def nonnegative_eigenvalues(eigenvalues: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+def nonnegative_eigenvalues(eigenvalues: Floats) -> Floats:
     """Set rounding noise to zero; raise an error for significant negative eigenvalues.
 
     The thresholds are those of scikit-learn: negative values are significant above 1e-5 of the

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from scipy import sparse
 
-from ikpca.gram import ComputedGram, cross_gram, full_matrix, release_pages, tile_slices
+from ikpca.gram import ComputedGram, cross_gram, full_matrix, tile_slices
+from ikpca.gram.lazy_rows import release_pages
 from ikpca.kernels import (
     FeatureSplit,
     Floats,
@@ -47,7 +47,6 @@ def value_sizes(kernel: Kernel, X: Rows) -> Floats:
     return sizes
 
 
-@dataclass(frozen=True, eq=False)
 class RoundingSample:
     """Rows drawn uniformly, and last the rows with the largest rounding errors.
 
@@ -57,28 +56,22 @@ class RoundingSample:
     Parameters
     ----------
     kernel : Kernel
-    rows : rows
-    n_uniform : int
-        Number of rows of the first part.
-    n_samples : int
-        Number of all rows.
+    sizes : ndarray of shape (l,)
+        As ``value_sizes`` returns them.
+    n_features : int
+    take : callable
+        Returns the rows of some indices.
+    seed : int
     """
 
-    kernel: Kernel
-    rows: Rows
-    n_uniform: int
-    n_samples: int
-
-    @classmethod
-    def draw(
-        cls,
+    def __init__(
+        self,
         kernel: Kernel,
         sizes: Floats,
         n_features: int,
         take: Callable[[Indices], Rows],
         seed: int,
-    ) -> RoundingSample:
-        """Draw the sample; ``take`` returns the rows of some indices."""
+    ) -> None:
         n_samples, wanted = len(sizes), min(_UNIFORM_ROWS, max(16, _ENTRIES // n_features))
         number = min(wanted, n_samples)
         rng = np.random.default_rng([seed, 3])
@@ -86,7 +79,8 @@ class RoundingSample:
         rest = np.setdiff1d(np.arange(n_samples), uniform, assume_unique=True)
         n_largest = min(int(_LARGEST_SHARE * number), len(rest))
         largest = rest[np.argsort(sizes[rest])[len(rest) - n_largest :]]
-        return cls(kernel, take(np.concatenate([uniform, largest])), number, n_samples)
+        self.kernel, self.rows = kernel, take(np.concatenate([uniform, largest]))
+        self.n_uniform, self.n_samples = number, n_samples
 
     @cached_property
     def K(self) -> Floats:
@@ -100,23 +94,32 @@ class RoundingSample:
         It is at least that of the sample, and the variance of all rows along the first component of
         one half of the sample, which the other half estimates.
         """
-        known, half = spectral_norm(centered(self.K)), self.n_uniform // 2
+        of_sample, half = spectral_norm(centered(self.K)), self.n_uniform // 2
         if self.n_uniform == self.n_samples:
-            return known
+            return of_sample
         K = centered(self.K[: self.n_uniform, : self.n_uniform])
         values, vectors = np.linalg.eigh(K[:half, :half])
         if values[-1] <= 0:
-            return known
-        projections = K[half:, :half] @ vectors[:, -1] / np.sqrt(values[-1])
-        return max(known, self.n_samples * float(np.mean(np.square(projections))))
+            return of_sample
+        variances = np.square(K[half:, :half] @ vectors[:, -1]) / values[-1]
+        # A few rows far from the others make their mean too large.
+        mean = float(variances.mean() - 2 * variances.std() / np.sqrt(len(variances)))
+        return max(of_sample, self.n_samples * mean)
 
     @cached_property
     def single_error(self) -> float:
-        """Estimate of ‖K − K₃₂‖ of all rows, K₃₂ computed in single precision."""
+        """Estimate of ‖K − K₃₂‖ of all rows, K₃₂ computed in single precision.
+
+        Centering and products in single precision have errors in proportion to ‖K‖.
+        """
         with np.errstate(over="ignore", invalid="ignore"):
             error = self.K - self._gram(self.rows.astype(np.float32))
         # gamma, or rows, may be too large for single precision.
-        return self.norm(error) if np.isfinite(error).all() else np.inf
+        if not np.isfinite(error).all():
+            return np.inf
+        uniform = spectral_norm(self.K[: self.n_uniform, : self.n_uniform])
+        uncentered = self.n_samples / self.n_uniform * uniform
+        return self.norm(error) + float(np.finfo(np.float32).eps) * uncentered
 
     def norm(self, error: Floats) -> float:
         """Return an estimate, rather too large, of ‖E'‖ of all rows from E of the sample.

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 
 from ikpca.errors import InvalidInput
-from ikpca.gram import NOT_FINITE
+from ikpca.gram.centering import NOT_FINITE
 from ikpca.kernels import Floats, Indices
 
 #: Sampled rows. All rows are used if there are fewer than this many per sample.
@@ -76,8 +76,9 @@ class SampledResiduals:
         """
         number, n_rows = SAMPLE_ROWS, 0
         while True:
-            sample = sample_rows((squared_norms, distances, leverages * distances), seed, number)
-            R = rows_of(sample.rows)
+            weights = squared_norms, distances, leverages * distances
+            rows, n_certain, probabilities = sample_rows(weights, seed, number)
+            R = rows_of(rows)
             if not np.isfinite(R).all():
                 raise InvalidInput(NOT_FINITE)
             n_rows += len(R)
@@ -85,8 +86,8 @@ class SampledResiduals:
                 exact = np.linalg.norm(R - R.mean(axis=0), axis=0) / largest
                 return cls(exact, exact, n_rows)
             squares = np.square(R)
-            certain = squares[: sample.n_certain].sum(axis=0)
-            terms = squares[sample.n_certain :] / sample.probabilities[:, None]
+            certain = squares[:n_certain].sum(axis=0)
+            terms = squares[n_certain:] / probabilities[:, None]
             residuals = np.sqrt(certain + terms.mean(axis=0)) / largest
             bounds = np.sqrt(certain + upper_bounds(terms)) / largest
             decided = residuals.max() > tol or bounds.max() <= tol
@@ -95,32 +96,23 @@ class SampledResiduals:
             number *= _SAMPLE_GROWTH
 
 
-@dataclass(frozen=True)
-class RowSample:
-    """Rows that are drawn with certainty, then rows drawn with replacement from the others.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (s,)
-    n_certain : int
-    probabilities : ndarray of shape (s - n_certain,)
-        Probabilities of the rows that are drawn with replacement.
-    """
-
-    rows: Indices
-    n_certain: int
-    probabilities: Floats
-
-
-def sample_rows(weights: Sequence[Floats], seed: int, number: int) -> RowSample:
+def sample_rows(weights: Sequence[Floats], seed: int, number: int) -> tuple[Indices, int, Floats]:
     """Draw rows in proportion to one of several weights each, in fixed shares.
 
     Rows that are expected at least once are drawn with certainty, so that a few rows that are
     larger than all others do not hide the rest. If there are few rows, all are.
+
+    Returns
+    -------
+    rows : ndarray of shape (s,)
+        Rows that are drawn with certainty, then rows drawn with replacement from the others.
+    n_certain : int
+    probabilities : ndarray of shape (s - n_certain,)
+        Probabilities of the rows that are drawn with replacement.
     """
     n_samples = len(weights[0])
     if n_samples <= _ROWS_PER_SAMPLE * number:
-        return RowSample(np.arange(n_samples), n_samples, np.zeros(0))
+        return np.arange(n_samples), n_samples, np.zeros(0)
     certain = np.zeros(0, dtype=np.intp)
     while True:
         totals = [float(own.sum(dtype=np.float64)) for own in weights]
@@ -144,7 +136,7 @@ def sample_rows(weights: Sequence[Floats], seed: int, number: int) -> RowSample:
         if total > 0:
             rows[kinds == kind] = draw_rows(own, rng.random(np.count_nonzero(kinds == kind)))
     rows.sort()
-    return RowSample(np.concatenate([certain, rows]), len(certain), expected[rows] / number)
+    return np.concatenate([certain, rows]), len(certain), expected[rows] / number
 
 
 def draw_rows(weights: Floats, draws: Floats) -> Indices:

@@ -16,7 +16,7 @@ from ikpca.errors import InvalidInput
 from ikpca.gram import cross_gram
 from ikpca.kernels import Floats, Kernel, Rows
 from ikpca.reduced_sets import IteratedPreimages, ReducedSet, Reduction, reorthonormalize
-from ikpca.solvers import deterministic_signs
+from ikpca.solvers.rayleigh_ritz import deterministic_signs
 from ikpca.streams.span import Stored, narrowed
 from ikpca.subspace import Subspace
 

@@ -21,7 +21,7 @@ from ikpca.errors import InvalidInput
 from ikpca.gram import cross_gram
 from ikpca.kernels import Cosine, Floats, Indices, Kernel, Linear, Rows
 from ikpca.reduced_sets.select_rows import eliminate
-from ikpca.solvers import deterministic_signs
+from ikpca.solvers.rayleigh_ritz import deterministic_signs
 from ikpca.streams.cells import local_means, merge_cells
 from ikpca.streams.sample import Sample, stack
 from ikpca.streams.span import Span, Stored, independent_rows, narrowed, origin_of, pivot_tol

@@ -165,7 +165,7 @@ def test_info_of_a_model_brings_nothing_to_life(tmp_path, monkeypatch):
     document = succeeds("info", "m.ikpca", "--json")
     assert document["class"] == "KernelPCA"
     assert document["parameters"]["gamma"] == "0.5"
-    assert document["attributes"]["X_fit_"] == "float64 of 20 × 3"
+    assert document["attributes"]["eigenvalues_"] == "float64 of 2"
     assert document["bytes"] == (tmp_path / "m.ikpca").stat().st_size
     damaged = bytearray((tmp_path / "m.ikpca").read_bytes())
     damaged[-1] ^= 1

@@ -19,7 +19,6 @@ from ikpca.gram import ComputedGram, center_gram, cross_gram, tile_slices
 from ikpca.kernels import Floats, Gaussian, Indices, Kernel
 from ikpca.preimages import FixedPoint
 from ikpca.reduced_sets import (
-    IteratedPreimages,
     JointPreimages,
     ReducedSet,
     Reduction,
@@ -56,6 +55,7 @@ from ikpca_papers.metrics import (
     overlaps,
     surfaces,
 )
+from ikpca_papers.preimage_schemes import PreimageScheme
 
 #: σ = 1.
 PARABOLA_GAMMA = 0.5
@@ -335,7 +335,7 @@ def ablation_variants(n_components: int) -> list[Variant]:
     varied = [
         variant
         for nearest in (True, False)
-        for variant in _varied(partial(IteratedPreimages, nearest=nearest), n_components)
+        for variant in _varied(partial(PreimageScheme, nearest=nearest), n_components)
     ]
     return [*varied, *starts, *kept, *others]
 
@@ -347,7 +347,7 @@ def _reductions(r: int, preimages: str, choice: str, **made: Compression) -> lis
     ]
 
 
-def _varied(reduction: Callable[..., IteratedPreimages], r: int) -> list[Variant]:
+def _varied(reduction: Callable[..., PreimageScheme], r: int) -> list[Variant]:
     """Vary the scheme with one choice of pre-images."""
     name = "nearest" if reduction().nearest else "least error"
 
@@ -438,10 +438,10 @@ def _scatter_error(exact: Floats, sigma: Floats, inner: Floats, gram: Floats) ->
 #: Figure 1 (a), (b), (c); then (c) with rows that leave the smallest error, a selection of rows,
 #: and its optimization.
 SCHEMES: dict[str, Reduction] = {
-    "separate": IteratedPreimages(reuse=False, second_pass=False, nearest=True),
-    "reuse": IteratedPreimages(second_pass=False, nearest=True),
-    "second pass": IteratedPreimages(nearest=True),
-    "second pass, least error": IteratedPreimages(),
+    "separate": PreimageScheme(reuse=False, second_pass=False, nearest=True),
+    "reuse": PreimageScheme(second_pass=False, nearest=True),
+    "second pass": PreimageScheme(nearest=True),
+    "second pass, least error": PreimageScheme(),
     "chosen samples": SelectedRows(),
     "joint pre-images": JointPreimages(tol=0.0),
 }

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ikpca.gains import inverse_time, reciprocal_eigenvalues
+from ikpca.gains import InverseTime, ReciprocalEigenvalues
 from ikpca.kernels import Floats
 from ikpca.solvers import hebbian_step_with_products, meta_step
 from ikpca_papers.as_printed import LOG_GAIN_INIT, META_DECAY, paper_solver
@@ -30,7 +30,7 @@ def run_algorithm_1(problem: Problem, run: TunedRun, passes: int, every: int = 1
     K = problem.K - problem.K.mean(axis=0) - problem.K.mean(axis=1)[:, None] + problem.K.mean()
     n_samples = len(K)
     solver = paper_solver(run.method, problem.n_components, n_samples, run.seed, **run.gains)
-    schedule = run.gains["gain"] * inverse_time() * reciprocal_eigenvalues()
+    schedule = run.gains["gain"] * InverseTime() * ReciprocalEigenvalues()
     A = np.asarray(solver.init)
     AK, B = A @ K, np.zeros_like(A)
     rho, eta = np.full(len(A), LOG_GAIN_INIT), np.zeros(len(A))

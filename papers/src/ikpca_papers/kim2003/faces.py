@@ -158,7 +158,7 @@ def _restore_as_printed(
     runs += [("KPCA on few", exact, few), ("KPCA", exact, every)]
     for method, model, rows in runs:
         images = model.fit(rows).reconstruct(large).reshape(split.test.shape)
-        yield Restored(method, model.n_components, images, len(rows), sigma)
+        yield Restored(method, len(model.eigenvalues_), images, len(rows), sigma)
 
 
 def _restore_by_ours(

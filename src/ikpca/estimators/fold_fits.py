@@ -1,0 +1,178 @@
+"""Models of all rows without each fold, for cross-validated errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from numbers import Integral
+
+import numpy as np
+
+from ikpca.errors import invalid_parameter, is_auto
+from ikpca.gram import cross_gram
+from ikpca.gram.parallel import Workers
+from ikpca.kernels import Floats, Indices, Kernel, Rows
+from ikpca.solvers import (
+    Adaptive,
+    Dense,
+    EigenSolution,
+    Nystrom,
+    Problem,
+    RunSettings,
+    Solver,
+    solve_dense,
+)
+from ikpca.solvers.nystrom import LandmarkFit
+from ikpca.solvers.presets import choose_solver
+from ikpca.subspace import MeanResidual, Subspace
+
+#: Default number of landmarks: at least this many, and this many per component. With a small
+#: memory budget there are fewer, but at least the last number.
+_LANDMARKS, _LANDMARKS_PER_COMPONENT, _MIN_LANDMARKS = 2000, 4, 100
+#: Fraction of the variance for which the dense solver has the same limit as for all components.
+_MANY_COMPONENTS = 0.99
+
+
+def choose_fold_solver(
+    eigen_solver: str | Solver, n_components: float | None, n_samples: int
+) -> Solver:
+    """Return the solver of all folds: one set of landmarks where "auto" is not dense."""
+    # All components, too, are those of landmarks if there are many rows.
+    wanted = n_components
+    if n_components is None and is_auto(eigen_solver):
+        wanted = _MANY_COMPONENTS
+    solver = choose_solver(eigen_solver, wanted, n_samples)
+    if isinstance(solver, Adaptive) or (is_auto(eigen_solver) and not isinstance(solver, Dense)):
+        return Nystrom()
+    return solver
+
+
+def fit_folds(
+    solver: Solver,
+    problem: Problem,
+    n_components: float | None,
+    n_expected: int,
+    folds: Sequence[Indices],
+    settings: RunSettings,
+) -> tuple[Floats, MeanResidual]:
+    """Fit all rows without each fold.
+
+    Parameters
+    ----------
+    solver : Solver
+    problem : Problem
+        That of all rows.
+    n_components : int, float or None
+    n_expected : int
+        Number of components of all rows.
+    folds : sequence of indices
+        Every row belongs to one of them.
+    settings : RunSettings
+
+    Returns
+    -------
+    errors : ndarray of shape (n_samples,)
+        Squared reconstruction error of each row by the model without its fold.
+    residual : MeanResidual
+        Mean error of the models.
+    """
+    X, kernel = problem.X, problem.kernel
+    assert kernel is not None
+    trains = [np.setdiff1d(np.arange(problem.n_samples), fold) for fold in folds]
+    K = cross_gram(kernel, X, X) if isinstance(solver, Dense) else None
+
+    def fit(train: Indices, test: Indices) -> tuple[Subspace, Floats]:
+        if K is None:
+            part = replace(problem, X=X[train], start=None)
+            solution = solver.solve(part, n_components, settings)
+            subspace = _subspace(kernel, X[train], solution)
+            return subspace, subspace.residuals(X[test])
+        solution = _solve_block(K[np.ix_(train, train)], n_components, n_expected)
+        subspace = _subspace(kernel, X[train], solution)
+        _, errors = subspace.norms_and_residuals_from(K[np.ix_(test, train)], K[test, test])
+        return subspace, errors
+
+    if K is None:
+        fits = [fit(*pair) for pair in zip(trains, folds, strict=True)]
+    else:
+        with Workers(problem.n_threads) as workers:
+            fits = list(workers.map(lambda pair: fit(*pair), zip(trains, folds, strict=True)))
+    errors = np.empty(problem.n_samples)
+    for fold, (_, fold_errors) in zip(folds, fits, strict=True):
+        errors[fold] = fold_errors
+    return errors, MeanResidual.of(X, [subspace for subspace, _ in fits], trains)
+
+
+def fit_landmark_folds(
+    solver: Nystrom, problem: Problem, n_components: float | None, folds: Sequence[Indices]
+) -> tuple[EigenSolution, int, Floats, MeanResidual]:
+    """Fit all rows, and the rows without each fold, on one set of landmarks.
+
+    One pass over the rows gives the moments of every fold, from which all models follow. A model
+    has the landmarks of its own rows only, so that it has not seen the fold at all.
+
+    Returns
+    -------
+    solution : EigenSolution
+        Components of all rows.
+    n_landmarks : int
+    errors, residual
+        As for :func:`fit_folds`.
+    """
+    count = int(n_components) if isinstance(n_components, Integral) else 0
+    number = max(_LANDMARKS, _LANDMARKS_PER_COMPONENT * count)
+    errors, subspaces, indices = np.empty(problem.n_samples), list[Subspace](), list[Indices]()
+    with Workers(problem.n_threads) as workers:
+        fit = solver.fit_parts(problem, folds, number, max(_MIN_LANDMARKS, count), workers)
+        solution = fit.solution(_in_span(n_components, fit))
+        for i, fold in enumerate(folds):
+            own = fit.landmarks[~np.isin(fit.landmarks, fold)]
+            if not len(own):
+                raise invalid_parameter(
+                    "n_landmarks",
+                    len(fit.landmarks),
+                    "all landmarks lie in one fold, and the model without this fold has none",
+                    "pass more landmarks",
+                )
+            part = fit.leave_out(i, own)
+            components = part.to_solution(part.components(_in_span(n_components, part)))
+            subspaces.append(_subspace(problem.kernel, part.features.rows, components))
+            indices.append(part.indices)
+            function = partial(_strip_residuals, subspaces[-1])
+            parts = problem.map_rows(function, fit.features.strip, workers, fold)
+            errors[fold] = np.concatenate(list(parts))
+    used = np.unique(np.concatenate(indices))
+    positions = [np.searchsorted(used, own) for own in indices]
+    residual = MeanResidual.of(problem.take_rows(used), subspaces, positions)
+    return solution, len(fit.landmarks), errors, residual
+
+
+def _in_span(n_components: float | None, fit: LandmarkFit) -> float | None:
+    """Return the number of components; a fraction is one of the variance in the span."""
+    if n_components is None or isinstance(n_components, Integral):
+        return n_components
+    return float(n_components) * fit.captured
+
+
+def _solve_block(K: Floats, n_components: float | None, n_expected: int) -> EigenSolution:
+    if n_components is None or isinstance(n_components, Integral):
+        return solve_dense(K, None if n_components is None else min(int(n_components), len(K)))
+    # Fewer rows need about as many components as all rows, often fewer.
+    solution = solve_dense(K, min(max(n_expected, 1), len(K)))
+    if solution.eigenvalues.sum() <= n_components * solution.trace:
+        solution = solve_dense(K)
+    return solution.select_fraction(n_components)
+
+
+def _subspace(kernel: Kernel | None, rows: Rows, solution: EigenSolution) -> Subspace:
+    """Return the components with variance."""
+    nonzero = solution.select(solution.eigenvalues > 0)
+    mean = None if nonzero.landmarks is None else nonzero.landmarks.mean
+    return Subspace.from_centered(
+        kernel, rows, nonzero.coefficients, nonzero.centering, nonzero.projections, mean
+    )
+
+
+def _strip_residuals(subspace: Subspace, X: Rows, _: int) -> Floats:
+    return subspace.residuals(X)
