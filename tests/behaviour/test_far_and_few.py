@@ -63,6 +63,26 @@ def test_a_model_without_components_has_nothing_to_refine():
     assert len(model.refine().eigenvalues_) == 0
 
 
+def test_rows_that_add_nothing_under_a_kernel_that_is_negative_throughout():
+    rows = np.random.default_rng(0).normal(size=(20, 4))
+    batch = KernelPCA(3, kernel="sigmoid", gamma=0.001, coef0=-1, eigen_solver="dense").fit(rows)
+    stream = compress(batch, 20, random_state=0).partial_fit(rows[:3])
+    assert (stream.eigenvalues_ > 0).all()
+
+
+def test_a_stream_under_a_kernel_that_is_negative_throughout_is_the_batch_model():
+    rows = np.random.default_rng(0).normal(size=(60, 4))
+    batch = KernelPCA(3, kernel="sigmoid", gamma=0.001, coef0=-1, eigen_solver="dense").fit(rows)
+    stream = IncrementalKernelPCA(3, kernel="sigmoid", gamma=0.001, coef0=-1, max_basis_rows=None)
+    stream.partial_fit(rows[:25]).partial_fit(rows[25:])
+    np.testing.assert_allclose(stream.eigenvalues_, batch.eigenvalues_, rtol=1e-6)
+    projections = stream.transform(rows), batch.transform(rows)
+    np.testing.assert_allclose(*map(np.abs, projections), atol=1e-6)
+    np.testing.assert_allclose(
+        stream.reconstruction_error(rows), batch.reconstruction_error(rows), atol=1e-8
+    )
+
+
 @pytest.mark.parametrize("model", [KernelPCA, IncrementalKernelPCA])
 @pytest.mark.filterwarnings("ignore::ikpca.errors.RankWarning")
 def test_nothing_to_compress(model):

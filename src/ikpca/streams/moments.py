@@ -24,7 +24,16 @@ from ikpca.reduced_sets.select_rows import eliminate
 from ikpca.solvers.rayleigh_ritz import deterministic_signs
 from ikpca.streams.cells import local_means, merge_cells
 from ikpca.streams.sample import Sample, stack
-from ikpca.streams.span import Span, Stored, independent_rows, narrowed, origin_of, pivot_tol
+from ikpca.streams.span import (
+    Span,
+    Stored,
+    independent_rows,
+    narrowed,
+    origin_of,
+    pivot_tol,
+    shift_of,
+    shifted_gram,
+)
 from ikpca.subspace import Subspace
 
 #: Rows of a block, and of the first one; blocks end at powers of two, then at multiples.
@@ -333,7 +342,7 @@ class MomentState(Stored):
         Infinite for rows so far away that kernel values overflow.
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            diagonal = self.kernel.diagonal(rows).astype(np.float64)
+            diagonal = self.kernel.diagonal(rows) + np.float64(shift_of(self.kernel))
             values, _ = self.span.values(rows)
         finite = np.isfinite(diagonal) & np.isfinite(values).all(axis=1)
         novelty, highest = np.full(len(finite), np.inf), np.full(len(finite), np.inf)
@@ -377,9 +386,8 @@ class MomentState(Stored):
             new = np.sort(rng.choice(new, self.max_rows - size, replace=False, p=chances))
         if not len(new):
             return False
-        added = rows[new].astype(np.float64)
-        Y = self.span.wide_features(added)
-        R = cross_gram(self.kernel, added, added) - Y.T @ Y
+        Y = self.span.wide_features(rows[new])
+        R = shifted_gram(self.kernel, rows[new], rows[new]) - Y.T @ Y
         chosen, corner = independent_rows((R + R.T) / 2, tol)
         if not len(chosen):
             return False
@@ -681,7 +689,10 @@ class MomentState(Stored):
         mean = state.s / max(state.n, 1e-300)
         vectors = np.column_stack([np.pad(U, ((0, 0), padding)), mean])
         coefficients = blas.dtrsm(1.0, state.span.factor, vectors, lower=1, trans_a=1).T
-        products, gram = (state.span.factor @ vectors).T, vectors.T @ vectors
+        # Without the shift of the kernel.
+        sums = shift_of(state.kernel) * coefficients.sum(axis=1)[:, None]
+        products = (state.span.factor @ vectors).T - sums
+        gram = vectors.T @ vectors - sums @ coefficients.sum(axis=1)[None]
         subspace = narrowed(state.kernel, state.span.rows, coefficients, products, gram)
         return subspace, np.pad(eigenvalues, padding)
 
@@ -695,6 +706,11 @@ def from_components(
     """
     rows = subspace.basis
     span, chosen = Span.of(subspace.kernel, rows)
+    if not len(chosen):
+        raise InvalidInput(
+            f"{subspace.kernel!r} is not positive on the rows of the model: a stream cannot start "
+            "from it; choose another kernel."
+        )
     state = replace(
         empty, span=span, kept=None, is_proved=False, seen=n, count=float(n), n=float(n)
     )

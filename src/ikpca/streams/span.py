@@ -19,6 +19,7 @@ from ikpca.kernels import (
     Linear,
     MatmulKernel,
     Rows,
+    Sigmoid,
     mean_row,
 )
 from ikpca.subspace import Subspace
@@ -58,8 +59,7 @@ class Span(Stored):
     @classmethod
     def of(cls, kernel: Kernel, rows: Rows) -> tuple[Span, Indices]:
         """Return the span of rows, and the indices of those that are independent."""
-        wide = rows.astype(np.float64)
-        K = cross_gram(kernel, wide, wide)
+        K = shifted_gram(kernel, rows, rows)
         scale = float(np.diagonal(K).max(initial=0.0))
         chosen: Indices = np.arange(len(K))
         factor, failed = lapack.dpotrf(K, lower=1, clean=1)
@@ -111,7 +111,7 @@ class Span(Stored):
 
     def diagonal(self, X: Rows) -> Floats:
         """Return k(x, x) in double precision."""
-        diagonal = self.kernel.diagonal(X).astype(np.float64)
+        diagonal = self.kernel.diagonal(X) + np.float64(shift_of(self.kernel))
         if not np.isfinite(diagonal).all():
             raise InvalidInput(
                 f"k(x, x) of {np.count_nonzero(~np.isfinite(diagonal))} rows of X is not finite: "
@@ -121,7 +121,7 @@ class Span(Stored):
 
     def cross(self, X: Rows) -> Floats:
         """Return kernel values of the basis and rows in double precision."""
-        return cross_gram(self.kernel, self.rows.astype(np.float64), X.astype(np.float64))
+        return shifted_gram(self.kernel, self.rows, X)
 
     def wide_features(self, X: Rows) -> Floats:
         """Return z in double precision."""
@@ -154,7 +154,8 @@ class Span(Stored):
             if not len(self):
                 return values, np.zeros(len(values), np.intp)
             self.kernel.fill(X, self.rows, values)
-            return values, (2 * values - self._squared_lengths).argmax(axis=1)
+            nearest = (2 * values - self._squared_lengths).argmax(axis=1)
+            return values + X.dtype.type(shift_of(self.kernel)), nearest
         kernel, split, right = self._operand
         values = kernel.left_from_right(kernel.right_operand(X, split)).dense @ right.T
         # Exponents differ also where kernel values underflow.
@@ -186,6 +187,19 @@ def origin_of(kernel: Kernel) -> Floats:
     """Return the origin of a linear or cosine kernel; empty for others and without one."""
     origin = kernel.origin if isinstance(kernel, Linear | Cosine) else None
     return np.zeros(0) if origin is None else origin
+
+
+def shift_of(kernel: Kernel) -> float:
+    """Return a constant to add to a sigmoid kernel with a negative value at zero; 0 for others.
+
+    Centering removes it. Without it, all images have negative squared lengths.
+    """
+    return max(0.0, -2 * float(np.tanh(kernel.coef0))) if isinstance(kernel, Sigmoid) else 0.0
+
+
+def shifted_gram(kernel: Kernel, X: Rows, Y: Rows) -> Floats:
+    """Return kernel values with their shift in double precision."""
+    return cross_gram(kernel, X.astype(np.float64), Y.astype(np.float64)) + shift_of(kernel)
 
 
 def independent_rows(K: Floats, tol: float) -> tuple[Indices, Floats]:
