@@ -24,7 +24,7 @@ COLUMNS = {
 
 
 def package_of(module):
-    """``ikpca.gram.tiles`` → ``gram``; the second distribution is one package."""
+    """``ikpca.gram.sources`` → ``gram``; the second distribution is one package."""
     distribution, *rest = module.split(".")
     return distribution if distribution == "ikpca_papers" else next(iter(rest), None)
 

@@ -29,7 +29,7 @@ from ikpca.estimators.validation import resolve_gamma
 from ikpca.gains import Constant, InverseTime, MetaDescent, ReciprocalEigenvalues
 from ikpca.gram import read_budget
 from ikpca.gram.lazy_rows import LazyRows
-from ikpca.gram.tiles import TILE
+from ikpca.gram.sources import TILE
 from ikpca.kernels import Cosine, Gaussian, Linear
 from ikpca.solvers import KHA, Outcome, Problem, RunSettings
 from ikpca.solvers.kha import METHODS

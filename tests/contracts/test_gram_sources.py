@@ -11,8 +11,7 @@ from scipy import sparse
 from ikpca.estimators.spectral_clustering import NormalizedGram
 from ikpca.gram import ComputedGram, PrecomputedGram, center_gram, cross_gram, full_matrix, multiply
 from ikpca.gram.parallel import Workers
-from ikpca.gram.sources import CachedGram, CompactGram, StoredGram
-from ikpca.gram.tiles import TILE
+from ikpca.gram.sources import TILE, CachedGram, CompactGram, StoredGram
 from ikpca.kernels import FeatureSplit, Gaussian, Linear
 from ikpca.subspace import Subspace
 from tests.conftest import explicitly_centered

@@ -11,7 +11,7 @@ from ikpca import KernelPCA
 from ikpca.gram import Budget, ComputedGram, multiply
 from ikpca.gram.memory import plan_source
 from ikpca.gram.parallel import Workers
-from ikpca.gram.tiles import TILE
+from ikpca.gram.sources import TILE
 from ikpca.kernels import FeatureSplit, Gaussian
 
 N_ROWS, N_RARE = 8300, 80

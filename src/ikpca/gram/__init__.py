@@ -15,8 +15,8 @@ from ikpca.gram.sources import (
     full_matrix,
     multiply,
     multiply_and_square,
+    tile_slices,
 )
-from ikpca.gram.tiles import tile_slices
 
 __all__ = [
     "Budget",

@@ -11,8 +11,7 @@ import numpy as np
 
 from ikpca.errors import InvalidInput
 from ikpca.gram.parallel import SERIAL, Workers
-from ikpca.gram.sources import GramSource, multiply, multiply_and_square
-from ikpca.gram.tiles import tile_pairs, tile_slices
+from ikpca.gram.sources import GramSource, multiply, multiply_and_square, tile_pairs, tile_slices
 from ikpca.kernels import Floats, Indices
 
 #: Columns per thread; for fewer, starting a thread takes longer than it saves.

@@ -16,6 +16,7 @@ from scipy import sparse
 from ikpca.errors import invalid_parameter
 from ikpca.gram.parallel import Workers
 from ikpca.gram.sources import (
+    TILE,
     CachedGram,
     CompactGram,
     ComputedGram,
@@ -23,7 +24,6 @@ from ikpca.gram.sources import (
     PrecomputedGram,
     StoredGram,
 )
-from ikpca.gram.tiles import TILE
 from ikpca.kernels import Cosine, FeatureSplit, Kernel, Linear, MatmulKernel, Rows
 
 #: Share of the machine's memory that a fit may use by default.

@@ -21,7 +21,7 @@ from ikpca.solvers.krylov_plan import (
     is_sampled,
     one_pass_landmarks,
 )
-from ikpca.solvers.landmark_features import IndefiniteKernel
+from ikpca.solvers.landmarks import IndefiniteKernel
 from ikpca.solvers.nystrom import (
     LandmarkFit,
     check_rows_and_kernel,

@@ -31,8 +31,7 @@ from ikpca.solvers.base import (
     Solver,
     run_passes,
 )
-from ikpca.solvers.coefficient_store import CoefficientStore
-from ikpca.solvers.kha_certificate import N_PROBES
+from ikpca.solvers.coefficient_store import N_PROBES, CoefficientStore
 from ikpca.solvers.kha_pass import HebbianPasses, HebbianState, safety_for
 from ikpca.solvers.landmarks import (
     LANDMARK_KINDS,

@@ -14,8 +14,7 @@ from ikpca.gram import CenteredGram, tile_slices
 from ikpca.gram.centering import GramMeans
 from ikpca.kernels import Floats, Indices
 from ikpca.solvers.base import EigenSolution, Outcome, PassRecord
-from ikpca.solvers.coefficient_store import CoefficientStore
-from ikpca.solvers.kha_certificate import certify_projections
+from ikpca.solvers.coefficient_store import CoefficientStore, certify_projections
 from ikpca.solvers.problem import Plan
 from ikpca.solvers.rayleigh_ritz import Certificate, certify, rayleigh_ritz
 

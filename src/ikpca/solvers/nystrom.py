@@ -37,16 +37,17 @@ from ikpca.solvers.base import (
     RunSettings,
     Solver,
 )
-from ikpca.solvers.landmark_features import (
+from ikpca.solvers.landmarks import (
     KernelColumns,
     LandmarkComponents,
     LandmarkFeatures,
     Moments,
     multiply_triangle,
+    pivoted_landmarks,
     symmetrized,
     total_moments,
+    uniform_landmarks,
 )
-from ikpca.solvers.landmarks import pivoted_landmarks, uniform_landmarks
 from ikpca.solvers.problem import Plan, Problem, check_kernel_values
 from ikpca.solvers.rayleigh_ritz import (
     certify,
