@@ -1,75 +1,258 @@
-"""Columns of tables: choice by name, and encoding as numbers, which is stored with models."""
+"""Tables of numbers, text and ids; choice of columns, and their encoding for models."""
 
 from __future__ import annotations
 
 import difflib
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ikpca.errors import InvalidInput
 from ikpca.kernels import Floats
-from ikpca.tables import Cells, ColumnChoice, Header, Table, list_names, numbers_as_names
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 
-__all__ = ["ColumnEncoder", "ColumnOptions", "find_columns"]
+__all__ = ["ColumnEncoder", "ColumnOptions", "Table", "find_columns"]
 
+#: Numbers or texts of a column.
+Cells: TypeAlias = NDArray[Any]
+#: Cells that count as empty.
+EMPTY_CELLS = frozenset(
+    ("", "NA", "N/A", "n/a", "na", "#N/A", "<NA>", "NaN", "nan", "NAN", "NULL", "Null", "null")
+)
+#: Maximum number of names in a message.
+_MAX_NAMES = 8
+#: Rows that are checked at a time.
+_STRIP_ROWS = 65536
 #: Ratio of standard deviations from which standardizing is recommended.
 _SPREAD_RATIO = 10.0
 #: Maximum number of values of a text column.
 _MAX_CATEGORIES = 1000
 
 
+class Header(NamedTuple):
+    """Names of the columns of a file, or their numbers from 1 if ``is_named`` is False.
+
+    ``index_column`` numbers or names the rows, as pandas and R write it.
+    """
+
+    names: tuple[str, ...]
+    is_named: bool = True
+    index_column: int | None = None
+
+
+class ColumnChoice(NamedTuple):
+    """Positions of the columns to read; ``texts`` are those of text, or None to find out."""
+
+    features: Sequence[int]
+    ids: Sequence[int] = ()
+    texts: frozenset[int] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Chosen columns of a file."""
+
+    #: Numbers, NaN for empty cells; in a text column indices of ``texts``.
+    rows: Floats
+    #: Names of the columns, or their numbers from 1 in a table without names.
+    names: tuple[str, ...]
+    #: Number of all columns of a table without names, otherwise None.
+    n_columns: int | None = None
+    #: Columns that identify rows, which are not part of ``rows``.
+    ids: Mapping[str, Cells] = field(default_factory=dict)
+    texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    source: str = "the table"
+    #: Numbers of the rows, or lines, in the file; by default consecutive from 1.
+    numbers: NDArray[np.int64] | None = None
+    unit: str = "row"
+
+    @classmethod
+    def from_chunks(
+        cls,
+        chunks: Iterable[DataFrame],
+        header: Header,
+        choice: ColumnChoice,
+        source: str = "the data frame",
+        *,
+        unit: str = "row",
+        dtype: type[np.floating[Any]] = np.float64,
+        decimal: str = ".",
+    ) -> Self:
+        """Return the chosen columns of data frames, which are indexed by numbers of rows."""
+        names = [header.names[at] for at in choice.features]
+        converters = [
+            _CellConverter(
+                f"{source}, {unit} {{}}, column {names[place]!r}"
+                if header.is_named
+                else f"{source}, {unit} {{}}, column {names[place]}",
+                None if choice.texts is None else at in choice.texts,
+                decimal,
+            )
+            for place, at in enumerate(choice.features)
+        ]
+        parts, ids, numbers = [], [], []
+        for chunk in chunks:
+            rows = np.empty((len(chunk), len(names)), dtype=dtype)
+            for place, (at, convert) in enumerate(zip(choice.features, converters, strict=True)):
+                rows[:, place] = convert(chunk.iloc[:, at])
+            parts.append(rows)
+            ids.append(chunk.iloc[:, [*choice.ids]].to_numpy(dtype=object))
+            numbers.append(chunk.index.to_numpy(dtype=np.int64))
+        if not sum(map(len, parts)):
+            raise InvalidInput(f"{source}: has no rows; pass a file with at least one.")
+        pairs = zip(names, converters, strict=True)
+        return cls(
+            np.concatenate(parts),
+            tuple(names),
+            None if header.is_named else len(header.names),
+            dict(zip((header.names[at] for at in choice.ids), np.concatenate(ids).T, strict=True)),
+            {name: tuple(convert.texts) for name, convert in pairs if convert.is_text},
+            source,
+            np.concatenate(numbers),
+            unit,
+        )
+
+    def place(self, row: int, column: int) -> str:
+        """Return file, line or row, and column of a cell, for messages."""
+        name = self.names[column] if self.n_columns else repr(self.names[column])
+        return f"{self.source}, {self.unit} {self.row_numbers[row]}, column {name}"
+
+    @property
+    def row_numbers(self) -> NDArray[np.int64]:
+        """Numbers of the rows, or lines, in the file."""
+        return np.arange(1, len(self.rows) + 1) if self.numbers is None else self.numbers
+
+    def select_rows(self, kept: NDArray[np.bool_]) -> Self:
+        """Return the table with the rows of a mask."""
+        ids = {name: values[kept] for name, values in self.ids.items()}
+        return replace(self, rows=self.rows[kept], ids=ids, numbers=self.row_numbers[kept])
+
+    def check_no_text(self) -> None:
+        """Raise an error that names the text columns."""
+        if self.texts:
+            example = next(iter(self.texts.values()))[0][:40]
+            raise InvalidInput(
+                f"{self.source}: text such as {example!r} in {list_names(self.texts)}; pass "
+                f"--drop {','.join(self.texts)}, or --one-hot."
+            )
+
+    def check_cells(self, is_bad: Callable[[Floats], NDArray[np.bool_]], rule: str) -> None:
+        """Raise an error for the first bad cell."""
+        for start in range(0, len(self.rows), _STRIP_ROWS):
+            bad = is_bad(self.rows[start : start + _STRIP_ROWS])
+            if bad.any():
+                row, column = np.argwhere(bad)[0]
+                raise InvalidInput(f"{self.place(start + int(row), int(column))}: {rule}.")
+
+
+class _CellConverter:
+    """Converter of the chunks of a column to numbers: NaN for empty cells, indices of texts.
+
+    A column is text if ``is_text`` is True, or None and its first filled cell is text.
+    """
+
+    def __init__(self, place: str, is_text: bool | None, decimal: str) -> None:
+        self._place = place
+        self.is_text = is_text
+        self.texts: dict[str, int] = {}
+        # A point beside decimal commas groups digits, and is not read as decimal point.
+        self._decimal = str.maketrans(",.", ".?") if decimal == "," else {}
+
+    def __call__(self, column: Series) -> Floats:
+        if not self.is_text and column.dtype.kind in "fiub":
+            return column.to_numpy(dtype=np.float64, na_value=np.nan)
+        cells = column.to_numpy(dtype=object)
+        if not self.is_text and not self._decimal:
+            try:
+                return cells.astype(np.float64)
+            except (TypeError, ValueError):
+                # Some cells are empty or text.
+                pass
+        cells = [cell.strip() if isinstance(cell, str) else cell for cell in cells]
+        values = np.full(len(cells), np.nan)
+        for row in np.flatnonzero(~column.isna()):
+            if cells[row] not in EMPTY_CELLS:
+                values[row] = self._convert(cells[row], column.index[row])
+        return values
+
+    def _convert(self, cell: str | float, number: int) -> float:
+        """Return the number of a filled cell, or the index of its text."""
+        if not self.is_text:
+            try:
+                value = float(self._with_points(cell))
+                self.is_text = False
+                return value
+            except (TypeError, ValueError):
+                if self.is_text is False or not isinstance(cell, str):
+                    has_comma = isinstance(cell, str) and "," in cell
+                    remedy = "correct it, or leave out the row or the column"
+                    raise InvalidInput(
+                        f"{self._place.format(number)}: {str(cell)[:40]!r} is not a number; "
+                        f"{'write decimals with a point' if has_comma else remedy}."
+                    ) from None
+        self.is_text = True
+        return self.texts.setdefault(str(cell), len(self.texts))
+
+    def _with_points(self, cell: str | float) -> str | float:
+        return cell.translate(self._decimal) if self._decimal and isinstance(cell, str) else cell
+
+
+def is_number(cell: str) -> bool:
+    """Return True for the text of a number."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def float_type(dtypes: Iterable[np.dtype[Any]]) -> type[np.floating[Any]]:
+    """Return float32 if it represents every value of the numbers, otherwise float64."""
+    numeric = [dtype for dtype in dtypes if dtype.kind in "fiub"]
+    is_small = all(dtype.itemsize <= 2 or dtype == np.float32 for dtype in numeric)
+    return np.float32 if numeric and is_small else np.float64
+
+
+def list_names(names: Iterable[str]) -> str:
+    """Return "column 'a'" or "columns 'a', 'b' and 5 more"."""
+    quoted = [repr(name) for name in names]
+    more = f" and {len(quoted) - _MAX_NAMES} more" if len(quoted) > _MAX_NAMES else ""
+    return f"column{'s' * (len(quoted) > 1)} {', '.join(quoted[:_MAX_NAMES])}{more}"
+
+
+def numbers_as_names(number: int) -> tuple[str, ...]:
+    """Return the names of the columns of a table without names."""
+    return tuple(str(position + 1) for position in range(number))
+
+
 def find_columns(text: str, names: Sequence[str], source: str) -> list[int]:
     """Return the positions of columns in the order of the table.
 
-    The text has names, patterns such as ``x*`` and ranges such as ``a:d``, separated by commas. A
-    number that is not a name is a position, counted from 1.
+    The text has names and patterns such as ``x*``, separated by commas. A number that is not a
+    name is a position, counted from 1.
     """
     positions: set[int] = set()
-    # A name may contain a comma.
-    for part in [text] if text in names else text.split(","):
-        positions.update(_find_part(part.strip(), names, source))
+    # A name may contain a comma or an asterisk.
+    for part in [text] if text in names else [part.strip() for part in text.split(",")]:
+        if part in names:
+            positions.add(names.index(part))
+        elif part.isdecimal() and 1 <= int(part) <= len(names):
+            positions.add(int(part) - 1)
+        else:
+            matching = [at for at, name in enumerate(names) if fnmatchcase(name, part)]
+            if not matching:
+                near = difflib.get_close_matches(part, names, n=1)
+                meant = f"did you mean {near[0]!r}?" if near else f"it has {list_names(names)}."
+                raise InvalidInput(f"{source}: has no column {part!r}; {meant}")
+            positions.update(matching)
     return sorted(positions)
-
-
-def _find_part(part: str, names: Sequence[str], source: str) -> Sequence[int]:
-    position = _position(part, names)
-    if position is not None:
-        return [position]
-    matching = [at for at, name in enumerate(names) if fnmatchcase(name, part)]
-    if matching:
-        return matching
-    first, separator, last = (end.strip() for end in part.partition(":"))
-    ends = _position(first, names), _position(last, names)
-    if separator and ends[0] is not None and ends[1] is not None:
-        if ends[0] > ends[1]:
-            raise InvalidInput(
-                f"{source}: the range {part!r} is empty; pass {last}:{first}, its first column "
-                "first."
-            )
-        return range(ends[0], ends[1] + 1)
-    wanted = part
-    if separator:
-        wanted = first if ends[0] is None else last
-    near = difflib.get_close_matches(wanted, names, n=1)
-    meant = f"did you mean {near[0]!r}?" if near else f"it has {list_names(names)}."
-    raise InvalidInput(f"{source}: has no column {wanted!r}; {meant}")
-
-
-def _position(name: str, names: Sequence[str]) -> int | None:
-    if name in names:
-        return names.index(name)
-    if name.isdecimal() and 1 <= int(name) <= len(names):
-        return int(name) - 1
-    return None
 
 
 @dataclass(frozen=True)
@@ -151,7 +334,6 @@ class ColumnEncoder:
             table.check_no_text()
         fills = _fills(table) if options.missing == "median" else {}
         encoder = cls(table.names, table.n_columns, tuple(table.ids), options.missing, fills=fills)
-        table.check_no_infinity()
         table = encoder._fill(table)
         if len(table.rows) < 2:
             raise InvalidInput(f"{table.source}: has one row; pass a table with at least two.")
@@ -255,7 +437,6 @@ class ColumnEncoder:
         Text that did not occur in the fit raises an error. With ``allow_unknown`` all columns of
         the text column are zero, as :meth:`has_unknown_text` reports.
         """
-        table.check_no_infinity()
         texts = dict(zip(self.names, map(table.texts.get, table.names), strict=True))
         table = replace(
             table, texts={name: values for name, values in texts.items() if values is not None}
@@ -265,35 +446,34 @@ class ColumnEncoder:
                 raise InvalidInput(
                     f"{table.source}: has no text in column {name!r}; pass a CSV or Parquet file."
                 )
-        table = self._fill(table)
-        if not allow_unknown:
-            self._check_texts(table)
-        return self._encode_complete(table)
+        return self._encode_complete(self._fill(table), allow_unknown=allow_unknown)
 
-    def _check_texts(self, table: Table) -> None:
-        for name, values in self.categories.items():
-            at = self.names.index(name)
-            texts, codes = table.texts[name], table.rows[:, at].astype(np.intp)
-            is_unknown = np.array([text not in {*values} for text in texts], dtype=bool)[codes]
-            if is_unknown.any():
-                row = int(is_unknown.argmax())
-                raise InvalidInput(
-                    f"{table.place(row, at)}: {texts[codes[row]][:40]!r} is not a value of the "
-                    f"fit, which had {', '.join(map(repr, values[:8]))}; correct it, or fit again."
-                )
-
-    def _encode_complete(self, table: Table) -> Table:
+    def _encode_complete(self, table: Table, *, allow_unknown: bool = False) -> Table:
         """Encode a table without gaps."""
         rows = table.rows
         if self.categories:
             columns = [
-                _one_hot(rows[:, at], self.categories[name], table.texts[name])
+                self._one_hot(table, at, allow_unknown)
                 if name in self.categories
                 else rows[:, at : at + 1]
                 for at, name in enumerate(self.names)
             ]
             rows = np.hstack(columns)
         return replace(table, rows=self._standardize(rows), names=self.encoded_names, texts={})
+
+    def _one_hot(self, table: Table, at: int, allow_unknown: bool) -> Floats:
+        """Return a column of zeros and ones for each value; rows of unknown text are zero."""
+        texts, values = table.texts[self.names[at]], self.categories[self.names[at]]
+        positions = {value: position for position, value in enumerate(values)}
+        codes = table.rows[:, at].astype(np.intp)
+        places = np.array([positions.get(text, -1) for text in texts])[codes]
+        if not allow_unknown and places.min(initial=0) < 0:
+            row = int(places.argmin())
+            raise InvalidInput(
+                f"{table.place(row, at)}: {texts[codes[row]][:40]!r} is not a value of the fit, "
+                f"which had {', '.join(map(repr, values[:8]))}; correct it, or fit again."
+            )
+        return (places[:, None] == np.arange(len(values))).astype(table.rows.dtype)
 
     def decode(self, rows: Floats) -> dict[str, Cells]:
         """Return the input columns of encoded rows, in the units of the table.
@@ -320,13 +500,17 @@ class ColumnEncoder:
 
     def has_unknown_text(self, rows: Floats) -> NDArray[np.bool_]:
         """Return True for input columns of encoded rows whose text did not occur in the fit."""
-        is_text = np.array([name in self.categories for name in self.names])
-        return is_text & (self.sum_columns(rows) == 0)
+        is_unknown = np.zeros((len(rows), len(self.names)), dtype=bool)
+        for name in self.categories:
+            is_unknown[:, self.names.index(name)] = ~rows[:, self.origins == name].any(axis=1)
+        return is_unknown
 
     def _fill(self, table: Table) -> Table:
-        """Fill empty cells, or leave out their rows."""
+        """Fill empty cells, or leave out their rows; raise an error for infinite cells."""
+        table.check_cells(np.isinf, "is not finite; correct it or remove the row")
         if self.missing == "error":
-            table.check_no_gaps()
+            rule = "is empty or 'nan'; fill it in, or fit with --missing drop or --missing median"
+            table.check_cells(np.isnan, rule)
             return table
         gaps: NDArray[np.bool_] = np.isnan(table.rows)
         if not gaps.any():
@@ -392,16 +576,12 @@ class ColumnEncoder:
             for at, name in enumerate(self.origins)
             if name not in self.categories
         }
-        deviations = {name: value for name, value in deviations.items() if value > 0}
-        if not deviations:
-            return
-        widest, narrowest = (
-            choose(deviations, key=deviations.__getitem__) for choose in (max, min)
-        )
-        ratio = deviations[widest] / deviations[narrowest]
-        if ratio > _SPREAD_RATIO:
+        ordered = sorted((value, name) for name, value in deviations.items() if value > 0)
+        if ordered and ordered[-1][0] > _SPREAD_RATIO * ordered[0][0]:
+            (smallest, narrowest), (largest, widest) = ordered[0], ordered[-1]
             warnings.warn(
-                f"the spread of column {widest!r} is {ratio:.3g} times that of {narrowest!r}; "
+                f"the spread of column {widest!r} is {largest / smallest:.3g} times that of "
+                f"{narrowest!r}; "
                 "pass --standardize unless their units are the same",
                 stacklevel=3,
             )
@@ -434,13 +614,6 @@ def _categories(table: Table) -> dict[str, tuple[str, ...]]:
         codes = np.unique(table.rows[:, table.names.index(name)])
         categories[name] = tuple(sorted(texts[int(code)] for code in codes))
     return categories
-
-
-def _one_hot(codes: Floats, values: tuple[str, ...], texts: tuple[str, ...]) -> Floats:
-    """Return a column of zeros and ones for each value; rows of other texts are zero."""
-    positions = {value: position for position, value in enumerate(values)}
-    places = np.array([positions.get(text, -1) for text in texts])[codes.astype(np.intp)]
-    return (places[:, None] == np.arange(len(values))).astype(codes.dtype)
 
 
 def _writeable(rows: Floats) -> Floats:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from ikpca.cli.errors import UsageError
-from ikpca.cli.options import Force, Json, MaxMemory, Quiet, Seed, one_of
-from ikpca.cli.output import Report, check_outputs, reporting
+from ikpca.cli.options import Force, Json, MaxMemory, Quiet, Seed
+from ikpca.cli.output import Report, UsageError, check_outputs, reporting
 
 if TYPE_CHECKING:
     from ikpca_papers.applications.image_denoising import Scheme
@@ -36,12 +35,11 @@ def denoise(
         ),
     ] = None,
     scheme: Annotated[
-        str,
+        Literal["groups", "sub-images", "single"],
         typer.Option(
             "--scheme",
             help="Windows of an image with common components: groups of similar windows, "
             "sub-images, or all windows (single).",
-            **one_of(("groups", "sub-images", "single")),
         ),
     ] = "groups",
     size: Annotated[int, typer.Option("--size", help="Pixels per side of a window.")] = 9,
@@ -75,9 +73,7 @@ def denoise(
         else:
             if n_components is not None:
                 raise UsageError("--n-components is for motion; for images it is automatic.")
-            # Typer has compared the scheme with the choices.
-            chosen: Scheme = scheme  # type: ignore[assignment]
-            _denoise_image(report, source, out, noise, chosen, size, stride, random_state)
+            _denoise_image(report, source, out, noise, scheme, size, stride, random_state)
 
 
 def _denoise_image(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ikpca.cli.errors import FAILED, CommandError, UsageError, run_app
+from ikpca.cli.output import FAILED, CommandError, UsageError, run_app
 from ikpca_papers.application_commands import denoise, upscale
 from ikpca_papers.data_commands import as_usage_errors, data_app
 from ikpca_papers.errors import DataUnavailable, SubprocessFailed

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ikpca.cli.errors import UsageError
+from ikpca.cli.output import UsageError
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from ikpca.cli.apply import info, inverse, transform
+from ikpca.cli.apply import inverse, transform
 from ikpca.cli.cluster import cluster
 from ikpca.cli.detect import detect
-from ikpca.cli.errors import run_app
 from ikpca.cli.fit import fit
+from ikpca.cli.info import info
+from ikpca.cli.output import run_app
 from ikpca.cli.plot import plot
 
 app = typer.Typer(

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
+import ikpca
 from ikpca.cli import options as opt
-from ikpca.cli.models import (
-    DEFAULT_TOL,
-    check_output,
-    given_options,
-    read_training_rows,
-    store_encoder,
-)
+from ikpca.cli.models import read_training_rows, store_encoder
 from ikpca.cli.output import check_outputs, reporting
-
-_PARAMETERS = (
-    "n_components", "normalize", "kernel", "gamma", "degree", "coef0", "eigen_solver", "tol",
-    "max_iter", "max_memory", "n_jobs",
-)  # fmt: skip
 
 
 def cluster(
@@ -28,9 +18,7 @@ def cluster(
         int | None,
         opt.option("Components.", "--n-components", "-n", default="number of clusters"),
     ] = None,
-    normalize: Annotated[
-        str, opt.option("njw: Ng, Jordan and Weiss; none.", **opt.one_of(("njw", "none")))
-    ] = "njw",
+    normalize: Annotated[Literal["njw", "none"], opt.option("njw: Ng, Jordan and Weiss.")] = "njw",
     kernel: opt.Kernel = "rbf",
     gamma: opt.Gamma = "scale",
     degree: opt.Degree = None,
@@ -56,17 +44,16 @@ def cluster(
 
     Example: ikpca cluster digits.npy --n-clusters 10 --gamma median --out labels.csv
     """
-    settings = given_options(locals(), _PARAMETERS)
-    from ikpca import KernelSpectralClustering
-    from ikpca.cli.files import write_table
+    settings = opt.given_options(locals(), ikpca.KernelSpectralClustering)
+    from ikpca.cli.files import check_target, write_table
     from ikpca.columns import ColumnOptions
 
     with reporting(quiet, as_json) as report:
         check_outputs([out, save_model], [rows], force=force)
-        check_output(out, ids)
+        check_target(out, ids)
         if eigen_solver in (None, "auto"):
-            settings.setdefault("tol", DEFAULT_TOL)
-        model = KernelSpectralClustering(n_clusters, random_state=random_state, **settings)
+            settings.setdefault("tol", opt.DEFAULT_TOL)
+        model = ikpca.KernelSpectralClustering(**settings)
         selected = ColumnOptions(columns, drop, ids, standardize, missing, one_hot)
         table, encoder = read_training_rows(rows, selected)
         with report.progress("Clustering"):
@@ -76,10 +63,16 @@ def cluster(
             store_encoder(model, encoder)
             model.save(save_model)
         sizes = [int((labels == label).sum()) for label in range(n_clusters)]
-        document = {"input": rows, "rows": len(labels), "clusters": n_clusters, "sizes": sizes}
-        attributes = {"eigenvalues": model.eigenvalues_, "passes": model.n_iter_}
         report.show(
-            {**document, "gamma": model.gamma_, **attributes},
+            {
+                "input": rows,
+                "rows": len(labels),
+                "clusters": n_clusters,
+                "sizes": sizes,
+                "gamma": model.gamma_,
+                "eigenvalues": model.eigenvalues_,
+                "passes": model.n_iter_,
+            },
             f"{len(labels)} rows in {n_clusters} clusters of {', '.join(map(str, sizes))}; "
             f"γ = {model.gamma_:.4g}.",
             wrote=[out] if save_model is None else [out, save_model],

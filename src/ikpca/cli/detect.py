@@ -2,39 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 import ikpca
 from ikpca.cli import options as opt
-from ikpca.cli.errors import UsageError
-from ikpca.cli.models import (
-    check_output,
-    given_options,
-    load_model,
-    read_rows,
-    read_training_rows,
-    store_encoder,
-    stored_encoder,
-)
-from ikpca.cli.output import Report, check_outputs, reporting, rows_without_names
+from ikpca.cli.models import load_model, read_rows, read_training_rows, store_encoder
+from ikpca.cli.output import UsageError, check_outputs, reporting
 from ikpca.cli.plot import check_picture, plotting, save_figure
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from ikpca.columns import ColumnEncoder
     from ikpca.kernels import Floats
 
-#: Parameters of NoveltyDetector, which a saved model determines.
-_PARAMETERS = (
-    "false_alarm_rate", "calibration", "cv", "n_components", "kernel", "gamma", "max_memory",
-    "n_jobs",
-)  # fmt: skip
-#: Rows that are scored at a time.
+#: Rows that are explained at a time.
 _STRIP_ROWS = 8192
 #: Columns that are named for each row, and rows whose contributions are plotted.
 _TOP_COLUMNS, _WORST_ROWS = 3, 8
@@ -58,11 +44,9 @@ def detect(
         ),
     ] = None,
     calibration: Annotated[
-        str | None,
+        Literal["cv", "blocked-cv"] | None,
         opt.option(
-            "Folds that set the limit: cv, random; blocked-cv, contiguous, for time series.",
-            default="cv",
-            **opt.one_of(("cv", "blocked-cv")),
+            "Folds that set the limit: random, or contiguous for time series.", default="cv"
         ),
     ] = None,
     cv: Annotated[int | None, opt.option("Number of folds.", default="5")] = None,
@@ -91,13 +75,6 @@ def detect(
         Path | None,
         opt.option("Picture of scores and contributions: .png, .pdf or .svg.", "--plot"),
     ] = None,
-    explain: Annotated[
-        str,
-        opt.option(
-            "Rows for which the columns that contribute most are found: flagged or all.",
-            **opt.one_of(("flagged", "all")),
-        ),
-    ] = "flagged",
     save_model: opt.SaveModel = None,
     model: Annotated[
         Path | None, opt.option("A model of --save-model, in place of NORMAL.", "--model", "-m")
@@ -116,41 +93,45 @@ def detect(
 
     Example: ikpca detect normal.csv new.csv --out flags.csv --false-alarm-rate 0.01 --standardize
     """
-    settings = given_options(locals(), _PARAMETERS)
+    settings = opt.given_options(locals(), ikpca.NoveltyDetector)
     import numpy as np
 
-    from ikpca.cli.files import holds_text, write_table
+    from ikpca.cli.files import check_target, write_table
     from ikpca.columns import ColumnEncoder, ColumnOptions
 
     selected = ColumnOptions(columns, drop, ids, standardize, missing, one_hot)
     with reporting(quiet, as_json) as report:
         _check_inputs(inputs, model, settings, selected != ColumnOptions(ids=ids))
         check_outputs([out, picture, save_model], [*inputs, model], force=force)
-        if not holds_text(out):
-            raise UsageError(f"--out: {out} does not hold text; pass a .csv or .parquet file.")
-        check_output(out)
+        check_target(out, text=["feature_1"])
         if picture is not None:
             check_picture(picture, "--plot")
         if model is None:
-            detector: Any = ikpca.NoveltyDetector(random_state=random_state, **settings)
+            detector: Any = ikpca.NoveltyDetector(**settings)
             normal, fitted = read_training_rows(inputs[0], selected)
             encoder = fitted or ColumnEncoder.numbered(normal.rows.shape[1])
         else:
-            detector = load_model(model, "p_values", "ikpca detect --save-model")
-            encoder = stored_encoder(detector)
+            detector, encoder = load_model(model, "p_values", "ikpca detect --save-model")
         table = read_rows(inputs[-1], encoder, model or inputs[0], ids=ids, allow_unknown=True)
         is_normal = False
         if model is None:
             with report.progress("Learning normal rows"):
                 detector.fit(normal.rows)
             store_encoder(detector, fitted)
-            is_normal = _equal_rows(table.rows, normal.rows)
-        scores, is_unknown = _score(report, detector, encoder, table.rows, is_normal=is_normal)
+            is_normal = np.array_equal(table.rows, normal.rows)
+        is_unknown = encoder.has_unknown_text(table.rows).any(axis=1)
+        if is_normal:
+            # All but one of the models know a row, and would reconstruct it too well.
+            scores = detector.calibration_errors_
+        else:
+            with report.progress("Scoring"):
+                scores = -detector.score_samples(table.rows)
+            scores[is_unknown] = np.inf
         # p_values would compute the scores again.
         p_values = detector._p_values(scores)
         flags = ((scores > -detector.offset_) | is_unknown).astype(np.int64)
-        explained = np.arange(len(scores)) if explain == "all" else np.flatnonzero(flags)
-        top = _top_columns(report, detector, encoder, table.rows, explained)
+        with report.progress("Explaining"):
+            top = _top_columns(detector, encoder, table.rows, np.flatnonzero(flags))
         if save_model is not None:
             detector.save(save_model)
         row_ids = dict(table.ids) or {table.unit: table.row_numbers}
@@ -180,58 +161,35 @@ def _check_inputs(
         return
     if len(inputs) != 1:
         raise UsageError("pass only new rows with --model, which has learned the normal ones.")
-    if settings:
-        option = opt.flag(next(iter(settings)))
-        raise UsageError(f"{option} has no effect with --model; leave it out.")
+    for name in settings:
+        # The seed has a default and cannot be told apart from it.
+        if name != "random_state":
+            raise UsageError(f"{opt.flag(name)} has no effect with --model; leave it out.")
     if has_columns:
         raise UsageError("options for columns have no effect with --model, except --id.")
-
-
-def _score(
-    report: Report, detector: Any, encoder: ColumnEncoder, rows: Floats, *, is_normal: bool
-) -> tuple[Floats, NDArray[Any]]:
-    """Return the scores of rows, and True for rows with text that no normal row has."""
-    import numpy as np
-
-    if is_normal:
-        # All but one of the models know a row, and would reconstruct it too well.
-        return detector.calibration_errors_, np.zeros(len(rows), dtype=bool)
-    scores, is_unknown = np.empty(len(rows)), np.zeros(len(rows), dtype=bool)
-    with report.progress("Scoring") as advance, rows_without_names():
-        for strip in _strips(len(rows)):
-            scores[strip] = -detector.score_samples(rows[strip])
-            is_unknown[strip] = encoder.has_unknown_text(rows[strip]).any(axis=1)
-            advance(strip.stop, len(rows))
-    scores[is_unknown] = np.inf
-    return scores, is_unknown
 
 
 def _contributions(detector: Any, encoder: ColumnEncoder, rows: Floats) -> Floats:
     """Return the contributions of the input columns to the scores of some rows."""
     import numpy as np
 
-    with rows_without_names():
-        contributions = encoder.sum_columns(detector.explain(rows))
+    contributions = encoder.sum_columns(detector.explain(rows))
     contributions[encoder.has_unknown_text(rows)] = np.inf
     return contributions
 
 
 def _top_columns(
-    report: Report, detector: Any, encoder: ColumnEncoder, rows: Floats, explained: NDArray[Any]
-) -> dict[str, NDArray[Any]]:
-    """Return the names of the columns that contribute most to the scores of explained rows."""
+    detector: Any, encoder: ColumnEncoder, rows: Floats, flagged: NDArray[np.intp]
+) -> dict[str, NDArray[np.object_]]:
+    """Return the names of the columns that contribute most to the scores of flagged rows."""
     import numpy as np
 
     names = np.array(encoder.names, dtype=object)
     top = np.full((len(rows), min(_TOP_COLUMNS, len(names))), "", dtype=object)
-    with report.progress("Explaining") as advance:
-        for strip in _strips(len(explained)):
-            chosen = explained[strip]
-            order = np.argsort(
-                -_contributions(detector, encoder, rows[chosen]), axis=1, kind="stable"
-            )
-            top[chosen] = names[order[:, : top.shape[1]]]
-            advance(strip.stop, len(explained))
+    for start in range(0, len(flagged), _STRIP_ROWS):
+        strip = flagged[start : start + _STRIP_ROWS]
+        contributions = _contributions(detector, encoder, rows[strip])
+        top[strip] = names[np.argsort(-contributions, kind="stable")[:, : top.shape[1]]]
     return {f"feature_{number}": column for number, column in enumerate(top.T, start=1)}
 
 
@@ -263,14 +221,3 @@ def _summary(document: dict[str, Any]) -> str:
         f"{document['flagged']} of {document['rows']} rows are flagged{reason}; limit "
         f"{document['limit']:.4g} for {document['false_alarm_rate']:.3g} false alarms."
     )
-
-
-def _equal_rows(X: Floats, Y: Floats) -> bool:
-    import numpy as np
-
-    return len(X) == len(Y) and all(np.array_equal(X[s], Y[s]) for s in _strips(len(X)))
-
-
-def _strips(n_rows: int) -> Iterator[slice]:
-    for start in range(0, n_rows, _STRIP_ROWS):
-        yield slice(start, min(start + _STRIP_ROWS, n_rows))

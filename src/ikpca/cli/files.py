@@ -8,7 +8,7 @@ import gzip
 import io
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
@@ -18,9 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias, cast
 
 import numpy as np
 
-from ikpca.errors import InvalidInput
-from ikpca.model_files import atomic_write, check_writable
-from ikpca.tables import (
+from ikpca.columns import (
     EMPTY_CELLS,
     Cells,
     ColumnChoice,
@@ -30,6 +28,8 @@ from ikpca.tables import (
     is_number,
     numbers_as_names,
 )
+from ikpca.errors import InvalidInput
+from ikpca.model_files import atomic_write, check_writable
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -348,11 +348,16 @@ def _require(package: str, purpose: str) -> None:
         raise InvalidInput(f"{purpose} the package {package}; run: pip install 'ikpca[cli]'.")
 
 
-def check_target(target: str | Path) -> None:
-    """Raise an error, before the work, if rows could not be written to the target."""
+def check_target(target: str | Path, ids: str | None = None, text: Collection[str] = ()) -> None:
+    """Raise an error, before the work, if ids and columns of text could not be written."""
+    path, _ = split_member(target)
+    if not holds_text(path) and (ids is not None or text):
+        what = f"ids={ids!r}: {path} does not hold ids"
+        if ids is None:
+            what = f"out={path}: does not hold text as in {next(iter(text))!r}"
+        raise InvalidInput(f"{what}; pass a .csv, .xlsx or .parquet file.")
     if str(target) == "-":
         return
-    path, _ = split_member(target)
     match _suffix(path):
         case ".parquet":
             _require("pyarrow", f"{path}: Parquet files need")

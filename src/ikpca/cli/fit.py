@@ -2,43 +2,39 @@
 
 from __future__ import annotations
 
+import inspect
 import time
-from itertools import accumulate, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import ikpca
 from ikpca.cli import options as opt
-from ikpca.cli.errors import UsageError
-from ikpca.cli.models import (
-    ESTIMATORS,
-    build,
-    given_options,
-    read_training_rows,
-    store_encoder,
-)  # fmt: skip
-from ikpca.cli.output import check_outputs, pass_progress, reporting, resume_hint
+from ikpca.cli.models import read_training_rows, store_encoder
+from ikpca.cli.output import UsageError, check_outputs, reporting
 
 if TYPE_CHECKING:
-    from rich.table import Table as PrintedTable
-
+    from ikpca.columns import Table
     from ikpca.estimators.base import SavedEstimator
-    from ikpca.tables import Table
+    from ikpca.kernels import Floats
 
+#: Classes in ikpca by their names on the command line.
+ESTIMATORS = {
+    "kernel-pca": "KernelPCA",
+    "hebbian-pca": "HebbianPCA",
+    "incremental": "IncrementalKernelPCA",
+    "online": "OnlineKernelPCA",
+}
+#: Defaults of the command line for parameters that the estimator has.
+_DEFAULTS = {"n_components": 16, "kernel": "rbf", "gamma": "scale"}
 #: Bytes of the blocks of rows that a cluster gets.
 _BLOCK_BYTES = 16 * 10**6
-#: Parameters of the estimators; options that an estimator does not have are rejected.
-_PARAMETERS = (
-    "n_components", "kernel", "gamma", "degree", "coef0", "eigen_solver", "tol", "max_iter",
-    "preimage", "max_memory", "n_jobs", "checkpoint",
-)  # fmt: skip
 
 
 def fit(
     rows: opt.Rows,
     out: opt.ModelOut,
     estimator: Annotated[
-        str, opt.option(f"One of {', '.join(ESTIMATORS)}.", **opt.one_of([*ESTIMATORS]))
+        Literal["kernel-pca", "hebbian-pca", "incremental", "online"], opt.option("Estimator.")
     ] = "kernel-pca",
     n_components: opt.Components = None,
     kernel: opt.Kernel = None,
@@ -49,12 +45,7 @@ def fit(
     tol: opt.Tol = None,
     max_iter: opt.MaxIter = None,
     preimage: Annotated[
-        str | None,
-        opt.option(
-            f"Method of 'ikpca inverse': {', '.join(opt.PREIMAGES)}.",
-            default="auto",
-            **opt.one_of(opt.PREIMAGES),
-        ),
+        opt.PreimageName | None, opt.option("Method of 'ikpca inverse'.", default="auto")
     ] = None,
     random_state: opt.Seed = 0,
     max_memory: opt.MaxMemory = None,
@@ -63,13 +54,9 @@ def fit(
         Path | None, opt.option("Checkpoint file, from which an interrupted fit can be resumed.")
     ] = None,
     every: Annotated[
-        Any,
-        opt.option(
-            "Interval in passes, or a time such as 30s, 5min or 1h.",
-            "--checkpoint-every",
-            **opt.number_or((), lambda text: int(text) if text.isdecimal() else text, ""),
-        ),
-    ] = 1,
+        str,
+        opt.option("Interval in passes, or a time such as 30s, 5min or 1h.", "--checkpoint-every"),
+    ] = "1",
     resume: Annotated[
         bool, opt.option("Resume from the checkpoint if it exists; bit-exact.", "--resume")
     ] = False,
@@ -97,17 +84,18 @@ def fit(
 
     Example: ikpca fit faces.npy --out faces.ikpca -n 32 --gamma median
     """
-    given = given_options(locals(), _PARAMETERS)
+    options = locals()
     # Imported here to keep the help fast.
     from ikpca.columns import ColumnOptions
 
     with reporting(quiet, as_json) as report:
-        model = build(estimator, given)
+        model = _build(estimator, options)
         # Rows of a file have no other owner.
         copying = {"copy_X": True} if hasattr(model, "copy_X") else {}
-        model.set_params(random_state=random_state, **dict.fromkeys(copying, False))
+        model.set_params(**dict.fromkeys(copying, False))
         if checkpoint is not None:
-            model.set_params(checkpoint=ikpca.Checkpoint(checkpoint, every, resume))
+            interval = int(every) if every.isdecimal() else every
+            model.set_params(checkpoint=ikpca.Checkpoint(checkpoint, interval, resume))
         elif resume:
             raise UsageError("--resume needs a checkpoint; pass --checkpoint with its path.")
         outputs, inputs = ([out], [rows, checkpoint]) if resume else ([out, checkpoint], [rows])
@@ -115,8 +103,8 @@ def fit(
         selected = ColumnOptions(columns, drop, ids, standardize, missing, one_hot)
         table, encoder = read_training_rows(rows, selected)
         start = time.perf_counter()
-        with resume_hint(checkpoint, resume=resume):
-            model = _fit_model(model, table.rows, dask, shown=not quiet)
+        with report.progress("Fitting"):
+            model = _fit_model(model, table.rows, dask)
         seconds = time.perf_counter() - start
         store_encoder(model, encoder)
         # The checkpoint and the rows belong to this fit, not to the model.
@@ -127,17 +115,30 @@ def fit(
         document = _document(model, table, seconds)
         report.show(
             {"input": rows, "estimator": estimator, **document},
-            _components_table(document),
+            _components(document),
             _costs(document),
             wrote=[out],
         )
 
 
-def _fit_model(model: SavedEstimator, rows: Any, dask: str | None, *, shown: bool) -> Any:
+def _build(name: str, options: dict[str, Any]) -> Any:
+    """Return an unfitted estimator; raise an error for options that it does not have."""
+    kinds = {name: getattr(ikpca, kind) for name, kind in ESTIMATORS.items()}
+    given, kind = opt.given_options(options, *kinds.values()), kinds[name]
+    parameters = inspect.signature(kind).parameters
+    for key in given:
+        if key not in parameters:
+            raise UsageError(f"{opt.flag(key)} has no effect for --estimator {name}; leave it out.")
+    defaults: dict[str, Any] = dict(_DEFAULTS)
+    if name == "kernel-pca" and given.get("eigen_solver", "auto") == "auto":
+        defaults["tol"] = opt.DEFAULT_TOL
+    return kind(**{key: value for key, value in defaults.items() if key in parameters} | given)
+
+
+def _fit_model(model: Any, rows: Floats, dask: str | None) -> Any:
     """Fit a model; ``dask`` is an address, "local", or None for this process."""
     if dask is None:
-        with pass_progress(model, "Passes", shown=shown):
-            return model.fit(rows)
+        return model.fit(rows)
     try:
         from dask.array import from_array
 
@@ -147,9 +148,8 @@ def _fit_model(model: SavedEstimator, rows: Any, dask: str | None, *, shown: boo
     remote = to_dask(model)
     with connect(dask) as client:
         remote.set_params(client=client)
-        with pass_progress(remote, "Passes", shown=shown):
-            n_rows = max(1, _BLOCK_BYTES // max(1, rows[:1].nbytes))
-            remote.fit(from_array(rows, chunks=(n_rows, -1)))
+        n_rows = max(1, _BLOCK_BYTES // max(1, rows[:1].nbytes))
+        remote.fit(from_array(rows, chunks=(n_rows, -1)))
         return remote.to_local()
 
 
@@ -171,26 +171,22 @@ def _document(model: SavedEstimator, table: Table, seconds: float) -> dict[str, 
     }
 
 
-def _components_table(document: dict[str, Any]) -> PrintedTable:
-    from rich import box
-    from rich.table import Table
+def _components(document: dict[str, Any]) -> str:
+    """Return a line for each component."""
+    import pandas
 
-    printed = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
-    for head in ("component", "eigenvalue", "explained", "cumulative", "residual"):
-        printed.add_column(head, justify="right")
-    ratios, residuals = (
-        [] if document[name] is None else document[name]
-        for name in ("explained_variance_ratio", "residuals")
-    )
-    columns = (
-        [f"{value:.6g}" for value in document["eigenvalues"]],
-        [f"{ratio:.2%}" for ratio in ratios],
-        [f"{ratio:.2%}" for ratio in accumulate(ratios)],
-        [f"{residual:.1e}" for residual in residuals],
-    )
-    for number, cells in enumerate(zip_longest(*columns, fillvalue="–"), start=1):
-        printed.add_row(str(number), *cells)
-    return printed
+    columns = {"eigenvalue": document["eigenvalues"]}
+    ratios, residuals = document["explained_variance_ratio"], document["residuals"]
+    if ratios is not None:
+        columns |= {"explained": ratios, "cumulative": ratios.cumsum()}
+    if residuals is not None:
+        columns["residual"] = residuals
+    formats = {"eigenvalue": "{:.6g}", "residual": "{:.1e}"}
+    formatters = {name: formats.get(name, "{:.2%}").format for name in columns}
+    # Columns may be shorter than others.
+    frame = pandas.DataFrame({name: pandas.Series(values) for name, values in columns.items()})
+    frame.index += 1
+    return str(frame.to_string(formatters=formatters))
 
 
 def _costs(document: dict[str, Any]) -> str:
@@ -200,9 +196,6 @@ def _costs(document: dict[str, Any]) -> str:
         parts.append(f"γ = {document['gamma']:.4g}")
     if document["passes"] is not None:
         parts.append(f"{document['passes']} passes" if document["passes"] != 1 else "1 pass")
-    if document["entries"] is not None:
-        share = document["entries"] / document["rows"] ** 2
-        parts.append(f"{document['entries'] / 1e6:.1f} M entries of K ({share:.2f} l²)")
     parts.append(f"{document['seconds']:.2f} s")
     ended = f"\nEnded: {document['ended']}" if document["ended"] else ""
     return "; ".join(parts) + "." + ended

@@ -1,56 +1,15 @@
-"""Estimators by name, their model files, and tables in the format of their input."""
+"""Models with the encoding of their tables, and rows that are encoded for them."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ikpca
-from ikpca.cli.errors import UsageError
-from ikpca.cli.options import flag
 
 if TYPE_CHECKING:
-    from ikpca.columns import ColumnEncoder, ColumnOptions
+    from ikpca.columns import ColumnEncoder, ColumnOptions, Table
     from ikpca.estimators.base import SavedEstimator
-    from ikpca.tables import Table
-
-
-#: Classes in ikpca by their names on the command line.
-ESTIMATORS = {
-    "kernel-pca": "KernelPCA",
-    "hebbian-pca": "HebbianPCA",
-    "incremental": "IncrementalKernelPCA",
-    "online": "OnlineKernelPCA",
-}
-#: Defaults of the command line for parameters that the estimator has.
-_DEFAULTS = {"n_components": 16, "kernel": "rbf", "gamma": "scale"}
-#: Default tolerance of the solver "auto", which landmarks reach for a million rows.
-DEFAULT_TOL = 1e-3
-#: Words on the command line for None in the library.
-_NONE_WORDS = {"n_components": "all", "gamma": "columns", "normalize": "none"}
-
-
-def given_options(options: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-    """Return the options of these names that were given, as parameters of the library."""
-    given = {name: options[name] for name in names if options[name] is not None}
-    return {
-        name: None if _NONE_WORDS.get(name) == value else value for name, value in given.items()
-    }
-
-
-def build(name: str, given: dict[str, Any]) -> Any:
-    """Return an unfitted estimator; raise an error for options that it does not have."""
-    kind = getattr(ikpca, ESTIMATORS[name])
-    parameters = inspect.signature(kind).parameters
-    for key in given:
-        if key not in parameters:
-            raise UsageError(f"{flag(key)} has no effect for --estimator {name}; leave it out.")
-    defaults: dict[str, Any] = dict(_DEFAULTS)
-    if name == "kernel-pca" and given.get("eigen_solver", "auto") == "auto":
-        defaults["tol"] = DEFAULT_TOL
-    return kind(**{key: value for key, value in defaults.items() if key in parameters} | given)
 
 
 def store_encoder(model: SavedEstimator, encoder: ColumnEncoder | None) -> None:
@@ -63,7 +22,7 @@ def store_encoder(model: SavedEstimator, encoder: ColumnEncoder | None) -> None:
             model.feature_names_in_ = np.array(encoder.feature_names, dtype=object)
 
 
-def stored_encoder(model: SavedEstimator) -> ColumnEncoder:
+def _stored_encoder(model: SavedEstimator) -> ColumnEncoder:
     """Return the encoder that :func:`store_encoder` stored, or that of a model from Python."""
     from ikpca.columns import ColumnEncoder
     from ikpca.errors import InvalidInput
@@ -80,8 +39,8 @@ def stored_encoder(model: SavedEstimator) -> ColumnEncoder:
     return ColumnEncoder.numbered(model.n_features_in_) if names is None else ColumnEncoder(names)
 
 
-def load_model(path: Path, method: str, writer: str = "ikpca fit") -> Any:
-    """Load a model that has the method of a command."""
+def load_model(path: Path, method: str, writer: str = "ikpca fit") -> tuple[Any, ColumnEncoder]:
+    """Load a model that has the method of a command, and its encoder."""
     from ikpca.errors import InvalidInput
 
     model = ikpca.load(path)
@@ -89,7 +48,7 @@ def load_model(path: Path, method: str, writer: str = "ikpca fit") -> Any:
         raise InvalidInput(
             f"{path}: a {type(model).__name__} has no {method}; pass a model that {writer!r} wrote."
         )
-    return model
+    return model, _stored_encoder(model)
 
 
 def read_training_rows(source: str, options: ColumnOptions) -> tuple[Table, ColumnEncoder | None]:
@@ -117,16 +76,3 @@ def read_rows(
 
     table = read_table(source, lambda header: encoder.choose(header, source, ids, str(model)))
     return encoder.encode(table, allow_unknown=allow_unknown)
-
-
-def check_output(out: str, ids: str | None = None, text: Collection[str] = ()) -> None:
-    """Raise an error, before the work, if results could not be written to a file."""
-    from ikpca.cli.files import check_target, holds_text
-
-    if not holds_text(out):
-        rule = "pass a .csv, .xlsx or .parquet file"
-        if ids is not None:
-            raise UsageError(f"--id: {out} does not hold ids; {rule}.")
-        if text:
-            raise UsageError(f"--out: {out} does not hold text as in {next(iter(text))!r}; {rule}.")
-    check_target(out)

@@ -2,40 +2,35 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping
+from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
 # Repeated here, as importing the library would make the help slow; a test compares them.
-KERNELS = ("linear", "poly", "rbf", "sigmoid", "cosine", "laplacian", "precomputed")
-SOLVERS = (
+KernelName = Literal["linear", "poly", "rbf", "sigmoid", "cosine", "laplacian", "precomputed"]
+SolverName = Literal[
     "auto", "dense", "krylov", "nystrom", "arpack", "randomized", "kha", "kha/t", "kha/et",
     "kha-smd",
-)  # fmt: skip
+]  # fmt: skip
+PreimageName = Literal["auto", "fixed-point", "gradient", "mds", "neighbors", "ridge"]
 #: Help panel of the options for columns.
 _TABLES = "Columns of tables"
-PREIMAGES = ("auto", "fixed-point", "gradient", "mds", "neighbors", "ridge")
+#: Default tolerance of the solver "auto", which landmarks reach for a million rows.
+DEFAULT_TOL = 1e-3
+#: Words on the command line for None in the library.
+_NONE_WORDS = {"n_components": "all", "gamma": "columns", "normalize": "none"}
 
 
-def one_of(choices: Sequence[str]) -> dict[str, Any]:
-    """Return settings of an option with choices: validation, suggestions, completion."""
-
-    def check(value: str | None) -> str | None:
-        if value is None or value in choices:
-            return value
-        near = difflib.get_close_matches(value.lower(), choices, n=1, cutoff=0.4)
-        meant = f" Did you mean {near[0]!r}?" if near else ""
-        raise typer.BadParameter(
-            f"{value!r} is unknown.{meant} Choose one of {', '.join(choices)}."
-        )
-
-    def complete(incomplete: str) -> list[str]:
-        return [choice for choice in choices if choice.startswith(incomplete)]
-
-    return {"callback": check, "autocompletion": complete}
+def given_options(options: Mapping[str, Any], *estimators: type) -> dict[str, Any]:
+    """Return the options that were given and that are parameters of one of the estimators."""
+    names = {name for estimator in estimators for name in signature(estimator).parameters}
+    given = {name: value for name, value in options.items() if name in names and value is not None}
+    return {
+        name: None if _NONE_WORDS.get(name) == value else value for name, value in given.items()
+    }
 
 
 def number_or(words: Collection[str], number: Callable[[str], Any], rule: str) -> dict[str, Any]:
@@ -85,8 +80,8 @@ TableOut: TypeAlias = Annotated[
     ),
 ]
 _COLUMNS = (
-    "Columns of a table to use, by default all: names, patterns such as 'x*' and ranges such as "
-    "a:d, separated by commas; without names, numbers from 1."
+    "Columns of a table to use, by default all: names and patterns such as 'x*', separated by "
+    "commas; without names, numbers from 1."
 )
 Columns: TypeAlias = Annotated[str | None, option(_COLUMNS, panel=_TABLES)]
 Drop: TypeAlias = Annotated[str | None, option("Columns to leave out.", panel=_TABLES)]
@@ -98,9 +93,7 @@ Id: TypeAlias = Annotated[str | None, option(_ID, "--id", panel=_TABLES)]
 _STANDARDIZE = "Give columns of numbers mean 0 and standard deviation 1."
 Standardize: TypeAlias = Annotated[bool, option(_STANDARDIZE, "--standardize", panel=_TABLES)]
 _MISSING = "Empty cells: error, drop their rows, or median (of text the most frequent)."
-Missing: TypeAlias = Annotated[
-    str, option(_MISSING, panel=_TABLES, **one_of(("error", "drop", "median")))
-]
+Missing: TypeAlias = Annotated[Literal["error", "drop", "median"], option(_MISSING, panel=_TABLES)]
 _ONE_HOT = "Replace a text column by a column of zeros and ones for each of its values."
 OneHot: TypeAlias = Annotated[bool, option(_ONE_HOT, "--one-hot", panel=_TABLES)]
 Json: TypeAlias = Annotated[bool, option("Print one JSON document instead of tables.", "--json")]
@@ -127,8 +120,7 @@ Components: TypeAlias = Annotated[
     ),
 ]
 Kernel: TypeAlias = Annotated[
-    str | None,
-    option(f"One of {', '.join(KERNELS)}.", "--kernel", "-k", default="rbf", **one_of(KERNELS)),
+    KernelName | None, option("Kernel function.", "--kernel", "-k", default="rbf")
 ]
 _GAMMA = (
     "γ of rbf, poly, sigmoid and laplacian. scale: 1/(columns · variance); median: from the median "
@@ -145,9 +137,8 @@ Gamma: TypeAlias = Annotated[
 ]
 Degree: TypeAlias = Annotated[float | None, option("Degree of poly.", default="3")]
 Coef0: TypeAlias = Annotated[float | None, option("Constant of poly and sigmoid.", default="1")]
-_SOLVERS = f"One of {', '.join(SOLVERS)}."
 Solver: TypeAlias = Annotated[
-    str | None, option(_SOLVERS, "--eigen-solver", "-s", default="auto", **one_of(SOLVERS))
+    SolverName | None, option("Eigensolver.", "--eigen-solver", "-s", default="auto")
 ]
 _TOL = "Tolerance of ‖K'v − λv‖/λ₁; 0 is machine precision."
 Tol: TypeAlias = Annotated[float | None, option(_TOL, default="0.001 with the solver auto, else 0")]

@@ -1,28 +1,118 @@
-"""Output of the commands: tables, JSON and progress bars."""
+"""Results, progress bars, errors and exit codes of the commands."""
 
 from __future__ import annotations
 
+import io
 import json
 import math
+import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
-from ikpca.cli.errors import UsageError
+import typer
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from ikpca.estimators.base import SavedEstimator
-
+#: Exit codes for invalid files and for invalid arguments.
+FAILED, USAGE_ERROR = 1, 2
+_INTERRUPTED = 130
 #: Path of an input or output; None for an option that is not given.
 _Path: TypeAlias = str | Path | None
 #: Called with the number of finished steps and the total.
 Advance = Callable[[int, int | None], None]
+
+
+class CommandError(Exception):
+    """Error of a command, reported as one sentence with an exit code."""
+
+    def __init__(self, sentence: str, code: int = FAILED) -> None:
+        super().__init__(sentence)
+        self.code = code
+
+
+class UsageError(CommandError):
+    """Invalid combination of options or unknown name."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(sentence, USAGE_ERROR)
+
+
+def run_app(
+    app: typer.Typer, arguments: list[str], name: str, expected: tuple[type[Exception], ...] = ()
+) -> int:
+    """Run an application and return its exit code.
+
+    Errors of the library, and those of the expected classes, become one sentence after the name.
+    """
+    # Code pages of Windows do not have the Greek letters of tables and help.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    try:
+        code = app(arguments, prog_name=name, standalone_mode=False) or 0
+    except (KeyboardInterrupt, typer.Abort):
+        code = _INTERRUPTED
+    except BrokenPipeError:
+        # The output was closed; the interpreter must not flush to it on exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except Exception as error:
+        commands, flags = _find_command(app, arguments)
+        sentence, code = _describe(error, flags, expected)
+        sys.stderr.write(f"{' '.join([name, *commands])}: {sentence}\n")
+        return code
+    # Typer reports an interrupt by an exception or by this code, depending on its version.
+    if code == _INTERRUPTED:
+        sys.stderr.write(f"{name}: interrupted\n")
+    return int(code)
+
+
+def _find_command(app: typer.Typer, arguments: list[str]) -> tuple[list[str], dict[str, str]]:
+    """Return the command and its subcommand, and their options by parameter."""
+    command: Any = typer.main.get_command(app)
+    path = []
+    for word in (word for word in arguments if not word.startswith("-")):
+        if word not in getattr(command, "commands", {}):
+            break
+        path.append(word)
+        command = command.commands[word]
+    options = [one for one in command.params if one.opts and one.opts[0].startswith("--")]
+    return path, {option.name: option.opts[0] for option in options}
+
+
+def _describe(
+    error: Exception, flags: dict[str, str], expected: tuple[type[Exception], ...]
+) -> tuple[str, int]:
+    """Return message and exit code of an expected error; raise any other again."""
+    code = FAILED
+    # Some versions of typer include their own copy of click, so its errors are recognized by
+    # their methods.
+    if hasattr(error, "format_message"):
+        # Some versions validate by pydantic, which adds a prefix.
+        sentence = " ".join(str(error.format_message()).split()).replace("Value error, ", "")
+        code = int(getattr(error, "exit_code", FAILED))
+    elif isinstance(error, CommandError):
+        sentence, code = str(error), error.code
+    elif isinstance(error, MemoryError):
+        sentence = "not enough memory; pass --max-memory, fewer rows or fewer components"
+    elif isinstance(error, OSError):
+        sentence = error.strerror or str(error)
+        if error.filename is not None and str(error.filename) not in sentence:
+            sentence = f"{error.filename}: {sentence}"
+    elif isinstance(error, (ValueError, *expected)):
+        # Messages of scikit-learn have several lines.
+        sentence = (str(error) or type(error).__name__).split("\n", maxsplit=1)[0]
+        # gamma=-1 of the library becomes --gamma=-1.
+        found = re.match(r"(\w+)=", sentence)
+        if found is not None and found[1] in flags:
+            sentence, code = f"{flags[found[1]]}={sentence[found.end() :]}", USAGE_ERROR
+    else:
+        raise error
+    return sentence if sentence.endswith((".", "!", "?")) else f"{sentence}.", code
 
 
 @dataclass
@@ -34,9 +124,9 @@ class Report:
     warnings: list[str] = field(default_factory=list)
 
     def show(
-        self, document: Mapping[str, Any], *tables: Table | str, wrote: Sequence[str | Path] = ()
+        self, document: Mapping[str, Any], *lines: str, wrote: Sequence[str | Path] = ()
     ) -> None:
-        """Print the document as JSON, or tables and lines of text, and the files written.
+        """Print the document as JSON, or lines of text and the files written.
 
         Nothing is printed if results were written to standard output.
         """
@@ -49,19 +139,28 @@ class Report:
             return
         if self.quiet:
             return
+        for line in (*lines, *(f"Wrote {path}" for path in wrote)):
+            sys.stdout.write(f"{line}\n")
+
+    @contextmanager
+    def progress(self, title: str) -> Iterator[Advance]:
+        """Show a progress bar in a terminal; it is indeterminate until the total is known."""
+        if self.quiet or not sys.stderr.isatty():
+            yield lambda done, total: None
+            return
+        from rich import progress
         from rich.console import Console
 
-        # Tables in pipes and logs have a fixed width.
-        console = Console(width=None if sys.stdout.isatty() else 100, highlight=False)
-        for table in tables:
-            console.print(table, markup=False)
-        # Paths are printed for copying: not wrapped, no markup.
-        for path in wrote:
-            console.print(f"Wrote {path}", soft_wrap=True, markup=False)
-
-    def progress(self, title: str) -> AbstractContextManager[Advance]:
-        """Show a progress bar unless the command is quiet."""
-        return progress_bar(title, shown=not self.quiet)
+        columns = (
+            "{task.description}",
+            progress.BarColumn(30),
+            progress.TimeElapsedColumn(),
+            "left at most",
+            progress.TimeRemainingColumn(),
+        )
+        with progress.Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+            task = bars.add_task(title, total=None)
+            yield lambda done, total: bars.update(task, completed=done, total=total)
 
     def _show_warning(self, message: Warning | str, *_: Any, **__: Any) -> None:
         """Print a warning without file and line number."""
@@ -80,6 +179,8 @@ def reporting(quiet: bool, as_json: bool) -> Iterator[Report]:
         # Deprecations concern developers, not users of the command line.
         for category in (DeprecationWarning, FutureWarning, PendingDeprecationWarning):
             warnings.simplefilter("ignore", category)
+        # Names were compared when a table was read.
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
         warnings.showwarning = report._show_warning
         yield report
 
@@ -122,85 +223,3 @@ def _to_json(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value if isinstance(value, str | int | float | bool | None) else str(value)
-
-
-@contextmanager
-def progress_bar(title: str, *, shown: bool) -> Iterator[Advance]:
-    """Show a progress bar; it is indeterminate until the total is known."""
-    if not shown:
-        yield lambda done, total: None
-        return
-    from rich import progress
-    from rich.console import Console
-
-    columns = (
-        "{task.description}", progress.BarColumn(30), progress.MofNCompleteColumn(),
-        progress.TimeElapsedColumn(), "left at most", progress.TimeRemainingColumn(),
-    )  # fmt: skip
-    # No bar in log files.
-    settings: Any = {"transient": True, "disable": not sys.stderr.isatty()}
-    with progress.Progress(*columns, console=Console(stderr=True), **settings) as bars:
-        task = bars.add_task(title, total=None)
-        yield lambda done, total: bars.update(task, completed=done, total=total)
-
-
-@contextmanager
-def rows_without_names() -> Iterator[None]:
-    """Ignore the warning that rows have no names: they were compared when a table was read."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        yield
-
-
-@contextmanager
-def pass_progress(model: SavedEstimator, title: str, *, shown: bool) -> Iterator[None]:
-    """Show a progress bar of the passes of a fit if scikit-learn supports callbacks."""
-    with progress_bar(title, shown=shown) as advance:
-        supported = hasattr(model, "set_callbacks")
-        if supported:
-            model.set_callbacks(_PassCallback(advance))
-        try:
-            yield
-        finally:
-            if supported:
-                model.set_callbacks()
-
-
-class _PassCallback:
-    """Callback of scikit-learn 1.9 that advances a progress bar."""
-
-    def __init__(self, advance: Advance) -> None:
-        self._advance = advance
-        self._done = 0
-
-    def setup(self, estimator: Any, context: Any) -> None:
-        self._advance(0, context.max_subtasks)
-
-    def teardown(self, estimator: Any, context: Any) -> None: ...
-
-    def on_fit_task_begin(self, estimator: Any, context: Any, **_: Any) -> None: ...
-
-    def on_fit_task_end(self, estimator: Any, context: Any, **_: Any) -> bool:
-        if context.parent is not None:
-            self._done += 1
-            self._advance(self._done, context.parent.max_subtasks)
-        # True would stop the fit.
-        return False
-
-
-@contextmanager
-def resume_hint(path: Path | None, *, resume: bool) -> Iterator[None]:
-    """Print how to resume after an interrupt if a checkpoint was written."""
-    before = _modified_time(path)
-    try:
-        yield
-    except KeyboardInterrupt:
-        now = _modified_time(path)
-        if now is not None and (resume or now != before):
-            again = "the same command" if resume else "the same command and --resume"
-            sys.stderr.write(f"ikpca fit: the checkpoint is {path}; resume with {again}.\n")
-        raise
-
-
-def _modified_time(path: Path | None) -> int | None:
-    return path.stat().st_mtime_ns if path is not None and path.exists() else None

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ikpca.cli import options as opt
-from ikpca.cli.errors import UsageError
-from ikpca.cli.models import load_model, read_rows, stored_encoder
-from ikpca.cli.output import check_outputs, reporting, rows_without_names
+from ikpca.cli.models import load_model, read_rows
+from ikpca.cli.output import UsageError, check_outputs, reporting
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,11 +41,11 @@ def plot(
     with reporting(quiet, as_json) as report:
         check_outputs([out], [model, rows], force=force)
         check_picture(out, "--out")
-        fitted = load_model(model, "transform")
+        fitted, encoder = load_model(model, "transform")
         numbers = _parse_components(components, len(fitted.get_feature_names_out()))
-        table = read_rows(rows, stored_encoder(fitted), model, ids=color)
+        table = read_rows(rows, encoder, model, ids=color)
         labels = None if color is None else _labels(color, table.ids, rows)
-        with report.progress("Plotting"), rows_without_names():
+        with report.progress("Plotting"):
             projections = fitted.transform(table.rows)
             figure = plotting().score_page(
                 fitted,
