@@ -74,7 +74,7 @@ FITS = {
         {"kernel": "rbf", "gamma": 1e-4, "eigen_solver": "krylov", "max_iter": 1},
     ),
     "wide rows, Hebbian": (
-        lambda: rows(1200, 4000), 20 * MB, {"kernel": "linear", "eigen_solver": "kha/et"},
+        lambda: rows(1200, 4000), 24 * MB, {"kernel": "linear", "eigen_solver": "kha/et"},
     ),
     "landmarks": (
         lambda: rows(8000, 500), 20 * MB, {"eigen_solver": Nystrom(50), "copy_X": True},

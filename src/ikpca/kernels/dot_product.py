@@ -10,8 +10,8 @@ from scipy import sparse
 
 from ikpca.kernels.base import Floats, Kernel, Rows
 
-#: Rows of a strip of features.
-_STRIP = 1024
+#: Entries of a strip of features.
+_STRIP_ENTRIES = 2**18
 
 
 class _DotProductKernel:
@@ -71,8 +71,9 @@ class _FeatureKernel:
         if sparse.issparse(X):
             return self
         total = np.zeros(X.shape[1])
-        for start in range(0, X.shape[0], _STRIP):
-            total += self.features(X[start : start + _STRIP]).sum(axis=0, dtype=np.float64)
+        strip = max(1, _STRIP_ENTRIES // max(1, X.shape[1]))
+        for start in range(0, X.shape[0], strip):
+            total += self.features(X[start : start + strip]).sum(axis=0, dtype=np.float64)
         return replace(self, origin=(total / X.shape[0]).astype(X.dtype))
 
     def features(self, X: Rows) -> Rows:

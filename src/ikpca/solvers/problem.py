@@ -16,7 +16,7 @@ from ikpca.gram import Budget, ComputedGram, GramSource, cross_gram, full_matrix
 from ikpca.gram.lazy_rows import LazyRows, memory_map, release_pages
 from ikpca.gram.memory import cache_source, plan_source
 from ikpca.gram.parallel import SERIAL, Workers
-from ikpca.gram.sources import CompactGram, DistributedSource
+from ikpca.gram.sources import TILE, CompactGram, DistributedSource
 from ikpca.kernels import (
     Cosine,
     FeatureSplit,
@@ -34,10 +34,17 @@ from ikpca.kernels import (
 
 #: Rows of the sample that are drawn uniformly, and entries of them, which limits wide rows.
 _UNIFORM_ROWS, _ENTRIES = 256, 2**18
+#: Entries of a strip of rows.
+_STRIP_ENTRIES = 2**18
 #: Rows with the largest rounding errors, per row that is drawn uniformly.
 _LARGEST_SHARE = 1 / 4
 #: Vectors and steps of the power iterations for a spectral norm.
 _POWER_VECTORS, _POWER_STEPS = 8, 6
+
+
+def _strips(X: Rows) -> Iterator[slice]:
+    """Return strips of rows whose copies take little memory, also for wide rows."""
+    return tile_slices(X.shape[0], max(1, min(TILE, _STRIP_ENTRIES // max(1, X.shape[1]))))
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -51,7 +58,7 @@ def value_sizes(kernel: Kernel, X: Rows) -> Floats:
     if is_gaussian and not sparse.issparse(X):
         origin = FeatureSplit.common_values(X[FeatureSplit.sample_indices(X.shape[0])])
     sizes = np.empty(X.shape[0])
-    for strip in tile_slices(X.shape[0]):
+    for strip in _strips(X):
         rows = X[strip] if origin is None else X[strip] - origin
         sizes[strip] = squared_norms(rows) if is_gaussian else np.abs(kernel.diagonal(rows))
         release_pages(X)
@@ -119,18 +126,17 @@ class RoundingSample:
 
     @cached_property
     def single_error(self) -> float:
-        """Estimate of ‖K − K₃₂‖ of all rows, K₃₂ computed in single precision.
-
-        Centering and products in single precision have errors in proportion to ‖K‖.
-        """
+        """Estimate of ‖K − K₃₂‖ of all rows, K₃₂ computed in single precision."""
         with np.errstate(over="ignore", invalid="ignore"):
             error = self.K - self._gram(self.rows.astype(np.float32))
         # gamma, or rows, may be too large for single precision.
-        if not np.isfinite(error).all():
-            return np.inf
+        return self.norm(error) if np.isfinite(error).all() else np.inf
+
+    @property
+    def uncentered_norm(self) -> float:
+        """Estimate of ‖K‖ of all rows."""
         uniform = spectral_norm(self.K[: self.n_uniform, : self.n_uniform])
-        uncentered = self.n_samples / self.n_uniform * uniform
-        return self.norm(error) + float(np.finfo(np.float32).eps) * uncentered
+        return self.n_samples / self.n_uniform * uniform
 
     def norm(self, error: Floats) -> float:
         """Return an estimate, rather too large, of ‖E'‖ of all rows from E of the sample.
@@ -382,7 +388,9 @@ class Problem:
         if not isinstance(self.kernel, Gaussian) and sizes.max() > _MAX_RANGE * np.median(sizes):
             return False
         sample = self.rounding_sample
-        return sample.single_error <= _MAX_SINGLE_ERROR * sample.largest_eigenvalue
+        # Centering and products have errors in proportion to ‖K‖.
+        error = sample.single_error + float(np.finfo(np.float32).eps) * sample.uncentered_norm
+        return error <= _MAX_SINGLE_ERROR * sample.largest_eigenvalue
 
     @property
     def rounding_error(self) -> float:
@@ -443,7 +451,7 @@ def check_kernel_values(kernel: Kernel, X: Rows) -> None:
     check_exponents(kernel, X)
     largest = 0.0
     with np.errstate(over="ignore", invalid="ignore"):
-        for strip in tile_slices(X.shape[0]):
+        for strip in _strips(X):
             largest = max(largest, float(np.abs(kernel.diagonal(X[strip])).max()))
             release_pages(X)
             if not largest <= float(np.sqrt(np.finfo(X.dtype).max)) / X.shape[0]:
@@ -463,7 +471,7 @@ def check_exponents(kernel: Kernel, X: Rows, origin: Floats | None = None) -> No
         return
     limit = 1 / float(np.finfo(X.dtype).eps)
     origin = X[:1] if origin is None else origin
-    for strip in tile_slices(X.shape[0]):
+    for strip in _strips(X):
         exponent = kernel.gamma * _distance_bound(X[strip], origin)
         if not exponent <= limit:
             part = X[strip] if sparse.issparse(X) else X[strip] - origin
