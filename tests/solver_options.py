@@ -20,12 +20,7 @@ def with_solver(eigen_solver: str, parameters: dict[str, Any]) -> dict[str, Any]
 
 
 def with_learning_rule(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Return the same for ``HebbianPCA``, whose parameter is ``rule``."""
-    settings = with_rule(parameters)
-    return {"rule": settings.pop("eigen_solver"), **settings}
-
-
-def with_rule(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Return the same for estimators of a learning rule, where a number is a constant gain."""
+    """Return the same for estimators with a ``rule``, where a number is a constant gain."""
     constant = isinstance(parameters.get("gain"), float | int)
-    return with_solver("kha" if constant else "kha/et", parameters)
+    settings = with_solver("kha" if constant else "kha/et", parameters)
+    return {"rule": settings.pop("eigen_solver"), **settings}

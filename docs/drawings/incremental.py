@@ -13,8 +13,7 @@ figure, (left, middle, right) = plt.subplots(1, 3, figsize=(10.5, 3.4), layout="
 
 held = {"everything kept": None, "80 rows kept": 80}
 for (name, size), color in zip(held.items(), ["0.5", "#0072B2"], strict=True):
-    kind = "samples" if size else None
-    stream = IncrementalKernelPCA(5, reduction=kind, max_basis_rows=size or "auto", **settings)
+    stream = IncrementalKernelPCA(5, max_basis_rows=size, random_state=0, **settings)
     kilobytes, angles = [], []
     for start in range(0, len(X), 100):
         stream.partial_fit(X[start : start + 100])

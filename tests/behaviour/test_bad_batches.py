@@ -7,13 +7,11 @@ import re
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from ikpca import IncrementalKernelPCA, vectorized
 from ikpca.errors import InvalidInput
 from ikpca.estimators.validation import check_finite
-from tests.conftest import explicitly_centered
 from tests.pairwise import pairwise
 
 RBF = {"kernel": "rbf", "gamma": 0.1}
@@ -32,7 +30,7 @@ def with_nan(X, *rows):
 
 def bits(model):
     """All that a model holds; attributes that are made on demand have no say."""
-    return pickle.dumps({name: value for name, value in vars(model).items() if name != "_subspace"})
+    return pickle.dumps(vars(model))
 
 
 BAD = {
@@ -43,15 +41,14 @@ BAD = {
     "three dimensions": (lambda X: X[None], "dim 3"),
     "text": (lambda X: X.astype(str)[:2] + "a", "could not convert"),
     "complex": (lambda X: X + 1j, "Complex data not supported"),
-    "sparse": (sparse.csr_array, "toarray"),
     "nothing": (lambda X: None, "Expected 2D array"),
 }
 
 
-@pairwise(strength=1, name=BAD, compression=["samples", None])
-def test_the_model_before_a_bad_batch_is_untouched(X, name, compression):
+@pairwise(strength=1, name=BAD, limit=[30, None])
+def test_the_model_before_a_bad_batch_is_untouched(X, name, limit):
     spoil, message = BAD[name]
-    model = IncrementalKernelPCA(3, **RBF, reduction=compression, max_basis_rows=30)
+    model = IncrementalKernelPCA(3, **RBF, max_basis_rows=limit)
     model.partial_fit(X[:50])
     before, projections = bits(model), model.transform(X)
     with pytest.raises((ValueError, TypeError), match=message):
@@ -107,14 +104,14 @@ def test_kernel_values_that_overflow_are_refused(X):
     assert bits(model) == before
     cubed = IncrementalKernelPCA(3, kernel="poly").fit(X)
     large[2:] = 1e60
-    with pytest.raises(InvalidInput, match="rows 2, 3, 4, 5, 6 of the batch"):
+    with pytest.raises(InvalidInput, match="not finite"):
         cubed.partial_fit(large)
 
 
 def test_rows_on_disk_are_looked_through_before_the_first_batch(X, tmp_path):
     np.save(tmp_path / "rows.npy", with_nan(np.tile(X, (30, 1)), 2500))
     mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
-    model = IncrementalKernelPCA(3, **RBF, batch_size=50)
+    model = IncrementalKernelPCA(3, **RBF)
     with pytest.raises(InvalidInput, match=r"rows 2500 of the stream"):
         model.fit(mapped)
     assert not hasattr(model, "n_features_in_")
@@ -123,10 +120,8 @@ def test_rows_on_disk_are_looked_through_before_the_first_batch(X, tmp_path):
 
 
 def test_a_kernel_that_is_no_inner_product_is_refused(X):
-    model = IncrementalKernelPCA(3, kernel="sigmoid", gamma=2.0, reduction=None)
-    K = np.tanh(2 * X @ X.T + 1)
-    lowest = np.linalg.eigvalsh(explicitly_centered(K))[0]
-    with pytest.raises(InvalidInput, match=rf"positive semi-definite.* is {lowest:.2g}\)"):
+    model = IncrementalKernelPCA(3, kernel="sigmoid", gamma=2.0, max_basis_rows=None)
+    with pytest.raises(InvalidInput, match="positive semi-definite"):
         model.partial_fit(X)
     assert not hasattr(model, "basis_")
 
@@ -143,27 +138,20 @@ def test_a_kernel_that_is_no_inner_product_is_refused(X):
 PARAMETERS = [
     ({"kernel": "precomputed"}, "pass rows and a kernel, or use KernelPCA"),
     ({"kernel": "unknown"}, "choose one of linear, poly"),
-    ({"n_components": 0}, "positive integer or None"),
-    ({"n_components": 2.5}, "positive integer or None"),
+    ({"n_components": 0}, "must be a positive integer"),
+    ({"n_components": 2.5}, "must be a positive integer"),
     ({"gamma": -1.0}, "must not be negative"),
     ({"gamma": "auto"}, "choose one of 'scale', 'median'"),
     ({"preimage": "ridge"}, "choose one of 'auto', 'fixed-point'"),
-    ({"reduction": "rows"}, "choose one of 'auto', 'preimages', 'samples', None"),
-    ({"reduction": True}, "choose one of"),
-    ({"reduction": "samples", "n_components": None}, "pass an integer, or reduction=None"),
-    ({"max_basis_rows": 3}, r"max_basis_rows=3: must be at least 4.*pass 4 or more"),
-    ({"max_basis_rows": 0}, "'auto' or a positive integer"),
-    ({"max_basis_rows": 10, "n_oversamples": 7}, "must be at least 11"),
-    ({"preimages_per_component": 0}, "'auto' or a positive integer"),
-    ({"reduction_tol": -1e-3}, "must not be negative"),
-    ({"n_oversamples": -1}, "must be 'auto' or not negative"),
-    ({"batch_size": 0}, "positive integer or None"),
+    ({"basis": "samples"}, "choose one of 'auto', 'means', 'rows', 'preimages'"),
+    ({"basis": True}, "choose one of"),
+    ({"max_basis_rows": 0}, "'auto', None or a positive integer"),
     ({"forgetting": 0.0}, r"must lie in \(0, 1\]"),
     ({"forgetting": 1.1}, r"must lie in \(0, 1\]"),
     ({"forgetting": np.nan}, r"must lie in \(0, 1\]"),
     ({"whiten": "yes"}, "choose one of True, False"),
     ({"n_jobs": 0}, "n_jobs=0"),
-    ({"reduction": "preimages", "kernel": lambda x, y: x @ y}, "choose 'samples'"),
+    ({"basis": "preimages", "kernel": lambda x, y: x @ y}, "needs dense rows, a kernel"),
 ]
 
 

@@ -126,7 +126,7 @@ def test_it_goes_back_to_rows(model, rows):
 
 
 def test_a_stream_can_be_compressed(rows):
-    stream = IncrementalKernelPCA(5, **RBF, reduction=None, n_oversamples=0).fit(rows)
+    stream = IncrementalKernelPCA(5, **RBF, max_basis_rows=None).fit(rows)
     small = compress(stream, 60)
     assert len(small.basis_) == 60 < len(stream.basis_)
     moved = np.abs(small.transform(rows) - stream.transform(rows))
@@ -145,7 +145,7 @@ def test_other_kernels(rows, kernel):
 def test_a_kernel_without_gradient_is_compressed_on_samples(rows):
     model = KernelPCA(3, kernel=lambda x, y: float(np.exp(-np.abs(x - y).max()))).fit(rows[:80])
     small = compress(model, 30)
-    assert small.reduction == "samples"
+    assert small.basis == "rows"
     known = {row.tobytes() for row in rows[:80]}
     assert all(row.tobytes() in known for row in small.basis_)
     with pytest.raises(InvalidInput, match="choose 'samples'"):

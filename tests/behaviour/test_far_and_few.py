@@ -70,6 +70,19 @@ def test_rows_that_add_nothing_under_a_kernel_that_is_negative_throughout():
     assert (stream.eigenvalues_ > 0).all()
 
 
+def test_a_stream_under_a_kernel_that_is_negative_throughout_is_the_batch_model():
+    rows = np.random.default_rng(0).normal(size=(60, 4))
+    batch = KernelPCA(3, kernel="sigmoid", gamma=0.001, coef0=-1, eigen_solver="dense").fit(rows)
+    stream = IncrementalKernelPCA(3, kernel="sigmoid", gamma=0.001, coef0=-1, max_basis_rows=None)
+    stream.partial_fit(rows[:25]).partial_fit(rows[25:])
+    np.testing.assert_allclose(stream.eigenvalues_, batch.eigenvalues_, rtol=1e-6)
+    projections = stream.transform(rows), batch.transform(rows)
+    np.testing.assert_allclose(*map(np.abs, projections), atol=1e-6)
+    np.testing.assert_allclose(
+        stream.reconstruction_error(rows), batch.reconstruction_error(rows), atol=1e-8
+    )
+
+
 @pytest.mark.parametrize("model", [KernelPCA, IncrementalKernelPCA])
 @pytest.mark.filterwarnings("ignore::ikpca.errors.RankWarning")
 def test_nothing_to_compress(model):
@@ -104,12 +117,6 @@ def test_krylov_on_equal_rows(n_rows):
         model = KernelPCA(2, kernel="rbf", eigen_solver="krylov").fit(np.ones((n_rows, 3)))
     assert model.eigenvalues_.tolist() == [0, 0]
     assert not model.transform(np.ones((4, 3))).any()
-
-
-def test_a_lower_maximum_of_basis_rows_takes_effect_with_the_next_batch():
-    X = np.random.default_rng(0).normal(size=(120, 2))
-    model = OnlineKernelPCA(2, kernel="rbf", gamma=0.5, max_basis_rows=60).partial_fit(X)
-    assert len(model.set_params(max_basis_rows=20).partial_fit(X[:5]).basis_) <= 20
 
 
 def test_new_rows_whose_kernel_values_overflow():

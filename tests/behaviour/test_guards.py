@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.linalg import subspace_angles
 from sklearn.datasets import load_digits
 
-from ikpca import IncrementalKernelPCA, KernelPCA
+from ikpca import KernelPCA
 from ikpca.errors import InvalidInput, OutOfMemory, RecoveryWarning
 from ikpca.kernels import Gaussian
 from ikpca.solvers import KHA, rayleigh_ritz
@@ -97,36 +95,6 @@ def skew(stream, share):
     return replace(
         stream, state=replace(state, vectors=T @ state.vectors, products=T @ state.products)
     )
-
-
-def test_streamed_components_that_are_not_orthonormal_are_made_so():
-    stream = IncrementalKernelPCA(4, kernel=Gaussian(0.05), reduction=None).fit(X[:200])
-    stream._stream = skew(stream._stream, 1e-4)
-    with pytest.warns(RecoveryWarning, match="made orthonormal again"):
-        stream.partial_fit(X[200:300])
-    assert "lost their orthonormality" in stream.recovery_
-    gram = stream._stream.state.gram[:-1, :-1]
-    np.testing.assert_allclose(gram, np.eye(len(gram)), atol=1e-12)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        stream.partial_fit(X[300:])
-    assert stream.recovery_ == ""
-    expected = IncrementalKernelPCA(4, kernel=Gaussian(0.05), reduction=None).fit(X)
-    angles = subspace_angles(stream.transform(X), expected.transform(X))
-    assert np.max(angles) < 1e-2
-
-
-def test_streamed_components_that_cannot_be_mended():
-    stream = IncrementalKernelPCA(4, kernel=Gaussian(0.05), n_oversamples=0, reduction=None)
-    stream.fit(X[:200])
-    before = stream._stream
-    state = before.state
-    T = np.eye(len(state.vectors))
-    T[1] = T[0]
-    broken = replace(state, vectors=T @ state.vectors, products=T @ state.products)
-    stream._stream = replace(before, state=broken)
-    with pytest.raises(InvalidInput, match="linearly dependent"):
-        stream.partial_fit(X[200:201])
 
 
 # --- numbers that are none ---------------------------------------------------------------------

@@ -212,7 +212,6 @@ def test_invalid_options_raise_an_error(make, name):
 def test_names():
     gaussian, pairwise = Gaussian(), ALL_KERNELS["pairwise"]
     assert isinstance(make_reduction("preimages", gaussian), JointPreimages)
-    assert make_reduction("preimages", gaussian, per_vector=3) == IteratedPreimages(3, tol=1e-4)
     assert isinstance(make_reduction("samples", gaussian), SelectedRows)
     assert isinstance(make_reduction("auto", gaussian), JointPreimages)
     assert isinstance(make_reduction("auto", pairwise), SelectedRows)

@@ -48,8 +48,8 @@ KERNEL_PCAS = {
     "kha": KernelPCA(3, **RBF, eigen_solver=HEBBIAN, max_iter=4),
 }
 HEBBIAN_PCA = HebbianPCA(2, max_iter=4, **SEED)
-INCREMENTAL = IncrementalKernelPCA(3, **RBF, max_basis_rows=30, batch_size=25)
-ONLINE = OnlineKernelPCA(3, kernel="rbf", gamma=0.3, max_basis_rows=40, **SEED)
+INCREMENTAL = IncrementalKernelPCA(3, **RBF, max_basis_rows=30)
+ONLINE = OnlineKernelPCA(3, kernel="rbf", gamma=0.3, **SEED)
 DETECTOR = NoveltyDetector(cv=3, **SEED)
 LANDMARKS = NoveltyDetector(cv=3, **SEED, eigen_solver=Nystrom(30))
 CLUSTERING = KernelSpectralClustering(2, n_init=1, **SEED)
@@ -84,8 +84,6 @@ CHANGES = {
     "detector: batch after fit": (DETECTOR, [("fit", X)], ("partial_fit", NORMAL)),
     "fit_transform": (KERNEL_PCAS["krylov"], [("fit", OTHER)], ("fit_transform", X)),
     "refine": (KERNEL_PCAS["kha"], [("fit", X)], ("refine", X)),
-    "incremental: refine": (INCREMENTAL, [("fit", X)], ("refine", OTHER)),
-    "online: refine": (ONLINE, [("fit", X)], ("refine", OTHER)),
 }
 
 

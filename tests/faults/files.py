@@ -89,7 +89,7 @@ def _models():
         KernelPCA(2, kernel="cosine").fit(sparse.csr_array(X)),
         HebbianPCA(2, random_state=np.random.RandomState(0), max_iter=2).fit(X),
         IncrementalKernelPCA(2, kernel="rbf", max_basis_rows=8, n_oversamples=0).fit(X),
-        OnlineKernelPCA(2, kernel="laplacian", max_basis_rows=12, random_state=0).fit(X),
+        OnlineKernelPCA(2, kernel="laplacian", random_state=0).fit(X),
         compress(rbf, 5),
         NoveltyDetector(2, false_alarm_rate=0.2, random_state=0).fit(X),
         NoveltyDetector(2, false_alarm_rate=0.2, random_state=0).fit(X).partial_fit(X[:4] + 1),

@@ -112,27 +112,23 @@ OTHERS = {
     "krylov, fraction": _kernel_pca("krylov", tol=1e-6, n_components=0.9),
     "hebbian": _other(HebbianPCA, n_components=5, max_iter=30),
     "clustering": _clustering,
-    "incremental": _other(IncrementalKernelPCA, n_components=5, kernel=Slow(0.05), batch_size=20),
+    "incremental": _other(IncrementalKernelPCA, n_components=5, kernel=Slow(0.05)),
     "incremental, pre-images": _other(
-        IncrementalKernelPCA, 300, n_components=3, kernel="rbf", gamma=0.05, batch_size=20,
-        reduction="preimages", max_basis_rows=40, n_oversamples=0,
+        IncrementalKernelPCA, 300, n_components=3, kernel="rbf", gamma=0.05,
+        basis="preimages", max_basis_rows=40,
     ),
     "incremental, batches": _batches(
         IncrementalKernelPCA, 35, n_components=5, kernel=Slow(0.05), max_basis_rows=80,
     ),
     "online, batches": _batches(
-        OnlineKernelPCA, 35, n_components=5, kernel="rbf", gamma=0.05, max_basis_rows=60,
+        OnlineKernelPCA, 35, n_components=5, kernel="rbf", gamma=0.05,
     ),
     "online": _other(
-        OnlineKernelPCA, n_components=5, kernel="rbf", gamma=0.05, max_basis_rows=60, max_iter=4
-    ),
-    "online, kha-smd": _other(
-        OnlineKernelPCA, n_components=3, kernel="rbf", gamma=0.05, max_basis_rows=60, max_iter=4,
-        eigen_solver=KHA("kha-smd", gain=0.05, meta_gain=0.1),
+        OnlineKernelPCA, n_components=5, kernel="rbf", gamma=0.05
     ),
     "online, covering": _other(
         OnlineKernelPCA, n_components=3, kernel="laplacian", gamma=0.05,
-        eigen_solver=KHA(init="covering"), max_basis_rows=40, max_iter=4,
+        rule=KHA(init="covering"),
     ),
 }  # fmt: skip
 

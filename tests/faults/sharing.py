@@ -55,7 +55,7 @@ def _models(X, folder):
         "KernelPCA, ridge": KernelPCA(6, fit_inverse_transform=True, **rbf).fit(X),
         "HebbianPCA": HebbianPCA(6, random_state=0, max_iter=3).fit(X),
         "IncrementalKernelPCA": IncrementalKernelPCA(6, max_basis_rows=80, **rbf).fit(X),
-        "OnlineKernelPCA": OnlineKernelPCA(6, max_basis_rows=80, random_state=0, **rbf).fit(X),
+        "OnlineKernelPCA": OnlineKernelPCA(6, random_state=0, **rbf).fit(X),
     }
     models["KernelPCA"].save(folder / "model")
     return models | {"a loaded model": ikpca.load(folder / "model")}

@@ -71,7 +71,7 @@ def estimator(name, kernel, **parameters):
         parameters = {key: value for key, value in parameters.items() if key != "gamma"}
         return HebbianPCA(4, max_iter=100, random_state=0, **parameters)
     if name == "IncrementalKernelPCA":
-        return IncrementalKernelPCA(None, reduction=None, **shared)
+        return IncrementalKernelPCA(4, max_basis_rows=None, **shared)
     if name == "OnlineKernelPCA":
         return OnlineKernelPCA(4, **shared)
     if name == "KernelSpectralClustering":

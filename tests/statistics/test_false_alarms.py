@@ -27,6 +27,35 @@ def test_rate_after_fit(distribution, n_features):
     assert not violations(list(cells))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("distribution", "n_features"), [("normal", 3), ("t3", 10), ("mixture", 2)]
+)
+def test_rate_of_a_stream(distribution, n_features):
+    """Rows are flagged first and learned then."""
+    cells = measure(
+        novelty_detector(),
+        stream=True,
+        n_seeds=5,
+        n_features=(n_features,),
+        distributions=(distribution,),
+    )
+    assert not violations(list(cells))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_outliers_are_flagged_after_a_drift(seed):
+    """25 faulty rows are learned as a drift; unrelated outliers are flagged as before."""
+    rng = np.random.default_rng(seed)
+    detector = NoveltyDetector(random_state=seed, drift_after=20).fit(rng.normal(size=(500, 5)))
+    outliers = rng.normal(size=(40, 5)) - [9, 0, 0, 0, 0]
+    before = np.mean(detector.predict(outliers) == -1)
+    faulty = rng.normal(loc=[0, 6, 0, 0, 0], size=(25, 5))
+    assert detector.partial_fit(faulty).drift_detected_
+    detector.partial_fit(rng.normal(size=(50, 5)))
+    assert np.mean(detector.predict(outliers) == -1) >= before
+
+
 @pytest.mark.parametrize("rate", RATES)
 def test_one_fit_serves_all_rates(rate):
     """``predict`` flags the rows with p-values up to the rate, whatever the rate of the fit."""

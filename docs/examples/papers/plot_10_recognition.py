@@ -33,7 +33,7 @@ for seed in range(3):
     train, test = train_test_split(np.arange(len(X)), test_size=0.5, stratify=y, random_state=seed)
     few = train[:150]
     small = KernelPCA(**settings).fit(X[few])
-    streamed = IncrementalKernelPCA(batch_size=150, **settings).fit(X[train])
+    streamed = IncrementalKernelPCA(**settings).fit(X[train])
     rates.append((error(small, few), error(streamed, train)))
 rates = 100 * np.array(rates)
 

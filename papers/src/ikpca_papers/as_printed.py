@@ -15,6 +15,7 @@ from sklearn.base import TransformerMixin
 from ikpca.gram import tile_slices
 from ikpca.kernels import Floats, Gaussian, Kernel, Polynomial
 from ikpca.preimages import Gradient
+from ikpca.reduced_sets import Reduction, SelectedRows
 from ikpca.solvers import KHA
 from ikpca.streams import Compression, IncrementalSettings, IncrementalState, update_step
 from ikpca_papers.preimage_schemes import PreimageScheme
@@ -59,9 +60,8 @@ KIM_PREIMAGE = Gradient(tol=1e-4, start="mds")
 
 
 def printed_online(gain: float, init: Any = "random", method: str = "kha") -> dict[str, Any]:
-    """Return settings of online KHA (appendix A): random points, a gain, all rows kept."""
-    solver = KHA(method, gain=gain, init=init, rayleigh_ritz=False)
-    return {"eigen_solver": solver, "max_basis_rows": None}
+    """Return settings of online KHA (appendix A): random points, and a gain."""
+    return {"rule": KHA(method, gain=gain, init=init, rayleigh_ritz=False)}
 
 
 # Chin, Suter 2006.
@@ -111,15 +111,18 @@ class PaperIncrementalPCA(TransformerMixin):
 
     def fit(self, X: Floats, y: object = None) -> Self:
         """Update the components with one batch after the other."""
-        limit = self.per_vector * (self.n_components + 1)
-        reduction = PreimageScheme(self.per_vector, nearest=self.nearest)
-        compression = Compression(reduction, limit)
-        settings = IncrementalSettings(self.n_components, compression=compression)
+        settings = self._settings
         state = IncrementalState.empty(self.kernel, X)
         for rows in tile_slices(len(X), self.batch_rows):
             state, _ = update_step(state, X[rows], settings)
         self.state_ = state
         return self
+
+    @property
+    def _settings(self) -> IncrementalSettings:
+        limit = self.per_vector * (self.n_components + 1)
+        reduction = PreimageScheme(self.per_vector, nearest=self.nearest)
+        return IncrementalSettings(self.n_components, compression=Compression(reduction, limit))
 
     def transform(self, X: Floats) -> Floats:
         """Project rows on the components."""
@@ -134,3 +137,56 @@ class PaperIncrementalPCA(TransformerMixin):
     def basis_(self) -> Floats:
         """Basis rows."""
         return self.state_.basis
+
+
+class SelectedRowsPCA(PaperIncrementalPCA):
+    """IKPCA with our reduction to rows of the stream instead of pre-images, and more components.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    n_components : int
+    max_rows : int or None
+        Rows of the basis after a batch; None keeps all rows.
+    batch_rows : int
+    n_oversamples : int or None
+        Additional components; None is half of their number, at least 8, or fewer for few rows.
+    reduction : Reduction
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        n_components: int,
+        max_rows: int | None,
+        batch_rows: int = BATCH_ROWS,
+        n_oversamples: int | None = None,
+        reduction: Reduction | None = None,
+    ) -> None:
+        super().__init__(kernel, n_components, batch_rows=batch_rows)
+        self.max_rows = max_rows
+        self.n_oversamples = n_oversamples
+        self.reduction = reduction
+
+    @property
+    def _settings(self) -> IncrementalSettings:
+        more = self.n_oversamples
+        if more is None:
+            more = max(self.n_components // 2, 8)
+            if self.max_rows is not None:
+                # A small basis supports fewer components.
+                more = max(0, min(more, self.max_rows // 4 - self.n_components - 1))
+        compression = None
+        if self.max_rows is not None:
+            reduction = self.reduction or SelectedRows()
+            compression = Compression(reduction, self.max_rows, max(1, self.max_rows // 8))
+        return IncrementalSettings(self.n_components, more, compression=compression)
+
+    def transform(self, X: Floats) -> Floats:
+        """Project rows on the leading components."""
+        return super().transform(X)[:, : self.n_components]
+
+    @property
+    def eigenvalues_(self) -> Floats:
+        """Leading eigenvalues of K'."""
+        return super().eigenvalues_[: self.n_components]

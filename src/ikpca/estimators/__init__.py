@@ -4,11 +4,9 @@ from ikpca.estimators.checkpoint import Checkpoint
 from ikpca.estimators.compression import compress
 from ikpca.estimators.hebbian_pca import HebbianPCA
 from ikpca.estimators.incremental_kernel_pca import IncrementalKernelPCA
-from ikpca.estimators.incremental_stream import IncrementalStream
 from ikpca.estimators.kernel_pca import KernelPCA
 from ikpca.estimators.novelty_detector import NoveltyDetector
 from ikpca.estimators.online_kernel_pca import OnlineKernelPCA
-from ikpca.estimators.online_stream import OnlineStream
 from ikpca.estimators.spectral_clustering import KernelSpectralClustering
 from ikpca.estimators.stream_base import DriftSignal
 
@@ -17,11 +15,9 @@ __all__ = [
     "DriftSignal",
     "HebbianPCA",
     "IncrementalKernelPCA",
-    "IncrementalStream",
     "KernelPCA",
     "KernelSpectralClustering",
     "NoveltyDetector",
     "OnlineKernelPCA",
-    "OnlineStream",
     "compress",
 ]

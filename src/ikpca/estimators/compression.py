@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -13,19 +12,15 @@ from sklearn.utils.validation import check_is_fitted
 from ikpca.errors import InvalidInput, check_number, is_auto
 from ikpca.estimators.base import KernelTransformer
 from ikpca.estimators.incremental_kernel_pca import IncrementalKernelPCA
-from ikpca.estimators.incremental_stream import IncrementalStream
 from ikpca.estimators.kernel_pca import KernelPCA
 from ikpca.estimators.validation import draw_seed, is_kernel_object
-from ikpca.kernels import Floats
 from ikpca.reduced_sets import (
-    ReducedSubspace,
     Reduction,
     SelectedRows,
     make_reduction,
     reduce_subspace,
     reduce_to_tolerance,
 )
-from ikpca.streams import BasisGram, IncrementalSettings, IncrementalState, UpdateReport
 from ikpca.subspace import Subspace
 
 _SHARED_PARAMETERS = (
@@ -93,128 +88,61 @@ def compress(
     if not is_auto(max_basis_rows):
         check_number("max_basis_rows", max_basis_rows, "must be 'auto' or a positive integer",
                      "pass 'auto'", low=1, integer=True)  # fmt: skip
-    source = _FittedModel.of(model)
-    seed = draw_seed(random_state)
+    source = _checked_model(model)
+    nonzero = np.flatnonzero(source.eigenvalues_ > 0)
+    original = source._subspace.select(nonzero)
+    singular_values = np.sqrt(source.eigenvalues_[nonzero].astype(np.float64))
+    n_seen = int(getattr(source, "n_samples_seen_", None) or len(source._subspace.basis))
+    mean_weight = float(np.sqrt(n_seen))
+    seed, is_open = draw_seed(random_state), is_auto(max_basis_rows)
     method = make_reduction(
-        reduction,
-        source.subspace.kernel,
-        tol=float(tol) if is_auto(max_basis_rows) else 0.0,
-        seed=seed,
+        reduction, original.kernel, tol=float(tol) if is_open else 0.0, seed=seed
     )
-    small = source.reduce(method, max_basis_rows, float(tol))
-    compressed = source.stream_model(method, small, random_state)
-    compressed._set_stream(source.stream(compressed, small, seed))
+    if is_open:
+        small = reduce_to_tolerance(original, singular_values, mean_weight, method, float(tol))
+    else:
+        size = int(max_basis_rows)
+        small = reduce_subspace(original, singular_values, mean_weight, method, size)
+    shared = {name: getattr(source, name) for name in _SHARED_PARAMETERS}
+    if isinstance(shared["preimage"], str) and shared["preimage"] == "ridge":
+        shared["preimage"] = "auto"
+    compressed = IncrementalKernelPCA(
+        len(source.eigenvalues_),
+        gamma=None if is_kernel_object(source.kernel) else source.gamma_,
+        basis="rows" if isinstance(method, SelectedRows) else "auto",
+        max_basis_rows=small.subspace.basis.shape[0],
+        random_state=random_state,
+        **shared,
+    )
+    compressed._copy_feature_names(source)
+    compressed._set_components(
+        small.subspace, np.square(small.singular_values), n_seen,
+        _total_variance(source, source._subspace), np.asarray(source._mean_row),
+        float(source.gamma_),
+    )  # fmt: skip
+    errors = small.relative_errors
+    compressed.reduction_error_ = errors[:-1]
+    compressed.mean_reduction_error_ = float(errors[-1])
     return compressed
 
 
-@dataclass(frozen=True, eq=False)
-class _FittedModel:
-    """Subspace and statistics of a fitted model of any class."""
-
-    model: KernelTransformer
-    subspace: Subspace
-    singular_values: Floats
-    n_samples: float
-    total_variance: float
-
-    @classmethod
-    def of(cls, model: KernelTransformer | ScikitKernelPCA) -> _FittedModel:
-        """Read a fitted model; raise an error if it cannot be compressed."""
-        if isinstance(model, ScikitKernelPCA) and not isinstance(model, KernelPCA):
-            model = KernelPCA.from_sklearn(model)
-        if not isinstance(model, KernelTransformer):
-            raise InvalidInput(
-                f"{type(model).__name__} cannot be compressed: pass a fitted KernelPCA, "
-                "IncrementalKernelPCA or OnlineKernelPCA, or a KernelPCA of scikit-learn."
-            )
-        check_is_fitted(model)
-        _check_rows(model)
-        if not (model.eigenvalues_ > 0).any():
-            raise InvalidInput(
-                "The model has no component with variance: there is nothing to compress; fit it on "
-                "rows that differ."
-            )
-        if isinstance(model, IncrementalKernelPCA):
-            return cls._of_state(model)
-        nonzero = np.flatnonzero(model.eigenvalues_ > 0)
-        subspace = model._subspace
-        n_samples = getattr(model, "n_samples_seen_", None) or len(model._subspace.basis)
-        return cls(
-            model,
-            subspace.select(nonzero),
-            np.sqrt(model.eigenvalues_[nonzero].astype(np.float64)),
-            float(n_samples),
-            _total_variance(model, subspace),
+def _checked_model(model: KernelTransformer | ScikitKernelPCA) -> KernelTransformer:
+    """Return a fitted model of this package; raise an error if it cannot be compressed."""
+    if isinstance(model, ScikitKernelPCA) and not isinstance(model, KernelPCA):
+        model = KernelPCA.from_sklearn(model)
+    if not isinstance(model, KernelTransformer):
+        raise InvalidInput(
+            f"{type(model).__name__} cannot be compressed: pass a fitted KernelPCA, "
+            "IncrementalKernelPCA or OnlineKernelPCA, or a KernelPCA of scikit-learn."
         )
-
-    @classmethod
-    def _of_state(cls, model: IncrementalKernelPCA) -> _FittedModel:
-        state = model._stream.state.truncate(len(model.eigenvalues_))
-        return cls(
-            model, state.subspace(), state.singular_values, state.n_samples, state.total_variance
+    check_is_fitted(model)
+    _check_rows(model)
+    if not (model.eigenvalues_ > 0).any():
+        raise InvalidInput(
+            "The model has no component with variance: there is nothing to compress; fit it on "
+            "rows that differ."
         )
-
-    def reduce(
-        self, reduction: Reduction, max_basis_rows: int | Literal["auto"], tol: float
-    ) -> ReducedSubspace:
-        """Reduce the subspace to a number of rows, or to an error."""
-        weight = float(np.sqrt(self.n_samples))
-        if is_auto(max_basis_rows):
-            return reduce_to_tolerance(self.subspace, self.singular_values, weight, reduction, tol)
-        size = int(max_basis_rows)
-        return reduce_subspace(self.subspace, self.singular_values, weight, reduction, size)
-
-    def stream_model(
-        self,
-        reduction: Reduction,
-        small: ReducedSubspace,
-        random_state: int | np.random.RandomState | None,
-    ) -> IncrementalKernelPCA:
-        """Return an unfitted streaming model with the parameters of the model."""
-        shared = {name: getattr(self.model, name) for name in _SHARED_PARAMETERS}
-        if isinstance(shared["preimage"], str) and shared["preimage"] == "ridge":
-            shared["preimage"] = "auto"
-        samples = isinstance(reduction, SelectedRows)
-        return IncrementalKernelPCA(
-            len(self.model.eigenvalues_),
-            gamma=None if is_kernel_object(self.model.kernel) else self.model.gamma_,
-            reduction="samples" if samples else "preimages",
-            max_basis_rows=small.subspace.basis.shape[0],
-            random_state=random_state,
-            **shared,
-        )
-
-    def stream(
-        self, compressed: IncrementalKernelPCA, small: ReducedSubspace, seed: int
-    ) -> IncrementalStream:
-        """Return a stream as if it had learned from the same samples."""
-        model, subspace = self.model, small.subspace
-        state = IncrementalState(
-            subspace.kernel,
-            subspace.basis,
-            subspace.coefficients,
-            subspace.products,
-            small.singular_values,
-            self.n_samples,
-            self.total_variance,
-            BasisGram((small.values,)),
-        )
-        compressed._copy_feature_names(model)
-        seen = getattr(model, "n_samples_seen_", None) or len(model._subspace.basis)
-        report = UpdateReport(np.zeros(0), small.relative_errors)
-        mean_row = np.asarray(model._mean_row, dtype=np.float64)
-        stream = IncrementalStream(
-            state,
-            IncrementalSettings(),
-            float(model.gamma_),
-            seed,
-            1,
-            int(seen),
-            1,
-            mean_row,
-            report,
-        )
-        return compressed._with_settings(stream)
+    return model
 
 
 def _check_rows(model: KernelTransformer) -> None:

@@ -3,66 +3,67 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Self
+from contextlib import nullcontext
+from functools import cache, lru_cache
+from inspect import signature
+from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.utils.validation import validate_data
+from numpy.typing import ArrayLike
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ikpca.errors import (
-    InvalidInput,
-    check_choice,
-    check_number,
-    invalid_parameter,
-    is_auto,
-)
-from ikpca.estimators.base import atomic, warn_of_rank, warn_of_recovery
-from ikpca.estimators.conversion import (
-    check_batch_model,
-    refined_state,
-    shared_parameters,
-    state_from_batch,
-)
-from ikpca.estimators.incremental_stream import IncrementalStream
+from ikpca.errors import InvalidInput, check_choice, check_number, invalid_parameter, is_auto
+from ikpca.estimators.base import atomic, warn_of_rank
+from ikpca.estimators.conversion import check_batch_model, shared_parameters
 from ikpca.estimators.kernel_pca import KernelPCA
-from ikpca.estimators.stream_base import StreamTransformer
+from ikpca.estimators.stream_base import DriftSignal, StreamTransformer, learning
 from ikpca.estimators.validation import (
     FLOAT_DTYPES,
     SlicedRows,
-    cast_arrays,
     check_values,
+    check_weights,
     draw_seed,
     load_rows,
     reads_in_slices,
     resolve_gamma,
+    validate_rows,
 )
 from ikpca.gram import tile_slices
-from ikpca.kernels import Floats, Kernel, Rows, centered_kernel
-from ikpca.reduced_sets import make_reduction
-from ikpca.streams import Compression, IncrementalSettings, IncrementalState
+from ikpca.kernels import (
+    DifferentiableKernel,
+    Floats,
+    Kernel,
+    Laplacian,
+    Rows,
+    centered_kernel,
+)
+from ikpca.solvers.problem import check_exponents
+from ikpca.streams import IncrementalState, MomentState, PreimageState, from_components, merge
 from ikpca.subspace import Subspace
 
-#: Number of basis rows per component and mean, and the minimum.
-_ROWS_PER_VECTOR, _MIN_ROWS = 20, 200
-#: Minimum fraction of the basis that is added between two reductions.
-_REDUCTION_INTERVAL = 1 / 8
-#: Minimum number of additional components; with fewer, truncation loses over 0.1 % of variance.
-_MIN_OVERSAMPLES = 8
-#: Default and maximum rows per update; the order of its eigenproblem grows with them.
-_BATCH, _MAX_BATCH = 200, 1000
+BASIS_NAMES = ("auto", "means", "rows", "preimages")
+#: Number of basis rows per component, and the minimum.
+_ROWS_PER_COMPONENT, _MIN_ROWS = 12, 100
+#: Rows of ``fit`` that are read, and learned between interrupts, at a time; of ``preimages``.
+_STRIP, _PREIMAGE_BATCH = 4096, 100
 
 
-class IncrementalKernelPCA(StreamTransformer[IncrementalStream]):
-    r"""Kernel PCA of a stream in one pass, optionally in bounded memory.
+class IncrementalKernelPCA(StreamTransformer):
+    r"""Kernel PCA of a stream in one pass and bounded memory.
 
-    Each batch updates mean and components exactly (Chin & Suter 2006). Both are combinations of
-    the images of a basis of rows. Compression replaces the basis by fewer rows that
-    approximate components and mean.
+    Rows are projected on the span of the images of a few basis rows, in which mean and covariance
+    are accumulated exactly. The basis follows the stream: its rows move to the means of
+    their cells, and rows of the stream replace some of them when the energy outside of the span
+    rises. The result depends on the order of the rows, but not on the batches in which they arrive,
+    nor on reads and on saving in between.
 
     Parameters
     ----------
-    n_components : int or None, default=None
-        Number of components. None keeps all components with variance and the complete basis; it
-        requires ``reduction=None`` or "auto".
+    n_components : int, default=2
+        Number of components.
     kernel : str, callable or kernel object, default="linear"
         "linear", "poly", "rbf", "sigmoid", "cosine" or "laplacian". A callable takes one pair of
         rows; for one that takes two blocks of rows see :func:`ikpca.vectorized`. Objects as for
@@ -78,30 +79,17 @@ class IncrementalKernelPCA(StreamTransformer[IncrementalStream]):
         Keyword arguments of a callable kernel.
     preimage : str or method object, default="auto"
         Method of ``inverse_transform``, as for :class:`KernelPCA`, except "ridge".
-    reduction : {"auto", "preimages", "samples", None}, default="auto"
-        Rows of the reduced basis. "samples": rows of the stream, for any kernel.
-        "preimages": optimized rows, for kernels with a gradient; more accurate for the same number
-        of rows, but several times slower. None: all rows, exact. "auto": "samples", or None if
-        ``n_components`` is None.
-    max_basis_rows : int or "auto", default="auto"
-        Maximum number of basis rows after a batch. "auto": 20 per component, including
-        ``n_oversamples``, and for the mean; at least 200.
-    preimages_per_component : int or "auto", default="auto"
-        n' of the paper: "preimages" are computed one after the other, this many for each component
-        and the mean, which ``max_basis_rows="auto"`` takes into account. "auto" optimizes all
-        pre-images together, which is more accurate.
-    reduction_tol : float, default=1e-4
-        Relative error of a component at which "preimages" stop before the basis is full.
-    n_oversamples : int or "auto", default="auto"
-        Number of additional components, as later batches cannot restore truncated ones.
-        0 truncates like the paper and scikit-learn's IncrementalPCA; "auto" is half of
-        ``n_components``, at least 8, or fewer if the basis is small.
-    batch_size : int or None, default=None
-        Rows per update, in ``fit`` and for larger batches of ``partial_fit``. None: in ``fit`` the
-        largest of 200, two per component and a quarter of ``max_basis_rows``; in ``partial_fit``
-        the size of the batch; at most 1,000.
+    basis : {"auto", "means", "rows", "preimages"}, default="auto"
+        Basis rows. "means": means of rows, more accurate for the same number. "rows": rows of the
+        stream, for CSR rows, callables and the Laplacian kernel. "auto" chooses one of these.
+        "preimages": the scheme of Chin & Suter, which reduces the basis to optimized pre-images
+        after every batch and keeps ``n_components`` only; slower and less accurate.
+    max_basis_rows : int, "auto" or None, default="auto"
+        Maximum number of basis rows. "auto": 12 per component, at least 100. None: all independent
+        rows, exact; memory and time grow with the stream.
     forgetting : float, default=1.0
-        f in (0, 1]: every update multiplies the weights of earlier samples by f².
+        f in (0, 1]: every row multiplies the weights of earlier rows by f², so that the effective
+        number of rows is 1/(1 − f²).
     drift_threshold : float, default=25.0
         Threshold of the Page–Hinkley test on ``novelty_``; a larger one signals fewer drifts.
     drift_delta : float, default=0.5
@@ -109,44 +97,40 @@ class IncrementalKernelPCA(StreamTransformer[IncrementalStream]):
     whiten : bool, default=False
         If True, scale projections to unit variance.
     random_state : int, RandomState or None, default=None
-        Seed of the draw of rows for ``gamma="median"`` and for compression.
+        Seed of the draw of rows.
     n_jobs : int, default=None
-        Number of threads of ``refine`` and of pre-images; None uses as many as BLAS. Learning uses
-        one thread, as its last bits would depend on the number.
+        Number of threads of ``transform`` and of pre-images; None uses as many as BLAS. Learning
+        uses one thread, as its last bits would depend on the number.
     verbose : int, default=0
         If positive, write a line per batch to standard error.
 
     Attributes
     ----------
     eigenvalues_ : ndarray of shape (n_components,)
-        Eigenvalues of the centered kernel matrix of all samples seen, as in :class:`KernelPCA`;
+        Eigenvalues of the centered kernel matrix of all rows, weighted, as in :class:`KernelPCA`;
         zero for components without variance so far.
+    eigenvalue_bounds_ : ndarray of shape (2, n_components) or None
+        Lower and upper bounds of the exact eigenvalues; None after the basis has moved, as earlier
+        rows outside of its span are then known only approximately.
     explained_variance_ratio_ : ndarray of shape (n_components,)
         Eigenvalues divided by the trace of K', which is accumulated.
-    n_samples_seen_, n_batches_ : int
-    basis_ : ndarray of shape (n_rows, n_features)
+    n_samples_seen_ : int
+    basis_ : ndarray or CSR array of shape (n_rows, n_features)
         Rows whose images components and mean are combinations of.
     coefficients_ : ndarray of shape (n_components, n_rows)
         α: component i is Σ_j α_ij Φ(x_j).
     mean_coefficients_ : ndarray of shape (n_rows,)
         ν: the mean is Σ_j ν_j Φ(x_j).
     mean_ : ndarray of shape (n_features,)
-        Mean of the rows in input space.
+        Weighted mean of the rows in input space.
     novelty_ : ndarray of shape (rows of the last batch,)
-        Squared reconstruction error of each row before the update; NaN for the first batch.
+        Squared reconstruction error of each row by the components before it, which are refreshed
+        when the stream has grown by a twentieth; NaN for the first rows.
     drift_ : float
         Largest Page–Hinkley test statistic of the last batch divided by its threshold; values ≥ 1
         signal a drift. The test compares with the novelty of the last 1,000 rows and needs 100.
     drift_detected_ : bool
         True if ``drift_`` ≥ 1.
-    reduction_error_ : ndarray of shape (n_components,) or None
-        Relative error of each component in feature space in the last compression; None before the
-        first.
-    mean_reduction_error_ : float or None
-        Relative error of the mean.
-    recovery_ : str
-        Problem that was corrected in the last batch, such as a loss of orthonormality; empty if
-        there was none.
     memory_usage_ : int
         Size of the model in bytes.
     gamma_ : float
@@ -158,7 +142,7 @@ class IncrementalKernelPCA(StreamTransformer[IncrementalStream]):
     See Also
     --------
     KernelPCA : Batch kernel PCA.
-    sklearn.decomposition.IncrementalPCA : Equivalent for a linear kernel, at a lower cost.
+    sklearn.decomposition.IncrementalPCA : Equivalent for a linear kernel.
 
     References
     ----------
@@ -179,25 +163,21 @@ class IncrementalKernelPCA(StreamTransformer[IncrementalStream]):
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int = 2,
         *,
         kernel: Any = "linear",
-        gamma: Any = None,
+        gamma: float | Literal["scale", "median"] | None = None,
         degree: float = 3,
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
         preimage: Any = "auto",
-        reduction: Any = "auto",
-        max_basis_rows: Any = "auto",
-        preimages_per_component: Any = "auto",
-        reduction_tol: float = 1e-4,
-        n_oversamples: Any = "auto",
-        batch_size: int | None = None,
+        basis: Literal["auto", "means", "rows", "preimages"] = "auto",
+        max_basis_rows: int | Literal["auto"] | None = "auto",
         forgetting: float = 1.0,
         drift_threshold: float = 25.0,
         drift_delta: float = 0.5,
         whiten: bool = False,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -208,12 +188,8 @@ class IncrementalKernelPCA(StreamTransformer[IncrementalStream]):
         self.coef0 = coef0
         self.kernel_params = kernel_params
         self.preimage = preimage
-        self.reduction = reduction
+        self.basis = basis
         self.max_basis_rows = max_basis_rows
-        self.preimages_per_component = preimages_per_component
-        self.reduction_tol = reduction_tol
-        self.n_oversamples = n_oversamples
-        self.batch_size = batch_size
         self.forgetting = forgetting
         self.drift_threshold = drift_threshold
         self.drift_delta = drift_delta
@@ -222,13 +198,16 @@ class IncrementalKernelPCA(StreamTransformer[IncrementalStream]):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    _stream: MomentState | PreimageState
+    _signal: DriftSignal
+
     @atomic
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from all rows in batches, after resetting the model.
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Learn from all rows, after resetting the model.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or CSR of shape (n_samples, n_features)
             Memory maps, and arrays of h5py or zarr, are read in slices.
         y : Ignored
 
@@ -237,24 +216,62 @@ class IncrementalKernelPCA(StreamTransformer[IncrementalStream]):
         self
         """
         self._check_parameters()
-        X = self._validate_data_set(X)
-        size = self._fit_batch_size
-        stream = self._fit_stream(
-            self._initial_stream(X[:size], draw_seed(self.random_state)),
-            lambda stream: self._step(stream, X[stream.seen : stream.seen + size]),
-            -(-X.shape[0] // size),
-        )
-        self._set_stream(stream)
+        rows = self._validate_data_set(X)
+        size = _STRIP
+        self._start(rows[:size], draw_seed(self.random_state))
+
+        def step(number: int) -> None:
+            part = rows[number * size : (number + 1) * size]
+            self._learn(part, np.ones(part.shape[0]))
+
+        self._fit_stream(-(-rows.shape[0] // size), step)
         rank = int(np.count_nonzero(self.eigenvalues_))
         warn_of_rank(self.n_components, len(self.eigenvalues_), rank, "reduce it")
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> Floats:
+    @atomic
+    def partial_fit(
+        self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Learn from a batch of one or more rows in their order.
+
+        An invalid batch, for example with NaN, leaves the model unchanged.
+
+        Parameters
+        ----------
+        X : array-like or CSR of shape (n_rows, n_features)
+        y : Ignored
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows, not negative; a weight of 2 counts like a repeated row.
+
+        Returns
+        -------
+        self
+        """
+        is_first = not hasattr(self, "_stream")
+        if is_first or not _are_valid(*(getattr(self, name) for name in _parameter_names())):
+            self._check_parameters()
+        rows = self._validate_batch(X, reset=is_first)
+        weights = check_weights(sample_weight, rows.shape[0])
+        if sample_weight is not None and self.basis == "preimages":
+            raise InvalidInput(
+                "sample_weight: basis='preimages' has no weights; pass basis='means', or leave it "
+                "out."
+            )
+        # Entering a context takes longer than a single row.
+        is_long = is_first or self._stream.ends_block(rows.shape[0])
+        with learning() if is_long else nullcontext():
+            if is_first:
+                self._start(rows, draw_seed(self.random_state))
+            self._learn(rows, weights)
+        return self
+
+    def fit_transform(self, X: ArrayLike, y: object = None) -> Floats:
         """Learn from all rows and project them on the components.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or CSR of shape (n_samples, n_features)
         y : Ignored
 
         Returns
@@ -263,35 +280,12 @@ class IncrementalKernelPCA(StreamTransformer[IncrementalStream]):
         """
         return self.fit(X).transform(X)
 
-    @atomic
-    def refine(self, X: Any) -> Self:
-        """Compute the exact components of a batch by block Krylov from the streamed ones.
-
-        The stream continues from this batch; earlier samples are dropped.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        self
-        """
-        self._check_parameters()
-        X = np.array(self._validated_rows(X), order="C")
-        stream = self._with_settings(self._stream)
-        start = stream.state.subspace().project(X)
-        state = refined_state(
-            stream.state.kernel, X, stream.settings.n_kept, start, self.n_jobs, self.verbose
-        )
-        self._set_stream(stream.from_state(state))
-        return self
-
     @classmethod
     def from_batch(cls, model: KernelPCA, **parameters: Any) -> Self:
         """Convert a fitted :class:`KernelPCA` to continue with ``partial_fit``.
 
-        The stream is exact if the batch model has components for all of its variance.
+        The rows of the model are learned; of a model on landmarks, its components and mean are
+        taken over, with the landmarks as a sample of the rows.
 
         Parameters
         ----------
@@ -308,147 +302,264 @@ class IncrementalKernelPCA(StreamTransformer[IncrementalStream]):
         streaming = cls(**shared_parameters(model) | parameters)
         streaming._check_parameters()
         streaming._copy_feature_names(model)
-        initial = streaming._initial_stream(
-            model._subspace.basis, draw_seed(streaming.random_state)
-        )
-        streaming._set_stream(initial.from_state(state_from_batch(model)))
+        rows = model._subspace.basis
+        if not model._on_landmarks:
+            with learning():
+                streaming._start(rows, draw_seed(streaming.random_state), model.gamma_)
+                streaming._learn(rows, np.ones(rows.shape[0]))
+            streaming.novelty_ = np.zeros(0)
+            return streaming
+        share = float(np.sum(model.explained_variance_ratio_, dtype=np.float64))
+        total = float(np.sum(model.eigenvalues_, dtype=np.float64)) / share
+        streaming._set_components(
+            model._subspace, model.eigenvalues_, model.n_samples_seen_, total, model._mean_row,
+            model.gamma_,
+        )  # fmt: skip
         return streaming
 
-    def _initial_stream(self, rows: Rows, seed: int) -> IncrementalStream:
-        gamma = resolve_gamma(self.gamma, rows, self.kernel, seed)
-        kernel = centered_kernel(self._make_kernel(gamma), rows)
-        self._check_preimage_of(kernel)
-        settings = self._settings(kernel, seed)
-        return IncrementalStream(
-            IncrementalState.empty(kernel, rows, keep_values=settings.compression is not None),
-            settings,
-            gamma=gamma,
-            seed=seed,
-            batch_size=self._max_batch_size,
-            seen=0,
-            n_batches=0,
-            mean_row=np.zeros(rows.shape[1]),
-        )
+    def merge(self, other: IncrementalKernelPCA) -> IncrementalKernelPCA:
+        """Return a model of the rows of both models, for streams that were learned in parallel.
 
-    def _with_settings(self, stream: IncrementalStream) -> IncrementalStream:
-        settings = self._settings(stream.state.kernel, stream.seed)
-        return stream.with_settings(settings, self._max_batch_size)
+        Exact without a limit of the basis, and for equal bases. Otherwise both are transferred to
+        common basis rows. Weights are not changed: with ``forgetting``, both models are as of now.
 
-    def _step(self, stream: IncrementalStream, rows: Rows) -> IncrementalStream:
-        updated = stream.learn(rows, self.drift_threshold, self.drift_delta)
-        assert updated.report is not None
-        warn_of_recovery([updated.report.recovery])
-        if self.verbose:
-            sys.stderr.write(updated.progress_line() + "\n")
-        return updated
+        Parameters
+        ----------
+        other : IncrementalKernelPCA
+            With the same parameters, fitted on other rows.
 
-    def _set_stream(self, stream: IncrementalStream) -> None:
-        self._stream = stream
-        state, report = stream.state, stream.report
-        number = state.n_components if self.n_components is None else int(self.n_components)
-        eigenvalues = _pad(np.square(state.singular_values), number)
-        subspace = _leading_subspace(state, number)
-        dtype = subspace.basis.dtype
-        scale = np.ones_like(eigenvalues)
-        if self.whiten:
-            spread = np.sqrt(eigenvalues / max(state.n_samples - 1, 1))
-            scale = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
-        errors = None if report is None else report.compression_errors
-        self.eigenvalues_ = eigenvalues
-        self.explained_variance_ratio_ = eigenvalues / (state.total_variance or 1.0)
-        self.n_samples_seen_ = stream.seen
-        self.n_batches_ = stream.n_batches
-        self.basis_ = subspace.basis
-        self.coefficients_ = subspace.components
-        self.mean_coefficients_ = subspace.mean
-        self.mean_ = stream.mean_row.astype(dtype)
-        self.novelty_ = np.zeros(0) if report is None else report.novelty
-        self.drift_ = stream.drift
-        self.drift_detected_ = stream.drift >= 1
-        self.reduction_error_ = None if errors is None else _pad(errors[:-1], number)
-        self.mean_reduction_error_ = None if errors is None else float(errors[-1])
-        self.recovery_ = "" if report is None else report.recovery
-        self.memory_usage_ = state.n_bytes
-        self.gamma_ = stream.gamma
-        self._subspace = subspace
-        self._scale = scale.astype(dtype)
+        Returns
+        -------
+        IncrementalKernelPCA
+            With the parameters of this model. Both models are unchanged.
 
-    def _settings(self, kernel: Kernel, seed: int) -> IncrementalSettings:
-        """Return the settings of the stream; raise an error if parameters are inconsistent."""
-        number = None if self.n_components is None else int(self.n_components)
-        oversamples = 0 if number is None else self._oversamples(number)
-        compression, name = None, self._reduction_name
-        if name is not None:
-            if number is None:
-                raise invalid_parameter(
-                    "n_components",
-                    None,
-                    f"reduction={self.reduction!r} needs an integer",
-                    "pass an integer, or reduction=None to keep all rows",
-                )
-            compression = self._compression(name, kernel, number + oversamples + 1, seed)
-        return IncrementalSettings(number, oversamples, float(self.forgetting), compression)
-
-    @property
-    def _reduction_name(self) -> str | None:
-        """Name of the reduction; None if the basis is not compressed."""
-        if not is_auto(self.reduction):
-            return None if self.reduction is None else str(self.reduction)
-        return None if self.n_components is None else "samples"
-
-    def _oversamples(self, number: int) -> int:
-        if not is_auto(self.n_oversamples):
-            return int(self.n_oversamples)
-        wanted = max(number // 2, _MIN_OVERSAMPLES)
-        if is_auto(self.max_basis_rows) or self._reduction_name is None:
-            return wanted
-        # A small basis supports fewer components.
-        return max(0, min(wanted, int(self.max_basis_rows) // 4 - number - 1))
-
-    def _compression(self, name: str, kernel: Kernel, n_vectors: int, seed: int) -> Compression:
-        if not is_auto(self.max_basis_rows):
-            limit = int(self.max_basis_rows)
-        elif not is_auto(self.preimages_per_component):
-            limit = int(self.preimages_per_component) * n_vectors
-        else:
-            limit = max(_ROWS_PER_VECTOR * n_vectors, _MIN_ROWS)
-        if limit < n_vectors:
-            raise invalid_parameter(
-                "max_basis_rows",
-                limit,
-                f"must be at least {n_vectors}, the number of components plus the mean",
-                f"pass {n_vectors} or more, or reduce n_components or n_oversamples",
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from ikpca import IncrementalKernelPCA
+        >>> X = np.random.default_rng(0).normal(size=(400, 3))
+        >>> parts = [IncrementalKernelPCA(2, kernel="rbf").fit(part) for part in np.split(X, 2)]
+        >>> parts[0].merge(parts[1]).n_samples_seen_
+        400
+        """
+        if not isinstance(other, IncrementalKernelPCA):
+            raise InvalidInput(
+                f"{type(other).__name__} cannot be merged: pass a fitted IncrementalKernelPCA."
             )
-        reduction = make_reduction(
-            name,
+        streams = []
+        for model in (self, other):
+            stream = getattr(model, "_stream", None)
+            if not isinstance(stream, MomentState):
+                raise InvalidInput(
+                    "only fitted models with basis='means' or 'rows' can be merged: fit both, and "
+                    "not with basis='preimages'."
+                )
+            streams.append(stream)
+        first, second = streams
+        if repr(first.kernel) != repr(second.kernel) or self.n_features_in_ != other.n_features_in_:
+            raise InvalidInput(
+                f"models with {first.kernel!r} of {self.n_features_in_} features and "
+                f"{second.kernel!r} of {other.n_features_in_} cannot be merged: use equal kernels; "
+                "pass gamma as a number."
+            )
+        merged = clone(self)
+        merged._copy_feature_names(self)
+        merged.gamma_ = self.gamma_
+        with learning():
+            merged._set_stream(merge(*streams), np.zeros(0), DriftSignal())
+        return merged
+
+    # Fitted attributes, computed when they are read.
+
+    @property
+    def eigenvalues_(self) -> Floats:  # type: ignore[override]
+        """Eigenvalues of the centered kernel matrix."""
+        return self._solution[1]
+
+    @property
+    def eigenvalue_bounds_(self) -> Floats | None:
+        """Proved bounds of the eigenvalues, or None."""
+        state = self._stream.current
+        if not isinstance(state, MomentState) or not state.is_proved:
+            return None
+        return np.stack([self.eigenvalues_, self.eigenvalues_ + state.energy_outside])
+
+    @property
+    def explained_variance_ratio_(self) -> Floats:  # type: ignore[override]
+        """Fraction of the variance along each component."""
+        return self.eigenvalues_ / (self._stream.current.total_variance or 1.0)
+
+    @property
+    def basis_(self) -> Rows:
+        """Basis rows."""
+        return self._subspace.basis
+
+    @property
+    def coefficients_(self) -> Floats:
+        """Coefficients of the components."""
+        return self._subspace.components
+
+    @property
+    def mean_coefficients_(self) -> Floats:
+        """Coefficients of the mean."""
+        return self._subspace.mean
+
+    @property
+    def mean_(self) -> Floats:  # type: ignore[override]
+        """Mean of the rows in input space."""
+        state = self._stream.current
+        return (state.row_sum / (state.n or 1.0)).astype(self.basis_.dtype)
+
+    @property
+    def memory_usage_(self) -> int:
+        """Size of the model in bytes."""
+        return self._stream.n_bytes
+
+    @property
+    def _solution(self) -> tuple[Subspace, Floats]:
+        with learning():
+            return self._stream.solution
+
+    @property
+    def _subspace(self) -> Subspace:  # type: ignore[override]
+        return self._solution[0]
+
+    @property
+    def _scale(self) -> Floats:  # type: ignore[override]
+        eigenvalues = self.eigenvalues_
+        if not self.whiten:
+            return np.ones(len(eigenvalues), self._stream.basis_rows.dtype)
+        spread = np.sqrt(eigenvalues / max(self._stream.current.n - 1, 1))
+        scale = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
+        return scale.astype(self._stream.basis_rows.dtype)
+
+    # Learning.
+
+    def _start(self, rows: Rows, seed: int, gamma: float | None = None) -> None:
+        """Set the stream before its first row, and the parameters that depend on the rows."""
+        self.gamma_ = resolve_gamma(self.gamma, rows, self.kernel, seed) if gamma is None else gamma
+        # The origin must not depend on the batch.
+        kernel = centered_kernel(self._make_kernel(self.gamma_), rows[:1])
+        self._check_preimage_of(kernel)
+        self._signal = DriftSignal()
+        self._stream = self._empty_stream(kernel, rows, seed)
+
+    def _empty_stream(self, kernel: Kernel, rows: Rows, seed: int) -> MomentState | PreimageState:
+        number = int(self.n_components)
+        limit: int | None = max(_MIN_ROWS, _ROWS_PER_COMPONENT * number)
+        if not is_auto(self.max_basis_rows):
+            limit = None if self.max_basis_rows is None else int(self.max_basis_rows)
+        is_differentiable = isinstance(kernel, DifferentiableKernel) and not sparse.issparse(rows)
+        is_dense = not sparse.issparse(rows)
+        if not is_dense and not kernel.supports_sparse:
+            raise invalid_parameter(
+                "kernel", self.kernel, "does not support CSR rows", "pass X.toarray()"
+            )
+        if self.basis == "preimages":
+            if not is_differentiable or limit is None or limit <= number:
+                raise invalid_parameter(
+                    "basis",
+                    self.basis,
+                    "needs dense rows, a kernel with a gradient, and more than n_components basis "
+                    "rows",
+                    "pass 'auto'",
+                )
+            state = IncrementalState.empty(kernel, rows)
+            decay, zeros = float(self.forgetting) ** 2, np.zeros(rows.shape[1])
+            return PreimageState(state, number, limit, decay, zeros)
+        if self.basis == "means" and not is_dense:
+            raise invalid_parameter(
+                "basis", self.basis, "needs dense rows", "pass basis='rows', or X.toarray()"
+            )
+        means = is_differentiable and not isinstance(kernel, Laplacian)
+        return MomentState.empty(
             kernel,
-            per_vector=self.preimages_per_component,
-            tol=float(self.reduction_tol),
+            rows,
+            number,
+            limit,
+            means=self.basis == "means" or (self.basis == "auto" and means),
+            decay=float(self.forgetting) ** 2,
             seed=seed,
         )
-        return Compression(reduction, limit, max(1, int(_REDUCTION_INTERVAL * limit)))
 
-    @property
-    def _fit_batch_size(self) -> int:
-        """Rows per batch of ``fit``."""
-        if self.batch_size is not None:
-            return int(self.batch_size)
-        wanted = max(_BATCH, 2 * (self.n_components or 0))
-        if not is_auto(self.max_basis_rows):
-            # A reduction is cubic in the size of the basis: reduce less often.
-            wanted = max(wanted, int(self.max_basis_rows) // 4)
-        return min(wanted, _MAX_BATCH)
+    def _learn(self, rows: Rows, weights: Floats) -> None:
+        """Learn valid rows."""
+        stream, parts, size = self._stream, list[Floats](), rows.shape[0]
+        stream = stream.with_settings(int(self.n_components), float(self.forgetting) ** 2)
+        rows = rows.astype(stream.basis_rows.dtype, copy=False)
+        check_exponents(stream.kernel, rows, stream.row_sum / stream.n if stream.n else None)
+        if isinstance(stream, PreimageState):
+            size = _PREIMAGE_BATCH
+        for part in tile_slices(rows.shape[0], size):
+            stream, novelty = stream.learn(rows[part], weights[part])
+            parts.append(novelty)
+        self._set_stream(stream, np.concatenate(parts), self._signal)
+        if self.verbose:
+            sys.stderr.write(
+                f"{self.n_samples_seen_} samples, basis {len(self.mean_coefficients_)}, explained "
+                f"{self.explained_variance_ratio_.sum():.4f}, drift {self.drift_:.2f}\n"
+            )
 
-    @property
-    def _max_batch_size(self) -> int:
-        return _MAX_BATCH if self.batch_size is None else int(self.batch_size)
+    def _set_stream(
+        self, stream: MomentState | PreimageState, novelty: Floats, signal: DriftSignal
+    ) -> None:
+        self._stream = stream
+        self._signal = self._detect_drift(signal, novelty)
+        self.n_samples_seen_ = stream.n_seen
+
+    def _set_components(
+        self, subspace: Subspace, eigenvalues: Floats, n: int, total: float, mean: Floats,
+        gamma: float,
+    ) -> None:  # fmt: skip
+        """Start from known components of n rows."""
+        seed = draw_seed(self.random_state)
+        self._start(subspace.basis, seed, gamma)
+        kept = np.append(np.flatnonzero(eigenvalues > 0), len(eigenvalues))
+        subspace = Subspace(subspace.kernel, subspace.basis, subspace.coefficients[kept])
+        empty = self._empty_stream(subspace.kernel, subspace.basis, seed)
+        assert isinstance(empty, MomentState)
+        values = eigenvalues[kept[:-1]].astype(np.float64)
+        with learning():
+            state = from_components(empty, subspace, values, n, total)
+        state.row_sum = n * np.asarray(mean, dtype=np.float64)
+        self._set_stream(state, np.zeros(0), DriftSignal())
+
+    def _validated_rows(self, X: ArrayLike) -> Rows:
+        check_is_fitted(self)
+        sparse_rows = "csr" if sparse.issparse(self._stream.basis_rows) else False
+        return validate_rows(self, X, accept_sparse=sparse_rows)
+
+    def _validate_batch(self, X: ArrayLike, *, reset: bool) -> Rows:
+        """Return a valid batch as float32 or float64."""
+        if not reset and self._is_plain(X):
+            check_values(X, self._stream.n_seen)
+            return X
+        rows = validate_data(
+            self, X, reset=reset, dtype=FLOAT_DTYPES, ensure_all_finite=sparse.issparse(X),
+            accept_sparse=False if self.basis in ("means", "preimages") else "csr",
+        )  # fmt: skip
+        stream = None if reset else self._stream
+        if stream is not None and sparse.issparse(rows) != sparse.issparse(stream.basis_rows):
+            raise InvalidInput("X must be CSR in all batches of a stream, or in none; convert it.")
+        check_values(rows, 0 if stream is None else stream.n_seen)
+        return rows
+
+    def _is_plain(self, X: object) -> bool:
+        """Return True for arrays that ``validate_data``, which is slow, would not change."""
+        return (
+            type(X) is np.ndarray
+            and X.dtype in FLOAT_DTYPES
+            and X.ndim == 2
+            and len(X) > 0
+            and X.shape[1] == self.n_features_in_
+            and not hasattr(self, "feature_names_in_")
+            and isinstance(self._stream.basis_rows, np.ndarray)
+        )
 
     def _validate_data_set(self, X: Any) -> Any:
         """Validate all rows of a data set, which may be read in slices."""
         if not reads_in_slices(X):
-            X = validate_data(self, X, dtype=FLOAT_DTYPES, ensure_all_finite=False)
-            check_values(X, 0)
-            return X
+            return self._validate_batch(X, reset=True)
         if len(X.shape) != 2 or not all(X.shape):
             raise InvalidInput(
                 f"X is a {type(X).__name__} of shape {X.shape}: it must be two-dimensional and not "
@@ -459,38 +570,36 @@ class IncrementalKernelPCA(StreamTransformer[IncrementalStream]):
         validate_data(self, load_rows(X[:1]), dtype=FLOAT_DTYPES)
         return SlicedRows(X)
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.basis in ("auto", "rows")
+        return tags
+
     def _check_parameters(self) -> None:
         self._check_stream_parameters()
-        if self.n_components is not None:
-            check_number("n_components", self.n_components, "must be a positive integer or None",
-                         "pass an integer such as 10", low=1, integer=True)  # fmt: skip
-        check_choice("reduction", self.reduction, ("auto", "preimages", "samples", None))
-        for name in ("max_basis_rows", "preimages_per_component"):
-            if not is_auto(getattr(self, name)):
-                check_number(name, getattr(self, name), "must be 'auto' or a positive integer",
-                             "pass 'auto'", low=1, integer=True)  # fmt: skip
-        if not is_auto(self.n_oversamples):
-            check_number("n_oversamples", self.n_oversamples, "must be 'auto' or not negative",
-                         "pass 'auto'", low=0, integer=True)  # fmt: skip
-        check_number("reduction_tol", self.reduction_tol, "must not be negative", "pass 1e-4",
-                     low=0)  # fmt: skip
-        if self.batch_size is not None:
-            check_number("batch_size", self.batch_size, "must be a positive integer or None",
-                         "pass None", low=1, integer=True)  # fmt: skip
+        check_choice("basis", self.basis, BASIS_NAMES)
+        if self.max_basis_rows is not None and not is_auto(self.max_basis_rows):
+            check_number("max_basis_rows", self.max_basis_rows,
+                         "must be 'auto', None or a positive integer", "pass 'auto'", low=1,
+                         integer=True)  # fmt: skip
 
 
-def _pad(values: Floats, number: int) -> Floats:
-    """Return the first ``number`` values, padded with zeros."""
-    padded = np.zeros((number, *values.shape[1:]))
-    padded[: len(values)] = values[:number]
-    return padded
+@cache
+def _parameter_names() -> tuple[str, ...]:
+    return tuple(signature(IncrementalKernelPCA).parameters)
 
 
-def _leading_subspace(state: IncrementalState, number: int) -> Subspace:
-    """Return the requested components in the dtype of the rows; missing ones are zero."""
-    vectors, products = (
-        np.vstack([_pad(each[:-1], number), each[-1:]]) for each in (state.vectors, state.products)
-    )
-    gram = vectors @ products.T
-    arrays = cast_arrays((vectors, products, (gram + gram.T) / 2), state.basis.dtype)
-    return Subspace(state.kernel, state.basis, *arrays)
+@lru_cache(maxsize=16, typed=True)
+def _checked(*values: object) -> None:
+    model = IncrementalKernelPCA()
+    model.set_params(**dict(zip(_parameter_names(), values, strict=True)))._check_parameters()
+
+
+def _are_valid(*values: object) -> bool:
+    """Return True for valid parameters that were checked before; checking takes long."""
+    try:
+        _checked(*values)
+    except TypeError:
+        # A parameter cannot be hashed.
+        return False
+    return True

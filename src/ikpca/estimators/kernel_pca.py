@@ -416,15 +416,6 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         self._store(solution, problem)
         self._warn(solver, solution)
 
-    @atomic
-    def _fit_rows(self, kernel: Kernel, X: Rows, start: Floats) -> None:
-        """Fit valid rows from a start."""
-        solver = choose_solver(self.eigen_solver, self.n_components, X.shape[0])
-        problem = self._problem(kernel, X, 0, start)
-        solution = self._solve(solver, problem, self.n_components, 0.0, solver.default_max_iter)
-        self._store(solution, problem)
-        self._warn(solver, solution)
-
     @classmethod
     def from_sklearn(cls, fitted: SklearnKernelPCA) -> Self:
         """Convert a fitted :class:`sklearn.decomposition.KernelPCA`.

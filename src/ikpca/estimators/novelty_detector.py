@@ -6,6 +6,7 @@ import copy
 import warnings
 from collections.abc import Callable
 from itertools import groupby
+from numbers import Integral
 from typing import Literal, Self
 
 import numpy as np
@@ -27,6 +28,7 @@ from ikpca.errors import (
 from ikpca.estimators.base import SavedEstimator, atomic, stacklevel
 from ikpca.estimators.incremental_kernel_pca import IncrementalKernelPCA
 from ikpca.estimators.kernel_pca import KernelPCA
+from ikpca.estimators.stream_base import learning
 from ikpca.estimators.validation import (
     FLOAT_DTYPES,
     GammaLike,
@@ -43,18 +45,22 @@ from ikpca.gram import tile_slices
 from ikpca.gram.lazy_rows import LazyRows
 from ikpca.kernels import Floats, Indices, Rows
 from ikpca.solvers import Solver
-from ikpca.subspace import MeanResidual, Subspace, check_shapes
+from ikpca.streams import MomentState
+from ikpca.subspace import MeanResidual, check_shapes
 
 #: Rows of a stream that are scored by the same model.
 _CHUNK = 100
 #: Smallest window of errors of a stream, and false alarms that it contains on average.
 _MIN_WINDOW, _WINDOW_ALARMS = 500, 10
-#: Multiple of the limit above which the error of a stream's row does not count as normal.
-_FAR = 3.0
+#: Multiple of the limit above which errors of a stream's rows are far, and the fraction of the
+#: false alarm rate that far errors may make up: more of them are those of anomalies.
+_FAR, _FAR_SHARE = 2.5, 0.5
+#: Growth of a stream after which its rows are scored by the components of all rows.
+_REFRESH = 0.05
 #: Change of the logarithm of the threshold's level with a false alarm of a stream.
 _LEVEL_STEP = 0.25
-#: Smallest default basis of a stream, and rows per component.
-_MIN_BASIS_ROWS, _ROWS_PER_COMPONENT = 500, 3
+#: Smallest default basis of a stream.
+_MIN_BASIS_ROWS = 200
 _RULES: ParameterRules = {
     "false_alarm_rate": Number("must lie in (0, 0.5]", "pass 0.05", low=0, high=0.5, open_low=True),
     "calibration": Choice(("cv", "blocked-cv")),
@@ -111,8 +117,8 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         f in (0, 1]: with every row that ``partial_fit`` learns, the weights of earlier rows are
         multiplied by f², so that the effective window is 1/(1 − f²) rows.
     max_basis_rows : int or "auto", default="auto"
-        Maximum number of basis rows in ``partial_fit``; "auto": three per component, at
-        least 500.
+        Maximum number of basis rows in ``partial_fit``; "auto": one per component, at
+        least 200.
     drift_after : int, default=20
         Number of consecutive flagged rows that ``partial_fit`` takes for a drift and learns.
     n_jobs : int, default=None
@@ -208,7 +214,8 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    _residual: MeanResidual | Subspace
+    _residual: MeanResidual
+    _scorer: MomentState
     model_: KernelPCA | IncrementalKernelPCA
 
     @atomic
@@ -276,7 +283,8 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         ndarray of shape (n_rows,)
             Higher values are more normal. After ``fit``: −1 times the mean, over the folds, of
             ``reconstruction_error`` of the :class:`KernelPCA` that was fitted without the fold.
-            After ``partial_fit``: that of ``model_``.
+            After ``partial_fit``: that of ``model_``, whose components are refreshed after a drift
+            and when the stream has grown by a twentieth.
         """
         return -self._errors(self._validated_rows(X))
 
@@ -363,11 +371,12 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
 
         Rows are scored before they are learned, at most 100 at a time, and their errors update the
         threshold. Flagged rows are not learned, unless ``drift_after`` of them follow each
-        other. The threshold is a quantile of the last errors. Those of anomalies do not count,
-        unless they belong to a drift: errors above three times the limit or, for a kernel with a
-        largest error, nearer to that. As errors change within the window, the level of the quantile
-        follows the number of false alarms, that is, of flagged rows which count (adaptive conformal
-        inference).
+        other. The threshold is a quantile of the last errors, without those of a drift, which the
+        model then has learned. Errors above 2.5 times the limit or, for a kernel with a
+        largest error, nearer to that, are far: normal rows have some, and anomalies have more, so
+        that they count up to half of the false alarm rate. As errors change within the
+        window, the level of the quantile follows the number of false alarms, that is, of flagged
+        rows which count (adaptive conformal inference).
 
         Parameters
         ----------
@@ -394,61 +403,92 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         return self
 
     def _start_stream(self) -> None:
+        if not isinstance(self.model_._subspace.basis, np.ndarray):
+            raise InvalidInput(
+                "The detector was fitted on sparse rows or rows on disk: partial_fit needs them "
+                "dense and in memory; fit it on X.toarray() or X[:]."
+            )
         number = max(1, len(self.model_.eigenvalues_))
         limit = self.max_basis_rows
         if is_auto(limit):
-            limit = max(_MIN_BASIS_ROWS, _ROWS_PER_COMPONENT * number)
+            limit = max(_MIN_BASIS_ROWS, number)
         self.model_ = IncrementalKernelPCA.from_batch(
             self.model_,
             n_components=number,
-            n_oversamples=0,
             max_basis_rows=limit,
+            forgetting=self.forgetting,
             random_state=draw_seed(self.random_state),
         )
-        self._residual = self.model_._subspace
-        # Flagged rows at the end of the stream, their errors, and those that were counted.
+        self._far_allowance, self._has_drifted = 0.0, False
+        self._refresh_scorer()
+        del self._residual
+        # Flagged rows at the end of the stream, their errors, and those that are not far.
         self._pending = np.zeros((0, self.n_features_in_)), np.zeros(0), np.zeros(0, dtype=bool)
 
     def _learn(self, X: Floats) -> None:
         """Score rows, learn the normal ones, and update the threshold."""
-        limit, n_pending = -self.offset_, len(self._pending[0])
-        new = X, *self._errors_and_inliers(X)
-        rows, errors, inliers = (
-            np.concatenate(pair) for pair in zip(self._pending, new, strict=True)
-        )
-        is_new = np.arange(len(rows)) >= n_pending
-        flagged = (errors > limit) | ~is_new
+        limit, new = -self.offset_, (X, *self._errors_and_near(X))
+        rows, errors, near = (np.concatenate(pair) for pair in zip(self._pending, new, strict=True))
+        flagged = errors > limit
+        flagged[: len(self._pending[0])] = True
         drifted = _long_runs(flagged, int(self.drift_after))
-        counted = (is_new & inliers) | (drifted & ~inliers)
-        calibration = np.append(self.calibration_errors_, errors[counted])[-self._window :]
-        excess = np.sum(errors[is_new & inliers] > limit) - self.false_alarm_rate * is_new.sum()
-        highest = max(1.0, self.false_alarm_rate * (len(calibration) + 1))
+        waits = np.logical_and.accumulate((flagged & ~drifted)[::-1])[::-1]
+        # Errors from before the model learned a drift are not those of normal rows.
+        counted = ~waits & ~drifted
+        self._count(errors[counted], near[counted], flagged[counted])
+        self._pending = rows[waits], errors[waits], near[waits]
+        has_drifted = bool(drifted.any())
+        self.drift_detected_ = self.drift_detected_ or has_drifted
+        learned = ~flagged | drifted
+        if learned.any():
+            with learning():
+                self.model_._learn(rows[learned], np.ones(np.count_nonzero(learned)))
+        stream = self.model_._stream
+        assert isinstance(stream, MomentState)
+        n_new = stream.n_seen - self._scorer.n_seen
+        if has_drifted or n_new > _REFRESH * stream.count:
+            self._has_drifted = self._has_drifted or has_drifted
+            self._refresh_scorer()
+
+    def _refresh_scorer(self) -> None:
+        """Score rows by the components of all rows so far; choose their number after a drift."""
+        wanted = self.n_components
+        fraction = None
+        if self._has_drifted and wanted is not None and not isinstance(wanted, Integral):
+            fraction = float(wanted)
+        stream = self.model_._stream
+        assert isinstance(stream, MomentState)
+        with learning():
+            self._scorer = stream.scorer(fraction)
+        self.model_.set_params(n_components=self._scorer.n_components)
+
+    def _count(self, errors: Floats, near: NDArray[np.bool_], flagged: NDArray[np.bool_]) -> None:
+        """Update threshold and level with the errors of normal rows, and of some that are far."""
+        rate, n_rows = self.false_alarm_rate, len(errors)
+        if not n_rows:
+            return
+        allowance = self._far_allowance + _FAR_SHARE * rate * n_rows
+        far = np.flatnonzero(~near)[: int(allowance)]
+        self._far_allowance = min(allowance - len(far), _FAR_SHARE * rate * self._window)
+        near[far] = True
+        calibration = np.append(self.calibration_errors_, errors[near])[-self._window :]
+        excess = np.count_nonzero(flagged & near) - rate * n_rows
+        highest = max(1.0, rate * (len(calibration) + 1))
         correction = np.clip(
             self._correction * np.exp(_LEVEL_STEP * excess), 1 / _WINDOW_ALARMS, highest
         )
-        is_reset = drifted.any() or np.isinf(limit)
-        self._set_calibration(calibration, 1.0 if is_reset else float(correction))
-        waits = np.logical_and.accumulate((flagged & ~drifted)[::-1])[::-1]
-        self._pending = rows[waits], errors[waits], inliers[waits]
-        self.drift_detected_ = self.drift_detected_ or bool(drifted.any())
-        learned = ~flagged | drifted
-        if learned.any():
-            forgetting = float(self.forgetting) ** int(learned.sum())
-            self.model_.set_params(forgetting=forgetting).partial_fit(rows[learned])
-            self._residual = self.model_._subspace
+        self._set_calibration(calibration, 1.0 if np.isinf(self.offset_) else float(correction))
 
-    def _errors_and_inliers(self, X: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    def _errors_and_near(self, X: Floats) -> tuple[Floats, NDArray[np.bool_]]:
         """Return errors, and True for those that are not far above the limit.
 
-        The error e is far above the limit L if e/(E − e) > 3 L/(E − L), where E is the error of a
-        row that is orthogonal to all basis rows. For e ≪ E this is e > 3 L; with a Gaussian kernel,
-        errors have the maximum E, and e > 3 L would hold for no row if L is large.
+        The error e is far above the limit L if e/(E − e) > 2.5 L/(E − L), where E is the error of a
+        row that is orthogonal to all basis rows. For e ≪ E this is e > 2.5 L; with a Gaussian
+        kernel, errors have the maximum E, and e > 2.5 L would hold for no row if L is large.
         """
-        errors, limit, subspace = self._errors(X), -self.offset_, self.model_._subspace
-        diagonal = subspace.kernel.diagonal(X)
-        zeros = np.zeros_like(diagonal, shape=(len(X), len(subspace.mean)))
+        errors, highest = self._scorer.scores(X.astype(self._scorer.basis_rows.dtype, copy=False))
+        limit = -self.offset_
         with np.errstate(all="ignore"):
-            _, highest = subspace.norms_and_residuals_from(zeros, diagonal)
             far = _FAR * limit / (1 + (_FAR - 1) * limit / highest)
         return errors, (errors <= limit) | (errors <= far)
 
@@ -459,6 +499,10 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
 
     def _errors(self, X: Rows) -> Floats:
         """Return the mean errors; infinite for rows so far away that kernel values overflow."""
+        if isinstance(self.model_, IncrementalKernelPCA):
+            dtype = self._scorer.basis_rows.dtype
+            strips = [X[part].astype(dtype, copy=False) for part in tile_slices(X.shape[0])]
+            return np.concatenate([self._scorer.scores(strip)[0] for strip in strips])
         with np.errstate(over="ignore", invalid="ignore"):
             errors = self._residual.residuals(X).astype(np.float64)
         return np.where(np.isnan(errors), np.inf, errors)
@@ -515,10 +559,11 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
     def _check_loaded(self, make_row: Callable[[int], Rows | None]) -> None:
         super()._check_loaded(make_row)
         self.model_._check_loaded(make_row)
-        if isinstance(self._residual, MeanResidual):
+        if isinstance(self.model_, KernelPCA):
             self._residual.check_shapes(self.n_features_in_)
         else:
-            self._residual.check_shapes(len(self.model_.eigenvalues_), self.n_features_in_)
+            span = self._scorer.span
+            check_shapes((span.rows, (len(span), self.n_features_in_)))
         check_shapes((self.calibration_errors_, (len(self.calibration_errors_),)))
         row = make_row(self.n_features_in_)
         if row is not None:

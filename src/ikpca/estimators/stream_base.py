@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, Self, TypeVar
+from dataclasses import dataclass
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
 
 from ikpca.errors import check_number, invalid_parameter
-from ikpca.estimators.base import FitInterrupted, KernelTransformer, atomic
-from ikpca.estimators.validation import (
-    FLOAT_DTYPES,
-    check_values,
-    draw_seed,
-    explain_memory_errors,
-    single_thread,
-)
+from ikpca.estimators.base import FitInterrupted, KernelTransformer
+from ikpca.estimators.validation import explain_memory_errors, single_thread
 from ikpca.kernels import Floats
 from ikpca.solvers.base import plain_interrupts
 
@@ -99,32 +91,23 @@ class DriftSignal:
         >>> signal.update(3 * errors[:50])[1] >= 1
         True
         """
-        signal, level = self, 0.0
-        for error in errors:
-            signal = signal._next(float(error), delta)
-            level = max(level, signal.excess / threshold)
-            if signal.excess >= threshold:
-                signal = DriftSignal()
-        return signal, level
-
-    def _next(self, error: float, delta: float) -> DriftSignal:
-        weight = max(1 / (self.seen + 1), 1 / _MEMORY)
-        difference = error - self.mean
-        deviation = max(float(np.sqrt(self.variance)), _ROUNDING * self.mean)
-        excess = 0.0
-        if self.seen >= _WARM_UP and deviation > 0:
-            deviation_excess = min(difference / deviation, _MAX_DEVIATION) - delta
-            excess = max(0.0, self.excess + deviation_excess)
-        return replace(
-            self,
-            seen=self.seen + 1,
-            mean=self.mean + weight * difference,
+        seen, mean, variance, excess = self.seen, self.mean, self.variance, self.excess
+        level = 0.0
+        for error in map(float, errors):
+            weight = max(1 / (seen + 1), 1 / _MEMORY)
+            difference = error - mean
+            deviation = max(math.sqrt(variance), _ROUNDING * mean)
+            if seen >= _WARM_UP and deviation > 0:
+                excess = max(0.0, excess + min(difference / deviation, _MAX_DEVIATION) - delta)
+                level = max(level, excess / threshold)
+            seen += 1
+            mean += weight * difference
             # A product becomes infinite where a power would raise OverflowError.
-            variance=min(
-                (1 - weight) * (self.variance + weight * difference * difference), _MAX_VARIANCE
-            ),
-            excess=excess,
-        )
+            variance = min((1 - weight) * (variance + weight * difference * difference),
+                           _MAX_VARIANCE)  # fmt: skip
+            if excess >= threshold:
+                seen, mean, variance, excess = 0, 0.0, 0.0, 0.0
+        return DriftSignal(seen, mean, variance, excess), level
 
 
 @contextmanager
@@ -135,100 +118,28 @@ def learning() -> Iterator[None]:
         yield
 
 
-class Stream(Protocol):
-    """State of a streaming estimator between batches."""
-
-    @property
-    def seen(self) -> int:
-        """Number of rows learned."""
-
-    @property
-    def gamma(self) -> float:
-        """Value of gamma, computed from the first batch."""
-
-
-StreamT = TypeVar("StreamT", bound=Stream)
-
-
-class StreamTransformer(KernelTransformer, Generic[StreamT]):
-    """Base class of streaming estimators, whose components are combinations of basis rows.
-
-    Subclasses implement ``_initial_stream``, ``_step`` and ``_set_stream``, which sets ``_stream``,
-    ``_subspace``, ``_scale``, ``mean_`` and ``eigenvalues_``.
-    """
+class StreamTransformer(KernelTransformer):
+    """Base class of streaming estimators: validation of batches, and drift detection."""
 
     forgetting: float
     drift_threshold: float
     drift_delta: float
     mean_: Floats
-    _stream: StreamT
 
-    @atomic
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from one batch of rows in their order.
-
-        An invalid batch, for example with NaN, leaves the model unchanged.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            At least one row.
-        y : Ignored
-
-        Returns
-        -------
-        self
-        """
-        self._check_parameters()
-        earlier: StreamT | None = getattr(self, "_stream", None)
-        X = self._validate_batch(X, earlier)
-        with learning():
-            if earlier is None:
-                stream = self._initial_stream(X, draw_seed(self.random_state))
-            else:
-                stream = self._with_settings(earlier)
-            stream = self._step(stream, X)
-        self._set_stream(stream)
-        return self
-
-    def _fit_stream(
-        self, stream: StreamT, step: Callable[[StreamT], StreamT], n_steps: int
-    ) -> StreamT:
+    def _fit_stream(self, n_steps: int, step: Callable[[int], None]) -> None:
         """Learn from all rows of a data set, a part of them in every step.
 
         After an interrupt, the model keeps the parts learned so far.
         """
-        self.__dict__.pop("n_iter_", None)
+        number = 0
         try:
             with learning():
-                for _ in range(n_steps):
-                    stream = step(stream)
+                for number in range(n_steps):
+                    step(number)
         except KeyboardInterrupt:
-            if not stream.seen:
+            if not number:
                 raise
-            self._set_stream(stream)
             raise FitInterrupted from None
-        return stream
-
-    @abstractmethod
-    def _initial_stream(self, rows: Any, seed: int) -> StreamT:
-        """Return the stream before the first batch, with the parameters that depend on it."""
-
-    @abstractmethod
-    def _step(self, stream: StreamT, rows: Any) -> StreamT:
-        """Return the stream after learning from rows."""
-
-    @abstractmethod
-    def _set_stream(self, stream: StreamT) -> None:
-        """Store a stream and set the fitted attributes."""
-
-    @abstractmethod
-    def _check_parameters(self) -> None:
-        """Validate the parameters."""
-
-    def _with_settings(self, stream: StreamT) -> StreamT:
-        """Return the stream with the current parameters; all but the kernel may change."""
-        return stream
 
     def _check_stream_parameters(self) -> None:
         """Validate the parameters that streaming estimators share."""
@@ -239,6 +150,8 @@ class StreamTransformer(KernelTransformer, Generic[StreamT]):
                 "a stream needs kernel values of future rows",
                 "pass rows and a kernel, or use KernelPCA for a kernel matrix",
             )
+        check_number("n_components", self.n_components, "must be a positive integer",
+                     "pass an integer such as 10", low=1, integer=True)  # fmt: skip
         self._check_kernel_parameters()
         self._check_preimage("ridge")
         check_number("forgetting", self.forgetting, "must lie in (0, 1]",
@@ -250,13 +163,13 @@ class StreamTransformer(KernelTransformer, Generic[StreamT]):
         self._check_flags("whiten")
         self._check_runtime_parameters()
 
-    def _validate_batch(self, X: Any, stream: StreamT | None) -> Any:
-        """Return a valid batch as float32 or float64; ``stream`` is None for the first one."""
-        X = validate_data(
-            self, X, reset=stream is None, dtype=FLOAT_DTYPES, ensure_all_finite=False
-        )
-        check_values(X, 0 if stream is None else stream.seen)
-        return X
+    def _detect_drift(self, signal: DriftSignal, novelty: Floats) -> DriftSignal:
+        """Set ``novelty_``, ``drift_`` and ``drift_detected_`` of a batch; return the signal."""
+        # The novelty of the first rows is NaN.
+        known = novelty[~np.isnan(novelty)].tolist()
+        signal, level = signal.update(known, float(self.drift_threshold), float(self.drift_delta))
+        self.novelty_, self.drift_, self.drift_detected_ = novelty, level, level >= 1
+        return signal
 
     @property
     def _mean_row(self) -> Floats:

@@ -349,6 +349,19 @@ def check_values(X: Rows, seen: int) -> None:
     check_overflow(X, first=not seen)
 
 
+def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats:
+    """Return the weights of rows in double precision; ones by default."""
+    if sample_weight is None:
+        return np.ones(n_rows)
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n_rows,) or not np.isfinite(weights).all() or (weights < 0).any():
+        raise InvalidInput(
+            f"sample_weight of shape {weights.shape} for {n_rows} rows: it must hold a finite, "
+            "nonnegative number for every row."
+        )
+    return weights
+
+
 def load_rows(rows: ArrayLike) -> Floats:
     """Return rows of an array-like as an array of float32 or float64."""
     return check_array(np.asarray(rows), dtype=FLOAT_DTYPES, ensure_all_finite=False)

@@ -25,9 +25,8 @@ from ikpca.model_files.container import Array, Tree, read_container
 _CLASSES = {
     "columns": ("ColumnEncoder",),
     "estimators": (
-        "Checkpoint", "DriftSignal", "HebbianPCA", "IncrementalKernelPCA", "IncrementalStream",
-        "KernelPCA", "KernelSpectralClustering", "NoveltyDetector", "OnlineKernelPCA",
-        "OnlineStream",
+        "Checkpoint", "DriftSignal", "HebbianPCA", "IncrementalKernelPCA", "KernelPCA",
+        "KernelSpectralClustering", "NoveltyDetector", "OnlineKernelPCA",
     ),
     "gains": ("Constant", "InverseTime", "MetaDescent", "Product", "ReciprocalEigenvalues"),
     "gram": ("Centering", "GramMeans"),
@@ -40,8 +39,8 @@ _CLASSES = {
         "SampledResiduals",
     ),
     "streams": (
-        "BasisGram", "Compression", "IncrementalSettings", "IncrementalState", "OnlineStart",
-        "OnlineState", "UpdateReport",
+        "IncrementalState", "MomentState", "OnlineStart", "OnlineState", "PreimageState",
+        "Sample", "Span",
     ),
     "subspace": ("MeanResidual", "Subspace"),
 }  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -10,7 +10,6 @@ from scipy import linalg
 from ikpca.errors import check_choice, invalid_parameter
 from ikpca.kernels import DifferentiableKernel, Floats, Kernel
 from ikpca.reduced_sets.base import Reduction
-from ikpca.reduced_sets.iterated_preimages import IteratedPreimages
 from ikpca.reduced_sets.joint_preimages import JointPreimages
 from ikpca.reduced_sets.select_rows import SelectedRows
 from ikpca.subspace import Subspace
@@ -26,15 +25,13 @@ def make_reduction(
     reduction: str | Reduction,
     kernel: Kernel,
     *,
-    per_vector: int | Literal["auto"] = "auto",
     tol: float = 1e-4,
     seed: int = 0,
 ) -> Reduction:
     """Return a reduction for a kernel.
 
-    "preimages" optimizes all rows jointly; with a number of pre-images per vector it is the paper's
-    method, which finds them one after the other. "auto" is "preimages" for kernels that have
-    pre-images, and "samples" for others.
+    "preimages" optimizes all rows jointly. "auto" is "preimages" for kernels that have pre-images,
+    and "samples" for others.
     """
     if isinstance(reduction, Reduction):
         method = reduction
@@ -44,8 +41,6 @@ def make_reduction(
         if reduction == "samples" or (reduction == "auto" and not differentiable):
             return SelectedRows(seed=seed)
         method = JointPreimages(tol=tol, seed=seed)
-        if per_vector != "auto":
-            method = IteratedPreimages(per_vector, tol=tol, seed=seed)
     if not method.supports(kernel):
         raise invalid_parameter(
             "reduction",
@@ -64,8 +59,6 @@ class ReducedSubspace(NamedTuple):
     singular_values: Floats
     #: ‖u_i − u'_i‖/‖u_i‖ of the components, and of the mean; 1 for a dropped component.
     relative_errors: Floats
-    #: Kernel values of the basis.
-    values: Floats
 
 
 def reduce_subspace(
@@ -91,7 +84,7 @@ def reduce_subspace(
     squares[:number] += np.diagonal(after.gram)[:-1] - 2 * mixed
     ratios = np.divide(squares, lengths, out=np.zeros_like(squares), where=lengths > 0)
     errors = np.append(np.sqrt(np.maximum(ratios, 0)), reduced.relative_errors[-1])
-    return ReducedSubspace(after, new_values, errors, reduced.values)
+    return ReducedSubspace(after, new_values, errors)
 
 
 def reduce_to_tolerance(

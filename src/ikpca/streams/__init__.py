@@ -1,15 +1,15 @@
 """Incremental and online kernel PCA of streams."""
 
 from ikpca.streams.incremental import (
-    BasisGram,
+    BatchUpdate,
     Compression,
     IncrementalSettings,
     IncrementalState,
-    UpdateReport,
-    join_reports,
-    update,
+    PreimageState,
+    reorthonormalize_if_needed,
     update_step,
 )
+from ikpca.streams.moments import MomentState, from_components, merge
 from ikpca.streams.online import (
     START_NAMES,
     OnlineSettings,
@@ -17,25 +17,29 @@ from ikpca.streams.online import (
     OnlineState,
     learn_rows,
     learn_stream,
-    reduce_expansion,
     start_online,
 )
+from ikpca.streams.sample import Sample
+from ikpca.streams.span import Span
 
 __all__ = [
     "START_NAMES",
-    "BasisGram",
+    "BatchUpdate",
     "Compression",
     "IncrementalSettings",
     "IncrementalState",
+    "MomentState",
     "OnlineSettings",
     "OnlineStart",
     "OnlineState",
-    "UpdateReport",
-    "join_reports",
+    "PreimageState",
+    "Sample",
+    "Span",
+    "from_components",
     "learn_rows",
     "learn_stream",
-    "reduce_expansion",
+    "merge",
+    "reorthonormalize_if_needed",
     "start_online",
-    "update",
     "update_step",
 ]

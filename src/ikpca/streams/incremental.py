@@ -7,6 +7,7 @@ products of these r + 1 + c vectors.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy import linalg
@@ -14,8 +15,9 @@ from scipy import linalg
 from ikpca.errors import InvalidInput
 from ikpca.gram import cross_gram
 from ikpca.kernels import Floats, Kernel, Rows
-from ikpca.reduced_sets import Reduction, reorthonormalize
+from ikpca.reduced_sets import IteratedPreimages, ReducedSet, Reduction, reorthonormalize
 from ikpca.solvers.rayleigh_ritz import deterministic_signs
+from ikpca.streams.span import Stored, narrowed
 from ikpca.subspace import Subspace
 
 #: max |UᵀU − I| above which components are orthonormalized again.
@@ -48,15 +50,12 @@ class IncrementalState:
     n_samples: float
     #: Σ‖Φ(x) − µ‖² over all samples seen, including truncated variance: the trace of K'.
     total_variance: float
-    #: k(x_i, x_j) of the basis, if a reduction needs them.
-    values: BasisGram | None
 
     @classmethod
-    def empty(cls, kernel: Kernel, rows: Rows, *, keep_values: bool = False) -> IncrementalState:
+    def empty(cls, kernel: Kernel, rows: Rows) -> IncrementalState:
         """Return the state before the first sample, for rows of this width and type."""
         zeros = np.zeros((1, 0))
-        values = BasisGram() if keep_values else None
-        return cls(kernel, rows[:0], zeros, zeros, np.zeros(0), 0.0, 0.0, values)
+        return cls(kernel, rows[:0], zeros, zeros, np.zeros(0), 0.0, 0.0)
 
     @property
     def n_components(self) -> int:
@@ -68,13 +67,6 @@ class IncrementalState:
         """Inner products of the components and the mean, (r + 1)×(r + 1)."""
         gram = self.vectors @ self.products.T
         return (gram + gram.T) / 2
-
-    @property
-    def n_bytes(self) -> int:
-        """Memory of the arrays in bytes."""
-        arrays = (self.basis, self.vectors, self.products, self.singular_values)
-        values = 0 if self.values is None else self.values.n_bytes
-        return sum(int(array.nbytes) for array in arrays) + values
 
     def truncate(self, n_components: int) -> IncrementalState:
         """Keep the leading components; the total variance does not change."""
@@ -103,37 +95,6 @@ class IncrementalState:
         return Subspace(self.kernel, self.basis, self.vectors, self.products, self.gram)
 
 
-@dataclass(frozen=True, eq=False)
-class BasisGram:
-    """Kernel matrix of the basis as strips of columns; a batch adds one strip without copying.
-
-    The strip of a batch has the kernel values of all rows so far with the rows of the batch.
-    """
-
-    strips: tuple[Floats, ...] = ()
-
-    @property
-    def n_bytes(self) -> int:
-        """Memory of the strips in bytes."""
-        return sum(int(strip.nbytes) for strip in self.strips)
-
-    def append(self, cross_values: Floats, batch_values: Floats) -> BasisGram:
-        """Return a new object with the kernel values of a batch, with the basis and itself."""
-        return BasisGram((*self.strips, np.vstack([cross_values, batch_values])))
-
-    def matrix(self) -> Floats:
-        """Return the m×m kernel matrix."""
-        n_rows = sum(strip.shape[1] for strip in self.strips)
-        K = np.empty((n_rows, n_rows))
-        start = 0
-        for strip in self.strips:
-            end, width = strip.shape
-            K[:end, start : start + width] = strip
-            K[start : start + width, :end] = strip.T
-            start += width
-        return K
-
-
 @dataclass(frozen=True)
 class IncrementalSettings:
     """Settings of incremental updates."""
@@ -146,8 +107,6 @@ class IncrementalSettings:
     forgetting: float = 1.0
     #: None: exact, and the basis grows with the stream.
     compression: Compression | None = None
-    #: False for the ablation of :func:`update`.
-    move_mean: bool = True
 
     @property
     def n_kept(self) -> int | None:
@@ -164,10 +123,7 @@ class Compression:
     limit: int
     #: Minimum number of rows between two reductions. For smaller batches the basis is reduced
     #: further, so that not every batch needs a reduction.
-    room: int = 1
-    #: False does not orthonormalize the components after a reduction (an ablation: without section
-    #: 5.3 errors accumulate).
-    orthonormal: bool = True
+    min_growth: int = 1
 
     def enforce_limit(
         self, state: IncrementalState, count: int
@@ -176,80 +132,150 @@ class Compression:
         if state.basis.shape[0] <= self.limit:
             return state, None
         min_size = state.n_components + 1
-        return self.reduce(state, max(self.limit - max(0, self.room - count), min_size))
+        return self.reduce(state, max(self.limit - max(0, self.min_growth - count), min_size))
 
     def reduce(self, state: IncrementalState, size: int) -> tuple[IncrementalState, Floats]:
         """Return the state on fewer rows, and the relative errors of components and mean."""
         original = state.subspace()
         # Errors δu_i and δµ change the scatter by σ_i² ‖δu_i‖² and n ‖δµ‖².
         weights = np.append(state.singular_values, np.sqrt(state.n_samples))
-        values = None if state.values is None else state.values.matrix()
-        reduced = self.reduction.reduce(original, size, weights, values=values)
-        subspace, singular_values = reduced.subspace, state.singular_values
-        if self.orthonormal and state.n_components:
-            subspace, singular_values = reorthonormalize(
-                original, subspace, singular_values, inner_products=reduced.inner_products
-            )
+        reduced = self.reduction.reduce(original, size, weights)
+        subspace, singular_values = self.orthonormalize(original, reduced, state.singular_values)
         compressed = replace(
             state,
             basis=subspace.basis,
             vectors=subspace.coefficients,
             products=subspace.products,
             singular_values=singular_values,
-            values=BasisGram((reduced.values,)),
         )
         return compressed, reduced.relative_errors
 
-
-@dataclass(frozen=True, eq=False)
-class UpdateReport:
-    """Diagnostics of an update."""
-
-    #: ‖Φ(x) − µ − P(Φ(x) − µ)‖² of the batch before the update.
-    novelty: Floats
-    #: Relative errors of the components and the mean, if the basis was compressed.
-    compression_errors: Floats | None = None
-    #: Numerical problem that was corrected; empty if there was none.
-    recovery: str = ""
+    def orthonormalize(
+        self, original: Subspace, reduced: ReducedSet, singular_values: Floats
+    ) -> tuple[Subspace, Floats]:
+        """Return orthonormal components on the new rows (section 5.3)."""
+        if not len(singular_values):
+            return reduced.subspace, singular_values
+        return reorthonormalize(
+            original, reduced.subspace, singular_values, inner_products=reduced.inner_products
+        )
 
 
 def update_step(
     state: IncrementalState, rows: Rows, settings: IncrementalSettings
-) -> tuple[IncrementalState, UpdateReport]:
-    """Update the state with a batch of rows: forget, update, truncate, compress."""
-    n_components, compression = settings.n_components, settings.compression
-    batch = _Batch(state.forget(settings.forgetting), rows)
+) -> tuple[IncrementalState, Floats]:
+    """Update the state with a batch: forget, update, truncate, compress; also return the novelty.
+
+    The novelty of a row is ‖Φ(x) − µ − P(Φ(x) − µ)‖² before the update.
+    """
+    n_components = settings.n_components
+    batch = BatchUpdate(state.forget(settings.forgetting), rows)
     novelty = batch.novelty(state.n_components if n_components is None else n_components)
-    state = batch.update(move_mean=settings.move_mean)
+    state = batch.update()
     if settings.n_kept is not None:
         state = state.truncate(settings.n_kept)
-    recovery, errors = "", None
-    # The ablation does without orthonormal components.
-    if compression is None or compression.orthonormal:
-        state, recovery = _reorthonormalize_if_needed(state)
-    if compression is not None:
-        state, errors = compression.enforce_limit(state, rows.shape[0])
-    return state, UpdateReport(novelty, errors, recovery)
+    state = reorthonormalize_if_needed(state)
+    if settings.compression is not None:
+        state, _ = settings.compression.enforce_limit(state, rows.shape[0])
+    return state, novelty
 
 
-def join_reports(reports: list[UpdateReport]) -> UpdateReport:
-    """Join the reports of the parts of a batch: all novelties, and the last errors."""
-    errors = [each.compression_errors for each in reports if each.compression_errors is not None]
-    recoveries = [each.recovery for each in reports if each.recovery]
-    novelty = np.concatenate([each.novelty for each in reports])
-    return UpdateReport(novelty, errors[-1] if errors else None, "".join(recoveries[-1:]))
+@dataclass(frozen=True, eq=False)
+class PreimageState(Stored):
+    """State of a stream whose basis is reduced to iterated pre-images after every batch.
 
-
-def update(state: IncrementalState, rows: Rows, *, move_mean: bool = True) -> IncrementalState:
-    """Update the state with a batch of rows, with all components of the numerical rank.
-
-    With ``move_mean=False`` the mean of the first batch is kept (an ablation: incremental kernel
-    SVD about a fixed point).
+    Parameters
+    ----------
+    state : IncrementalState
+    n_components, max_rows : int
+    decay : float
+        f²: every row multiplies the weights of earlier rows.
+    seen : int
+    row_sum : ndarray of shape (N,)
+        Weighted sum of the rows.
     """
-    return _Batch(state, rows).update(move_mean=move_mean)
+
+    state: IncrementalState
+    n_components: int
+    max_rows: int
+    decay: float
+    row_sum: Floats
+    seen: int = 0
+
+    def learn(self, rows: Rows, weights: Floats) -> tuple[PreimageState, Floats]:
+        """Return the state after a batch, and the novelty of its rows; weights are not used."""
+        decay = self.decay ** rows.shape[0]
+        settings = IncrementalSettings(
+            self.n_components,
+            forgetting=decay**0.5,
+            compression=Compression(IteratedPreimages(), self.max_rows),
+        )
+        state, novelty = update_step(self.state, rows, settings)
+        row_sum = decay * self.row_sum + rows.sum(axis=0, dtype=np.float64)
+        seen = self.seen + rows.shape[0]
+        return replace(self, state=state, seen=seen, row_sum=row_sum), novelty
+
+    @property
+    def kernel(self) -> Kernel:
+        """Kernel of the stream."""
+        return self.state.kernel
+
+    @property
+    def basis_rows(self) -> Rows:
+        """Basis rows."""
+        return self.state.basis
+
+    @property
+    def n_seen(self) -> int:
+        """Number of rows."""
+        return self.seen
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of the arrays in bytes."""
+        state = self.state
+        arrays = state.basis, state.vectors, state.products, state.singular_values
+        return sum(int(array.nbytes) for array in arrays)
+
+    def with_settings(self, n_components: int, decay: float) -> PreimageState:
+        """Return the state with another number of components and decay of the weights."""
+        state = self.state.truncate(n_components)
+        return replace(self, state=state, n_components=n_components, decay=decay)
+
+    def ends_block(self, n_rows: int) -> bool:
+        """Return True: every batch is learned at once."""
+        return True
+
+    @property
+    def n(self) -> float:
+        """Weight of all rows."""
+        return self.state.n_samples
+
+    @property
+    def total_variance(self) -> float:
+        """Trace of K'."""
+        return self.state.total_variance
+
+    @property
+    def current(self) -> PreimageState:
+        """The state itself: all rows have been learned."""
+        return self
+
+    @cached_property
+    def solution(self) -> tuple[Subspace, Floats]:
+        """Components, padded with zeros, and mean; and the eigenvalues."""
+        state, found = self.state, self.state.n_components
+        missing = self.n_components - found
+        vectors, products = (
+            np.insert(part, [found] * missing, 0, axis=0)
+            for part in (state.vectors, state.products)
+        )
+        gram = vectors @ products.T
+        subspace = narrowed(state.kernel, state.basis, vectors, products, (gram + gram.T) / 2)
+        return subspace, np.pad(np.square(state.singular_values), (0, missing))
 
 
-class _Batch:
+class BatchUpdate:
     """State, batch of rows, and their kernel values in double precision."""
 
     def __init__(self, state: IncrementalState, rows: Rows) -> None:
@@ -281,15 +307,12 @@ class _Batch:
         lengths = np.diagonal(self.batch_values) - 2 * products[-1] + gram[-1, -1]
         return np.maximum(lengths - np.square(y[:n_components]).sum(axis=0), 0)
 
-    def update(self, *, move_mean: bool) -> IncrementalState:
-        """Return the updated state."""
+    def update(self) -> IncrementalState:
+        """Return the updated state, with all components of the numerical rank."""
         state, products = self.state, self.inner_products
         count, r, n = len(self.batch_values), state.n_components, state.n_samples
         G = np.block([[state.gram, products], [products.T, self.batch_values]])
-        if n and not move_mean:
-            deviations, mean = _fixed_mean_deviations(r, count)
-        else:
-            deviations, mean = _moving_mean_deviations(r, n, count)
+        deviations, mean = self.deviations(r, n, count)
         L, H = _split(G, deviations, r)
         J, K = _orthonormal(G, H, r)
         U, singular_values = _left_singular(state.singular_values, L, K)
@@ -297,6 +320,16 @@ class _Batch:
         components *= _signs(U[:r], components @ G[:, r + 1 :])[:, None]
         variance = float(np.einsum("ij,ij->", deviations, G @ deviations))
         return self._extend_basis(np.vstack([components, mean]), singular_values, variance)
+
+    def deviations(self, r: int, n: float, count: int) -> tuple[Floats, Floats]:
+        """Return E = [B − µ_B, √(nc/(n+c))(µ_A − µ_B)] and µ = (nµ_A + cµ_B)/(n+c) (eqs. 7–10)."""
+        E = np.zeros((r + 1 + count, count + 1))
+        E[r + 1 :, :-1] = np.eye(count) - 1 / count
+        E[r, -1] = np.sqrt(n * count / (n + count))
+        E[r + 1 :, -1] = -E[r, -1] / count
+        mean = np.full(len(E), 1 / (n + count))
+        mean[:r], mean[r] = 0, n / (n + count)
+        return E, mean
 
     def _extend_basis(
         self, coordinates: Floats, singular_values: Floats, variance: float
@@ -314,26 +347,7 @@ class _Batch:
             singular_values=singular_values,
             n_samples=state.n_samples + len(self.batch_values),
             total_variance=state.total_variance + variance,
-            values=state.values and state.values.append(self.cross_values, self.batch_values),
         )
-
-
-def _moving_mean_deviations(r: int, n: float, count: int) -> tuple[Floats, Floats]:
-    """Return E = [B − µ_B, √(nc/(n+c))(µ_A − µ_B)] and µ = (nµ_A + cµ_B)/(n+c) (eqs. 7–10)."""
-    E = np.zeros((r + 1 + count, count + 1))
-    E[r + 1 :, :-1] = np.eye(count) - 1 / count
-    E[r, -1] = np.sqrt(n * count / (n + count))
-    E[r + 1 :, -1] = -E[r, -1] / count
-    mean = np.full(len(E), 1 / (n + count))
-    mean[:r], mean[r] = 0, n / (n + count)
-    return E, mean
-
-
-def _fixed_mean_deviations(r: int, count: int) -> tuple[Floats, Floats]:
-    """Return E = B − µ and the unchanged µ."""
-    E = np.zeros((r + 1 + count, count))
-    E[r], E[r + 1 :] = -1, np.eye(count)
-    return E, np.eye(len(E))[r]
 
 
 def _split(G: Floats, E: Floats, r: int) -> tuple[Floats, Floats]:
@@ -390,14 +404,10 @@ def _signs(overlaps: Floats, projections: Floats) -> Floats:
     return np.where(continued, deterministic_signs(overlaps.T), deterministic_signs(projections))
 
 
-def _reorthonormalize_if_needed(state: IncrementalState) -> tuple[IncrementalState, str]:
-    """Return the state with orthonormal components, and a message if it had to be corrected.
-
-    In that case the stored inner products are recomputed from the kernel.
-    """
-    defect = _defect(state)
-    if defect <= _MAX_DEFECT:
-        return state, ""
+def reorthonormalize_if_needed(state: IncrementalState) -> IncrementalState:
+    """Return the state with orthonormal components, from inner products that are recomputed."""
+    if _defect(state) <= _MAX_DEFECT:
+        return state
     rows = state.basis.astype(np.float64, copy=False)
     products = Subspace(state.kernel, rows, state.vectors).products
     gram = state.vectors[:-1] @ products[:-1].T
@@ -413,11 +423,7 @@ def _reorthonormalize_if_needed(state: IncrementalState) -> tuple[IncrementalSta
             "this X; start again with fit and fewer components."
         )
     T = linalg.block_diag((vectors / np.sqrt(values)) @ vectors.T, np.ones((1, 1)))
-    corrected = replace(state, vectors=T @ state.vectors, products=T @ products)
-    return corrected, (
-        f"components had lost their orthonormality (by {defect:.1e}) and were made orthonormal "
-        f"again (to {_defect(corrected):.1e})"
-    )
+    return replace(state, vectors=T @ state.vectors, products=T @ products)
 
 
 def _defect(state: IncrementalState) -> float:

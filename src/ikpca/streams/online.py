@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import linalg
 
 from ikpca.errors import InvalidInput, invalid_parameter
-from ikpca.gains import Gain, MetaDescent
+from ikpca.gains import Gain
 from ikpca.gram import cross_gram
 from ikpca.kernels import Floats, Kernel
-from ikpca.reduced_sets import ReducedSet
 from ikpca.solvers.kha_pass import Safety
 from ikpca.solvers.rayleigh_ritz import rayleigh_ritz
 from ikpca.subspace import Subspace
@@ -43,14 +41,6 @@ class OnlineSettings:
     horizon: int
     #: Time constant of the mean, λ and the clock of the gains, in patterns.
     memory: float = np.inf
-    #: Maximum number of rows of the expansion, and its reduction when that is reached.
-    budget: int | None = None
-    reduce: Callable[[Subspace, Floats], ReducedSet] | None = None
-
-    @property
-    def meta(self) -> MetaDescent | None:
-        """Meta-descent part of the gain, or None."""
-        return self.gain if isinstance(self.gain, MetaDescent) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,13 +49,12 @@ class OnlineState:
 
     #: Rows of the expansion.
     basis: Floats
-    #: α, and with meta-descent its companions below.
+    #: α.
     coefficients: Floats
     #: ν.
     mean: Floats
-    #: ⟨w_i, w_j⟩, and ⟨w_i, dw_j⟩ with meta-descent.
+    #: ⟨w_i, w_j⟩.
     lengths: Floats
-    companions: Floats
     #: ⟨w_i, µ⟩ and ⟨µ, µ⟩.
     with_mean: Floats
     mean_length: float
@@ -77,12 +66,8 @@ class OnlineState:
     seen: int = 0
     #: Product of all back-offs.
     gain_scale: float = 1.0
-    #: ρ of meta-descent.
-    log_gains: Floats = field(default_factory=lambda: np.zeros(0))
-    #: ‖w_i − w̃_i‖/‖w_i‖ of the last reduction of the expansion.
-    errors: Floats | None = None
     #: ``variances`` at the last refresh, used for the gains.
-    looked_at: Floats | None = None
+    gain_variances: Floats | None = None
 
     @property
     def n_components(self) -> int:
@@ -107,11 +92,11 @@ class OnlineState:
         variances = self.variances
         if ritz:
             variances, T = rayleigh_ritz(self.lengths, self.moments)
-        offsets = T @ self.with_mean[:r]
+        offsets = T @ self.with_mean
         gram = np.block(
             [[T @ self.lengths @ T.T, offsets[:, None]], [offsets, np.array(self.mean_length)]]
         )
-        vectors = np.vstack([T @ self.coefficients[:r], self.mean])
+        vectors = np.vstack([T @ self.coefficients, self.mean])
         dtype = self.basis.dtype
         subspace = Subspace(kernel, self.basis, vectors.astype(dtype), None, gram.astype(dtype))
         return subspace, np.maximum(variances, 0)
@@ -123,14 +108,12 @@ class OnlineState:
 
     def flip_signs(self, signs: Floats) -> OnlineState:
         """Return the state with components multiplied by ±1."""
-        stacked = np.tile(signs, len(self.coefficients) // len(signs))
         both = np.outer(signs, signs)
         return replace(
             self,
-            coefficients=self.coefficients * stacked[:, None],
+            coefficients=self.coefficients * signs[:, None],
             lengths=self.lengths * both,
-            companions=self.companions * both,
-            with_mean=self.with_mean * stacked,
+            with_mean=self.with_mean * signs,
             moments=self.moments * both,
         )
 
@@ -142,24 +125,19 @@ def start_online(
 
     λ is still unknown; the mean of k(x, x), an upper bound, makes the first steps short.
     """
-    r, meta = len(coefficients), settings.meta
     variance = float(np.abs(settings.kernel.diagonal(points)).mean(dtype=np.float64)) or 1.0
-    stacked = np.zeros((r if meta is None else 2 * r, len(points)))
-    stacked[:r] = coefficients
     if lengths is None:
         K = cross_gram(settings.kernel, points, points).astype(np.float64)
         lengths = coefficients @ K @ coefficients.T
     return OnlineState(
         basis=points,
-        coefficients=stacked,
+        coefficients=coefficients,
         mean=np.zeros(len(points)),
         lengths=(lengths + lengths.T) / 2,
-        companions=np.zeros((r, r)),
-        with_mean=np.zeros(len(stacked)),
+        with_mean=np.zeros(len(coefficients)),
         mean_length=0.0,
         moments=variance * np.diag(np.diagonal(lengths)),
         total_variance=variance,
-        log_gains=np.full(r, 0.0 if meta is None else meta.log_gain_init),
     )
 
 
@@ -171,67 +149,16 @@ def learn_rows(
     Returns the state, ‖Φ(x) − µ − P(Φ(x) − µ)‖² of every row before its update, and the number of
     times that the gains were halved because they were too large.
     """
-    state = _with_companions(state, settings)
-    if settings.budget is not None and len(state.basis) >= settings.budget:
-        # The budget may have been lowered since the last batch.
-        state = reduce_expansion(state, settings)
     errors, halvings, start = [], 0, 0
     while start < len(rows):
-        if state.looked_at is None or _steps_to_refresh(state.seen) == _interval(state.seen):
-            state = replace(state, looked_at=state.variances)
-        capacity = np.inf if settings.budget is None else settings.budget - len(state.basis)
-        end = start + int(min(_steps_to_refresh(state.seen), capacity, len(rows) - start))
+        if state.gain_variances is None or _steps_to_refresh(state.seen) == _interval(state.seen):
+            state = replace(state, gain_variances=state.variances)
+        end = start + min(_steps_to_refresh(state.seen), len(rows) - start)
         state, found, halved = _learn_block(state, rows[start:end], settings)
         errors.append(found)
         halvings += halved
         start = end
-        if len(state.basis) == settings.budget:
-            state = reduce_expansion(state, settings)
     return state, np.concatenate(errors), halvings
-
-
-def reduce_expansion(state: OnlineState, settings: OnlineSettings) -> OnlineState:
-    """Reduce the expansion to fewer rows, and recompute the inner products.
-
-    Errors of the components are weighted by their variances, the error of the mean by 1.
-    """
-    if settings.reduce is None:
-        return state
-    r, roots = state.n_components, np.sqrt(state.variances)
-    weights = np.append(np.tile(roots, len(state.coefficients) // r), 1.0)
-    # Components, companions, and the mean last.
-    vectors = np.vstack([state.coefficients, state.mean])
-    reduced = settings.reduce(Subspace(settings.kernel, state.basis, vectors), weights)
-    coefficients = reduced.subspace.coefficients.astype(np.float64)
-    gram = reduced.subspace.gram.astype(np.float64)
-    # A projection is never longer than the vector, except for an indefinite kernel.
-    ratios = np.divide(reduced.squared_lengths, np.diagonal(gram), out=np.ones(len(gram)),
-                       where=np.diagonal(gram) > reduced.squared_lengths)  # fmt: skip
-    scales = np.sqrt(np.maximum(ratios, 0))
-    coefficients, gram = coefficients * scales[:, None], gram * np.outer(scales, scales)
-    return replace(
-        state,
-        basis=reduced.subspace.basis,
-        coefficients=coefficients[:-1],
-        mean=coefficients[-1],
-        lengths=gram[:r, :r].copy(),
-        companions=gram[:r, r:-1].copy() if settings.meta else state.companions,
-        with_mean=gram[-1, :-1].copy(),
-        mean_length=float(gram[-1, -1]),
-        errors=reduced.relative_errors[:r],
-    )
-
-
-def _with_companions(state: OnlineState, settings: OnlineSettings) -> OnlineState:
-    """Add or remove the companion rows dW, if the kind of gain has changed."""
-    r, n_rows = state.n_components, (1 if settings.meta is None else 2) * state.n_components
-    if len(state.coefficients) == n_rows:
-        return state
-    rows = np.zeros((n_rows, len(state.basis)))
-    rows[:r] = state.coefficients[:r]
-    with_mean = np.zeros(n_rows)
-    with_mean[:r] = state.with_mean[:r]
-    return replace(state, coefficients=rows, with_mean=with_mean, companions=np.zeros((r, r)))
 
 
 def _steps_to_refresh(seen: int) -> int:
@@ -260,17 +187,13 @@ def _learn_block(
             "scale the rows or correct the kernel; nothing was learned",
         )
     vectors = np.vstack([state.coefficients, state.mean])
-    lengths, companions = state.lengths.copy(), state.companions.copy()
-    with_mean, moments = state.with_mean.copy(), state.moments.copy()
-    log_gains, meta = state.log_gains.copy(), settings.meta
+    lengths, with_mean, moments = state.lengths.copy(), state.with_mean.copy(), state.moments.copy()
     times = np.arange(state.seen, state.seen + len(rows), dtype=np.float64)
     T, C, s, d, errors, mean_length, total, halvings = online_sweep(
-        vectors @ cross_values, batch_values, lengths, companions, with_mean, state.mean_length,
+        vectors @ cross_values, batch_values, lengths, with_mean, state.mean_length,
         _gains(state, times, settings), state.gain_scale, settings.safety.cap,
         np.maximum(1 / (times + 1), 1 / settings.memory), moments, state.total_variance,
-        _moment_weights(times, settings), log_gains,
-        *((0.0, 0.0, 0.0, 0.0) if meta is None else
-          (meta.rate, meta.decay, meta.max_log_step, meta.max_log_gain)),
+        _moment_weights(times, settings),
     )  # fmt: skip
     updated = replace(
         state,
@@ -278,14 +201,12 @@ def _learn_block(
         coefficients=np.hstack([T @ vectors, C]),
         mean=np.append(s * state.mean, d),
         lengths=lengths,
-        companions=companions,
         with_mean=with_mean,
         mean_length=mean_length,
         moments=moments,
         total_variance=total,
         seen=state.seen + len(rows),
         gain_scale=state.gain_scale * 0.5**halvings,
-        log_gains=log_gains,
     )
     return updated, errors, halvings
 
@@ -294,7 +215,7 @@ def _gains(state: OnlineState, times: Floats, settings: OnlineSettings) -> Float
     """Return η for every pattern; zero for the first, which only sets the mean."""
     horizon = settings.horizon
     clock = np.minimum(times, settings.memory)
-    variances = state.variances if state.looked_at is None else state.looked_at
+    variances = state.variances if state.gain_variances is None else state.gain_variances
     eta = settings.gain.gains(clock, horizon, variances * horizon)
     eta = np.broadcast_to(eta, (len(times), state.n_components)).astype(np.float64)
     eta[times == 0] = 0
@@ -320,15 +241,13 @@ class OnlineStart:
     kind: str | Floats
     n_components: int
     seed: int
-    #: Maximum number of points of the expansion.
-    room: int
 
     @property
     def n_rows(self) -> int:
         """Number of rows used: a power of two; 1 if the points are given."""
         if not isinstance(self.kind, str):
             return 1
-        number = min(max(_MIN_ROWS, 4 * self.n_components), max(self.room, 1))
+        number = max(_MIN_ROWS, 4 * self.n_components)
         return 1 << (number.bit_length() - 1)
 
     def state(self, rows: Floats, settings: OnlineSettings) -> OnlineState:
@@ -346,7 +265,7 @@ class OnlineStart:
         if self.kind == "random":
             points = _random_points(rows, self.n_components, rng)
             return _normalize(kernel, points, np.eye(self.n_components))
-        points = _covering_points(rows, kernel, min(_MAX_POINTS, self.room), rng)
+        points = _covering_points(rows, kernel, rng)
         return _normalize(kernel, points, rng.normal(size=(self.n_components, len(points))))
 
 
@@ -438,25 +357,25 @@ def _random_points(rows: Floats, number: int, rng: np.random.Generator) -> Float
     return (mean + std * rng.normal(size=(number, rows.shape[1]))).astype(rows.dtype)
 
 
-def _covering_points(rows: Floats, kernel: Kernel, limit: int, rng: np.random.Generator) -> Floats:
+def _covering_points(rows: Floats, kernel: Kernel, rng: np.random.Generator) -> Floats:
     """Return points that cover a ball around the rows, close enough to overlap (figure 7).
 
-    They form a grid if that needs at most ``limit`` points, and are drawn at random otherwise; with
+    They form a grid if that needs at most 512 points, and are drawn at random otherwise; with
     a narrow kernel the covering is then incomplete.
     """
     center, N = rows.mean(axis=0, dtype=np.float64), rows.shape[1]
     radius = _RADIUS_FACTOR * float(np.sqrt(np.square(rows - center).sum(axis=1).max()))
     radius = radius or float(np.linalg.norm(center)) or 1.0
-    for per_axis in range(3, int(limit ** (1 / N)) + 1):
+    for per_axis in range(3, int(_MAX_POINTS ** (1 / N)) + 1):
         axis = np.linspace(-radius, radius, per_axis)
         grid = np.stack(np.meshgrid(*[axis] * N, indexing="ij"), axis=-1).reshape(-1, N)
         inside = grid[np.linalg.norm(grid, axis=1) <= radius * (1 + 1e-9)] + center
         neighbor = inside[:1] + (axis[1] - axis[0]) * np.eye(N)[:1]
         if _kernel_cosine(kernel, inside[:1], neighbor) >= _MIN_COSINE:
             return inside.astype(rows.dtype)
-    directions = rng.normal(size=(limit, N))
+    directions = rng.normal(size=(_MAX_POINTS, N))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    distances = radius * rng.uniform(size=(limit, 1)) ** (1 / N)
+    distances = radius * rng.uniform(size=(_MAX_POINTS, 1)) ** (1 / N)
     return (center + distances * directions).astype(rows.dtype)
 
 

@@ -6,7 +6,7 @@ images. So over a block P of patterns that are not yet in the expansion
     W ← T W + t µ + C Φ_P,        µ ← s µ + d Φ_P,
 
 and T, t, C, s, d follow from ⟨w_i, Φ_p⟩, ⟨µ, Φ_p⟩, k(x_p, x_q) and the inner products of W and µ
-alone. Meta-descent stacks its companions dW below W. ``kha_reference.online_step`` is the oracle.
+alone. ``kha_reference.online_step`` is the oracle.
 Importing this module starts the compiler.
 """
 
@@ -15,12 +15,9 @@ from __future__ import annotations
 import numpy as np
 
 from ikpca.solvers.kha_sweep import (
-    _advance_log_gains,
-    _advance_products,
     _cap,
     _compiled,
     _descend,
-    _differentiate,
     _inlined,
     _project,
     _transpose,
@@ -98,11 +95,11 @@ def _advance_moments(S, y, weight):
 
 
 @_inlined
-def _add_image(T, C, s, d, p, yz, h, xi, with_mean, with_image):
+def _add_image(T, C, s, d, p, y, h, with_mean, with_image):
     """Add uφ', φ' = Φ_p − µ, to every row; update the products with µ and Φ_p (last columns)."""
-    R, r = len(yz), len(h)
+    R = len(y)
     for i in range(R):
-        u = h[i] * yz[i] if i < r else h[i - r] * (yz[i - r] + xi * yz[i])
+        u = h[i] * y[i]
         C[i, p] = u
         for j in range(p):
             C[i, j] -= u * d[j]
@@ -126,67 +123,54 @@ def _move_mean(T, s, d, p, a, along, mean_length, own):
 
 @_compiled
 def online_sweep(
-    F, G, N, M, with_mean, mean_length, eta, scale, capped, mean_weights,
-    S, total, weights, rho, mu, xi, max_step, max_rho,
-):  # fmt: skip
+    F, G, N, with_mean, mean_length, eta, scale, capped, mean_weights, S, total, weights
+):
     """Run a block of online steps.
 
     Parameters
     ----------
-    F : (R + 1, m) ⟨w_i, Φ_p⟩, with dW below W for meta-descent (R = 2r, else r); ⟨µ, Φ_p⟩ last.
+    F : (r + 1, m) ⟨w_i, Φ_p⟩; ⟨µ, Φ_p⟩ last.
     G : (m, m) k(x_p, x_q).
-    N, M : (r, r) ⟨w_i, w_j⟩ and, for meta-descent, ⟨w_i, dw_j⟩; updated in place.
-    with_mean : (R,) ⟨w_i, µ⟩, updated in place.  mean_length : ⟨µ, µ⟩.
+    N : (r, r) ⟨w_i, w_j⟩, updated in place.
+    with_mean : (r,) ⟨w_i, µ⟩, updated in place.  mean_length : ⟨µ, µ⟩.
     eta : (m, r) gains.  scale : factor of the gains.  capped : cap them, or back off.
     mean_weights : (m,) the weight of each new image in the mean.
     S, total : running means of y yᵀ (in place) and ‖φ'‖².  weights : (m,) of each pattern in them.
-    rho, mu, xi, max_step, max_rho : meta-descent; rho in place.
 
     Returns
     -------
-    T : (R, R + 1) with t as its last column.  C : (R, m).  s : float.  d : (m,).
+    T : (r, r + 1) with t as its last column.  C : (r, m).  s : float.  d : (m,).
     errors : (m,) ‖φ' − Pφ'‖² before each step.  mean_length, total.
     halvings : number of times the gains were halved.
     """
-    R, m, r = F.shape[0] - 1, F.shape[1], len(N)
+    r, m = F.shape[0] - 1, F.shape[1]
     # Every step also updates two more columns: the current ⟨w_i, µ⟩ and ⟨w_i, Φ_p⟩.
-    T, C = np.zeros((R, R + 3)), np.zeros((R, m))
-    T[:, :R] = np.eye(R)
-    T[:, R + 1] = with_mean
+    T, C = np.zeros((r, r + 3)), np.zeros((r, m))
+    T[:, :r] = np.eye(r)
+    T[:, r + 1] = with_mean
     s, d = np.ones(1), np.zeros(m)
-    yz, h, errors = np.empty(R), np.empty(r), np.empty(m)
+    y, h, errors = np.empty(r), np.empty(r), np.empty(m)
     L, v = np.zeros((r, r)), np.empty(r)
-    work = (np.empty_like(N), np.empty_like(N), np.empty_like(yz))
-    size = max(R + 3, m)
-    sums = (np.empty(size), np.empty(size), np.empty(size))
+    work, sums = np.empty_like(N), np.empty(max(r + 3, m))
     by_pattern = np.ascontiguousarray(F.T)
-    y, z = yz[:r], yz[r:]
     halvings = 0
     for p in range(m):
-        _project(T[:, : R + 1], by_pattern[p], C, G[p], p, T[:, R + 2])
-        yz[:] = T[:, R + 2] - T[:, R + 1]
-        along = s[0] * F[R, p] + d[:p] @ G[p, :p]
+        _project(T[:, : r + 1], by_pattern[p], C, G[p], p, T[:, r + 2])
+        y[:] = T[:, r + 2] - T[:, r + 1]
+        along = s[0] * F[r, p] + d[:p] @ G[p, :p]
         kappa = G[p, p] - 2.0 * along + mean_length
         errors[p] = max(kappa - _captured(N, y, L, v), 0.0)
         total += weights[p] * (kappa - total)
         _advance_moments(S, y, weights[p])
         h[:] = scale * 0.5**halvings * eta[p]
-        if r < R:
-            _advance_log_gains(rho, y, z, M, mu, max_step, max_rho)
-            h *= np.exp(rho)
         if capped:
             _cap(h, y, kappa)
         else:
             halvings += _back_off(h, y, kappa)
-        if r < R:
-            _differentiate(T[:r], T[r:], y, z, h, xi, R + 3, sums)
-            _differentiate(C[:r], C[r:], y, z, h, xi, p, sums)
-            _advance_products(N, M, yz, h, xi, kappa, work, sums)
-        else:
-            _descend(T, y, h, R + 3, sums[0])
-            _descend(C, y, h, p, sums[0])
-            _advance_lengths(N, y, h, kappa, work[0], sums[0])
-        _add_image(T, C, s[0], d, p, yz, h, xi, along - mean_length, G[p, p] - along)
+        _descend(T, y, h, r + 3, sums)
+        _descend(C, y, h, p, sums)
+        _advance_lengths(N, y, h, kappa, work, sums)
+        _add_image(T, C, s[0], d, p, y, h, along - mean_length, G[p, p] - along)
         mean_length = _move_mean(T, s, d, p, mean_weights[p], along, mean_length, G[p, p])
-    with_mean[:] = T[:, R + 1]
-    return T[:, : R + 1].copy(), C, s[0], d, errors, mean_length, total, halvings
+    with_mean[:] = T[:, r + 1]
+    return T[:, : r + 1].copy(), C, s[0], d, errors, mean_length, total, halvings

@@ -16,9 +16,14 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score, train_test
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from ikpca import IncrementalKernelPCA, KernelPCA
+from ikpca import KernelPCA
 from ikpca.kernels import Floats, Gaussian, Kernel
-from ikpca_papers.as_printed import POLYNOMIAL, RBF, PaperIncrementalPCA
+from ikpca_papers.as_printed import (
+    POLYNOMIAL,
+    RBF,
+    PaperIncrementalPCA,
+    SelectedRowsPCA,
+)
 from ikpca_papers.claims import Rows, Tables
 from ikpca_papers.experiment import Findings, Part, Request
 
@@ -171,10 +176,10 @@ def recognize_streams(
     By default streams have batches of 30, as in the paper, and a basis of half of the subset, of
     selected rows.
     """
-    streaming = {"batch_size": 30, "max_basis_rows": subset // 2, **settings}
+    streaming = {"max_rows": subset // 2, **settings}
     for name, kernel in (kernels or KERNELS).items():
         batch = KernelPCA(n_components, eigen_solver="dense", n_jobs=1, kernel=kernel)
-        stream = IncrementalKernelPCA(n_components, kernel=kernel, **streaming)
+        stream = SelectedRowsPCA(kernel, n_components, **streaming)
         rows = [_one_split(X, y, subset, seed, batch, stream) for seed in range(splits)]
         rates = zip(*(row[1:] for row in rows), strict=True)
         yield Splits(name, subset, rows[0][0], *(tuple(rate) for rate in rates))
@@ -182,7 +187,7 @@ def recognize_streams(
 
 def _one_split(
     X: Floats, y: NDArray[Any], subset: int, seed: int, batch: KernelPCA,
-    stream: IncrementalKernelPCA,
+    stream: SelectedRowsPCA,
 ) -> tuple[int, float, float, float, float]:  # fmt: skip
     """Return the number of training images, and the four error rates."""
     X, X_test, y, y_test = train_test_split(X, y, test_size=TEST_SHARE, random_state=seed)

@@ -11,15 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ikpca import IncrementalKernelPCA, KernelPCA
+from ikpca import KernelPCA
 from ikpca.gram import cross_gram
 from ikpca.kernels import Floats, Kernel
+from ikpca.reduced_sets import JointPreimages
 from ikpca_papers.as_printed import (
-    BATCH_ROWS,
     POLYNOMIAL,
     PREIMAGES_PER_VECTOR,
     RBF,
     PaperIncrementalPCA,
+    SelectedRowsPCA,
 )
 from ikpca_papers.chin2006.parabola import frey_faces, teapot
 from ikpca_papers.claims import Cell, Rows
@@ -39,8 +40,8 @@ _SPECTRUM = 60
 #: Settings of the stream, for the table.
 VARIANTS: dict[str, dict[str, Any]] = {
     "chosen samples": {},
-    "pre-images": {"reduction": "preimages"},
-    "all rows kept": {"reduction": None},
+    "pre-images": {"reduction": JointPreimages()},
+    "all rows kept": {"max_rows": None},
     "no oversampling": {"n_oversamples": 0},
 }
 #: Basis rows of our reduction: half of the teapots, a quarter of the faces.
@@ -104,7 +105,7 @@ class Manifold:
 
 def compare(
     name: str, X: Floats, place: Floats, n_components: int, kernel: Kernel,
-    stream: IncrementalKernelPCA | PaperIncrementalPCA,
+    stream: PaperIncrementalPCA,
 ) -> Manifold:  # fmt: skip
     """Fit batch and stream on the same rows, the stream in the given order."""
     batch = KernelPCA(_SPECTRUM, eigen_solver="dense", n_jobs=1, kernel=kernel).fit(X)
@@ -122,10 +123,10 @@ def compare(
     )
 
 
-def roll(n_components: int = 10, max_basis_rows: int = 200, **settings: Any) -> Manifold:
+def roll(n_components: int = 10, **settings: Any) -> Manifold:
     """Compare on the perforated Swiss roll: 800 rows in random order, a quarter as basis."""
     X, along, _ = perforated_swiss_roll()
-    stream = _selected_rows(RBF, n_components, max_basis_rows, **settings)
+    stream = SelectedRowsPCA(RBF, n_components, **{"max_rows": 200} | settings)
     return compare("Swiss roll", X, along, n_components, RBF, stream)
 
 
@@ -134,18 +135,10 @@ def real_manifolds(folder: Path, n_components: int = 10, **settings: Any) -> lis
     videos = {"Teapot": teapot(folder), "Frey faces": frey_faces(folder)}
     return [
         compare(name, X, np.linspace(0, 1, len(X)), n_components, POLYNOMIAL,
-                _selected_rows(POLYNOMIAL, n_components, _LIBRARIES[name], **settings))
+                SelectedRowsPCA(POLYNOMIAL, n_components,
+                                **{"max_rows": _LIBRARIES[name]} | settings))
         for name, X in videos.items()
     ]  # fmt: skip
-
-
-def _selected_rows(
-    kernel: Kernel, n_components: int, max_basis_rows: int, **settings: Any
-) -> IncrementalKernelPCA:
-    return IncrementalKernelPCA(
-        n_components, kernel=kernel, batch_size=BATCH_ROWS, max_basis_rows=max_basis_rows,
-        **settings,
-    )  # fmt: skip
 
 
 def plan(request: Request) -> list[Part]:
@@ -192,7 +185,7 @@ def _least_error(
 
 
 def _ours(name: str, kernel: Kernel, X: Floats, place: Floats, r: int, library: int) -> Findings:
-    stream = _selected_rows(kernel, r, library)
+    stream = SelectedRowsPCA(kernel, r, library)
     return Findings({"selected_rows": _rows(compare(name, X, place, r, kernel, stream))})
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 from threadpoolctl import threadpool_limits
 
-from ikpca import IncrementalKernelPCA, KernelPCA
+from ikpca import KernelPCA
 from ikpca.gram import ComputedGram, center_gram, cross_gram, tile_slices
 from ikpca.kernels import Floats, Gaussian, Indices, Kernel
 from ikpca.preimages import FixedPoint
@@ -25,7 +25,13 @@ from ikpca.reduced_sets import (
     SelectedRows,
 )
 from ikpca.solvers import KHA, hebbian_step
-from ikpca.streams import Compression, IncrementalSettings, IncrementalState, update_step
+from ikpca.streams import (
+    BatchUpdate,
+    Compression,
+    IncrementalSettings,
+    IncrementalState,
+    reorthonormalize_if_needed,
+)
 from ikpca.subspace import Subspace
 from ikpca_papers.as_printed import (
     BATCH_ROWS,
@@ -35,6 +41,7 @@ from ikpca_papers.as_printed import (
     TABLE_1_ROWS,
     TABLE_1_SECONDS,
     PaperIncrementalPCA,
+    SelectedRowsPCA,
 )
 from ikpca_papers.chin2006.stream_costs import stream_costs
 from ikpca_papers.claims import Rows, Tables
@@ -127,10 +134,7 @@ def _incremental(kernel: Kernel, X: Floats) -> None:
 
 
 def _selected_rows(X: Floats) -> None:
-    model = IncrementalKernelPCA(
-        _COMPONENTS, kernel=RBF, batch_size=BATCH_ROWS, max_basis_rows=40, reduction="samples"
-    )
-    model.fit(X)
+    SelectedRowsPCA(RBF, _COMPONENTS, 40).fit(X)
 
 
 def _kha_by_pattern(X: Floats) -> None:
@@ -242,15 +246,34 @@ def _least_squares(subspace: Subspace, rows: Floats) -> ReducedSet:
     return ReducedSet(reduced, errors, lengths, inner, values)
 
 
-@dataclass(frozen=True)
-class PrintedOrthogonalization(Compression):
+class FixedMean(BatchUpdate):
+    """Update about the mean of the first batch: incremental kernel SVD about a fixed point."""
+
+    def deviations(self, r: int, n: float, count: int) -> tuple[Floats, Floats]:
+        """Return E = B − µ and the unchanged µ."""
+        if not n:
+            return super().deviations(r, n, count)
+        E = np.zeros((r + 1 + count, count))
+        E[r], E[r + 1 :] = -1, np.eye(count)
+        return E, np.eye(len(E))[r]
+
+
+class NotOrthonormal(Compression):
+    """Compression without section 5.3, so that errors accumulate."""
+
+    def orthonormalize(
+        self, original: Subspace, reduced: ReducedSet, singular_values: Floats
+    ) -> tuple[Subspace, Floats]:
+        """Return the components as they are."""
+        return reduced.subspace, singular_values
+
+
+class PrintedOrthogonalization(NotOrthonormal):
     """Eqs. 22 to 25 as printed.
 
     P = D^½Qᵀ with normalized columns only scales every component to length one; the singular values
     are the diagonal of S.
     """
-
-    orthonormal: bool = False
 
     def reduce(self, state: IncrementalState, size: int) -> tuple[IncrementalState, Floats]:
         """Return the state on fewer rows, and the relative errors of components and mean."""
@@ -278,6 +301,19 @@ class Variant:
     value: str
     settings: IncrementalSettings
     batch_rows: int = BATCH_ROWS
+    update: type[BatchUpdate] = BatchUpdate
+
+    def step(self, state: IncrementalState, rows: Floats) -> IncrementalState:
+        """Learn a batch."""
+        compression = self.settings.compression
+        state = self.update(state, rows).update()
+        if self.settings.n_components is not None:
+            state = state.truncate(self.settings.n_components)
+        if not isinstance(compression, NotOrthonormal):
+            state = reorthonormalize_if_needed(state)
+        if compression is not None:
+            state, _ = compression.enforce_limit(state, len(rows))
+        return state
 
 
 def ablation_variants(n_components: int) -> list[Variant]:
@@ -318,8 +354,8 @@ def _varied(reduction: Callable[..., PreimageScheme], r: int) -> list[Variant]:
     def compression(number: int = PREIMAGES_PER_VECTOR, r: int = r, **scheme: bool) -> Compression:
         return Compression(reduction(number, **scheme), number * (r + 1))
 
-    def settings(r: int = r, **options: Any) -> IncrementalSettings:
-        return IncrementalSettings(r, compression=compression(r=r), **options)
+    def settings(r: int = r) -> IncrementalSettings:
+        return IncrementalSettings(r, compression=compression(r=r))
 
     paper, few = compression(), compression(2)
     return [
@@ -327,14 +363,16 @@ def _varied(reduction: Callable[..., PreimageScheme], r: int) -> list[Variant]:
         *(Variant(name, "r", str(number), settings(number)) for number in (3, 10)),
         *_reductions(r, name, "scheme of figure 1", a=compression(reuse=False, second_pass=False),
                      b=compression(second_pass=False), c=paper),
-        *_reductions(r, name, "orthogonalization", none=replace(paper, orthonormal=False),
+        *_reductions(r, name, "orthogonalization",
+                     none=NotOrthonormal(paper.reduction, paper.limit),
                      printed=PrintedOrthogonalization(paper.reduction, paper.limit)),
-        *_reductions(r, name, "orthogonalization, n = 2", none=replace(few, orthonormal=False),
+        *_reductions(r, name, "orthogonalization, n = 2",
+                     none=NotOrthonormal(few.reduction, few.limit),
                      printed=PrintedOrthogonalization(few.reduction, few.limit)),
-        Variant(name, "mean update", "left out", settings(move_mean=False)),
+        Variant(name, "mean update", "left out", settings(), update=FixedMean),
         *_reductions(r, name, "n", **{str(number): compression(number) for number in (2, 5, 20)}),
         *(Variant(name, "c", str(count), settings(), count) for count in (10, 100)),
-        *_reductions(r, name, "rows between reductions", **{"60": replace(paper, room=60)}),
+        *_reductions(r, name, "rows between reductions", **{"60": replace(paper, min_growth=60)}),
     ]  # fmt: skip
 
 
@@ -370,7 +408,7 @@ def ablation(variants: Sequence[Variant], n_rows: int, seed: int = 0) -> list[Ab
     for variant in variants:
         state = IncrementalState.empty(RBF, X)
         for rows in tile_slices(n_rows, variant.batch_rows):
-            state, _ = update_step(state, X[rows], variant.settings)
+            state = variant.step(state, X[rows])
         errors = _compare(state, batch, X)
         results.append(AblationRow(variant.preimages, variant.choice, variant.value, *errors))
     return results
@@ -530,7 +568,7 @@ def _contours(n_rows: int, n_components: int) -> Findings:
         "batch": KernelPCA(eigen_solver="dense", n_jobs=1, **_SETTINGS).fit(X),
         "incremental": PaperIncrementalPCA(RBF, n_components).fit(X),
         "incremental, least error": PaperIncrementalPCA(RBF, n_components, nearest=False).fit(X),
-        "selected rows": IncrementalKernelPCA(**_SETTINGS).fit(X),
+        "selected rows": SelectedRowsPCA(Gaussian(PARABOLA_GAMMA), LEADING, 240, 200).fit(X),
     }
     exact = models["batch"].transform(X)
     rows: Rows = [

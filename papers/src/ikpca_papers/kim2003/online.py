@@ -37,10 +37,10 @@ _FIRST_GUESS = 0.1
 #: Ours: gains that do not decay, and one that does.
 TRACKERS: dict[str, dict[str, Any]] = {
     "ours, constant gain": {
-        "eigen_solver": KHA("kha", gain=0.05), "forgetting": 0.995, "max_basis_rows": 128,
+        "rule": KHA("kha", gain=0.05), "forgetting": 0.995,
     },
-    "ours, automatic gain, forgetting": {"forgetting": 0.997, "max_basis_rows": 128},
-    "ours, decaying gain": {"max_basis_rows": 128},
+    "ours, automatic gain, forgetting": {"forgetting": 0.997},
+    "ours, decaying gain": {},
 }  # fmt: skip
 #: As printed: constant, and decaying as 1/t.
 PRINTED_TRACKERS = {"as printed, constant gain": "kha", "as printed, decaying gain": "kha/t"}
@@ -212,7 +212,7 @@ def converge(
     for name, kernel in KERNELS.items():
         rows = parabola(max(sizes))
         yield from _converge_to(name, "ours", rows, sizes, n_components, kernel,
-                                eigen_solver=KHA(init=init))  # fmt: skip
+                                rule=KHA(init=init))  # fmt: skip
 
 
 def converge_as_printed(
@@ -280,7 +280,7 @@ def starts_of_figures_6_and_7(
     """Fit with a narrow Gaussian, from a point far from all rows and from a covering of them."""
     form = "as printed" if as_printed else "ours"
     for start, init in (("distant", np.array([[8.0, 8.0]])), ("covering", "covering")):
-        settings: dict[str, Any] = {"eigen_solver": KHA(init=init)}
+        settings: dict[str, Any] = {"rule": KHA(init=init)}
         if as_printed:
             gain, _ = tune_online(_error_of(rows, 1, NARROW, init), _FIRST_GUESS)
             settings = printed_online(gain, init)

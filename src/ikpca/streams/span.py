@@ -1,0 +1,210 @@
+"""Span of the images of basis rows, with orthonormal coordinates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import blas, lapack
+
+from ikpca.errors import InvalidInput
+from ikpca.gram import cross_gram
+from ikpca.kernels import (
+    Cosine,
+    FeatureSplit,
+    Floats,
+    Indices,
+    Kernel,
+    Linear,
+    MatmulKernel,
+    Rows,
+    Sigmoid,
+    mean_row,
+)
+from ikpca.subspace import Subspace
+
+#: Squared lengths below this fraction of the largest k(x, x) are rounding errors, in exact streams
+#: and in others, whose bases are better conditioned: ‖z‖² has errors of about 1e-14 divided by it.
+_PIVOT_TOL = {np.dtype(np.float32): (1e-6, 1e-6), np.dtype(np.float64): (1e-12, 1e-9)}
+#: Fraction above which a Cholesky decomposition needs no pivots.
+_WELL_CONDITIONED = 1e-4
+#: Negative squared length, as such a fraction, that is not rounding.
+_NEGATIVE_TOL = 1e-5
+
+
+class Stored:
+    """Base class of dataclasses with cached properties, which are not pickled."""
+
+    def __getstate__(self) -> dict[str, object]:
+        return {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, eq=False)
+class Span(Stored):
+    """Space spanned by the images of basis rows, with orthonormal coordinates.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    rows : rows of shape (m, N)
+    factor : ndarray of shape (m, m)
+        L, lower triangular, in double precision.
+    """
+
+    kernel: Kernel
+    rows: Rows
+    factor: Floats
+
+    @classmethod
+    def of(cls, kernel: Kernel, rows: Rows) -> tuple[Span, Indices]:
+        """Return the span of rows, and the indices of those that are independent."""
+        K = shifted_gram(kernel, rows, rows)
+        scale = float(np.diagonal(K).max(initial=0.0))
+        chosen: Indices = np.arange(len(K))
+        factor, failed = lapack.dpotrf(K, lower=1, clean=1)
+        if failed or float(np.diagonal(factor).min()) ** 2 <= _WELL_CONDITIONED * scale:
+            chosen, factor = independent_rows(K, pivot_tol(rows, exact=False) * scale)
+            rows = rows[chosen]
+        return cls(kernel, rows, np.asfortranarray(factor)), chosen
+
+    def __len__(self) -> int:
+        return len(self.factor)
+
+    def features(self, X: Rows, diagonal: Floats) -> tuple[Floats, Floats, Indices]:
+        """Return z as columns, ‖Φ(x)‖² − ‖z‖², and the basis row of the nearest image."""
+        values, nearest = self.values(X)
+        if not np.isfinite(values).all():
+            bad = np.count_nonzero(~np.isfinite(values).all(axis=1))
+            raise InvalidInput(
+                f"kernel values of {bad} rows of X are not finite: an update needs finite values; "
+                "scale the rows, or remove these."
+            )
+        Z = self.solve(values)
+        outside = diagonal - np.einsum("ij,ij->j", Z, Z)
+        scale = float(diagonal.max(initial=0.0))
+        if not outside.min(initial=0.0) >= -_NEGATIVE_TOL * scale:
+            exact = self.wide_features(X)
+            rest = diagonal - np.einsum("ij,ij->j", exact, exact)
+            # Directions of small pivots have large relative errors.
+            rounding = (
+                100
+                * np.finfo(np.float64).eps
+                * scale
+                / np.diagonal(self.factor).min(initial=1.0) ** 2
+            )
+            if rest.min() < -(_NEGATIVE_TOL + rounding) * scale:
+                raise InvalidInput(
+                    f"The kernel is not positive semi-definite on these rows (a squared length is "
+                    f"{rest.min():.2g}): a stream cannot ignore its negative part; choose another "
+                    "kernel."
+                )
+        return Z, np.maximum(outside, 0.0), nearest
+
+    def solve(self, values: Floats) -> Floats:
+        """Return z as columns from kernel values with the basis, which are overwritten."""
+        if not values.size:
+            # BLAS must not be called with empty matrices.
+            return np.zeros((len(self), len(values)), values.dtype)
+        trsm = blas.strsm if values.dtype == np.float32 else blas.dtrsm
+        return trsm(1.0, self._narrow_factor, values.T, lower=1, overwrite_b=1)
+
+    def diagonal(self, X: Rows) -> Floats:
+        """Return k(x, x) in double precision."""
+        diagonal = self.kernel.diagonal(X) + np.float64(shift_of(self.kernel))
+        if not np.isfinite(diagonal).all():
+            raise InvalidInput(
+                f"k(x, x) of {np.count_nonzero(~np.isfinite(diagonal))} rows of X is not finite: "
+                "an update needs finite values; scale the rows, or remove these."
+            )
+        return diagonal
+
+    def cross(self, X: Rows) -> Floats:
+        """Return kernel values of the basis and rows in double precision."""
+        return shifted_gram(self.kernel, self.rows, X)
+
+    def wide_features(self, X: Rows) -> Floats:
+        """Return z in double precision."""
+        if not len(self):
+            return np.zeros((0, X.shape[0]))
+        return blas.dtrsm(1.0, self.factor, self.cross(X), lower=1)
+
+    @cached_property
+    def _narrow_factor(self) -> Floats:
+        return self.factor.astype(self.rows.dtype, order="F")
+
+    @cached_property
+    def _operand(self) -> tuple[MatmulKernel, FeatureSplit, Floats] | None:
+        """Kernel and prepared basis rows; None if the kernel has no operands."""
+        is_dense = isinstance(self.rows, np.ndarray) and len(self)
+        if not (is_dense and isinstance(self.kernel, MatmulKernel)):
+            return None
+        split = FeatureSplit.all_dense(mean_row(self.rows))
+        return self.kernel, split, self.kernel.right_operand(self.rows, split).dense
+
+    @cached_property
+    def _squared_lengths(self) -> Floats:
+        return self.kernel.diagonal(self.rows)
+
+    def values(self, X: Rows) -> tuple[Floats, Indices]:
+        """Return kernel values with the basis, and the index of the nearest image."""
+        shape = X.shape[0], len(self)
+        if self._operand is None:
+            values: Floats = np.empty(shape, X.dtype)
+            if not len(self):
+                return values, np.zeros(len(values), np.intp)
+            self.kernel.fill(X, self.rows, values)
+            nearest = (2 * values - self._squared_lengths).argmax(axis=1)
+            return values + X.dtype.type(shift_of(self.kernel)), nearest
+        kernel, split, right = self._operand
+        values = kernel.left_from_right(kernel.right_operand(X, split)).dense @ right.T
+        # Exponents differ also where kernel values underflow.
+        nearest = values.argmax(axis=1)
+        kernel.finish(values)
+        return values, nearest
+
+
+def pivot_tol(rows: Rows, *, exact: bool) -> float:
+    """Return the relative squared length below which an image depends on the basis."""
+    return _PIVOT_TOL[rows.dtype][0 if exact else 1]
+
+
+def narrowed(
+    kernel: Kernel, basis: Rows, coefficients: Floats, products: Floats, gram: Floats
+) -> Subspace:
+    """Return a subspace in the precision of its rows."""
+    with np.errstate(over="ignore"):
+        arrays = [array.astype(basis.dtype, copy=False) for array in (coefficients, products, gram)]
+    if not all(np.isfinite(array).all() for array in arrays):
+        raise InvalidInput(
+            f"X: the kernel values vary so little that the components overflow {basis.dtype}; pass "
+            "rows in double precision, or scale X."
+        )
+    return Subspace(kernel, basis, *arrays)
+
+
+def origin_of(kernel: Kernel) -> Floats:
+    """Return the origin of a linear or cosine kernel; empty for others and without one."""
+    origin = kernel.origin if isinstance(kernel, Linear | Cosine) else None
+    return np.zeros(0) if origin is None else origin
+
+
+def shift_of(kernel: Kernel) -> float:
+    """Return a constant to add to a sigmoid kernel with a negative value at zero; 0 for others.
+
+    Centering removes it. Without it, all images have negative squared lengths.
+    """
+    return max(0.0, -2 * float(np.tanh(kernel.coef0))) if isinstance(kernel, Sigmoid) else 0.0
+
+
+def shifted_gram(kernel: Kernel, X: Rows, Y: Rows) -> Floats:
+    """Return kernel values with their shift in double precision."""
+    return cross_gram(kernel, X.astype(np.float64), Y.astype(np.float64)) + shift_of(kernel)
+
+
+def independent_rows(K: Floats, tol: float) -> tuple[Indices, Floats]:
+    """Return rows with pivots above ``tol``, by a Cholesky decomposition, and their factor."""
+    factor, pivots, rank, _ = lapack.dpstrf(K, tol=tol, lower=1)
+    # dpstrf accepts its first pivot whatever its size.
+    rank = rank if float(np.diagonal(K).max(initial=0.0)) > tol else 0
+    return pivots[:rank].astype(np.intp) - 1, np.tril(factor)[:rank, :rank]
