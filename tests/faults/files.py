@@ -88,7 +88,7 @@ def _models():
         KernelPCA(2, kernel="poly", eigen_solver="kha-smd", random_state=0, max_iter=2).fit(X),
         KernelPCA(2, kernel="cosine").fit(sparse.csr_array(X)),
         HebbianPCA(2, random_state=np.random.RandomState(0), max_iter=2).fit(X),
-        IncrementalKernelPCA(2, kernel="rbf", max_basis_rows=8, n_oversamples=0).fit(X),
+        IncrementalKernelPCA(2, kernel="rbf", max_basis_rows=8).fit(X),
         OnlineKernelPCA(2, kernel="laplacian", random_state=0).fit(X),
         compress(rbf, 5),
         NoveltyDetector(2, false_alarm_rate=0.2, random_state=0).fit(X),
