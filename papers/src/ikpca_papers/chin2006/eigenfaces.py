@@ -267,7 +267,7 @@ def _recognize(
     split = next(
         recognize_streams(
             X, y, settings["subset"], settings["splits"], settings["components"],
-            {name: KERNELS[name]}, batch_size=settings["batch"],
+            {name: KERNELS[name]}, batch_rows=settings["batch"],
         )
     )  # fmt: skip
     rates = {column: getattr(split, column) for column in RATES}
