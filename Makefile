@@ -9,8 +9,7 @@ RUNS := $(VENV)/.runs
 # Tests with the lowest declared versions, which need an old Python.
 OLDEST := .venv-oldest
 OLDEST_PYTHON ?= python3.11
-OLDEST_TESTS ?= tests/identities tests/contracts tests/oracles $(patsubst %,tests/behaviour/test_%.py,kernel_pca \
-	incremental_kernel_pca online_kernel_pca hebbian_pca model_files dask_kernel_pca dask_losses dask_sources)
+OLDEST_TESTS ?= $(addprefix tests/,kernels gram preimages reduced_sets solvers streams estimators dask model_files)
 TARGETS := run demo test test-all coverage test-oldest lint docs audit package faults statistics bench bench-full clean
 
 .PHONY: $(TARGETS) help

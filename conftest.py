@@ -12,23 +12,9 @@ if os.name == "nt":
     # They limit processes by the module resource, which only Unix has.
     collect_ignore += ["tests/faults"]
 
-#: Folders and files of slow tests, which `make test` leaves out and `make test-all` runs.
-SLOW = (
-    "papers/",
-    "src/ikpca/dask/",
-    "tests/faults/",
-    "tests/behaviour/test_audit.py",
-    "tests/behaviour/test_dask_kernel_pca.py",
-    "tests/behaviour/test_dask_losses.py",
-    "tests/behaviour/test_dask_sources.py",
-    "tests/behaviour/test_docs.py",
-    "tests/behaviour/test_missing_extras.py",
-    "tests/behaviour/test_package.py",
-    "tests/behaviour/test_readme.py",
-    "tests/behaviour/test_reference.py",
-    "tests/contracts/test_dask_engine.py",
-    "tests/identities/test_hebbian_certificates.py",
-)
+#: Folders of slow tests, which `make test` leaves out and `make test-all` runs. Other slow tests
+#: are marked where they are written.
+SLOW = ("papers/", "src/ikpca/dask/")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -38,7 +24,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of slow folders and files."""
+    """Mark the tests of slow folders."""
     root = Path(__file__).parent
     for item in items:
         if item.path.relative_to(root).as_posix().startswith(SLOW):

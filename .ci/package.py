@@ -2,8 +2,8 @@
 
 Fails where a file is missing or does not belong, where the wheel built from the sdist differs from
 that built from the checkout, where the long description cannot be shown, or where
-``tests/plain_installation.py`` finds something wrong. What needs a network and has none is not
-tried; that is told, and fails nothing.
+``tests/packaging/plain_installation.py`` finds something wrong. What needs a network and has none
+is not tried; that is reported, and fails nothing.
 """
 
 from __future__ import annotations

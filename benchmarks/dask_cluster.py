@@ -22,12 +22,12 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-import dask
 import dask.array as da
 import numpy as np
 from distributed import Client, LocalCluster
 from sklearn.exceptions import ConvergenceWarning
 
+import dask
 import ikpca
 from ikpca.dask import LOW_OVERHEAD_CONFIG, KernelPCA
 from ikpca_papers.large import large_rows

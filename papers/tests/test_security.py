@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 
 import ikpca_papers
 from ikpca_papers.data import registry
-from tests.architecture.test_security import offences
+from tests.model_files.test_security import offences
 
 SOURCE = Path(ikpca_papers.__file__).parent
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.faults.calls import outcome, random_calls
+
+pytestmark = pytest.mark.slow
 
 
 @settings(max_examples=150, deadline=None, derandomize=True,

@@ -11,7 +11,10 @@ from tests.faults.reading import read_batch
 from tests.faults.tally import Tally
 from tests.faults.texts import text_cases
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits as on Linux")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="limits as on Linux"),
+]
 
 
 def total(folder, cases, seed, count):

@@ -9,7 +9,10 @@ import pytest
 from tests.faults.children import set_up
 from tests.faults.kills import killed_run, reference
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes as on Linux")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="processes as on Linux"),
+]
 
 
 @pytest.mark.parametrize("name", ["kha-smd", "krylov"])

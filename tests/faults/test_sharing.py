@@ -11,7 +11,10 @@ from tests.faults.disk import full_disk_batch
 from tests.faults.sharing import thread_batch
 from tests.faults.tally import Tally
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes and limits as on Linux")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="processes and limits as on Linux"),
+]
 
 
 @pytest.fixture(autouse=True)

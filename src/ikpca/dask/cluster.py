@@ -10,14 +10,14 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-import dask
 import dask.array as da
 import distributed
 import numpy as np
-from dask import delayed
 from distributed import CancelledError, Client, KilledWorker, LocalCluster
 from joblib import cpu_count
 
+import dask
+from dask import delayed
 from ikpca.errors import ClusterLost, InvalidInput, invalid_parameter
 from ikpca.estimators.base import KernelTransformer
 from ikpca.gram import open_rows as open_local_rows

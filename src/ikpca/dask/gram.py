@@ -13,12 +13,12 @@ from math import ceil, sqrt
 from operator import getitem
 from typing import TypeVar
 
-import dask
 import dask.array as da
 import numpy as np
-from dask import delayed
 from distributed import Client, Future, wait
 
+import dask
+from dask import delayed
 from ikpca.errors import invalid_parameter
 from ikpca.gram import Budget, ComputedGram, cross_gram, tile_slices
 from ikpca.gram.memory import MIN_TILE_SIDE, plan_tiles

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import dask.array as da
 import numpy as np
-from dask import delayed
 from distributed import Client
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from dask import delayed
 from ikpca.dask.cluster import DaskRows, check_rows, check_workers, explain_losses, get_client
 from ikpca.dask.gram import DaskGram, even_blocks
 from ikpca.errors import InvalidInput, invalid_parameter
