@@ -26,7 +26,8 @@ from ikpca.errors import (
     invalid_parameter,
 )
 from ikpca.gram import tile_slices
-from ikpca.gram.lazy_rows import LazyRows, release_pages
+from ikpca.gram.lazy_rows import LazyRows
+from ikpca.gram.memory import release_pages
 from ikpca.gram.parallel import THREAD_POOLS, limit_blas
 from ikpca.kernels import RADIAL_NAMES, Floats, Indices, Kernel, Rows, one_norm_distances
 from ikpca.preimages import PreimageMethod

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import threading
 import zipfile
 from pathlib import Path
@@ -134,25 +133,6 @@ class ParquetRows(LazyRows):
                 columns = [column.to_numpy() for column in table.columns]
                 self._last = (group, np.column_stack(columns).astype(self.dtype, copy=False))
             return self._last[1]
-
-
-def memory_map(X: Rows) -> mmap.mmap | None:
-    """Return the memory map beneath an array of rows, or None."""
-    if isinstance(X, LazyRows):
-        X = getattr(X, "_array", None)
-    while isinstance(X, np.ndarray):
-        # Discarding pages of a private map would undo changes to them.
-        if isinstance(X, np.memmap) and getattr(X, "mode", "c") == "c":
-            return None
-        X = X.base
-    return X if isinstance(X, mmap.mmap) else None
-
-
-def release_pages(X: Rows) -> None:
-    """Let the system drop the pages of a memory map that were read, which it can read again."""
-    mapped = memory_map(X)
-    if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
-        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def _open_parquet(path: Path) -> ParquetRows:

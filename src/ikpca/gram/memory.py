@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import psutil
 from scipy import sparse
 
 from ikpca.errors import invalid_parameter
+from ikpca.gram.lazy_rows import LazyRows
 from ikpca.gram.parallel import Workers
 from ikpca.gram.sources import (
     TILE,
@@ -97,6 +99,25 @@ def machine_memory() -> int:
     limit = Path("/sys/fs/cgroup/memory.max")
     text = limit.read_text("ascii").strip() if limit.exists() else "max"
     return min(total, int(text)) if text.isdigit() else total
+
+
+def memory_map(X: Rows) -> mmap.mmap | None:
+    """Return the memory map beneath an array of rows, or None."""
+    if isinstance(X, LazyRows):
+        X = getattr(X, "_array", None)
+    while isinstance(X, np.ndarray):
+        # Discarding pages of a private map would undo changes to them.
+        if isinstance(X, np.memmap) and getattr(X, "mode", "c") == "c":
+            return None
+        X = X.base
+    return X if isinstance(X, mmap.mmap) else None
+
+
+def release_pages(X: Rows) -> None:
+    """Let the system drop the pages of a memory map that were read, which it can read again."""
+    mapped = memory_map(X)
+    if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,15 @@ from ikpca.kernels.base import (
     Rows,
 )
 from ikpca.kernels.callable import Pairwise, Vectorized, vectorized
-from ikpca.kernels.dot_product import (
-    Cosine,
-    Linear,
-    Polynomial,
-    Sigmoid,
-    centered_kernel,
+from ikpca.kernels.dot_product import Cosine, Linear, Polynomial, Sigmoid
+from ikpca.kernels.factory import KERNEL_NAMES, RADIAL_NAMES, centered_kernel, make_kernel
+from ikpca.kernels.operands import (
+    FeatureSplit,
+    MatmulKernel,
+    Operand,
+    mean_row,
     squared_norms,
 )
-from ikpca.kernels.factory import KERNEL_NAMES, RADIAL_NAMES, make_kernel
-from ikpca.kernels.operands import FeatureSplit, MatmulKernel, Operand, mean_row
 from ikpca.kernels.radial import Gaussian, Laplacian, one_norm_distances
 
 __all__ = [

@@ -8,7 +8,8 @@ from typing import Self
 import numpy as np
 from scipy import sparse
 
-from ikpca.kernels.base import Floats, Kernel, Rows
+from ikpca.kernels.base import Floats, Rows
+from ikpca.kernels.operands import inner_products, squared_norms
 
 #: Entries of a strip of features.
 _STRIP_ENTRIES = 2**18
@@ -282,27 +283,6 @@ class Cosine(_FeatureKernel):
         norms = _norms(Z)[:, None]
         units = Z / norms
         return -2 * (self.origin - (units @ self.origin)[:, None] * units) / norms
-
-
-def centered_kernel(kernel: Kernel, X: Rows) -> Kernel:
-    """Return a linear or cosine kernel relative to the mean of rows, and any other unchanged."""
-    return kernel.centered(X) if isinstance(kernel, Linear | Cosine) else kernel
-
-
-def squared_norms(X: Rows) -> Floats:
-    """Return ‖x_i‖² for every dense or CSR row."""
-    if sparse.issparse(X):
-        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
-    return np.einsum("ij,ij->i", X, X)
-
-
-def inner_products(X: Rows, Y: Rows, out: Floats) -> None:
-    """Write ⟨x_i, y_j⟩ into ``out``, for any combination of dense and CSR rows."""
-    if not sparse.issparse(X) and not sparse.issparse(Y):
-        np.matmul(X, Y.T, out=out)
-        return
-    product = X @ Y.T
-    out[...] = product.toarray() if sparse.issparse(product) else product
 
 
 # Large or negative bases may have no finite power; the caller reports values that are not finite.

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ikpca.errors import invalid_parameter
-from ikpca.kernels.base import Kernel
+from ikpca.kernels.base import Kernel, Rows
 from ikpca.kernels.callable import Pairwise, Vectorized
 from ikpca.kernels.dot_product import Cosine, Linear, Polynomial, Sigmoid
 from ikpca.kernels.radial import Gaussian, Laplacian
@@ -54,3 +54,8 @@ def make_kernel(
     raise invalid_parameter(
         "kernel", kernel, "must be a name, a callable or a kernel object", f"choose one of {names}"
     )
+
+
+def centered_kernel(kernel: Kernel, X: Rows) -> Kernel:
+    """Return a linear or cosine kernel relative to the mean of rows, and any other unchanged."""
+    return kernel.centered(X) if isinstance(kernel, Linear | Cosine) else kernel

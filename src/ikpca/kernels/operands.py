@@ -1,4 +1,4 @@
-"""Operands of kernels that are evaluated by one matrix product per tile."""
+"""Inner products of rows, and operands of kernels that need one matrix product per tile."""
 
 from __future__ import annotations
 
@@ -125,6 +125,22 @@ class MatmulKernel(Kernel, Protocol):
 
     def finish(self, out: Floats) -> None:
         """Convert a product of operands to kernel values, in place."""
+
+
+def squared_norms(X: Rows) -> Floats:
+    """Return ‖x_i‖² for every dense or CSR row."""
+    if sparse.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    return np.einsum("ij,ij->i", X, X)
+
+
+def inner_products(X: Rows, Y: Rows, out: Floats) -> None:
+    """Write ⟨x_i, y_j⟩ into ``out``, for any combination of dense and CSR rows."""
+    if not sparse.issparse(X) and not sparse.issparse(Y):
+        np.matmul(X, Y.T, out=out)
+        return
+    product = X @ Y.T
+    out[...] = product.toarray() if sparse.issparse(product) else product
 
 
 def mean_row(X: Floats) -> Floats:

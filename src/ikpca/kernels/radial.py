@@ -9,8 +9,13 @@ import numpy as np
 from scipy import sparse
 
 from ikpca.kernels.base import Floats, Rows
-from ikpca.kernels.dot_product import inner_products, squared_norms
-from ikpca.kernels.operands import FeatureSplit, Operand, mean_row
+from ikpca.kernels.operands import (
+    FeatureSplit,
+    Operand,
+    inner_products,
+    mean_row,
+    squared_norms,
+)
 
 #: Kernel values below this share of the largest are rounding errors and give no distance.
 _MIN_RELATIVE_VALUE = 1e-6
