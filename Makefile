@@ -10,13 +10,12 @@ RUNS := $(VENV)/.runs
 OLDEST := .venv-oldest
 OLDEST_PYTHON ?= python3.11
 OLDEST_TESTS ?= $(addprefix tests/,kernels gram preimages reduced_sets solvers streams estimators dask model_files)
-TARGETS := run demo test test-all coverage test-oldest lint docs audit package faults statistics bench bench-full clean
+TARGETS := run test test-all coverage test-oldest lint docs audit package faults statistics bench bench-full clean
 
 .PHONY: $(TARGETS) help
 
 help:
 	@echo "make run    run the papers' experiments at reduced size: tables, figures and a report"
-	@echo "make demo   compare the Hebbian solvers on scikit-learn's digits: table and convergence plot"
 	@echo "make test   run the tests, without the slow ones; make test-all: all tests"
 	@echo "make coverage  report the lines of the library that make test runs"
 	@echo "make test-oldest  run a part of the tests with the lowest declared versions of all dependencies"
@@ -42,9 +41,6 @@ $(RUNS): pyproject.toml papers/pyproject.toml | $(BIN)/python
 
 run: $(RUNS)
 	$(BIN)/ikpca-papers reproduce --quick --out results/reproduce
-
-demo: $(RUNS)
-	$(BIN)/ikpca-papers demo --out results/demo
 
 test: $(READY)
 	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow"

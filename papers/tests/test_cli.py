@@ -15,13 +15,13 @@ def test_help_and_version():
     assert ikpca_papers("--version").out == f"ikpca-papers {version('ikpca-papers')}\n"
     assert ikpca_papers("--help").code == ikpca_papers().code == 0
     assert ikpca_papers().out == ikpca_papers("--help").out
-    for command in ("reproduce", "data", "demo"):
+    for command in ("reproduce", "data", "denoise"):
         assert f" {command} " in ikpca_papers().out
 
 
 @pytest.mark.parametrize(
     ("command", "option"),
-    [("reproduce", "--quick"), ("demo", "--sigma"), ("data list", "--json"),
+    [("reproduce", "--quick"), ("upscale", "--factor"), ("data list", "--json"),
      ("data fetch", "--data"), ("data where", "--data")],
 )  # fmt: skip
 def test_every_command_has_help(command, option):

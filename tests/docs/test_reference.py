@@ -23,7 +23,6 @@ pytestmark = pytest.mark.slow
 
 #: Figures of whole experiments have no short example; other tests draw them.
 LONG = {
-    "ikpca_papers.figures.demo_convergence",
     "ikpca_papers.figures.draw",
     "ikpca_papers.figures.tracking",
 }

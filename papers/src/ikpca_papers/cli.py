@@ -21,7 +21,6 @@ from ikpca_papers.errors import DataUnavailable, SubprocessFailed
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ikpca_papers.demo import DemoResult
     from ikpca_papers.report import ExperimentResult
     from ikpca_papers.runner import Job
 
@@ -301,42 +300,3 @@ def _console() -> Console:
     from rich.console import Console
 
     return Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False)
-
-
-@app.command()
-def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the plot and the tables.")] = Path(
-        "results/demo"
-    ),
-    passes: Annotated[int, typer.Option(help="Passes over the data.")] = 50,
-    components: Annotated[int, typer.Option(help="Principal components.")] = 16,
-    sigma: Annotated[float, typer.Option(help="Width of the Gaussian kernel.")] = 2.0,
-    seed: Annotated[int, typer.Option(help="Seed of initial values and row order.")] = 0,
-    threads: Annotated[int, typer.Option(help="Threads of BLAS, in every process.")] = 1,
-    rows: Annotated[int, typer.Option(help="Use only the first so many digits.")] = 1797,
-) -> None:
-    """Compare KHA, KHA/t, KHA/et and KHA-SMD with the exact components of handwritten digits."""
-    from ikpca_papers.demo import DemoSpec, print_result, progress_bars, run_demo
-
-    spec = DemoSpec(components, passes, sigma, seed, threads, rows)
-    _prepare_out(out)
-    with progress_bars(spec) as on_progress:
-        result = run_demo(spec, on_progress)
-    print_result(result, _write_demo(result, out))
-
-
-def _write_demo(result: DemoResult, out: Path) -> list[Path]:
-    from ikpca_papers.demo import as_json
-    from ikpca_papers.figures import demo_convergence, png
-    from ikpca_papers.runner import write_file
-
-    contents: dict[Path, str | bytes] = {
-        out / "convergence.png": png(demo_convergence(result)),
-        out / "table.json": as_json(result),
-    }
-    try:
-        for path, content in contents.items():
-            write_file(path, content)
-    except OSError as error:
-        raise CommandError(f"cannot write to {out}: {error.strerror}.") from error
-    return list(contents)

@@ -15,9 +15,8 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from sklearn.isotonic import isotonic_regression
 
 from ikpca.kernels import Floats
-from ikpca.plotting import LINE_STYLES, MUTED_COLOR, REFERENCE_COLOR, TEXT_COLOR, DashPattern
+from ikpca.plotting import LINE_STYLES, MUTED_COLOR, REFERENCE_COLOR, TEXT_COLOR
 from ikpca_papers.claims import Curves, Rows
-from ikpca_papers.demo import DemoResult, Run
 from ikpca_papers.kim2003.online import Rotation, Track
 from ikpca_papers.metrics import exponent
 from ikpca_papers.runner import Results
@@ -321,62 +320,6 @@ def spectra(results: Results) -> Figure:
     axes.grid(which="major", color="0.9", linewidth=0.8)
     axes.spines[["top", "right"]].set_visible(False)
     return figure
-
-
-def demo_convergence(result: DemoResult) -> Figure:
-    """Plot one learning curve per iterative method.
-
-    Parameters
-    ----------
-    result : DemoResult
-        Of ``ikpca_papers.demo.run_demo``.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    figure = Figure(figsize=(7.0, 4.4), layout="constrained")
-    axes = figure.add_subplot()
-    for run, (color, dashes) in zip(result.iterative, LINE_STYLES, strict=False):
-        _curve(axes, run, color, dashes)
-    _format_demo_axes(axes, result)
-    label_ends(figure, axes)
-    return figure
-
-
-def _curve(axes: Axes, run: Run, color: str, dashes: DashPattern) -> None:
-    errors = np.array(run.excess_errors)
-    # Rounding may leave values at or below zero, which have no logarithm.
-    errors[errors <= 0] = np.nan
-    passes = np.arange(1, len(errors) + 1)
-    axes.plot(passes, errors, color=color, linestyle=dashes, linewidth=1.8, label=run.label)
-
-
-def _format_demo_axes(axes: Axes, result: DemoResult) -> None:
-    spec = result.spec
-    axes.set_yscale("log")
-    axes.set_xlim(1 if spec.passes > 1 else 0.5, max(spec.passes, 1.5))
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=2))
-    axes.set_xlabel("Passes over the data")
-    axes.set_ylabel("Excess error  $E\\,/\\,E_{\\mathrm{min}} - 1$")
-    axes.set_title(
-        "Convergence to the exact components",
-        loc="left",
-        fontweight="bold",
-        color=TEXT_COLOR,
-        pad=22,
-    )
-    axes.text(
-        0,
-        1.025,
-        f"Digits, {spec.rows} × {result.features}; Gaussian kernel, σ = {spec.sigma:g}; "
-        f"{spec.components} components; seed {spec.seed}",
-        transform=axes.transAxes,
-        fontsize=9,
-        color=MUTED_COLOR,
-    )
-    axes.grid(which="major", color="0.9", linewidth=0.8)
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def tracking(tracks: Mapping[Rotation, Sequence[Track]], limit: float = 15.0) -> Figure:
