@@ -1,4 +1,4 @@
-"""Residuals of components, distances between clusterings, signal-to-noise ratio."""
+"""Distance between clusterings, and signal-to-noise ratio."""
 
 from __future__ import annotations
 
@@ -8,23 +8,9 @@ from numpy.typing import ArrayLike, NDArray
 from ikpca.errors import InvalidInput
 
 __all__ = [
-    "relative_residuals",
     "signal_to_noise_ratio",
     "variation_of_information",
 ]
-
-
-def relative_residuals(
-    coefficients: ArrayLike, projections: ArrayLike, eigenvalues: ArrayLike
-) -> NDArray[np.float64]:
-    """Return ‖K'v_i − λ_i v_i‖ / λ_1 for unit v_i along the rows of A; projections are AK'."""
-    A = np.asarray(coefficients, dtype=np.float64)
-    Y = np.asarray(projections, dtype=np.float64)
-    values = np.asarray(eigenvalues, dtype=np.float64)
-    norms = np.linalg.norm(A, axis=1)
-    defects = np.linalg.norm(Y - values[:, None] * A, axis=1)
-    scale = norms * np.abs(values).max(initial=0.0)
-    return np.divide(defects, scale, out=np.zeros_like(defects), where=scale > 0)
 
 
 def variation_of_information(first: ArrayLike, second: ArrayLike) -> float:

@@ -88,7 +88,7 @@ def test_other_kernels(client, X, kernel):
 
 def test_rare_features(client, monkeypatch):
     """Pairs of blocks multiply features in which few rows differ as sparse matrices."""
-    monkeypatch.setattr("ikpca.kernels.operands._MIN_ROWS", 100)
+    monkeypatch.setattr("ikpca.kernels.radial._MIN_ROWS", 100)
     rng = np.random.default_rng(0)
     rare = (rng.random((N_SAMPLES, 80)) < 0.02) * rng.normal(size=(N_SAMPLES, 80))
     X = np.hstack([rng.normal(size=(N_SAMPLES, 5)), np.full((N_SAMPLES, 3), 2.0), rare])

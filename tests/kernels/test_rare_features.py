@@ -202,7 +202,7 @@ def test_a_fit_finds_what_it_finds_with_all_features_dense(monkeypatch):
     X = rows_with(N_RARE)
     settings = {"kernel": "rbf", "gamma": 0.3, "eigen_solver": "krylov", "tol": 1e-10}
     apart = KernelPCA(3, random_state=0, **settings).fit(X)
-    monkeypatch.setattr("ikpca.kernels.operands._MIN_SPARSE_FEATURES", X.shape[1] + 1)
+    monkeypatch.setattr("ikpca.kernels.radial._MIN_SPARSE_FEATURES", X.shape[1] + 1)
     together = KernelPCA(3, random_state=0, **settings).fit(X)
     np.testing.assert_allclose(apart.eigenvalues_, together.eigenvalues_, rtol=1e-12)
     np.testing.assert_allclose(apart.transform(X[:50]), together.transform(X[:50]), atol=1e-9)

@@ -26,7 +26,7 @@ from ikpca.gram.sources import (
     PrecomputedGram,
     StoredGram,
 )
-from ikpca.kernels import Cosine, FeatureSplit, Kernel, Linear, MatmulKernel, Rows
+from ikpca.kernels import Cosine, FeatureSplit, Gaussian, Kernel, Linear, Rows
 
 #: Share of the machine's memory that a fit may use by default.
 DEFAULT_MEMORY_FRACTION = 0.25
@@ -200,7 +200,7 @@ def plan_source(
         fixed += X.nbytes
         kernel, X = Linear(), kernel.shifted_features(X)
     split, operand, tile_bytes = None, 0, partial(_tile_bytes, kernel, X, None)
-    if isinstance(kernel, MatmulKernel) and isinstance(X, np.ndarray):
+    if isinstance(kernel, Gaussian) and isinstance(X, np.ndarray):
         candidate = FeatureSplit.from_rows(X)
         needed, tile = candidate.operand_bytes(len(X)), partial(_tile_bytes, kernel, X, candidate)
         small_enough = needed <= _MAX_OPERAND_SHARE * available

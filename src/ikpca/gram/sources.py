@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ikpca.gram.parallel import SERIAL, Workers
-from ikpca.kernels import FeatureSplit, Floats, Indices, Kernel, MatmulKernel, Operand, Rows
+from ikpca.kernels import FeatureSplit, Floats, Gaussian, Indices, Kernel, Operand, Rows
 
 #: Side of a square tile: large enough for full matrix-product speed, 8 MB in float64.
 TILE = 1024
@@ -138,9 +138,9 @@ class ComputedGram:
     side : int
         Side of the tiles.
     split : FeatureSplit, optional
-        Split of the features of X. With it, the right operand of a :class:`MatmulKernel` is
-        computed once for all tiles: it takes the memory of a copy of X, and tiles take little more
-        time than a matrix product.
+        Split of the features of X for a Gaussian kernel. With it, the right operand is computed
+        once for all tiles: it takes the memory of a copy of X, and tiles take little more time than
+        a matrix product.
     """
 
     symmetric = True
@@ -155,8 +155,8 @@ class ComputedGram:
         self.entries = 0
         self._lock = threading.Lock()
         self._matmul = None
-        if split is not None and isinstance(kernel, MatmulKernel):
-            self._matmul = MatmulTiles(kernel, kernel.right_operand(X, split))
+        if split is not None and isinstance(kernel, Gaussian):
+            self._matmul = GaussianTiles(kernel, kernel.right_operand(X, split))
 
     def fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
         """Compute K[rows, columns]."""
@@ -196,10 +196,10 @@ class ComputedGram:
         return np.concatenate([self._kernel.diagonal(self._X[part]) for part in parts])
 
 
-class MatmulTiles:
-    """Tiles of a MatmulKernel from a right operand that is computed once."""
+class GaussianTiles:
+    """Tiles of a Gaussian kernel from a right operand that is computed once."""
 
-    def __init__(self, kernel: MatmulKernel, right: Operand) -> None:
+    def __init__(self, kernel: Gaussian, right: Operand) -> None:
         self._kernel = kernel
         self._right = right
         #: Left operand that a thread used last, and its rows.
@@ -207,10 +207,7 @@ class MatmulTiles:
 
     def fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
         """Write k(x, y) for rows x and columns y of the right operand."""
-        self.fill_from(self._left(rows), columns, out)
-
-    def fill_from(self, left: Operand, columns: slice, out: Floats) -> None:
-        """Write k(z, y) for the rows z of a left operand."""
+        left = self._left(rows)
         np.matmul(left.dense, self._right.dense[columns].T, out=out)
         rare, others = left.sparse, self._right.sparse
         if rare is not None and others is not None:

@@ -8,18 +8,20 @@ from ikpca.kernels.base import (
     Kernel,
     RadialKernel,
     Rows,
-)
-from ikpca.kernels.callable import Pairwise, Vectorized, vectorized
-from ikpca.kernels.dot_product import Cosine, Linear, Polynomial, Sigmoid
-from ikpca.kernels.factory import KERNEL_NAMES, RADIAL_NAMES, centered_kernel, make_kernel
-from ikpca.kernels.operands import (
-    FeatureSplit,
-    MatmulKernel,
-    Operand,
     mean_row,
     squared_norms,
 )
-from ikpca.kernels.radial import Gaussian, Laplacian, one_norm_distances
+from ikpca.kernels.callable import (
+    KERNEL_NAMES,
+    RADIAL_NAMES,
+    Pairwise,
+    Vectorized,
+    centered_kernel,
+    make_kernel,
+    vectorized,
+)
+from ikpca.kernels.dot_product import Cosine, Linear, Polynomial, Sigmoid
+from ikpca.kernels.radial import FeatureSplit, Gaussian, Laplacian, Operand, one_norm_distances
 
 __all__ = [
     "KERNEL_NAMES",
@@ -34,7 +36,6 @@ __all__ = [
     "Kernel",
     "Laplacian",
     "Linear",
-    "MatmulKernel",
     "Operand",
     "Pairwise",
     "Polynomial",

@@ -1,4 +1,4 @@
-"""Kernel protocols and array types."""
+"""Array types, inner products of rows, and kernel protocols."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 Floats: TypeAlias = NDArray[np.floating[Any]]
 Indices: TypeAlias = NDArray[np.intp]
@@ -99,3 +100,24 @@ class DistanceKernel(Kernel, Protocol):
         The arguments have shapes (n, k) and (n, k, N), for k rows that may differ from one z to the
         next. Values come from projections and may lie outside the range of the kernel.
         """
+
+
+def squared_norms(X: Rows) -> Floats:
+    """Return ‖x_i‖² for every dense or CSR row."""
+    if sparse.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    return np.einsum("ij,ij->i", X, X)
+
+
+def inner_products(X: Rows, Y: Rows, out: Floats) -> None:
+    """Write ⟨x_i, y_j⟩ into ``out``, for any combination of dense and CSR rows."""
+    if not sparse.issparse(X) and not sparse.issparse(Y):
+        np.matmul(X, Y.T, out=out)
+        return
+    product = X @ Y.T
+    out[...] = product.toarray() if sparse.issparse(product) else product
+
+
+def mean_row(X: Floats) -> Floats:
+    """Return the mean of rows, summed in double precision."""
+    return X.mean(axis=0, dtype=np.float64).astype(X.dtype)

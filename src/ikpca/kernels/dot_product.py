@@ -8,8 +8,7 @@ from typing import Self
 import numpy as np
 from scipy import sparse
 
-from ikpca.kernels.base import Floats, Rows
-from ikpca.kernels.operands import inner_products, squared_norms
+from ikpca.kernels.base import Floats, Rows, inner_products, squared_norms
 
 #: Entries of a strip of features.
 _STRIP_ENTRIES = 2**18

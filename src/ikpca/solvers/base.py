@@ -17,13 +17,13 @@ from sklearn.base import BaseEstimator
 from ikpca.gram import CenteredGram
 from ikpca.gram.centering import Centering
 from ikpca.kernels import Floats, Rows
-from ikpca.metrics import relative_residuals
 from ikpca.solvers.problem import Plan, Problem
 from ikpca.solvers.rayleigh_ritz import (
     Certificate,
     certify,
     deterministic_signs,
     nonnegative_eigenvalues,
+    relative_residuals,
 )
 from ikpca.solvers.sampled_residuals import SampledResiduals
 

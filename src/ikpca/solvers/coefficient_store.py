@@ -10,8 +10,13 @@ import numpy as np
 
 from ikpca.gram import CenteredGram
 from ikpca.kernels import Floats, Indices
-from ikpca.metrics import relative_residuals
-from ikpca.solvers.rayleigh_ritz import Certificate, certify, excess_error, rayleigh_ritz
+from ikpca.solvers.rayleigh_ritz import (
+    Certificate,
+    certify,
+    excess_error,
+    rayleigh_ritz,
+    relative_residuals,
+)
 
 #: Random vectors that search the complement of the components for larger eigenvalues.
 N_PROBES = 16

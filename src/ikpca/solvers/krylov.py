@@ -16,7 +16,6 @@ from ikpca.gram.centering import NOT_FINITE, GramMeans, center_columns
 from ikpca.gram.parallel import Workers
 from ikpca.gram.sources import DistributedSource
 from ikpca.kernels import Floats, Indices
-from ikpca.metrics import relative_residuals
 from ikpca.solvers.base import (
     EigenSolution,
     Outcome,
@@ -41,7 +40,13 @@ from ikpca.solvers.landmarks import (
     landmark_start,
 )
 from ikpca.solvers.problem import Plan, Problem
-from ikpca.solvers.rayleigh_ritz import certify, inner_in_double, multiply_rows, rayleigh_ritz
+from ikpca.solvers.rayleigh_ritz import (
+    certify,
+    inner_in_double,
+    multiply_rows,
+    rayleigh_ritz,
+    relative_residuals,
+)
 from ikpca.solvers.sampled_residuals import SampledResiduals
 
 #: First number of components for a fraction of the variance.

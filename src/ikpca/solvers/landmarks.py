@@ -21,9 +21,9 @@ from ikpca.gram.sources import DistributedSource
 from ikpca.kernels import (
     FeatureSplit,
     Floats,
+    Gaussian,
     Indices,
     Kernel,
-    MatmulKernel,
     Operand,
     Rows,
     mean_row,
@@ -239,7 +239,7 @@ class KernelColumns:
     def __init__(self, kernel: Kernel, rows: Rows) -> None:
         self._kernel, self._rows = kernel, rows
         self._right: Operand | None = None
-        if isinstance(kernel, MatmulKernel) and isinstance(rows, np.ndarray):
+        if isinstance(kernel, Gaussian) and isinstance(rows, np.ndarray):
             self._split = FeatureSplit.all_dense(mean_row(rows))
             self._right = kernel.right_operand(rows, self._split)
 
@@ -248,7 +248,7 @@ class KernelColumns:
         kernel = self._kernel
         if out is None:
             out = np.empty((X.shape[0], self._rows.shape[0]), dtype=X.dtype)
-        if self._right is None or not isinstance(kernel, MatmulKernel):
+        if self._right is None or not isinstance(kernel, Gaussian):
             kernel.fill(X, self._rows, out)
             return out
         left = kernel.left_from_right(kernel.right_operand(X, self._split))

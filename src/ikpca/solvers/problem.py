@@ -25,7 +25,6 @@ from ikpca.kernels import (
     Indices,
     Kernel,
     Laplacian,
-    MatmulKernel,
     Pairwise,
     Rows,
     mean_row,
@@ -434,7 +433,7 @@ class Problem:
         if isinstance(self.kernel, Pairwise):
             return _CALL_COST
         n_features = int(self.X.shape[1])
-        if isinstance(self.kernel, MatmulKernel):
+        if isinstance(self.kernel, Gaussian):
             return 2 * n_features + _FINISH_COST
         return 20 * n_features + _BLOCK_COST
 

@@ -127,6 +127,14 @@ def leading_eigenpairs(matrix: Floats, number: int) -> tuple[Floats, Floats]:
     return values[::-1], vectors[:, ::-1]
 
 
+def relative_residuals(coefficients: Floats, projections: Floats, eigenvalues: Floats) -> Floats:
+    """Return ‖K'v_i − λ_i v_i‖ / λ_1 for unit v_i along the rows of A; projections are AK'."""
+    A, Y = (np.asarray(part, dtype=np.float64) for part in (coefficients, projections))
+    defects = np.linalg.norm(Y - eigenvalues[:, None] * A, axis=1)
+    scale = np.linalg.norm(A, axis=1) * np.abs(eigenvalues).max(initial=0.0)
+    return np.divide(defects, scale, out=np.zeros_like(defects), where=scale > 0)
+
+
 @dataclass(frozen=True)
 class Certificate:
     """Bounds and estimates of the error of a solution.

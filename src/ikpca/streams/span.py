@@ -14,10 +14,10 @@ from ikpca.kernels import (
     Cosine,
     FeatureSplit,
     Floats,
+    Gaussian,
     Indices,
     Kernel,
     Linear,
-    MatmulKernel,
     Rows,
     Sigmoid,
     mean_row,
@@ -134,10 +134,10 @@ class Span(Stored):
         return self.factor.astype(self.rows.dtype, order="F")
 
     @cached_property
-    def _operand(self) -> tuple[MatmulKernel, FeatureSplit, Floats] | None:
+    def _operand(self) -> tuple[Gaussian, FeatureSplit, Floats] | None:
         """Kernel and prepared basis rows; None if the kernel has no operands."""
         is_dense = isinstance(self.rows, np.ndarray) and len(self)
-        if not (is_dense and isinstance(self.kernel, MatmulKernel)):
+        if not (is_dense and isinstance(self.kernel, Gaussian)):
             return None
         split = FeatureSplit.all_dense(mean_row(self.rows))
         return self.kernel, split, self.kernel.right_operand(self.rows, split).dense
