@@ -131,12 +131,10 @@ def test_info_of_the_installation():
     assert "scikit-learn" in succeeds("info").out
 
 
-def test_info_of_a_model_brings_nothing_to_life(tmp_path, monkeypatch):
+def test_info_describes_a_model_and_checks_its_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.save("rows.npy", np.random.default_rng(0).normal(size=(20, 3)))
     succeeds("fit", "rows.npy", "-o", "m.ikpca", "-n", 2, "--gamma", 0.5, "-q")
-    monkeypatch.setattr("ikpca.model_files.Decoder.decode", None)
-    monkeypatch.setattr("ikpca.model_files.codec.find_class", None)
     document = succeeds("info", "m.ikpca", "--json")
     assert document["class"] == "KernelPCA"
     assert document["parameters"]["gamma"] == "0.5"

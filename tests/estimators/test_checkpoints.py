@@ -26,7 +26,6 @@ from ikpca.estimators import checkpoint as checkpoint_module
 from ikpca.estimators.base import FitMonitor
 from ikpca.estimators.checkpoint import parse_interval
 from ikpca.kernels import Gaussian
-from ikpca.model_files import previous_generation
 from ikpca.solvers import KHA, Krylov
 from ikpca.solvers.kha_pass import HebbianPasses
 from tests.sameness import same
@@ -48,7 +47,7 @@ PLACES = {
     "middle": {KHA: (HebbianPasses, "_limits"), Krylov: (krylov_module.KrylovPasses, "_multiply")},
     "end": {KHA: (HebbianPasses, "_record"), Krylov: (krylov_module, "_orthonormal")},
     "callback": dict.fromkeys((KHA, Krylov), (FitMonitor, "__call__")),
-    "write": dict.fromkeys((KHA, Krylov), (checkpoint_module, "write_generation")),
+    "write": dict.fromkeys((KHA, Krylov), (checkpoint_module, "write_container")),
 }
 
 
@@ -284,16 +283,15 @@ def test_a_checkpoint_of_another_fit_is_refused(name, change, rows, message, tmp
     assert fitted.history_ is attributes["history_"]
 
 
-def test_the_previous_generation_replaces_a_damaged_file(tmp_path):
+def test_a_damaged_checkpoint_is_refused_and_kept(tmp_path):
     path = tmp_path / "fit.checkpoint"
     model(checkpoint=path, max_iter=4).fit(X)
     for damage in (b"", b"torn", path.read_bytes()[:-3]):
         path.write_bytes(damage)
-        assert_same_fit(model(checkpoint=path).fit(X), whole_fit("kha/et"))
-    for file in (path, previous_generation(path)):
-        file.write_bytes(b"torn")
-    with pytest.raises(UnreadableFile):
-        model(checkpoint=path).fit(X)
+        with pytest.raises(UnreadableFile, match=r"fit\.checkpoint cannot be read"):
+            model(checkpoint=path).fit(X)
+        assert path.read_bytes() == damage
+    assert_same_fit(model(checkpoint=Checkpoint(path, resume=False)).fit(X), whole_fit("kha/et"))
 
 
 def test_models_and_checkpoints_are_told_apart(tmp_path):

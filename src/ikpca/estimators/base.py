@@ -9,7 +9,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
-from importlib.metadata import version
 from typing import Any, Literal, TypeVar, cast, overload
 
 import numpy as np
@@ -47,7 +46,7 @@ from ikpca.estimators.validation import (
 )
 from ikpca.gram.parallel import SERIAL, Workers
 from ikpca.kernels import Floats, Kernel, Rows, make_kernel
-from ikpca.model_files import Encoder, Manifest, digests_of, write_container
+from ikpca.model_files import Encoder, write_container
 from ikpca.preimages import (
     PREIMAGE_NAMES,
     PreimageMethod,
@@ -152,8 +151,7 @@ class SavedEstimator(BaseEstimator):
         check_is_fitted(self)
         encoder = Encoder()
         content = encoder.encode(self, type(self).__name__)
-        manifest = Manifest("model", content, digests_of(encoder.arrays), version("ikpca"))
-        write_container(path, manifest, encoder.arrays)
+        write_container(path, "model", content, encoder.arrays)
 
     def _check_loaded(self, make_row: Callable[[int], Rows | None]) -> None:
         """Raise an error if the parts of a fitted model from a file do not fit together.

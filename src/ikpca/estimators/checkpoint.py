@@ -8,7 +8,6 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -17,14 +16,7 @@ from scipy import sparse
 from ikpca.errors import InvalidInput, UnreadableFile, check_choice, check_number, invalid_parameter
 from ikpca.gram import tile_slices
 from ikpca.kernels import Rows
-from ikpca.model_files import (
-    Decoder,
-    Encoder,
-    Manifest,
-    digests_of,
-    read_newest,
-    write_generation,
-)
+from ikpca.model_files import Decoder, Encoder, read_container, write_container
 from ikpca.solvers import Outcome, PassRecord
 from ikpca.solvers.base import SavedRun
 
@@ -48,8 +40,8 @@ _RUNTIME_PARAMETERS = (
 class Checkpoint:
     """File in which a fit stores its progress.
 
-    The file is written atomically, and the previous one is kept next to it. Resuming is bit-exact:
-    the result is the same as without an interruption. A file of other rows or parameters raises an
+    The file is written atomically, so that it is valid at any time. Resuming is bit-exact: the
+    result is the same as without an interruption. A file of other rows or parameters raises an
     error; only ``max_iter``, ``max_memory`` and parameters without effect on the result may differ.
     A resumed fit keeps the sizes that it was started with; with other memory, results may
     differ by rounding errors.
@@ -137,13 +129,12 @@ class CheckpointFile:
             self._read()
 
     def _read(self) -> None:
-        newest = read_newest(self.path)
-        if newest is None:
+        if not self.path.exists():
             return
-        manifest, arrays, path = newest
+        manifest, arrays = read_container(self.path)
         if manifest.kind != _KIND:
             raise UnreadableFile(
-                f"{path} is a {manifest.kind}, not a checkpoint; pass another path."
+                f"{self.path} is a {manifest.kind}, not a checkpoint; pass another path."
             )
         try:
             content = Decoder(arrays).decode(manifest.content)
@@ -153,8 +144,8 @@ class CheckpointFile:
         except (UnreadableFile, KeyError, TypeError, ValueError, OverflowError) as error:
             # Checksums are valid, so that the file is not damaged.
             raise UnreadableFile(
-                f"{path} was written by another version of ikpca, whose checkpoints have other "
-                f"fields ({error}); pass resume=False to overwrite it, or another path."
+                f"{self.path} was written by another version of ikpca, whose checkpoints have "
+                f"other fields ({error}); pass resume=False to overwrite it, or another path."
             ) from error
         if differences:
             raise InvalidInput(
@@ -164,7 +155,7 @@ class CheckpointFile:
             )
         self.saved, self.seed, self._n_written = saved, seed, len(saved.records)
         # The interval continues over restarts.
-        self._last_write -= time.time() - path.stat().st_mtime
+        self._last_write -= time.time() - self.path.stat().st_mtime
 
     def record(
         self, progress: Callable[[], object], records: list[PassRecord], outcome: Outcome | None
@@ -193,8 +184,7 @@ class CheckpointFile:
             }
             encoder = Encoder()
             encoded = encoder.encode(content, _KIND)
-            manifest = Manifest(_KIND, encoded, digests_of(encoder.arrays), version("ikpca"))
-            write_generation(self.path, manifest, encoder.arrays)
+            write_container(self.path, _KIND, encoded, encoder.arrays)
             self._n_written, self._last_write = len(records), time.monotonic()
         self._pending = None
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from ikpca.errors import InvalidInput, UnreadableFile
@@ -48,8 +47,6 @@ _CLASSES = {
 _FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 #: Largest number of features for which a model of CSR rows is applied to a row.
 _MAX_SPARSE_WIDTH = 2**20
-#: Largest length of a text in a description.
-_MAX_LENGTH = 60
 
 
 class Encoder:
@@ -191,7 +188,7 @@ class Decoder:
                 return random_state
             case "path", str(path):
                 return Path(path)
-            case "choice", [name, member] if issubclass(kind := find_class(name), Enum):
+            case "choice", [name, member] if issubclass(kind := _find_class(name), Enum):
                 return kind[member]
             case "object", [str(name), dict(fields)]:
                 return self._object(name, fields, {})
@@ -203,7 +200,7 @@ class Decoder:
                 raise _invalid(f"the tag {tag!r} is unknown, or its content is not valid")
 
     def _object(self, name: str, parameters: dict[str, Tree], state: dict[str, Tree]) -> Any:
-        kind: Any = find_class(name)
+        kind: Any = _find_class(name)
         is_model = hasattr(kind, "get_params")
         if is_model:
             names = set(kind().get_params(deep=False))
@@ -230,7 +227,7 @@ def _class_name(kind: type) -> str:
     return f"{kind.__module__.split('.')[1]}.{kind.__name__}"
 
 
-def find_class(name: Tree) -> type:
+def _find_class(name: Tree) -> type:
     """Return a class that files may contain, by its name in a file."""
     package, _, class_name = str(name).partition(".")
     if class_name not in _CLASSES.get(package, ()):
@@ -277,23 +274,10 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise UnreadableFile(f"{path} cannot be read: {error}.") from error
     if not hasattr(model, "_check_loaded"):
         raise UnreadableFile(f"{path} cannot be read: it does not contain a model.")
-    try:
-        _check_usable(model, arrays)
-    except Exception as error:
-        raise UnreadableFile(f"{path} cannot be read: its parts are not consistent.") from error
-    return model
-
-
-def _check_usable(model: Any, arrays: Mapping[str, Array]) -> None:
-    """Apply the model to one row, which fails if the parts of a file are not consistent."""
-    try:
-        check_is_fitted(model)
-    except NotFittedError:
-        return
     widths = {array.shape[-1] for array in arrays.values() if array.ndim and array.size}
 
     def make_row(n_features: int) -> Rows | None:
-        """Return a row, which takes no more memory than the file; None if it may take more."""
+        """Return a row that takes no more memory than the file, or None."""
         if n_features in widths:
             return np.ones((1, n_features))
         # No array has the width of CSR rows, and products of them need memory of this size.
@@ -301,69 +285,12 @@ def _check_usable(model: Any, arrays: Mapping[str, Array]) -> None:
             return None
         return sparse.csr_array(([1.0], ([0], [0])), shape=(1, n_features))
 
-    with warnings.catch_warnings():
-        # The row has no feature names.
-        warnings.simplefilter("ignore")
-        model._check_loaded(make_row)
-
-
-def describe_model_file(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return class, parameters and shapes of the attributes as text, without creating the model.
-
-    Parameters
-    ----------
-    path : str or path
-
-    Returns
-    -------
-    dict
-        "kind", "class", "written_by", "format_version", "checksums", "parameters" and "attributes".
-    """
-    manifest, arrays = read_container(path)
-    match manifest.kind, manifest.content:
-        case "model", {"model": [str(name), dict(parameters), dict(attributes)]}:
-            # Private attributes are of no interest to users.
-            fitted = {key: part for key, part in attributes.items() if not key.startswith("_")}
-        case kind, _:
-            problem = "damaged" if kind == "model" else "not a model"
-            raise UnreadableFile(f"{path} cannot be described: it is a {kind:.20}, {problem}.")
-    described = {
-        title: {_printable(key): _describe(part, arrays) for key, part in trees.items()}
-        for title, trees in (("parameters", parameters), ("attributes", fitted))
-    }
-    return {
-        "kind": manifest.kind,
-        "class": _printable(name.rpartition(".")[2]),
-        "written_by": f"ikpca {_printable(manifest.library_version)}",
-        "format_version": manifest.format_version,
-        "checksums": "valid",
-        **described,
-    }
-
-
-def _describe(tree: Tree, arrays: Mapping[str, Array]) -> str:
-    """Return numbers and text as text, and type and size of everything else."""
-    text: object = tree
-    match tree:
-        case list():
-            text = f"list of {len(tree)}"
-        case {"array": str(name)} | {"columns": str(name)} if name in arrays:
-            shape = arrays[name].shape[:: -1 if "columns" in tree else 1]
-            text = f"{arrays[name].dtype} of {' × '.join(map(str, shape)) or 'one number'}"
-        case {"scalar": {"array": str(name)}} if name in arrays and not arrays[name].ndim:
-            text = arrays[name][()]
-        case {"choice": [str(name), str(member)]}:
-            text = f"{name.rpartition('.')[2]} {member}"
-        case {"model": [str(name), *_]} | {"object": [str(name), *_]}:
-            text = name.rpartition(".")[2]
-        case {"float": str(number)}:
-            text = number
-        case dict():
-            text = next(iter(tree), "")
-    return _printable(text)
-
-
-def _printable(text: object) -> str:
-    """Return printable text of limited length."""
-    start = "".join(part if part.isprintable() else "?" for part in str(text)[: _MAX_LENGTH + 1])
-    return start if len(start) <= _MAX_LENGTH else f"{start[:_MAX_LENGTH]}…"
+    try:
+        check_is_fitted(model)
+        with warnings.catch_warnings():
+            # The row has no feature names.
+            warnings.simplefilter("ignore")
+            model._check_loaded(make_row)
+    except Exception as error:
+        raise UnreadableFile(f"{path} cannot be read: its parts are not consistent.") from error
+    return model

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
@@ -52,38 +52,16 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
     """
     if path.is_dir():
         raise InvalidInput(f"{path} is a folder: pass the path of a file.")
-    with _renamed_at_end(path) as temporary, temporary.open("xb") as file:
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
-
-
-@contextmanager
-def atomic_folder(path: Path) -> Iterator[Path]:
-    """Create a temporary folder and rename it to ``path``, which must be new or empty."""
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise InvalidInput(f"{path} already exists and is not empty: pass a new folder.")
-    with _renamed_at_end(path) as temporary:
-        temporary.mkdir()
-        yield temporary
-        if os.name == "nt" and path.exists():
-            # Windows does not rename a folder onto another one, not even onto an empty one.
-            path.rmdir()
-
-
-@contextmanager
-def _renamed_at_end(path: Path) -> Iterator[Path]:
-    """Yield a temporary path that is renamed to ``path``, or removed after an error."""
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     with _unwritable_file_errors(path):
         try:
-            yield temporary
+            with temporary.open("xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
             os.replace(temporary, path)
         except BaseException:
-            if temporary.is_dir():
-                shutil.rmtree(temporary, ignore_errors=True)
-            else:
-                temporary.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
         # Sync the rename to disk, on systems that allow folders to be opened.
         if os.name != "nt":
@@ -100,14 +78,11 @@ def _unwritable_file_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        # For a file in a temporary folder, only the reason is of interest.
-        cause = error.__cause__ if isinstance(error, UnwritableFile) else error
-        reason = getattr(cause, "strerror", None) or cause
         raise UnwritableFile(
             error.errno,
-            f"{path} could not be written ({reason}); an existing file is untouched: free some "
-            "space or choose another folder",
-        ) from cause
+            f"{path} could not be written ({error.strerror or error}); an existing file is "
+            "untouched: free some space or choose another folder",
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -131,15 +106,15 @@ class Manifest:
             fields: Tree = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise UnreadableFile(f"the manifest is not JSON ({error})") from None
-        version = fields.get("format_version") if isinstance(fields, dict) else None
-        if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        written = fields.get("format_version") if isinstance(fields, dict) else None
+        if not isinstance(written, int) or isinstance(written, bool) or written < 1:
             raise UnreadableFile("the manifest names no format version")
-        if version > FORMAT_VERSION:
+        if written > FORMAT_VERSION:
             raise UnreadableFile(
-                f"it was written in format version {version}, and this ikpca reads version "
+                f"it was written in format version {written}, and this ikpca reads version "
                 f"{FORMAT_VERSION}; install a newer ikpca"
             )
-        if version < FORMAT_VERSION:
+        if written < FORMAT_VERSION:
             raise UnreadableFile(
                 "it was written by a development version before 0.1; fit the model again and save "
                 "it"
@@ -164,19 +139,17 @@ def digests_of(arrays: Mapping[str, Array]) -> dict[str, str]:
 
 
 def write_container(
-    path: str | os.PathLike[str], manifest: Manifest, arrays: Mapping[str, Array]
+    path: str | os.PathLike[str], kind: str, content: Tree, arrays: Mapping[str, Array]
 ) -> None:
-    """Write a file atomically."""
+    """Write an encoded object and its arrays to a file, atomically."""
     from safetensors.numpy import save
 
-    target = Path(path)
+    manifest = Manifest(kind, content, digests_of(arrays), version("ikpca"))
     text = json.dumps(vars(manifest), allow_nan=False, separators=(",", ":"))
     if len(text) > _HEADER_LIMIT // 2:
-        raise InvalidInput(
-            f"the manifest of {target} would be {len(text)} bytes: shorten history_."
-        )
+        raise InvalidInput(f"the manifest of {path} would be {len(text)} bytes: shorten history_.")
     data = save(dict(arrays), {_MANIFEST: text, _DIGEST: hashlib.sha256(text.encode()).hexdigest()})
-    with atomic_write(target) as file:
+    with atomic_write(Path(path)) as file:
         file.write(data)
 
 
@@ -225,42 +198,3 @@ def _opened(source: Path) -> Iterator[tuple[Manifest, Any]]:
             yield manifest, file
     except (SafetensorError, TypeError, AttributeError) as error:
         raise UnreadableFile(f"its arrays are damaged ({error})") from None
-
-
-def previous_generation(path: Path) -> Path:
-    """Return the path of the generation before the newest one."""
-    return path.with_name(f"{path.name}.previous")
-
-
-def write_generation(path: Path, manifest: Manifest, arrays: Mapping[str, Array]) -> None:
-    """Write a new generation and keep the last one as the previous one.
-
-    A damaged file does not replace the previous generation, which may be the only valid one.
-    """
-    try:
-        with _opened(path):
-            pass
-    except (OSError, UnreadableFile):
-        pass
-    else:
-        previous = previous_generation(path)
-        with _unwritable_file_errors(path):
-            previous.unlink(missing_ok=True)
-            try:
-                os.link(path, previous)
-            except OSError:
-                # Without hard links, ``path`` does not exist until the new file is written.
-                os.replace(path, previous)
-    write_container(path, manifest, arrays)
-
-
-def read_newest(path: Path) -> tuple[Manifest, dict[str, Array], Path] | None:
-    """Read the newest valid generation; return it and its path, or None if there is no file."""
-    existing = [file for file in (path, previous_generation(path)) if file.exists()]
-    for file in existing:
-        try:
-            return *read_container(file), file
-        except UnreadableFile:
-            if file == existing[-1]:
-                raise
-    return None
