@@ -13,7 +13,7 @@ from ikpca.gains import (
     MetaDescent,
     ReciprocalEigenvalues,
 )
-from ikpca.solvers.kha import KHA, METHODS, automatic_gain, paper_gain
+from ikpca.solvers.kha import KHA, METHODS
 from ikpca.solvers.kha_pass import gain_times
 from tests.pairwise import pairwise
 
@@ -41,8 +41,9 @@ PAPERS = {
 @pytest.mark.parametrize("method", METHODS)
 def test_presets_are_the_papers_formulas(method):
     """η0; η0 l/(t+l); η0 l/(t+l) ‖λ‖/λ_i (Günter 2006, eq. 12); e^ρ times that."""
-    gain = paper_gain(method, 0.3, rate=0.4, decay=0.9, log_gain_init=1.0)
-    np.testing.assert_allclose(spread(gain), PAPERS[method], rtol=1e-14)
+    np.testing.assert_allclose(
+        spread(KHA(method, gain=0.3).gain_for(2.0)), PAPERS[method], rtol=1e-14
+    )
 
 
 @pytest.mark.parametrize(
@@ -56,8 +57,7 @@ def test_presets_are_the_papers_formulas(method):
 )
 def test_automatic_gains_know_the_scale_of_the_kernel(method, shape):
     """Reciprocal to κ = mean k'(x, x), 2 here, or to λ; the numbers in front are tuned."""
-    gain = automatic_gain(method, 2.0, rate=0.4, decay=0.9, log_gain_init=0.0)
-    number = spread(gain) / shape
+    number = spread(KHA(method).gain_for(2.0)) / shape
     assert number.min() == pytest.approx(number.max(), rel=1e-14)
     assert 0.01 < number.max() < 20
 
@@ -67,22 +67,22 @@ def test_automatic_gains_know_the_scale_of_the_kernel(method, shape):
     [("random", 0.4, 1.0), ("sparse", 0.4, 1.0), ("landmarks", 0.4, 0.0), ("auto", 0.4, 0.0)],
 )
 def test_automatic_meta_descent_depends_on_the_start_and_the_scale(init, rate, log_gain):
-    gain = KHA("kha-smd", init=init)._gain(10.0)
+    gain = KHA("kha-smd", init=init).gain_for(10.0)
     assert gain.rate == pytest.approx(rate / 10)
     assert gain.log_gain_init == log_gain
 
 
-@pytest.mark.parametrize("make", [paper_gain, automatic_gain])
-def test_only_smd_descends_on_its_gains(make):
+@pytest.mark.parametrize("eta0", [0.3, "auto"])
+def test_only_smd_descends_on_its_gains(eta0):
     for method in METHODS:
-        gain = make(method, 0.3, rate=0.4, decay=0.9, log_gain_init=1.0)
+        solver = KHA(method, gain=eta0, meta_gain=0.4, meta_decay=0.9, log_gain_init=1.0)
+        gain = solver.gain_for(2.0)
         assert isinstance(gain, MetaDescent) is (method == "kha-smd")
     assert (gain.rate, gain.decay, gain.log_gain_init) == (0.4, 0.9, 1.0)
 
 
 def test_the_papers_log_gains_are_unbounded_and_ours_are_not():
-    paper = paper_gain("kha-smd", 0.3, 0.4, 0.9, 0.0)
-    ours = automatic_gain("kha-smd", 2.0, 0.4, 0.9, 0.0)
+    paper, ours = (KHA("kha-smd", gain=gain).gain_for(2.0) for gain in (0.3, "auto"))
     assert (paper.max_log_step, paper.max_log_gain) == (np.inf, np.inf)
     assert 0 < ours.max_log_step < ours.max_log_gain < np.inf
 

@@ -216,7 +216,6 @@ BAD_OPTIONS = {
     "clock": (["tick", None, 1], "choose one of 'pattern', 'pass'"),
     "rayleigh_ritz": ([1, None, "no"], "choose one of True, False"),
     "backoff": ([1, None, "no"], "choose one of True, False"),
-    "block_size": ([0, -1, 1.5, "x", None, AN_ARRAY], "pass 'auto'"),
     "change_tol": ([-1, np.nan, "0"], "pass None"),
 }
 
@@ -417,7 +416,6 @@ BAD_HEBBIAN_ARGUMENTS = {
     "gain": ([0, -1, np.nan, np.inf, "big", None, True], "pass gain='auto'"),
     "clock": (["tick", "pass", None], "choose one of 'pattern', 'pass'|leave it out"),
     "rayleigh_ritz": ([1, None], "choose one of True, False"),
-    "block_size": ([0, 1.5, 7, "x", None], "pass 'auto'|leave it out"),
     "tol": ([-1, np.nan, None], "pass 0"),
     "change_tol": ([-1, 0.1, np.nan, "0"], "pass None|leave it out"),
     "max_iter": ([0, 1.5, None], "pass 50"),

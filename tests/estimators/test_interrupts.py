@@ -31,7 +31,7 @@ def interrupted_by(error, monkeypatch):
         return wrapped(error) if len(calls) == 3 else compiled(*arguments)
 
     monkeypatch.setattr(kha_sweep, "plain_sweep", third)
-    solver = KHA("kha/et", block_size=60)
+    solver = KHA("kha/et")
     model = KernelPCA(2, kernel="rbf", gamma=0.5, eigen_solver=solver, max_iter=10, random_state=0)
     return model, model.fit
 

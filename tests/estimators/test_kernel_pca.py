@@ -771,11 +771,12 @@ class Impatient:
         return self._kernel.scratch_bytes(*sizes)
 
 
-def test_an_interrupt_in_the_middle_of_a_pass_leaves_no_trace_of_it(X):
+def test_an_interrupt_in_the_middle_of_a_pass_leaves_no_trace_of_it(X, monkeypatch):
     """Per pass a tile for each of four blocks and two products, after one tile for the means."""
+    monkeypatch.setattr("ikpca.solvers.kha_pass.BLOCK_SIZE", 50)
 
     def solution(patience, n_passes):
-        solver = KHA("kha/et", block_size=50, init="random")
+        solver = KHA("kha/et", init="random")
         problem = Problem(Impatient(patience), X, read_budget("20MB"))
         return solver.solve(problem, 3, RunSettings(n_passes))
 

@@ -7,7 +7,7 @@ import pytest
 
 from ikpca.gram import PrecomputedGram, center_gram
 from ikpca.solvers import hebbian_step, hebbian_step_with_products, meta_step
-from ikpca.solvers.coefficient_store import CoefficientStore
+from ikpca.solvers.kha_pass import CoefficientStore
 from ikpca.solvers.kha_sweep import OK, meta_sweep, plain_sweep
 from tests.pairwise import pairwise
 
@@ -56,7 +56,7 @@ def by_blocks(K, rows, patterns, size, sweep_block, dtype):
         block = patterns[begin : begin + size]
         T, C = sweep_block(store, block, slice(begin, begin + len(block)))
         store.transform(T, block, C)
-    return store.read()
+    return store.rows, store.products
 
 
 @pairwise(
@@ -93,7 +93,7 @@ def test_meta_descent(gram, start, size, dtype):
     def sweep_block(store, block, steps):
         nonlocal log_gains
         YZ, G = store.project(block)
-        inner = store.gram(1)
+        inner = store.inner_products(1)
         T, C, failed, log_gains = meta_sweep(
             YZ, G, eta[steps], False, np.full(len(block), NO_LIMIT), inner[:R, :R].copy(),
             inner[:R, R:].copy(), log_gains, 0.4, 0.99, np.inf, np.inf,

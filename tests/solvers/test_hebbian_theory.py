@@ -10,9 +10,10 @@ from ikpca import HebbianPCA, KernelPCA
 from ikpca.gains import Constant, InverseTime
 from ikpca.gram import ComputedGram, center_gram, full_matrix, read_budget
 from ikpca.kernels import Polynomial
-from ikpca.solvers import KHA, Problem, RunSettings, hebbian_step
-from ikpca.solvers.coefficient_store import CoefficientStore
+from ikpca.solvers import KHA, Plan, Problem, RunSettings, hebbian_step
+from ikpca.solvers.base import run_passes
 from ikpca.solvers.kha import METHODS
+from ikpca.solvers.kha_pass import CoefficientStore, HebbianPasses
 from tests.conftest import explicitly_centered
 
 R = 4
@@ -117,12 +118,14 @@ def test_every_method_approaches_the_dense_reference(digits, method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_block_size_changes_nothing(digits, method):
+def test_block_size_changes_nothing(digits, method, monkeypatch):
     problem = Problem(Polynomial(2, 0.1), digits[:150], read_budget(None), seed=3)
-    found = [
-        KHA(method, init="random", block_size=size).solve(problem, R, RunSettings(4)).coefficients
-        for size in (1, 7, 150)
-    ]
+
+    def coefficients(size):
+        monkeypatch.setattr("ikpca.solvers.kha_pass.BLOCK_SIZE", size)
+        return KHA(method, init="random").solve(problem, R, RunSettings(4)).coefficients
+
+    found = [coefficients(size) for size in (1, 7, 150)]
     np.testing.assert_allclose(found[1], found[0], atol=1e-11)
     np.testing.assert_allclose(found[2], found[0], atol=1e-11)
 
@@ -135,15 +138,15 @@ def test_resume_is_going_on(digits):
     solver = KHA("kha-smd", init=A)
 
     def passes(rows, products):
-        return solver.passes(CoefficientStore(gram, rows, products), gram, R, seed=5)
+        return HebbianPasses(solver, CoefficientStore(gram, rows, products), R, 5, 0.0, Plan(0))
 
     whole = passes(rows, gram.multiply(rows.T).T)
-    state, _, records = solver.run(whole, RunSettings(4))
+    state, _, records = run_passes(whole, whole.start(), RunSettings(4))
     first = passes(rows, gram.multiply(rows.T).T)
-    halfway, _, _ = solver.run(first, RunSettings(2))
-    second = passes(*first.store.read())
+    halfway, _, _ = run_passes(first, first.start(), RunSettings(2))
+    second = passes(first.store.rows, first.store.products)
     for _ in range(2):
         halfway, record, _ = second.step(halfway)
     assert halfway.seen == state.seen
     assert np.array_equal(record.residuals, records[-1].residuals)
-    assert np.array_equal(second.store.read()[0], whole.store.read()[0])
+    assert np.array_equal(second.store.rows, whole.store.rows)

@@ -11,7 +11,6 @@ from ikpca.gains import Constant, InverseTime, ReciprocalEigenvalues
 from ikpca.gram import cross_gram
 from ikpca.kernels import Polynomial
 from ikpca.solvers import hebbian_step
-from ikpca.solvers.kha_pass import safety_for
 from ikpca.solvers.kha_reference import online_step
 from ikpca.streams import OnlineSettings, learn_rows, start_online
 from tests.pairwise import pairwise
@@ -44,7 +43,7 @@ def points():
 
 
 def settings(gain, kernel=QUADRATIC, *, automatic=False, **others):
-    return OnlineSettings(kernel, gain, safety_for(automatic=automatic), horizon=50, **others)
+    return OnlineSettings(kernel, gain, automatic, horizon=50, **others)
 
 
 def steps(state, rows, chosen):

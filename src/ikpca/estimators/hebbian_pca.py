@@ -292,7 +292,7 @@ class HebbianPCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
         """Validate the parameters and the rows."""
         check_parameters(self, _RULES)
         self._check_runtime_parameters()
-        unused = ("backoff", "block_size", "change_tol", "clock")
+        unused = ("backoff", "change_tol", "clock")
         self._rule.check_options(("auto", "random"), unused)
         if self._rule.has_companion:
             rule = "meta-descent needs a kernel"

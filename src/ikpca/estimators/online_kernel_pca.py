@@ -30,7 +30,6 @@ from ikpca.estimators.validation import (
 from ikpca.gram.centering import NOT_FINITE
 from ikpca.kernels import Floats, Kernel, centered_kernel
 from ikpca.solvers import KHA
-from ikpca.solvers.kha_pass import safety_for
 from ikpca.solvers.problem import check_exponents
 from ikpca.solvers.rayleigh_ritz import deterministic_signs
 from ikpca.streams import START_NAMES, OnlineSettings, OnlineStart, OnlineState, learn_stream
@@ -330,7 +329,7 @@ class OnlineKernelPCA(StreamTransformer):
         return OnlineSettings(
             kernel=self._kernel,
             gain=self._solver.stream_gain(_STEP_FROM_ROWS if from_rows else _STEP_FROM_POINTS),
-            safety=safety_for(automatic=self._solver.automatic),
+            is_capped=self._solver.automatic,
             horizon=_HORIZON,
             memory=self._memory,
         )
@@ -349,9 +348,7 @@ class OnlineKernelPCA(StreamTransformer):
     def _check_parameters(self) -> None:
         self._check_stream_parameters()
         solver = self._solver
-        solver.check_options(
-            ("auto", *START_NAMES), unused=("backoff", "clock", "block_size", "change_tol")
-        )
+        solver.check_options(("auto", *START_NAMES), unused=("backoff", "clock", "change_tol"))
         if solver.has_companion:
             raise invalid_parameter(
                 "rule", self.rule, "meta-descent is not a rule of streams", "pass KHA('kha/et')"

@@ -26,39 +26,36 @@ from ikpca.kernels import Floats
 from ikpca.solvers.base import (
     EigenSolution,
     Outcome,
-    PassRecord,
     RunSettings,
     Solver,
     run_passes,
 )
-from ikpca.solvers.coefficient_store import N_PROBES, CoefficientStore
-from ikpca.solvers.kha_pass import HebbianPasses, HebbianState, safety_for
+from ikpca.solvers.kha_pass import LARGE_BLOCK_SIZE, N_PROBES, CoefficientStore, HebbianPasses
 from ikpca.solvers.landmarks import (
     LANDMARK_KINDS,
     choose_landmarks,
     landmark_start,
     uniform_landmarks,
 )
-from ikpca.solvers.problem import Plan, Problem
+from ikpca.solvers.problem import Plan, Problem, centered
 
 METHODS = ("kha", "kha/t", "kha/et", "kha-smd")
 #: Non-zero coefficients per component of a sparse start.
 SPARSE_NONZEROS = 32
 #: Landmarks of a start from landmarks; at most a quarter of the rows, to stay cheap.
 N_LANDMARKS = 256
-#: h_i λ_i at t = 0 for KHA/et, from an orthonormal random start and from landmarks.
-_ET_STEP, _ET_STEP_LANDMARKS = 7.0, 5.0
-#: η0 κ for KHA and KHA/t, and for KHA/t from landmarks.
-_CONSTANT_STEP, _INVERSE_TIME_STEP, _INVERSE_TIME_STEP_LANDMARKS = 0.05, 0.5, 0.1
+#: Constants of automatic gains, chosen by ``benchmarks/gains.py``: η0 κ for KHA and KHA/t, h_i λ_i
+#: at t = 0 for KHA/et and KHA-SMD, from an orthonormal random start and from landmarks, which are
+#: closer to the solution.
+_STEPS = {"kha": 0.05, "kha/t": 0.5, "kha/et": 7.0, "kha-smd": 7.0}
+_STEPS_FROM_LANDMARKS = {"kha": 0.05, "kha/t": 0.1, "kha/et": 5.0, "kha-smd": 5.0}
 #: µ κ for KHA-SMD with automatic gains, and with a gain of the user.
 _META_RATE, _META_RATE_MANUAL = 0.4, 0.05
-#: ρ0 with automatic gains from a random start, as in the paper; otherwise 0.
-_LOG_GAIN = 1.0
+#: Bounds on |Δρ| and |ρ| with automatic gains.
+_MAX_LOG_STEP, _MAX_LOG_GAIN = 0.1, 4.0
 #: Rows of the sample that shows that a kernel is indefinite, and least relative size of a negative
 #: eigenvalue, as in scikit-learn.
 _SAMPLE_ROWS, _NEGATIVE = 256, 1e-5
-#: Bounds on |Δρ| and |ρ| with automatic gains.
-_MAX_LOG_STEP, _MAX_LOG_GAIN = 0.1, 4.0
 _RULES: ParameterRules = {
     "method": Choice(METHODS),
     "gain": Number("must be 'auto', a positive number or a gain object", "pass gain='auto'",
@@ -70,8 +67,6 @@ _RULES: ParameterRules = {
     "clock": Choice(("pattern", "pass")),
     "rayleigh_ritz": FLAG,
     "backoff": FLAG,
-    "block_size": Number("must be 'auto' or a positive integer", "pass 'auto'",
-                         low=1, integer=True, allowed=("auto",)),
     "change_tol": Number("must not be negative", "pass None", low=0, allowed=(None,)),
 }  # fmt: skip
 
@@ -106,8 +101,6 @@ class KHA(Solver):
     backoff : bool, default=True
         If True, undo a pass that diverges and continue with smaller gains. If False, the fit ends
         with the last finished pass, as a run of the papers; needs a gain of your own.
-    block_size : int or "auto", default="auto"
-        Patterns per block; affects the speed, not the result.
     change_tol : float, default=None
         Stopping criterion of Kim 2003: stop when a pass changes the components by at most this
         squared distance.
@@ -138,7 +131,6 @@ class KHA(Solver):
         init: Floats | str = "auto",
         rayleigh_ritz: bool = True,
         backoff: bool = True,
-        block_size: int | Literal["auto"] = "auto",
         change_tol: float | None = None,
     ) -> None:
         self.method = method
@@ -150,7 +142,6 @@ class KHA(Solver):
         self.init = init
         self.rayleigh_ritz = rayleigh_ritz
         self.backoff = backoff
-        self.block_size = block_size
         self.change_tol = change_tol
 
     @property
@@ -229,8 +220,7 @@ class KHA(Solver):
 
     def plan(self, problem: Problem, n_components: int) -> Plan:
         """Plan the memory of A, AK', companions, marks, work space, strips and landmarks."""
-        size = self.block_size
-        columns = 20 * n_components + 4 * N_PROBES + 2 * (256 if isinstance(size, str) else size)
+        columns = 20 * n_components + 4 * N_PROBES + 2 * LARGE_BLOCK_SIZE
         return Plan(columns * problem.row_bytes, keep="matrix")
 
     def solve(
@@ -241,28 +231,26 @@ class KHA(Solver):
         number = min(int(n_components), problem.n_samples)
         if problem.start is not None:
             warm = warm_start_coefficients(problem.start, number, problem.seed)
-            return self.started_from(warm).solve(replace(problem, start=None), number, settings)
+            solver = KHA(**{**self.get_params(), "init": warm})
+            return solver.solve(replace(problem, start=None), number, settings)
         array = self.initial_array((number, problem.n_samples))
-        saved = settings.saved
-        plan = saved.progress.plan if saved is not None else None
-        plan = plan or self.plan(problem, number)
+        saved = None if settings.saved is None else settings.saved.progress
+        plan = self.plan(problem, number) if saved is None else saved.plan
         with problem.open(plan) as (source, workers):
             if saved is None:
-                gram, rows, products = self._initial_rows(
-                    source, number, array, problem.seed, workers
-                )
+                store = self._initial_store(source, number, array, problem.seed, workers)
             else:
-                gram = CenteredGram(source, saved.progress.means, workers)
-                rows, products = saved.progress.rows, saved.progress.products
-            if not gram.has_variance:
-                zeros = np.zeros_like(rows[:number])
-                solution = EigenSolution.from_components(zeros, zeros, zeros[:, 0], gram)
+                gram = CenteredGram(source, saved.means, workers)
+                store = CoefficientStore(gram, saved.rows, saved.products)
+            if not store.gram.has_variance:
+                zeros = np.zeros_like(store.rows[:number])
+                solution = EigenSolution.from_components(zeros, zeros, zeros[:, 0], store.gram)
                 return replace(solution, outcome=Outcome.CONVERGED)
-            store = CoefficientStore(gram, rows, products)
-            passes = self.passes(store, gram, number, problem.seed, self.block_size)
-            passes.tol = settings.tol
-            passes.plan = replace(plan, side=source.side)
-            state, outcome, records = self.run(passes, settings)
+            plan = replace(plan, side=source.side)
+            passes = HebbianPasses(self, store, number, problem.seed, settings.tol, plan)
+            state = passes.start() if saved is None else saved.state
+            settings = replace(settings, change_tol=self.change_tol)
+            state, outcome, records = run_passes(passes, state, settings)
             try:
                 solution = passes.solution(state, exact=outcome is not Outcome.INTERRUPTED)
             except KeyboardInterrupt:
@@ -271,60 +259,74 @@ class KHA(Solver):
                 outcome = Outcome.INDEFINITE
             return replace(solution, outcome=outcome, records=records)
 
-    def passes(
-        self,
-        store: CoefficientStore,
-        gram: CenteredGram,
-        n_components: int,
-        seed: int,
-        block_size: int | Literal["auto"] = "auto",
-    ) -> HebbianPasses:
-        """Return the passes over the patterns of a store."""
-        kappa = store.mean_diagonal
-        if isinstance(block_size, str):
-            # Longer when the product over l columns dominates the sweep.
-            block_size = 128 if store.n_samples < 20_000 else 256
-        return HebbianPasses(
-            store=store,
-            gram=gram,
-            n_components=n_components,
-            gain=self._gain(kappa),
-            clock=self.clock,
-            safety=safety_for(automatic=self.automatic, backoff=self.backoff),
-            seed=seed,
-            mean_diagonal=kappa,
-            block_size=min(block_size, store.n_samples),
-            rayleigh_ritz=self.rayleigh_ritz,
-            eigenvalue_estimate="quotients" if self.automatic else "norms",
-        )
-
-    def started_from(self, array: Floats) -> KHA:
-        """Return a solver with the same options that starts from an array."""
-        return KHA(**{**self.get_params(), "init": array})
-
-    def run(
-        self, passes: HebbianPasses, settings: RunSettings
-    ) -> tuple[HebbianState, Outcome, list[PassRecord]]:
-        """Run the passes; the result is in their store."""
-        given = not isinstance(self.init, str)
-        if given and not np.diag(passes.inner_products(1)).max() > 0:
-            raise invalid_parameter(
-                "init",
-                "array",
-                "is zero in feature space and would stay zero",
-                "pass rows that are not constant, or init='random'",
-            )
-        saved = settings.saved
-        if saved is not None:
-            state = saved.progress.state
-        elif self.automatic:
-            # Automatic gains start from orthonormal components.
-            state = passes.first_state(captured=passes.orthonormalize())
+    def _initial_store(
+        self, source: GramSource, number: int, array: Floats | None, seed: int, workers: Workers
+    ) -> CoefficientStore:
+        """Center K, and return A over its companion with their products, from one pass over K."""
+        if array is None and self.from_landmarks:
+            n_landmarks = max(min(N_LANDMARKS, source.n_samples // 4), 4 * number)
+            chosen = choose_landmarks(str(self._init), source, n_landmarks, seed)
+            start = landmark_start(source, number, chosen, workers)
+            gram = center_gram(source, None, workers)[0]
+            A, AK = start.dense_coefficients(), start.projections
         else:
-            if not given and not self._from_landmarks:
-                passes.scale(1 / np.sqrt(passes.mean_diagonal))
-            state = passes.first_state(captured=0.0)
-        return run_passes(passes, state, replace(settings, change_tol=self.change_tol))
+            if array is None:
+                array = initial_coefficients(str(self._init), number, source.n_samples, seed)
+            A = array.astype(source.dtype)
+            gram, KA = center_gram(source, A.T, workers)
+            AK = KA.T
+        companions = np.zeros_like(A) if self.has_companion else A[:0]
+        return CoefficientStore(gram, np.vstack([A, companions]), np.vstack([AK, companions]))
+
+    @property
+    def _init(self) -> Floats | str:
+        """Initialization: "auto" is landmarks for automatic gains, otherwise random."""
+        if is_auto(self.init):
+            return "landmarks" if self.automatic else "random"
+        return self.init
+
+    @property
+    def from_landmarks(self) -> bool:
+        """True if the run starts from landmarks."""
+        return isinstance(self._init, str) and self._init in LANDMARK_KINDS
+
+    @property
+    def has_companion(self) -> bool:
+        """True if the gain needs companion rows B; known before the gain is built."""
+        if isinstance(self.gain, Gain):
+            return isinstance(self.gain, MetaDescent)
+        return self.method == "kha-smd"
+
+    def gain_for(self, kappa: float) -> Gain:
+        """Return the gain for κ = mean k'(x, x); NaN if κ is not known and not needed."""
+        if isinstance(self.gain, Gain):
+            return self.gain
+        # Rows without variance do not move the components, whatever the gain.
+        kappa = kappa if kappa > 0 else 1.0
+        step = self._automatic_step(kappa) if isinstance(self.gain, str) else float(self.gain)
+        if self.method == "kha":
+            return Constant(step)
+        kha_t = step * InverseTime()
+        if self.method == "kha/t":
+            return kha_t
+        kha_et = kha_t * ReciprocalEigenvalues(with_norm=not self.automatic)
+        return kha_et if self.method == "kha/et" else self._meta_descent(kha_et, kappa)
+
+    def _automatic_step(self, kappa: float) -> float:
+        steps = _STEPS_FROM_LANDMARKS if self.from_landmarks else _STEPS
+        # The others are divided by λ.
+        return steps[self.method] / (kappa if self.method in ("kha", "kha/t") else 1.0)
+
+    def _meta_descent(self, gain: Gain, kappa: float) -> MetaDescent:
+        rate, log_gain = self.meta_gain, self.log_gain_init
+        if isinstance(rate, str):
+            # Scaled by κ like the inner product it multiplies.
+            rate = (_META_RATE if self.automatic else _META_RATE_MANUAL) / kappa
+        if isinstance(log_gain, str):
+            is_random = isinstance(self._init, str) and not self.from_landmarks
+            log_gain = 1.0 if self.automatic and is_random else 0.0
+        bounds = (_MAX_LOG_STEP, _MAX_LOG_GAIN) if self.automatic else (np.inf, np.inf)
+        return MetaDescent(gain, float(rate), self.meta_decay, float(log_gain), *bounds)
 
     def stream_gain(self, step: float) -> Gain:
         """Return the gain of a stream, whose κ is not known; ``step`` is h_i λ_i at t = 0."""
@@ -340,74 +342,7 @@ class KHA(Solver):
                     f"method={self.method!r} needs a number in a stream",
                     "pass 0.05, or method 'kha/et'",
                 )
-        return self._gain(np.nan)
-
-    @property
-    def _from_landmarks(self) -> bool:
-        """True if the run starts from landmarks."""
-        return isinstance(self._init, str) and self._init in LANDMARK_KINDS
-
-    @property
-    def _init(self) -> Floats | str:
-        """Initialization: "auto" is landmarks for automatic gains, otherwise random."""
-        if is_auto(self.init):
-            return "landmarks" if self.automatic else "random"
-        return self.init
-
-    @property
-    def has_companion(self) -> bool:
-        """True if the gain needs companion rows B; known before the gain is built."""
-        if isinstance(self.gain, Gain):
-            return isinstance(self.gain, MetaDescent)
-        return self.method == "kha-smd"
-
-    def _gain(self, kappa: float) -> Gain:
-        if isinstance(self.gain, Gain):
-            return self.gain
-        # Rows without variance do not move the components, whatever the gain.
-        kappa = kappa if kappa > 0 else 1.0
-        meta = (self._meta_rate(kappa), self.meta_decay, self._log_gain)
-        if isinstance(self.gain, str):
-            from_landmarks = self._from_landmarks
-            return automatic_gain(self.method, kappa, *meta, from_landmarks=from_landmarks)
-        return paper_gain(self.method, float(self.gain), *meta)
-
-    @property
-    def _log_gain(self) -> float:
-        """ρ0 of KHA-SMD."""
-        if not isinstance(self.log_gain_init, str):
-            return float(self.log_gain_init)
-        return _LOG_GAIN if self._random_automatic else 0.0
-
-    def _meta_rate(self, kappa: float) -> float:
-        """Return µ; "auto" is scaled by κ like the inner product it multiplies."""
-        if not isinstance(self.meta_gain, str):
-            return float(self.meta_gain)
-        return (_META_RATE if self.automatic else _META_RATE_MANUAL) / kappa
-
-    @property
-    def _random_automatic(self) -> bool:
-        """True for automatic gains from a start far from the solution."""
-        return self.automatic and isinstance(self._init, str) and not self._from_landmarks
-
-    def _initial_rows(
-        self, source: GramSource, number: int, array: Floats | None, seed: int, workers: Workers
-    ) -> tuple[CenteredGram, Floats, Floats]:
-        """Return K', A over its companion, and their products with K', from one pass over K."""
-        if array is None and self._from_landmarks:
-            n_landmarks = max(min(N_LANDMARKS, source.n_samples // 4), 4 * number)
-            chosen = choose_landmarks(str(self._init), source, n_landmarks, seed)
-            start = landmark_start(source, number, chosen, workers)
-            gram = center_gram(source, None, workers)[0]
-            A, AK = start.dense_coefficients(), start.projections
-        else:
-            if array is None:
-                array = initial_coefficients(str(self._init), number, source.n_samples, seed)
-            A = array.astype(source.dtype)
-            gram, KA = center_gram(source, A.T, workers)
-            AK = KA.T
-        companions = np.zeros_like(A) if self.has_companion else A[:0]
-        return gram, np.vstack([A, companions]), np.vstack([AK, companions])
+        return self.gain_for(np.nan)
 
 
 def _is_indefinite(source: GramSource, seed: int) -> bool:
@@ -416,7 +351,7 @@ def _is_indefinite(source: GramSource, seed: int) -> bool:
     K = source.submatrix(sample, sample).astype(np.float64)
     if not np.isfinite(K).all():
         return False
-    eigenvalues = np.linalg.eigvalsh(K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean())
+    eigenvalues = np.linalg.eigvalsh(centered(K))
     return bool(eigenvalues[0] < -_NEGATIVE * np.abs(eigenvalues).max())
 
 
@@ -448,40 +383,3 @@ def warm_start_coefficients(projections: Floats, n_components: int, seed: int) -
     A = (projections[:, positive] / eigenvalues[positive]).T[:n_components]
     random = initial_coefficients("random", n_components, len(projections), seed)
     return np.vstack([A, random[len(A) :]])
-
-
-def paper_gain(method: str, eta0: float, rate: float, decay: float, log_gain_init: float) -> Gain:
-    """Return the papers' gain with the user's η0, and µ, ξ, ρ0 for KHA-SMD."""
-    if method == "kha":
-        return Constant(eta0)
-    if method == "kha/t":
-        return eta0 * InverseTime()
-    kha_et = eta0 * InverseTime() * ReciprocalEigenvalues()
-    if method == "kha/et":
-        return kha_et
-    return MetaDescent(kha_et, rate, decay, log_gain_init)
-
-
-def automatic_gain(
-    method: str,
-    mean_diagonal: float,
-    rate: float,
-    decay: float,
-    log_gain_init: float,
-    *,
-    from_landmarks: bool = False,
-) -> Gain:
-    """Return a gain that needs no tuning, from κ = mean k'(x, x) and the current λ.
-
-    Starting from landmarks is closer to the solution and takes shorter steps.
-    """
-    if method == "kha":
-        return Constant(_CONSTANT_STEP / mean_diagonal)
-    if method == "kha/t":
-        step = _INVERSE_TIME_STEP_LANDMARKS if from_landmarks else _INVERSE_TIME_STEP
-        return step / mean_diagonal * InverseTime()
-    step = _ET_STEP_LANDMARKS if from_landmarks else _ET_STEP
-    kha_et = step * InverseTime() * ReciprocalEigenvalues(with_norm=False)
-    if method == "kha/et":
-        return kha_et
-    return MetaDescent(kha_et, rate, decay, log_gain_init, _MAX_LOG_STEP, _MAX_LOG_GAIN)

@@ -11,7 +11,6 @@ from ikpca.errors import InvalidInput, invalid_parameter
 from ikpca.gains import Gain
 from ikpca.gram import cross_gram
 from ikpca.kernels import Floats, Kernel
-from ikpca.solvers.kha_pass import Safety
 from ikpca.solvers.rayleigh_ritz import rayleigh_ritz
 from ikpca.subspace import Subspace
 
@@ -35,8 +34,8 @@ class OnlineSettings:
 
     kernel: Kernel
     gain: Gain
-    #: Caps for automatic gains, back-off for a user's.
-    safety: Safety
+    #: True for automatic gains, which are capped.
+    is_capped: bool
     #: Used in place of l, which a stream does not have: default τ of inverse time.
     horizon: int
     #: Time constant of the mean, λ and the clock of the gains, in patterns.
@@ -191,7 +190,7 @@ def _learn_block(
     times = np.arange(state.seen, state.seen + len(rows), dtype=np.float64)
     T, C, s, d, errors, mean_length, total, halvings = online_sweep(
         vectors @ cross_values, batch_values, lengths, with_mean, state.mean_length,
-        _gains(state, times, settings), state.gain_scale, settings.safety.cap,
+        _gains(state, times, settings), state.gain_scale, settings.is_capped,
         np.maximum(1 / (times + 1), 1 / settings.memory), moments, state.total_variance,
         _moment_weights(times, settings),
     )  # fmt: skip
