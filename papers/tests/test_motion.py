@@ -14,7 +14,8 @@ from sklearn.decomposition import PCA
 from ikpca import KernelPCA
 from ikpca.errors import InvalidInput
 from ikpca_papers.applications import denoise_motion, motion_settings
-from ikpca_papers.mocap import read_asf_amc, synthetic_walker
+from ikpca_papers.data import synthetic_walker
+from ikpca_papers.mocap import read_asf_amc
 
 
 def periodic_motion(frames=200, joints=27, period=132):

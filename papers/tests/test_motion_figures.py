@@ -12,8 +12,8 @@ from numpy.testing import assert_allclose
 from PIL import Image
 
 from ikpca.errors import InvalidInput
+from ikpca_papers.data import synthetic_walker
 from ikpca_papers.figures import png, stick_figures
-from ikpca_papers.mocap import synthetic_walker
 
 WALKER = synthetic_walker(120)
 WALK = WALKER.positions

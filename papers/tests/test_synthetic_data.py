@@ -18,10 +18,10 @@ from ikpca_papers.data import (
     photograph_patches,
     square_photograph,
     synthetic_faces,
+    synthetic_walker,
 )
 from ikpca_papers.data.photographs import _area_means
 from ikpca_papers.data.synthetic import is_in_hole
-from ikpca_papers.mocap import synthetic_walker
 
 GENERATORS = {
     "parabola": lambda **how: parabola(60, **how),

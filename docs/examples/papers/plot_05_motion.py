@@ -11,8 +11,8 @@ recordings, and ``ikpca-papers denoise walk.npy`` denoises a table of joint posi
 import numpy as np
 
 from ikpca_papers.applications import denoise_motion, motion_settings
+from ikpca_papers.data import synthetic_walker
 from ikpca_papers.figures import stick_figures
-from ikpca_papers.mocap import synthetic_walker
 
 walker = synthetic_walker(frames=360)
 walk = walker.positions - walker.positions[:, :1]

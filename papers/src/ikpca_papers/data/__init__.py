@@ -13,6 +13,7 @@ from ikpca_papers.data.synthetic import (
     perforated_swiss_roll,
     synthetic_faces,
 )
+from ikpca_papers.data.walker import synthetic_walker
 from ikpca_papers.errors import DataUnavailable
 
 __all__ = [
@@ -40,4 +41,5 @@ __all__ = [
     "registry",
     "square_photograph",
     "synthetic_faces",
+    "synthetic_walker",
 ]

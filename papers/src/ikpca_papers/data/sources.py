@@ -35,8 +35,9 @@ from ikpca_papers.data.synthetic import (
     perforated_swiss_roll,
     synthetic_faces,
 )
+from ikpca_papers.data.walker import synthetic_walker
 from ikpca_papers.errors import DataUnavailable
-from ikpca_papers.mocap import read_asf_amc, synthetic_walker
+from ikpca_papers.mocap import read_asf_amc
 
 
 def _digits() -> Arrays:

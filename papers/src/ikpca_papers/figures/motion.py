@@ -49,7 +49,7 @@ def stick_figures(
 
     Examples
     --------
-    >>> from ikpca_papers.mocap import synthetic_walker
+    >>> from ikpca_papers.data import synthetic_walker
     >>> from ikpca_papers.figures import stick_figures
     >>> walk = synthetic_walker(frames=132)
     >>> takes = {"clean": walk.positions, "tall": 1.1 * walk.positions}

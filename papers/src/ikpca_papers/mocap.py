@@ -1,9 +1,8 @@
-"""Motion, forward kinematics, and the reader of Acclaim files (ASF/AMC)."""
+"""Recorded motion: forward kinematics, and a reader of Acclaim files (ASF/AMC)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -17,7 +16,6 @@ from ikpca.kernels import Floats
 
 #: ``float`` also reads nan, 1_000 and digits of other scripts, which are errors in a file.
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_LINE_ENDS = re.compile(r"\r\n|\n|\r")
 #: Larger than any length or angle; much larger numbers would overflow.
 _MAX_NUMBER = 1e12
 #: Lengths of ASF files are inches divided by the unit of length, which is 0.45 at CMU.
@@ -47,7 +45,7 @@ class Motion:
 
     Examples
     --------
-    >>> from ikpca_papers.mocap import synthetic_walker
+    >>> from ikpca_papers.data import synthetic_walker
     >>> walk = synthetic_walker(frames=5)
     >>> walk.names[0], walk.positions.shape, walk.meters_per_unit
     ('pelvis', (5, 27, 3), 1.0)
@@ -151,16 +149,15 @@ def read_asf_amc(asf: str | Path, amc: str | Path, *, frame_rate: float = 120.0)
     array([[[0., 5., 0.],
             [0., 7., 0.]]])
     """
-    bones, parents, meters_per_unit, unit = _read_skeleton(asf)
-    channels = {bone.name: len(bone.channels) for bone in bones}
-    values, unit = _read_frames(amc, channels, unit)
+    bones, parents, meters_per_unit, radians_per_unit = _read_skeleton(asf)
+    values = _read_frames(amc, bones, radians_per_unit)
     root = np.tile(bones[0].offset, (len(values["root"]), 1))
     rotations = np.broadcast_to(np.eye(3), (len(root), len(bones), 3, 3)).copy()
     for joint, bone in enumerate(bones):
         angles = [column for column, channel in enumerate(bone.channels) if channel[0] == "r"]
         if angles:
             axes = "".join(bone.channels[column][1] for column in angles)
-            rotation = euler(axes, unit * values[bone.name][:, angles])
+            rotation = euler(axes, values[bone.name][:, angles])
             rotations[:, joint] = bone.system @ rotation @ bone.system.T
     for column, channel in enumerate(bones[0].channels):
         if channel[0] == "t":
@@ -183,8 +180,7 @@ class _Bone(NamedTuple):
     channels: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(NamedTuple):
     """Line of a file: place in the file, words."""
 
     place: str
@@ -205,7 +201,7 @@ class _Line:
             raise self.error(f"{self.words[0][:40]!r} must have {count} finite numbers")
         return np.array(numbers)
 
-    def channels(self, choices: Collection[str]) -> tuple[str, ...]:
+    def channels(self, *choices: str) -> tuple[str, ...]:
         """Parse the channels of a bone."""
         channels = tuple(word.lower() for word in self.words[1:])
         if len(set(channels)) < len(channels) or not set(channels) <= set(choices):
@@ -227,7 +223,7 @@ def _read_lines(path: str | Path) -> list[_Line]:
         raise InvalidInput(f"{path}: there is no such file; check the path.")
     # Only names and comments are not ASCII.
     text = path.read_bytes().decode("utf-8-sig", errors="replace")
-    numbered = enumerate(_LINE_ENDS.split(text), start=1)
+    numbered = enumerate(re.split(r"\r\n|\n|\r", text), start=1)
     lines = [_Line(f"{path.name}, line {number}", line.split()) for number, line in numbered]
     lines = [line for line in lines if line.words and not line.words[0].startswith("#")]
     if not lines:
@@ -237,14 +233,12 @@ def _read_lines(path: str | Path) -> list[_Line]:
 
 def _read_skeleton(path: str | Path) -> tuple[list[_Bone], NDArray[np.intp], float, float]:
     """Return the bones, the root first; their parents; meters and radians per unit."""
-    sections = _sections(_read_lines(path))
+    sections = _read_sections(path)
     units = {line.keyword: line for line in sections.get(":units", [])}
     length = float(units["length"].numbers(1)[0]) if "length" in units else 1.0
     if not length > 1e-6:
         raise units["length"].error(f"'length' must be positive, not {length:g}")
-    unit = 1.0 if "angle" in units and units["angle"].words[1:] == ["rad"] else np.pi / 180
-    root = {line.keyword: line for line in sections[":root"]}
-    bones = {"root": _root(root, unit)}
+    radians = 1.0 if "angle" in units and units["angle"].words[1:] == ["rad"] else np.pi / 180
     blocks: list[dict[str, _Line]] = []
     for line in sections[":bonedata"][1:]:
         if line.keyword == "begin":
@@ -252,15 +246,18 @@ def _read_skeleton(path: str | Path) -> tuple[list[_Bone], NDArray[np.intp], flo
         elif not blocks or (line.keyword == "name" and "name" in blocks[-1]):
             raise line.error("every bone must start with 'begin'")
         blocks[-1].setdefault(line.keyword, line)
-    bones |= {bone.name: bone for bone in (_bone(block, unit) for block in blocks)}
+    root = {line.keyword: line for line in sections[":root"]}
+    bones = {"root": _root(root, radians)}
+    bones |= {bone.name: bone for bone in (_bone(block, radians) for block in blocks)}
     if len(bones) < 1 + len(blocks):
         raise sections[":bonedata"][0].error("two bones have the same name")
     names, parents = _depth_first(sections[":hierarchy"], set(bones))
-    return [bones[name] for name in names], parents, _METERS_PER_INCH / length, unit
+    return [bones[name] for name in names], parents, _METERS_PER_INCH / length, radians
 
 
-def _sections(lines: list[_Line]) -> dict[str, list[_Line]]:
-    """Group lines by section; the first line of each is its name."""
+def _read_sections(path: str | Path) -> dict[str, list[_Line]]:
+    """Group the lines of a file by section; the first line of each is its name."""
+    lines = _read_lines(path)
     sections: dict[str, list[_Line]] = {}
     for line in lines:
         if line.words[0].startswith(":"):
@@ -275,29 +272,29 @@ def _sections(lines: list[_Line]) -> dict[str, list[_Line]]:
     return sections
 
 
-def _root(block: dict[str, _Line], unit: float) -> _Bone:
+def _root(block: dict[str, _Line], radians: float) -> _Bone:
     if "order" not in block:
         raise block[":root"].error("'order' is missing")
-    channels = block["order"].channels(("tx", "ty", "tz", "rx", "ry", "rz"))
+    channels = block["order"].channels("tx", "ty", "tz", "rx", "ry", "rz")
     position, orientation = (
         block[key].numbers(3) if key in block else np.zeros(3)
         for key in ("position", "orientation")
     )
-    angles = unit * orientation
+    angles = radians * orientation
     system = block["axis"].rotation(angles) if "axis" in block else euler("xyz", angles)
     return _Bone("root", position, system, channels)
 
 
-def _bone(block: dict[str, _Line], unit: float) -> _Bone:
+def _bone(block: dict[str, _Line], radians: float) -> _Bone:
     missing = {"name", "direction", "length", "axis"} - block.keys()
     if missing:
         raise block["begin"].error(f"the bone has no {', '.join(sorted(missing))}")
     (length,), direction = block["length"].numbers(1), block["direction"].numbers(3)
     if length < 0 or abs(np.linalg.norm(direction) - 1) > _DIRECTION_TOLERANCE:
         raise block["length"].error("'length' must be positive, and 'direction' of length 1")
-    system = block["axis"].rotation(unit * block["axis"].numbers(3, stop=-1))
+    system = block["axis"].rotation(radians * block["axis"].numbers(3, stop=-1))
     # A bone without dof is fixed to its parent.
-    channels = block["dof"].channels(("rx", "ry", "rz")) if "dof" in block else ()
+    channels = block["dof"].channels("rx", "ry", "rz") if "dof" in block else ()
     return _Bone(" ".join(block["name"].words[1:]), length * direction, system, channels)
 
 
@@ -326,16 +323,19 @@ def _depth_first(lines: list[_Line], bones: set[str]) -> tuple[list[str], NDArra
     return order, np.array(parents)
 
 
-def _read_frames(
-    path: str | Path, channels: dict[str, int], unit: float
-) -> tuple[dict[str, Floats], float]:
-    """Return the values of all frames by bone, and radians per unit of angles."""
+def _read_frames(path: str | Path, bones: list[_Bone], radians: float) -> dict[str, Floats]:
+    """Return the channels of all frames by bone, angles in radians."""
     lines = _read_lines(path)
     header = list(takewhile(lambda line: line.words[0].startswith(":"), lines))
     for line in header:
-        unit = {":degrees": np.pi / 180, ":radians": 1.0}.get(line.keyword, unit)
+        radians = {":degrees": np.pi / 180, ":radians": 1.0}.get(line.keyword, radians)
     lines = lines[len(header) :] or header
-    values: dict[str, list[Floats]] = {name: [] for name, count in channels.items() if count}
+    scales = {
+        bone.name: np.array([radians if channel[0] == "r" else 1.0 for channel in bone.channels])
+        for bone in bones
+        if bone.channels
+    }
+    values: dict[str, list[Floats]] = {name: [] for name in scales}
     for number, start in enumerate(range(0, len(lines), 1 + len(values))):
         head, *frame = lines[start : start + 1 + len(values)]
         if head.numbers(1, start=0) != lines[0].numbers(1, start=0) + number:
@@ -344,5 +344,5 @@ def _read_frames(
             raise head.error(f"the frame must have one line for each of {', '.join(values)}")
         for line in frame:
             name = line.words[0]
-            values[name].append(line.numbers(channels[name]))
-    return {name: np.array(rows) for name, rows in values.items()}, unit
+            values[name].append(line.numbers(len(scales[name])))
+    return {name: scales[name] * np.array(rows) for name, rows in values.items()}

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ikpca.errors import invalid_parameter
 from ikpca.kernels import Floats
-from ikpca_papers.mocap.acclaim import Motion, euler, joint_positions
+from ikpca_papers.mocap import Motion, euler, joint_positions
 
 #: Parent and offset in meters of the joints of the trunk.
 _TRUNK = {
@@ -35,22 +35,17 @@ _SIDE = {
     "fingertips": ("knuckles", (0.0, -0.09, 0.0)),
 }
 _PELVIS_HEIGHT = 0.965
+#: Frames per second, seconds from one step of the left foot to the next, meters per second.
+_FRAME_RATE, _STRIDE, _SPEED = 120.0, 1.1, 1.3
 
 
-def synthetic_walker(
-    frames: int = 360, *, frame_rate: float = 120.0, stride: float = 1.1, speed: float = 1.3
-) -> Motion:
+def synthetic_walker(frames: int = 360) -> Motion:
     """Synthesize a person of 1.7 m who walks along z, with bones of constant length.
 
     Parameters
     ----------
     frames : int, default=360
-    frame_rate : float, default=120.0
-        Frames per second.
-    stride : float, default=1.1
-        Seconds per stride: from one step of the left foot to the next.
-    speed : float, default=1.3
-        Meters per second.
+        At 120 frames per second; a stride has 132 frames.
 
     Returns
     -------
@@ -59,26 +54,23 @@ def synthetic_walker(
 
     Examples
     --------
-    >>> from ikpca_papers.mocap import synthetic_walker
+    >>> from ikpca_papers.data import synthetic_walker
     >>> synthetic_walker(frames=240).positions.shape
     (240, 27, 3)
     """
     if not frames >= 1:
         raise invalid_parameter("frames", frames, "must be 1 or more", "pass 360 for three seconds")
-    for name, value in (("frame_rate", frame_rate), ("stride", stride)):
-        if not 0 < value < np.inf:
-            raise invalid_parameter(name, value, "must be positive and finite", "leave it out")
-    seconds = np.arange(frames) / frame_rate
-    phase = 2 * np.pi * seconds / stride
+    seconds = np.arange(frames) / _FRAME_RATE
+    phase = 2 * np.pi * seconds / _STRIDE
     names, parents, offsets = _skeleton()
     # The rotation of a joint turns the bones to its children.
     rotations = np.stack([euler("xyz", _angles(names[p], phase)) for p in parents.clip(0)], axis=1)
     rotations[:, 0] = np.eye(3)
     # Highest when one leg is upright, twice per stride; sways towards the standing foot.
     height = _PELVIS_HEIGHT - 0.01 * np.cos(2 * phase)
-    place = np.stack([0.02 * np.sin(phase), height, speed * seconds], axis=1)
+    place = np.stack([0.02 * np.sin(phase), height, _SPEED * seconds], axis=1)
     positions = joint_positions(parents, place, rotations, offsets)
-    return Motion(names, parents, np.linalg.norm(offsets, axis=1), positions, frame_rate, 1.0)
+    return Motion(names, parents, np.linalg.norm(offsets, axis=1), positions, _FRAME_RATE, 1.0)
 
 
 def _skeleton() -> tuple[tuple[str, ...], NDArray[np.intp], Floats]:
