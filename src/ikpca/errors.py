@@ -165,12 +165,15 @@ def _matches(value: object, allowed: object) -> bool:
 
 
 class Choice(NamedTuple):
-    """Rule of a parameter with a few names or flags as values."""
+    """Rule of a parameter with a few names or flags, or objects of a type, as values."""
 
     choices: Collection[object]
+    objects: type | tuple[()] = ()
 
     def check(self, name: str, value: object) -> None:
         """Raise an error unless the value is one of the choices."""
+        if isinstance(value, self.objects):
+            return
         if not isinstance(value, str | bool | np.bool_ | None) or value not in self.choices:
             listed = ", ".join(repr(choice) for choice in self.choices)
             raise invalid_parameter(name, value, "is unknown", f"choose one of {listed}")

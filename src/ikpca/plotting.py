@@ -159,7 +159,7 @@ def convergence(
         if not getattr(model, "history_", None):
             raise InvalidInput(
                 f"{type(model).__name__} has no history of passes: it cannot be plotted; fit a "
-                "KernelPCA or a HebbianPCA."
+                "KernelPCA."
             )
     ax = _resolve_axes(ax)
     for (name, model), (color, dashes) in zip(named.items(), cycle(_STYLES), strict=False):

@@ -71,15 +71,15 @@ def test_an_interrupt_ends_with_130_and_writes_nothing(tmp_path):
         import signal, sys
         # A shell's background jobs ignore interrupts, and so would whatever they start.
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        from ikpca.estimators.base import FitMonitor
-        call = FitMonitor.__call__
+        from ikpca.solvers import RunSettings
+        outcome = RunSettings.outcome
 
-        def announced(self, record, solution):
-            if record.number == 2:
+        def announced(self, records):
+            if len(records) == 2:
                 print("a pass is done", flush=True)
-            return call(self, record, solution)
+            return outcome(self, records)
 
-        FitMonitor.__call__ = announced
+        RunSettings.outcome = announced
         from ikpca.cli import main
         main()
     """

@@ -17,6 +17,7 @@ from distributed import Client
 import ikpca
 import ikpca.dask
 from ikpca.errors import ClusterLost
+from ikpca.solvers import RunSettings
 from tests.dask.clusters import cluster_elsewhere, cluster_of
 
 pytestmark = pytest.mark.slow
@@ -111,7 +112,7 @@ def test_resume_on_another_cluster(tmp_path, monkeypatch):
     X = np.random.default_rng(0).normal(size=(600, 5))
     given = settings("krylov", checkpoint=tmp_path / "checkpoint")
     with cluster_elsewhere(tmp_path) as (address, kill), Client(address, timeout=20) as client:
-        monkeypatch.setattr("ikpca.estimators.base.FitMonitor.__call__", lambda *_: kill())
+        monkeypatch.setattr(RunSettings, "outcome", lambda *_: kill())
         with pytest.raises(ClusterLost, match="checkpoint"):
             ikpca.dask.KernelPCA(**given, client=client).fit(blocks_of(X))
     monkeypatch.undo()

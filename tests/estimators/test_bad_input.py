@@ -416,12 +416,8 @@ BAD_HEBBIAN_ARGUMENTS = {
     "gain": ([0, -1, np.nan, np.inf, "big", None, True], "pass gain='auto'"),
     "clock": (["tick", "pass", None], "choose one of 'pattern', 'pass'|leave it out"),
     "rayleigh_ritz": ([1, None], "choose one of True, False"),
-    "tol": ([-1, np.nan, None], "pass 0"),
     "change_tol": ([-1, 0.1, np.nan, "0"], "pass None|leave it out"),
     "max_iter": ([0, 1.5, None], "pass 50"),
-    "whiten": ([1, None], "choose one of True, False"),
-    "n_jobs": ([0, 1.5, "2"], "pass None"),
-    "verbose": ([-1, 1.5, "yes", None], "pass 0 or 1"),
 }
 
 

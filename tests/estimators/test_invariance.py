@@ -106,17 +106,20 @@ def results(model, X, new):
         together = model.labels_[:, None] == model.labels_
         return {"eigenvalues": model.eigenvalues_, "labels": together.astype(float)}
     values = model.explained_variance_ if isinstance(model, HebbianPCA) else model.eigenvalues_
-    found = {"eigenvalues": values[:3], "projections": np.abs(model.transform(new)[:, :3])}
-    return found | {"errors": reported_errors(model, values)}
+    projections = np.abs(model.transform(new)[:, :3])
+    errors = reported_errors(model, values, X)
+    return {"eigenvalues": values[:3], "projections": projections, "errors": errors}
 
 
-def reported_errors(model, values):
+def reported_errors(model, values, X):
     """Return bounds of the errors of eigenvalues and projections of Hebbian fits.
 
     The angle between a component and the exact one is at most the residual divided by the gap.
     """
     if isinstance(model, HebbianPCA):
-        residual = model.residuals_.max()
+        W = model.components_.astype(np.float64)
+        defects = W @ np.cov(np.asarray(X, dtype=np.float64).T) - values[:, None] * W
+        residual = np.linalg.norm(defects, axis=1).max() / values[0]
     elif isinstance(model, KernelPCA) and model.eigen_solver in METHODS:
         residual = model.certificate_.residual_bounds.max()
     else:

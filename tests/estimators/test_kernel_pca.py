@@ -680,74 +680,7 @@ def test_refitting_forgets_the_first_fit(X):
         fitted.set_params(preimage="ridge").inverse_transform(fitted.transform(other))
 
 
-# --- callbacks and interrupts --------------------------------------------------------
-
-
-class Recorder:
-    """A callback of scikit-learn 1.9 that keeps what it saw, and may stop or interrupt the fit."""
-
-    def __init__(self, X, stop_after=None, interrupt_after=None):
-        self.X, self.stop_after, self.interrupt_after = X, stop_after, interrupt_after
-        self.begun, self.ended, self.projections, self.setups = [], [], [], []
-
-    def setup(self, estimator, context):
-        self.setups.append("setup")
-
-    def teardown(self, estimator, context):
-        self.setups.append("teardown")
-
-    def on_fit_task_begin(self, estimator, context):
-        self.begun.append((context.task_name, context.task_id))
-
-    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
-        self.ended.append((context.task_name, context.task_id))
-        if context.task_name != "pass":
-            return False
-        self.projections.append(fitted_estimator.transform(self.X))
-        if len(self.projections) == self.interrupt_after:
-            raise KeyboardInterrupt
-        return len(self.projections) == self.stop_after
-
-
-class TestCallbacks:
-    @pytest.fixture(autouse=True)
-    def _needs_callbacks(self):
-        pytest.importorskip("sklearn.callback", reason="callbacks came with scikit-learn 1.9")
-
-    def test_sees_one_task_per_pass(self, X):
-        recorder = Recorder(X[:5])
-        fitted = model().set_callbacks(recorder).fit(X)
-        passes = [("pass", number) for number in range(6)]
-        assert recorder.ended == [*passes, ("fit", 0)]
-        assert recorder.begun == [("fit", 0), *passes]
-        assert recorder.setups == ["setup", "teardown"]
-        np.testing.assert_allclose(recorder.projections[-1], fitted.transform(X[:5]), atol=1e-12)
-        assert np.abs(recorder.projections[0] - recorder.projections[-1]).max() > 1e-3
-
-    @pytest.mark.parametrize("n_passes", [1, 3])
-    def test_gets_the_model_as_it_would_be_after_that_pass(self, X, n_passes):
-        recorder = Recorder(X[:5])
-        model().set_callbacks(recorder).fit(X)
-        shorter = model(max_iter=n_passes).fit(X).transform(X[:5])
-        np.testing.assert_allclose(recorder.projections[n_passes - 1], shorter, atol=1e-12)
-
-    def test_may_stop_the_fit(self, X):
-        fitted = model().set_callbacks(Recorder(X[:5], stop_after=2)).fit(X)
-        assert fitted.outcome_ is Outcome.STOPPED
-        assert fitted.n_iter_ == len(fitted.history_) == 2
-        assert same(fitted, model(max_iter=2).fit(X))
-
-    def test_watching_changes_no_bit(self, X):
-        assert same(model().set_callbacks(Recorder(X[:5])).fit(X), model().fit(X))
-
-    def test_an_interrupt_keeps_the_last_finished_pass(self, X):
-        fitted = model().set_callbacks(Recorder(X[:5], interrupt_after=2))
-        with pytest.raises(KeyboardInterrupt):
-            fitted.fit(X)
-        assert fitted.outcome_ is Outcome.INTERRUPTED
-        assert fitted.n_iter_ == len(fitted.history_) == 2
-        assert same(fitted, model(max_iter=2).fit(X))
-        assert fitted.transform(X[:5]).shape == (5, 3)
+# --- interrupts ------------------------------------------------------------------------
 
 
 class Impatient:

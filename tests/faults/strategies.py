@@ -159,7 +159,6 @@ def hebbian_pcas(draw):
         "n_components": draw(st.sampled_from([1, 2, 6, None])),
         "rule": draw(khas(("kha", "kha/t", "kha/et"))),
         "max_iter": draw(st.sampled_from([1, 3])),
-        "whiten": draw(st.booleans()),
         "random_state": 0,
     }
     return HebbianPCA(**_spoiled(draw, parameters))

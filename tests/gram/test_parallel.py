@@ -12,8 +12,8 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from ikpca import KernelPCA, vectorized
-from ikpca.estimators.validation import limit_threads, single_thread
-from ikpca.gram.parallel import Workers
+from ikpca.estimators.validation import single_thread
+from ikpca.gram.parallel import Workers, limit_blas
 
 
 @pytest.fixture(params=[1, 2, 5])
@@ -105,7 +105,7 @@ def two_blas_threads():
     set_blas_threads(before[0])
 
 
-@pytest.mark.parametrize("second", [Workers, single_thread, lambda: limit_threads(2)])
+@pytest.mark.parametrize("second", [Workers, single_thread, lambda: limit_blas(2)])
 @pytest.mark.parametrize("in_order", [True, False])
 def test_overlapping_limits_restore_the_threads_of_blas(two_blas_threads, second, in_order):
     contexts = [Workers(1), second()]
@@ -120,7 +120,7 @@ def test_overlapping_limits_restore_the_threads_of_blas(two_blas_threads, second
 
 def test_the_lowest_of_the_open_limits_holds(two_blas_threads):
     with ExitStack() as stack:
-        stack.enter_context(limit_threads(2))
+        stack.enter_context(limit_blas(2))
         with single_thread():
             assert set(blas_threads()) == {1}
         assert blas_threads() == two_blas_threads

@@ -231,14 +231,10 @@ class KernelPCA(LocalKernelPCA):
         gram = DaskGram(client, array, problem.kernel, problem.budget, _COPIES * columns)
         return replace(problem, X=DaskRows(array, client), engine=gram)
 
-    def _fitted_attributes(
-        self, solution: EigenSolution, kernel: Kernel | None, X: DaskRows
-    ) -> dict[str, Any]:
-        attributes = super()._fitted_attributes(solution, kernel, X)
-        subspace = attributes["_subspace"]
-        if subspace.basis is X:
-            attributes["_subspace"] = replace(subspace, basis=X.array)
-        return attributes
+    def _store(self, solution: EigenSolution, kernel: Kernel | None, X: DaskRows) -> None:
+        super()._store(solution, kernel, X)
+        if self._subspace.basis is X:
+            self._subspace = replace(self._subspace, basis=X.array)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
 from typing import Any, Literal, TypeVar, cast, overload
@@ -15,21 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from ikpca.errors import (
-    FLAG,
-    DivergenceWarning,
-    InvalidInput,
-    Number,
-    RankWarning,
-    RecoveryWarning,
-    check_parameters,
-    invalid_parameter,
-)
+from ikpca.errors import InvalidInput, Number, RankWarning, check_parameters, invalid_parameter
 from ikpca.estimators.validation import (
     FLOAT_DTYPES,
     GammaLike,
@@ -54,23 +45,8 @@ from ikpca.preimages import (
     make_preimage_method,
     masked_error,
 )
-from ikpca.solvers import EigenSolution, Outcome, PassRecord
+from ikpca.solvers import Outcome
 from ikpca.subspace import Subspace, check_shapes
-
-__all__ = [
-    "CallbackSupport",
-    "FitInterrupted",
-    "FitMonitor",
-    "KernelTransformer",
-    "SavedEstimator",
-    "atomic",
-    "stacklevel",
-    "warn_of_divergence",
-    "warn_of_rank",
-    "warn_of_recovery",
-    "warn_of_tolerance",
-    "with_callbacks",
-]
 
 _RUNTIME_RULES = {
     "n_jobs": Number("must be an integer or None", "pass None", integer=True, allowed=(None,)),
@@ -80,22 +56,7 @@ _KERNEL_RULES = {
     "degree": Number("must not be negative", "pass 2 or 3", low=0),
     "coef0": Number("must be a finite number", "pass 1"),
 }
-_OUTCOME = "outcome_"
-#: Outcomes that the user requested, or that have a warning of their own.
-_NO_TOLERANCE_WARNING = (Outcome.SMALL_CHANGE, Outcome.STOPPED, Outcome.DIVERGED)
 Method = TypeVar("Method", bound=Callable[..., Any])
-
-try:
-    from sklearn.callback import CallbackSupportMixin as CallbackSupport
-    from sklearn.callback import with_callbacks
-except ImportError:
-
-    class CallbackSupport:  # type: ignore[no-redef]
-        """Placeholder for versions of scikit-learn without callbacks."""
-
-    def with_callbacks(method: Method) -> Method:
-        """Return the method unchanged."""
-        return method
 
 
 class FitInterrupted(KeyboardInterrupt):
@@ -132,6 +93,7 @@ class SavedEstimator(BaseEstimator):
     n_jobs: int | None
     verbose: int
     n_features_in_: int
+    outcome_: Outcome
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file: arrays in safetensors, the rest as JSON.
@@ -168,14 +130,13 @@ class SavedEstimator(BaseEstimator):
     def __getstate__(self) -> dict[str, object]:
         """Return the state for pickle, joblib and skops; skops does not support enumerations."""
         state: dict[str, object] = super().__getstate__()
-        outcome = state.get(_OUTCOME)
-        return {**state, _OUTCOME: outcome.name} if isinstance(outcome, Outcome) else state
+        outcome = state.get("outcome_")
+        return state | {"outcome_": outcome.name} if isinstance(outcome, Outcome) else state
 
     def __setstate__(self, state: dict[str, object]) -> None:
-        outcome = state.get(_OUTCOME)
-        super().__setstate__(
-            {**state, _OUTCOME: Outcome[outcome]} if isinstance(outcome, str) else state
-        )
+        super().__setstate__(state)
+        if "outcome_" in state:
+            self.outcome_ = Outcome[str(state["outcome_"])]
 
     def _check_runtime_parameters(self) -> None:
         check_parameters(self, _RUNTIME_RULES)
@@ -183,10 +144,6 @@ class SavedEstimator(BaseEstimator):
             raise invalid_parameter(
                 "n_jobs", 0, "must not be zero", "pass None, a number of threads, or -1"
             )
-
-    def _check_flags(self, *names: str) -> None:
-        for name in names:
-            FLAG.check(name, getattr(self, name))
 
 
 class KernelTransformer(
@@ -512,96 +469,12 @@ class KernelTransformer(
         return len(self.eigenvalues_)
 
 
-class FitMonitor:
-    """Callback of a fit: writes progress lines and calls scikit-learn's callbacks.
-
-    Parameters
-    ----------
-    estimator : estimator
-    solver : str
-        Name in progress lines.
-    max_iter : int
-    attributes : callable
-        Returns the fitted attributes of a solution; called only if a callback needs them.
-    bounded : bool
-        False if ``max_iter`` limits only a part of the passes.
-    """
-
-    def __init__(
-        self,
-        estimator: SavedEstimator,
-        solver: str,
-        max_iter: int,
-        attributes: Callable[[EigenSolution], dict[str, object]],
-        *,
-        bounded: bool = True,
-    ) -> None:
-        self._estimator = estimator
-        self._solver = solver
-        self._max_iter = max_iter
-        self._attributes = attributes
-        self._context: Any = None
-        if hasattr(estimator, "_init_callback_context"):
-            self._context = estimator._init_callback_context(
-                max_subtasks=max_iter if bounded else None
-            )
-            self._context.call_on_fit_task_begin(estimator=estimator)
-
-    def __call__(self, record: PassRecord, solution: Callable[[], EigenSolution]) -> Outcome | None:
-        """Report one pass as one task; a callback may stop the fit."""
-        if self._estimator.verbose:
-            sys.stderr.write(record.line(self._solver, self._max_iter) + "\n")
-        if self._context is None:
-            return None
-        task = self._context.subcontext(task_name="pass")
-        task.call_on_fit_task_begin(estimator=self._estimator)
-        stop = task.call_on_fit_task_end(
-            estimator=self._estimator,
-            reconstruction_attributes=lambda: self._attributes(solution()),
-        )
-        return Outcome.STOPPED if stop else None
-
-    def end(self, solution: EigenSolution) -> None:
-        """Report the end of the fit."""
-        if self._context is not None:
-            self._context.call_on_fit_task_end(
-                estimator=self._estimator,
-                reconstruction_attributes=lambda: self._attributes(solution),
-            )
-
-
-def stacklevel() -> int:
-    """Return the stack level of the first caller outside of ikpca and scikit-learn."""
-    level, frame = 2, sys._getframe(2)
+def warn(text: str, category: type[Warning]) -> None:
+    """Warn at the line of the first caller outside of ikpca and scikit-learn."""
+    level, frame = 2, sys._getframe(1)
     while frame.f_back and frame.f_globals["__name__"].split(".")[0] in ("ikpca", "sklearn"):
         level, frame = level + 1, frame.f_back
-    return level
-
-
-def warn_of_divergence(gain: object, records: Sequence[PassRecord]) -> None:
-    """Warn about passes that diverged and were undone, unless the gain is automatic."""
-    diverged = [record for record in records if record.note]
-    if diverged and not isinstance(gain, str):
-        last = diverged[-1]
-        warnings.warn(
-            f"gain={gain!r} was too large in {len(diverged)} of {len(records)} passes, the last "
-            f"time in pass {last.number}: {last.note}; pass gain='auto' or a smaller number. "
-            "history_ has the details.",
-            DivergenceWarning,
-            stacklevel=stacklevel(),
-        )
-
-
-def warn_of_recovery(recoveries: Sequence[str]) -> None:
-    """Warn about problems that were detected and corrected."""
-    notes = [text for text in recoveries if text]
-    if notes:
-        warnings.warn(
-            f"{notes[-1]}; the result is valid. To avoid this, reduce "
-            "n_components or pass rows in double precision.",
-            RecoveryWarning,
-            stacklevel=stacklevel(),
-        )
+    warnings.warn(text, category, stacklevel=level)
 
 
 def warn_of_rank(
@@ -624,37 +497,4 @@ def warn_of_rank(
         )
     else:
         return
-    warnings.warn(text, RankWarning, stacklevel=stacklevel())
-
-
-def warn_of_tolerance(
-    tol: float, change_tol: float | None, outcome: Outcome, residuals: Floats, n_passes: int
-) -> None:
-    """Warn if the fit ended before it reached the tolerance."""
-    residual = float(residuals.max(initial=0.0))
-    if outcome is Outcome.INDEFINITE:
-        warnings.warn(
-            f"{outcome.value} (the largest relative residual is {residual:.2g}); pass "
-            "eigen_solver='krylov' or 'dense', or choose another kernel.",
-            ConvergenceWarning,
-            stacklevel=stacklevel(),
-        )
-        return
-    missed = residual > tol > 0 or (change_tol is not None and outcome is Outcome.PASS_LIMIT)
-    if not missed or outcome in _NO_TOLERANCE_WARNING:
-        return
-    asked = f"tol={tol!r}" + ("" if change_tol is None else f", change_tol={change_tol!r}")
-    if outcome is Outcome.PASS_LIMIT:
-        text = f"max_iter={n_passes} passes did not reach {asked}"
-        remedy = "increase max_iter or the tolerance"
-    elif outcome is Outcome.LANDMARKS:
-        text = f"the landmarks did not reach {asked}"
-        remedy = "pass more landmarks, or eigen_solver='auto'"
-    else:
-        text = f"the precision of the rows does not allow {asked}"
-        remedy = "increase the tolerance, or pass rows in double precision"
-    warnings.warn(
-        f"{text} (the largest relative residual is {residual:.2g}); {remedy}.",
-        ConvergenceWarning,
-        stacklevel=stacklevel(),
-    )
+    warn(text, RankWarning)

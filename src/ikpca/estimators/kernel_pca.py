@@ -2,40 +2,31 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.decomposition import KernelPCA as SklearnKernelPCA
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.preprocessing import KernelCenterer
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ikpca.errors import (
     FLAG,
+    DivergenceWarning,
     InvalidInput,
     Number,
     ParameterRules,
-    check_number,
+    RecoveryWarning,
     check_parameters,
     invalid_parameter,
 )
-from ikpca.estimators.base import (
-    CallbackSupport,
-    FitInterrupted,
-    FitMonitor,
-    KernelTransformer,
-    atomic,
-    warn_of_divergence,
-    warn_of_rank,
-    warn_of_recovery,
-    warn_of_tolerance,
-    with_callbacks,
-)
+from ikpca.estimators.base import FitInterrupted, KernelTransformer, atomic, warn, warn_of_rank
 from ikpca.estimators.checkpoint import Checkpoint, CheckpointFile
 from ikpca.estimators.fold_fits import choose_fold_solver, fit_folds, fit_landmark_folds
 from ikpca.estimators.validation import (
@@ -70,6 +61,7 @@ from ikpca.solvers import (
     EigenSolution,
     Nystrom,
     Outcome,
+    PassRecord,
     Problem,
     RunSettings,
     Solver,
@@ -87,6 +79,13 @@ _SKLEARN_PARAMETERS = (
 )  # fmt: skip
 _SKLEARN_ATTRIBUTES = ("gamma_", "n_features_in_", "feature_names_in_", "dual_coef_")
 _SKLEARN_KERNELS = ("linear", "poly", "rbf", "sigmoid", "cosine", "precomputed")
+_N_COMPONENTS = Number(
+    "must be a positive integer, a fraction in (0, 1) or None",
+    "pass an integer such as 10",
+    low=1,
+    integer=True,
+    allowed=(None,),
+)
 _RULES: ParameterRules = {
     "alpha": Number("must not be negative", "pass 1.0", low=0),
     "tol": Number("must not be negative", "pass 0 for machine precision", low=0),
@@ -102,7 +101,7 @@ _RULES: ParameterRules = {
 }  # fmt: skip
 
 
-class KernelPCA(CallbackSupport, KernelTransformer):
+class KernelPCA(KernelTransformer):
     r"""Kernel principal component analysis, exact or iterative.
 
     A drop-in replacement for :class:`sklearn.decomposition.KernelPCA` with the same names and
@@ -408,13 +407,10 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         return self
 
     @atomic
-    @with_callbacks
     def _refine(self, problem: Problem) -> None:
-        number = len(self.eigenvalues_)
-        solver = choose_solver("krylov", number, problem.n_samples)
-        solution = self._solve(solver, problem, number, 0.0, solver.default_max_iter)
-        self._store(solution, problem)
-        self._warn(solver, solution)
+        solver = choose_solver("krylov", len(self.eigenvalues_), problem.n_samples)
+        solution = self._solve(solver, problem, len(self.eigenvalues_), tol=0)
+        self._finish(solver, solution, problem)
 
     @classmethod
     def from_sklearn(cls, fitted: SklearnKernelPCA) -> Self:
@@ -453,8 +449,7 @@ class KernelPCA(CallbackSupport, KernelTransformer):
             certificate=None,
             outcome=Outcome.EXACT,
         )
-        rows = fitted.X_fit_
-        model.__dict__.update(model._fitted_attributes(solution, model._kernel_for(rows), rows))
+        model._store(solution, model._kernel_for(fitted.X_fit_), fitted.X_fit_)
         return model
 
     def to_sklearn(self) -> SklearnKernelPCA:
@@ -519,24 +514,10 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         return scaled.astype(rows.dtype, copy=False)
 
     @atomic
-    @with_callbacks
     def _fit(
         self, X: RowsLike, transform: GramTransform | None = None
     ) -> tuple[EigenSolution, Rows]:
-        """Validate, build the problem, solve it, and store the result.
-
-        Parameters
-        ----------
-        X : array-like, CSR, memory map or chunked array
-        transform : callable, optional
-            As in :class:`Problem`.
-
-        Returns
-        -------
-        solution : EigenSolution
-        rows : rows of shape (n_samples, n_features)
-            The validated rows.
-        """
+        """Return the components and the validated rows; ``transform`` as in :class:`Problem`."""
         self._check_parameters()
         start = self._previous_projections(X) if self.warm_start else None
         rows = self._validate_training_rows(X)
@@ -545,14 +526,13 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         # Resuming keeps the stored seed.
         seed = draw_seed(self.random_state) if checkpoint is None else checkpoint.seed
         problem = replace(self._open_problem(rows, seed, start), transform=transform)
-        max_iter = solver.default_max_iter if self.max_iter is None else int(self.max_iter)
-        solution = self._solve(solver, problem, self.n_components, self.tol, max_iter, checkpoint)
-        self._store(solution, problem)
-        self._warn(solver, solution)
+        solution = self._solve(
+            solver, problem, self.n_components, self.tol, self.max_iter, checkpoint
+        )
+        self._finish(solver, solution, problem)
         return solution, rows
 
     @atomic
-    @with_callbacks
     def _fit_folds(
         self, X: RowsLike, split: Callable[[Rows], list[Indices]]
     ) -> tuple[Floats, MeanResidual]:
@@ -577,7 +557,8 @@ class KernelPCA(CallbackSupport, KernelTransformer):
                 fits = fit_landmark_folds(solver, problem, wanted, folds)
                 solution, n_landmarks, errors, residual = fits
             warn_of_rank(wanted, len(solution.eigenvalues), solution.rank)
-            self._store(solution.select(solution.eigenvalues > 0), problem)
+            solution = solution.select(solution.eigenvalues > 0)
+            self._store(solution, problem.kernel, problem.X)
             # A fit with these parameters finds the same components.
             self.set_params(
                 n_components=max(1, solution.rank),
@@ -585,11 +566,10 @@ class KernelPCA(CallbackSupport, KernelTransformer):
                 tol=0.0,
             )
             return errors, residual
-        max_iter = solver.default_max_iter
-        solution = self._solve(solver, problem, wanted, self.tol, max_iter)
-        self._store(solution, problem)
-        self._warn(solver, solution)
-        settings = RunSettings(max_iter, tol=max(self.tol, float(np.finfo(problem.X.dtype).eps)))
+        solution = self._solve(solver, problem, wanted, self.tol)
+        self._finish(solver, solution, problem)
+        tol = max(self.tol, float(np.finfo(problem.X.dtype).eps))
+        settings = RunSettings(solver.default_max_iter, tol=tol)
         with plain_interrupts(), explain_memory_errors(_MEMORY_REMEDY):
             return fit_folds(solver, problem, wanted, len(self.eigenvalues_), folds, settings)
 
@@ -636,23 +616,22 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         problem: Problem,
         n_components: float | None,
         tol: float,
-        max_iter: int,
+        max_iter: int | None = None,
         checkpoint: CheckpointFile | None = None,
     ) -> EigenSolution:
-        """Run a solver with callbacks and checkpoints."""
+        """Run a solver with checkpoints and progress lines; add rounding errors to its bounds."""
         if not isinstance(solver, Adaptive | Nystrom):
             self._check_ridge_memory(problem)
+        n_passes = solver.default_max_iter if max_iter is None else int(max_iter)
+        eps = float(np.finfo(problem.X.dtype).eps)
 
-        def attributes(solution: EigenSolution) -> dict[str, object]:
-            return self._fitted_attributes(solution, problem.kernel, problem.X)
+        def write_line(record: PassRecord, _: object) -> None:
+            sys.stderr.write(record.line(solver.name, n_passes) + "\n")
 
-        # A search for a fraction of the variance runs the solver several times.
-        bounded = n_components is None or isinstance(n_components, Integral)
-        monitor = FitMonitor(self, solver.name, max_iter, attributes, bounded=bounded)
         settings = RunSettings(
-            max_iter,
-            tol=max(float(tol), float(np.finfo(problem.X.dtype).eps)),
-            callback=monitor,
+            n_passes,
+            tol=max(float(tol), eps),
+            callback=write_line if self.verbose else None,
             saved=None if checkpoint is None else checkpoint.saved,
             record=None if checkpoint is None else checkpoint.record,
         )
@@ -662,12 +641,10 @@ class KernelPCA(CallbackSupport, KernelTransformer):
             checkpoint.finish()
         if solution.rank:
             # Products with K' are rounded, too.
-            rounding = 2 * float(np.finfo(problem.X.dtype).eps)
-            error = problem.rounding_error / solution.eigenvalues.max() + rounding
+            error = problem.rounding_error / solution.eigenvalues.max() + 2 * eps
             solution = solution.with_error(error)
         if self.remove_zero_eig or n_components is None:
             solution = solution.select(solution.eigenvalues > 0)
-        monitor.end(solution)
         return solution
 
     def _check_ridge_memory(self, problem: Problem) -> None:
@@ -680,11 +657,40 @@ class KernelPCA(CallbackSupport, KernelTransformer):
                 "raise it, or leave out fit_inverse_transform and preimage='ridge'",
             )
 
-    def _store(self, solution: EigenSolution, problem: Problem) -> None:
-        """Set the fitted attributes and remove optional ones of an earlier fit."""
+    def _finish(self, solver: Solver, solution: EigenSolution, problem: Problem) -> None:
+        """Store a solution; raise an interrupt of its run, or warn about problems."""
+        self._store(solution, problem.kernel, problem.X)
+        self._fit_ridge(problem)
+        if solution.outcome is Outcome.INTERRUPTED:
+            raise FitInterrupted if solution.records else KeyboardInterrupt
+        self._warn(solver, solution)
+
+    def _store(self, solution: EigenSolution, kernel: Kernel | None, X: Rows) -> None:
+        """Set the fitted attributes."""
+        eigenvalues, landmarks = solution.eigenvalues, solution.landmarks
+        mean, n_samples = None, solution.projections.shape[1]
+        if landmarks is not None:
+            X, mean, n_samples = landmarks.rows, landmarks.mean, landmarks.n_samples
+        self.n_samples_seen_ = n_samples
+        self.eigenvalues_ = eigenvalues
+        self.explained_variance_ratio_ = eigenvalues / (solution.trace or 1.0)
+        if solution.certificate is not None:
+            self.certificate_ = solution.certificate
+        self.history_ = list(solution.records)
+        self.n_iter_ = len(solution.records)
+        self.outcome_ = solution.outcome
+        self._subspace = Subspace.from_centered(
+            kernel, X, solution.coefficients, solution.centering, solution.projections, mean,
+            eigenvalues,
+        )  # fmt: skip
+        self._null_vectors = solution.eigenvectors[:, eigenvalues == 0]
+        self._scale = _whitening(solution) if self.whiten else np.ones_like(eigenvalues)
+        self._on_landmarks = landmarks is not None
+
+    def _fit_ridge(self, problem: Problem) -> None:
+        """Learn the ridge regression if it is requested; remove that of an earlier fit."""
         for name in ("dual_coef_", "landmark_dual_coef_"):
             self.__dict__.pop(name, None)
-        self.__dict__.update(self._fitted_attributes(solution, problem.kernel, problem.X))
         if self._learns_ridge and problem.kernel is not None:
             if not self._on_landmarks:
                 self._check_ridge_memory(problem)
@@ -692,48 +698,53 @@ class KernelPCA(CallbackSupport, KernelTransformer):
             dual = ridge_coefficients(kernel, self._basis_projections, rows, self.alpha)
             setattr(self, "landmark_dual_coef_" if self._on_landmarks else "dual_coef_", dual)
 
-    def _fitted_attributes(
-        self, solution: EigenSolution, kernel: Kernel | None, X: Rows
-    ) -> dict[str, Any]:
-        eigenvalues, landmarks = solution.eigenvalues, solution.landmarks
-        scale = _whitening(solution) if self.whiten else np.ones_like(eigenvalues)
-        mean, n_samples = None, solution.projections.shape[1]
-        if landmarks is not None:
-            X, mean, n_samples = landmarks.rows, landmarks.mean, landmarks.n_samples
-        return {
-            "n_samples_seen_": n_samples,
-            "eigenvalues_": eigenvalues,
-            "explained_variance_ratio_": eigenvalues / (solution.trace or 1.0),
-            "certificate_": solution.certificate,
-            "history_": list(solution.records),
-            "n_iter_": len(solution.records),
-            "outcome_": solution.outcome,
-            "_subspace": Subspace.from_centered(
-                kernel,
-                X,
-                solution.coefficients,
-                solution.centering,
-                solution.projections,
-                mean,
-                eigenvalues,
-            ),
-            "_null_vectors": solution.eigenvectors[:, eigenvalues == 0],
-            "_scale": scale,
-            "_on_landmarks": landmarks is not None,
-        }
-
     def _warn(self, solver: Solver, solution: EigenSolution) -> None:
-        if solution.outcome is Outcome.INTERRUPTED:
-            raise FitInterrupted if solution.records else KeyboardInterrupt
-        change_tol = None
-        if isinstance(solver, KHA):
-            change_tol = solver.change_tol
-            warn_of_divergence(solver.gain, solution.records)
-        warn_of_recovery([record.recovery for record in solution.records])
+        """Warn about divergence, corrected problems, zero components and a missed tolerance."""
+        records = solution.records
+        diverged = [record for record in records if record.note]
+        if diverged and isinstance(solver, KHA) and not solver.automatic:
+            last = diverged[-1]
+            warn(
+                f"gain={solver.gain!r} was too large in {len(diverged)} of {len(records)} passes, "
+                f"the last time in pass {last.number}: {last.note}; pass gain='auto' or a smaller "
+                "number. history_ has the details.",
+                DivergenceWarning,
+            )
+        recoveries = [record.recovery for record in records if record.recovery]
+        if recoveries:
+            warn(
+                f"{recoveries[-1]}; the result is valid. To avoid this, reduce n_components or "
+                "pass rows in double precision.",
+                RecoveryWarning,
+            )
         warn_of_rank(self.n_components, len(solution.eigenvalues), solution.rank)
+        self._warn_of_tolerance(solver, solution)
+
+    def _warn_of_tolerance(self, solver: Solver, solution: EigenSolution) -> None:
         assert solution.certificate is not None
-        bounds, n_passes = solution.certificate.residual_bounds, len(solution.records)
-        warn_of_tolerance(self.tol, change_tol, solution.outcome, bounds, n_passes)
+        residual = float(solution.certificate.residual_bounds.max(initial=0.0))
+        outcome, change_tol = solution.outcome, getattr(solver, "change_tol", None)
+        requested = f"tol={self.tol!r}" + (
+            "" if change_tol is None else f", change_tol={change_tol!r}"
+        )
+        if outcome is Outcome.INDEFINITE:
+            text = outcome.value
+            remedy = "pass eigen_solver='krylov' or 'dense', or choose another kernel"
+        elif outcome in (Outcome.SMALL_CHANGE, Outcome.DIVERGED):
+            return
+        elif outcome is Outcome.PASS_LIMIT and (residual > self.tol > 0 or change_tol is not None):
+            text = f"max_iter={len(solution.records)} passes did not reach {requested}"
+            remedy = "increase max_iter or the tolerance"
+        elif not residual > self.tol > 0:
+            return
+        elif outcome is Outcome.LANDMARKS:
+            text = f"the landmarks did not reach {requested}"
+            remedy = "pass more landmarks, or eigen_solver='auto'"
+        else:
+            text = f"the precision of the rows does not allow {requested}"
+            remedy = "increase the tolerance, or pass rows in double precision"
+        warn(f"{text} (the largest relative residual is {residual:.2g}); {remedy}.",
+             ConvergenceWarning)  # fmt: skip
 
     @property
     def _basis_projections(self) -> Floats:
@@ -775,7 +786,8 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         return self._learns_ridge or not is_named(self.preimage, "auto")
 
     def _check_parameters(self) -> None:
-        self._check_n_components()
+        if not (isinstance(self.n_components, Real) and 0 < self.n_components < 1):
+            _N_COMPONENTS.check("n_components", self.n_components)
         check_solver(self.eigen_solver, self.n_components)
         solver = make_solver(self.eigen_solver)
         if isinstance(solver, Dense | Nystrom):
@@ -786,33 +798,14 @@ class KernelPCA(CallbackSupport, KernelTransformer):
         read_budget(self.max_memory)
         self._check_runtime_parameters()
         if self.checkpoint is not None:
-            self._check_checkpoint(self.checkpoint)
-
-    def _check_checkpoint(self, checkpoint: Checkpoint | PathLike) -> None:
-        Checkpoint.from_parameter(checkpoint)
-        if self.n_components is not None and not isinstance(self.n_components, Integral):
-            raise invalid_parameter(
-                "checkpoint",
-                self.checkpoint,
-                "a fraction of the variance needs several runs, which have no checkpoint",
-                "pass a number of components, or checkpoint=None",
-            )
-
-    def _check_n_components(self) -> None:
-        wanted = self.n_components
-        if isinstance(wanted, Real) and not isinstance(wanted, Integral):
-            if not 0 < float(wanted) < 1:
+            Checkpoint.from_parameter(self.checkpoint)
+            if not isinstance(self.n_components, Integral | None):
                 raise invalid_parameter(
-                    "n_components",
-                    wanted,
-                    "as a fraction of the variance must lie in (0, 1)",
-                    "pass an integer for a number of components",
+                    "checkpoint",
+                    self.checkpoint,
+                    "a fraction of the variance needs several runs, which have no checkpoint",
+                    "pass a number of components, or checkpoint=None",
                 )
-        elif wanted is not None:
-            check_number(
-                "n_components", wanted, "must be a positive integer, a fraction in (0, 1) or None",
-                "pass an integer such as 10", low=1, integer=True,
-            )  # fmt: skip
 
     def _check_unused_by(self, solver: str) -> None:
         for name, default in (("checkpoint", None), ("warm_start", False)):
@@ -851,14 +844,26 @@ class KernelPCA(CallbackSupport, KernelTransformer):
                 "training rows; pass rows and a kernel."
             )
         if is_lazy(X):
-            return self._validate_lazy_rows(X)
-        if isinstance(X, np.memmap) and X.dtype not in FLOAT_DTYPES:
+            if self._is_precomputed or self._needs_dense_rows:
+                raise InvalidInput(
+                    f"X is a {type(X).__name__} and is read in tiles: a precomputed kernel, "
+                    "preimage and fit_inverse_transform need rows in memory; pass X[:]."
+                )
+            rows: Rows = validate_lazy_rows(self, X, reset=True, min_samples=2)
+        else:
+            rows = self._validate_array(X)
+        check_overflow(rows)
+        return rows
+
+    def _validate_array(self, X: Rows) -> Rows:
+        """Validate rows in memory or in a memory map, which may be larger than the memory."""
+        mapped = isinstance(X, np.memmap)
+        if mapped and X.dtype not in FLOAT_DTYPES:
             raise InvalidInput(
                 f"X is a memory map of {X.dtype}: only float32 and float64 are read in place; "
                 "convert the file, or pass X[:] to load it."
             )
-        mapped = isinstance(X, np.memmap)
-        # Landmarks are copies, and a memory map may be larger than the memory.
+        # Landmarks are copies.
         keeps_rows = not isinstance(make_solver(self.eigen_solver), Nystrom)
         X = validate_data(
             self,
@@ -876,19 +881,7 @@ class KernelPCA(CallbackSupport, KernelTransformer):
                 f"X has shape {X.shape}: a precomputed kernel matrix must be square; pass rows "
                 "with another kernel, or the kernel values of all pairs of training rows."
             )
-        check_overflow(X)
         return X
-
-    def _validate_lazy_rows(self, X: Rows) -> LazyRows:
-        """Validate rows that are read in tiles."""
-        if self._is_precomputed or self._needs_dense_rows:
-            raise InvalidInput(
-                f"X is a {type(X).__name__} and is read in tiles: a precomputed kernel, preimage "
-                "and fit_inverse_transform need rows in memory; pass X[:]."
-            )
-        rows = validate_lazy_rows(self, X, reset=True, min_samples=2)
-        check_overflow(rows)
-        return rows
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -900,10 +893,10 @@ class KernelPCA(CallbackSupport, KernelTransformer):
 def _whitening(solution: EigenSolution) -> Floats:
     """Return 1/standard deviation of each projection; zero for a component without variance."""
     if solution.landmarks is None:
-        freedom = solution.projections.shape[1] - 1
-        lengths = np.sqrt(np.square(solution.projections).sum(axis=1, dtype=np.float64))
+        n_samples = solution.projections.shape[1]
+        norms = np.sqrt(np.square(solution.projections).sum(axis=1, dtype=np.float64))
     else:
-        freedom, lengths = solution.landmarks.n_samples - 1, np.sqrt(solution.eigenvalues)
-    spread = lengths / np.sqrt(freedom)
-    spread = np.where(solution.eigenvalues > 0, spread, 0).astype(solution.projections.dtype)
-    return np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
+        n_samples, norms = solution.landmarks.n_samples, np.sqrt(solution.eigenvalues)
+    std = norms / np.sqrt(n_samples - 1)
+    std = np.where(solution.eigenvalues > 0, std, 0).astype(solution.projections.dtype)
+    return np.divide(1, std, out=np.zeros_like(std), where=std > 0)

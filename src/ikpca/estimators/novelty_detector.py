@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable
 from itertools import groupby
 from numbers import Integral
@@ -25,7 +24,7 @@ from ikpca.errors import (
     invalid_parameter,
     is_auto,
 )
-from ikpca.estimators.base import SavedEstimator, atomic, stacklevel
+from ikpca.estimators.base import SavedEstimator, atomic, warn
 from ikpca.estimators.incremental_kernel_pca import IncrementalKernelPCA
 from ikpca.estimators.kernel_pca import KernelPCA
 from ikpca.estimators.stream_base import learning
@@ -242,11 +241,10 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         self.drift_detected_ = False
         self._set_calibration(errors)
         if np.isinf(self.offset_):
-            warnings.warn(
+            warn(
                 f"false_alarm_rate={self.false_alarm_rate!r} is below 1/(n_samples + 1) with "
                 f"n_samples={len(errors)}: no row can be flagged; pass more rows or a higher rate.",
                 UserWarning,
-                stacklevel=stacklevel(),
             )
         return self
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -17,7 +16,7 @@ from ikpca.errors import (
     invalid_parameter,
     is_auto,
 )
-from ikpca.estimators.base import atomic, stacklevel
+from ikpca.estimators.base import atomic, warn
 from ikpca.estimators.stream_base import DriftSignal, StreamTransformer, learning
 from ikpca.estimators.validation import (
     FLOAT_DTYPES,
@@ -361,9 +360,8 @@ class OnlineKernelPCA(StreamTransformer):
                 f"novelty {self.novelty_.mean():.3g}, drift {self.drift_:.2f}\n"
             )
         if halvings and not self._solver.automatic:
-            warnings.warn(
+            warn(
                 f"gain={self._solver.gain!r} was too large: it was halved {halvings} times to "
                 "prevent divergence; pass gain='auto' or a smaller number.",
                 DivergenceWarning,
-                stacklevel=stacklevel(),
             )

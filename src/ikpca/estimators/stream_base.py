@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ikpca.errors import check_number, invalid_parameter
+from ikpca.errors import FLAG, check_number, invalid_parameter
 from ikpca.estimators.base import FitInterrupted, KernelTransformer
 from ikpca.estimators.validation import explain_memory_errors, single_thread
 from ikpca.kernels import Floats
@@ -160,7 +160,7 @@ class StreamTransformer(KernelTransformer):
                      low=0, open_low=True)  # fmt: skip
         check_number("drift_delta", self.drift_delta, "must not be negative", "pass 0.5",
                      low=0)  # fmt: skip
-        self._check_flags("whiten")
+        FLAG.check("whiten", self.whiten)
         self._check_runtime_parameters()
 
     def _detect_drift(self, signal: DriftSignal, novelty: Floats) -> DriftSignal:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from numbers import Real
 from os import PathLike as OsPath
 from typing import Any, Literal, TypeAlias
@@ -263,18 +263,6 @@ def finite_values(compute: Callable[[], Floats]) -> Floats:
     return values
 
 
-def cast_arrays(arrays: Sequence[Floats], dtype: np.dtype[Any]) -> list[Floats]:
-    """Cast arrays to the dtype of the rows; raise an error if values overflow."""
-    with np.errstate(over="ignore"):
-        narrow = [array.astype(dtype, copy=False) for array in arrays]
-    if not all(np.isfinite(array).all() for array in narrow):
-        raise InvalidInput(
-            f"X: the kernel values vary so little that the components overflow {dtype}; pass rows "
-            "in double precision, or scale X."
-        )
-    return narrow
-
-
 def _min_magnitude(dtype: np.dtype[Any]) -> float:
     """Return the smallest magnitude whose square has full precision."""
     limits = np.finfo(dtype)
@@ -371,11 +359,6 @@ def load_rows(rows: ArrayLike) -> Floats:
 def n_threads(n_jobs: int | None) -> int:
     """Return the number of threads for tiles; None uses as many as BLAS."""
     return _blas_threads() if n_jobs is None else _effective_n_jobs(n_jobs)
-
-
-def limit_threads(n_jobs: int | None) -> AbstractContextManager[None]:
-    """Limit BLAS to ``n_jobs`` threads; None does not limit it, −1 uses every core."""
-    return nullcontext() if n_jobs is None else limit_blas(_effective_n_jobs(n_jobs))
 
 
 @contextmanager
