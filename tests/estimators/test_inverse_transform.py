@@ -21,7 +21,7 @@ from tests.conftest import KERNELS
 from tests.pairwise import pairwise
 
 SOLVERS = ["dense", "krylov", *METHODS]
-PREIMAGES = ["auto", "fixed-point", "gradient", "mds", "ridge", "neighbors", FixedPoint(history=0)]
+PREIMAGES = ["auto", "fixed-point", "gradient", "mds", "ridge", "neighbors"]
 RBF = {"kernel": "rbf", "gamma": 0.05}
 
 

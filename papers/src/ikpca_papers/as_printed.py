@@ -14,10 +14,11 @@ from sklearn.base import TransformerMixin
 
 from ikpca.gram import tile_slices
 from ikpca.kernels import Floats, Gaussian, Kernel, Polynomial
-from ikpca.preimages import Gradient
+from ikpca.preimages import MDS, Gradient, Preimages
 from ikpca.reduced_sets import Reduction, SelectedRows
 from ikpca.solvers import KHA
 from ikpca.streams import Compression, IncrementalSettings, IncrementalState, update_step
+from ikpca.subspace import Subspace
 from ikpca_papers.preimage_schemes import PreimageScheme
 
 # Günter, Schraudolph, Vishwanathan 2006.
@@ -55,8 +56,24 @@ FACE_PASSES, NATURAL_PASSES = 40, 120
 #: σ for faces, for the components of patches and for enlarging photographs (figures 2, 4, 5). The
 #: unit of the pixels is not given: the specs state how it was chosen.
 FACE_SIGMA, COMPONENT_SIGMA, PHOTOGRAPH_SIGMA = 1.0, 40.0, 0.5
-#: Gradient descent from the pre-image by MDS (section 4.2); the tolerance is below a gray level.
-KIM_PREIMAGE = Gradient(tol=1e-4, start="mds")
+
+
+class GradientFromMDS:
+    """Gradient descent from the pre-image by MDS (section 4.2), to less than a gray level."""
+
+    def supports(self, kernel: Kernel) -> bool:
+        """Return True for kernels with a gradient that determine distances in input space."""
+        return Gradient().supports(kernel) and MDS().supports(kernel)
+
+    def find(
+        self, subspace: Subspace, coordinates: Floats, starts: Floats | None = None
+    ) -> Preimages:
+        """Find a row for every point; other starts are ignored."""
+        starts = MDS().find(subspace, coordinates).rows
+        return Gradient(tol=1e-4).find(subspace, coordinates, starts)
+
+
+KIM_PREIMAGE = GradientFromMDS()
 
 
 def printed_online(gain: float, init: Any = "random", method: str = "kha") -> dict[str, Any]:

@@ -41,7 +41,6 @@ from ikpca.model_files import Encoder, write_container
 from ikpca.preimages import (
     PREIMAGE_NAMES,
     PreimageMethod,
-    Preimages,
     make_preimage_method,
     masked_error,
 )
@@ -403,8 +402,8 @@ class KernelTransformer(
             threads = Workers(n_threads(self.n_jobs))
         with threads as workers:
             parts = workers.map(lambda strip: method.find(subspace, points[strip]), strips)
-            preimages = Preimages.concatenate(list(parts))
-        return preimages.rows, preimages.squared_distances
+            rows, squared_distances = map(np.concatenate, zip(*parts, strict=True))
+        return rows, squared_distances
 
     def _check_kernel_parameters(self) -> None:
         check_parameters(self, _KERNEL_RULES)

@@ -43,8 +43,6 @@ _CLASSES = {
     ),
     "subspace": ("MeanResidual", "Subspace"),
 }  # fmt: skip
-#: Numbers that JSON does not have.
-_FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 #: Largest number of features for which a model of CSR rows is applied to a row.
 _MAX_SPARSE_WIDTH = 2**20
 
@@ -60,8 +58,8 @@ class Encoder:
 
     def __init__(self) -> None:
         self.arrays: dict[str, Array] = {}
-        self._names: dict[int, str] = {}
-        self._references: list[Array] = []
+        #: Names of arrays by id, with the arrays: an id is unique only while its object exists.
+        self._names: dict[int, tuple[str, Array]] = {}
 
     def encode(self, value: object, where: str = "value") -> Tree:  # noqa: C901, PLR0911
         """Return the tree of a value; ``where`` names the value in an error."""
@@ -107,11 +105,8 @@ class Encoder:
             )
         # The memory order affects the order of summation in BLAS, and so the last bits.
         by_columns = value.ndim > 1 and value.flags.f_contiguous and not value.flags.c_contiguous
-        name = self._names.get(id(value))
-        if name is None:
-            name = self._names[id(value)] = f"array{len(self.arrays)}"
-            # An id is unique only while its object exists.
-            self._references.append(value)
+        name, _ = self._names.setdefault(id(value), (f"array{len(self.arrays)}", value))
+        if name not in self.arrays:
             stored = value.T if by_columns else value
             self.arrays[name] = np.asarray(stored, dtype=stored.dtype.newbyteorder("<"), order="C")
         return {"columns": name} if by_columns else {"array": name}
@@ -163,7 +158,7 @@ class Decoder:
             raise _invalid("a value has no single tag")
         match next(iter(tree.items())):
             case "float", str(text):
-                return _FLOATS[text]
+                return float(text)
             case "tuple", list(parts):
                 return tuple(self._decode(part) for part in parts)
             case "dict", list(items):
@@ -201,8 +196,7 @@ class Decoder:
 
     def _object(self, name: str, parameters: dict[str, Tree], state: dict[str, Tree]) -> Any:
         kind: Any = _find_class(name)
-        is_model = hasattr(kind, "get_params")
-        if is_model:
+        if is_model := hasattr(kind, "get_params"):
             names = set(kind().get_params(deep=False))
         else:
             names = {field.name for field in dataclasses.fields(kind)}

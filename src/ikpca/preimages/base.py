@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ikpca.errors import Number
+from ikpca.errors import Number, invalid_parameter
 from ikpca.kernels import Floats, Indices, Kernel, RadialKernel
 from ikpca.subspace import Subspace
 
@@ -27,39 +26,25 @@ class Preimages(NamedTuple):
     rows : ndarray of shape (n, N)
     squared_distances : ndarray of shape (n,)
         ‖P − Φ(z)‖² for every point P and its row z.
-    iterations : ndarray of shape (n,)
-        Evaluations per row; 0 for methods without iterations.
-    converged : ndarray of bool of shape (n,)
-        True if the iteration converged before its limit.
 
     Examples
     --------
     >>> import numpy as np
     >>> from ikpca.preimages import Preimages
-    >>> Preimages.direct(np.zeros((2, 3)), np.array([0.1, 0.2])).rows.shape
+    >>> rows, squared_distances = Preimages(np.zeros((2, 3)), np.array([0.1, 0.2]))
+    >>> rows.shape
     (2, 3)
     """
 
     rows: Floats
     squared_distances: Floats
-    iterations: NDArray[np.intp]
-    converged: NDArray[np.bool_]
-
-    @classmethod
-    def direct(cls, rows: Floats, squared_distances: Floats) -> Preimages:
-        """Return the result of a method that does not iterate."""
-        n_rows = len(rows)
-        return cls(rows, squared_distances, np.zeros(n_rows, np.intp), np.ones(n_rows, bool))
-
-    @classmethod
-    def concatenate(cls, parts: Sequence[Preimages]) -> Preimages:
-        """Join the results of consecutive strips of points."""
-        return cls(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 @runtime_checkable
 class PreimageMethod(Protocol):
     """Method that finds rows z with Φ(z) near given points of feature space, all points at once.
+
+    The weights of all points are in memory; estimators pass strips of points.
 
     Examples
     --------
@@ -94,6 +79,17 @@ class PreimageMethod(Protocol):
         """
 
 
+def check_supported(method: PreimageMethod, kernel: Kernel) -> None:
+    """Raise an error if a method does not work with a kernel."""
+    if not method.supports(kernel):
+        raise invalid_parameter(
+            "kernel",
+            kernel,
+            f"is not supported by {type(method).__name__}",
+            "choose another method, such as NeighborMean",
+        )
+
+
 class Points:
     """Points P_i = Σ_j G_ij Φ(x_j), and the basis row whose image is nearest to each.
 
@@ -105,11 +101,6 @@ class Points:
         self.subspace = subspace
         self.coordinates = coordinates
         self.constant = 1.0 if isinstance(subspace.kernel, RadialKernel) else 0.0
-
-    @cached_property
-    def weights(self) -> Floats:
-        """Weights G."""
-        return self.subspace.weights(self.coordinates)
 
     @cached_property
     def min_objective(self) -> Floats:
@@ -142,12 +133,12 @@ class Points:
 
         Rows are copied only when their number has changed.
         """
-        last = self.weights
+        weights = last = self.subspace.weights(self.coordinates)
 
         def select(indices: Indices) -> Floats:
             nonlocal last
             if len(indices) < len(last):
-                last = self.weights[indices]
+                last = weights[indices]
             return last
 
         return select

@@ -6,17 +6,16 @@ objectives of the fixed-point iteration (Mika et al. 1999) or of gradient descen
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ikpca.errors import Choice, Number, ParameterRules, check_parameters, invalid_parameter
+from ikpca.errors import Number, ParameterRules, check_parameters
 from ikpca.kernels import DifferentiableKernel, Floats, Indices, Kernel, RadialKernel
-from ikpca.preimages.base import COUNT_RULE, Points, Preimages
-from ikpca.preimages.direct import MDS
+from ikpca.preimages.base import COUNT_RULE, Points, Preimages, check_supported
 from ikpca.subspace import Subspace
 
 #: Longest step of the fixed-point iteration, relative to the standard deviation of the basis:
@@ -24,8 +23,8 @@ from ikpca.subspace import Subspace
 _MAX_FIXED_POINT_STEP = 10.0
 #: First and longest step of the gradient method, relative to the standard deviation of the basis.
 _FIRST_STEP, _MAX_STEP = 0.1, 2.0
-#: Pairs of steps and changes of gradients for the gradient method.
-_HISTORY = 8
+#: Pairs of steps and changes of gradients for the two methods.
+_FIXED_POINT_HISTORY, _HISTORY = 4, 8
 #: Share of the predicted decrease that a step of the gradient method must achieve (Armijo).
 _SUFFICIENT_DECREASE = 1e-4
 #: Largest negative distance that is attributed to rounding, relative to the smallest objective.
@@ -47,13 +46,59 @@ _Evaluate: TypeAlias = Callable[[Floats, Indices], tuple[Floats, Floats]]
 
 
 @dataclass(frozen=True)
-class FixedPoint:
+class _Descent(ABC):
+    """Base class of the methods that descend from a start for every point."""
+
+    max_iter: int
+    tol: float
+
+    def __post_init__(self) -> None:
+        check_parameters(self, _RULES)
+
+    @abstractmethod
+    def supports(self, kernel: Kernel) -> bool:
+        """Return True if the method works with the kernel."""
+
+    @abstractmethod
+    def _descend(self, points: Points, starts: Floats) -> tuple[Floats, Floats]:
+        """Minimize the objective of the points from the starts; return rows and their objective."""
+
+    # A trial point without a finite objective is rejected.
+    @np.errstate(over="ignore", invalid="ignore")
+    def find(
+        self, subspace: Subspace, coordinates: Floats, starts: Floats | None = None
+    ) -> Preimages:
+        """Find a row for every point.
+
+        If the result is worse than the nearest basis row, or not finite, the descent is repeated
+        from that row, which is also the default start. A point for which that fails as well (such
+        as one orthogonal to the images of all basis rows) gets the row itself.
+        """
+        check_supported(self, subspace.kernel)
+        points = Points(subspace, coordinates)
+        nearest_rows, nearest_objective = points.nearest_rows, points.nearest_objective
+        rows, objective = self._descend(points, nearest_rows if starts is None else starts)
+        worse = np.flatnonzero(~(objective <= nearest_objective))
+        if starts is not None and len(worse):
+            second = Points(subspace, coordinates[worse])
+            second_rows, second_objective = self._descend(second, nearest_rows[worse])
+            lower = ~(objective[worse] <= second_objective)
+            rows[worse[lower]] = second_rows[lower]
+            objective[worse[lower]] = second_objective[lower]
+        failed = np.flatnonzero(~np.isfinite(objective))
+        rows[failed], objective[failed] = nearest_rows[failed], nearest_objective[failed]
+        return Preimages(rows, points.squared_distances(objective))
+
+
+@dataclass(frozen=True)
+class FixedPoint(_Descent):
     """Fixed-point iteration z ← Σ_j G_ij k(z, x_j) x_j / Σ_j G_ij k(z, x_j), with safeguards.
 
     The step follows the negative gradient of −ln ⟨P, Φ(z)⟩ and thus, as k(z, z) is constant, of the
-    distance. Negative weights can make it too long; it is then halved. For the Laplacian kernel the
-    weighted mean becomes a weighted median. If ⟨P, Φ(z)⟩ is not positive, the step is undefined,
-    and the iteration restarts from the basis row nearest to P in feature space.
+    distance. Limited-memory BFGS finds the same fixed points several times faster. Negative weights
+    can make a step too long; it is then halved. For the Laplacian kernel the weighted mean becomes
+    a weighted median. If ⟨P, Φ(z)⟩ is not positive, the step is undefined, and the iteration
+    restarts from the basis row nearest to P in feature space.
 
     Parameters
     ----------
@@ -62,9 +107,6 @@ class FixedPoint:
     tol : float
         A sample has converged when its next step is shorter than ``tol`` times the standard
         deviation of the basis rows.
-    history : int
-        Earlier steps used by limited-memory BFGS, which finds the same fixed points several times
-        faster; 0 is the iteration of the papers.
 
     Examples
     --------
@@ -80,45 +122,37 @@ class FixedPoint:
 
     max_iter: int = 200
     tol: float = 1e-4
-    history: int = 4
-
-    def __post_init__(self) -> None:
-        history = Number("must be an integer of at least 0", "pass 5", low=0, integer=True)
-        check_parameters(self, {**_RULES, "history": history})
 
     def supports(self, kernel: Kernel) -> bool:
         """Return True for radial kernels."""
         return isinstance(kernel, RadialKernel)
 
-    def find(
-        self, subspace: Subspace, coordinates: Floats, starts: Floats | None = None
-    ) -> Preimages:
-        """Find a row for every point."""
-        kernel, std = subspace.kernel, subspace.basis_std
-        if not isinstance(kernel, RadialKernel):
-            raise invalid_parameter(
-                "kernel",
-                kernel,
-                "the fixed-point method requires a radial kernel",
-                "choose Gradient, MDS or NeighborMean",
-            )
-        history = self.history if kernel.step_is_gradient else 0
-        max_step = _MAX_FIXED_POINT_STEP * std
+    def _descend(self, points: Points, starts: Floats) -> tuple[Floats, Floats]:
+        kernel, basis, std = (
+            points.subspace.kernel,
+            points.subspace.basis,
+            points.subspace.basis_std,
+        )
+        weights = points.active_weights()
 
-        def descend(points: Points, starts: Floats) -> _Minima:
-            minima = _minimize(
-                _fixed_point_objective(kernel, points), starts,
-                _Curvature(history, max_step, starts),
-                min_step=self.tol * std, max_iter=self.max_iter, scale=1.0,
-            )  # fmt: skip
-            np.multiply(np.exp(-minima.objective), -2, out=minima.objective)
-            return minima
+        def evaluate(Z: Floats, indices: Indices) -> tuple[Floats, Floats]:
+            """Return −ln ⟨P, Φ(z)⟩ and z less its weighted center."""
+            values, centers = kernel.weighted_center(Z, basis, weights(indices))
+            objective = np.full_like(values, np.inf)
+            np.log(values, out=objective, where=values > 0)
+            np.negative(objective, out=objective, where=values > 0)
+            return objective, Z - centers
 
-        return _search(subspace, coordinates, starts, descend)
+        history = _FIXED_POINT_HISTORY if kernel.step_is_gradient else 0
+        rows, objective = _minimize(
+            evaluate, starts, _Curvature(history, _MAX_FIXED_POINT_STEP * std, starts),
+            min_step=self.tol * std, max_iter=self.max_iter, scale=1.0,
+        )  # fmt: skip
+        return rows, -2 * np.exp(-objective)
 
 
 @dataclass(frozen=True)
-class Gradient:
+class Gradient(_Descent):
     """Minimization of k(z, z) − 2 Σ_j G_ij k(z, x_j) over z by limited-memory BFGS.
 
     Every sample has its own line search, so that its objective never increases. The cosine kernel
@@ -131,9 +165,6 @@ class Gradient:
     tol : float
         A sample has converged when its next step is shorter than ``tol`` times the standard
         deviation of the basis rows.
-    start : {"nearest", "mds"}, default="nearest"
-        Start of every sample: the basis row with the nearest image, or the pre-image by
-        :class:`MDS` as in Kim 2003, for kernels that determine distances in input space.
 
     Examples
     --------
@@ -149,112 +180,38 @@ class Gradient:
 
     max_iter: int = 300
     tol: float = 1e-7
-    start: Literal["nearest", "mds"] = "nearest"
-
-    def __post_init__(self) -> None:
-        check_parameters(self, {**_RULES, "start": Choice(("nearest", "mds"))})
 
     def supports(self, kernel: Kernel) -> bool:
-        """Return True for differentiable kernels, which with "mds" determine distances, too."""
-        differentiable = isinstance(kernel, DifferentiableKernel)
-        return differentiable and (self.start != "mds" or MDS().supports(kernel))
+        """Return True for differentiable kernels."""
+        return isinstance(kernel, DifferentiableKernel)
 
-    def find(
-        self, subspace: Subspace, coordinates: Floats, starts: Floats | None = None
-    ) -> Preimages:
-        """Find a row for every point."""
-        kernel, std = subspace.kernel, subspace.basis_std
-        if not isinstance(kernel, DifferentiableKernel):
-            raise invalid_parameter("kernel", kernel, "has no gradient", "choose NeighborMean")
-        if starts is None and self.start == "mds":
-            starts = MDS().find(subspace, coordinates).rows
+    def _descend(self, points: Points, starts: Floats) -> tuple[Floats, Floats]:
+        kernel, basis, std = (
+            points.subspace.kernel,
+            points.subspace.basis,
+            points.subspace.basis_std,
+        )
+        weights, eps = points.active_weights(), float(np.finfo(basis.dtype).eps)
+        # Only an indefinite kernel has negative squared distances, which may be unbounded.
+        tolerance = max(_NEGATIVE_TOLERANCE, eps**0.5)
+        lowest = points.min_objective - tolerance * np.abs(points.min_objective)
+        # A gradient that changes the objective by no more than rounding over the basis is zero.
+        rounding = _ROUNDING_UNITS * eps / std
 
-        def descend(points: Points, starts: Floats) -> _Minima:
-            return _minimize(
-                _gradient_objective(kernel, points), starts,
-                _Curvature(_HISTORY, _MAX_STEP * std, starts, _FIRST_STEP * std),
-                min_step=self.tol * std, max_iter=self.max_iter,
-                sufficient_decrease=_SUFFICIENT_DECREASE,
-            )  # fmt: skip
+        def evaluate(Z: Floats, indices: Indices) -> tuple[Floats, Floats]:
+            """Return the objective of the points and its gradient."""
+            values, value_gradients = kernel.weighted_gradient(Z, basis, weights(indices))
+            objective = (0 if points.constant else kernel.diagonal(Z)) - 2 * values
+            gradients = kernel.diagonal_gradient(Z) - 2 * value_gradients
+            gradients[np.linalg.norm(gradients, axis=1) <= rounding * np.abs(objective)] = 0
+            objective[objective < lowest[indices]] = np.inf
+            return objective, gradients
 
-        return _search(subspace, coordinates, starts, descend)
-
-
-def _fixed_point_objective(kernel: RadialKernel, points: Points) -> _Evaluate:
-    """Return a function for −ln ⟨P, Φ(z)⟩ and z less its weighted center."""
-    basis, weights = points.subspace.basis, points.active_weights()
-
-    def evaluate(Z: Floats, indices: Indices) -> tuple[Floats, Floats]:
-        values, centers = kernel.weighted_center(Z, basis, weights(indices))
-        objective = np.full_like(values, np.inf)
-        np.log(values, out=objective, where=values > 0)
-        np.negative(objective, out=objective, where=values > 0)
-        return objective, Z - centers
-
-    return evaluate
-
-
-def _gradient_objective(kernel: DifferentiableKernel, points: Points) -> _Evaluate:
-    """Return a function for the objective of the points and its gradient."""
-    basis, weights = points.subspace.basis, points.active_weights()
-    # Only an indefinite kernel has negative squared distances, which may be unbounded.
-    eps = float(np.finfo(basis.dtype).eps)
-    tolerance = max(_NEGATIVE_TOLERANCE, eps**0.5)
-    lowest = points.min_objective - tolerance * np.abs(points.min_objective)
-    # A gradient that changes the objective by no more than rounding over the basis counts as zero.
-    rounding = _ROUNDING_UNITS * eps / points.subspace.basis_std
-
-    def evaluate(Z: Floats, indices: Indices) -> tuple[Floats, Floats]:
-        values, value_gradients = kernel.weighted_gradient(Z, basis, weights(indices))
-        objective = (0 if points.constant else kernel.diagonal(Z)) - 2 * values
-        gradients = kernel.diagonal_gradient(Z) - 2 * value_gradients
-        gradients[np.linalg.norm(gradients, axis=1) <= rounding * np.abs(objective)] = 0
-        objective[objective < lowest[indices]] = np.inf
-        return objective, gradients
-
-    return evaluate
-
-
-class _Minima(NamedTuple):
-    """Rows at which points converged or reached the limit of iterations, and their objective."""
-
-    rows: Floats
-    objective: Floats
-    iterations: NDArray[np.intp]
-    converged: NDArray[np.bool_]
-
-
-# A trial point without a finite objective is rejected.
-@np.errstate(over="ignore", invalid="ignore")
-def _search(
-    subspace: Subspace,
-    coordinates: Floats,
-    starts: Floats | None,
-    descend: Callable[[Points, Floats], _Minima],
-) -> Preimages:
-    """Descend from the starts, one strip of points at a time.
-
-    If the result is worse than the nearest basis row, or not finite, the descent is repeated from
-    that row, which is also the default start. A point for which that fails as well (such as one
-    orthogonal to the images of all basis rows) gets the row itself.
-    """
-    parts = []
-    for strip in subspace.strips(len(coordinates)):
-        points = Points(subspace, coordinates[strip])
-        rows, objective = points.nearest_rows, points.nearest_objective
-        minima = descend(points, rows if starts is None else starts[strip])
-        worse = np.flatnonzero(~(minima.objective <= objective))
-        if starts is not None and len(worse):
-            second = descend(Points(subspace, points.coordinates[worse]), rows[worse])
-            minima.iterations[worse] += second.iterations
-            lower = ~(minima.objective[worse] <= second.objective)
-            for index in (0, 1, 3):
-                minima[index][worse[lower]] = second[index][lower]
-        failed = np.flatnonzero(~np.isfinite(minima.objective))
-        minima.rows[failed], minima.objective[failed] = rows[failed], objective[failed]
-        distances = points.squared_distances(minima.objective)
-        parts.append(Preimages(minima.rows, distances, minima.iterations, minima.converged))
-    return Preimages.concatenate(parts)
+        return _minimize(
+            evaluate, starts, _Curvature(_HISTORY, _MAX_STEP * std, starts, _FIRST_STEP * std),
+            min_step=self.tol * std, max_iter=self.max_iter,
+            sufficient_decrease=_SUFFICIENT_DECREASE,
+        )  # fmt: skip
 
 
 def _minimize(
@@ -266,29 +223,26 @@ def _minimize(
     max_iter: int,
     sufficient_decrease: float = 0.0,
     scale: float = 0.0,
-) -> _Minima:
+) -> tuple[Floats, Floats]:
     """Minimize from every start, with backtracking, until the next step is too short.
 
     A step must achieve the share ``sufficient_decrease`` of the predicted decrease; it is 0 if
     gradients are known only up to a factor. ``scale`` is added to the magnitude of the objective to
     estimate its rounding error. The start is not counted by ``max_iter``.
+    Returns rows and their objective.
     """
     rows = starts.copy()
     active = np.arange(len(rows))
     objective, gradients = evaluate(rows, active)
     directions = curvature.directions(active, gradients)
     step_sizes = np.ones(len(rows), dtype=rows.dtype)
-    iterations = np.zeros(len(rows), dtype=np.intp)
-    converged = np.zeros(len(rows), dtype=bool)
     active = np.flatnonzero(np.isfinite(objective))
     for _ in range(max_iter):
         steps = step_sizes[active, None] * directions[active]
-        short = np.linalg.norm(steps, axis=1) <= min_step
-        converged[active[short]] = True
-        active, steps = active[~short], steps[~short]
+        long = np.linalg.norm(steps, axis=1) > min_step
+        active, steps = active[long], steps[long]
         if not len(active):
             break
-        iterations[active] += 1
         values, slopes = evaluate(rows[active] + steps, active)
         old_values, old_slopes = objective[active], gradients[active]
         # Sufficient decrease, or a smaller gradient within rounding (Hager, Zhang).
@@ -304,7 +258,7 @@ def _minimize(
         objective[accepted], gradients[accepted] = values[accept], slopes[accept]
         step_sizes[accepted] = 1
         directions[accepted] = curvature.directions(accepted, gradients[accepted])
-    return _Minima(rows, objective, iterations, converged)
+    return rows, objective
 
 
 class _Curvature:

@@ -13,7 +13,7 @@ from ikpca.gram import ComputedGram, cross_gram, full_matrix, tile_slices
 from ikpca.gram.parallel import Workers
 from ikpca.gram.sources import TILE
 from ikpca.kernels import DistanceKernel, Floats, Kernel
-from ikpca.preimages.base import COUNT_RULE, Points, Preimages
+from ikpca.preimages.base import COUNT_RULE, Points, Preimages, check_supported
 from ikpca.subspace import Subspace
 
 #: Entries (neighbors times features) in memory at a time.
@@ -64,21 +64,7 @@ class MDS:
     ) -> Preimages:
         """Find a row for every point from its distances to neighbors."""
         kernel = subspace.kernel
-        if not isinstance(kernel, DistanceKernel):
-            raise invalid_parameter(
-                "kernel",
-                kernel,
-                "does not determine distances in input space",
-                "choose Gradient or NeighborMean",
-            )
-        parts = [
-            self._find_strip(kernel, Points(subspace, coordinates[strip]))
-            for strip in subspace.strips(len(coordinates))
-        ]
-        return Preimages.concatenate(parts)
-
-    def _find_strip(self, kernel: DistanceKernel, points: Points) -> Preimages:
-        subspace, coordinates = points.subspace, points.coordinates
+        check_supported(self, kernel)
         n_neighbors = min(self.n_neighbors, len(subspace.basis))
         nearest = subspace.nearest_rows(coordinates, n_neighbors)
         values = np.take_along_axis(coordinates @ subspace.products, nearest, axis=1)
@@ -87,7 +73,13 @@ class MDS:
             _rows_from_distances(kernel, subspace.basis[nearest[batch]], values[batch])
             for batch in tile_slices(len(nearest), size)
         ]
-        return _replace_worse(points, np.concatenate(parts))
+        rows, points = np.concatenate(parts), Points(subspace, coordinates)
+        distances = subspace.squared_distances(coordinates, rows)
+        limits = points.squared_distances(points.nearest_objective)
+        # The negation also selects NaN, the result of an overflow.
+        worse = np.flatnonzero(~(distances <= limits))
+        rows[worse], distances[worse] = points.nearest_rows[worse], limits[worse]
+        return Preimages(rows, distances)
 
 
 def _rows_from_distances(kernel: DistanceKernel, neighbors: Floats, values: Floats) -> Floats:
@@ -107,17 +99,6 @@ def _rows_from_distances(kernel: DistanceKernel, neighbors: Floats, values: Floa
     inverses = np.divide(1, S, out=np.zeros_like(S), where=determined)
     along = -0.5 * np.einsum("nkq,nk->nq", U, excess) * inverses
     return means + np.einsum("nq,nqd->nd", along, V)
-
-
-def _replace_worse(points: Points, rows: Floats) -> Preimages:
-    """Replace rows that are worse than the nearest basis row by that row."""
-    subspace, coordinates = points.subspace, points.coordinates
-    distances = subspace.squared_distances(coordinates, rows)
-    limits = points.squared_distances(points.nearest_objective)
-    # The negation also selects NaN, the result of an overflow.
-    worse = np.flatnonzero(~(distances <= limits))
-    rows[worse], distances[worse] = points.nearest_rows[worse], limits[worse]
-    return Preimages.direct(rows, distances)
 
 
 @dataclass(frozen=True)
@@ -155,12 +136,8 @@ class NeighborMean:
     ) -> Preimages:
         """Average the nearest rows of every point."""
         n_neighbors = min(self.n_neighbors, len(subspace.basis))
-        parts = []
-        for strip in subspace.strips(len(coordinates)):
-            nearest = subspace.nearest_rows(coordinates[strip], n_neighbors)
-            parts.append(subspace.basis[nearest].mean(axis=1))
-        rows = np.concatenate(parts)
-        return Preimages.direct(rows, subspace.squared_distances(coordinates, rows))
+        rows = subspace.basis[subspace.nearest_rows(coordinates, n_neighbors)].mean(axis=1)
+        return Preimages(rows, subspace.squared_distances(coordinates, rows))
 
 
 def ridge_coefficients(kernel: Kernel, projections: Floats, X: Floats, alpha: float) -> Floats:
@@ -192,10 +169,11 @@ def ridge_bytes(X: Floats) -> int:
 
 def predict_rows(kernel: Kernel, new: Floats, projections: Floats, coefficients: Floats) -> Floats:
     """Return rows for new projections, from :func:`ridge_coefficients`, computed by strips."""
-    strips = [
-        _kernel_values(kernel, new[strip], projections) @ coefficients
-        for strip in tile_slices(len(new))
-    ]
+    basis, new, strips = _with_columns(projections), _with_columns(new), []
+    for strip in tile_slices(len(new)):
+        values = cross_gram(kernel, new[strip], basis)
+        _check_finite(kernel, values)
+        strips.append(values @ coefficients)
     return np.vstack(strips)
 
 
@@ -207,12 +185,6 @@ def _regularized(kernel: Kernel, projections: Floats, alpha: float) -> Floats:
     _check_finite(kernel, K)
     K.flat[:: len(K) + 1] += alpha
     return K.T
-
-
-def _kernel_values(kernel: Kernel, X: Floats, Y: Floats) -> Floats:
-    values = cross_gram(kernel, _with_columns(X), _with_columns(Y))
-    _check_finite(kernel, values)
-    return values
 
 
 def _with_columns(projections: Floats) -> Floats:

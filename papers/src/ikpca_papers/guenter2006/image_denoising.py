@@ -16,7 +16,7 @@ from ikpca import KernelPCA
 from ikpca.gram import ComputedGram, full_matrix
 from ikpca.kernels import Floats, Gaussian
 from ikpca.metrics import signal_to_noise_ratio
-from ikpca.preimages import FixedPoint, Preimages
+from ikpca.preimages import FixedPoint
 from ikpca.solvers import Outcome
 from ikpca.subspace import Subspace
 from ikpca_papers.applications import PatchGrid
@@ -341,8 +341,7 @@ def denoise_rows(X: Floats, sigma: float, A: Floats, projections: Floats) -> Flo
     points = np.column_stack([projections.T, np.ones(len(X))])
     search = FixedPoint(max_iter=50, tol=1e-3)
     strips = subspace.strips(len(X))
-    parts = [search.find(subspace, points[one], X[one]) for one in strips]
-    return Preimages.concatenate(parts).rows
+    return np.concatenate([search.find(subspace, points[one], X[one]).rows for one in strips])
 
 
 def _baselines(clean: Floats, noisy: Floats, noise: float) -> Findings:
