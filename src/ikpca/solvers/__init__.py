@@ -22,7 +22,7 @@ from ikpca.solvers.krylov import KrylovState as KrylovState
 from ikpca.solvers.nystrom import Nystrom
 from ikpca.solvers.problem import Plan, Problem
 from ikpca.solvers.rayleigh_ritz import Certificate
-from ikpca.solvers.sampled_residuals import SampledResiduals as SampledResiduals
+from ikpca.solvers.rayleigh_ritz import SampledResiduals as SampledResiduals
 
 __all__ = [
     "KHA",

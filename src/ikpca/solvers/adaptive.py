@@ -29,7 +29,7 @@ from ikpca.solvers.nystrom import (
     landmark_bytes,
 )
 from ikpca.solvers.problem import Plan, Problem
-from ikpca.solvers.sampled_residuals import SAMPLE_ROWS
+from ikpca.solvers.rayleigh_ritz import SAMPLE_ROWS
 
 #: Rows of the pilot: at most this many, and this share of all.
 _PILOT_ROWS, _PILOT_SHARE = 4096, 1 / 8

@@ -20,12 +20,12 @@ from ikpca.kernels import Floats, Rows
 from ikpca.solvers.problem import Plan, Problem
 from ikpca.solvers.rayleigh_ritz import (
     Certificate,
+    SampledResiduals,
     certify,
     deterministic_signs,
     nonnegative_eigenvalues,
     relative_residuals,
 )
-from ikpca.solvers.sampled_residuals import SampledResiduals
 
 State = TypeVar("State")
 #: Residuals of exact eigenpairs after rounding, in units of machine epsilon.

@@ -16,6 +16,7 @@ from ikpca.gram.centering import NOT_FINITE, GramMeans, center_columns
 from ikpca.gram.parallel import Workers
 from ikpca.gram.sources import DistributedSource
 from ikpca.kernels import Floats, Indices
+from ikpca.metrics import relative_residuals
 from ikpca.solvers.base import (
     EigenSolution,
     Outcome,
@@ -41,13 +42,12 @@ from ikpca.solvers.landmarks import (
 )
 from ikpca.solvers.problem import Plan, Problem
 from ikpca.solvers.rayleigh_ritz import (
+    SampledResiduals,
     certify,
     inner_in_double,
     multiply_rows,
     rayleigh_ritz,
-    relative_residuals,
 )
-from ikpca.solvers.sampled_residuals import SampledResiduals
 
 #: First number of components for a fraction of the variance.
 _FIRST_VARIANCE_COMPONENTS = 32

@@ -50,12 +50,14 @@ from ikpca.solvers.landmarks import (
 )
 from ikpca.solvers.problem import Plan, Problem, check_kernel_values
 from ikpca.solvers.rayleigh_ritz import (
+    SAMPLE_ROWS,
+    SampledResiduals,
     certify,
     deterministic_signs,
+    draw_rows,
     leading_eigenpairs,
     nonnegative_eigenvalues,
 )
-from ikpca.solvers.sampled_residuals import SAMPLE_ROWS, SampledResiduals, draw_rows
 
 SELECTIONS = ("uniform", "pivoted")
 _RULES: ParameterRules = {

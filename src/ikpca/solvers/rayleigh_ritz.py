@@ -1,22 +1,32 @@
-"""Rayleigh–Ritz step, accuracy certificate, and signs of components."""
+"""Rayleigh–Ritz step, and the accuracy of its result: sampled residuals and the certificate."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, stats
 from scipy.sparse.linalg import ArpackError, eigsh
 
 from ikpca.errors import InvalidInput
 from ikpca.gram import tile_slices
+from ikpca.gram.centering import NOT_FINITE
 from ikpca.gram.parallel import SERIAL, Workers
-from ikpca.kernels import Floats
+from ikpca.kernels import Floats, Indices
 
 #: Rows per matrix product.
 _STRIP = 1024
 #: Lanczos iterations are faster than LAPACK from this order on, for few enough eigenpairs.
 _LANCZOS_ORDER, _ORDER_PER_PAIR = 400, 12
+#: Sampled rows. All rows are used if there are fewer than this many per sample.
+SAMPLE_ROWS, _ROWS_PER_SAMPLE = 128, 8
+#: Factor of the size of a second sample.
+_SAMPLE_GROWTH = 4
+#: Shares of the sample that are drawn by squared norms, by distances, and also by leverages.
+_SAMPLE_SHARES = (0.1, 0.45, 0.45)
+#: Confidence of the residual bounds.
+_CONFIDENCE = 0.99
 
 
 def inner_in_double(Q: Floats, Z: Floats, workers: Workers = SERIAL) -> Floats:
@@ -99,12 +109,8 @@ def rayleigh_ritz(N: Floats, S: Floats, drop: float = 1e-12) -> tuple[Floats, Fl
     T[: kept.sum()] = (basis @ U[:, ::-1]).T
     eigenvalues = np.zeros(len(N), dtype=N.dtype)
     eigenvalues[: kept.sum()] = values[::-1]
-    return eigenvalues, T * _diagonal_signs(T)
-
-
-def _diagonal_signs(T: Floats) -> Floats:
-    """Return signs that make the diagonal of T positive, so that components keep their sign."""
-    return np.where(np.diag(T) < 0, -1.0, 1.0)[:, None]
+    # Components keep their sign.
+    return eigenvalues, T * np.where(np.diag(T) < 0, -1.0, 1.0)[:, None]
 
 
 def leading_eigenpairs(matrix: Floats, number: int) -> tuple[Floats, Floats]:
@@ -133,6 +139,133 @@ def relative_residuals(coefficients: Floats, projections: Floats, eigenvalues: F
     defects = np.linalg.norm(Y - eigenvalues[:, None] * A, axis=1)
     scale = np.linalg.norm(A, axis=1) * np.abs(eigenvalues).max(initial=0.0)
     return np.divide(defects, scale, out=np.zeros_like(defects), where=scale > 0)
+
+
+@dataclass(frozen=True)
+class SampledResiduals:
+    """Relative residuals, estimated from a sample of rows, and upper confidence bounds.
+
+    The residual K'v − λv of the best component in a subspace, for v along its projections, is
+    ⟨Φ'(x), g⟩ for a vector g that is orthogonal to the subspace. So rows are sampled with
+    probabilities proportional to their squared distance from the subspace, which bounds the
+    residual of a row, half of them also to their squared projections: neither rows unlike all
+    others nor components that concentrate on a few rows are missed, and the terms vary little. A
+    few are sampled by their squared norm, as rounding errors may hide the distance of long rows.
+
+    Parameters
+    ----------
+    residuals, bounds : ndarray of shape (r,)
+    n_rows : int
+        Number of sampled rows.
+    """
+
+    residuals: Floats
+    bounds: Floats
+    n_rows: int
+
+    @classmethod
+    def of(
+        cls,
+        rows_of: Callable[[Indices], Floats],
+        squared_norms: Floats,
+        distances: Floats,
+        leverages: Floats,
+        seed: int,
+        tol: float,
+        largest: float,
+    ) -> SampledResiduals:
+        """Estimate residuals from their rows.
+
+        If the residuals are within the tolerance, but not their bounds, a second and larger sample
+        takes less time than better components.
+
+        Parameters
+        ----------
+        rows_of : callable
+            Returns rows of K'v − λv for all components; a constant may be added to them.
+        squared_norms, distances, leverages : ndarray of shape (l,)
+            Squared norms of the images of all rows, their squared distances from the subspace, and
+            Σ_i y_i²/λ_i of them.
+        seed : int
+        tol : float
+        largest : float
+            λ₁.
+        """
+        n_rows, weights = 0, (squared_norms, distances, leverages * distances)
+        for number in (SAMPLE_ROWS, _SAMPLE_GROWTH * SAMPLE_ROWS):
+            rows, n_certain, probabilities = sample_rows(weights, seed, number)
+            R = rows_of(rows)
+            if not np.isfinite(R).all():
+                raise InvalidInput(NOT_FINITE)
+            n_rows += len(R)
+            if len(R) == len(distances):
+                exact = np.linalg.norm(R - R.mean(axis=0), axis=0) / largest
+                return cls(exact, exact, n_rows)
+            squares = np.square(R)
+            certain = squares[:n_certain].sum(axis=0)
+            terms = squares[n_certain:] / probabilities[:, None]
+            residuals = np.sqrt(certain + terms.mean(axis=0)) / largest
+            bounds = np.sqrt(certain + upper_bounds(terms)) / largest
+            if residuals.max() > tol or bounds.max() <= tol:
+                break
+        return cls(residuals, bounds, n_rows)
+
+
+def sample_rows(weights: Sequence[Floats], seed: int, number: int) -> tuple[Indices, int, Floats]:
+    """Draw rows in proportion to one of several weights each, in fixed shares.
+
+    Rows that are expected at least once are drawn with certainty, so that a few rows that are
+    larger than all others do not hide the rest. If there are few rows, all are.
+
+    Returns
+    -------
+    rows : ndarray of shape (s,)
+        Rows that are drawn with certainty, then rows drawn with replacement from the others.
+    n_certain : int
+    probabilities : ndarray of shape (s - n_certain,)
+        Probabilities of the rows that are drawn with replacement.
+    """
+    n_samples = len(weights[0])
+    if n_samples <= _ROWS_PER_SAMPLE * number:
+        return np.arange(n_samples), n_samples, np.zeros(0)
+    certain = np.zeros(0, dtype=np.intp)
+    while True:
+        expected = np.zeros_like(weights[0])
+        for share, own in zip(_SAMPLE_SHARES, weights, strict=True):
+            total = float(own.sum(dtype=np.float64))
+            expected += number * share * (own / total if total > 0 else 1 / n_samples)
+        following = np.flatnonzero(expected >= 1)
+        if not len(following) or len(certain) + len(following) > number:
+            break
+        certain = np.concatenate([certain, following])
+        weights = [own.copy() for own in weights]
+        for own in weights:
+            own[certain] = 0
+    draws = np.random.default_rng([seed, 5, number]).random(number)
+    rows = np.sort(draw_rows(expected, draws))
+    return np.concatenate([certain, rows]), len(certain), expected[rows].astype(float) / number
+
+
+def draw_rows(weights: Floats, draws: Floats) -> Indices:
+    """Return rows drawn in proportion to weights; ``draws`` are uniform numbers in [0, 1)."""
+    sums = np.cumsum(weights, dtype=np.float64)
+    return np.minimum(np.searchsorted(sums, draws * sums[-1], side="right"), len(sums) - 1)
+
+
+def upper_bounds(terms: Floats) -> Floats:
+    """Return upper confidence bounds of means: Student's t, corrected for skewness (Johnson 1978).
+
+    Terms are not negative.
+    """
+    number = len(terms)
+    means, deviations = terms.mean(axis=0), terms.std(axis=0, ddof=1)
+    quantile = float(stats.t.ppf(_CONFIDENCE, number - 1))
+    third = np.mean((terms - means) ** 3, axis=0)
+    variances = np.square(deviations)
+    skew = np.divide(third, variances, out=np.zeros_like(third), where=variances > 0)
+    correction = skew * (1 + 2 * quantile**2) / (6 * number)
+    bounds: Floats = means + np.maximum(correction, 0) + quantile * deviations / np.sqrt(number)
+    return bounds
 
 
 @dataclass(frozen=True)
