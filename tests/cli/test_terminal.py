@@ -19,7 +19,7 @@ from ikpca.cli import options
 from ikpca.cli.output import Report
 from ikpca.kernels import KERNEL_NAMES
 from ikpca.preimages import PREIMAGE_NAMES
-from ikpca.solvers.presets import SOLVERS
+from ikpca.solvers.adaptive import SOLVERS
 from tests.cli.saying import fails, succeeds
 from tests.command_line import ikpca
 

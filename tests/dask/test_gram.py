@@ -12,7 +12,7 @@ import dask.array as da
 from ikpca.dask.gram import DaskGram
 from ikpca.gram import ComputedGram, center_gram, full_matrix, multiply, read_budget
 from ikpca.kernels import Gaussian, Laplacian, Linear, Polynomial
-from ikpca.solvers.landmarks import landmark_start
+from ikpca.solvers.landmarks import LandmarkStart
 from tests.dask.clusters import cluster_of
 
 pytestmark = pytest.mark.slow
@@ -99,7 +99,7 @@ def test_rare_features(client, monkeypatch):
 
 def test_landmark_start(source, local):
     chosen = np.arange(0, N_SAMPLES, 3)
-    remote, expected = (landmark_start(K, R, chosen) for K in (source, local))
+    remote, expected = (LandmarkStart.of(K, R, chosen) for K in (source, local))
     close(remote.eigenvalues, expected.eigenvalues)
     close(np.abs(remote.projections), np.abs(expected.projections), 1e-10)
 

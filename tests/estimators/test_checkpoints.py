@@ -53,7 +53,7 @@ PLACES = {
 @pytest.fixture(autouse=True)
 def small_basis(monkeypatch):
     """Make little memory restart the basis of krylov in every pass but the first."""
-    monkeypatch.setattr(sys.modules["ikpca.solvers.krylov_plan"], "_BLOCKS", (8, 2))
+    monkeypatch.setattr(krylov_module, "_BLOCKS", (8, 2))
 
 
 def model(name="kha/et", **parameters):

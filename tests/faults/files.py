@@ -21,7 +21,7 @@ from ikpca import (
     OnlineKernelPCA,
     compress,
 )
-from ikpca.solvers.presets import make_solver
+from ikpca.solvers.adaptive import make_solver
 from tests.faults.mutations import damaged, forged
 from tests.sameness import same
 

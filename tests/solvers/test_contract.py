@@ -25,8 +25,8 @@ from ikpca.solvers import (
     RunSettings,
     Solver,
 )
+from ikpca.solvers.adaptive import choose_solver
 from ikpca.solvers.kha import METHODS
-from ikpca.solvers.presets import choose_solver
 
 PRESETS = {
     "dense": Dense(),

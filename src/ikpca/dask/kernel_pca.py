@@ -24,7 +24,7 @@ from ikpca.estimators.validation import single_thread
 from ikpca.gram import cross_gram, tile_slices
 from ikpca.kernels import Floats, Kernel, Rows
 from ikpca.solvers import KHA, EigenSolution, Problem
-from ikpca.solvers.presets import make_solver
+from ikpca.solvers.adaptive import make_solver
 from ikpca.solvers.problem import GramTransform
 
 if TYPE_CHECKING:

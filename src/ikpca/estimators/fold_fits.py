@@ -23,8 +23,8 @@ from ikpca.solvers import (
     Solver,
     solve_dense,
 )
+from ikpca.solvers.adaptive import choose_solver
 from ikpca.solvers.nystrom import LandmarkFit
-from ikpca.solvers.presets import choose_solver
 from ikpca.subspace import MeanResidual, Subspace
 
 #: Default number of landmarks: at least this many, and this many per component. With a small

@@ -66,8 +66,8 @@ from ikpca.solvers import (
     RunSettings,
     Solver,
 )
+from ikpca.solvers.adaptive import check_solver, choose_solver, make_solver
 from ikpca.solvers.base import plain_interrupts
-from ikpca.solvers.presets import check_solver, choose_solver, make_solver
 from ikpca.solvers.problem import GramTransform
 from ikpca.subspace import MeanResidual, Subspace
 

@@ -1,36 +1,48 @@
-"""Choice between landmarks and block Krylov iterations by tolerance and estimated cost."""
+"""Choice of the eigensolver: by name, by the number of rows, and by tolerance and expected cost."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
 
+from ikpca.errors import invalid_parameter
 from ikpca.gram.parallel import Workers
 from ikpca.solvers.base import EigenSolution, Outcome, PassRecord, RunSettings, Solver
-from ikpca.solvers.krylov import Krylov
-from ikpca.solvers.krylov_plan import (
+from ikpca.solvers.dense import Dense
+from ikpca.solvers.kha import KHA, METHODS
+from ikpca.solvers.krylov import (
     DIRECTION_PASSES,
+    KEEPING_COST,
+    Krylov,
     block_size,
     default_landmarks,
-    expected_cost,
     expected_passes,
     is_sampled,
-    one_pass_landmarks,
+    keeps_values,
 )
-from ikpca.solvers.landmarks import IndefiniteKernel
+from ikpca.solvers.landmarks import DIRECTIONS_PER_COMPONENT, IndefiniteKernel
 from ikpca.solvers.nystrom import (
     LandmarkFit,
+    Nystrom,
     check_rows_and_kernel,
-    explains_enough,
     landmark_bytes,
+    residual_bound,
 )
 from ikpca.solvers.problem import Plan, Problem
 from ikpca.solvers.rayleigh_ritz import SAMPLE_ROWS
 
+#: scikit-learn's names of iterative solvers stand for krylov.
+_SKLEARN_ALIASES = ("arpack", "randomized")
+SOLVERS = ("auto", "dense", "krylov", "nystrom", *_SKLEARN_ALIASES, *METHODS)
+#: To machine precision, the dense solver is faster up to this order plus rows per component
+#: (benchmarks/crossover.py), and with a tolerance up to the last order.
+_DENSE_ORDER, _DENSE_ROWS_PER_COMPONENT, _DENSE_TOLERANCE_ORDER = 2200, 10, 1500
+#: Order up to which the dense solver finds the components for a fraction of the variance.
+_DENSE_VARIANCE_ORDER = 4000
+# Prediction of the number of landmarks and of costs; benchmarks/frontier.py measures fits with it.
 #: Rows of the pilot: at most this many, and this share of all.
 _PILOT_ROWS, _PILOT_SHARE = 4096, 1 / 8
 #: Landmarks of the pilots, as shares of their rows.
@@ -44,13 +56,70 @@ _ROUNDING = 50
 _MARGIN = 0.7
 #: Limits of the power of the number of landmarks with which residuals fall.
 _MIN_POWER, _MAX_POWER = 0.3, 4.0
-#: Operations of the factorization per cubed number of landmarks: in one thread and in double
-#: precision, unlike those of strips.
-_FACTOR_COST = 16
-#: Number of components that is assumed for a fraction of the variance.
-_VARIANCE_COMPONENTS = 48
 #: Least growth of the number of landmarks after a miss.
 _GROWTH = 1.2
+#: Reduction of the residual of landmarks by the first pass of block Krylov iterations.
+_FIRST_REDUCTION = 20
+#: Operations of a factorization per cubed number of landmarks, and of the directions of a start per
+#: direction and squared number: in one thread and in double precision, unlike those of passes.
+_FACTOR_COST, _DIRECTIONS_COST = 16, 32
+#: Number of components that is assumed for a fraction of the variance.
+_VARIANCE_COMPONENTS = 48
+
+
+def make_solver(eigen_solver: str | Solver) -> Solver | None:
+    """Return the solver of a name or an object; None for "auto", which depends on the rows."""
+    if isinstance(eigen_solver, Solver):
+        return eigen_solver
+    if not isinstance(eigen_solver, str) or eigen_solver not in SOLVERS:
+        raise invalid_parameter(
+            "eigen_solver",
+            eigen_solver,
+            "is unknown",
+            f"choose one of {', '.join(map(repr, SOLVERS))}, or an object of ikpca.solvers",
+        )
+    if eigen_solver == "auto":
+        return None
+    if eigen_solver in METHODS:
+        return KHA(eigen_solver)
+    kinds: dict[str, type[Solver]] = {"dense": Dense, "nystrom": Nystrom}
+    return kinds.get(eigen_solver, Krylov)()
+
+
+def check_solver(eigen_solver: str | Solver, n_components: float | None) -> None:
+    """Validate a solver and the requested number of components."""
+    solver = make_solver(eigen_solver)
+    is_alias = isinstance(eigen_solver, str) and eigen_solver in _SKLEARN_ALIASES
+    if solver is not None and not (is_alias and n_components is None):
+        solver.check(n_components)
+
+
+def choose_solver(
+    eigen_solver: str | Solver, n_components: float | None, n_samples: int, tol: float = 0.0
+) -> Solver:
+    """Return the solver for a number of rows.
+
+    "auto" is dense for small problems, else krylov, or, with a tolerance, landmarks and krylov.
+    Krylov is replaced by the dense solver where that is always cheaper.
+    """
+    solver = make_solver(eigen_solver)
+    if solver is not None and not isinstance(solver, Krylov):
+        return solver
+    if n_components is None:
+        return Dense()
+    if not isinstance(n_components, Integral):
+        small = n_samples <= _DENSE_VARIANCE_ORDER
+    else:
+        number = int(n_components)
+        exact_order = _DENSE_ORDER + _DENSE_ROWS_PER_COMPONENT * number
+        small = n_samples <= (_DENSE_TOLERANCE_ORDER if tol > 0 else exact_order)
+        if not Krylov.is_applicable(number, n_samples):
+            return Dense()
+    if solver is not None:
+        return solver
+    if small:
+        return Dense()
+    return Adaptive() if tol > 0 else Krylov()
 
 
 class Adaptive(Solver):
@@ -95,69 +164,33 @@ class Adaptive(Solver):
         if problem.kernel is None or problem.transform is not None:
             return Krylov().solve(problem, n_components, settings)
         check_rows_and_kernel(problem)
-        single, error = problem.in_single_precision(settings.tol) or (problem, 0.0)
-        plan = LandmarkPlan.from_pilot(single, n_components, settings.tol)
-        start_sizes, limit = plan.before_passes(single, n_components, settings.tol)
+        tol, start, more = settings.tol, problem.start, np.zeros(0, dtype=np.intp)
+        single, error = problem.in_single_precision(tol) or (problem, 0.0)
+        plan = LandmarkPlan.from_pilot(single, n_components, tol)
         records: list[PassRecord] = []
-        start, more = problem.start, np.zeros(0, dtype=np.intp)
-        while plan.passes < limit:
+        while plan.cost < plan.krylov_cost:
             with Workers(problem.n_threads) as workers:
                 fit = LandmarkFit.of(single, "uniform", plan.number, workers, more=more)
-                solution = fit.solution(n_components, records, str(plan), settings.tol)
+                solution = fit.solution(n_components, records, str(plan), tol)
                 if single is not problem:
-                    solution = solution.with_error(error).astype_float64(
-                        problem.take_rows(fit.indices)
-                    )
-                stop = settings.report(solution)
-                bound = max(residual_bound(solution, n_components), missed_error(solution))
-                if bound <= settings.tol or stop is not None:
+                    rows = problem.take_rows(fit.indices)
+                    solution = solution.with_error(error).astype_float64(rows)
+                records, stop = list(solution.records), settings.report(solution)
+                missed = missed_error(solution)
+                bound = max(residual_bound(solution, n_components), missed)
+                if bound <= tol or stop is not None:
                     return replace(solution, outcome=stop or Outcome.CONVERGED)
-                if missed_error(solution) > settings.tol:
+                if missed > tol:
                     more = np.union1d(more, fit.distant_rows)
-                plan = plan.after_miss(single, n_components, bound / settings.tol)
-                start_sizes, limit = plan.before_passes(single, n_components, settings.tol)
-                if plan.passes >= limit:
-                    start = fit.projections(block_size(len(solution.eigenvalues)))
-            records = list(solution.records)
-        # The copy in single precision is not needed while block Krylov iterations make their own.
+                number = plan.number_after(bound / tol)
+                plan = LandmarkPlan.of(single, n_components, tol, number, plan.power)
+                if plan.cost >= plan.krylov_cost:
+                    start = fit.projections(fit.components(block_size(len(solution.eigenvalues))))
+            # Its rows and kernel values are not needed any more.
+            del fit
         del single
-        problem = replace(problem, start=start)
-        return _iterate(problem, n_components, settings, plan, start_sizes, records)
-
-
-def _iterate(
-    problem: Problem,
-    n_components: float,
-    settings: RunSettings,
-    plan: LandmarkPlan,
-    start_sizes: tuple[int, int],
-    earlier: list[PassRecord],
-) -> EigenSolution:
-    """Run block Krylov iterations and append their records to those of the landmarks."""
-    entries = earlier[-1].entries if earlier else 0
-
-    def renumbered(record: PassRecord) -> PassRecord:
-        return replace(
-            record,
-            number=record.number + len(earlier),
-            entries=record.entries + entries,
-            choice=f"block Krylov; {plan}" if record.number == 1 else "",
-        )
-
-    def report(record: PassRecord, solution: Callable[[], EigenSolution]) -> Outcome | None:
-        return settings.callback and settings.callback(renumbered(record), solution)
-
-    run_settings = replace(settings, callback=report)
-    solution = Krylov().solve(problem, n_components, run_settings, *start_sizes)
-    return replace(solution, records=[*earlier, *map(renumbered, solution.records)])
-
-
-def residual_bound(solution: EigenSolution, n_components: float) -> float:
-    """Return the largest residual bound; infinite if the components explain too little."""
-    assert solution.certificate is not None
-    if not explains_enough(solution.eigenvalues, solution.trace, n_components):
-        return np.inf
-    return float(solution.certificate.residual_bounds.max(initial=0.0))
+        problem, choice = replace(problem, start=start), f"block Krylov; {plan}"
+        return Krylov().solve(problem, n_components, settings, *plan.start, records, choice)
 
 
 def missed_error(solution: EigenSolution) -> float:
@@ -166,45 +199,83 @@ def missed_error(solution: EigenSolution) -> float:
     It is zero for less than twice the last eigenvalue, as estimates of missed ones vary.
     """
     assert solution.landmarks is not None
-    missed, last = (
-        solution.landmarks.missed_eigenvalue,
-        float(solution.eigenvalues.min(initial=np.inf)),
-    )
-    largest = float(solution.eigenvalues.max(initial=0.0))
+    missed, values = solution.landmarks.missed_eigenvalue, solution.eigenvalues
+    last, largest = float(values.min(initial=np.inf)), float(values.max(initial=0.0))
     return (missed - last) / largest if missed > 2 * last and largest > 0 else 0.0
 
 
 @dataclass(frozen=True)
 class LandmarkPlan:
-    """Predicted number of landmarks.
+    """Predicted number of landmarks, and expected costs in passes over K.
 
     Parameters
     ----------
     number : int
-    passes : float
-        Estimated cost in passes over K; infinite if landmarks are not possible.
+        Landmarks; 0 if they cannot reach the tolerance.
     power : float
-        Power of the number with which residuals fall.
+        Power of their number with which residuals fall.
+    cost : float
+        Cost of a fit on the landmarks; infinite if it is not possible.
+    start : tuple of int
+        Landmarks of the start of block Krylov iterations, and the passes that are expected after
+        the first.
+    krylov_cost : float
+        Cost of these iterations.
     """
 
     number: int
-    passes: float
-    power: float = 1.0
+    power: float
+    cost: float
+    start: tuple[int, int]
+    krylov_cost: float
 
     def __str__(self) -> str:
-        if not np.isfinite(self.passes):
+        if not np.isfinite(self.cost):
             return "landmarks cannot reach tol"
-        return f"{self.number} landmarks, estimated at {self.passes:.2g} passes over K"
+        return f"{self.number} landmarks, estimated at {self.cost:.2g} passes over K"
+
+    @classmethod
+    def of(
+        cls, problem: Problem, n_components: float, tol: float, number: float, power: float = 1.0
+    ) -> LandmarkPlan:
+        """Estimate costs, and choose the cheapest start of block Krylov iterations."""
+        wanted = int(n_components) if isinstance(n_components, Integral) else _VARIANCE_COMPONENTS
+        size, entry, n_samples = block_size(wanted), problem.entry_cost, problem.n_samples
+        number, one_pass = int(np.ceil(number)), n_samples**2 / 2 * (entry + 4 * size)
+        cost = np.inf
+        possible = 0 < number <= n_samples
+        if possible and landmark_bytes(problem, number) <= problem.budget.available:
+            strips = n_samples * ((2 * number + SAMPLE_ROWS) * entry + 2.2 * number**2)
+            cost = float((strips + _FACTOR_COST * number**3) / one_pass)
+
+        def krylov_cost(start: tuple[int, int]) -> float:
+            (n_landmarks, later_passes), directions = start, DIRECTIONS_PER_COMPONENT * size
+            strips = n_samples * n_landmarks * (entry + 2 * directions)
+            start_cost = strips + _DIRECTIONS_COST * n_landmarks**2 * directions
+            later = one_pass
+            if keeps_values(problem, later_passes):
+                later = n_samples**2 / 2 * (4 * size + KEEPING_COST / later_passes)
+            return 1 + (later_passes * later + start_cost) / one_pass
+
+        starts = [(default_landmarks(n_samples), expected_passes(tol))]
+        # The pilot does not predict residuals that are much smaller than its own.
+        if number and is_sampled(problem) and starts[0][1] <= DIRECTION_PASSES:
+            # Without a pass ``number`` landmarks reach the tolerance.
+            fewer = int(np.ceil(number / _FIRST_REDUCTION ** (1 / power)))
+            starts.append((max(fewer, starts[0][0]), 0))
+        cheapest = min(starts, key=krylov_cost)
+        return cls(number, power, cost, cheapest, krylov_cost(cheapest))
 
     @classmethod
     def from_pilot(cls, problem: Problem, n_components: float, tol: float) -> LandmarkPlan:
         """Predict the number of landmarks from fits of a few rows."""
         n_rows = min(_PILOT_ROWS, int(_PILOT_SHARE * problem.n_samples))
         numbers = [int(share * n_rows) for share in _PILOT_LANDMARKS]
-        n_known = int(n_components) if isinstance(n_components, Integral) else 1
-        too_few = numbers[0] < _LANDMARKS_PER_COMPONENT * n_known
+        wanted = int(n_components) if isinstance(n_components, Integral) else 1
+        impossible = cls.of(problem, n_components, tol, 0)
+        too_few = numbers[0] < _LANDMARKS_PER_COMPONENT * wanted
         if too_few or tol < _ROUNDING * np.finfo(problem.X.dtype).eps:
-            return cls(0, np.inf)
+            return impossible
         rng = np.random.default_rng([problem.seed, 6])
         rows = np.sort(rng.choice(problem.n_samples, n_rows, replace=False))
         pilot = replace(problem, X=problem.take_rows(rows), engine=None)
@@ -212,68 +283,27 @@ class LandmarkPlan:
         try:
             with Workers(problem.n_threads) as workers:
                 for number in numbers:
-                    fit = LandmarkFit.of(pilot, "uniform", number, workers)
-                    bounds.append(fit.residual_bound(n_components))
+                    solution = LandmarkFit.of(pilot, "uniform", number, workers).solution(
+                        n_components
+                    )
+                    bounds.append(residual_bound(solution, n_components))
                     if bounds[-1] <= _MARGIN * tol:
                         break
         except IndefiniteKernel:
-            return cls(0, np.inf)
+            return impossible
         if not np.isfinite(bounds[-1]):
-            return cls(0, np.inf)
+            return impossible
         power = _decay_rate(numbers, bounds)
         growth = (bounds[-1] / (_MARGIN * tol)) ** (1 / power)
         # Interpolated down to the last pilot that missed, not beyond the first.
         last_miss = numbers[max(len(bounds) - 2, 0)]
-        return cls._of(problem, n_components, max(growth * number, last_miss), power)
+        return cls.of(problem, n_components, tol, max(growth * number, last_miss), power)
 
-    def before_passes(
-        self, problem: Problem, n_components: float, tol: float
-    ) -> tuple[tuple[int, int], float]:
-        """Choose the cheapest start of block Krylov iterations.
-
-        Returns
-        -------
-        n_landmarks, later_passes : int
-            Landmarks of the start, and passes that are expected after the first.
-        cost : float
-            Cost of the iterations in passes.
-        """
-        n_landmarks, later_passes = default_landmarks(problem.n_samples), expected_passes(tol)
-        starts = [(n_landmarks, later_passes)]
-        # The pilot does not predict residuals that are much smaller than its own.
-        if self.number and is_sampled(problem) and later_passes <= DIRECTION_PASSES:
-            starts.append((max(one_pass_landmarks(self.number, self.power), n_landmarks), 0))
-        number = _expected_number(n_components)
-        costs = [expected_cost(problem, number, *start) for start in starts]
-        cheapest = int(np.argmin(costs))
-        return starts[cheapest], costs[cheapest]
-
-    def after_miss(self, problem: Problem, n_components: float, factor: float) -> LandmarkPlan:
+    def number_after(self, factor: float) -> float:
         """Predict the number after residuals that exceed the tolerance by a factor."""
         if not np.isfinite(factor):
-            return LandmarkPlan(0, np.inf)
-        growth = max(_GROWTH, (factor / _MARGIN) ** (1 / self.power))
-        return self._of(problem, n_components, growth * self.number, self.power)
-
-    @classmethod
-    def _of(
-        cls, problem: Problem, n_components: float, number: float, power: float
-    ) -> LandmarkPlan:
-        """Estimate the cost of a number of landmarks in passes over K."""
-        number = int(np.ceil(number))
-        too_many = number > problem.n_samples
-        if too_many or landmark_bytes(problem, number) > problem.budget.available:
-            return cls(number, np.inf, power)
-        entry, n_samples = problem.entry_cost, problem.n_samples
-        width = block_size(_expected_number(n_components))
-        strips = n_samples * ((2 * number + SAMPLE_ROWS) * entry + 2.2 * number**2)
-        one_pass = n_samples**2 / 2 * (entry + 4 * width)
-        return cls(number, float((strips + _FACTOR_COST * number**3) / one_pass), power)
-
-
-def _expected_number(n_components: float) -> int:
-    """Return the number of components; a guess for a fraction of the variance."""
-    return int(n_components) if isinstance(n_components, Integral) else _VARIANCE_COMPONENTS
+            return 0
+        return self.number * max(_GROWTH, (factor / _MARGIN) ** (1 / self.power))
 
 
 def _decay_rate(numbers: list[int], bounds: list[float]) -> float:

@@ -33,8 +33,8 @@ from ikpca.solvers.base import (
 from ikpca.solvers.kha_pass import LARGE_BLOCK_SIZE, N_PROBES, CoefficientStore, HebbianPasses
 from ikpca.solvers.landmarks import (
     LANDMARK_KINDS,
+    LandmarkStart,
     choose_landmarks,
-    landmark_start,
     uniform_landmarks,
 )
 from ikpca.solvers.problem import Plan, Problem, centered
@@ -266,9 +266,9 @@ class KHA(Solver):
         if array is None and self.from_landmarks:
             n_landmarks = max(min(N_LANDMARKS, source.n_samples // 4), 4 * number)
             chosen = choose_landmarks(str(self._init), source, n_landmarks, seed)
-            start = landmark_start(source, number, chosen, workers)
+            start = LandmarkStart.of(source, number, chosen, workers)
             gram = center_gram(source, None, workers)[0]
-            A, AK = start.dense_coefficients(), start.projections
+            A, AK = start.coefficients(), start.projections
         else:
             if array is None:
                 array = initial_coefficients(str(self._init), number, source.n_samples, seed)

@@ -16,7 +16,6 @@ from ikpca.gram.centering import NOT_FINITE, GramMeans, center_columns
 from ikpca.gram.parallel import Workers
 from ikpca.gram.sources import DistributedSource
 from ikpca.kernels import Floats, Indices
-from ikpca.metrics import relative_residuals
 from ikpca.solvers.base import (
     EigenSolution,
     Outcome,
@@ -26,19 +25,11 @@ from ikpca.solvers.base import (
     run_passes,
 )
 from ikpca.solvers.dense import Dense
-from ikpca.solvers.krylov_plan import (
-    DIRECTION_PASSES,
-    SAMPLED_ROWS,
-    block_size,
-    default_landmarks,
-    expected_passes,
-    plan_krylov,
-)
 from ikpca.solvers.landmarks import (
+    DIRECTIONS_PER_COMPONENT,
     LANDMARK_KINDS,
     LandmarkStart,
     choose_landmarks,
-    landmark_start,
 )
 from ikpca.solvers.problem import Plan, Problem
 from ikpca.solvers.rayleigh_ritz import (
@@ -47,10 +38,29 @@ from ikpca.solvers.rayleigh_ritz import (
     inner_in_double,
     multiply_rows,
     rayleigh_ritz,
+    relative_residuals,
 )
 
 #: First number of components for a fraction of the variance.
 _FIRST_VARIANCE_COMPONENTS = 32
+# Sizes and expected passes; benchmarks/frontier.py measures fits with them.
+#: Number of landmarks of few rows: at least, at most; of many rows, at most.
+_MIN_LANDMARKS, _LANDMARKS, _MAX_LANDMARKS = 256, 512, 1024
+#: Numbers of blocks before a restart; the largest that the budget allows is used.
+_BLOCKS = (8, 6, 4, 3, 2)
+#: Passes for which the basis contains directions of the landmarks. They reduce residuals along the
+#: projections at once, but later they amplify rounding errors.
+DIRECTION_PASSES = 2
+#: Largest usual residual after the first pass, and its reduction by every other pass.
+_FIRST_RESIDUAL, _REDUCTION = 1e-2, 10
+#: Cost of new memory for a kernel value, in operations; more than that of some values.
+KEEPING_COST = 500
+#: Least number of columns of a narrow block, least number of them that saves time, and largest:
+#: rounding their width must not leave fewer columns than components.
+_NARROW_BLOCK, _MIN_BLOCKS, _MAX_BLOCKS = 16, 3, 16
+#: Least number of rows for which sampling residuals along the projections costs little.
+_SAMPLED_ROWS = 2048
+# Limits of rounding errors and of residuals.
 #: Rounding errors of a new block, relative to its largest column, in units of machine epsilon.
 #: A smaller number costs passes on low-rank kernels; a larger one ends runs too early.
 _NOISE = 4
@@ -67,10 +77,10 @@ _EQUAL_TOLS, _EQUAL_EPSILONS = 100, 100
 #: Random vectors of the first block. For tolerances below the limit, as columns of their own would
 #: cost a pass, they are added to its other columns, with this power of machine epsilon as length.
 _PROBES, _LOOSE_TOL, _PERTURBATION_POWER = 4, 1e-4, 3 / 8
-#: Sampled rows of K per product, and rows of the basis per product.
-_STRIP_ROWS, _DISTANCE_ROWS = 64, 1024
 #: Relative residual below which a component misses less than 1e-8 of its variance.
 _CONVERGED_RESIDUAL = 1e-4
+#: Sampled rows of K per product, and rows of the basis per product.
+_STRIP_ROWS, _DISTANCE_ROWS = 64, 1024
 
 
 #: Coefficients, projections and eigenvalues, and the next eigenvalue.
@@ -171,6 +181,33 @@ class KrylovProgress:
     plan: Plan | None = None
 
 
+def block_size(n_components: int) -> int:
+    """Return an oversampled block size, which converges in fewer passes."""
+    return n_components + max(8, min(n_components, 16))
+
+
+def default_landmarks(n_samples: int) -> int:
+    """Choose l/20 landmarks for few rows, l/60 for many (benchmarks)."""
+    few = min(max(_MIN_LANDMARKS, n_samples // 20), _LANDMARKS)
+    return max(few, min(n_samples // 60, _MAX_LANDMARKS))
+
+
+def expected_passes(tol: float) -> int:
+    """Return the expected number of passes after the first."""
+    reduction = _FIRST_RESIDUAL / max(tol, float(np.finfo(np.float64).eps))
+    return max(0, int(np.ceil(np.log(reduction) / np.log(_REDUCTION))))
+
+
+def keeps_values(problem: Problem, later_passes: int) -> bool:
+    """Return True if new memory for kernel values takes less time than computing them again."""
+    return later_passes * problem.entry_cost > KEEPING_COST
+
+
+def is_sampled(problem: Problem) -> bool:
+    """Return True if residuals along the projections are sampled."""
+    return problem.n_samples >= _SAMPLED_ROWS and problem.engine is None
+
+
 class Krylov(Solver):
     """Block Krylov iterations with restarts, started from landmarks.
 
@@ -213,10 +250,58 @@ class Krylov(Solver):
         """Return False if a block has a quarter of the columns, where dense is cheaper."""
         return 4 * block_size(n_components) < n_samples
 
-    def plan(self, problem: Problem, n_components: int) -> Plan:
-        """Plan the basis, its products, and the landmarks."""
-        n_landmarks = default_landmarks(problem.n_samples)
-        return plan_krylov(problem, n_components, n_landmarks, expected_passes(0.0))
+    def plan(
+        self,
+        problem: Problem,
+        n_components: int,
+        n_landmarks: int | None = None,
+        later_passes: int | None = None,
+    ) -> Plan:
+        """Plan landmarks, basis and blocks within half of the budget, and the form of K.
+
+        Kernel values are kept only for further passes. ``n_landmarks`` and ``later_passes`` are
+        those of :meth:`solve`.
+        """
+        later_passes = expected_passes(0.0) if later_passes is None else later_passes
+        n_landmarks = n_landmarks or default_landmarks(problem.n_samples)
+        size, half = block_size(n_components), problem.budget.available // 2
+        width = size * problem.row_bytes
+        blocks = next((count for count in _BLOCKS if (4 * count + 6) * width <= half), _BLOCKS[-1])
+        directions = 0
+        if is_sampled(problem) and later_passes <= DIRECTION_PASSES and blocks > _BLOCKS[-1]:
+            # As many as columns of all blocks.
+            directions = blocks * size
+        # A start has four kernel matrices of landmarks and the coordinates of all rows.
+        coordinates = DIRECTIONS_PER_COMPONENT * width
+        fitting = int(np.sqrt(max(half - coordinates, 0) / 32))
+        n_landmarks = max(2 * size, min(n_landmarks, problem.n_samples, fitting))
+        columns = blocks * size + directions
+        n_bytes = max(
+            2 * columns * problem.row_bytes + 6 * width,
+            32 * n_landmarks**2 + coordinates + 3 * width,
+        )
+        plan = Plan(n_bytes, None, None, n_landmarks, directions, columns)
+        keep = keeps_values(problem, later_passes)
+        if later_passes > DIRECTION_PASSES and self._may_narrow(problem, plan, keep=keep):
+            number = min(size // _NARROW_BLOCK, _MAX_BLOCKS)
+            plan = replace(plan, n_blocks=number if number >= _MIN_BLOCKS else 1)
+        return replace(plan, keep="tiles" if keep else None)
+
+    @staticmethod
+    def _may_narrow(problem: Problem, plan: Plan, *, keep: bool) -> bool:
+        """Return True if narrow blocks may replace a block of all columns.
+
+        With narrow blocks a basis of fewer columns has the same accuracy, but K is read for each of
+        them, so that all values must be in memory. They cannot contain a warm start, and in single
+        precision they do not always separate close eigenvalues.
+        """
+        if problem.engine is not None or problem.start is not None:
+            return False
+        if problem.X.dtype != np.float64:
+            return False
+        matrix_bytes = problem.n_samples * problem.row_bytes // 2
+        in_memory = keep and matrix_bytes <= problem.budget.available - plan.n_bytes
+        return problem.kernel is None or in_memory
 
     def solve(
         self,
@@ -225,6 +310,8 @@ class Krylov(Solver):
         settings: RunSettings,
         n_landmarks: int | None = None,
         later_passes: int | None = None,
+        earlier: Sequence[PassRecord] = (),
+        choice: str = "",
     ) -> EigenSolution:
         """Compute the leading components; the parameters are those of :meth:`Solver.solve`.
 
@@ -236,88 +323,70 @@ class Krylov(Solver):
         problem, n_components, settings
         n_landmarks, later_passes : int, optional
             Landmarks of the start, and the passes that are expected after the first.
+        earlier : list of PassRecord
+            Passes of the fit before this run.
+        choice : str
+            Text of the first record on the choice of the solver.
         """
-        n_landmarks = n_landmarks or default_landmarks(problem.n_samples)
         if later_passes is None:
             later_passes = expected_passes(settings.tol)
-        expected = n_landmarks, later_passes
+
+        def solve(number: int) -> EigenSolution:
+            return self._solve_number(
+                problem, number, settings, n_landmarks, later_passes, earlier, choice
+            )
+
         if isinstance(n_components, Integral):
-            number = min(int(n_components), problem.n_samples)
-            return self._solve_number(problem, number, settings, *expected)
+            return solve(min(int(n_components), problem.n_samples))
         assert n_components is not None
-        number, records = _FIRST_VARIANCE_COMPONENTS, list[PassRecord]()
+        number = _FIRST_VARIANCE_COMPONENTS
         while self.is_applicable(number, problem.n_samples):
-            solution = self._solve_number(problem, number, settings, *expected)
-            records = [*records, *_renumbered(solution.records, records)]
-            solution = replace(solution, records=records)
+            solution = solve(number)
             explained = float(solution.eigenvalues.sum(dtype=np.float64))
             if solution.outcome is Outcome.INTERRUPTED or explained > n_components * solution.trace:
                 return solution.select_fraction(n_components)
             problem, number = replace(problem, start=solution.projections.T), 2 * number
+            earlier, choice = solution.records, ""
         solution = Dense().solve(problem, n_components, settings)
-        return replace(solution, records=[*records, *_renumbered(solution.records, records)])
+        last = list(solution.records)[0]
+        if earlier:
+            entries = earlier[-1].entries + last.entries
+            last = replace(last, number=len(earlier) + 1, entries=entries)
+        return replace(solution, records=[*earlier, last])
 
     def _solve_number(
         self,
         problem: Problem,
         n_components: int,
         settings: RunSettings,
-        n_landmarks: int,
+        n_landmarks: int | None,
         later_passes: int,
+        earlier: Sequence[PassRecord],
+        choice: str,
     ) -> EigenSolution:
         """Compute a number of components, with less precise kernel values if ``tol`` allows it."""
         used, error = problem.in_single_precision(settings.tol) or (problem, 0.0)
-        saved = settings.saved
-        plan = saved.progress.plan if saved is not None else None
-        plan = plan or plan_krylov(used, n_components, n_landmarks, later_passes)
+        saved, seed = settings.saved, problem.seed
+        plan = None if saved is None else saved.progress.plan
+        plan = plan or self.plan(used, n_components, n_landmarks, later_passes)
         if plan.keep is not None and (rounding := used.compact_error(settings.tol)) is not None:
             plan, error = replace(plan, keep="compact"), error + rounding
-        if not error:
-            return self._run(used, n_components, settings, plan)
-
-        def corrected(solution: EigenSolution) -> EigenSolution:
-            solution = solution.with_error(error)
-            return solution if used is problem else solution.astype_float64()
-
         settings = replace(settings, tol=settings.tol - error)
-        callback = settings.callback
-        if callback is not None:
-            settings = replace(
-                settings,
-                callback=lambda record, solution: callback(record, lambda: corrected(solution())),
-            )
-        return corrected(self._run(used, n_components, settings, plan))
-
-    def _run(
-        self,
-        problem: Problem,
-        n_components: int,
-        settings: RunSettings,
-        plan: Plan,
-    ) -> EigenSolution:
-        with problem.open(plan) as (source, workers):
-            tol, seed = settings.tol, problem.seed
+        with used.open(plan) as (source, workers):
             plan = replace(plan, side=source.side)
-            passes = KrylovPasses(source, n_components, plan, tol, seed, workers)
-            saved = settings.saved
+            passes = KrylovPasses(source, n_components, plan, settings.tol, seed, workers)
+            passes.error, passes.is_converted = error, used is not problem
+            passes.earlier, passes.choice = earlier, choice
             if saved is None:
                 chosen = choose_landmarks(self.init, source, plan.n_landmarks, seed, workers)
-                start = landmark_start(source, block_size(n_components), chosen, workers)
+                start = LandmarkStart.of(source, block_size(n_components), chosen, workers)
                 state = passes.start(start, problem.start)
                 del start
             else:
                 state = passes.resume(saved.progress)
             state, outcome, records = run_passes(passes, state, settings)
-            return replace(passes.solution(state), outcome=outcome, records=records)
-
-
-def _renumbered(records: Sequence[PassRecord], earlier: list[PassRecord]) -> list[PassRecord]:
-    """Return the records of a run that follows earlier ones."""
-    entries = earlier[-1].entries if earlier else 0
-    return [
-        replace(record, number=len(earlier) + record.number, entries=entries + record.entries)
-        for record in records
-    ]
+            solution = passes.solution(state)
+            return replace(solution, outcome=outcome, records=[*earlier, *records])
 
 
 class KrylovPasses:
@@ -346,6 +415,12 @@ class KrylovPasses:
         # QᵀZ, ZᵀZ and QᵀQ.
         self._inner = np.empty((3, columns, columns))
         self._workers = workers
+        #: Error of kernel values, relative to λ₁, and whether they are those of rows in single
+        #: instead of double precision.
+        self.error, self.is_converted = 0.0, False
+        #: Passes of the fit before this run, and remark of the first record.
+        self.earlier: Sequence[PassRecord] = ()
+        self.choice = ""
         self._gram: CenteredGram | None = None
         self._eps = float(np.finfo(source.dtype).eps)
         #: Passes before the one that last restarted the basis.
@@ -363,7 +438,7 @@ class KrylovPasses:
         Q, Z, inner = self._Q[:, :number], self._Z[:, :number], self._inner[:, :number, :number]
         Q[...] = 0
         Q[indices] = (directions / lengths[:, None]).T
-        projections = landmarks.direction_projections[:number].T
+        projections = landmarks.coordinates[:number].T
         np.divide(projections, lengths.astype(Z.dtype), out=Z)
         # All other coefficients are zero.
         coefficients = Q[indices]
@@ -567,9 +642,10 @@ class KrylovPasses:
         if state.components is None or self._gram is None:
             raise KeyboardInterrupt
         A, AK, eigenvalues, next_eigenvalue = state.components
-        return EigenSolution.from_components(
+        solution = EigenSolution.from_components(
             A, AK, eigenvalues, self._gram, next_eigenvalue, state.sampled
-        )
+        ).with_error(self.error)
+        return solution.astype_float64() if self.is_converted else solution
 
     def _multiply(self, block: Floats) -> Floats:
         """Return K' times the block; the first product also computes the means of K."""
@@ -608,7 +684,7 @@ class KrylovPasses:
         A, AK, eigenvalues, _ = components
         gram, largest = self._gram, float(eigenvalues.max(initial=0.0))
         residual = float(relative_residuals(A, AK, eigenvalues).max(initial=0.0))
-        if len(Z) < SAMPLED_ROWS or isinstance(self._source, DistributedSource):
+        if len(Z) < _SAMPLED_ROWS or isinstance(self._source, DistributedSource):
             return None
         if self._tol < _SAMPLED_EPSILONS * self._eps:
             return None
@@ -669,17 +745,19 @@ class KrylovPasses:
             None if sampled is None else sampled.bounds,
             of_projections=sampled is not None,
         )
+        entries = self.earlier[-1].entries if self.earlier else 0
         return PassRecord(
-            number=number,
+            number=len(self.earlier) + number,
             seconds=seconds,
             eigenvalues=eigenvalues,
             residuals=residuals,
             gains=np.full(self._r, np.nan),
-            entries=self._gram.entries,
+            entries=entries + self._gram.entries,
             change=change,
             orthonormality_defect=certificate.orthonormality_defect,
             excess_error=certificate.excess_error,
             recovery=recovery,
+            choice=self.choice if number == 1 else "",
         )
 
 

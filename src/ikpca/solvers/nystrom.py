@@ -2,17 +2,18 @@
 
 The images of landmarks, made orthonormal by a Cholesky factor of their kernel matrix, are features
 z(x). One pass over the rows sums z and zzᵀ; the principal components of z are the best components
-in the span. No array of rows × landmarks is ever stored.
+in the span. Kernel values of rows with landmarks are kept for the certificate as far as a small
+cache has memory for them.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from numbers import Integral
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
@@ -25,10 +26,10 @@ from ikpca.errors import (
     invalid_parameter,
     is_auto,
 )
-from ikpca.gram import ComputedGram, GramSource, cross_gram
+from ikpca.gram import ComputedGram, cross_gram, tile_slices
 from ikpca.gram.centering import NOT_FINITE, Centering
 from ikpca.gram.parallel import Workers
-from ikpca.kernels import Floats, Indices
+from ikpca.kernels import Floats, Indices, Kernel, Rows
 from ikpca.solvers.base import (
     EigenSolution,
     Landmarks,
@@ -37,17 +38,7 @@ from ikpca.solvers.base import (
     RunSettings,
     Solver,
 )
-from ikpca.solvers.landmarks import (
-    KernelColumns,
-    LandmarkComponents,
-    LandmarkFeatures,
-    Moments,
-    multiply_triangle,
-    pivoted_landmarks,
-    symmetrized,
-    total_moments,
-    uniform_landmarks,
-)
+from ikpca.solvers.landmarks import choose_landmarks, independent_directions
 from ikpca.solvers.problem import Plan, Problem, check_kernel_values
 from ikpca.solvers.rayleigh_ritz import (
     SAMPLE_ROWS,
@@ -58,6 +49,8 @@ from ikpca.solvers.rayleigh_ritz import (
     leading_eigenpairs,
     nonnegative_eigenvalues,
 )
+
+Result = TypeVar("Result")
 
 SELECTIONS = ("uniform", "pivoted")
 _RULES: ParameterRules = {
@@ -71,14 +64,15 @@ _LANDMARKS, _LANDMARKS_PER_COMPONENT = 512, 16
 _FIRST_LANDMARKS = 256
 #: Factor of the number of landmarks until they fit into an explicit budget.
 _SHRINK = 0.8
-#: Entries of a strip of kernel values, and limits on its rows.
-_STRIP_ENTRIES, _MIN_STRIP, _MAX_STRIP = 2**21, 128, 8192
-#: Least number of strips of many rows.
-_STRIPS = 16
+#: Entries of a strip of kernel values, limits on its rows, and least number of strips of many rows:
+#: threads share the strips evenly only if there are several for each.
+_STRIP_ENTRIES, _MIN_STRIP, _MAX_STRIP, _STRIPS = 2**21, 128, 8192, 16
 #: Largest amounts of kernel values and projections that are kept for the certificate.
 _CACHE_BYTES, _PROJECTION_BYTES = 128 * 10**6, 256 * 10**6
 #: Strips of kernel values and features, and sums of products that wait in the order of the rows.
 _PENDING = 5
+#: Blocks of the product with a triangular factor; more of them skip more zeros.
+_TRIANGLE_BLOCKS = 8
 
 
 class Nystrom(Solver):
@@ -200,9 +194,9 @@ class Nystrom(Solver):
     def _first_number(self, problem: Problem, n_components: float | None, tol: float) -> int:
         if not is_auto(self.n_landmarks):
             return min(int(self.n_landmarks), problem.n_samples)
-        n_known = int(n_components) if isinstance(n_components, Integral) else 0
+        wanted = int(n_components) if isinstance(n_components, Integral) else 0
         first = _LANDMARKS if tol <= np.finfo(problem.X.dtype).eps else _FIRST_LANDMARKS
-        return min(max(first, _LANDMARKS_PER_COMPONENT * n_known), problem.n_samples)
+        return min(max(first, _LANDMARKS_PER_COMPONENT * wanted), problem.n_samples)
 
     def _outcome(
         self,
@@ -213,11 +207,10 @@ class Nystrom(Solver):
         number: int,
     ) -> Outcome | None:
         """Return the outcome of the last number of landmarks; None if more are needed."""
-        assert solution.certificate is not None
-        exact = settings.tol <= np.finfo(problem.X.dtype).eps
-        fixed = not is_auto(self.n_landmarks) or number == problem.n_samples
-        if not explains_enough(solution.eigenvalues, solution.trace, n_components):
-            if fixed and number < problem.n_samples:
+        bound = residual_bound(solution, n_components)
+        is_last = not is_auto(self.n_landmarks) or number == problem.n_samples
+        if np.isinf(bound):
+            if is_last and number < problem.n_samples:
                 share = float(solution.eigenvalues.sum(dtype=np.float64)) / solution.trace
                 raise invalid_parameter(
                     "n_components",
@@ -225,10 +218,10 @@ class Nystrom(Solver):
                     f"{number} landmarks explain only {share:.3g} of the variance",
                     "pass more landmarks or a smaller fraction",
                 )
-            return Outcome.LANDMARKS if fixed else None
-        if float(solution.certificate.residual_bounds.max(initial=0.0)) <= settings.tol:
+            return Outcome.LANDMARKS if is_last else None
+        if bound <= settings.tol:
             return Outcome.CONVERGED
-        if fixed or exact:
+        if is_last or settings.tol <= np.finfo(problem.X.dtype).eps:
             return Outcome.LANDMARKS
         return Outcome.PASS_LIMIT if len(solution.records) >= settings.max_iter else None
 
@@ -245,17 +238,19 @@ def check_rows_and_kernel(problem: Problem) -> None:
         check_kernel_values(problem.kernel, problem.X)
 
 
-def explains_enough(eigenvalues: Floats, trace: float, n_components: float | None) -> bool:
-    """Return False if eigenvalues explain less than the requested fraction of the variance."""
-    if n_components is None or isinstance(n_components, Integral):
-        return True
-    return float(eigenvalues.sum(dtype=np.float64)) > n_components * trace
+def residual_bound(solution: EigenSolution, n_components: float | None) -> float:
+    """Return the largest residual bound; infinite if a fraction of the variance is not reached."""
+    assert solution.certificate is not None
+    explained = float(solution.eigenvalues.sum(dtype=np.float64))
+    if n_components is not None and not isinstance(n_components, Integral):
+        if explained <= n_components * solution.trace:
+            return np.inf
+    return float(solution.certificate.residual_bounds.max(initial=0.0))
 
 
 def strip_rows(problem: Problem, number: int) -> int:
     """Return the rows of a strip; fewer if an explicit budget is small."""
     rows, budget = min(max(_STRIP_ENTRIES // number, _MAX_STRIP // 4), _MAX_STRIP), problem.budget
-    # Threads share the strips evenly only if there are several for each.
     rows = min(rows, max(-(-problem.n_samples // _STRIPS), _MAX_STRIP // 8))
     while rows > _MIN_STRIP and budget.explicit:
         if landmark_bytes(problem, number, rows, problem.n_threads) <= budget.available:
@@ -283,14 +278,174 @@ def cache_bytes(problem: Problem, number: int, rows: int, limit: int) -> int:
 
 def check_memory(problem: Problem, number: int) -> None:
     """Raise an error if an explicit budget is too small."""
-    needed = problem.budget.used + landmark_bytes(problem, number)
-    if problem.budget.explicit and needed > problem.budget.n_bytes:
-        raise invalid_parameter(
-            "max_memory",
-            problem.budget.n_bytes,
-            f"{number} landmarks need at least {needed} bytes",
-            "raise it, or pass fewer landmarks",
-        )
+    purpose, remedy = f"a fit on {number} landmarks", "raise it, or pass fewer landmarks"
+    problem.budget.require(landmark_bytes(problem, number), purpose, remedy)
+
+
+@dataclass(frozen=True, eq=False)
+class LandmarkFeatures:
+    """Features z(x) = T(k(x) − c) of rows; computes them by strips, also in other processes.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    rows : rows of shape (q, N)
+        Landmarks that are linearly independent in feature space.
+    gram : ndarray of shape (q, q)
+        Their kernel matrix in double precision.
+    weights : ndarray of shape (q, q)
+        T, the inverse of its Cholesky factor.
+    strip : int
+        Rows of a strip.
+    cache : ndarray of shape (n_cached, q), optional
+        Kernel values of the first rows: written by ``moments``, then read.
+    """
+
+    kernel: Kernel
+    rows: Rows
+    gram: Floats
+    weights: Floats
+    strip: int
+    cache: Floats | None = None
+
+    @classmethod
+    def of(cls, kernel: Kernel, rows: Rows, strip: int) -> tuple[LandmarkFeatures, Indices]:
+        """Factor the kernel matrix of landmarks; also return the indices of those that are kept."""
+        exact = rows.astype(np.float64)
+        gram = cross_gram(kernel, exact, exact)
+        if not np.isfinite(gram).all():
+            raise InvalidInput(NOT_FINITE)
+        gram = (gram + gram.T) / 2
+        weights, kept = independent_directions(gram, rows.dtype.itemsize)
+        return cls(kernel, rows[kept], gram[np.ix_(kept, kept)], weights, strip), kept
+
+    @property
+    def center(self) -> Floats:
+        """Mean c of the kernel values of the landmarks, near the mean of those of all rows."""
+        return self.gram.mean(axis=1)
+
+    def exact_coordinates(self, X: Rows) -> Floats:
+        """Return Tk(x) of a few rows in double precision."""
+        X, landmarks = (rows.astype(np.float64) for rows in (X, self.rows))
+        return multiply_triangle(cross_gram(self.kernel, X, landmarks), self.weights)
+
+    def kernel_values(self, X: Rows, start: int) -> Floats:
+        """Return the kernel values of rows with the landmarks, from the cache if it has them."""
+        values = self._cached(start, X.shape[0])
+        return cross_gram(self.kernel, X, self.rows) if values is None else values
+
+    def moments(self, X: Rows, start: int) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return Σz, Σzzᵀ, and the squared distances from the span and k(x, x) of rows.
+
+        Distances that are rounding errors keep their size, by which rows are sampled.
+        """
+        dtype, number = X.dtype, len(self.gram)
+        weights = self.weights.astype(dtype)
+        offset = weights @ self.center.astype(dtype)
+        sums, products = np.zeros(number), np.zeros((number, number), dtype=dtype)
+        distances, diagonal = np.empty((2, X.shape[0]), dtype=dtype)
+        for part in tile_slices(X.shape[0], self.strip):
+            strip = X[part]
+            k = self._cached(start + part.start, strip.shape[0])
+            if k is None:
+                k = np.empty((strip.shape[0], number), dtype=dtype)
+            self.kernel.fill(strip, self.rows, k)
+            z = multiply_triangle(k, weights)
+            diagonal[part] = self.kernel.diagonal(strip)
+            distances[part] = np.abs(diagonal[part] - np.einsum("ij,ij->i", z, z))
+            z -= offset
+            sums += z.sum(axis=0, dtype=np.float64)
+            products += z.T @ z
+        return sums, products, distances, diagonal
+
+    def mean_and_scatter(
+        self, counts: Floats, sums: Floats, products: Floats, traces: Floats
+    ) -> tuple[int, Floats, Floats, float]:
+        """Return the number of rows, the mean of Tk, Σzzᵀ about the mean, and the trace of K'.
+
+        The parameters are the moments of parts of the rows.
+        """
+        n_samples, total = int(counts.sum()), sums.sum(axis=0)
+        shift = total / n_samples
+        scatter = np.outer(shift, -total)
+        scatter += products.sum(axis=0)
+        mean = shift + self.weights @ self.center
+        trace = float(traces.sum()) - n_samples * float(mean @ mean)
+        return n_samples, mean, (scatter + scatter.T) / 2, trace
+
+    def _cached(self, start: int, n_rows: int) -> Floats | None:
+        """Return the memory of a strip in the cache; None if it does not have all of it."""
+        strip = None if self.cache is None else self.cache[start : start + n_rows]
+        return strip if strip is not None and len(strip) == n_rows else None
+
+
+def multiply_triangle(k: Floats, lower: Floats) -> Floats:
+    """Return k Lᵀ for a lower triangular matrix, by blocks that skip most zeros."""
+    number = len(lower)
+    out = np.empty_like(k)
+    for block in tile_slices(number, max(64, -(-number // _TRIANGLE_BLOCKS))):
+        np.matmul(k[:, : block.stop], lower[block, : block.stop].T, out=out[:, block])
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class LandmarkComponents:
+    """Components in the span of landmarks; projects strips of rows, also in other processes.
+
+    Parameters
+    ----------
+    features : LandmarkFeatures
+    eigenvalues : ndarray of shape (r,)
+    next_eigenvalue : float
+    coefficients : ndarray of shape (r, q)
+        Coefficients of the images of the landmarks, in double precision.
+    offsets : ndarray of shape (r,)
+        Inner products with the mean.
+    """
+
+    features: LandmarkFeatures
+    eigenvalues: Floats
+    next_eigenvalue: float
+    coefficients: Floats
+    offsets: Floats
+
+    def project(self, X: Rows, start: int) -> Floats:
+        """Return the projections of rows."""
+        A, offsets = self.coefficients.astype(X.dtype), self.offsets.astype(X.dtype)
+        parts = tile_slices(X.shape[0], self.features.strip)
+        values = (self.features.kernel_values(X[part], start + part.start) for part in parts)
+        return np.concatenate([strip @ A.T - offsets for strip in values])
+
+    def leverages_of(self, X: Rows, start: int) -> Floats:
+        """Return the leverages of rows."""
+        return self.leverages(self.project(X, start))
+
+    def leverages(self, projections: Floats) -> Floats:
+        """Return Σ_i y_i²/λ_i, without components that have no variance."""
+        weights = np.zeros_like(self.eigenvalues)
+        np.divide(1, self.eigenvalues, out=weights, where=self.eigenvalues > 0)
+        return np.einsum("ij,ij,j->i", projections, projections, weights)
+
+    def sampled_products(
+        self, sample: Rows, projections: Floats | None, X: Rows, start: int
+    ) -> Floats:
+        """Return the part of rows X of K[S, :]Y, in double precision.
+
+        Parameters
+        ----------
+        sample : rows of shape (s, N)
+            The rows S.
+        projections : ndarray of shape (l, r) or None
+            Y; computed again if it is not kept.
+        X, start
+            Rows, and the index of the first one.
+        """
+        total = np.zeros((sample.shape[0], len(self.offsets)))
+        for part in tile_slices(X.shape[0], self.features.strip):
+            strip, own = X[part], slice(start + part.start, start + part.stop)
+            Y = self.project(strip, own.start) if projections is None else projections[own]
+            total += cross_gram(self.features.kernel, strip, sample).T @ Y
+        return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -300,40 +455,36 @@ class LandmarkFit:
     Parameters
     ----------
     problem : Problem
+    workers : Workers
     landmarks : ndarray of shape (m,)
         Indices of all landmarks.
     indices : ndarray of shape (q,)
         Indices of those that are linearly independent, in the order of the features.
     features : LandmarkFeatures
-    parts : list of Moments
-        Moments of the parts of the rows.
+    moments : tuple of ndarray
+        Number of rows, Σz, Σzzᵀ and Σk(x, x), of every part of the rows.
     n_samples : int
         Number of rows of which the mean, the scatter and the trace are.
     mean, scatter : ndarray of shape (q,) and (q, q)
-    distances : ndarray of shape (n_samples,)
-        Squared distances of all rows from the span.
-    diagonal : ndarray of shape (n_samples,)
-        k(x, x) of all rows.
+        Mean of Tk(x), and Σzzᵀ about it.
     trace : float
-    workers : Workers
-    cache : ndarray of shape (rows, q) or None
-        Kernel values of the first rows, in one array, which the system backs by huge pages.
+    distances, diagonal : ndarray of shape (n_samples,)
+        Squared distances of all rows from the span, and k(x, x).
     started : float
     """
 
     problem: Problem
+    workers: Workers
     landmarks: Indices
     indices: Indices
     features: LandmarkFeatures
-    parts: Sequence[Moments]
+    moments: tuple[Floats, Floats, Floats, Floats]
     n_samples: int
     mean: Floats
     scatter: Floats
+    trace: float
     distances: Floats
     diagonal: Floats
-    trace: float
-    workers: Workers
-    cache: Floats | None
     started: float
 
     @classmethod
@@ -350,71 +501,69 @@ class LandmarkFit:
 
         The landmarks also contain the rows ``more``.
         """
-        started = time.perf_counter()
+        started, strip = time.perf_counter(), strip_rows(problem, number)
         assert problem.kernel is not None
-        landmarks = select_landmarks(problem, selection, number, workers)
+        source = problem.engine or ComputedGram(problem.kernel, problem.X, strip)
+        landmarks = choose_landmarks(selection, source, number, problem.seed, workers)
         if more is not None:
             landmarks = np.union1d(landmarks, more)
-        strip = strip_rows(problem, number)
         features, kept = LandmarkFeatures.of(problem.kernel, problem.take_rows(landmarks), strip)
-        cache, available = None, cache_bytes(problem, number, strip, _CACHE_BYTES)
+        size, available = len(kept), cache_bytes(problem, number, strip, _CACHE_BYTES)
         # Of many rows it would hold too little to save time; strips of parts do not come again.
         worthwhile = parts is None and 4 * available >= number * problem.row_bytes
         if problem.engine is None and worthwhile:
-            kept_rows = min(problem.n_samples, available // (len(kept) * problem.X.dtype.itemsize))
-            cache = np.empty((kept_rows, len(kept)), dtype=problem.X.dtype)
-        size = len(features.gram)
+            n_cached = min(problem.n_samples, available // (size * problem.X.dtype.itemsize))
+            # One array, which the system backs by huge pages.
+            features = replace(features, cache=np.empty((n_cached, size), problem.X.dtype))
         distances, diagonal = np.empty((2, problem.n_samples), dtype=problem.X.dtype)
-        part_moments: list[Moments] = []
-        for rows in [None] if parts is None else parts:
-            sums, products, n_read = np.zeros(size), np.zeros((size, size)), 0
-            function = partial(features.moments, cache)
-            for moments in problem.map_rows(function, strip, workers, rows):
-                sums += moments[0]
-                products += moments[1]
+        n_parts = 1 if parts is None else len(parts)
+        counts, traces = np.zeros((2, n_parts))
+        sums, products = np.zeros((n_parts, size)), np.zeros((n_parts, size, size))
+        for i, rows in enumerate([None] if parts is None else parts):
+            n_read = 0
+            for moments in problem.map_rows(features.moments, strip, workers, rows):
+                sums[i] += moments[0]
+                products[i] += moments[1]
                 own = slice(n_read, n_read + len(moments[2]))
                 indices = own if rows is None else rows[own]
                 distances[indices], diagonal[indices] = moments[2:]
                 n_read = own.stop
-            trace = float(diagonal[slice(n_read) if rows is None else rows].sum(dtype=np.float64))
-            if not (np.isfinite(products).all() and np.isfinite(trace)):
-                raise InvalidInput(NOT_FINITE)
-            part_moments.append((n_read, sums, products, trace))
-        total = total_moments(part_moments)
-        mean, scatter = features.mean_and_scatter(total)
-        trace = total[3] - total[0] * float(mean @ mean)
+            of_part = diagonal if rows is None else diagonal[rows]
+            counts[i], traces[i] = n_read, of_part.sum(dtype=np.float64)
+        if not (np.isfinite(products).all() and np.isfinite(traces).all()):
+            raise InvalidInput(NOT_FINITE)
+        parts_moments = counts, sums, products, traces
+        n_samples, mean, scatter, trace = features.mean_and_scatter(*parts_moments)
         return cls(
-            problem, landmarks, landmarks[kept], features, part_moments, total[0], mean, scatter,
-            distances, diagonal, trace, workers, cache, started,
+            problem, workers, landmarks, landmarks[kept], features, parts_moments,
+            n_samples, mean, scatter, trace, distances, diagonal, started,
         )  # fmt: skip
 
     def leave_out(self, part: int, landmarks: Indices) -> LandmarkFit:
         """Return the fit of the other parts on some of the landmarks, without a pass."""
         rows = self.problem.take_rows(landmarks)
         features, kept = LandmarkFeatures.of(self.features.kernel, rows, self.features.strip)
-        projector = self.features.projector(features)
-        rest = total_moments([*self.parts[:part], *self.parts[part + 1 :]])
-        mean, scatter = self.features.mean_and_scatter(rest)
+        # Maps features to those in a part of the span.
+        coordinates = self.features.exact_coordinates(features.rows)
+        projector = features.weights @ coordinates
+        n_samples, mean, scatter, trace = self.features.mean_and_scatter(
+            *(np.delete(values, part, axis=0) for values in self.moments)
+        )
         mean, scatter = projector @ mean, projector @ scatter @ projector.T
         return replace(
             self,
             indices=landmarks[kept],
             features=features,
-            n_samples=rest[0],
+            n_samples=n_samples,
             mean=mean,
-            scatter=symmetrized(scatter),
-            trace=rest[3] - rest[0] * float(mean @ mean),
+            scatter=(scatter + scatter.T) / 2,
+            trace=trace,
         )
 
     @property
     def captured(self) -> float:
         """Fraction of the variance in the span of the landmarks."""
         return min(1.0, float(np.trace(self.scatter)) / self.trace) if self.trace > 0 else 1.0
-
-    @property
-    def kernel_means(self) -> Floats:
-        """Mean kernel values of the landmarks with all rows."""
-        return self.features.gram @ (self.features.inverse.T @ self.mean)
 
     def components(self, n_components: float | None) -> LandmarkComponents:
         """Compute the leading components; zeros beyond the rank."""
@@ -430,10 +579,11 @@ class LandmarkFit:
         values = np.pad(values[:number], (0, missing))
         eigenvalues = nonnegative_eigenvalues(values.astype(self.problem.X.dtype))
         U = np.pad(U[:, :number], ((0, 0), (0, missing))) * (eigenvalues > 0)
-        A = U.T @ self.features.inverse
-        signs = deterministic_signs(A @ (self.features.gram - self.kernel_means[:, None]))
-        A = A * signs[:, None]
-        return LandmarkComponents(self.features, eigenvalues, following, A, A @ self.kernel_means)
+        A = U.T @ self.features.weights
+        A *= deterministic_signs(A @ self.features.gram - (A @ self._kernel_means)[:, None])[
+            :, None
+        ]
+        return LandmarkComponents(self.features, eigenvalues, following, A, A @ self._kernel_means)
 
     def solution(
         self,
@@ -447,13 +597,12 @@ class LandmarkFit:
         A, eigenvalues = components.coefficients, components.eigenvalues
         estimate, row_projections = self._sampled_residuals(components, tol)
         missed = self.missed_eigenvalues()
-        # A lower bound, as eigenvalues in the span are at most those of K'.
-        squared_norm = float(np.sum(np.square(self.scatter)))
         certificate = certify(
             eigenvalues,
             estimate.residuals,
             A @ gram @ A.T,
-            squared_norm,
+            # A lower bound, as eigenvalues in the span are at most those of K'.
+            float(np.sum(np.square(self.scatter))),
             components.next_eigenvalue,
             residual_bounds=estimate.bounds,
             of_projections=True,
@@ -474,30 +623,45 @@ class LandmarkFit:
         )
         solution = self.to_solution(components)
         assert solution.landmarks is not None
-        return replace(
-            solution,
-            certificate=certificate,
-            records=[*earlier, record],
-            landmarks=replace(
-                solution.landmarks,
-                row_projections=row_projections,
-                missed_eigenvalue=float(missed.max(initial=0.0)),
-            ),
+        landmarks = replace(
+            solution.landmarks,
+            row_projections=row_projections,
+            missed_eigenvalue=float(missed.max(initial=0.0)),
+        )
+        records = [*earlier, record]
+        return replace(solution, certificate=certificate, records=records, landmarks=landmarks)
+
+    def to_solution(self, components: LandmarkComponents) -> EigenSolution:
+        """Return components as a solution, without a certificate and its pass over the rows."""
+        A, gram, eigenvalues = components.coefficients, self.features.gram, components.eigenvalues
+        dtype, mean = self.problem.X.dtype, self.features.weights.T @ self.mean
+        return EigenSolution(
+            coefficients=A.astype(dtype),
+            projections=(A @ gram - components.offsets[:, None]).astype(dtype),
+            eigenvalues=eigenvalues,
+            eigenvectors=(A * np.sqrt(eigenvalues)[:, None]).T.astype(dtype),
+            centering=Centering(self._kernel_means.astype(dtype), float(self.mean @ self.mean)),
+            trace=self.trace,
+            certificate=None,
+            outcome=Outcome.LANDMARKS,
+            landmarks=Landmarks(self.features.rows, mean.astype(dtype), self.n_samples),
         )
 
-    def residual_bound(self, n_components: float | None) -> float:
-        """Return the largest residual bound; infinite if the components explain too little."""
-        components = self.components(n_components)
-        if not explains_enough(components.eigenvalues, self.trace, n_components):
-            return np.inf
-        return float(self._sampled_residuals(components, 0.0)[0].bounds.max(initial=0.0))
+    def projections(self, components: LandmarkComponents) -> Floats:
+        """Return the projections of all rows."""
+        Y = np.empty((self.problem.n_samples, len(components.offsets)), self.problem.X.dtype)
+        start = 0
+        for part in self._map_rows(components.project):
+            Y[start : start + len(part)] = part
+            start += len(part)
+        return Y
 
     @cached_property
     def distant_rows(self) -> Indices:
         """Rows drawn in proportion to their squared distance from the span; they may repeat."""
-        rng = np.random.default_rng([self.problem.seed, 9])
         if not self.distances.any():
             return np.zeros(0, dtype=np.intp)
+        rng = np.random.default_rng([self.problem.seed, 9])
         return draw_rows(self.distances, rng.random(SAMPLE_ROWS))
 
     def missed_eigenvalues(self) -> Floats:
@@ -506,13 +670,12 @@ class LandmarkFit:
         The kernel matrix of the differences from the span is sampled in proportion to its diagonal.
         Its own diagonal is left out, as it is not small where all other entries are.
         """
-        indices, features = self.distant_rows, self.features
+        indices = self.distant_rows
         if not len(indices):
             return np.zeros(0)
         rows = self.problem.take_rows(indices).astype(np.float64)
-        z = KernelColumns(features.kernel, features.rows.astype(np.float64)).of(rows)
-        z = multiply_triangle(z, features.inverse)
-        rest = cross_gram(features.kernel, rows, rows) - z @ z.T
+        z = self.features.exact_coordinates(rows)
+        rest = cross_gram(self.features.kernel, rows, rows) - z @ z.T
         np.fill_diagonal(rest, 0)
         weights = self.distances[indices] / self.distances.sum(dtype=np.float64) * len(indices)
         values = np.linalg.eigvalsh(rest / np.sqrt(np.outer(weights, weights)))
@@ -523,72 +686,40 @@ class LandmarkFit:
     ) -> tuple[SampledResiduals, Floats | None]:
         """Estimate residuals in a pass over the rows; also return the projections of all rows.
 
-        The mean of the rows is not in the span, and leaving it out only makes residuals larger.
+        The projections are None if they need too much memory. The mean of the rows is not in the
+        span, and leaving it out only makes residuals larger.
         """
-        if not components.eigenvalues.any():
-            zeros = np.zeros(len(components.eigenvalues))
-            return SampledResiduals(zeros, zeros, 0), None
-        projections, leverages = self._projections_and_leverages(components)
-        eigenvalues = components.eigenvalues.astype(np.float64)
-        roots, largest = np.sqrt(eigenvalues), float(eigenvalues.max())
-        values = KernelColumns(self.features.kernel, self.features.rows)
+        eigenvalues, projections = components.eigenvalues.astype(np.float64), None
+        if not eigenvalues.any():
+            return SampledResiduals(eigenvalues, eigenvalues, 0), None
+        features, problem = self.features, self.problem
+        limit = cache_bytes(problem, len(features.gram), features.strip, _PROJECTION_BYTES)
+        if problem.engine is None and problem.row_bytes * len(eigenvalues) <= limit:
+            projections = self.projections(components)
+            leverages = components.leverages(projections)
+        else:
+            leverages = np.concatenate(list(self._map_rows(components.leverages_of)))
+        roots = np.sqrt(eigenvalues)
 
         def rows_of(indices: Indices) -> Floats:
-            sample = self.problem.take_rows(indices)
-            products = partial(components.sampled_products, sample, projections, self.cache)
-            total = sum(self.problem.map_rows(products, self.features.strip, self.workers))
+            sample = problem.take_rows(indices)
+            total = sum(self._map_rows(partial(components.sampled_products, sample, projections)))
             R = np.divide(total, roots, out=np.zeros_like(total), where=roots > 0)
-            return R - values.of(sample).astype(np.float64) @ components.coefficients.T * roots
+            values = cross_gram(features.kernel, sample, features.rows).astype(np.float64)
+            return R - values @ components.coefficients.T * roots
 
         estimate = SampledResiduals.of(
-            rows_of, self.diagonal, self.distances, leverages, self.problem.seed, tol, largest
+            rows_of, self.diagonal, self.distances, leverages, problem.seed, tol, eigenvalues.max()
         )
         return estimate, projections
 
-    def to_solution(self, components: LandmarkComponents) -> EigenSolution:
-        """Return components as a solution, without a certificate and its pass over the rows."""
-        A, gram, eigenvalues = components.coefficients, self.features.gram, components.eigenvalues
-        dtype, mean = self.problem.X.dtype, self.features.inverse.T @ self.mean
-        return EigenSolution(
-            coefficients=A.astype(dtype),
-            projections=(A @ gram - components.offsets[:, None]).astype(dtype),
-            eigenvalues=eigenvalues,
-            eigenvectors=(A * np.sqrt(eigenvalues)[:, None]).T.astype(dtype),
-            centering=Centering(self.kernel_means.astype(dtype), float(self.mean @ self.mean)),
-            trace=self.trace,
-            certificate=None,
-            outcome=Outcome.LANDMARKS,
-            landmarks=Landmarks(self.features.rows, mean.astype(dtype), self.n_samples),
-        )
+    def _map_rows(self, function: Callable[[Rows, int], Result]) -> Iterable[Result]:
+        return self.problem.map_rows(function, self.features.strip, self.workers)
 
-    def projections(self, number: int) -> Floats:
-        """Return the projections of all rows on the leading components."""
-        project = self.components(number).project
-        parts = self.problem.map_rows(partial(project, None), self.features.strip, self.workers)
-        return np.concatenate(list(parts))
-
-    def _projections_and_leverages(
-        self, components: LandmarkComponents
-    ) -> tuple[Floats | None, Floats]:
-        """Return the projections of all rows, None if they need too much memory, and leverages."""
-        strip, number = self.features.strip, len(components.offsets)
-        n_bytes = self.problem.row_bytes * number
-        leverages, start = np.empty_like(self.distances), 0
-        if self.problem.engine is not None or n_bytes > cache_bytes(
-            self.problem, len(self.features.gram), strip, _PROJECTION_BYTES
-        ):
-            function = partial(components.leverages, self.cache)
-            for part in self.problem.map_rows(function, strip, self.workers):
-                leverages[start : start + len(part)] = part
-                start += len(part)
-            return None, leverages
-        Y = np.empty((self.problem.n_samples, number), dtype=leverages.dtype)
-        function, weights = partial(components.project, self.cache), components.inverse_eigenvalues
-        for part in self.problem.map_rows(function, strip, self.workers):
-            own = slice(start, start + len(part))
-            Y[own], leverages[own] = part, np.square(part) @ weights.astype(Y.dtype)
-            start = own.stop
-        return Y, leverages
+    @property
+    def _kernel_means(self) -> Floats:
+        """Mean kernel values of the landmarks with all rows."""
+        return self.features.gram @ (self.features.weights.T @ self.mean)
 
     def _eigenpairs(self, n_components: float | None) -> tuple[Floats, Floats]:
         """Return the leading eigenpairs of the scatter, and one more; all if the number is open."""
@@ -598,14 +729,3 @@ class LandmarkFit:
             return np.zeros(0), np.zeros((order, 0))
         number = min(int(n_components) + 1, order) if isinstance(n_components, Integral) else order
         return leading_eigenpairs(self.scatter, number)
-
-
-def select_landmarks(problem: Problem, selection: str, number: int, workers: Workers) -> Indices:
-    """Choose rows uniformly, or by randomly pivoted Cholesky."""
-    if selection == "uniform" or number >= problem.n_samples:
-        return uniform_landmarks(problem.n_samples, number, problem.seed)
-    assert problem.kernel is not None
-    source: GramSource | None = problem.engine
-    if source is None:
-        source = ComputedGram(problem.kernel, problem.X, strip_rows(problem, number))
-    return pivoted_landmarks(source, number, problem.seed, workers)
