@@ -221,7 +221,9 @@ def test_a_budget_bounds_what_a_fit_allocates(tmp_path):
 
 
 def test_a_budget_that_is_too_small_is_refused(digits):
-    with pytest.raises(InvalidInput, match=r"max_memory=100000: 150 landmarks need at least"):
+    with pytest.raises(
+        InvalidInput, match=r"max_memory=100000: a fit on 150 landmarks needs at least"
+    ):
         fitted(digits, max_memory="100kB")
 
 

@@ -271,15 +271,13 @@ class Krylov(Solver):
         if is_sampled(problem) and later_passes <= DIRECTION_PASSES and blocks > _BLOCKS[-1]:
             # As many as columns of all blocks.
             directions = blocks * size
-        # A start has four kernel matrices of landmarks and the coordinates of all rows.
-        coordinates = DIRECTIONS_PER_COMPONENT * width
+        # A start has four kernel matrices of landmarks, and the coordinates of all rows.
+        coordinates = (DIRECTIONS_PER_COMPONENT + 3) * width
         fitting = int(np.sqrt(max(half - coordinates, 0) / 32))
         n_landmarks = max(2 * size, min(n_landmarks, problem.n_samples, fitting))
         columns = blocks * size + directions
-        n_bytes = max(
-            2 * columns * problem.row_bytes + 6 * width,
-            32 * n_landmarks**2 + coordinates + 3 * width,
-        )
+        basis = 2 * columns * problem.row_bytes + 6 * width
+        n_bytes = max(basis, 32 * n_landmarks**2 + coordinates)
         plan = Plan(n_bytes, None, None, n_landmarks, directions, columns)
         keep = keeps_values(problem, later_passes)
         if later_passes > DIRECTION_PASSES and self._may_narrow(problem, plan, keep=keep):
@@ -348,7 +346,7 @@ class Krylov(Solver):
             problem, number = replace(problem, start=solution.projections.T), 2 * number
             earlier, choice = solution.records, ""
         solution = Dense().solve(problem, n_components, settings)
-        last = list(solution.records)[0]
+        (last,) = solution.records
         if earlier:
             entries = earlier[-1].entries + last.entries
             last = replace(last, number=len(earlier) + 1, entries=entries)

@@ -285,9 +285,7 @@ class LandmarkStart:
         return A
 
 
-def _combine(
-    source: GramSource, weights: Floats, indices: Indices, workers: Workers
-) -> Floats:
+def _combine(source: GramSource, weights: Floats, indices: Indices, workers: Workers) -> Floats:
     """Return weights · K[indices, :], computed by strips."""
     if isinstance(source, DistributedSource):
         return source.combine_rows(weights, indices)

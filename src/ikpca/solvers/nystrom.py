@@ -241,10 +241,9 @@ def check_rows_and_kernel(problem: Problem) -> None:
 def residual_bound(solution: EigenSolution, n_components: float | None) -> float:
     """Return the largest residual bound; infinite if a fraction of the variance is not reached."""
     assert solution.certificate is not None
-    explained = float(solution.eigenvalues.sum(dtype=np.float64))
-    if n_components is not None and not isinstance(n_components, Integral):
-        if explained <= n_components * solution.trace:
-            return np.inf
+    fraction = 0.0 if n_components is None or isinstance(n_components, Integral) else n_components
+    if fraction and float(solution.eigenvalues.sum(dtype=np.float64)) <= fraction * solution.trace:
+        return np.inf
     return float(solution.certificate.residual_bounds.max(initial=0.0))
 
 
