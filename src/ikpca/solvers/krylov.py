@@ -346,11 +346,12 @@ class Krylov(Solver):
             problem, number = replace(problem, start=solution.projections.T), 2 * number
             earlier, choice = solution.records, ""
         solution = Dense().solve(problem, n_components, settings)
-        (last,) = solution.records
-        if earlier:
-            entries = earlier[-1].entries + last.entries
-            last = replace(last, number=len(earlier) + 1, entries=entries)
-        return replace(solution, records=[*earlier, last])
+        entries = earlier[-1].entries if earlier else 0
+        records = [
+            replace(record, number=len(earlier) + 1, entries=entries + record.entries)
+            for record in solution.records
+        ]
+        return replace(solution, records=[*earlier, *records])
 
     def _solve_number(
         self,
