@@ -1,8 +1,7 @@
-"""Ask pip-audit for known vulnerabilities of what is installed here.
+"""Check the installed packages for known vulnerabilities with pip-audit.
 
-Fails when one is found. Where pip-audit cannot be had, or nobody answers for any package, it says
-so and fails nothing: an audit that did not take place is no reason to stop a build, and must not
-pass for a clean one either.
+Exit status 1 if there are any. If pip-audit cannot be installed or the service does not answer,
+the audit is skipped with a message and exit status 0.
 """
 
 from __future__ import annotations
@@ -14,61 +13,70 @@ import tempfile
 import venv
 from pathlib import Path
 
-#: Seconds for the installation and for the questions; a network that swallows packets is no answer.
-_PATIENCE = 300
+#: Seconds for the installation and for the queries.
+_TIMEOUT = 300
 
 
 def main() -> int:
-    """Exit status: 1 for findings, 0 for none and for no audit."""
+    """Run the audit and return the exit status."""
     with tempfile.TemporaryDirectory(prefix="ikpca-audit-") as folder:
-        report = _report(Path(folder))
+        report = run_pip_audit(Path(folder))
     if isinstance(report, str):
-        sys.stdout.write(f"audit skipped: {report}\n")
+        print(f"audit skipped: {report}")
         return 0
-    status, said = judged(report)
-    sys.stdout.write(f"{said}\n")
+    status, message = summarize(report)
+    print(message)
     return status
 
 
-def judged(report: dict[str, list[dict[str, object]]]) -> tuple[int, str]:
-    """Exit status, and what is to be said of pip-audit's report."""
-    packages = report.get("dependencies", [])
-    answered = [package for package in packages if "vulns" in package]
-    found = [f"{package['name']} {package['version']}: {', '.join(map(_words, package['vulns']))}"
-             for package in answered if package["vulns"]]  # fmt: skip
-    counted = f"{len(answered)} of {len(packages)} packages audited"
-    if found:
-        return 1, "\n".join([f"audit: {counted}, {len(found)} with known vulnerabilities", *found])
-    if not answered:
-        return 0, f"audit skipped: {counted}; the service knows none of them"
-    return 0, f"audit: {counted}, none with a known vulnerability"
-
-
-def _words(vulnerability: dict[str, object]) -> str:
-    mended = ", ".join(map(str, vulnerability.get("fix_versions", []))) or "no version yet"
-    return f"{vulnerability['id']} (mended in {mended})"
-
-
-def _report(folder: Path) -> dict[str, list[dict[str, object]]] | str:
-    """pip-audit's answer, from an environment of its own, or why there is none."""
+def run_pip_audit(folder: Path) -> dict[str, list[dict[str, object]]] | str:
+    """Run pip-audit in its own environment; return its report, or the reason why there is none."""
     venv.create(folder / "venv", with_pip=True)
-    own, listed, answer = (folder / name for name in ("venv/bin/python", "installed", "answer"))
-    steps = (
-        [own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "pip-audit"],
-        [own, "-m", "pip_audit", "--requirement", listed, "--no-deps", "--disable-pip",
-         "--progress-spinner", "off", "--format", "json", "--output", answer],
-    )  # fmt: skip
-    frozen = [sys.executable, "-m", "pip", "freeze", "--exclude-editable"]
-    listed.write_text(subprocess.run(frozen, capture_output=True, text=True, check=True).stdout)
-    for step in steps:
+    python, requirements, output = (
+        folder / name for name in ("venv/bin/python", "requirements", "report")
+    )
+    freeze = [sys.executable, "-m", "pip", "freeze", "--exclude-editable"]
+    requirements.write_text(
+        subprocess.run(freeze, capture_output=True, text=True, check=True).stdout
+    )
+    for command in (
+        ["pip", "install", "--quiet", "--disable-pip-version-check", "pip-audit"],
+        ["pip_audit", "--requirement", requirements, "--no-deps", "--disable-pip",
+         "--progress-spinner", "off", "--format", "json", "--output", output],
+    ):  # fmt: skip
         try:
-            done = subprocess.run(step, capture_output=True, text=True, timeout=_PATIENCE,
-                                  check=False)  # fmt: skip
+            result = subprocess.run(
+                [python, "-m", *command], capture_output=True, text=True, timeout=_TIMEOUT,
+                check=False,
+            )  # fmt: skip
         except subprocess.TimeoutExpired:
-            return f"no answer within {_PATIENCE} s"
-        if done.returncode and not answer.exists():
-            return (done.stderr.strip().splitlines() or ["pip-audit said nothing"])[-1]
-    return json.loads(answer.read_text())
+            return f"no answer within {_TIMEOUT} s"
+        # With findings, pip-audit fails and writes its report.
+        if result.returncode and not output.exists():
+            return (result.stderr.strip().splitlines() or ["pip-audit failed"])[-1]
+    return json.loads(output.read_text())
+
+
+def summarize(report: dict[str, list[dict[str, object]]]) -> tuple[int, str]:
+    """Return the exit status and the message for a report."""
+    packages = report.get("dependencies", [])
+    audited = [package for package in packages if "vulns" in package]
+    vulnerable = [package for package in audited if package["vulns"]]
+    count = f"{len(audited)} of {len(packages)} packages audited"
+    if not audited:
+        return 0, f"audit skipped: {count}; the service does not list any of them"
+    if not vulnerable:
+        return 0, f"audit: {count}, no known vulnerabilities"
+    lines = [f"audit: {count}, {len(vulnerable)} with known vulnerabilities"]
+    for package in vulnerable:
+        findings = ", ".join(map(_describe, package["vulns"]))
+        lines.append(f"{package['name']} {package['version']}: {findings}")
+    return 1, "\n".join(lines)
+
+
+def _describe(vulnerability: dict[str, object]) -> str:
+    versions = ", ".join(map(str, vulnerability.get("fix_versions", []))) or "no version"
+    return f"{vulnerability['id']} (fixed in {versions})"
 
 
 if __name__ == "__main__":

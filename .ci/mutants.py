@@ -1,8 +1,7 @@
-"""Mutation check: change the numerical core at random, one place at a time; a test must fail.
+"""Mutation testing: change the numerical core at random, one place at a time; a test must fail.
 
-Every mutant is made in a temporary copy of the sources and tested by the files named in TARGETS
-that ``make test`` runs. Lists the mutants that no test noticed; exit status 1 if there are more
-than ``--survivors``.
+Mutants are made in a temporary copy of the sources and tested by the tests in TARGETS that
+``make test`` runs. Prints the outcome of each; exit status 1 if more than ``--survivors`` survive.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-#: Sources, and the tests concerned: those that fail soonest come first.
+#: Sources and their tests, those that fail soonest first.
 TARGETS = {
     "src/ikpca/solvers/kha_sweep.py": [
         "tests/solvers/test_block_form.py",
@@ -57,11 +56,11 @@ TARGETS = {
         "tests/estimators/test_bad_input.py",
     ],
 }
-#: Functions that estimate memory or tune the speed: another number there is not a fault.
+#: Functions that estimate memory or tune the speed, where another number is not an error.
 ESTIMATES = ("plan", "plan_krylov", "_max_blocks", "_n_landmarks", "block_size")
 COPIED = ("src", "tests", "conftest.py", "pyproject.toml")
-#: Seconds for the tests of one mutant; a loop that does not end is noticed.
-PATIENCE = 600
+#: Seconds for the tests of one mutant, which may loop forever.
+TIMEOUT = 600
 
 COMPARISONS = {
     ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.Gt: ast.LtE, ast.LtE: ast.Gt,
@@ -76,28 +75,28 @@ Change = tuple[str, Callable[[ast.AST], ast.AST]]
 
 
 def changes(node: ast.AST) -> Iterator[Change]:
-    """Yield the changes that a node allows, each with its name."""
+    """Yield name and function of every change that applies to a node."""
     if isinstance(node, ast.Compare) and type(node.ops[0]) in COMPARISONS:
-        yield "flip comparison", _flip
+        yield "flip comparison", _flip_comparison
     if isinstance(node, ast.BinOp | ast.AugAssign) and type(node.op) in OPERATORS:
-        yield "change operator", _exchange
+        yield "change operator", _change_operator
     if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-        yield "add 1", lambda found: ast.Constant(found.value + 1)
-        yield "subtract 1", lambda found: ast.Constant(found.value - 1)
+        yield "add 1", lambda constant: ast.Constant(constant.value + 1)
+        yield "subtract 1", lambda constant: ast.Constant(constant.value - 1)
     if isinstance(node, ast.If | ast.While | ast.IfExp):
         yield "negate condition", _negate
     if isinstance(node, ast.Call) and len(node.args) > 1 and not _is_symmetric(node):
         yield "swap arguments", _swap
     if _is_effect(node):
-        yield "drop statement", lambda found: ast.Pass()
+        yield "drop statement", lambda statement: ast.Pass()
 
 
-def _flip(node: ast.AST) -> ast.AST:
+def _flip_comparison(node: ast.AST) -> ast.AST:
     node.ops[0] = COMPARISONS[type(node.ops[0])]()
     return node
 
 
-def _exchange(node: ast.AST) -> ast.AST:
+def _change_operator(node: ast.AST) -> ast.AST:
     node.op = OPERATORS[type(node.op)]()
     return node
 
@@ -158,7 +157,7 @@ def _mutant(
 
 
 def outcome(folder: Path, path: str, source: str) -> str:
-    """Return "survived" if no test notices the changed source, else "killed" or "timed out"."""
+    """Return "killed" if a test fails with the changed source, "timed out" or "survived"."""
     original = (folder / path).read_text(encoding="utf-8")
     (folder / path).write_text(source, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not slow", "-p",
@@ -166,44 +165,41 @@ def outcome(folder: Path, path: str, source: str) -> str:
     paths = [str(folder / "src"), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
     try:
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True,
-                              timeout=PATIENCE, check=False)  # fmt: skip
+        result = subprocess.run(command, cwd=folder, env=environment, capture_output=True,
+                              timeout=TIMEOUT, check=False)  # fmt: skip
     except subprocess.TimeoutExpired:
         return "timed out"
     finally:
         (folder / path).write_text(original, encoding="utf-8")
-    return "killed" if done.returncode else "survived"
+    return "killed" if result.returncode else "survived"
 
 
 def main() -> int:
-    """Exit status: 1 if more mutants survive than allowed."""
+    """Test the mutants and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("paths", nargs="*", default=[*TARGETS], help="some of TARGETS")
+    parser.add_argument(
+        "paths", nargs="*", default=[*TARGETS], help="some of the sources in TARGETS"
+    )
     parser.add_argument("--per-file", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--survivors", type=int, default=4)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     outcomes: list[str] = []
     with tempfile.TemporaryDirectory(prefix="ikpca-mutants-") as name:
         folder = Path(name)
         for part in COPIED:
-            copied = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
-            copied(ROOT / part, folder / part)
-        for path in asked.paths:
+            copy_part = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
+            copy_part(ROOT / part, folder / part)
+        for path in options.paths:
             source = (ROOT / path).read_text(encoding="utf-8")
             if outcome(folder, path, source) != "survived":
-                sys.exit(f"{path}: its tests fail without a change")
-            for what, changed in mutants(source, asked.per_file, asked.seed):
+                sys.exit(f"{path}: its tests fail without a mutation")
+            for description, changed in mutants(source, options.per_file, options.seed):
                 outcomes.append(outcome(folder, path, changed))
-                _tell(f"{outcomes[-1]:9} {Path(path).name}:{what}")
+                print(f"{outcomes[-1]:9} {Path(path).name}:{description}", flush=True)
     survivors = outcomes.count("survived")
-    _tell(f"{len(outcomes) - survivors} of {len(outcomes)} mutants killed")
-    return int(survivors > asked.survivors)
-
-
-def _tell(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+    print(f"{len(outcomes) - survivors} of {len(outcomes)} mutants killed")
+    return int(survivors > options.survivors)
 
 
 if __name__ == "__main__":

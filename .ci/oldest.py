@@ -1,4 +1,4 @@
-"""Print the lowest declared version of each dependency, one pin a line, for pip install."""
+"""Print the lowest declared version of each dependency as a requirements file."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ EXTRAS = PROJECT["optional-dependencies"]
 
 
 def pins(requirements: list[str]) -> list[str]:
-    """Return "name==lowest" for each "name>=lowest"; an extra of our own becomes what it lists."""
-    found = []
+    """Return "name==lowest" for each "name>=lowest"; extras of ikpca are expanded."""
+    pinned = []
     for requirement in requirements:
-        own = re.fullmatch(r"ikpca\[(.+)\]", requirement)
-        if own:
-            found += [pin for extra in own[1].split(",") for pin in pins(EXTRAS[extra])]
+        extras = re.fullmatch(r"ikpca\[(.+)\]", requirement)
+        if extras:
+            pinned += [pin for extra in extras[1].split(",") for pin in pins(EXTRAS[extra])]
         else:
-            found.append(requirement.replace(">=", "=="))
-    return found
+            pinned.append(requirement.replace(">=", "=="))
+    return pinned
 
 
 if __name__ == "__main__":
-    print(*pins([*PROJECT["dependencies"], "ikpca[all,test]"]), sep="\n")  # noqa: T201
+    print(*pins([*PROJECT["dependencies"], "ikpca[all,test]"]), sep="\n")

@@ -1,9 +1,8 @@
-"""What must be true of ikpca without any extra; then with the extra of the command line alone.
+"""Tests of ikpca without extras, and with the extra of the command line only.
 
-``.ci/package.py`` runs this file in an empty environment, outside the checkout, where nothing but
-the wheel and its plain dependencies is installed; the tests run it with the extras hidden. It
-therefore needs nothing but the standard library and ikpca. Each line it prints is one thing that
-was tried and what came of it; the exit code is 1 where something is not as it must be.
+``.ci/package.py`` runs this script in an empty environment outside of the checkout; the tests run
+it with the extras hidden. It needs only the standard library and ikpca. It prints a line per check;
+the exit status is 1 if one fails.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-#: Seconds for each thing that is tried; what is missing is told at once, and a fit takes few.
-_PATIENCE = 300
-#: Features that need an extra: what a user writes, the error's class, the extra.
+#: Seconds for each check.
+_TIMEOUT = 300
+#: Features that need an extra: code, class of the error, extra.
 LIBRARY = {
     "plots": ("import ikpca.plotting", "ImportError", "plot"),
     "Parquet": ("ikpca.open_rows('a.parquet')", "InvalidInput", "parquet"),
@@ -34,22 +33,22 @@ import numpy as np
 import ikpca
 ones = np.ones((4, 4))
 """
-#: All in one process, as loading scikit-learn takes longer than all of them.
+#: All in one process, because importing scikit-learn takes longest.
 TRY = """
 answers = []
 for code in codes:
     try:
         exec(code)
-        answers.append(("nothing", "is missing"))
+        answers.append(("no error", ""))
     except Exception as error:
         answers.append((type(error).__name__, str(error)))
 print(json.dumps(answers))
 """
-#: Verbs that need an extra beside that of the command line.
-VERBS = {
+#: Commands that need another extra than that of the command line.
+COMMANDS = {
     "fit rows.csv -o m.ikpca --dask local": "dask",
 }
-#: The library at work, on a laptop that has never seen an extra.
+#: Use of the library without extras.
 FITS = """
 import numpy as np
 import ikpca
@@ -69,62 +68,61 @@ print(ikpca.__file__)
 """
 
 
-class Seen(NamedTuple):
-    """What a process did."""
+class Result(NamedTuple):
+    """Exit status and output of a process."""
 
-    code: int
+    status: int
     out: str
     err: str
 
 
 def main(parts: list[str]) -> int:
-    """Try the parts that are named: ``library``, ``verbs``."""
+    """Run the given parts: ``library``, ``commands``."""
     with tempfile.TemporaryDirectory(prefix="ikpca-plain-") as folder:
         os.chdir(folder)
         _write_files()
-        wrong = [line for part in parts for line in _told(PARTS[part]())]
+        failed = [name for part in parts for name in _report(PARTS[part]())]
         os.chdir(tempfile.gettempdir())
-    return 1 if wrong else 0
+    return 1 if failed else 0
 
 
-def _told(tried: Iterator[tuple[str, str, bool]]) -> list[str]:
-    """Print each thing that was tried; return those that went wrong."""
-    wrong = []
-    for what, seen, good in tried:
-        sys.stdout.write(f"{'good ' if good else 'WRONG'}  {what}: {seen}\n")
-        sys.stdout.flush()
-        wrong += [] if good else [what]
-    return wrong
+def _report(checks: Iterator[tuple[str, str, bool]]) -> list[str]:
+    """Print name, output and result of every check; return the names of those that failed."""
+    failed = []
+    for name, output, passed in checks:
+        print(f"{'passed' if passed else 'FAILED'}  {name}: {output}", flush=True)
+        failed += [] if passed else [name]
+    return failed
 
 
 def library() -> Iterator[tuple[str, str, bool]]:
-    """Imports, fits, saves and loads; a sentence for each extra."""
+    """Check imports, fits and model files, and the error for each extra."""
     fits = _python(FITS)
-    yield "fit, stream, save and load", fits.out.strip() or fits.err, fits.code == 0
-    for word in ("--help", "info"):
-        seen = _ikpca(word)
-        yield f"ikpca {word}", seen.err.strip(), _is_a_sentence(seen, "cli")
-    told = _python(f"{NAMES}codes = {[code for code, *_ in LIBRARY.values()]!r}{TRY}")
-    answers = json.loads(told.out) if told.code == 0 else [["", told.err]] * len(LIBRARY)
-    for (feature, (_, error, extra)), (kind, said) in zip(LIBRARY.items(), answers, strict=True):
-        yield feature, f"{kind}: {said}", kind == error and _has_remedy(said, extra)
+    yield "fit, stream, save and load", fits.out.strip() or fits.err, fits.status == 0
+    for argument in ("--help", "info"):
+        result = _ikpca(argument)
+        yield f"ikpca {argument}", result.err.strip(), _is_one_line_error(result, "cli")
+    result = _python(f"{NAMES}codes = {[code for code, *_ in LIBRARY.values()]!r}{TRY}")
+    errors = json.loads(result.out) if result.status == 0 else [["", result.err]] * len(LIBRARY)
+    for (feature, (_, kind, extra)), (actual, message) in zip(LIBRARY.items(), errors, strict=True):
+        yield feature, f"{actual}: {message}", actual == kind and _has_remedy(message, extra)
 
 
-def verbs() -> Iterator[tuple[str, str, bool]]:
-    """The command line with its own extra: it works, and names what each verb needs beside it."""
-    seen = _ikpca("fit rows.csv -o model.ikpca -n 2 --quiet")
-    yield "ikpca fit", seen.err.strip() or "a model", seen.code == 0 and not seen.err
+def commands() -> Iterator[tuple[str, str, bool]]:
+    """Check the command line with its own extra only."""
+    result = _ikpca("fit rows.csv -o model.ikpca -n 2 --quiet")
+    yield "ikpca fit", result.err.strip() or "a model", result.status == 0 and not result.err
     for line in ("--help", "info"):
-        seen = _ikpca(line)
-        yield f"ikpca {line}", f"{len(seen.out.splitlines())} lines", _is_help(seen)
-    for line, extra in VERBS.items():
-        seen = _ikpca(line)
-        yield f"ikpca {line}", seen.err.strip(), _is_a_sentence(seen, extra)
+        result = _ikpca(line)
+        yield f"ikpca {line}", f"{len(result.out.splitlines())} lines", _is_help(result)
+    for line, extra in COMMANDS.items():
+        result = _ikpca(line)
+        yield f"ikpca {line}", result.err.strip(), _is_one_line_error(result, extra)
 
 
 PARTS: dict[str, Callable[[], Iterator[tuple[str, str, bool]]]] = {
     "library": library,
-    "verbs": verbs,
+    "commands": commands,
 }
 
 
@@ -134,40 +132,45 @@ def _write_files() -> None:
     Path("rows.csv").write_text("".join(f"{n},{n * n % 7},{n % 5}\n" for n in range(20)))
 
 
-def _is_help(seen: Seen) -> bool:
-    return seen.code == 0 and not seen.err and bool(seen.out)
+def _is_help(result: Result) -> bool:
+    return result.status == 0 and not result.err and bool(result.out)
 
 
-def _is_a_sentence(seen: Seen, extra: str) -> bool:
-    lines = seen.err.splitlines()
-    return seen.code in (1, 2) and not seen.out and len(lines) == 1 and _has_remedy(lines[0], extra)
+def _is_one_line_error(result: Result, extra: str) -> bool:
+    lines = result.err.splitlines()
+    return (
+        result.status in (1, 2)
+        and not result.out
+        and len(lines) == 1
+        and _has_remedy(lines[0], extra)
+    )
 
 
 def _has_remedy(line: str, extra: str) -> bool:
     return re.fullmatch(rf"[^\n]*; run: pip install 'ikpca\[{extra}\]'\.", line) is not None
 
 
-def _python(code: str) -> Seen:
+def _python(code: str) -> Result:
     return _run([sys.executable, "-W", "error", "-c", code])
 
 
-def _ikpca(line: str) -> Seen:
+def _ikpca(line: str) -> Result:
     return _run([str(Path(sys.executable).with_name("ikpca")), *line.split()])
 
 
-def _run(command: list[str]) -> Seen:
-    # Neither data nor a cache of the machine may help out.
-    left = ("IKPCA_DATA", "IKPCA_CACHE", "IKPCA_OFFLINE")
-    surroundings = {key: value for key, value in os.environ.items() if key not in left}
-    surroundings["XDG_CACHE_HOME"] = str(Path.cwd() / "cache")
+def _run(command: list[str]) -> Result:
+    # Without data and caches of the machine.
+    hidden = ("IKPCA_DATA", "IKPCA_CACHE", "IKPCA_OFFLINE")
+    environment = {key: value for key, value in os.environ.items() if key not in hidden}
+    environment["XDG_CACHE_HOME"] = str(Path.cwd() / "cache")
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, env=surroundings,
-            timeout=_PATIENCE,
+        result = subprocess.run(
+            command, capture_output=True, text=True, check=False, env=environment,
+            timeout=_TIMEOUT,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return Seen(-1, "", f"no answer within {_PATIENCE} s")
-    return Seen(done.returncode, done.stdout, done.stderr)
+        return Result(-1, "", f"no answer within {_TIMEOUT} s")
+    return Result(result.returncode, result.stdout, result.stderr)
 
 
 if __name__ == "__main__":

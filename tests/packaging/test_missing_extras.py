@@ -1,7 +1,7 @@
-"""Without an extra: one sentence with the command that installs it, and never a traceback.
+"""A missing extra raises an error of one sentence with the command that installs it.
 
-Here extras are hidden from an interpreter that has them. ``make package`` does the same in an empty
-environment, where they are truly absent.
+The extras are hidden from this interpreter; ``make package`` runs the same checks in an environment
+without them.
 """
 
 from __future__ import annotations
@@ -22,42 +22,42 @@ CLI = ["typer", "rich", "pandas", "pyarrow", "openpyxl"]
 
 
 def lines_of(part, hidden, folder):
-    """What the script prints where these modules cannot be imported, in all its processes."""
+    """Return exit status and output of the script, which cannot import the hidden modules."""
     hide = f"import sys\nsys.modules.update(dict.fromkeys({hidden!r}))\n"
     (folder / "sitecustomize.py").write_text(hide)
     path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, plain.__file__, part],
         capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": path},
     )  # fmt: skip
-    assert "Traceback" not in done.stderr
-    return done.returncode, done.stdout.splitlines()
+    assert "Traceback" not in result.stderr
+    return result.returncode, result.stdout.splitlines()
 
 
 @pytest.mark.parametrize(
     ("part", "hidden", "number"),
     [
         ("library", EXTRAS + CLI, len(plain.LIBRARY) + 3),
-        ("verbs", EXTRAS, len(plain.VERBS) + 3),
+        ("commands", EXTRAS, len(plain.COMMANDS) + 3),
     ],
 )
-def test_what_is_missing_is_told_in_one_sentence(part, hidden, number, tmp_path):
+def test_missing_extras_raise_one_sentence(part, hidden, number, tmp_path):
     pytest.importorskip("typer")
     if not Path(sys.executable).with_name("ikpca").exists():
         pytest.skip("ikpca is not installed beside this interpreter")
-    code, lines = lines_of(part, hidden, tmp_path)
-    assert not [line for line in lines if not line.startswith("good")]
+    status, lines = lines_of(part, hidden, tmp_path)
+    assert not [line for line in lines if not line.startswith("passed")]
     assert len(lines) == number
-    assert code == 0
+    assert status == 0
 
 
-def test_something_wrong_is_seen(monkeypatch, capsys, tmp_path):
-    """With matplotlib there, nothing is missing for figures: the script has to say so."""
+def test_failed_checks_are_reported(monkeypatch, capsys, tmp_path):
+    """With matplotlib installed, plots raise no error, which the script must report."""
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(plain, "LIBRARY", {"plots": plain.LIBRARY["plots"]})
     monkeypatch.setattr(plain, "FITS", "raise SystemExit(3)")
-    monkeypatch.setattr(plain, "_ikpca", lambda line: plain.Seen(1, "", "Traceback\nOops"))
-    wrong = plain._told(plain.library())
-    assert {"plots", "fit, stream, save and load", "ikpca --help", "ikpca info"} <= {*wrong}
-    assert "good" not in capsys.readouterr().out
+    monkeypatch.setattr(plain, "_ikpca", lambda line: plain.Result(1, "", "Traceback\nOops"))
+    failed = plain._report(plain.library())
+    assert {"plots", "fit, stream, save and load", "ikpca --help", "ikpca info"} <= {*failed}
+    assert "passed" not in capsys.readouterr().out
