@@ -20,7 +20,7 @@ from sklearn.kernel_approximation import Nystroem, RBFSampler
 
 from ikpca import KernelPCA
 from ikpca.gram import CenteredGram, ComputedGram, center_gram, cross_gram, read_budget
-from ikpca.gram.parallel import Workers
+from ikpca.gram.resources import Workers
 from ikpca.gram.sources import CachedGram
 from ikpca.kernels import FeatureSplit, Floats, Gaussian
 from ikpca.solvers import hebbian_step

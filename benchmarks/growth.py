@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 
 from contestants import Contestant, best_seconds, fit_ikpca, run_contestant
 from ikpca.gram import ComputedGram, center_gram
-from ikpca.gram.parallel import Workers
+from ikpca.gram.resources import Workers
 from ikpca.gram.sources import tile_pairs
 from ikpca.kernels import FeatureSplit, Floats, Gaussian
 from ikpca.plotting import LINE_STYLES, MUTED_COLOR, TEXT_COLOR

@@ -14,7 +14,7 @@ from scipy import sparse
 from ikpca.errors import UnreadableFile
 from ikpca.gram import cross_gram, tile_slices
 from ikpca.gram.centering import Centering, center_columns
-from ikpca.gram.parallel import SERIAL, Workers
+from ikpca.gram.resources import SERIAL, Workers
 from ikpca.kernels import Floats, Kernel, Rows
 
 #: Kernel values, and as many weights, in memory at a time: 16 MB each in double precision.

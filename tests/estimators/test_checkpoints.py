@@ -196,7 +196,7 @@ def test_resume_with_other_memory_keeps_the_sizes_of_the_first_run(
     name, max_memory, tmp_path, monkeypatch
 ):
     # A quarter of the machine is too small for as many blocks of krylov.
-    monkeypatch.setattr(sys.modules["ikpca.gram.memory"], "machine_memory", lambda: 7_600_000)
+    monkeypatch.setattr(sys.modules["ikpca.gram.resources"], "machine_memory", lambda: 7_600_000)
     before = 6_000_000
     path = tmp_path / "fit.checkpoint"
     model(name, max_memory=before, checkpoint=path, max_iter=2).fit(X)

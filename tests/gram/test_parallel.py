@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from ikpca import KernelPCA, vectorized
 from ikpca.estimators.validation import single_thread
-from ikpca.gram.parallel import Workers, limit_blas
+from ikpca.gram.resources import Workers, limit_blas
 
 
 @pytest.fixture(params=[1, 2, 5])

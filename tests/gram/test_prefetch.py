@@ -7,7 +7,7 @@ import threading
 import numpy as np
 
 from ikpca.gram import ComputedGram, PrecomputedGram, center_gram
-from ikpca.gram.parallel import Workers
+from ikpca.gram.resources import Workers
 from ikpca.kernels import Linear
 
 

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from ikpca.estimators.spectral_clustering import NormalizedGram
 from ikpca.gram import ComputedGram, PrecomputedGram, center_gram, cross_gram, full_matrix, multiply
-from ikpca.gram.parallel import Workers
+from ikpca.gram.resources import Workers
 from ikpca.gram.sources import TILE, CachedGram, CompactGram, StoredGram
 from ikpca.kernels import FeatureSplit, Gaussian, Linear
 from ikpca.subspace import Subspace

@@ -9,9 +9,8 @@ import pytest
 
 from ikpca import KernelPCA
 from ikpca.gram import Budget, ComputedGram, multiply
-from ikpca.gram.memory import plan_source
-from ikpca.gram.parallel import Workers
-from ikpca.gram.sources import TILE
+from ikpca.gram.resources import Workers
+from ikpca.gram.sources import TILE, plan_source
 from ikpca.kernels import FeatureSplit, Gaussian
 
 N_ROWS, N_RARE = 8300, 80

@@ -21,9 +21,8 @@ import dask
 from dask import delayed
 from ikpca.errors import invalid_parameter
 from ikpca.gram import Budget, ComputedGram, cross_gram, tile_slices
-from ikpca.gram.memory import MIN_TILE_SIDE, plan_tiles
-from ikpca.gram.parallel import SERIAL
-from ikpca.gram.sources import multiply_and_square
+from ikpca.gram.resources import SERIAL
+from ikpca.gram.sources import MIN_TILE_SIDE, multiply_and_square, plan_tiles
 from ikpca.kernels import FeatureSplit, Floats, Indices, Kernel
 
 Result = TypeVar("Result")

@@ -35,7 +35,7 @@ from ikpca.estimators.validation import (
     n_threads,
     validate_rows,
 )
-from ikpca.gram.parallel import SERIAL, Workers
+from ikpca.gram.resources import SERIAL, Workers
 from ikpca.kernels import Floats, Kernel, Rows, make_kernel
 from ikpca.model_files import Encoder, write_container
 from ikpca.preimages import (

@@ -11,7 +11,7 @@ import numpy as np
 
 from ikpca.errors import invalid_parameter, is_auto
 from ikpca.gram import cross_gram
-from ikpca.gram.parallel import Workers
+from ikpca.gram.resources import Workers
 from ikpca.kernels import Floats, Indices, Kernel, Rows
 from ikpca.solvers import (
     Adaptive,

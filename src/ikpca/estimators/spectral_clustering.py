@@ -31,7 +31,7 @@ from ikpca.estimators.validation import (
     single_thread,
 )
 from ikpca.gram import GramSource, multiply
-from ikpca.gram.parallel import SERIAL, Workers
+from ikpca.gram.resources import SERIAL, Workers
 from ikpca.gram.sources import WrappedSource
 from ikpca.kernels import Floats, Indices, Rows
 from ikpca.solvers import Solver

@@ -27,8 +27,7 @@ from ikpca.errors import (
 )
 from ikpca.gram import tile_slices
 from ikpca.gram.lazy_rows import LazyRows
-from ikpca.gram.memory import release_pages
-from ikpca.gram.parallel import THREAD_POOLS, limit_blas
+from ikpca.gram.resources import THREAD_POOLS, limit_blas, release_pages
 from ikpca.kernels import RADIAL_NAMES, Floats, Indices, Kernel, Rows, one_norm_distances
 from ikpca.preimages import PreimageMethod
 

@@ -6,7 +6,7 @@ from ikpca.gram.centering import CenteredGram, center_gram
 from ikpca.gram.centering import Centering as Centering
 from ikpca.gram.centering import GramMeans as GramMeans
 from ikpca.gram.lazy_rows import open_rows
-from ikpca.gram.memory import Budget, read_budget
+from ikpca.gram.resources import Budget, read_budget
 from ikpca.gram.sources import (
     ComputedGram,
     GramSource,

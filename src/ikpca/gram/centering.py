@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 
 from ikpca.errors import InvalidInput
-from ikpca.gram.parallel import SERIAL, Workers
+from ikpca.gram.resources import SERIAL, Workers
 from ikpca.gram.sources import GramSource, multiply, multiply_and_square, tile_pairs, tile_slices
 from ikpca.kernels import Floats, Indices
 

@@ -1,33 +1,25 @@
-"""Rows in files larger than memory: ``.npy``, members of ``.npz``, Parquet, Zarr arrays."""
+"""Rows in files larger than memory: ``.npy``, Parquet, Zarr arrays."""
 
 from __future__ import annotations
 
 import threading
-import zipfile
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any
 
 import numpy as np
-from numpy.lib import format as npy_format
 from numpy.typing import DTypeLike
 
 from ikpca.errors import InvalidInput
 from ikpca.kernels import Floats, Indices, Rows
 
-#: Bytes of the fixed part of a local file header in the zip format.
-_ZIP_HEADER_BYTES = 30
 
-
-def open_rows(path: str | Path, member: str | None = None) -> Rows:
+def open_rows(path: str | Path) -> Rows:
     """Open a file of rows without reading it.
 
     Parameters
     ----------
     path : str or Path
-        A ``.npy`` file, an ``.npz`` file written by ``numpy.savez``, a ``.parquet`` file of
-        numbers, or the folder of a Zarr array.
-    member : str, optional
-        Name of the array in an ``.npz`` file; required if it has more than one.
+        A ``.npy`` file, a ``.parquet`` file of numbers, or the folder of a Zarr array.
 
     Returns
     -------
@@ -52,10 +44,8 @@ def open_rows(path: str | Path, member: str | None = None) -> Rows:
         return _open_zarr(path)
     if path.suffix == ".parquet":
         return _open_parquet(path)
-    if zipfile.is_zipfile(path):
-        return _open_member(path, member)
     try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
+        return np.lib.format.open_memmap(path, mode="r")
     except ValueError as error:
         raise InvalidInput(
             f"{path}: is not a .npy file ({error}); save it with numpy.save."
@@ -169,41 +159,3 @@ def _open_zarr(path: Path) -> Rows:
             f"{path}: is not the folder of a Zarr array ({str(error).strip()}); pass one, or a "
             "file written by numpy.save."
         ) from None
-
-
-def _open_member(path: Path, member: str | None) -> Floats:
-    """Memory-map a member that is stored without compression."""
-    with zipfile.ZipFile(path) as archive:
-        names = [name.removesuffix(".npy") for name in archive.namelist()]
-        name = names[0] if member is None and len(names) == 1 else member
-        if name not in names:
-            raise InvalidInput(
-                f"member={member!r}: {path} contains {', '.join(names)}; choose one of them."
-            )
-        info = archive.infolist()[names.index(name)]
-    if info.compress_type != zipfile.ZIP_STORED:
-        raise InvalidInput(
-            f"{path}: {name} is compressed and cannot be memory-mapped; save it with "
-            "numpy.savez instead of numpy.savez_compressed, or load it into memory."
-        )
-    with path.open("rb") as file:
-        _skip_local_header(file, info.header_offset)
-        shape, fortran, dtype = _read_npy_header(file)
-        if dtype.hasobject:
-            raise InvalidInput(f"{path}: {name} contains Python objects; save an array of numbers.")
-        order: Literal["F", "C"] = "F" if fortran else "C"
-        return np.memmap(path, dtype=dtype, mode="r", offset=file.tell(), shape=shape, order=order)
-
-
-def _skip_local_header(file: BinaryIO, offset: int) -> None:
-    """Move past the fixed header, the name and the extra field of a zip member to its data."""
-    file.seek(offset)
-    header = file.read(_ZIP_HEADER_BYTES)
-    lengths = int.from_bytes(header[26:28], "little"), int.from_bytes(header[28:30], "little")
-    file.seek(sum(lengths), 1)
-
-
-def _read_npy_header(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    if npy_format.read_magic(file) == (1, 0):
-        return npy_format.read_array_header_1_0(file)
-    return npy_format.read_array_header_2_0(file)

@@ -1,23 +1,53 @@
-"""Sources of the kernel matrix: computed, precomputed, stored and cached; products by tiles."""
+"""Sources of the kernel matrix: computed, precomputed, stored and cached; products and plans."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from functools import partial
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ikpca.gram.parallel import SERIAL, Workers
-from ikpca.kernels import FeatureSplit, Floats, Gaussian, Indices, Kernel, Operand, Rows
+from ikpca.gram.resources import SERIAL, Budget, Workers
+from ikpca.kernels import (
+    Cosine,
+    FeatureSplit,
+    Floats,
+    Gaussian,
+    Indices,
+    Kernel,
+    Linear,
+    Operand,
+    Rows,
+)
 
 #: Side of a square tile: large enough for full matrix-product speed, 8 MB in float64.
 TILE = 1024
 #: Smallest side of the tiles that diagonal tiles are divided into; smaller ones cost more calls
 #: than they save.
 _MIN_DIAGONAL_SIDE = 256
+#: Smallest side of a tile in any plan.
+MIN_TILE_SIDE = TILE // 8
+_TILE_SIDES = (TILE, TILE // 2, TILE // 4, MIN_TILE_SIDE)
+#: Tiles that the side of a plan leaves memory for; the number of threads is limited accordingly.
+_CONCURRENT_TILES = 4
+#: Memory that no plan accounts for (BLAS buffers, temporaries, the allocator's rounding); it is
+#: not available for caches.
+_OVERHEAD_BYTES, _OVERHEAD_SHARE = 32 * 10**6, 0.1
+#: Columns of the narrow matrices that tiles are multiplied with, counted as part of a tile.
+_NARROW_COLUMNS = 64
+#: Largest share of the memory left by the solver that a right operand may use.
+_MAX_OPERAND_SHARE = 0.6
+#: Tiles per block of memory of a cache.
+_TILES_PER_BLOCK = 16
+#: Terms of a sum from which single precision loses more digits than a matrix product.
+_MANY_TERMS = 64
+_Pair: TypeAlias = tuple[slice, slice]
+
+Result = TypeVar("Result")
 
 
 def tile_slices(length: int, size: int = TILE) -> Iterator[slice]:
@@ -63,15 +93,6 @@ def _diagonal_pairs(part: slice) -> Iterator[tuple[slice, slice]]:
     yield from _diagonal_pairs(first)
     yield first, second
     yield from _diagonal_pairs(second)
-
-
-#: Tiles per block of memory of a cache.
-_TILES_PER_BLOCK = 16
-#: Terms of a sum from which single precision loses more digits than a matrix product.
-_MANY_TERMS = 64
-_Pair: TypeAlias = tuple[slice, slice]
-
-Result = TypeVar("Result")
 
 
 class GramSource(Protocol):
@@ -485,3 +506,113 @@ def _tile(source: GramSource, pair: _Pair, workers: Workers) -> Floats:
     tile = workers.scratch(shape, source.dtype)
     source.fill(rows, columns, tile)
     return tile
+
+
+class TilePlan(NamedTuple):
+    """Side of the tiles, number of threads, and bytes left for caching tiles."""
+
+    side: int
+    threads: int
+    cache_bytes: int
+
+
+def plan_tiles(
+    budget: Budget,
+    fixed: int,
+    tile_bytes: Callable[[int], int],
+    threads: int,
+    side: int | None = None,
+) -> TilePlan:
+    """Choose the side of the tiles and the number of threads for a budget.
+
+    The side depends only on an explicit budget, not on the machine or the number of threads, and
+    so do the results. A run that is resumed keeps its side.
+
+    Parameters
+    ----------
+    budget : Budget
+    fixed : int
+        Bytes that do not depend on the tiles: vectors, a copy of X.
+    tile_bytes : callable
+        Returns the bytes of a tile of a given side, including scratch.
+    threads : int
+        Largest number of threads.
+    side : int, optional
+        Side that the earlier run has chosen.
+    """
+    available = budget.available - fixed
+    if side is not None:
+        remedy = "raise it, or fit again without resuming"
+        budget.require(fixed + tile_bytes(side), "resuming this fit", remedy)
+    elif budget.explicit:
+        fitting = (
+            side for side in _TILE_SIDES if _CONCURRENT_TILES * tile_bytes(side) <= available
+        )
+        side = next(fitting, MIN_TILE_SIDE)
+        remedy = "raise it, ask for fewer components, or pass copy_X=False or another eigen_solver"
+        budget.require(fixed + tile_bytes(side), "this fit", remedy)
+    else:
+        side = TILE
+    usable = max(1, min(threads, available // max(tile_bytes(side), 1)))
+    overhead = _OVERHEAD_BYTES + int(_OVERHEAD_SHARE * budget.n_bytes)
+    return TilePlan(side, usable, max(0, available - usable * tile_bytes(side) - overhead))
+
+
+def cache_source(
+    source: GramSource,
+    form: Literal["tiles", "compact", "matrix"],
+    max_bytes: int,
+    workers: Workers,
+) -> GramSource:
+    """Cache tiles, for products; or the whole matrix if it fits, for rows in random order."""
+    if form != "matrix":
+        return (CachedGram if form == "tiles" else CompactGram)(source, max_bytes)
+    matrix_bytes = source.n_samples**2 * source.dtype.itemsize
+    return StoredGram(source, workers) if matrix_bytes <= max_bytes else source
+
+
+def plan_source(
+    kernel: Kernel | None,
+    X: Rows,
+    budget: Budget,
+    fixed: int,
+    threads: int,
+    side: int | None = None,
+) -> tuple[ComputedGram | PrecomputedGram, TilePlan]:
+    """Plan the tiles of the kernel matrix of rows, or of a matrix X; see ``plan_tiles``."""
+    available = budget.available - fixed
+    has_features = isinstance(kernel, Linear | Cosine) and isinstance(X, np.ndarray)
+    if has_features and X.nbytes <= _MAX_OPERAND_SHARE * available:
+        # They are computed once for all tiles.
+        fixed += X.nbytes
+        kernel, X = Linear(), kernel.shifted_features(X)
+    split, operand, tile_bytes = None, 0, partial(_tile_bytes, kernel, X, None)
+    if isinstance(kernel, Gaussian) and isinstance(X, np.ndarray):
+        candidate = FeatureSplit.from_rows(X)
+        needed, tile = candidate.operand_bytes(len(X)), partial(_tile_bytes, kernel, X, candidate)
+        small_enough = needed <= _MAX_OPERAND_SHARE * available
+        if small_enough and needed + tile(side or MIN_TILE_SIDE) <= available:
+            split, operand, tile_bytes = candidate, needed, tile
+    plan = plan_tiles(budget, fixed + operand, tile_bytes, threads, side)
+    if kernel is None:
+        return PrecomputedGram(X, side=plan.side), plan
+    return ComputedGram(kernel, X, plan.side, split=split), plan
+
+
+def _tile_bytes(kernel: Kernel | None, X: Rows, split: FeatureSplit | None, side: int) -> int:
+    item, width = X.dtype.itemsize, int(X.shape[1] if split is None else split.dense.sum())
+    n_bytes = side * side * item + 4 * side * _NARROW_COLUMNS * item
+    if split is not None and split.nnz:
+        # The product of sparse features and its factor in two orders, in double precision at most.
+        n_bytes += 8 * side * (side + 2 * int(split.sparse.sum()))
+    if sparse.issparse(X):
+        # A product of CSR rows is CSR before it is dense; its factors are copied, one transposed.
+        index, width = X.indices.itemsize, -(-X.nnz // X.shape[0])
+        n_bytes += side * side * (2 * item + index) + 4 * side * width * (item + index)
+        n_bytes += int(X.shape[1]) * index
+    if kernel is None:
+        # Entries of a stored matrix are copied before they are written.
+        return n_bytes + side * side * item
+    # Rows from disk, and rows in random order, are copied.
+    copies = 2 * side * width * item if split is None else 0
+    return n_bytes + copies + kernel.scratch_bytes(side, side, width, item)

@@ -10,7 +10,7 @@ from scipy import linalg
 
 from ikpca.errors import check_parameters, invalid_parameter
 from ikpca.gram import ComputedGram, cross_gram, full_matrix, tile_slices
-from ikpca.gram.parallel import Workers
+from ikpca.gram.resources import Workers
 from ikpca.gram.sources import TILE
 from ikpca.kernels import DistanceKernel, Floats, Kernel
 from ikpca.preimages.base import COUNT_RULE, Points, Preimages, check_supported

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from ikpca.errors import invalid_parameter
-from ikpca.gram.parallel import Workers
+from ikpca.gram.resources import Workers
 from ikpca.solvers.base import EigenSolution, Outcome, PassRecord, RunSettings, Solver
 from ikpca.solvers.dense import Dense
 from ikpca.solvers.kha import KHA, METHODS

@@ -21,7 +21,7 @@ from ikpca.errors import (
 )
 from ikpca.gains import Constant, Gain, InverseTime, MetaDescent, ReciprocalEigenvalues
 from ikpca.gram import CenteredGram, GramSource, center_gram
-from ikpca.gram.parallel import Workers
+from ikpca.gram.resources import Workers
 from ikpca.kernels import Floats
 from ikpca.solvers.base import (
     EigenSolution,

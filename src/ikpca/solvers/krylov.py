@@ -13,7 +13,7 @@ import numpy as np
 from ikpca.errors import InvalidInput, check_choice, invalid_parameter
 from ikpca.gram import CenteredGram, GramSource, center_gram, tile_slices
 from ikpca.gram.centering import NOT_FINITE, GramMeans, center_columns
-from ikpca.gram.parallel import Workers
+from ikpca.gram.resources import Workers
 from ikpca.gram.sources import DistributedSource
 from ikpca.kernels import Floats, Indices
 from ikpca.solvers.base import (

@@ -15,7 +15,7 @@ from scipy import linalg
 from ikpca.errors import InvalidInput
 from ikpca.gram import GramSource, tile_slices
 from ikpca.gram.centering import NOT_FINITE
-from ikpca.gram.parallel import SERIAL, Workers
+from ikpca.gram.resources import SERIAL, Workers
 from ikpca.gram.sources import DistributedSource
 from ikpca.kernels import Floats, Indices
 from ikpca.solvers.rayleigh_ritz import inner_in_double, leading_eigenpairs

@@ -28,7 +28,7 @@ from ikpca.errors import (
 )
 from ikpca.gram import ComputedGram, cross_gram, tile_slices
 from ikpca.gram.centering import NOT_FINITE, Centering
-from ikpca.gram.parallel import Workers
+from ikpca.gram.resources import Workers
 from ikpca.kernels import Floats, Indices, Kernel, Rows
 from ikpca.solvers.base import (
     EigenSolution,

@@ -14,9 +14,8 @@ from scipy import sparse
 from ikpca.errors import InvalidInput
 from ikpca.gram import Budget, ComputedGram, GramSource, cross_gram, full_matrix, tile_slices
 from ikpca.gram.lazy_rows import LazyRows
-from ikpca.gram.memory import cache_source, memory_map, plan_source, release_pages
-from ikpca.gram.parallel import SERIAL, Workers
-from ikpca.gram.sources import TILE, CompactGram, DistributedSource
+from ikpca.gram.resources import SERIAL, Workers, memory_map, release_pages
+from ikpca.gram.sources import TILE, CompactGram, DistributedSource, cache_source, plan_source
 from ikpca.kernels import (
     Cosine,
     FeatureSplit,

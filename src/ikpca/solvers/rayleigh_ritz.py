@@ -12,7 +12,7 @@ from scipy.sparse.linalg import ArpackError, eigsh
 from ikpca.errors import InvalidInput
 from ikpca.gram import tile_slices
 from ikpca.gram.centering import NOT_FINITE
-from ikpca.gram.parallel import SERIAL, Workers
+from ikpca.gram.resources import SERIAL, Workers
 from ikpca.kernels import Floats, Indices
 
 #: Rows per matrix product.

@@ -1,27 +1,113 @@
-"""Threads that share tiles; BLAS is limited to one thread while they run."""
+"""Memory and threads of a fit: budgets, pages of memory maps, and threads that share tiles."""
 
 from __future__ import annotations
 
+import mmap
+import re
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
-from typing import Any, Generic, Self, TypeVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self, TypeVar
 
 import numpy as np
+import psutil
 import scipy.linalg  # noqa: F401
 from threadpoolctl import ThreadpoolController
 
-from ikpca.kernels import Floats
+from ikpca.errors import invalid_parameter
+from ikpca.gram.lazy_rows import LazyRows
+from ikpca.kernels import Floats, Rows
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+#: Share of the machine's memory that a fit may use by default.
+DEFAULT_MEMORY_FRACTION = 0.25
+_UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
+          "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}  # fmt: skip
 #: Results per thread that may wait for an earlier one.
 _MAX_PENDING = 4
 #: Threads of BLAS and OpenMP. The libraries of NumPy and SciPy, which are loaded above, are
 #: searched once, as that takes as long as a small fit.
 THREAD_POOLS: Any = ThreadpoolController()
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Memory limit in bytes."""
+
+    n_bytes: int
+    #: True if the user set the limit; only then does the size of the tiles depend on it.
+    explicit: bool
+    #: Bytes that are in use before a plan is made.
+    used: int = 0
+
+    @property
+    def available(self) -> int:
+        """Bytes that a plan may use; negative if more is used than the limit allows."""
+        return self.n_bytes - self.used
+
+    def require(self, n_bytes: int, purpose: str, remedy: str) -> None:
+        """Raise an error if the user's limit does not allow this many bytes more."""
+        if self.explicit and n_bytes > self.available:
+            needed = f"{purpose} needs at least {self.used + n_bytes} bytes"
+            raise invalid_parameter("max_memory", self.n_bytes, needed, remedy)
+
+
+def read_budget(max_memory: str | int | None) -> Budget:
+    """Parse a memory limit: "500MB", "2GiB", a number, or None for a quarter of the machine.
+
+    Examples
+    --------
+    >>> read_budget("500MB").n_bytes, read_budget(2_000_000).n_bytes
+    (500000000, 2000000)
+    """
+    if max_memory is None:
+        return Budget(int(DEFAULT_MEMORY_FRACTION * machine_memory()), explicit=False)
+    remedy = "pass bytes, or a string such as '500MB' or '2GB'"
+    if isinstance(max_memory, str):
+        match = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]?i?b?)\s*", max_memory.lower())
+        if match is None or match[2] not in _UNITS or match[1].count(".") > 1 or match[1] == ".":
+            raise invalid_parameter("max_memory", max_memory, "is not an amount of memory", remedy)
+        n_bytes = int(float(match[1]) * _UNITS[match[2]])
+    elif isinstance(max_memory, int | np.integer) and not isinstance(max_memory, bool):
+        n_bytes = int(max_memory)
+    else:
+        raise invalid_parameter("max_memory", max_memory, "is not an amount of memory", remedy)
+    if n_bytes <= 0:
+        raise invalid_parameter("max_memory", max_memory, "must be positive", remedy)
+    return Budget(n_bytes, explicit=True)
+
+
+def machine_memory() -> int:
+    """Return the memory of the machine, or of the container if it has a lower limit, in bytes."""
+    total = int(psutil.virtual_memory().total)
+    limit = Path("/sys/fs/cgroup/memory.max")
+    text = limit.read_text("ascii").strip() if limit.exists() else "max"
+    return min(total, int(text)) if text.isdigit() else total
+
+
+def memory_map(X: Rows) -> mmap.mmap | None:
+    """Return the memory map beneath an array of rows, or None."""
+    if isinstance(X, LazyRows):
+        X = getattr(X, "_array", None)
+    while isinstance(X, np.ndarray):
+        # Discarding pages of a private map would undo changes to them.
+        if isinstance(X, np.memmap) and getattr(X, "mode", "c") == "c":
+            return None
+        X = X.base
+    return X if isinstance(X, mmap.mmap) else None
+
+
+def release_pages(X: Rows) -> None:
+    """Let the system drop the pages of a memory map that were read, which it can read again."""
+    mapped = memory_map(X)
+    if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 class BlasLimit:
@@ -86,8 +172,7 @@ class Workers:
     def __enter__(self) -> Self:
         self._exit.enter_context(limit_blas(1))
         if self.n_threads > 1:
-            # The calling thread works too.
-            self._pool = self._exit.enter_context(ThreadPoolExecutor(self.n_threads - 1))
+            self._pool = self._exit.enter_context(ThreadPoolExecutor(self.n_threads))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -99,28 +184,17 @@ class Workers:
         if self._pool is None:
             yield from map(function, items)
             return
-        pending: deque[_Task[Item, Result]] = deque()
+        pending: deque[Future[Result]] = deque()
         try:
             for item in items:
-                pending.append(_Task(function, item))
-                self._pool.submit(pending[-1].run)
+                pending.append(self._pool.submit(function, item))
                 if len(pending) == _MAX_PENDING * self.n_threads:
-                    yield self._next_result(pending)
+                    yield pending.popleft().result()
             while pending:
-                yield self._next_result(pending)
+                yield pending.popleft().result()
         finally:
-            # Wait for the threads even if the caller stops early or a task failed.
-            wait([task.future for task in pending if not task.claim()])
-
-    def _next_result(self, pending: deque[_Task[Item, Result]]) -> Result:
-        """Return the first result; the calling thread works on other items until it is ready."""
-        first = pending.popleft()
-        first.run()
-        for task in pending:
-            if first.future.done():
-                break
-            task.run()
-        return first.future.result()
+            # Wait for the threads even if the caller stops early or a call failed.
+            wait([future for future in pending if not future.cancel()])
 
     def each(self, function: Callable[[Item], object], items: Iterable[Item]) -> None:
         """Apply ``function`` to all items and discard the results."""
@@ -145,28 +219,3 @@ class Workers:
 
 #: The calling thread, with the number of BLAS threads unchanged.
 SERIAL = Workers()
-
-
-class _Task(Generic[Item, Result]):
-    """Call of a function, which the first thread that claims it runs."""
-
-    def __init__(self, function: Callable[[Item], Result], item: Item) -> None:
-        self._function = function
-        self._item = item
-        self._claimed = threading.Lock()
-        self.future: Future[Result] = Future()
-
-    def claim(self) -> bool:
-        """Return True for the first caller only."""
-        return self._claimed.acquire(blocking=False)
-
-    def run(self) -> None:
-        """Call the function unless another thread has claimed it."""
-        if not self.claim():
-            return
-        try:
-            self.future.set_result(self._function(self._item))
-        except BaseException as error:
-            self.future.set_exception(error)
-            if not isinstance(error, Exception):
-                raise
