@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -34,25 +35,26 @@ _STRIP_ROWS = 65536
 _SPREAD_RATIO = 10.0
 #: Maximum number of values of a text column.
 _MAX_CATEGORIES = 1000
+_DECIMAL_COMMAS = str.maketrans(",.", ".?")
 
 
 class Header(NamedTuple):
     """Names of the columns of a file, or their numbers from 1 if ``is_named`` is False.
 
-    ``index_column`` numbers or names the rows, as pandas and R write it.
+    ``index`` is the column that numbers or names the rows, as pandas and R write it.
     """
 
-    names: tuple[str, ...]
+    names: Sequence[str]
     is_named: bool = True
-    index_column: int | None = None
+    index: str | None = None
 
 
 class ColumnChoice(NamedTuple):
-    """Positions of the columns to read; ``texts`` are those of text, or None to find out."""
+    """Columns to read; ``texts`` are those of text, or None if cells decide."""
 
-    features: Sequence[int]
-    ids: Sequence[int] = ()
-    texts: frozenset[int] | None = None
+    features: Sequence[str]
+    ids: Sequence[str] = ()
+    texts: Collection[str] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,69 +81,55 @@ class Table:
         chunks: Iterable[DataFrame],
         header: Header,
         choice: ColumnChoice,
-        source: str = "the data frame",
+        source: str,
         *,
         unit: str = "row",
         dtype: type[np.floating[Any]] = np.float64,
         decimal: str = ".",
     ) -> Self:
         """Return the chosen columns of data frames, which are indexed by numbers of rows."""
-        names = [header.names[at] for at in choice.features]
-        converters = [
-            _CellConverter(
-                f"{source}, {unit} {{}}, column {names[place]!r}"
-                if header.is_named
-                else f"{source}, {unit} {{}}, column {names[place]}",
-                None if choice.texts is None else at in choice.texts,
-                decimal,
-            )
-            for place, at in enumerate(choice.features)
-        ]
-        parts, ids, numbers = [], [], []
+        features, ids, texts = choice
+        columns = {
+            name: _Column(None if texts is None else name in texts, decimal) for name in features
+        }
+        parts, id_parts, numbers = [], [], []
         for chunk in chunks:
-            rows = np.empty((len(chunk), len(names)), dtype=dtype)
-            for place, (at, convert) in enumerate(zip(choice.features, converters, strict=True)):
-                rows[:, place] = convert(chunk.iloc[:, at])
+            rows = np.empty((len(chunk), len(features)), dtype=dtype)
+            for at, (name, column) in enumerate(columns.items()):
+                rows[:, at], bad = column.convert(chunk[name])
+                if bad is not None:
+                    label = repr(name) if header.is_named else name
+                    cell = str(chunk[name].iloc[bad])
+                    remedy = "correct it, or leave out the row or the column"
+                    raise InvalidInput(
+                        f"{source}, {unit} {chunk.index[bad]}, column {label}: {cell[:40]!r} is "
+                        f"not a number; {'write decimals with a point' if ',' in cell else remedy}."
+                    )
             parts.append(rows)
-            ids.append(chunk.iloc[:, [*choice.ids]].to_numpy(dtype=object))
+            id_parts.append(chunk[[*ids]].to_numpy(dtype=object))
             numbers.append(chunk.index.to_numpy(dtype=np.int64))
         if not sum(map(len, parts)):
             raise InvalidInput(f"{source}: has no rows; pass a file with at least one.")
-        pairs = zip(names, converters, strict=True)
         return cls(
             np.concatenate(parts),
-            tuple(names),
+            tuple(features),
             None if header.is_named else len(header.names),
-            dict(zip((header.names[at] for at in choice.ids), np.concatenate(ids).T, strict=True)),
-            {name: tuple(convert.texts) for name, convert in pairs if convert.is_text},
+            dict(zip(ids, np.concatenate(id_parts).T, strict=True)),
+            {name: tuple(column.texts) for name, column in columns.items() if column.is_text},
             source,
             np.concatenate(numbers),
             unit,
         )
-
-    def place(self, row: int, column: int) -> str:
-        """Return file, line or row, and column of a cell, for messages."""
-        name = self.names[column] if self.n_columns else repr(self.names[column])
-        return f"{self.source}, {self.unit} {self.row_numbers[row]}, column {name}"
 
     @property
     def row_numbers(self) -> NDArray[np.int64]:
         """Numbers of the rows, or lines, in the file."""
         return np.arange(1, len(self.rows) + 1) if self.numbers is None else self.numbers
 
-    def select_rows(self, kept: NDArray[np.bool_]) -> Self:
-        """Return the table with the rows of a mask."""
-        ids = {name: values[kept] for name, values in self.ids.items()}
-        return replace(self, rows=self.rows[kept], ids=ids, numbers=self.row_numbers[kept])
-
-    def check_no_text(self) -> None:
-        """Raise an error that names the text columns."""
-        if self.texts:
-            example = next(iter(self.texts.values()))[0][:40]
-            raise InvalidInput(
-                f"{self.source}: text such as {example!r} in {list_names(self.texts)}; pass "
-                f"--drop {','.join(self.texts)}, or --one-hot."
-            )
+    def place(self, row: int, column: int) -> str:
+        """Return file, line or row, and column of a cell, for messages."""
+        name = self.names[column] if self.n_columns else repr(self.names[column])
+        return f"{self.source}, {self.unit} {self.row_numbers[row]}, column {name}"
 
     def check_cells(self, is_bad: Callable[[Floats], NDArray[np.bool_]], rule: str) -> None:
         """Raise an error for the first bad cell."""
@@ -152,56 +140,43 @@ class Table:
                 raise InvalidInput(f"{self.place(start + int(row), int(column))}: {rule}.")
 
 
-class _CellConverter:
-    """Converter of the chunks of a column to numbers: NaN for empty cells, indices of texts.
+@dataclass
+class _Column:
+    """Column that is read in chunks; it is text if its first filled cell is."""
 
-    A column is text if ``is_text`` is True, or None and its first filled cell is text.
-    """
+    is_text: bool | None
+    decimal: str
+    texts: dict[str, int] = field(default_factory=dict)
 
-    def __init__(self, place: str, is_text: bool | None, decimal: str) -> None:
-        self._place = place
-        self.is_text = is_text
-        self.texts: dict[str, int] = {}
-        # A point beside decimal commas groups digits, and is not read as decimal point.
-        self._decimal = str.maketrans(",.", ".?") if decimal == "," else {}
-
-    def __call__(self, column: Series) -> Floats:
-        if not self.is_text and column.dtype.kind in "fiub":
-            return column.to_numpy(dtype=np.float64, na_value=np.nan)
-        cells = column.to_numpy(dtype=object)
-        if not self.is_text and not self._decimal:
+    def convert(self, cells: Series) -> tuple[Floats, int | None]:
+        """Return numbers or indices of texts, NaN for empty cells, and the first bad cell."""
+        if not self.is_text and self.decimal == "." and cells.dtype.kind in "fiubO":
             try:
-                return cells.astype(np.float64)
+                values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
             except (TypeError, ValueError):
                 # Some cells are empty or text.
                 pass
-        cells = [cell.strip() if isinstance(cell, str) else cell for cell in cells]
+            else:
+                if not np.isnan(values).all():
+                    self.is_text = False
+                return values, None
+        texts = cells.astype(object).where(cells.notna(), "").astype(str).str.strip()
+        filled = np.flatnonzero(~texts.isin(EMPTY_CELLS))
+        texts = texts.iloc[filled]
+        # A point beside decimal commas groups digits, and is not a decimal point.
+        numbers = texts if self.decimal == "." else texts.str.translate(_DECIMAL_COMMAS)
+        if self.is_text is None and len(filled):
+            self.is_text = not is_number(numbers.iloc[0])
         values = np.full(len(cells), np.nan)
-        for row in np.flatnonzero(~column.isna()):
-            if cells[row] not in EMPTY_CELLS:
-                values[row] = self._convert(cells[row], column.index[row])
-        return values
-
-    def _convert(self, cell: str | float, number: int) -> float:
-        """Return the number of a filled cell, or the index of its text."""
-        if not self.is_text:
-            try:
-                value = float(self._with_points(cell))
-                self.is_text = False
-                return value
-            except (TypeError, ValueError):
-                if self.is_text is False or not isinstance(cell, str):
-                    has_comma = isinstance(cell, str) and "," in cell
-                    remedy = "correct it, or leave out the row or the column"
-                    raise InvalidInput(
-                        f"{self._place.format(number)}: {str(cell)[:40]!r} is not a number; "
-                        f"{'write decimals with a point' if has_comma else remedy}."
-                    ) from None
-        self.is_text = True
-        return self.texts.setdefault(str(cell), len(self.texts))
-
-    def _with_points(self, cell: str | float) -> str | float:
-        return cell.translate(self._decimal) if self._decimal and isinstance(cell, str) else cell
+        if self.is_text:
+            values[filled] = [self.texts.setdefault(text, len(self.texts)) for text in texts]
+            return values, None
+        try:
+            # As exact as float(), unlike the functions of pandas.
+            values[filled] = numbers.to_numpy(dtype=object).astype(np.float64)
+        except ValueError:
+            return values, filled[[is_number(text) for text in numbers].index(False)]
+        return values, None
 
 
 def is_number(cell: str) -> bool:
@@ -232,27 +207,27 @@ def numbers_as_names(number: int) -> tuple[str, ...]:
     return tuple(str(position + 1) for position in range(number))
 
 
-def find_columns(text: str, names: Sequence[str], source: str) -> list[int]:
-    """Return the positions of columns in the order of the table.
+def find_columns(text: str, names: Sequence[str], source: str) -> list[str]:
+    """Return columns in the order of the table.
 
     The text has names and patterns such as ``x*``, separated by commas. A number that is not a
     name is a position, counted from 1.
     """
-    positions: set[int] = set()
+    chosen: set[str] = set()
     # A name may contain a comma or an asterisk.
     for part in [text] if text in names else [part.strip() for part in text.split(",")]:
         if part in names:
-            positions.add(names.index(part))
+            chosen.add(part)
         elif part.isdecimal() and 1 <= int(part) <= len(names):
-            positions.add(int(part) - 1)
+            chosen.add(names[int(part) - 1])
         else:
-            matching = [at for at, name in enumerate(names) if fnmatchcase(name, part)]
+            matching = [name for name in names if fnmatchcase(name, part)]
             if not matching:
                 near = difflib.get_close_matches(part, names, n=1)
                 meant = f"did you mean {near[0]!r}?" if near else f"it has {list_names(names)}."
                 raise InvalidInput(f"{source}: has no column {part!r}; {meant}")
-            positions.update(matching)
-    return sorted(positions)
+            chosen.update(matching)
+    return [name for name in names if name in chosen]
 
 
 @dataclass(frozen=True)
@@ -272,14 +247,9 @@ class ColumnOptions:
             [] if text is None else find_columns(text, header.names, source)
             for text in (self.columns, self.drop, self.ids)
         )
-        if (
-            self.ids is None
-            and header.index_column is not None
-            and header.index_column not in chosen
-        ):
-            ids = [header.index_column]
-        wanted = range(len(header.names)) if self.columns is None else chosen
-        features = [at for at in wanted if at not in {*dropped, *ids}]
+        if self.ids is None and header.index is not None and header.index not in chosen:
+            ids = [header.index]
+        features = [name for name in chosen or header.names if name not in {*dropped, *ids}]
         if not features:
             raise InvalidInput(f"{source}: no columns are left; choose fewer to leave out.")
         return ColumnChoice(features, ids)
@@ -330,36 +300,59 @@ class ColumnEncoder:
     @classmethod
     def fit(cls, table: Table, options: ColumnOptions) -> tuple[Table, Self]:
         """Return the encoded table, whose rows may be overwritten, and the encoder."""
-        if not options.one_hot:
-            table.check_no_text()
+        if table.texts and not options.one_hot:
+            example = next(iter(table.texts.values()))[0][:40]
+            raise InvalidInput(
+                f"{table.source}: text such as {example!r} in {list_names(table.texts)}; pass "
+                f"--drop {','.join(table.texts)}, or --one-hot."
+            )
         fills = _fills(table) if options.missing == "median" else {}
         encoder = cls(table.names, table.n_columns, tuple(table.ids), options.missing, fills=fills)
         table = encoder._fill(table)
         if len(table.rows) < 2:
             raise InvalidInput(f"{table.source}: has one row; pass a table with at least two.")
         encoder = replace(encoder, categories=_categories(table))
-        table = encoder._encode_complete(table)
+        table = encoder.encode(table)
+        # Rounding gives a constant column a small deviation.
+        deviations = {
+            name: float(column.std(dtype=np.float64)) if column.min() < column.max() else 0.0
+            for name, (column, *_) in encoder._split(table.rows)
+            if name not in encoder.categories
+        }
         if not options.standardize:
-            encoder._warn_of_spread(table.rows)
+            _warn_of_spread(deviations)
             return table, encoder
-        means, scales = encoder._moments(table.rows)
+        constant = [name for name, deviation in deviations.items() if not deviation]
+        if constant:
+            warnings.warn(
+                f"{list_names(constant)}: cannot be standardized, as all values are equal; only "
+                "the mean is subtracted",
+                stacklevel=2,
+            )
+        means, scales = np.zeros(table.rows.shape[1]), np.ones(table.rows.shape[1])
+        for name, at in zip(encoder.names, encoder._starts, strict=True):
+            if name in deviations:
+                means[at] = table.rows[:, at].mean(dtype=np.float64)
+                scales[at] = deviations[name] or 1.0
         encoder = replace(encoder, means=means, scales=scales)
         return replace(table, rows=encoder._standardize(table.rows)), encoder
 
-    @classmethod
-    def numbered(cls, n_columns: int) -> Self:
-        """Return the encoder of a table without names that is used as it is."""
-        return cls(numbers_as_names(n_columns), n_columns)
-
     @property
-    def encoded_names(self) -> tuple[str, ...]:
-        """Names of the encoded columns, such as ``color=red`` for a value of a text column."""
-        return tuple(name for name, _ in self._encoded_columns())
+    def _starts(self) -> list[int]:
+        """First encoded column of each input column."""
+        widths = [len(self.categories.get(name, ("",))) for name in self.names]
+        return [0, *accumulate(widths[:-1])]
 
-    @property
-    def origins(self) -> NDArray[np.object_]:
-        """Input column of each encoded column."""
-        return np.array([origin for _, origin in self._encoded_columns()], dtype=object)
+    def _split(self, values: Floats) -> Iterator[tuple[str, Floats]]:
+        """Yield the input columns with their encoded columns as rows."""
+        return zip(self.names, np.split(values.T, self._starts[1:]), strict=True)
+
+    def _encoded_names(self, pattern: str) -> tuple[str, ...]:
+        return tuple(
+            f"{name}={value}" if name in self.categories else pattern.format(name)
+            for name in self.names
+            for value in self.categories.get(name, ("",))
+        )
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
@@ -368,17 +361,9 @@ class ColumnEncoder:
         A standardized column is named ``standardized(size)``, so that a model in Python raises an
         error for a data frame with the column ``size``.
         """
-        if self.means is None:
-            return self.encoded_names if self.n_columns is None else None
-        return tuple(
-            name if origin in self.categories else f"standardized({name})"
-            for name, origin in self._encoded_columns()
-        )
-
-    def _encoded_columns(self) -> Iterator[tuple[str, str]]:
-        for name in self.names:
-            values = self.categories.get(name)
-            yield from [(name, name)] if values is None else [(f"{name}={v}", name) for v in values]
+        if self.means is not None:
+            return self._encoded_names("standardized({})")
+        return self._encoded_names("{}") if self.n_columns is None else None
 
     def choose(self, header: Header, source: str, ids: str | None, model: str) -> ColumnChoice:
         """Choose the columns of the fit in another table.
@@ -387,31 +372,31 @@ class ColumnEncoder:
         have the columns of the fit. By default, the ids are those of the fit that the table has.
         """
         if ids is None:
-            id_columns = [header.names.index(name) for name in self.ids if name in header.names]
+            id_columns = [name for name in self.ids if name in header.names]
         else:
             id_columns = find_columns(ids, header.names, source)
+        names = header.names
         if self.n_columns is None and header.is_named:
-            positions = {name: at for at, name in enumerate(header.names)}
-            missing = [name for name in self.names if name not in positions]
+            missing = [name for name in self.names if name not in names]
             if missing:
                 raise InvalidInput(
                     f"{source}: has no {list_names(missing)}, which "
                     f"{model} needs; correct the names, or add what is missing."
                 )
-            features = [positions[name] for name in self.names]
-        elif len(header.names) == self.n_columns:
-            features = [int(name) - 1 for name in self.names]
+            features = [*self.names]
+        elif len(names) == self.n_columns:
+            features = [names[int(name) - 1] for name in self.names]
         else:
-            others = {*id_columns, header.index_column}
-            features = [at for at in range(len(header.names)) if at not in others]
+            features = [name for name in names if name not in {*id_columns, header.index}]
             if len(features) != len(self.names):
                 raise InvalidInput(
                     f"{source}: has {len(features)} columns, and {model} needs {len(self.names)}; "
                     "pass the columns of the fit."
                 )
         pairs = zip(features, self.names, strict=True)
-        texts = frozenset(at for at, name in pairs if name in self.categories)
-        return ColumnChoice(features, id_columns, texts)
+        return ColumnChoice(
+            features, id_columns, {own for own, name in pairs if name in self.categories}
+        )
 
     def transform(self, frame: DataFrame) -> Floats:
         """Encode the columns of a data frame as in the fit.
@@ -426,10 +411,10 @@ class ColumnEncoder:
         ndarray of shape (rows, encoded columns)
             Input for the model; without rows that ``missing="drop"`` leaves out.
         """
-        header = Header(tuple(map(str, frame.columns)))
+        header = Header([str(name) for name in frame.columns])
         choice = self.choose(header, "the data frame", None, "the model")
-        frame = frame.set_index(np.arange(1, len(frame) + 1))
-        return self.encode(Table.from_chunks([frame], header, choice)).rows
+        frame = frame.set_axis([*header.names], axis=1).set_index(np.arange(1, len(frame) + 1))
+        return self.encode(Table.from_chunks([frame], header, choice, "the data frame")).rows
 
     def encode(self, table: Table, *, allow_unknown: bool = False) -> Table:
         """Return a table of numbers without gaps; rows of the table may be overwritten.
@@ -437,19 +422,14 @@ class ColumnEncoder:
         Text that did not occur in the fit raises an error. With ``allow_unknown`` all columns of
         the text column are zero, as :meth:`has_unknown_text` reports.
         """
-        texts = dict(zip(self.names, map(table.texts.get, table.names), strict=True))
-        table = replace(
-            table, texts={name: values for name, values in texts.items() if values is not None}
-        )
+        pairs = zip(self.names, table.names, strict=True)
+        texts = {own: table.texts[name] for own, name in pairs if name in table.texts}
         for name in self.categories:
-            if name not in table.texts:
+            if name not in texts:
                 raise InvalidInput(
                     f"{table.source}: has no text in column {name!r}; pass a CSV or Parquet file."
                 )
-        return self._encode_complete(self._fill(table), allow_unknown=allow_unknown)
-
-    def _encode_complete(self, table: Table, *, allow_unknown: bool = False) -> Table:
-        """Encode a table without gaps."""
+        table = self._fill(replace(table, texts=texts))
         rows = table.rows
         if self.categories:
             columns = [
@@ -459,7 +439,8 @@ class ColumnEncoder:
                 for at, name in enumerate(self.names)
             ]
             rows = np.hstack(columns)
-        return replace(table, rows=self._standardize(rows), names=self.encoded_names, texts={})
+        names = self._encoded_names("{}")
+        return replace(table, rows=self._standardize(rows), names=names, texts={})
 
     def _one_hot(self, table: Table, at: int, allow_unknown: bool) -> Floats:
         """Return a column of zeros and ones for each value; rows of unknown text are zero."""
@@ -482,28 +463,21 @@ class ColumnEncoder:
         """
         if self.means is not None and self.scales is not None:
             rows = rows * self.scales.astype(rows.dtype) + self.means.astype(rows.dtype)
-        columns: dict[str, Cells] = {}
-        for name in self.names:
-            column, values = rows[:, self.origins == name], self.categories.get(name)
-            columns[name] = (
-                column[:, 0]
-                if values is None
-                else np.array(values, dtype=object)[column.argmax(axis=1)]
-            )
-        return columns
+        return {
+            name: np.array(self.categories[name], dtype=object)[columns.argmax(axis=0)]
+            if name in self.categories
+            else columns[0]
+            for name, columns in self._split(rows)
+        }
 
     def sum_columns(self, values: Floats) -> Floats:
         """Sum values of encoded columns over the columns of each input column."""
-        if not self.categories:
-            return values
-        return np.column_stack([values[:, self.origins == name].sum(axis=1) for name in self.names])
+        return np.add.reduceat(values, self._starts, axis=1)
 
     def has_unknown_text(self, rows: Floats) -> NDArray[np.bool_]:
         """Return True for input columns of encoded rows whose text did not occur in the fit."""
-        is_unknown = np.zeros((len(rows), len(self.names)), dtype=bool)
-        for name in self.categories:
-            is_unknown[:, self.names.index(name)] = ~rows[:, self.origins == name].any(axis=1)
-        return is_unknown
+        is_text = [name in self.categories for name in self.names]
+        return (np.maximum.reduceat(rows, self._starts, axis=1) == 0) & is_text
 
     def _fill(self, table: Table) -> Table:
         """Fill empty cells, or leave out their rows; raise an error for infinite cells."""
@@ -528,7 +502,8 @@ class ColumnEncoder:
                 "are left out",
                 stacklevel=2,
             )
-            return table.select_rows(kept)
+            ids = {name: values[kept] for name, values in table.ids.items()}
+            return replace(table, rows=table.rows[kept], ids=ids, numbers=table.row_numbers[kept])
         rows, texts = _writeable(table.rows), dict(table.texts)
         for at in np.flatnonzero(gaps.any(axis=0)):
             name = self.names[at]
@@ -548,57 +523,29 @@ class ColumnEncoder:
         rows /= self.scales.astype(rows.dtype)
         return rows
 
-    def _moments(self, rows: Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return means and standard deviations of columns; 0 and 1 for values of text columns."""
-        means, scales = np.zeros(rows.shape[1]), np.ones(rows.shape[1])
-        constant = []
-        for at, name in enumerate(self.origins):
-            if name in self.categories:
-                continue
-            column = rows[:, at].astype(np.float64)
-            means[at], deviation = column.mean(), column.std()
-            # Rounding gives a constant column a small deviation.
-            if column.min() == column.max():
-                constant.append(name)
-            else:
-                scales[at] = deviation
-        if constant:
-            warnings.warn(
-                f"{list_names(constant)}: cannot be standardized, as "
-                "all values are equal; only the mean is subtracted",
-                stacklevel=3,
-            )
-        return means, scales
 
-    def _warn_of_spread(self, rows: Floats) -> None:
-        deviations = {
-            name: float(rows[:, at].std(dtype=np.float64))
-            for at, name in enumerate(self.origins)
-            if name not in self.categories
-        }
-        ordered = sorted((value, name) for name, value in deviations.items() if value > 0)
-        if ordered and ordered[-1][0] > _SPREAD_RATIO * ordered[0][0]:
-            (smallest, narrowest), (largest, widest) = ordered[0], ordered[-1]
-            warnings.warn(
-                f"the spread of column {widest!r} is {largest / smallest:.3g} times that of "
-                f"{narrowest!r}; "
-                "pass --standardize unless their units are the same",
-                stacklevel=3,
-            )
+def _warn_of_spread(deviations: Mapping[str, float]) -> None:
+    ordered = sorted((value, name) for name, value in deviations.items() if value > 0)
+    if ordered and ordered[-1][0] > _SPREAD_RATIO * ordered[0][0]:
+        (smallest, narrowest), (largest, widest) = ordered[0], ordered[-1]
+        warnings.warn(
+            f"the spread of column {widest!r} is {largest / smallest:.3g} times that of "
+            f"{narrowest!r}; pass --standardize unless their units are the same",
+            stacklevel=3,
+        )
 
 
 def _fills(table: Table) -> dict[str, float | str]:
     """Return the median of each column of numbers and the most frequent value of text."""
     fills: dict[str, float | str] = {}
-    for at, name in enumerate(table.names):
-        column = table.rows[:, at]
-        column = column[~np.isnan(column)]
-        if not len(column):
+    for name, column in zip(table.names, table.rows.T, strict=True):
+        filled = column[~np.isnan(column)]
+        if not len(filled):
             raise InvalidInput(f"{table.source}: column {name!r} is empty; pass --drop {name}.")
         if name in table.texts:
-            fills[name] = table.texts[name][int(np.bincount(column.astype(np.intp)).argmax())]
+            fills[name] = table.texts[name][int(np.bincount(filled.astype(np.intp)).argmax())]
         else:
-            fills[name] = float(np.median(column))
+            fills[name] = float(np.median(filled))
     return fills
 
 

@@ -109,7 +109,7 @@ def detect(
         if model is None:
             detector: Any = ikpca.NoveltyDetector(**settings)
             normal, fitted = read_training_rows(inputs[0], selected)
-            encoder = fitted or ColumnEncoder.numbered(normal.rows.shape[1])
+            encoder = fitted or ColumnEncoder(normal.names, normal.n_columns)
         else:
             detector, encoder = load_model(model, "p_values", "ikpca detect --save-model")
         table = read_rows(inputs[-1], encoder, model or inputs[0], ids=ids, allow_unknown=True)

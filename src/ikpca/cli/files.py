@@ -8,13 +8,13 @@ import gzip
 import io
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from itertools import chain, islice, takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, BinaryIO, Literal, TextIO, TypeAlias, cast
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from ikpca.columns import (
     EMPTY_CELLS,
     Cells,
     ColumnChoice,
+    ColumnOptions,
     Header,
     Table,
     float_type,
@@ -52,54 +53,48 @@ _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+(e[+-]?\d+)?\s*", re.IGNORECASE)
 Choose: TypeAlias = Callable[[Header], ColumnChoice]
 
 
-def choose_all(header: Header) -> ColumnChoice:
-    """Choose all columns but the index."""
-    return ColumnChoice([at for at in range(len(header.names)) if at != header.index_column])
-
-
-def read_table(source: str | Path, choose: Choose = choose_all) -> Table:
+def read_table(source: str | Path, choose: Choose | None = None) -> Table:
     """Read columns of a file; empty cells become NaN, and text becomes indices of ``texts``.
 
     Text may be compressed, and "-" is standard input. A member of an archive and a sheet of Excel
     follow after a colon.
     """
-    path, member = split_member(source)
-    with _readable(str(source)):
-        if str(source) == "-":
-            content = sys.stdin.buffer.read()
-            return _read_text(partial(io.BytesIO, content), "standard input", choose)
-        if path.is_dir() or not path.exists():
-            rule = "is a folder, not a file" if path.is_dir() else "no such file"
-            raise InvalidInput(f"{path}: {rule}; check the path.")
-        match _suffix(path):
-            case ".npy" | ".npz":
-                return _read_array(path, member, choose)
-            case ".parquet":
-                return _read_parquet(path, choose)
-            case ".xlsx":
-                return _read_excel(path, member, choose)
-            case suffix if suffix in _TEXT_SUFFIXES:
-                return _read_text(partial(_open_binary, path), path.name, choose)
-    raise InvalidInput(f"{path}: {_unknown_suffix(path)}; pass {_READABLE}.")
-
-
-@contextmanager
-def _readable(name: str) -> Iterator[None]:
-    """Convert errors to InvalidInput; parsers of damaged files raise many types of them."""
+    choose = choose or partial(ColumnOptions().choose, source=str(source))
     try:
-        yield
+        return _read(source, choose)
     except InvalidInput:
         raise
     except MemoryError:
         raise InvalidInput(
-            f"{name}: does not fit in memory; pass fewer columns, or convert it to .npy, which is "
-            "read in parts."
+            f"{source}: does not fit in memory; pass fewer columns, or convert it to .npy, which "
+            "is read in parts."
         ) from None
     except Exception as error:
+        # Parsers of damaged files raise many types of errors.
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         reason = reason.removeprefix("Error tokenizing data. C error: ")
         reason = re.split(r"\n|\. ", reason)[0].rstrip(".")
-        raise InvalidInput(f"{name}: cannot be read ({reason}); create it again.") from None
+        raise InvalidInput(f"{source}: cannot be read ({reason}); create it again.") from None
+
+
+def _read(source: str | Path, choose: Choose) -> Table:
+    if str(source) == "-":
+        content = sys.stdin.buffer.read()
+        return _read_text(partial(io.BytesIO, content), "standard input", choose)
+    path, member = split_member(source)
+    if path.is_dir() or not path.exists():
+        rule = "is a folder, not a file" if path.is_dir() else "no such file"
+        raise InvalidInput(f"{path}: {rule}; check the path.")
+    match _suffix(path):
+        case ".npy" | ".npz":
+            return _read_array(path, member, choose)
+        case ".parquet":
+            return _read_parquet(path, choose)
+        case ".xlsx":
+            return _read_excel(path, member, choose)
+        case suffix if suffix in _TEXT_SUFFIXES:
+            return _read_text(partial(_open_binary, path), path.name, choose)
+    raise InvalidInput(f"{path}: {_unknown_suffix(path)}; pass {_READABLE}.")
 
 
 def split_member(source: str | Path) -> tuple[Path, str | None]:
@@ -128,57 +123,71 @@ def _open_binary(path: Path) -> BinaryIO:
 
 
 def _read_text(open_content: Callable[[], BinaryIO], source: str, choose: Choose) -> Table:
-    """Read cells separated by commas, semicolons or tabs, with or without names."""
+    """Read text in UTF-16 after its byte order mark, in UTF-8, or in Latin 1."""
+    with open_content() as file:
+        is_utf16 = file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    encoding = "utf-16" if is_utf16 else "utf-8-sig"
+    try:
+        with io.TextIOWrapper(open_content(), encoding, newline="") as text:
+            return _read_cells(text, source, choose)
+    except UnicodeDecodeError:
+        # Numbers are equal in all of these encodings; only names may differ.
+        with io.TextIOWrapper(open_content(), "latin-1", newline="") as text:
+            return _read_cells(text, source, choose)
+
+
+def _read_cells(
+    file: TextIO, source: str, choose: Choose, *, unit: str = "line", separator: str = ""
+) -> Table:
+    """Read cells in chunks; rows of empty cells are skipped."""
     import pandas
 
-    encoding = _encoding(open_content)
-    with io.TextIOWrapper(open_content(), encoding, newline="") as file:
-        lines = [*islice(file, _FIRST_LINES)]
-        if _CONTROL_CHARACTERS.search("".join(lines)):
-            raise InvalidInput(f"{source}: is not a text file; pass {_READABLE}.")
-        n_comments = sum(1 for _ in takewhile(_is_comment, lines))
-        if n_comments == len(lines):
-            raise InvalidInput(f"{source}: has no rows; pass a file with at least one.")
-        lines = lines[n_comments:]
-        _check_width(max(map(lines[0].count, ",;\t")), source)
-        separator = _separator(lines)
-        records = [*csv.reader(lines, delimiter=separator)]
-        has_commas = separator != "," and any(map(_DECIMAL_COMMA.fullmatch, chain(*records)))
-        file.seek(0)
-        for _ in range(n_comments):
-            file.readline()
-        chunks = pandas.read_csv(
-            file,
-            sep=separator,
-            header=None,
-            names=range(max(map(len, records))),
-            index_col=False,
-            dtype=object,
-            na_filter=False,
-            skipinitialspace=True,
-            skip_blank_lines=False,
-            chunksize=_CHUNK_ROWS,
-        )
-        decimal = "," if has_commas else "."
-        return _read_cells(chunks, choose, source, "line", n_comments + 1, decimal, len(records[0]))
+    lines = [*islice(file, _FIRST_LINES)]
+    if _CONTROL_CHARACTERS.search("".join(lines)):
+        raise InvalidInput(f"{source}: is not a text file; pass {_READABLE}.")
+    n_skipped = sum(1 for _ in takewhile(_is_comment, lines))
+    lines = lines[n_skipped:]
+    if not lines:
+        raise InvalidInput(f"{source}: has no rows; pass a file with at least one.")
+    if max(map(lines[0].count, ",;\t")) >= _MAX_COLUMNS:
+        raise InvalidInput(f"{source}: has more than {_MAX_COLUMNS} columns; convert it to .npy.")
+    separator = separator or _separator(lines)
+    reader = csv.reader(lines, delimiter=separator)
+    first, n_first = next(reader), reader.line_num
+    records = [first, *reader]
+    has_commas = separator != "," and any(map(_DECIMAL_COMMA.fullmatch, chain(*records)))
+    header, positions = _header(records, source)
+    n_skipped += n_first * header.is_named
+    file.seek(0)
+    for _ in range(n_skipped):
+        file.readline()
+    chunks = pandas.read_csv(
+        file,
+        sep=separator,
+        header=None,
+        names=range(max(map(len, records))),
+        index_col=False,
+        dtype=object,
+        na_filter=False,
+        skipinitialspace=True,
+        skip_blank_lines=False,
+        chunksize=_CHUNK_ROWS,
+    )
 
+    def rows() -> Iterator[DataFrame]:
+        for chunk in chunks:
+            chunk.index += n_skipped + 1
+            filled = chunk[(chunk != "").any(axis=1)]
+            extra = (filled.drop(columns=positions) != "").any(axis=1)
+            if extra.any():
+                raise InvalidInput(
+                    f"{source}, {unit} {extra.idxmax()}: has more cells than columns with names, "
+                    f"which are {len(positions)}; correct it, or add names."
+                )
+            yield filled[positions].set_axis([*header.names], axis=1)
 
-def _encoding(open_content: Callable[[], BinaryIO]) -> str:
-    """Return UTF-16 after its byte order mark, UTF-8 if the content is that, or Latin 1."""
-    with open_content() as file:
-        block = file.read(2**20)
-        if block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            return "utf-16"
-        decoder = codecs.getincrementaldecoder("utf-8")()
-        try:
-            while block:
-                decoder.decode(block)
-                block = file.read(2**20)
-            decoder.decode(b"", final=True)
-        except UnicodeDecodeError:
-            # Numbers are equal in all of these encodings; only names may differ.
-            return "latin-1"
-    return "utf-8-sig"
+    decimal = "," if has_commas else "."
+    return Table.from_chunks(rows(), header, choose(header), source, unit=unit, decimal=decimal)
 
 
 def _is_comment(line: str) -> bool:
@@ -195,42 +204,21 @@ def _separator(lines: Sequence[str]) -> str:
     return max(",;\t", key=lines[0].count)
 
 
-def _read_cells(
-    chunks: Iterable[DataFrame],
-    choose: Choose,
-    source: str,
-    unit: str,
-    first_row: int = 1,
-    decimal: str = ".",
-    n_names: int | None = None,
-) -> Table:
-    """Read the cells of a sheet in chunks; rows of empty cells are skipped."""
-    filled = (chunk[(chunk != "").any(axis=1)] for chunk in chunks)
-    first = next((chunk for chunk in filled if len(chunk)), None)
-    if first is None:
-        raise InvalidInput(f"{source}: has no rows; pass a file with at least one.")
-    names, *others = ([str(cell).strip() for cell in row] for row in first.iloc[:2].to_numpy())
-    is_named = _is_header(names, others[0] if others else [])
-    if is_named and n_names == len(names) - 1 and others and others[0][-1]:
+def _header(records: Sequence[Sequence[str]], source: str) -> tuple[Header, list[int]]:
+    """Return the names of the columns, and their positions in the records."""
+    names, second, *_ = ([*map(str.strip, record)] for record in [*filter(any, records), []])
+    if not _is_header(names, second):
+        cells = (cell for record in records for cell in enumerate(record) if cell[1].strip())
+        positions = [*range(max(at for at, _ in cells) + 1)]
+        return Header(numbers_as_names(len(positions)), is_named=False), positions
+    if len(second) == len(names) + 1 and second[-1]:
         # R does not name the column of row names.
-        names = ["", *names[:-1]]
-    elif not is_named:
-        width = max(at for at, name in enumerate(names) if name) + 1
-        names = [*numbers_as_names(width), *[""] * (len(names) - width)]
-    header, positions = _header(names, source, is_named=is_named)
-
-    def rows() -> Iterator[DataFrame]:
-        for chunk in chain([first.iloc[int(is_named) :]], filled):
-            others = (chunk.drop(columns=chunk.columns[positions]) != "").to_numpy()
-            if others.any():
-                at = int(others.any(axis=1).argmax())
-                raise InvalidInput(
-                    f"{source}, {unit} {chunk.index[at] + first_row}: has more cells than columns "
-                    f"with names, which are {len(positions)}; correct it, or add names."
-                )
-            yield chunk.iloc[:, positions].set_index(chunk.index + first_row)
-
-    return Table.from_chunks(rows(), header, choose(header), source, unit=unit, decimal=decimal)
+        names = ["", *names]
+    index = None
+    if names[0] in _INDEX_NAMES and len(names) > 1:
+        index = names[0] = "row" if "index" in names else "index"
+    positions = [at for at, name in enumerate(names) if name]
+    return _check_names(Header([names[at] for at in positions], index=index), source), positions
 
 
 def _is_header(first: Sequence[str], second: Sequence[str]) -> bool:
@@ -253,32 +241,23 @@ def _is_header(first: Sequence[str], second: Sequence[str]) -> bool:
     return len(numbers) > 1 and (has_decimals or (numbers[0] == 0 and len(numbers) > 2))
 
 
-def _header(names: list[str], source: str, *, is_named: bool = True) -> tuple[Header, list[int]]:
-    """Return the header, and the positions of its columns: those with names, and the index."""
-    index = 0 if names[0] in _INDEX_NAMES and len(names) > 1 else None
-    if index is not None:
-        names[0] = "row" if "index" in names else "index"
-    positions = [at for at, name in enumerate(names) if name]
-    chosen = tuple(names[at] for at in positions)
-    if len({*chosen}) < len(chosen):
-        twice = next(name for at, name in enumerate(chosen) if name in chosen[:at])
-        raise InvalidInput(f"{source}: has two columns {twice!r}; use different names.")
-    return Header(chosen, is_named, index), positions
-
-
-def _check_width(n_columns: int, source: str) -> None:
-    if n_columns > _MAX_COLUMNS:
-        raise InvalidInput(f"{source}: has more than {_MAX_COLUMNS} columns; convert it to .npy.")
+def _check_names(header: Header, source: str) -> Header:
+    name, count = Counter(header.names).most_common(1)[0]
+    if count > 1:
+        raise InvalidInput(f"{source}: has two columns {name!r}; use different names.")
+    return header
 
 
 def _read_excel(path: Path, sheet: str | None, choose: Choose) -> Table:
+    """Read a sheet as the CSV file that it could be saved as."""
     import pandas
 
     _require("openpyxl", f"{path}: Excel files need")
     cells = pandas.read_excel(
         path, sheet_name=sheet or 0, header=None, dtype=object, keep_default_na=False
     )
-    return _read_cells([cells], choose, path.name, "row")
+    text = io.StringIO(cells.to_csv(header=False, index=False, lineterminator="\n"))
+    return _read_cells(text, path.name, choose, unit="row", separator=",")
 
 
 def _read_parquet(path: Path, choose: Choose) -> Table:
@@ -289,29 +268,30 @@ def _read_parquet(path: Path, choose: Choose) -> Table:
 
     file = parquet.ParquetFile(path)
     schema = file.schema_arrow
-    _check_width(len(schema), path.name)
-    if not len(schema):
+    if not schema.names:
         raise InvalidInput(f"{path}: has no columns; create it again.")
-    names = ["index" if name == "__index_level_0__" else name for name in schema.names]
-    header, _ = _header(names, path.name)
+    # The name that pandas gives to an index without one.
+    renamed = {"__index_level_0__": "index"}
+    fields = {renamed.get(one.name, one.name): one for one in schema}
     indexes = (schema.pandas_metadata or {}).get("index_columns", [])
-    if indexes and indexes[0] in schema.names:
-        header = header._replace(index_column=schema.names.index(indexes[0]))
-    choice = choose(header)
-    wanted = [*dict.fromkeys(schema.names[at] for at in (*choice.features, *choice.ids))]
-    types = (schema.field(at).type for at in choice.features)
+    index = next((name for name, one in fields.items() if one.name in indexes[:1]), None)
+    names = [renamed.get(name, name) for name in schema.names]
+    choice = choose(_check_names(Header(names, index=index), path.name))
+    columns = [fields[name].name for name in {*choice.features, *choice.ids}]
+    types = (fields[name].type for name in choice.features)
     dtypes = [np.dtype(kind.to_pandas_dtype()) for kind in types if is_primitive(kind)]
 
     def chunks() -> Iterator[DataFrame]:
-        n_rows = 1
-        for batch in file.iter_batches(_CHUNK_ROWS, columns=wanted):
+        n_rows = 0
+        for batch in file.iter_batches(_CHUNK_ROWS, columns=columns):
             # Integers with empty cells would become floating-point numbers.
             frame = batch.to_pandas(ignore_metadata=True, integer_object_nulls=True)
-            frame = frame[wanted].set_index(np.arange(n_rows, n_rows + len(frame)))
+            frame.index += n_rows + 1
             n_rows += len(frame)
-            yield frame.reindex(columns=schema.names)
+            yield frame.rename(columns=renamed)
 
-    return Table.from_chunks(chunks(), header, choice, path.name, dtype=float_type(dtypes))
+    dtype = float_type(dtypes)
+    return Table.from_chunks(chunks(), Header(names), choice, path.name, dtype=dtype)
 
 
 def _read_array(path: Path, member: str | None, choose: Choose) -> Table:
@@ -332,12 +312,13 @@ def _read_array(path: Path, member: str | None, choose: Choose) -> Table:
         raise InvalidInput(f"{path}: has shape {loaded.shape}; pass rows and columns.")
     rows = loaded.astype(float_type([loaded.dtype]), copy=False)
     names = numbers_as_names(rows.shape[1])
-    features, id_columns, _ = choose(Header(names, is_named=False))
+    choice = choose(Header(names, is_named=False))
+    features = [int(name) - 1 for name in choice.features]
     return Table(
-        rows if [*features] == [*range(len(names))] else rows[:, [*features]],
-        tuple(names[at] for at in features),
+        rows if len(features) == len(names) else rows[:, features],
+        tuple(choice.features),
         len(names),
-        {names[at]: rows[:, at].astype(object) for at in id_columns},
+        {name: rows[:, int(name) - 1].astype(object) for name in choice.ids},
         source=path.name,
     )
 

@@ -24,7 +24,7 @@ def store_encoder(model: SavedEstimator, encoder: ColumnEncoder | None) -> None:
 
 def _stored_encoder(model: SavedEstimator) -> ColumnEncoder:
     """Return the encoder that :func:`store_encoder` stored, or that of a model from Python."""
-    from ikpca.columns import ColumnEncoder
+    from ikpca.columns import ColumnEncoder, numbers_as_names
     from ikpca.errors import InvalidInput
 
     stored, names = (getattr(model, name, None) for name in ("input_", "feature_names_in_"))
@@ -36,7 +36,8 @@ def _stored_encoder(model: SavedEstimator) -> ColumnEncoder:
                 "earlier fit; delete model.input_ before saving it, or use 'ikpca fit'."
             )
         return stored
-    return ColumnEncoder.numbered(model.n_features_in_) if names is None else ColumnEncoder(names)
+    n_columns = model.n_features_in_
+    return ColumnEncoder(names or numbers_as_names(n_columns), None if names else n_columns)
 
 
 def load_model(path: Path, method: str, writer: str = "ikpca fit") -> tuple[Any, ColumnEncoder]:
