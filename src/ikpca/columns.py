@@ -25,8 +25,9 @@ __all__ = ["ColumnEncoder", "ColumnOptions", "Table", "find_columns"]
 Cells: TypeAlias = NDArray[Any]
 #: Cells that count as empty.
 EMPTY_CELLS = frozenset(
-    ("", "NA", "N/A", "n/a", "na", "#N/A", "<NA>", "NaN", "nan", "NAN", "NULL", "Null", "null")
-)
+    ("", "NA", "N/A", "n/a", "na", "#N/A", "<NA>", "NaN", "nan", "NAN", "NULL", "Null", "null",
+     "None", "\\N")
+)  # fmt: skip
 #: Maximum number of names in a message.
 _MAX_NAMES = 8
 #: Rows that are checked at a time.

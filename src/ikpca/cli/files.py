@@ -46,6 +46,7 @@ _FIRST_LINES, _CHUNK_ROWS = 100, 16384
 _MAX_COLUMNS = 100_000
 #: Names that pandas gives to the column of an index.
 _INDEX_NAMES = ("", "Unnamed: 0")
+_SEPARATORS = "\t;|,"
 _CONTROL_CHARACTERS = re.compile(r"[\0-\10\16-\37]")
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+(e[+-]?\d+)?\s*", re.IGNORECASE)
 
@@ -149,10 +150,10 @@ def _read_cells(
     lines = lines[n_skipped:]
     if not lines:
         raise InvalidInput(f"{source}: has no rows; pass a file with at least one.")
-    if max(map(lines[0].count, ",;\t")) >= _MAX_COLUMNS:
+    if max(map(lines[0].count, _SEPARATORS)) >= _MAX_COLUMNS:
         raise InvalidInput(f"{source}: has more than {_MAX_COLUMNS} columns; convert it to .npy.")
     separator = separator or _separator(lines)
-    reader = csv.reader(lines, delimiter=separator)
+    reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
     first, n_first = next(reader), reader.line_num
     records = [first, *reader]
     has_commas = separator != "," and any(map(_DECIMAL_COMMA.fullmatch, chain(*records)))
@@ -191,17 +192,19 @@ def _read_cells(
 
 
 def _is_comment(line: str) -> bool:
-    return line.startswith("#") or not line.strip(" \t\r\n,;")
+    # Excel writes a first line sep=;.
+    return line.startswith(("#", "sep=")) or not line.strip(" \t\r\n,;")
 
 
 def _separator(lines: Sequence[str]) -> str:
     """Return the separator that splits the lines in equally many cells."""
-    for separator in "\t;,":
-        first, *others = (len(cells) for cells in csv.reader(lines, delimiter=separator) if cells)
+    for separator in (*_SEPARATORS, " "):
+        reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
+        first, *others = (len(cells) for cells in reader if cells)
         # Decimal commas do not separate, and the name of the index may be missing.
         if len({*others}) == 1 and others[0] > 1 and first in (others[0], max(others[0] - 1, 2)):
             return separator
-    return max(",;\t", key=lines[0].count)
+    return max(_SEPARATORS, key=lines[0].count)
 
 
 def _header(records: Sequence[Sequence[str]], source: str) -> tuple[Header, list[int]]:
@@ -211,7 +214,7 @@ def _header(records: Sequence[Sequence[str]], source: str) -> tuple[Header, list
         cells = (cell for record in records for cell in enumerate(record) if cell[1].strip())
         positions = [*range(max(at for at, _ in cells) + 1)]
         return Header(numbers_as_names(len(positions)), is_named=False), positions
-    if len(second) == len(names) + 1 and second[-1]:
+    if len(second) == len(names) + 1 > 2 and second[-1]:
         # R does not name the column of row names.
         names = ["", *names]
     index = None
