@@ -42,12 +42,12 @@ _DECIMAL_COMMAS = str.maketrans(",.", ".?")
 class Header(NamedTuple):
     """Names of the columns of a file, or their numbers from 1 if ``is_named`` is False.
 
-    ``index`` is the column that numbers or names the rows, as pandas and R write it.
+    ``index_column`` is the one that numbers or names the rows, as pandas and R write it.
     """
 
     names: Sequence[str]
     is_named: bool = True
-    index: str | None = None
+    index_column: str | None = None
 
 
 class ColumnChoice(NamedTuple):
@@ -248,8 +248,9 @@ class ColumnOptions:
             [] if text is None else find_columns(text, header.names, source)
             for text in (self.columns, self.drop, self.ids)
         )
-        if self.ids is None and header.index is not None and header.index not in chosen:
-            ids = [header.index]
+        index = header.index_column
+        if self.ids is None and index is not None and index not in chosen:
+            ids = [index]
         features = [name for name in chosen or header.names if name not in {*dropped, *ids}]
         if not features:
             raise InvalidInput(f"{source}: no columns are left; choose fewer to leave out.")
@@ -388,7 +389,7 @@ class ColumnEncoder:
         elif len(names) == self.n_columns:
             features = [names[int(name) - 1] for name in self.names]
         else:
-            features = [name for name in names if name not in {*id_columns, header.index}]
+            features = [name for name in names if name not in {*id_columns, header.index_column}]
             if len(features) != len(self.names):
                 raise InvalidInput(
                     f"{source}: has {len(features)} columns, and {model} needs {len(self.names)}; "

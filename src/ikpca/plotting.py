@@ -447,10 +447,13 @@ def novelty_page(
 ) -> Figure:
     """Plot novelty scores with their limit, and the contributions of features to the worst rows.
 
-    Rows with scores above ``limit`` are marked. Rows of ``contributions`` belong to the largest
-    scores and are named by ``row_names``, their features by ``names``.
+    Rows with scores above ``limit`` are marked; infinite scores are drawn above all others. Rows of
+    ``contributions`` belong to the largest scores and are named by ``row_names``, their features by
+    ``names``.
     """
-    heights, shares = np.asarray(scores, dtype=np.float64), np.asarray(contributions)
+    heights = np.append(np.asarray(scores, dtype=np.float64), limit)
+    top = 1.1 * heights[np.isfinite(heights)].max(initial=0.0)
+    heights, shares = np.minimum(heights[:-1], top), np.minimum(contributions, top)
     figure = Figure(layout="constrained", figsize=(11.0, 6.5))
     above, below = figure.subplots(2, 1, height_ratios=(1.0, 1.1))
     _resolve_axes(above)

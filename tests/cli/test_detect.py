@@ -253,7 +253,7 @@ def test_a_picture_of_scores(options, fitted, tmp_path):
 def test_rows_are_colored_by_a_column_of_text(fitted, monkeypatch):
     pytest.importorskip("matplotlib")
     figures = []
-    monkeypatch.setattr("ikpca.cli.plot.save_figure", lambda figure, _: figures.append(figure))
+    monkeypatch.setattr("ikpca.cli.apply.save_figure", lambda figure, _: figures.append(figure))
     succeeds("plot", "m.ikpca", "new.csv", "-o", "scores.png", "--color", "site", "-q")
     (figure,) = figures
     scatter, spectrum, table, *_ = figure.axes

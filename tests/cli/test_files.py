@@ -74,6 +74,10 @@ AS_PROGRAMS_WRITE_THEM = {
     "index of pandas": ",a,b\n0,1.5,2\n1,3,4.25\n",
     "index of pandas, read by pandas": "Unnamed: 0,a,b\n0,1.5,2\n1,3,4.25\n",
     "row names of R": '"a","b"\n"first",1.5,2\n"second",3,4.25\n',
+    "row names of R, spaces": '"a" "b"\n"first" 1.5 2\n"second" 3 4.25\n',
+    "aligned columns": "    a     b\n  1.5     2\n    3  4.25\n",
+    "vertical bars": "a|b\n1.5|2\n3|4.25\n",
+    "separator of Excel": "sep=;\na;b\n1,5;2\n3;4,25\n",
     "old Macintosh": "a,b\r1.5,2\r3,4.25\r",
 }
 
@@ -125,6 +129,10 @@ def test_numbers_that_count_columns_are_names(content, names, tmp_path):
     table = read_text(tmp_path, content)
     assert table.names[-len(names) :] == names
     assert len(table.rows) == 2
+
+
+def test_one_column_may_have_decimal_commas(tmp_path):
+    np.testing.assert_array_equal(read_text(tmp_path, "a\n1,5\n3\n").rows, [[1.5], [3.0]])
 
 
 def test_a_first_row_of_whole_numbers_is_a_row(tmp_path):

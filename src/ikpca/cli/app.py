@@ -7,13 +7,10 @@ from typing import Annotated
 
 import typer
 
-from ikpca.cli.apply import inverse, transform
-from ikpca.cli.cluster import cluster
+from ikpca.cli.apply import info, inverse, plot, transform
 from ikpca.cli.detect import detect
-from ikpca.cli.fit import fit
-from ikpca.cli.info import info
+from ikpca.cli.fit import cluster, fit
 from ikpca.cli.output import run_app
-from ikpca.cli.plot import plot
 
 app = typer.Typer(
     name="ikpca",

@@ -1,14 +1,28 @@
-"""``ikpca transform`` and ``ikpca inverse``."""
+"""Commands that apply and describe models: ``transform``, ``inverse``, ``plot``, ``info``."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import platform
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from numbers import Real
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ikpca.cli import options as opt
 from ikpca.cli.models import load_model, read_rows
-from ikpca.cli.output import check_outputs, reporting
+from ikpca.cli.output import UsageError, check_outputs, reporting
+
+if TYPE_CHECKING:
+    from ikpca.columns import Cells
+_PICTURE_SUFFIXES = (".png", ".pdf", ".svg")
+#: Maximum number of different texts with a color each.
+_MAX_COLORS = 20
+#: Maximum length of the text of a value.
+_MAX_LENGTH = 60
+_PACKAGES = ("ikpca", "numpy", "scipy", "scikit-learn", "numba", "joblib", "safetensors")
 
 
 def transform(
@@ -35,9 +49,9 @@ def transform(
         table = read_rows(rows, encoder, model, ids=ids)
         with report.progress("Projecting"):
             projections = fitted.transform(table.rows)
-        n_rows, n_components = projections.shape
         names = fitted.get_feature_names_out()
         write_table(out, dict(zip(names, projections.T, strict=True)), table.ids)
+        n_rows, n_components = projections.shape
         report.show(
             {"model": model, "input": rows, "rows": n_rows, "components": n_components},
             f"{n_rows} rows on {n_components} components.",
@@ -76,3 +90,148 @@ def inverse(
             f"{n_rows} rows × {n_columns} columns.",
             wrote=[out],
         )
+
+
+def plot(
+    model: opt.Model,
+    rows: opt.Rows,
+    out: Annotated[Path, typer.Option("--out", "-o", help="A .png, .pdf or .svg file.")],
+    color: Annotated[
+        str | None, typer.Option(help="Column of numbers or text that colors the rows.")
+    ] = None,
+    components: Annotated[str, typer.Option(help="Two or three components, such as 1,3.")] = "1,2",
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Plot the scores of rows, the explained variance, and the loadings of columns.
+
+    The loading of a column is its change, from two standard deviations below the mean to two above
+    it along a component, computed from pre-images.
+
+    Example: ikpca plot wine.ikpca wine.csv --color cultivar --out scores.png
+    """
+    with reporting(quiet, as_json) as report:
+        check_outputs([out], [model, rows], force=force)
+        check_picture(out, "--out")
+        fitted, encoder = load_model(model, "transform")
+        numbers = _parse_components(components, len(fitted.get_feature_names_out()))
+        table = read_rows(rows, encoder, model, ids=color)
+        labels = None if color is None else _labels(color, table.ids, rows)
+        with report.progress("Plotting"):
+            from ikpca.plotting import score_page
+
+            projections = fitted.transform(table.rows)
+            page = score_page(fitted, projections, labels, names=table.names, numbers=numbers)
+            save_figure(page, out)
+        report.show(
+            {"model": model, "input": rows, "rows": len(projections), "components": components},
+            f"{len(projections)} rows on components {components}.",
+            wrote=[out],
+        )
+
+
+def check_picture(path: Path, flag: str) -> None:
+    """Raise an error, before the work, if a figure could not be drawn."""
+    if path.suffix.lower() not in _PICTURE_SUFFIXES:
+        raise UsageError(f"{flag}: {path} is not a {', '.join(_PICTURE_SUFFIXES)} file.")
+    try:
+        import ikpca.plotting  # noqa: F401
+    except ImportError as error:
+        raise UsageError(str(error)) from None
+
+
+def save_figure(figure: Any, path: Path) -> None:
+    """Write a figure atomically."""
+    from ikpca.model_files import atomic_write
+
+    with atomic_write(path) as file:
+        figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)
+
+
+def _parse_components(text: str, n_components: int) -> list[int]:
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) not in (2, 3) or not all(part.isdecimal() for part in parts):
+        raise UsageError(f"--components={text!r}: must be two or three numbers, such as 1,2.")
+    numbers = [int(part) for part in parts]
+    if not all(1 <= number <= n_components for number in numbers):
+        raise UsageError(f"--components={text!r}: the model has components 1 to {n_components}.")
+    return [number - 1 for number in numbers]
+
+
+def _labels(color: str, columns: Mapping[str, Cells], source: str) -> Cells:
+    """Return one number or text per row."""
+    import numpy as np
+
+    from ikpca.errors import InvalidInput
+
+    if len(columns) != 1:
+        raise UsageError(f"--color={color!r}: must be one column, not {', '.join(columns)}.")
+    (values,) = columns.values()
+    empty = np.array([value is None or value == "" for value in values])
+    try:
+        numbers = np.where(empty, np.nan, values).astype(np.float64)
+    except ValueError:
+        texts = np.where(empty, "–", values).astype(str)
+        n_texts = len(np.unique(texts))
+        if n_texts > _MAX_COLORS:
+            raise InvalidInput(
+                f"{source}: column {color!r} has {n_texts} different texts; choose a column of "
+                f"numbers, or of at most {_MAX_COLORS} texts."
+            ) from None
+        return texts
+    is_whole = np.isfinite(numbers).all() and (numbers == np.rint(numbers)).all()
+    return numbers.astype(np.int64) if is_whole else numbers
+
+
+def info(
+    path: Annotated[
+        Path | None,
+        typer.Argument(metavar="MODEL", help="A model file; without it, the installation."),
+    ] = None,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Show versions, or describe a model file.
+
+    Example: ikpca info faces.ikpca
+    """
+    from ikpca.model_files import load, read_container
+
+    with reporting(quiet, as_json) as report:
+        document: dict[str, Any]
+        if path is None:
+            versions = {name: version(name) for name in _PACKAGES}
+            document = {"versions": {"python": platform.python_version(), **versions}}
+        else:
+            model = load(path)
+            parameters = model.get_params(deep=False)
+            fitted = {name for name in vars(model) if not name.startswith("_")} - {*parameters}
+            document = {
+                "file": path,
+                "bytes": path.stat().st_size,
+                "class": type(model).__name__,
+                "written_by": f"ikpca {read_container(path)[0].library_version!r}",
+                "parameters": {name: _text(value) for name, value in parameters.items()},
+                "attributes": {name: _text(getattr(model, name)) for name in sorted(fitted)},
+            }
+        report.show(document, *_lines(document))
+
+
+def _text(value: object) -> str:
+    """Return a number or a short text, or type and size of an array or a list."""
+    if isinstance(value, list):
+        return f"list of {len(value)}"
+    if hasattr(value, "dtype") and hasattr(value, "shape") and value.shape:
+        return f"{value.dtype} of {' × '.join(map(str, value.shape))}"
+    text = " ".join((str if isinstance(value, Real) else repr)(value).split())
+    return text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}…"
+
+
+def _lines(document: Mapping[str, Any], indent: str = "") -> Iterator[str]:
+    for key, value in document.items():
+        if isinstance(value, Mapping):
+            yield f"{indent}{key}"
+            yield from _lines(value, f"{indent}  ")
+        else:
+            yield f"{indent + key:<30}{value}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -9,15 +10,15 @@ import typer
 
 import ikpca
 from ikpca.cli import options as opt
+from ikpca.cli.apply import check_picture, save_figure
 from ikpca.cli.models import load_model, read_rows, read_training_rows, store_encoder
 from ikpca.cli.output import UsageError, check_outputs, reporting
-from ikpca.cli.plot import check_picture, plotting, save_figure
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ikpca.columns import ColumnEncoder
+    from ikpca.columns import Cells, ColumnEncoder
     from ikpca.kernels import Floats
 
 #: Rows that are explained at a time.
@@ -51,13 +52,13 @@ def detect(
     ] = None,
     cv: Annotated[int | None, opt.option("Number of folds.", default="5")] = None,
     n_components: Annotated[
-        Any,
+        str | None,
         opt.option(
             "Number of components, or a fraction of the variance.",
             "--n-components",
             "-n",
             default="0.99",
-            **opt.number_or((), opt.count_or_fraction, "must be a number or a fraction"),
+            metavar="NUMBER",
         ),
     ] = None,
     kernel: opt.Kernel = None,
@@ -93,7 +94,7 @@ def detect(
 
     Example: ikpca detect normal.csv new.csv --out flags.csv --false-alarm-rate 0.01 --standardize
     """
-    settings = opt.given_options(locals(), ikpca.NoveltyDetector)
+    settings = opt.given_parameters(locals(), ikpca.NoveltyDetector)
     import numpy as np
 
     from ikpca.cli.files import check_target, write_table
@@ -113,68 +114,64 @@ def detect(
         else:
             detector, encoder = load_model(model, "p_values", "ikpca detect --save-model")
         table = read_rows(inputs[-1], encoder, model or inputs[0], ids=ids, allow_unknown=True)
-        is_normal = False
         if model is None:
             with report.progress("Learning normal rows"):
                 detector.fit(normal.rows)
             store_encoder(detector, fitted)
-            is_normal = np.array_equal(table.rows, normal.rows)
         is_unknown = encoder.has_unknown_text(table.rows).any(axis=1)
-        if is_normal:
-            # All but one of the models know a row, and would reconstruct it too well.
-            scores = detector.calibration_errors_
-        else:
-            with report.progress("Scoring"):
-                scores = -detector.score_samples(table.rows)
-            scores[is_unknown] = np.inf
-        # p_values would compute the scores again.
-        p_values = detector._p_values(scores)
-        flags = ((scores > -detector.offset_) | is_unknown).astype(np.int64)
+        with report.progress("Scoring"):
+            if model is None and np.array_equal(table.rows, normal.rows):
+                # All but one of the models know a row, and would reconstruct it too well.
+                scores = detector.calibration_errors_
+            else:
+                scores = np.where(is_unknown, np.inf, -detector.score_samples(table.rows))
+            # p_values would compute the scores again.
+            p_values = detector._p_values(scores)
+        limit = -detector.offset_
+        flags = ((scores > limit) | is_unknown).astype(np.int64)
+        results = {"score": scores, "p_value": p_values, "flag": flags}
         with report.progress("Explaining"):
-            top = _top_columns(detector, encoder, table.rows, np.flatnonzero(flags))
+            results |= _top_columns(detector, encoder, table.rows, np.flatnonzero(flags))
         if save_model is not None:
             detector.save(save_model)
         row_ids = dict(table.ids) or {table.unit: table.row_numbers}
         if picture is not None:
             save_figure(_page(detector, encoder, table.rows, scores, row_ids), picture)
-        write_table(out, {"score": scores, "p_value": p_values, "flag": flags, **top}, row_ids)
+        write_table(out, results, row_ids)
+        n_rows, n_flagged, n_unknown = len(flags), int(flags.sum()), int(is_unknown.sum())
         document = {
-            "input": inputs[-1],
-            "model": model,
+            "input": inputs[-1], "model": model,
             "normal_rows": None if model is not None else len(normal.rows),
-            "rows": len(flags),
-            "flagged": int(flags.sum()),
-            "unknown_text": int(is_unknown.sum()),
-            "false_alarm_rate": detector.false_alarm_rate,
-            "limit": -detector.offset_,
-        }
-        outputs = [path for path in (out, picture, save_model) if path is not None]
-        report.show(document, _summary(document), wrote=outputs)
+            "rows": n_rows, "flagged": n_flagged, "unknown_text": n_unknown,
+            "false_alarm_rate": detector.false_alarm_rate, "limit": limit,
+        }  # fmt: skip
+        reason = f", {n_unknown} of them for text that no normal row has" if n_unknown else ""
+        report.show(
+            document,
+            f"{n_flagged} of {n_rows} rows are flagged{reason}; limit {limit:.4g} for "
+            f"{detector.false_alarm_rate:.3g} false alarms.",
+            wrote=[path for path in (out, picture, save_model) if path is not None],
+        )
 
 
 def _check_inputs(
     inputs: list[str], model: Path | None, settings: dict[str, Any], has_columns: bool
 ) -> None:
-    if model is None and len(inputs) != 2:
-        raise UsageError("pass a file of normal rows and one of new rows, or --model and new rows.")
+    if len(inputs) != (2 if model is None else 1):
+        raise UsageError("pass normal rows and new rows, or --model and only new rows.")
     if model is None:
         return
-    if len(inputs) != 1:
-        raise UsageError("pass only new rows with --model, which has learned the normal ones.")
-    for name in settings:
-        # The seed has a default and cannot be told apart from it.
-        if name != "random_state":
-            raise UsageError(f"{opt.flag(name)} has no effect with --model; leave it out.")
+    # The seed has a default and cannot be told apart from it.
+    for name in settings.keys() - {"random_state"}:
+        raise UsageError(f"{opt.flag(name)} has no effect with --model; leave it out.")
     if has_columns:
         raise UsageError("options for columns have no effect with --model, except --id.")
 
 
 def _contributions(detector: Any, encoder: ColumnEncoder, rows: Floats) -> Floats:
     """Return the contributions of the input columns to the scores of some rows."""
-    import numpy as np
-
     contributions = encoder.sum_columns(detector.explain(rows))
-    contributions[encoder.has_unknown_text(rows)] = np.inf
+    contributions[encoder.has_unknown_text(rows)] = float("inf")
     return contributions
 
 
@@ -194,30 +191,18 @@ def _top_columns(
 
 
 def _page(
-    detector: Any, encoder: ColumnEncoder, rows: Floats, scores: Floats, ids: dict[str, Any]
+    detector: Any, encoder: ColumnEncoder, rows: Floats, scores: Floats, ids: Mapping[str, Cells]
 ) -> Any:
-    """Plot scores, and the contributions of the rows with the largest ones."""
+    """Plot scores, and the contributions to the largest ones."""
     import numpy as np
 
+    from ikpca.plotting import novelty_page
+
     worst = np.argsort(-scores, kind="stable")[:_WORST_ROWS]
-    (row_names, *_) = ids.values()
-    limit = -detector.offset_
-    # Infinite scores are drawn above all others.
-    heights = np.append(scores, limit)
-    top = 1.1 * heights[np.isfinite(heights)].max(initial=0)
-    return plotting().novelty_page(
-        np.minimum(scores, top),
-        limit,
-        np.minimum(_contributions(detector, encoder, rows[worst]), top),
+    return novelty_page(
+        scores,
+        -detector.offset_,
+        _contributions(detector, encoder, rows[worst]),
         names=encoder.names,
-        row_names=[str(name) for name in row_names[worst]],
-    )
-
-
-def _summary(document: dict[str, Any]) -> str:
-    unknown = document["unknown_text"]
-    reason = f", {unknown} of them for text that no normal row has" if unknown else ""
-    return (
-        f"{document['flagged']} of {document['rows']} rows are flagged{reason}; limit "
-        f"{document['limit']:.4g} for {document['false_alarm_rate']:.3g} false alarms."
+        row_names=[str(name) for name in next(iter(ids.values()))[worst]],
     )

@@ -9,7 +9,7 @@ import io
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from itertools import chain, islice, takewhile
@@ -73,7 +73,6 @@ def read_table(source: str | Path, choose: Choose | None = None) -> Table:
     except Exception as error:
         # Parsers of damaged files raise many types of errors.
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        reason = reason.removeprefix("Error tokenizing data. C error: ")
         reason = re.split(r"\n|\. ", reason)[0].rstrip(".")
         raise InvalidInput(f"{source}: cannot be read ({reason}); create it again.") from None
 
@@ -175,20 +174,37 @@ def _read_cells(
         chunksize=_CHUNK_ROWS,
     )
 
-    def rows() -> Iterator[DataFrame]:
+    rows = _filled_rows(chunks, header, positions, n_skipped, f"{source}, {unit}")
+    decimal = "," if has_commas else "."
+    return Table.from_chunks(rows, header, choose(header), source, unit=unit, decimal=decimal)
+
+
+def _filled_rows(
+    chunks: Iterable[DataFrame], header: Header, positions: list[int], n_skipped: int, place: str
+) -> Iterator[DataFrame]:
+    """Yield the columns with names, without rows of empty cells; the index numbers lines."""
+    from pandas.errors import ParserError
+
+    long_row = None
+    try:
         for chunk in chunks:
             chunk.index += n_skipped + 1
             filled = chunk[(chunk != "").any(axis=1)]
             extra = (filled.drop(columns=positions) != "").any(axis=1)
             if extra.any():
-                raise InvalidInput(
-                    f"{source}, {unit} {extra.idxmax()}: has more cells than columns with names, "
-                    f"which are {len(positions)}; correct it, or add names."
-                )
+                long_row = extra.idxmax()
+                break
             yield filled[positions].set_axis([*header.names], axis=1)
-
-    decimal = "," if has_commas else "."
-    return Table.from_chunks(rows(), header, choose(header), source, unit=unit, decimal=decimal)
+    except ParserError as error:
+        line = re.search(r"fields in line (\d+)", str(error))
+        if line is None:
+            raise
+        long_row = int(line[1]) + n_skipped
+    if long_row is not None:
+        raise InvalidInput(
+            f"{place} {long_row}: has more cells than columns with names, which are "
+            f"{len(positions)}; correct it, or add names."
+        )
 
 
 def _is_comment(line: str) -> bool:
@@ -221,7 +237,8 @@ def _header(records: Sequence[Sequence[str]], source: str) -> tuple[Header, list
     if names[0] in _INDEX_NAMES and len(names) > 1:
         index = names[0] = "row" if "index" in names else "index"
     positions = [at for at, name in enumerate(names) if name]
-    return _check_names(Header([names[at] for at in positions], index=index), source), positions
+    header = Header([names[at] for at in positions], index_column=index)
+    return _check_names(header, source), positions
 
 
 def _is_header(first: Sequence[str], second: Sequence[str]) -> bool:
@@ -279,7 +296,7 @@ def _read_parquet(path: Path, choose: Choose) -> Table:
     indexes = (schema.pandas_metadata or {}).get("index_columns", [])
     index = next((name for name, one in fields.items() if one.name in indexes[:1]), None)
     names = [renamed.get(name, name) for name in schema.names]
-    choice = choose(_check_names(Header(names, index=index), path.name))
+    choice = choose(_check_names(Header(names, index_column=index), path.name))
     columns = [fields[name].name for name in {*choice.features, *choice.ids}]
     types = (fields[name].type for name in choice.features)
     dtypes = [np.dtype(kind.to_pandas_dtype()) for kind in types if is_primitive(kind)]

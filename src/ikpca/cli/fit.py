@@ -1,9 +1,9 @@
-"""``ikpca fit``: fit a model to a table and save it."""
+"""Commands that fit models: ``fit`` and ``cluster``."""
 
 from __future__ import annotations
 
-import inspect
 import time
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,8 +13,6 @@ from ikpca.cli.models import read_training_rows, store_encoder
 from ikpca.cli.output import UsageError, check_outputs, reporting
 
 if TYPE_CHECKING:
-    from ikpca.columns import Table
-    from ikpca.estimators.base import SavedEstimator
     from ikpca.kernels import Floats
 
 #: Classes in ikpca by their names on the command line.
@@ -26,6 +24,8 @@ ESTIMATORS = {
 }
 #: Defaults of the command line for parameters that the estimator has.
 _DEFAULTS = {"n_components": 16, "kernel": "rbf", "gamma": "scale"}
+#: Tolerance of the solver "auto", which landmarks reach for a million rows.
+_DEFAULT_TOL = 1e-3
 #: Bytes of the blocks of rows that a cluster gets.
 _BLOCK_BYTES = 16 * 10**6
 
@@ -89,12 +89,12 @@ def fit(
     from ikpca.columns import ColumnOptions
 
     with reporting(quiet, as_json) as report:
-        model = _build(estimator, options)
+        model = _make_model(estimator, options)
         # Rows of a file have no other owner.
         copying = {"copy_X": True} if hasattr(model, "copy_X") else {}
         model.set_params(**dict.fromkeys(copying, False))
         if checkpoint is not None:
-            interval = int(every) if every.isdecimal() else every
+            interval = opt.parse_number(every)
             model.set_params(checkpoint=ikpca.Checkpoint(checkpoint, interval, resume))
         elif resume:
             raise UsageError("--resume needs a checkpoint; pass --checkpoint with its path.")
@@ -112,27 +112,26 @@ def fit(
         if checkpoint is not None:
             model.set_params(checkpoint=None)
         model.save(out)
-        document = _document(model, table, seconds)
-        report.show(
-            {"input": rows, "estimator": estimator, **document},
-            _components(document),
-            _costs(document),
-            wrote=[out],
-        )
+        n_rows, n_columns = table.rows.shape
+        document = {
+            "input": rows, "estimator": estimator, "rows": n_rows, "columns": n_columns,
+            **_results(model), "seconds": seconds,
+        }  # fmt: skip
+        report.show(document, _components(document), _costs(document), wrote=[out])
 
 
-def _build(name: str, options: dict[str, Any]) -> Any:
+def _make_model(name: str, options: dict[str, Any]) -> Any:
     """Return an unfitted estimator; raise an error for options that it does not have."""
     kinds = {name: getattr(ikpca, kind) for name, kind in ESTIMATORS.items()}
-    given, kind = opt.given_options(options, *kinds.values()), kinds[name]
-    parameters = inspect.signature(kind).parameters
+    parameters = signature(kinds[name]).parameters
+    given = opt.given_parameters(options, *kinds.values())
     for key in given:
         if key not in parameters:
             raise UsageError(f"{opt.flag(key)} has no effect for --estimator {name}; leave it out.")
     defaults: dict[str, Any] = dict(_DEFAULTS)
     if name == "kernel-pca" and given.get("eigen_solver", "auto") == "auto":
-        defaults["tol"] = opt.DEFAULT_TOL
-    return kind(**{key: value for key, value in defaults.items() if key in parameters} | given)
+        defaults["tol"] = _DEFAULT_TOL
+    return kinds[name](**{key: defaults[key] for key in defaults if key in parameters} | given)
 
 
 def _fit_model(model: Any, rows: Floats, dask: str | None) -> Any:
@@ -153,21 +152,19 @@ def _fit_model(model: Any, rows: Floats, dask: str | None) -> Any:
         return remote.to_local()
 
 
-def _document(model: SavedEstimator, table: Table, seconds: float) -> dict[str, Any]:
-    history = getattr(model, "history_", None) or [None]
-    last, outcome = history[-1], getattr(model, "outcome_", None)
+def _results(model: Any) -> dict[str, Any]:
+    """Return attributes of a fitted model, None for those that it does not have."""
+    last = (getattr(model, "history_", None) or [None])[-1]
+    outcome = getattr(model, "outcome_", None)
     return {
-        "rows": len(table.rows),
-        "columns": table.rows.shape[1],
         "gamma": getattr(model, "gamma_", None),
         "eigenvalues": getattr(model, "eigenvalues_", getattr(model, "explained_variance_", None)),
         "explained_variance_ratio": getattr(model, "explained_variance_ratio_", None),
-        "residuals": None if last is None else last.residuals,
+        "residuals": getattr(last, "residuals", None),
         "passes": getattr(model, "n_iter_", None),
-        "outcome": None if outcome is None else outcome.name,
-        "ended": None if outcome is None else outcome.value,
-        "entries": None if last is None else last.entries,
-        "seconds": seconds,
+        "outcome": getattr(outcome, "name", None),
+        "ended": getattr(outcome, "value", None),
+        "entries": getattr(last, "entries", None),
     }
 
 
@@ -199,3 +196,68 @@ def _costs(document: dict[str, Any]) -> str:
     parts.append(f"{document['seconds']:.2f} s")
     ended = f"\nEnded: {document['ended']}" if document["ended"] else ""
     return "; ".join(parts) + "." + ended
+
+
+def cluster(
+    rows: opt.Rows,
+    n_clusters: Annotated[int, opt.option("Number of clusters.", "--n-clusters", "-c", min=1)],
+    out: opt.TableOut,
+    n_components: Annotated[
+        int | None,
+        opt.option("Components.", "--n-components", "-n", default="number of clusters"),
+    ] = None,
+    normalize: Annotated[Literal["njw", "none"], opt.option("njw: Ng, Jordan and Weiss.")] = "njw",
+    kernel: opt.Kernel = "rbf",
+    gamma: opt.Gamma = "scale",
+    degree: opt.Degree = None,
+    coef0: opt.Coef0 = None,
+    eigen_solver: opt.Solver = None,
+    tol: opt.Tol = None,
+    max_iter: opt.MaxIter = None,
+    random_state: opt.Seed = 0,
+    max_memory: opt.MaxMemory = None,
+    n_jobs: opt.Threads = None,
+    columns: opt.Columns = None,
+    drop: opt.Drop = None,
+    ids: opt.Id = None,
+    standardize: opt.Standardize = False,
+    missing: opt.Missing = "error",
+    one_hot: opt.OneHot = False,
+    save_model: opt.SaveModel = None,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Cluster rows by their kernel components; labels count from 0.
+
+    Example: ikpca cluster digits.npy --n-clusters 10 --gamma median --out labels.csv
+    """
+    settings = opt.given_parameters(locals(), ikpca.KernelSpectralClustering)
+    from ikpca.cli.files import check_target, write_table
+    from ikpca.columns import ColumnOptions
+
+    with reporting(quiet, as_json) as report:
+        check_outputs([out, save_model], [rows], force=force)
+        check_target(out, ids)
+        if eigen_solver in (None, "auto"):
+            settings.setdefault("tol", _DEFAULT_TOL)
+        model = ikpca.KernelSpectralClustering(**settings)
+        selected = ColumnOptions(columns, drop, ids, standardize, missing, one_hot)
+        table, encoder = read_training_rows(rows, selected)
+        with report.progress("Clustering"):
+            labels = model.fit_predict(table.rows)
+        write_table(out, {"cluster": labels}, table.ids)
+        if save_model is not None:
+            store_encoder(model, encoder)
+            model.save(save_model)
+        sizes = [int((labels == label).sum()) for label in range(n_clusters)]
+        document = {
+            "input": rows, "rows": len(labels), "clusters": n_clusters, "sizes": sizes,
+            "gamma": model.gamma_, "eigenvalues": model.eigenvalues_, "passes": model.n_iter_,
+        }  # fmt: skip
+        report.show(
+            document,
+            f"{len(labels)} rows in {n_clusters} clusters of {', '.join(map(str, sizes))}; "
+            f"γ = {model.gamma_:.4g}.",
+            wrote=[out] if save_model is None else [out, save_model],
+        )

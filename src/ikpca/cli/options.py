@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -18,39 +18,31 @@ SolverName = Literal[
 PreimageName = Literal["auto", "fixed-point", "gradient", "mds", "neighbors", "ridge"]
 #: Help panel of the options for columns.
 _TABLES = "Columns of tables"
-#: Default tolerance of the solver "auto", which landmarks reach for a million rows.
-DEFAULT_TOL = 1e-3
-#: Words on the command line for None in the library.
-_NONE_WORDS = {"n_components": "all", "gamma": "columns", "normalize": "none"}
 
 
-def given_options(options: Mapping[str, Any], *estimators: type) -> dict[str, Any]:
-    """Return the options that were given and that are parameters of one of the estimators."""
+def given_parameters(options: Mapping[str, Any], *estimators: type) -> dict[str, Any]:
+    """Return the options that were given and that are parameters of one of the estimators.
+
+    Numbers and "none" may be given for parameters that also take words.
+    """
     names = {name for estimator in estimators for name in signature(estimator).parameters}
     given = {name: value for name, value in options.items() if name in names and value is not None}
     return {
-        name: None if _NONE_WORDS.get(name) == value else value for name, value in given.items()
+        name: parse_number(value) if name in ("n_components", "gamma", "normalize") else value
+        for name, value in given.items()
     }
 
 
-def number_or(words: Collection[str], number: Callable[[str], Any], rule: str) -> dict[str, Any]:
-    """Return settings of an option that takes a number or one of some words."""
-
-    def parse(text: str) -> Any:
-        # Defaults are not parsed.
-        if not isinstance(text, str) or text in words:
-            return text
+def parse_number(text: Any) -> Any:
+    """Return a number, None for "none", and other words as they are."""
+    if text == "none":
+        return None
+    for number in (int, float):
         try:
             return number(text)
         except ValueError:
-            raise typer.BadParameter(f"{text!r}: {rule}.") from None
-
-    return {"parser": parse, "metavar": "NUMBER|WORD"}
-
-
-def count_or_fraction(text: str) -> int | float:
-    """Parse a number of components."""
-    return int(text) if text.lstrip("+-").isdecimal() else float(text)
+            pass
+    return text
 
 
 def option(text: str, *names: str, default: str = "", panel: str = "", **settings: Any) -> Any:
@@ -108,32 +100,19 @@ _MEMORY = "Memory budget such as 2GB; by default a quarter of all memory."
 MaxMemory: TypeAlias = Annotated[str | None, option(_MEMORY)]
 _THREADS = "Number of threads; by default the number of processors."
 Threads: TypeAlias = Annotated[int | None, option(_THREADS)]
-_COMPONENTS = "Number of components, a fraction of the variance such as 0.95, or all."
+_COMPONENTS = "Number of components, a fraction of the variance such as 0.95, or none for all."
 Components: TypeAlias = Annotated[
-    Any,
-    option(
-        _COMPONENTS,
-        "--n-components",
-        "-n",
-        default="16",
-        **number_or(("all",), count_or_fraction, "must be a number, a fraction or 'all'"),
-    ),
+    str | None, option(_COMPONENTS, "--n-components", "-n", default="16", metavar="NUMBER|none")
 ]
 Kernel: TypeAlias = Annotated[
     KernelName | None, option("Kernel function.", "--kernel", "-k", default="rbf")
 ]
 _GAMMA = (
     "γ of rbf, poly, sigmoid and laplacian. scale: 1/(columns · variance); median: from the median "
-    "distance between rows; columns: 1/columns."
+    "distance between rows; none: 1/columns."
 )
-_GAMMAS = ("scale", "median", "columns")
 Gamma: TypeAlias = Annotated[
-    Any,
-    option(
-        _GAMMA,
-        default="scale",
-        **number_or(_GAMMAS, float, "must be a number, scale, median or columns"),
-    ),
+    str | None, option(_GAMMA, default="scale", metavar="NUMBER|scale|median|none")
 ]
 Degree: TypeAlias = Annotated[float | None, option("Degree of poly.", default="3")]
 Coef0: TypeAlias = Annotated[float | None, option("Constant of poly and sigmoid.", default="1")]

@@ -6,7 +6,6 @@ import io
 import json
 import math
 import os
-import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -61,9 +60,9 @@ def run_app(
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except Exception as error:
-        commands, flags = _find_command(app, arguments)
+        path, flags = _find_command(app, arguments)
         sentence, code = _describe(error, flags, expected)
-        sys.stderr.write(f"{' '.join([name, *commands])}: {sentence}\n")
+        sys.stderr.write(f"{' '.join([name, *path])}: {sentence}\n")
         return code
     # Typer reports an interrupt by an exception or by this code, depending on its version.
     if code == _INTERRUPTED:
@@ -75,20 +74,19 @@ def _find_command(app: typer.Typer, arguments: list[str]) -> tuple[list[str], di
     """Return the command and its subcommand, and their options by parameter."""
     command: Any = typer.main.get_command(app)
     path = []
-    for word in (word for word in arguments if not word.startswith("-")):
-        if word not in getattr(command, "commands", {}):
-            break
-        path.append(word)
-        command = command.commands[word]
-    options = [one for one in command.params if one.opts and one.opts[0].startswith("--")]
-    return path, {option.name: option.opts[0] for option in options}
+    for word in arguments:
+        if word in getattr(command, "commands", {}):
+            path.append(word)
+            command = command.commands[word]
+    return path, {option.name: option.opts[0] for option in command.params}
 
 
 def _describe(
     error: Exception, flags: dict[str, str], expected: tuple[type[Exception], ...]
 ) -> tuple[str, int]:
     """Return message and exit code of an expected error; raise any other again."""
-    code = FAILED
+    # The first line of messages, as those of scikit-learn have several.
+    sentence, code = (str(error) or type(error).__name__).split("\n", maxsplit=1)[0], FAILED
     # Some versions of typer include their own copy of click, so its errors are recognized by
     # their methods.
     if hasattr(error, "format_message"):
@@ -96,22 +94,20 @@ def _describe(
         sentence = " ".join(str(error.format_message()).split()).replace("Value error, ", "")
         code = int(getattr(error, "exit_code", FAILED))
     elif isinstance(error, CommandError):
-        sentence, code = str(error), error.code
+        code = error.code
     elif isinstance(error, MemoryError):
         sentence = "not enough memory; pass --max-memory, fewer rows or fewer components"
     elif isinstance(error, OSError):
-        sentence = error.strerror or str(error)
+        sentence = error.strerror or sentence
         if error.filename is not None and str(error.filename) not in sentence:
             sentence = f"{error.filename}: {sentence}"
-    elif isinstance(error, (ValueError, *expected)):
-        # Messages of scikit-learn have several lines.
-        sentence = (str(error) or type(error).__name__).split("\n", maxsplit=1)[0]
-        # gamma=-1 of the library becomes --gamma=-1.
-        found = re.match(r"(\w+)=", sentence)
-        if found is not None and found[1] in flags:
-            sentence, code = f"{flags[found[1]]}={sentence[found.end() :]}", USAGE_ERROR
-    else:
+    elif not isinstance(error, (ValueError, *expected)):
         raise error
+    else:
+        # gamma=-1 of the library becomes --gamma=-1.
+        parameter, separator, rest = sentence.partition("=")
+        if separator and parameter in flags:
+            sentence, code = f"{flags[parameter]}={rest}", USAGE_ERROR
     return sentence if sentence.endswith((".", "!", "?")) else f"{sentence}.", code
 
 
@@ -148,17 +144,10 @@ class Report:
         if self.quiet or not sys.stderr.isatty():
             yield lambda done, total: None
             return
-        from rich import progress
         from rich.console import Console
+        from rich.progress import Progress
 
-        columns = (
-            "{task.description}",
-            progress.BarColumn(30),
-            progress.TimeElapsedColumn(),
-            "left at most",
-            progress.TimeRemainingColumn(),
-        )
-        with progress.Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        with Progress(console=Console(stderr=True), transient=True) as bars:
             task = bars.add_task(title, total=None)
             yield lambda done, total: bars.update(task, completed=done, total=total)
 
@@ -195,6 +184,7 @@ def check_outputs(outputs: Iterable[_Path], inputs: Iterable[_Path], *, force: b
     from ikpca.model_files import check_writable
 
     read = [split_member(path)[0] for path in inputs if path is not None]
+    read = [file for path in read for file in (path.iterdir() if path.is_dir() else [path])]
     seen = set()
     for path in (split_member(path)[0] for path in outputs if path is not None):
         if path.resolve() in seen:
@@ -203,12 +193,9 @@ def check_outputs(outputs: Iterable[_Path], inputs: Iterable[_Path], *, force: b
         if path.is_dir():
             raise UsageError(f"{path}: is a folder; pass the path of a file.")
         check_writable(path)
-        if not path.exists():
-            continue
-        files = [file for one in read for file in (one.iterdir() if one.is_dir() else [one])]
-        if any(file.exists() and path.samefile(file) for file in files):
+        if path.exists() and any(file.exists() and path.samefile(file) for file in read):
             raise UsageError(f"{path}: is an input, which is never overwritten; pass another path.")
-        if not force:
+        if path.exists() and not force:
             raise UsageError(f"{path}: exists already; pass another path, or --force.")
 
 
