@@ -17,7 +17,7 @@ pytest.importorskip("rich")
 
 from ikpca.cli import options
 from ikpca.cli.output import Report
-from ikpca.kernels import KERNEL_NAMES
+from ikpca.estimators.validation import KERNEL_NAMES
 from ikpca.preimages import PREIMAGE_NAMES
 from ikpca.solvers.adaptive import SOLVERS
 from tests.cli.saying import fails, succeeds

@@ -10,8 +10,8 @@ from scipy import sparse
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from ikpca.errors import InvalidInput
+from ikpca.estimators.validation import KERNEL_NAMES, make_kernel
 from ikpca.kernels import (
-    KERNEL_NAMES,
     Cosine,
     FeatureSplit,
     Gaussian,
@@ -19,7 +19,6 @@ from ikpca.kernels import (
     Linear,
     Polynomial,
     Sigmoid,
-    make_kernel,
     vectorized,
 )
 from tests.conftest import KERNELS

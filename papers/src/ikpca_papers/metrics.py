@@ -41,7 +41,7 @@ def excess_error(
     --------
     >>> from ikpca.gram import PrecomputedGram, center_gram
     >>> K, _ = center_gram(PrecomputedGram(np.diag([2.0, 1.0, 0.0])))
-    >>> excess_error(K, np.zeros((1, 3)), np.zeros(1), K.squared_norm())
+    >>> excess_error(K, np.zeros((1, 3)), np.zeros(1), np.sum(K.rows(np.arange(3)) ** 2))
     0.0
     """
     Y, exact = np.asarray(projections, np.float64), np.asarray(eigenvalues, np.float64)

@@ -32,11 +32,12 @@ from ikpca.estimators.validation import (
     finite_values,
     is_kernel_object,
     is_named,
+    make_kernel,
     n_threads,
     validate_rows,
 )
 from ikpca.gram.resources import SERIAL, Workers
-from ikpca.kernels import Floats, Kernel, Rows, make_kernel
+from ikpca.kernels import Floats, Kernel, Rows
 from ikpca.model_files import Encoder, write_container
 from ikpca.preimages import (
     PREIMAGE_NAMES,

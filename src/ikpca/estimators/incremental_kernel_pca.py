@@ -23,6 +23,7 @@ from ikpca.estimators.stream_base import DriftSignal, StreamTransformer, learnin
 from ikpca.estimators.validation import (
     FLOAT_DTYPES,
     SlicedRows,
+    centered_kernel,
     check_values,
     check_weights,
     draw_seed,
@@ -38,7 +39,6 @@ from ikpca.kernels import (
     Kernel,
     Laplacian,
     Rows,
-    centered_kernel,
 )
 from ikpca.solvers.problem import check_exponents
 from ikpca.streams import IncrementalState, MomentState, PreimageState, from_components, merge

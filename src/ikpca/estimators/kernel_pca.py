@@ -37,6 +37,7 @@ from ikpca.estimators.validation import (
     PreimageLike,
     RandomStateLike,
     RowsLike,
+    centered_kernel,
     check_overflow,
     check_tiles_finite,
     draw_seed,
@@ -51,7 +52,7 @@ from ikpca.estimators.validation import (
 from ikpca.gram import read_budget
 from ikpca.gram.centering import Centering
 from ikpca.gram.lazy_rows import LazyRows
-from ikpca.kernels import Cosine, Floats, Indices, Kernel, Linear, Rows, centered_kernel
+from ikpca.kernels import Cosine, Floats, Indices, Kernel, Linear, Rows
 from ikpca.preimages import predict_rows, ridge_coefficients
 from ikpca.preimages.direct import ridge_bytes
 from ikpca.solvers import (

@@ -20,6 +20,7 @@ from ikpca.estimators.base import atomic, warn
 from ikpca.estimators.stream_base import DriftSignal, StreamTransformer, learning
 from ikpca.estimators.validation import (
     FLOAT_DTYPES,
+    centered_kernel,
     check_diagonal,
     check_values,
     draw_seed,
@@ -27,7 +28,7 @@ from ikpca.estimators.validation import (
     single_thread,
 )
 from ikpca.gram.centering import NOT_FINITE
-from ikpca.kernels import Floats, Kernel, centered_kernel
+from ikpca.kernels import Floats, Kernel
 from ikpca.solvers import KHA
 from ikpca.solvers.problem import check_exponents
 from ikpca.solvers.rayleigh_ritz import deterministic_signs

@@ -1,9 +1,10 @@
-"""Validation of rows, and threads."""
+"""Validation of rows; kernels from names; threads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from numbers import Real
 from os import PathLike as OsPath
 from typing import Any, Literal, TypeAlias
@@ -28,7 +29,21 @@ from ikpca.errors import (
 from ikpca.gram import tile_slices
 from ikpca.gram.lazy_rows import LazyRows
 from ikpca.gram.resources import THREAD_POOLS, limit_blas, release_pages
-from ikpca.kernels import RADIAL_NAMES, Floats, Indices, Kernel, Rows, one_norm_distances
+from ikpca.kernels import (
+    Cosine,
+    Floats,
+    Gaussian,
+    Indices,
+    Kernel,
+    Laplacian,
+    Linear,
+    Pairwise,
+    Polynomial,
+    Rows,
+    Sigmoid,
+    Vectorized,
+    one_norm_distances,
+)
 from ikpca.preimages import PreimageMethod
 
 #: Types of public parameters.
@@ -38,6 +53,20 @@ GammaLike: TypeAlias = float | Literal["scale", "median"] | None
 PreimageLike: TypeAlias = str | PreimageMethod
 RandomStateLike: TypeAlias = int | RandomState | None
 PathLike: TypeAlias = str | OsPath[str]
+
+#: Kernels by scikit-learn's names, from gamma, degree and coef0.
+_BUILDERS: dict[str, Callable[[float, float, float], Kernel]] = {
+    "linear": lambda gamma, degree, coef0: Linear(),
+    "poly": lambda gamma, degree, coef0: Polynomial(degree, gamma, coef0),
+    "polynomial": lambda gamma, degree, coef0: Polynomial(degree, gamma, coef0),
+    "rbf": lambda gamma, degree, coef0: Gaussian(gamma),
+    "sigmoid": lambda gamma, degree, coef0: Sigmoid(gamma, coef0),
+    "cosine": lambda gamma, degree, coef0: Cosine(),
+    "laplacian": lambda gamma, degree, coef0: Laplacian(gamma),
+}
+KERNEL_NAMES = tuple(_BUILDERS)
+#: Names of the kernels of a distance.
+_RADIAL_NAMES = ("rbf", "laplacian")
 
 FLOAT_DTYPES = (np.float64, np.float32)
 #: Number of rows drawn for the median of distances.
@@ -83,7 +112,7 @@ def check_gamma(gamma: GammaLike, kernel: KernelLike) -> None:
     """Raise an error unless ``gamma`` is a number, None, or a name that the kernel supports."""
     if isinstance(gamma, str):
         check_choice("gamma", gamma, ("scale", "median"))
-        if gamma == "median" and kernel not in RADIAL_NAMES:
+        if gamma == "median" and kernel not in _RADIAL_NAMES:
             raise invalid_parameter(
                 "gamma",
                 gamma,
@@ -94,6 +123,42 @@ def check_gamma(gamma: GammaLike, kernel: KernelLike) -> None:
         check_number(
             "gamma", gamma, "must not be negative", "pass None, 'scale' or 'median'", low=0
         )
+
+
+def make_kernel(
+    kernel: object,
+    *,
+    gamma: float,
+    degree: float,
+    coef0: float,
+    params: Mapping[str, Any] | None = None,
+) -> Kernel:
+    """Return the kernel object for a name, a callable or a kernel object, which is unchanged.
+
+    Parameters that a named kernel does not have are ignored; ``params`` is passed to callables
+    only, as in scikit-learn.
+    """
+    names = ", ".join([*KERNEL_NAMES, "precomputed"])
+    if isinstance(kernel, str):
+        if kernel not in _BUILDERS:
+            raise invalid_parameter(
+                "kernel", kernel, "is unknown", f"choose one of {names}, or pass a callable"
+            )
+        return _BUILDERS[kernel](gamma, degree, coef0)
+    if isinstance(kernel, Vectorized):
+        return replace(kernel, params={**kernel.params, **(params or {})})
+    if isinstance(kernel, Kernel):
+        return kernel
+    if callable(kernel):
+        return Pairwise(kernel, params or {})
+    raise invalid_parameter(
+        "kernel", kernel, "must be a name, a callable or a kernel object", f"choose one of {names}"
+    )
+
+
+def centered_kernel(kernel: Kernel, X: Rows) -> Kernel:
+    """Return a linear or cosine kernel relative to the mean of rows, and any other unchanged."""
+    return kernel.centered(X) if isinstance(kernel, Linear | Cosine) else kernel
 
 
 def resolve_gamma(gamma: GammaLike, X: Rows, kernel: KernelLike, seed: int) -> float:

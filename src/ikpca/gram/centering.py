@@ -16,8 +16,6 @@ from ikpca.kernels import Floats, Indices
 
 #: Columns per thread; for fewer, starting a thread takes longer than it saves.
 _COLUMNS_PER_THREAD = 4096
-#: Rows of K' in memory at a time while its norm is computed.
-_NORM_ROWS = 256
 #: Rounding errors of the mean of k'(x, x), relative to that of k(x, x), in machine epsilons.
 _MAX_ROUNDING = 100
 #: Rows of the input are validated before the fit; kernel values are known only when computed.
@@ -151,14 +149,6 @@ class CenteredGram:
         """Return k'(x, x) for every sample."""
         means = self._means.row_means + self.centering.column_means
         return self._source.diagonal() - means + self.centering.grand_mean
-
-    def squared_norm(self) -> float:
-        """Return ‖K'‖²_F, computed by strips of rows."""
-        strips = (
-            self.rows(np.arange(self.n_samples)[part])
-            for part in tile_slices(self.n_samples, _NORM_ROWS)
-        )
-        return sum(float(np.einsum("ij,ij->", rows, rows, dtype=np.float64)) for rows in strips)
 
     def multiply(self, V: Floats) -> Floats:
         """Return K'V: center V, multiply by K, and center the product."""

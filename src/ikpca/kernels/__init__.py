@@ -8,24 +8,17 @@ from ikpca.kernels.base import (
     Kernel,
     RadialKernel,
     Rows,
-    mean_row,
     squared_norms,
 )
 from ikpca.kernels.callable import (
-    KERNEL_NAMES,
-    RADIAL_NAMES,
     Pairwise,
     Vectorized,
-    centered_kernel,
-    make_kernel,
     vectorized,
 )
 from ikpca.kernels.dot_product import Cosine, Linear, Polynomial, Sigmoid
 from ikpca.kernels.radial import FeatureSplit, Gaussian, Laplacian, Operand, one_norm_distances
 
 __all__ = [
-    "KERNEL_NAMES",
-    "RADIAL_NAMES",
     "Cosine",
     "DifferentiableKernel",
     "DistanceKernel",
@@ -43,9 +36,6 @@ __all__ = [
     "Rows",
     "Sigmoid",
     "Vectorized",
-    "centered_kernel",
-    "make_kernel",
-    "mean_row",
     "one_norm_distances",
     "squared_norms",
     "vectorized",

@@ -116,8 +116,3 @@ def inner_products(X: Rows, Y: Rows, out: Floats) -> None:
         return
     product = X @ Y.T
     out[...] = product.toarray() if sparse.issparse(product) else product
-
-
-def mean_row(X: Floats) -> Floats:
-    """Return the mean of rows, summed in double precision."""
-    return X.mean(axis=0, dtype=np.float64).astype(X.dtype)

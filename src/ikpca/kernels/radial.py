@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ikpca.kernels.base import Floats, Indices, Rows, inner_products, mean_row, squared_norms
+from ikpca.kernels.base import Floats, Indices, Rows, inner_products, squared_norms
 
 #: Rows per strip, so that a strip fits into the processor's cache.
 _STRIP = 256
@@ -90,7 +90,7 @@ class Gaussian(_DistanceKernelBase):
             np.maximum(out, 0, out=out)
             out *= -self.gamma
         else:
-            split = FeatureSplit.all_dense(mean_row(Y))
+            split = FeatureSplit.all_dense(Y)
             left = self.left_from_right(self.right_operand(X, split))
             right = self.right_operand(Y, split)
             np.matmul(left.dense, right.dense.T, out=out)
@@ -113,7 +113,7 @@ class Gaussian(_DistanceKernelBase):
         """Return the sums and gradients, from ∇k = 2γ(x − z)k."""
         products = self._weighted_values(Z, X, weights)
         # Relative to the mean of X, the difference has the smallest rounding error.
-        values, origin = products.sum(axis=1), mean_row(X)
+        values, origin = products.sum(axis=1), _mean_row(X)
         gradient = products @ (X - origin) - values[:, None] * (Z - origin)
         return values, 2 * self.gamma * gradient
 
@@ -168,18 +168,11 @@ class FeatureSplit(NamedTuple):
         """Split the features of dense rows; features in which all rows agree are constant."""
         common = cls.common_values(X[cls.sample_indices(len(X))])
         counts = sum(np.count_nonzero(X[strip] != common, axis=0) for strip in _strips(X))
-        return cls.from_counts(common, counts, mean_row(X), len(X))
-
-    @classmethod
-    def from_counts(
-        cls, common: Floats, counts: Indices, means: Floats, n_rows: int
-    ) -> FeatureSplit:
-        """Split features by the number of rows that differ from the common value of each."""
-        is_dense, is_sparse = counts > 0, (counts > 0) & (counts <= _MAX_SPARSE_DENSITY * n_rows)
-        if n_rows < _MIN_ROWS or is_sparse.sum() < _MIN_SPARSE_FEATURES:
+        is_dense, is_sparse = counts > 0, (counts > 0) & (counts <= _MAX_SPARSE_DENSITY * len(X))
+        if len(X) < _MIN_ROWS or is_sparse.sum() < _MIN_SPARSE_FEATURES:
             is_sparse = np.zeros_like(is_dense)
         is_dense &= ~is_sparse
-        origin = np.where(is_dense, means, common)
+        origin = np.where(is_dense, _mean_row(X), common)
         return cls(origin, is_dense, is_sparse, int(counts[is_sparse].sum()))
 
     @staticmethod
@@ -193,10 +186,10 @@ class FeatureSplit(NamedTuple):
         return np.partition(sample, _SAMPLE_SIZE // 2, axis=0)[_SAMPLE_SIZE // 2]
 
     @classmethod
-    def all_dense(cls, origin: Floats) -> FeatureSplit:
-        """Return the split about an origin in which all features are dense."""
-        is_dense = np.ones(len(origin), dtype=bool)
-        return cls(origin, is_dense, ~is_dense)
+    def all_dense(cls, X: Floats) -> FeatureSplit:
+        """Return the split about the mean of rows in which all features are dense."""
+        is_dense = np.ones(X.shape[1], dtype=bool)
+        return cls(_mean_row(X), is_dense, ~is_dense)
 
     def operand_bytes(self, n_rows: int) -> int:
         """Return the size of the operand of the rows of the split, with its two extra columns."""
@@ -236,6 +229,11 @@ class Operand(NamedTuple):
         if isinstance(rows, slice):
             dense = dense.copy()
         return Operand(dense, None if self.sparse is None else self.sparse[rows])
+
+
+def _mean_row(X: Floats) -> Floats:
+    """Return the mean of rows, summed in double precision."""
+    return X.mean(axis=0, dtype=np.float64).astype(X.dtype)
 
 
 def _strips(X: Floats) -> Iterator[slice]:

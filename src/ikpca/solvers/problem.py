@@ -26,7 +26,6 @@ from ikpca.kernels import (
     Laplacian,
     Pairwise,
     Rows,
-    mean_row,
     squared_norms,
 )
 
@@ -68,34 +67,20 @@ class RoundingSample:
 
     Clusters of many rows are represented in the first part. The errors of smaller ones are bounded
     by those of the second part.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    sizes : ndarray of shape (l,)
-        As ``value_sizes`` returns them.
-    n_features : int
-    take : callable
-        Returns the rows of some indices.
-    seed : int
     """
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        sizes: Floats,
-        n_features: int,
-        take: Callable[[Indices], Rows],
-        seed: int,
-    ) -> None:
-        n_samples, wanted = len(sizes), min(_UNIFORM_ROWS, max(16, _ENTRIES // n_features))
+    def __init__(self, problem: Problem) -> None:
+        assert problem.kernel is not None
+        n_samples, n_features = problem.n_samples, int(problem.X.shape[1])
+        wanted = min(_UNIFORM_ROWS, max(16, _ENTRIES // n_features))
         number = min(wanted, n_samples)
-        rng = np.random.default_rng([seed, 3])
+        rng = np.random.default_rng([problem.seed, 3])
         uniform = rng.choice(n_samples, number, replace=False)
         rest = np.setdiff1d(np.arange(n_samples), uniform, assume_unique=True)
         n_largest = min(int(_LARGEST_SHARE * number), len(rest))
-        largest = rest[np.argsort(sizes[rest])[len(rest) - n_largest :]]
-        self.kernel, self.rows = kernel, take(np.concatenate([uniform, largest]))
+        largest = rest[np.argsort(problem.value_sizes[rest])[len(rest) - n_largest :]]
+        self.kernel = problem.kernel
+        self.rows = problem.take_rows(np.concatenate([uniform, largest]))
         self.n_uniform, self.n_samples = number, n_samples
 
     @cached_property
@@ -154,7 +139,7 @@ class RoundingSample:
         """Compute K with the same operands as for all rows."""
         if sparse.issparse(rows):
             return cross_gram(self.kernel, rows, rows).astype(np.float64)
-        split = FeatureSplit.all_dense(mean_row(rows[: self.n_uniform]))
+        split = FeatureSplit.all_dense(rows[: self.n_uniform])
         return full_matrix(ComputedGram(self.kernel, rows, split=split)).astype(np.float64)
 
 
@@ -422,9 +407,7 @@ class Problem:
     @cached_property
     def rounding_sample(self) -> RoundingSample:
         """Rows on which rounding errors are estimated."""
-        assert self.kernel is not None
-        n_features = int(self.X.shape[1])
-        return RoundingSample(self.kernel, self.value_sizes, n_features, self.take_rows, self.seed)
+        return RoundingSample(self)
 
     @property
     def entry_cost(self) -> float:

@@ -20,7 +20,6 @@ from ikpca.kernels import (
     Linear,
     Rows,
     Sigmoid,
-    mean_row,
 )
 from ikpca.subspace import Subspace
 
@@ -139,7 +138,7 @@ class Span(Stored):
         is_dense = isinstance(self.rows, np.ndarray) and len(self)
         if not (is_dense and isinstance(self.kernel, Gaussian)):
             return None
-        split = FeatureSplit.all_dense(mean_row(self.rows))
+        split = FeatureSplit.all_dense(self.rows)
         return self.kernel, split, self.kernel.right_operand(self.rows, split).dense
 
     @cached_property
