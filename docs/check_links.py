@@ -1,4 +1,4 @@
-"""Follow every internal link of the built site: pages, pictures, downloads and anchors."""
+"""Check every internal link of the built site: pages, images, downloads and anchors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class _Page(HTMLParser):
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         found = dict(attributes)
         self.names |= {value for key in ("id", "name") if (value := found.get(key))}
-        # What a page loads by itself must come with it; what a reader clicks may lie elsewhere.
+        # Scripts, images and style sheets must be part of the site; links may be external.
         loads = tag in ("script", "img") or (
             tag == "link" and "stylesheet" in (found.get("rel") or "")
         )
@@ -31,7 +31,7 @@ class _Page(HTMLParser):
 
 def main(site: Path) -> int:
     pages: dict[Path, _Page] = {}
-    # The static files of the theme contain a template, which is not a page.
+    # The static files of the theme contain a template.
     for path in sorted(set(site.rglob("*.html")) - set((site / "_static").rglob("*"))):
         pages[path] = page = _Page()
         page.feed(path.read_text(encoding="utf-8"))

@@ -7,9 +7,9 @@ import sys
 import tomllib
 from pathlib import Path
 
-# Two workers of a build, or a reader's laptop, are not to be fought over by BLAS.
+# One thread of BLAS per worker of a parallel build.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# No page may depend on data that a reader does not have.
+# Pages must not depend on downloaded data.
 os.environ.pop("IKPCA_DATA", None)
 os.environ["IKPCA_OFFLINE"] = "1"
 
@@ -47,7 +47,7 @@ templates_path = ["_templates"]
 root_doc = "index"
 default_role = "any"
 nitpicky = True
-# Types in docstrings are words for readers; only our own names have to lead somewhere.
+# Only references to names of this repository must resolve.
 nitpick_ignore_regex = [(r"py:.*", r"(?!ikpca(?:_papers)?\.).*")]
 
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist", "substitution"]
@@ -63,9 +63,9 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
-# Values such as "auto" are to be copied as they stand.
+# Straight quotes, so that values such as "auto" can be copied.
 smartquotes_action = "De"
-# A longer signature has one parameter on a line; names of methods fit beside the text.
+# Longer signatures have one parameter per line.
 python_maximum_signature_line_length = 100
 toc_object_entries_show_parents = "hide"
 
@@ -73,7 +73,7 @@ plot_include_source = False
 plot_html_show_formats = False
 plot_html_show_source_link = True
 plot_formats = [("svg", 100)]
-# As the template of matplotlib, but with the source in the caption beneath the picture.
+# Matplotlib's template with the link to the source in the caption.
 plot_template = """
 {{ source_code }}
 
@@ -95,6 +95,7 @@ plot_rcparams = {"svg.fonttype": "path"}
 sphinx_gallery_conf = {
     "examples_dirs": "examples",
     "gallery_dirs": "gallery",
+    "subsection_order": ["examples/tasks", "examples/papers"],
     "filename_pattern": r"\.py$",
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
@@ -109,7 +110,7 @@ sphinx_gallery_conf = {
     "reference_url": {"ikpca": None, "ikpca_papers": None},
     "write_computation_times": False,
     "capture_repr": (),
-    # Sharp where a telephone or a screen of many dots shows them larger.
+    # For screens of high resolution.
     "image_srcset": ["2x"],
     "parallel": int(os.environ.get("IKPCA_DOCS_JOBS", "0")) or False,
 }
@@ -120,7 +121,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {"index": [], "start": [], "benchmarks/index": [], "what_holds": []}
+html_sidebars = {"index": [], "start": [], "benchmarks/index": [], "claims": []}
 html_theme_options = {
     "navbar_align": "left",
     "show_toc_level": 2,

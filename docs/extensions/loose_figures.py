@@ -12,10 +12,10 @@ _SEEN: set[int] = set()
 
 
 def loose_figures(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
-    """A scraper of sphinx-gallery, beside the one that asks pyplot."""
+    """Scraper of sphinx-gallery for figures without pyplot."""
     paths, sharper = [], []
     for value in block_vars["example_globals"].values():
-        # Pyplot's own figures have a number, and are seen to already.
+        # The scraper of pyplot handles numbered figures.
         if not isinstance(value, Figure) or getattr(value, "number", None) is not None:
             continue
         if id(value) not in _SEEN:

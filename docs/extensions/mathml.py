@@ -17,7 +17,7 @@ _BARS = re.compile(r"<mo[^>]*>([‖∥])</mo>")
 
 
 def setup(app: Any) -> dict[str, Any]:
-    """Offer the renderer under the name that conf.py chooses."""
+    """Register the renderer."""
     app.add_html_math_renderer("mathml", (_inline, None), (_display, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -37,12 +37,12 @@ def _mathml(node: Any, *, as_block: bool) -> str:
     source = node.astext()
     try:
         drawn = latex2mathml.tex2mathml(_PRIMES.sub(_marks, source), as_block=as_block)
-    except (MathError, SyntaxError) as trouble:
-        _LOG.warning("formula %r: %s", source, trouble, location=node)
+    except (MathError, SyntaxError) as error:
+        _LOG.warning("formula %r: %s", source, error, location=node)
         return f"<code>{source}</code>"
     return _BARS.sub(r'<mo stretchy="false" lspace="0" rspace="0">\1</mo>', drawn)
 
 
 def _marks(found: re.Match[str]) -> str:
-    """An apostrophe as TeX reads it; the converter would take it for one."""
+    """Replace apostrophes by primes, as TeX does."""
     return r"\prime " * len(found[0])

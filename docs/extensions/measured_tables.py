@@ -16,7 +16,7 @@ _PAPER_EXPONENTS = {"batch": 3.04, "incremental": 0.99, "KHA": 1.58}
 
 
 def setup(app: Any) -> dict[str, Any]:
-    """Offer ``measured`` (a table) and ``measured-where`` (date, versions, machine)."""
+    """Register ``measured`` (a table) and ``measured-where`` (date, versions, machine)."""
     app.add_directive("measured", Measured)
     app.add_directive("measured-where", Where)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
@@ -105,7 +105,7 @@ class Measured(Directive):
 
 
 class Where(Directive):
-    """When, with what and on what a record was made."""
+    """Date, versions and machine of a record."""
 
     required_arguments = 1
 

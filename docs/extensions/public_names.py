@@ -16,8 +16,8 @@ _ADDRESSES = {
 
 
 def setup(app: Any) -> dict[str, Any]:
-    """Hook into autodoc and into references that nobody else resolves."""
-    # A summary does not end at the number of an equation.
+    """Connect to autodoc and to unresolved references."""
+    # These abbreviations do not end a summary.
     known = autosummary.WELL_KNOWN_ABBREVIATIONS
     autosummary.WELL_KNOWN_ABBREVIATIONS = (*known, "eq.", "eqs.")
     app.connect("autodoc-skip-member", _skip)
@@ -28,10 +28,7 @@ def setup(app: Any) -> dict[str, Any]:
 
 
 def _skip(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
-    """Methods that scikit-learn gives every estimator are described there, a tuple's nowhere.
-
-    Fields of a named tuple are among its parameters.
-    """
+    """Skip inherited members of scikit-learn and of tuples, and fields of named tuples."""
     member = inspect.unwrap(member) if callable(member) else member
     home = getattr(getattr(member, "__objclass__", member), "__module__", "") or ""
     is_field = type(member).__name__ == "_tuplegetter"
@@ -41,7 +38,7 @@ def _skip(app: Any, what: str, name: str, member: Any, skip: bool, options: Any)
 def _hide_signature(
     app: Any, what: str, name: str, value: Any, options: Any, signature: str, returned: str
 ) -> tuple[str, str] | None:
-    """Protocols and enumerations are not called."""
+    """Hide the signatures of protocols and enumerations, which are not called."""
     is_protocol = getattr(value, "_is_protocol", False)
     is_members = inspect.isclass(value) and issubclass(value, Enum)
     return ("", "") if is_protocol or is_members else None
@@ -50,15 +47,17 @@ def _hide_signature(
 def _name_members(
     app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]
 ) -> None:
-    """The members of an enumeration, whose values are sentences."""
+    """Add the members of an enumeration to its docstring."""
     if inspect.isclass(value) and issubclass(value, Enum):
         at = next((i for i, line in enumerate(lines) if "Examples" in line), len(lines))
-        named = (line for each in value for line in (f"``{each.name}``", f"    {each.value}", ""))
+        named = (
+            line for member in value for line in (f"``{member.name}``", f"    {member.value}", "")
+        )
         lines[at:at] = ["", *named]
 
 
 def _elsewhere(app: Any, env: Any, node: Any, content: Any) -> Any:
-    """Plain addresses in place of an inventory that would have to be downloaded."""
+    """Link to other libraries by address, as an inventory would need a download."""
     target = node.get("reftarget", "")
     address = _ADDRESSES.get(target.partition(".")[0])
     if node.get("refdomain") != "py" or address is None or "." not in target:

@@ -1,4 +1,4 @@
-"""Verdicts on the papers' claims, from the complete runs that are kept with ``ikpca_papers``."""
+"""Verdicts on the papers' claims, from the records of complete runs in ``ikpca_papers``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CLASSES = {Status.HOLDS.value: "holds", Status.FAILS.value: "fails", Status.NOT
 
 
 def setup(app: Any) -> dict[str, Any]:
-    """Offer ``verdicts`` (the experiments of a paper) and ``verdict-counts`` (all of them)."""
+    """Register ``verdicts`` (the experiments of a paper) and ``verdict-counts`` (all of them)."""
     app.add_directive("verdicts", Verdicts)
     app.add_directive("verdict-counts", Counts)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -194,8 +194,8 @@ def _costs(document: dict[str, Any]) -> str:
     if document["passes"] is not None:
         parts.append(f"{document['passes']} passes" if document["passes"] != 1 else "1 pass")
     parts.append(f"{document['seconds']:.2f} s")
-    ended = f"\nEnded: {document['ended']}" if document["ended"] else ""
-    return "; ".join(parts) + "." + ended
+    outcome = f"\nOutcome: {document['ended']}" if document["ended"] else ""
+    return "; ".join(parts) + "." + outcome
 
 
 def cluster(

@@ -41,7 +41,7 @@ class Outcome(Enum):
     >>> from ikpca import KernelPCA
     >>> X = np.random.default_rng(0).normal(size=(60, 3))
     >>> KernelPCA(2, kernel="rbf", eigen_solver="dense").fit(X).outcome_.value
-    'solved directly'
+    'exact, by an eigendecomposition'
     """
 
     CONVERGED = "the residual is within tol"
@@ -52,7 +52,7 @@ class Outcome(Enum):
     INTERRUPTED = "interrupted; the result of the last finished pass is kept"
     DIVERGED = "the components diverged; pass gain='auto' or check the scale of the kernel"
     INDEFINITE = "the kernel is not positive semi-definite: Hebbian components may be wrong"
-    EXACT = "solved directly"
+    EXACT = "exact, by an eigendecomposition"
     LANDMARKS = "these are the best components in the span of the landmarks"
 
 

@@ -12,7 +12,7 @@ import pytest
 from ikpca_papers.claims import VERDICTS, specs
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGE = DOCS / "what_holds.md"
+PAGE = DOCS / "claims.md"
 KEPT = ("real", "embedded")
 #: Numbers of the figures and tables of each paper.
 CONTENTS = {
