@@ -1,4 +1,4 @@
-"""Draw the picture of the front page for the README, which no build makes.
+"""Draw the figure of the README, that of the front page.
 
 Usage: python docs/readme_picture.py [FILE], by default docs/_static/one_picture.png.
 """
@@ -16,12 +16,12 @@ PICTURE = HERE / "_static" / "one_picture.png"
 
 
 def draw(path: Path = PICTURE) -> None:
-    """Run the script of the front page and keep what it drew."""
+    """Run the script of the front page and save its figure."""
     mpl.use("Agg")
-    drawn = runpy.run_path(str(HERE / "drawings" / "one_picture.py"))
-    # Without the version of the plotting library: the same picture is the same file.
-    drawn["figure"].savefig(path, dpi=90, metadata={"Software": None})
-    drawn["plt"].close(drawn["figure"])
+    variables = runpy.run_path(str(HERE / "drawings" / "one_picture.py"))
+    # Without the version of matplotlib, so that the file is reproducible.
+    variables["figure"].savefig(path, dpi=90, metadata={"Software": None})
+    variables["plt"].close(variables["figure"])
 
 
 if __name__ == "__main__":
