@@ -55,7 +55,7 @@ def test_presets_are_the_papers_formulas(method):
         ("kha-smd", np.outer(DECAY, 1 / EIGENVALUES)),
     ],
 )
-def test_automatic_gains_know_the_scale_of_the_kernel(method, shape):
+def test_automatic_gains_scale_with_the_kernel(method, shape):
     """Reciprocal to κ = mean k'(x, x), 2 here, or to λ; the numbers in front are tuned."""
     number = spread(KHA(method).gain_for(2.0)) / shape
     assert number.min() == pytest.approx(number.max(), rel=1e-14)
@@ -141,7 +141,7 @@ def test_components_without_variance_do_not_step_infinitely_far(values, with_nor
     assert (gains >= 0).all()
 
 
-def test_gains_do_not_write_to_what_they_are_given():
+def test_gains_do_not_modify_their_arguments():
     times, values = TIMES.copy(), EIGENVALUES.copy()
     times.flags.writeable = values.flags.writeable = False
     (0.3 * InverseTime() * ReciprocalEigenvalues()).gains(times, N_SAMPLES, values)
@@ -159,7 +159,7 @@ def test_the_clock_ticks_at_every_pattern_or_once_per_pass():
     make=[Constant, InverseTime, lambda value: value * InverseTime()],
     bad=[0, -1, 0.0, -1e-30, np.nan, np.inf],
 )
-def test_what_is_not_positive_is_refused(make, bad):
+def test_nonpositive_parameters_are_rejected(make, bad):
     with pytest.raises(InvalidInput, match="positive") as refused:
         make(bad)
     assert repr(float(bad)) in str(refused.value) or repr(bad) in str(refused.value)

@@ -77,7 +77,7 @@ def test_a_random_clustering_of_usps(data_folder):
         ([0.0, np.nan], [0, 1], "NaN"),
     ],
 )
-def test_labels_that_are_refused(first, second, said):
+def test_invalid_labels(first, second, said):
     with pytest.raises(InvalidInput, match=said):
         variation_of_information(first, second)
 
@@ -111,6 +111,6 @@ def test_bytes_do_not_wrap_around():
         ([2.0, 2.0], [1.0, 2.0], "constant"),
     ],
 )
-def test_signals_that_are_refused(clean, estimate, said):
+def test_invalid_signals(clean, estimate, said):
     with pytest.raises(InvalidInput, match=said):
         signal_to_noise_ratio(clean, estimate)

@@ -106,7 +106,7 @@ def test_projections_take_the_pair_and_the_labels():
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["False", "True"]
 
 
-def test_many_numbers_become_a_scale_of_colors():
+def test_many_labels_have_a_color_scale():
     axes = projections(MODEL.transform(X), X[:, 20] + np.arange(240))
     assert axes.get_legend() is None
     assert len(axes.figure.axes) == 2

@@ -29,7 +29,7 @@ def _folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["clean.png", "clean.tif"])
-def test_a_image_is_denoised(name):
+def test_image_is_denoised(name):
     pixels = noisy(waves(40, 48))
     Image.fromarray(pixels).save("noisy.png")
     said = succeeds("denoise", "noisy.png", "--out", name, "--json")
@@ -38,7 +38,7 @@ def test_a_image_is_denoised(name):
     assert said["shape"] == [40, 48]
 
 
-def test_options_of_a_image():
+def test_options_for_images():
     pixels = noisy(waves(40, 48))
     Image.fromarray(pixels).save("noisy.png")
     succeeds(
@@ -49,7 +49,7 @@ def test_options_of_a_image():
     np.testing.assert_array_equal(Image.open("clean.png"), wanted)
 
 
-def test_alpha_is_left_as_it_is():
+def test_alpha_is_unchanged():
     pixels = noisy(waves(40, 48, channels=4))
     Image.fromarray(pixels).save("noisy.png")
     succeeds("denoise", "noisy.png", "-o", "clean.png", "-q")
@@ -88,7 +88,7 @@ def test_motion_has_three_columns_per_joint():
     assert "has 4 columns" in fails("denoise", "rows.npy", "-o", "clean.npy")
 
 
-def test_options_of_the_other_kind_are_refused():
+def test_options_for_other_data_are_rejected():
     np.save("walk.npy", recording(20).reshape(20, -1))
     Image.fromarray(waves(20, 20)).save("image.png")
     assert "--noise" in fails("denoise", "walk.npy", "-o", "c.npy", "--noise", 1, code=2)
@@ -119,7 +119,7 @@ def as_bytes(pixels):
     return np.clip(np.rint(255 * pixels), 0, 255).astype(np.uint8)
 
 
-def test_a_image_is_enlarged_and_what_was_learned_can_be_kept(sharp):
+def test_image_is_enlarged_and_model_saved(sharp):
     small = waves(20, 24)
     Image.fromarray(small).save("small.png")
     said = succeeds(
@@ -145,7 +145,7 @@ def test_channels_of_a_color_image_are_enlarged_one_by_one(sharp):
         np.testing.assert_array_equal(found[..., channel], wanted)
 
 
-def test_upscale_needs_one_source_of_knowledge(sharp):
+def test_upscale_needs_training_images_or_a_model(sharp):
     Image.fromarray(waves(20, 24)).save("small.png")
     arguments = ("upscale", "small.png", "-o", "large.png")
     assert "--train" in fails(*arguments, code=2)

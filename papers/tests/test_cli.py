@@ -35,7 +35,7 @@ def test_help_loads_no_numerical_packages():
     assert not loaded & {"numpy", "scipy", "sklearn", "numba", "matplotlib", "PIL"}
 
 
-def test_an_unknown_command_is_one_sentence():
+def test_unknown_command_is_one_sentence():
     result = ikpca_papers("reproduced")
     assert result.code == 2
     assert len(result.err.splitlines()) == 1

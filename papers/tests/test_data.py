@@ -83,13 +83,13 @@ def test_entries_are_complete(entry):
 @pytest.mark.parametrize(
     ("typed", "meant"), [("ups", "usps"), ("USPS", "usps"), ("swiss_roll", "perforated_swiss_roll")]
 )
-def test_an_unknown_name_is_answered_with_the_nearest(typed, meant):
+def test_unknown_name_suggests_the_nearest(typed, meant):
     for function in (load, fetch, data_path, available_sources, find):
         with pytest.raises(InvalidInput, match=f"did you mean '{meant}'"):
             function(typed)
 
 
-def test_a_name_like_no_other_is_answered_with_all():
+def test_unknown_name_without_similar_ones_lists_all():
     with pytest.raises(InvalidInput, match="there are digits, photographs,"):
         find("qqqqqq")
 
@@ -98,7 +98,7 @@ def test_a_name_like_no_other_is_answered_with_all():
 
 
 @pytest.mark.parametrize("name", OF_WAY["embedded"])
-def test_embedded_data_need_nothing(name):
+def test_embedded_data_need_no_files(name):
     found = load(name)
     assert {key: array.shape for key, array in found.arrays.items()} == find(name).shapes
     assert (found.name, found.origin, found.path) == (name, "embedded", None)
@@ -107,12 +107,12 @@ def test_embedded_data_need_nothing(name):
     assert data_path(name) is None
 
 
-def test_digits_are_those_that_were_recorded():
+def test_digits_have_the_recorded_checksum():
     assert load("digits").as_recorded is True
     assert load("parabola").as_recorded is None
 
 
-def test_nobody_can_write_to_a_data_set():
+def test_data_sets_are_read_only():
     digits = load("digits")
     with pytest.raises(ValueError, match="read-only"):
         digits["X"][0] = 1
@@ -138,7 +138,7 @@ def test_embedded_data_have_no_other_source():
 
 
 @pytest.mark.parametrize("name", OF_WAY["local"] + OF_WAY["download"])
-def test_files_at_hand_are_those_that_were_recorded(name, data_folder):
+def test_local_files_have_the_recorded_checksums(name, data_folder):
     if not (data_folder / find(name).file).exists():
         pytest.skip(f"no {name} in the data folder")
     found = load(name, data_folder)
@@ -175,7 +175,7 @@ def test_no_file(local):
         load("usps", local, source="local")
 
 
-def test_what_has_no_address_says_where_it_comes_from():
+def test_data_without_address_name_their_source():
     with pytest.raises(DataUnavailable, match=r"no address .* teapot_100\.npz .*Weinberger"):
         load("teapot_100", offline=False)
     assert available_sources("teapot_100", offline=False) == ()
@@ -242,7 +242,7 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE, ids=lambda damage: damage.__name__)
-def test_a_bad_file_is_told_in_one_sentence(local, damage):
+def test_bad_file_raises_one_sentence(local, damage):
     damage(local / "frey_faces.npz")
     with pytest.raises(DataUnavailable, match=DAMAGE[damage]) as told:
         load("frey_faces", local)

@@ -62,7 +62,7 @@ def rows_of(said):
     return {line[0]: line[1:] for line in lines if line and line[0] in registry()}
 
 
-def test_without_a_verb_it_says_what_there_is():
+def test_without_a_command_help_is_printed():
     said = ikpca_papers("data")
     assert said.code == 0
     assert not said.err
@@ -82,7 +82,7 @@ def test_list_shows_shape_size_way_and_terms():
     assert "…" not in said.out
 
 
-def test_list_knows_folder_cache_and_network(data, own_folders, monkeypatch):
+def test_list_shows_folder_cache_and_network(data, own_folders, monkeypatch):
     assert rows_of(ikpca_papers("data", "list", "--data", data))["frey_faces"][2] == "local"
     monkeypatch.setenv("IKPCA_DATA", str(data))
     monkeypatch.setenv("IKPCA_OFFLINE", "0")
@@ -95,7 +95,7 @@ def test_list_knows_folder_cache_and_network(data, own_folders, monkeypatch):
     }  # fmt: skip
 
 
-def test_list_as_json_tells_everything(data):
+def test_list_as_json_has_all_fields(data):
     said = ikpca_papers("data", "list", "--json", "--data", data)
     told = {one["name"]: one for one in json.loads(said.out)}
     assert list(told) == list(registry())
@@ -134,7 +134,7 @@ def test_fetch_as_json_and_quiet(walk, own_folders):
     }  # fmt: skip
 
 
-def test_what_is_there_is_not_fetched(data):
+def test_existing_files_are_not_fetched(data):
     said = ikpca_papers("data", "fetch", "frey_faces", "digits", "--data", data)
     assert said.code == 0
     assert not said.err
@@ -148,7 +148,7 @@ def test_one_unknown_name_stops_before_the_first_transfer(walk):
     assert not walk.requests
 
 
-def test_fetch_complains_in_one_sentence(walk, register, own_folders):
+def test_fetch_errors_are_one_sentence(walk, register, own_folders):
     entry = find("frey_faces")
     assert "no address" in one_sentence(ikpca_papers("data", "fetch", entry.name), "fetch", 1)
     walk.files["/mocap/35.asf"] += b"#"
@@ -180,7 +180,7 @@ def test_where(data, own_folders):
     assert json.loads(said.out) == {"data": None, "cache": str(own_folders.cache)}
 
 
-def test_where_complains_in_one_sentence(tmp_path):
+def test_where_errors_are_one_sentence(tmp_path):
     said = ikpca_papers("data", "where", "usps")
     assert "run: ikpca-papers data fetch usps" in one_sentence(said, "where", 1)
     said = ikpca_papers("data", "where", "teapot_100")

@@ -82,7 +82,7 @@ def test_a_folder_goes_before_the_cache(arm, own_folders):
     assert len(arm.requests) == 2
 
 
-def test_a_download_that_is_not_what_the_registry_says(arm, own_folders, register):
+def test_download_that_differs_from_the_registry(arm, own_folders, register):
     register(replace(entries.registry()["cmu_walk_35_01"], shapes={"positions": (9, 4, 3)}))
     with pytest.raises(DataUnavailable, match=r"instead of \(9, 4, 3\)"):
         fetch("cmu_walk_35_01", offline=False)
@@ -158,7 +158,7 @@ def test_a_file_in_place_of_the_cache(arm, own_folders):
     assert not arm.requests
 
 
-def test_offline_says_what_to_do(own_folders):
+def test_offline_error_names_a_remedy(own_folders):
     for name in DOWNLOADS:
         with pytest.raises(DataUnavailable, match=r"offline mode is on; unset IKPCA_OFFLINE"):
             load(name)
@@ -217,7 +217,7 @@ def test_usps_from_openml(openml, own_folders):
     assert [path.name for path in own_folders.cache.iterdir()] == ["usps.npz"]
 
 
-def test_usps_from_openml_is_the_one_at_hand(openml, data_folder):
+def test_usps_from_openml_equals_the_local_file(openml, data_folder):
     at_hand = load("usps", data_folder)
     openml.rows = np.vstack([at_hand["X_train"], at_hand["X_test"]]).astype(np.float64)
     labels = np.concatenate([at_hand["y_train"], at_hand["y_test"]])
@@ -225,7 +225,7 @@ def test_usps_from_openml_is_the_one_at_hand(openml, data_folder):
     assert load("usps", offline=False).as_recorded
 
 
-def test_another_order_is_not_taken_for_the_classic_split(openml, own_folders):
+def test_another_order_than_the_classic_split_is_rejected(openml, own_folders):
     openml.labels = shuffled_labels(_USPS_COUNTS, 2007)[::-1] + 1
     openml.rows = np.zeros((9298, 256))
     with pytest.raises(DataUnavailable, match="not the classic training set"):
@@ -339,7 +339,7 @@ def test_olivetti_faces(monkeypatch):
     assert_array_equal(found["subject"], bunch.target)
 
 
-def test_the_cache_is_where_the_platform_wants_it(monkeypatch):
+def test_cache_is_in_the_folder_of_the_platform(monkeypatch):
     monkeypatch.delenv("IKPCA_CACHE")
     assert cache_folder() == pooch.os_cache("ikpca")
     monkeypatch.setenv("IKPCA_CACHE", "~/elsewhere")

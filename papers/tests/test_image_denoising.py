@@ -39,14 +39,14 @@ def test_the_noise_is_estimated(clean, level):
     assert estimate_noise(noisy) == pytest.approx(level, rel=0.15)
 
 
-def test_units_change_nothing(noisy):
+def test_result_does_not_depend_on_units(noisy):
     """Pixels from 0 to 1, or from 0 to 255."""
     small, large = denoise_image(noisy), denoise_image(255 * noisy)
     np.testing.assert_allclose(large, 255 * small, atol=0.05)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32, np.float64])
-def test_shape_and_type_stay(noisy, dtype):
+def test_shape_and_type_are_kept(noisy, dtype):
     image = np.clip(255 * noisy, 0, 255).astype(dtype)
     kept = image.copy()
     denoised = denoise_image(image)
@@ -65,16 +65,16 @@ def test_color_images_keep_their_channels(clean, noisy):
 
 
 @pytest.mark.parametrize("value", [0, 7])
-def test_one_gray_level_comes_back(value):
+def test_constant_image_is_unchanged(value):
     image = np.full((30, 30), value, dtype=np.uint8)
     assert np.array_equal(denoise_image(image), image)
 
 
-def test_no_noise_no_change(clean):
+def test_image_without_noise_is_unchanged(clean):
     assert np.array_equal(denoise_image(clean, noise=0), clean)
 
 
-def test_a_users_own_model(clean, noisy):
+def test_custom_model(clean, noisy):
     pca = KernelPCA(8, kernel="poly", degree=2, eigen_solver="kha/et", max_iter=5, random_state=0)
     denoised = denoise_image(noisy, pca=pca, scheme="single", n_training=300)
     assert signal_to_noise_ratio(clean, denoised) > signal_to_noise_ratio(clean, noisy) + 3

@@ -22,7 +22,7 @@ IMAGES = {
 @pytest.mark.parametrize(
     ("kind", "suffix"), [(kind, end) for kind, case in IMAGES.items() for end in case[2]]
 )
-def test_pixels_come_back_as_they_were(kind, suffix, tmp_path):
+def test_written_pixels_are_read_bit_for_bit(kind, suffix, tmp_path):
     shape, dtype, _ = IMAGES[kind]
     pixels = (np.random.default_rng(0).random(shape) * 255).astype(dtype)
     write_image(tmp_path / f"p{suffix}", pixels)
@@ -55,7 +55,7 @@ def test_jpeg_is_nearly_the_same(tmp_path):
         ("p.gif", (5, 4), np.uint8, "pass a .png"),
     ],
 )
-def test_what_a_format_cannot_hold_is_refused(name, shape, dtype, told, tmp_path):
+def test_unsupported_pixels_are_rejected(name, shape, dtype, told, tmp_path):
     with pytest.raises(InvalidInput, match=told):
         write_image(tmp_path / name, np.zeros(shape, dtype))
     assert not list(tmp_path.iterdir())

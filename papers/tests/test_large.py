@@ -22,7 +22,7 @@ def fitted(rows, solver, **options):
 
 
 @pytest.mark.parametrize("tile", [50, 230, 1000])
-def test_the_independent_pass_equals_the_full_matrix(rows, monkeypatch, tile):
+def test_independent_pass_equals_the_full_matrix(rows, monkeypatch, tile):
     monkeypatch.setattr(large, "_TILE", tile)
     model, Y = fitted(rows, "kha/et", max_iter=3)
     squared = np.sum((rows[:, None] - rows) ** 2, axis=2)

@@ -41,7 +41,7 @@ def test_batch_captures_its_eigenvalues(rows):
     assert captured == pytest.approx(batch.eigenvalues_.sum(), rel=1e-12)
 
 
-def test_signs_are_taken_over(rows):
+def test_signs_are_aligned(rows):
     turned = rows * [1, -1, -1, 1, 1]
     np.testing.assert_array_equal(align_signs(turned, rows), rows)
     np.testing.assert_allclose(correlations(turned, rows), 1)
@@ -53,7 +53,7 @@ def test_fewer_rows_separate_less():
     assert separated(eigenvalues, 100).tolist() == [2]
 
 
-def test_a_claim_about_nothing_does_not_hold():
+def test_claim_without_rows_does_not_hold():
     nothing = float("nan")
     assert not any(MeasuredClaim("c", nothing, 1, side).holds for side in ("at most", "at least"))
     assert claim_rows([MeasuredClaim("c", 0, 0)])[0]["holds"]

@@ -63,11 +63,11 @@ def test_settings_are_passed_on(recorder):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_kind_of_number_stays(recorder, dtype):
+def test_dtype_is_kept(recorder, dtype):
     assert denoise_motion(NOISY.astype(dtype)).dtype == dtype
 
 
-def test_what_is_chosen_is_what_motion_settings_says(recorder):
+def test_defaults_equal_motion_settings(recorder):
     denoise_motion(NOISY)
     gamma, n_components = motion_settings(NOISY)
     assert recorder.made["gamma"] == gamma
@@ -108,7 +108,7 @@ def test_frames_out_of_order_look_like_noise():
     assert motion_settings(shuffled).n_components == 1
 
 
-def test_positions_are_not_written_to(recorder):
+def test_positions_are_not_modified(recorder):
     kept = NOISY.copy()
     denoise_motion(kept)
     assert_allclose(kept, NOISY, rtol=0)
@@ -135,7 +135,7 @@ def test_bad_positions(recorder, subtests):
                     call(positions)
 
 
-def test_few_frames_will_do_where_settings_are_given(recorder):
+def test_few_frames_are_sufficient_with_given_settings(recorder):
     assert denoise_motion(NOISY[:5], **GIVEN).shape == (5, 27, 3)
 
 
@@ -227,7 +227,7 @@ def test_default_settings(walk, name, scale):
 
 
 @pytest.mark.parametrize("name", WALKS)
-def test_clean_frames_stay_as_they_are(walk, name):
+def test_clean_frames_are_unchanged(walk, name):
     """Within a third of a millimeter; the recordings themselves shake by half as much."""
     clean = walk(name)
     error = np.sqrt(np.mean((denoise_motion(clean) - clean) ** 2))

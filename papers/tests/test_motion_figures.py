@@ -58,7 +58,7 @@ def test_from_the_front_the_left_is_opposite_the_right():
     assert_allclose(pose[:, 1, 0], CLEAN[7, 1:, 0], atol=1e-12)
 
 
-def test_a_walk_through_the_room_stays_in_the_picture():
+def test_walk_stays_within_the_figure():
     walking, centered = (
         poses(figure_of({"take": motion}, frames=[0, 119]).axes[0]) for motion in (WALK, CLEAN)
     )
@@ -72,7 +72,7 @@ def test_poses_do_not_overlap():
         assert left[..., 0].max() < right[..., 0].min()
 
 
-def test_a_picture_with_ink_on_it():
+def test_figure_is_not_empty():
     picture = np.asarray(Image.open(io.BytesIO(png(figure_of(TAKES), dpi=50))).convert("L"))
     assert 0.005 < np.mean(picture < 200) < 0.3
 

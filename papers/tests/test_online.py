@@ -31,12 +31,12 @@ def test_a_constant_gain_tracks_a_rotating_distribution(shape):
     assert found.worst_after(WARM_UP) < LIMIT
 
 
-def test_so_does_an_automatic_gain_that_forgets():
+def test_automatic_gain_with_forgetting_tracks_it():
     assert tracked("ellipse", "ours, automatic gain, forgetting").worst_after(WARM_UP) < LIMIT
 
 
 @pytest.mark.parametrize("shape", ["ellipse", "parabola"])
-def test_a_decaying_gain_loses_it(shape):
+def test_decaying_gain_does_not_track_it(shape):
     assert tracked(shape, "ours, decaying gain").worst_after(WARM_UP) > 60
 
 
@@ -48,7 +48,7 @@ def test_it_converges_to_the_components_of_the_batch(start):
         assert found.kernel == "tanh" or found.held > 0.995, found
 
 
-def test_as_printed_it_comes_near_them():
+def test_as_printed_it_approaches_the_components():
     for (found,), gains in converge_as_printed(sizes=(1500,)):
         assert 0.9 < min(found.correlations) <= 1, found
         assert len(gains) >= 3

@@ -23,9 +23,7 @@ def test_order_of_the_schemes_on_the_parabola(errors, per_vector):
 
 @pytest.mark.parametrize("per_vector", [2, 4])
 @pytest.mark.parametrize("data", ["parabola", "digits"])
-def test_rows_chosen_and_moved_together_are_nearer_than_one_after_the_other(
-    errors, data, per_vector
-):
+def test_joint_preimages_have_smaller_errors_than_iterated_ones(errors, data, per_vector):
     second, samples, joint = (
         errors[data, per_vector, scheme]
         for scheme in ("second pass", "chosen samples", "joint pre-images")

@@ -121,7 +121,7 @@ def test_the_verdict_of_the_full_size_stands_beside(result, stored):
     assert html.count(">only in the full size<") == 1
 
 
-def test_nothing_is_asked_of_the_network(result):
+def test_page_loads_nothing_from_the_network(result):
     html = page([result])
     reader = Reader(html)
     sources = [image["src"] for image in reader.all("img")]
@@ -134,11 +134,11 @@ def test_nothing_is_asked_of_the_network(result):
     assert set(re.findall(r"https?://[^\"' )]+", html)) == {"http://www.w3.org/2000/svg"}
 
 
-def test_every_picture_says_what_it_shows(result):
+def test_every_image_has_a_text(result):
     assert all(len(image["alt"]) > 10 for image in Reader(page([result])).all("img"))
 
 
-def test_texts_are_escaped_wherever_they_come_from(result):
+def test_texts_are_escaped(result):
     nasty = dict.fromkeys(["sentence", "paper", "note", "title", "about", "figure"], NASTY)
     claim = result.spec.claims[0].model_copy(update=nasty)
     spec = result.spec.model_copy(update={"id": "x", **nasty})
@@ -164,7 +164,7 @@ def test_curves_are_means_over_seeds_and_survive_embedding(result):
     assert series["seconds"] == pytest.approx([0.1 * number for number in range(1, 11)])
 
 
-def test_what_was_not_run_is_there_and_says_so():
+def test_skipped_claims_are_listed():
     spec = specs()["motion"]
     idle = ExperimentResult(
         spec, "quick", None, tuple(evaluate_claim(c, "quick", None) for c in spec.claims), ()

@@ -131,7 +131,7 @@ def test_dark_and_light(opened):
     assert ground() == light
 
 
-def test_a_system_that_prefers_dark_gets_dark(opened):
+def test_dark_color_scheme_of_the_system_is_used(opened):
     feature = {"name": "prefers-color-scheme", "value": "dark"}
     opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
     try:
@@ -152,6 +152,6 @@ def test_figures_grow_when_clicked(opened):
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_nothing_sticks_out_sideways(opened, width):
+def test_page_does_not_scroll_horizontally(opened, width):
     _resize(opened, width)
     assert opened.execute_script("return document.documentElement.scrollWidth") <= width

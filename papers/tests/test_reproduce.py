@@ -19,7 +19,7 @@ def small(tmp_path_factory):
     return out, said
 
 
-def test_ends_with_a_page_tables_and_figures(small):
+def test_run_writes_page_tables_and_figures(small):
     out, said = small
     page = out / "quick" / "index.html"
     assert said.out.splitlines()[-1] == f"Page: {page}"
@@ -32,14 +32,14 @@ def test_ends_with_a_page_tables_and_figures(small):
     assert {one["experiment"] for one in claims} == set(specs())
 
 
-def test_says_which_claims_hold(small):
+def test_claims_that_hold_are_printed(small):
     _, said = small
     line = next(line for line in said.out.splitlines() if "same-contours" in line)
     assert line.split()[-1] == "holds"
     assert "not run" in said.out
 
 
-def test_a_second_run_computes_nothing_and_says_the_same(small, monkeypatch):
+def test_second_run_uses_stored_results(small, monkeypatch):
     out, _ = small
 
     def refuse(*arguments):
@@ -79,7 +79,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistakes_are_one_sentence_and_leave_nothing_behind(tmp_path, mistake):
+def test_errors_are_one_sentence_and_write_nothing(tmp_path, mistake):
     arguments, sentence = MISTAKES[mistake]
     said = ikpca_papers("reproduce", *arguments, "--out", tmp_path / "out")
     assert said.code == 2
@@ -88,7 +88,7 @@ def test_mistakes_are_one_sentence_and_leave_nothing_behind(tmp_path, mistake):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_file_where_the_results_should_go(tmp_path):
+def test_results_folder_that_is_a_file(tmp_path):
     (tmp_path / "file").write_text("")
     said = ikpca_papers("reproduce", "toy-contours", "--out", tmp_path / "file" / "below")
     assert said.code == 2
@@ -105,7 +105,7 @@ def test_missing_data_is_one_sentence(tmp_path, monkeypatch):
     assert len(said.err.splitlines()) == 1
 
 
-def test_an_interrupt_says_how_to_go_on(tmp_path, monkeypatch):
+def test_interrupt_prints_how_to_resume(tmp_path, monkeypatch):
     def interrupted(*arguments):
         raise KeyboardInterrupt
 
@@ -117,7 +117,7 @@ def test_an_interrupt_says_how_to_go_on(tmp_path, monkeypatch):
     )
 
 
-def test_a_failure_is_told_of_on_the_page_and_by_the_exit_code(tmp_path, monkeypatch):
+def test_failure_is_on_the_page_and_in_the_exit_status(tmp_path, monkeypatch):
     reason = "toy-contours, contours: ValueError: no luck"
     monkeypatch.setattr(runner, "_run_part", lambda *arguments: ("toy-contours", reason))
     said = ikpca_papers("reproduce", "toy-contours", "--out", tmp_path, "--jobs", 1, "--quiet")

@@ -133,7 +133,7 @@ def test_finished_parts_are_not_run_again(job, tmp_path):
     assert diary(tmp_path) == [1, 2, 3]
 
 
-def test_goes_on_after_an_interrupt_and_ends_with_the_same_tables(job, tmp_path):
+def test_interrupted_run_resumes_with_the_same_tables(job, tmp_path):
     (tmp_path / "interrupt").touch()
     with pytest.raises(KeyboardInterrupt):
         run_jobs([job(broken="interrupt")])
@@ -147,7 +147,7 @@ def test_goes_on_after_an_interrupt_and_ends_with_the_same_tables(job, tmp_path)
     assert written(whole)
 
 
-def test_a_part_that_fails_is_told_of_and_the_others_are_kept(job, tmp_path):
+def test_failed_part_is_reported_and_others_are_kept(job, tmp_path):
     (tmp_path / "error").touch()
     failures = run_jobs([job(broken="error")])
     assert failures == {"fake": "fake, number 2: ValueError: two is odd"}
@@ -157,13 +157,13 @@ def test_a_part_that_fails_is_told_of_and_the_others_are_kept(job, tmp_path):
 
 
 @pytest.mark.parametrize("other", [{"seed": 1}, {"size": "embedded"}])
-def test_other_settings_or_seeds_are_other_results(job, tmp_path, other):
+def test_settings_and_seeds_have_separate_results(job, tmp_path, other):
     run_jobs([job()])
     run_jobs([job(**other)])
     assert len(diary(tmp_path)) > 5
 
 
-def test_a_result_of_other_settings_is_gone_when_a_new_run_is_interrupted(job, tmp_path):
+def test_interrupted_run_removes_the_result_of_other_settings(job, tmp_path):
     run_jobs([job()])
     (tmp_path / "interrupt").touch()
     with pytest.raises(KeyboardInterrupt):
@@ -181,7 +181,7 @@ def test_a_damaged_part_is_run_again(job, tmp_path, damage):
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "gone"])
-def test_damaged_arrays_are_made_again(job, tmp_path, damage):
+def test_damaged_arrays_are_computed_again(job, tmp_path, damage):
     run_jobs([job()])
     path = next((job().folder.folder / "parts").glob("number-2*.npz"))
     content = bytearray(path.read_bytes())
@@ -239,7 +239,7 @@ def run_sums(folder, out, *, between=False):
 
 @pytest.mark.skipif(os.name == "nt", reason="signals as on Unix")
 @pytest.mark.parametrize("where", ["inside", "between"])
-def test_goes_on_after_a_kill_to_the_same_bits(spec, tmp_path, where):
+def test_killed_run_resumes_to_the_same_bits(spec, tmp_path, where):
     if where == "inside":
         (tmp_path / "inside").touch()
     child = multiprocessing.get_context("spawn").Process(
@@ -266,7 +266,7 @@ def test_parts_side_by_side_give_the_same_tables(job):
     assert written(alone) == written(together)
 
 
-def test_claims_hold_fail_or_wait(job, spec):
+def test_claims_hold_fail_or_are_not_run(job, spec):
     asked = job()
     assert [evaluate_claim(claim, "quick", None).status for claim in spec.claims] == [
         Status.NOT_RUN
@@ -301,7 +301,7 @@ def test_seeds_and_versions_aside_two_runs_write_the_same_json(job):
     assert without_costs(one) == without_costs(other)
 
 
-def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
+def test_files_are_replaced_atomically(tmp_path, monkeypatch):
     write_file(tmp_path / "table.csv", "old")
 
     def full(*_):

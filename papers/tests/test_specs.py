@@ -77,7 +77,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_faults_are_one_sentence_with_the_name_of_the_file(tmp_path, fault):
+def test_errors_name_the_file(tmp_path, fault):
     text, said = FAULTS[fault]
     path = tmp_path / "one.toml"
     path.write_text(text, encoding="utf-8")
@@ -90,7 +90,7 @@ def test_faults_are_one_sentence_with_the_name_of_the_file(tmp_path, fault):
     assert "\n" not in sentence
 
 
-def test_the_good_one_is_good(tmp_path):
+def test_valid_spec_is_read(tmp_path):
     path = tmp_path / "one.toml"
     path.write_text(GOOD, encoding="utf-8")
     (claim,) = read_spec(path).claims
@@ -106,7 +106,7 @@ def test_every_registered_experiment_has_a_spec():
 
 
 @pytest.mark.parametrize("name", sorted(IDS))
-def test_small_sizes_need_nothing_but_the_installation(name):
+def test_small_sizes_need_no_downloads(name):
     spec = specs()[name]
     assert all(is_embedded(spec.sizes[size].data) for size in SIZES[:2])
     assert spec.sizes["real"].data in VIEWS
@@ -115,7 +115,7 @@ def test_small_sizes_need_nothing_but_the_installation(name):
 @pytest.mark.parametrize(
     ("typed", "meant"), [("usps-pca", "usps-kpca"), ("Motion", "motion"), ("faces", None)]
 )
-def test_an_unknown_experiment_is_answered_with_the_nearest(typed, meant):
+def test_unknown_experiment_suggests_the_nearest(typed, meant):
     with pytest.raises(InvalidInput, match=re.escape(f"there is no experiment {typed!r}")) as said:
         find_spec(typed)
     if meant is not None:

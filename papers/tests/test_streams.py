@@ -48,7 +48,7 @@ def test_memory_stays_flat_after_warm_up(cost):
     assert cost.held_bytes[0] < 0.6 * held[-1]
 
 
-def test_the_papers_own_table_grows_as_it_says():
+def test_exponents_of_the_printed_table():
     found = {name: parabola.Duration(name, (1, 2), (1.0, 4.0)) for name in parabola.TABLE_1_SECONDS}
     assert found["batch"].paper_exponent == pytest.approx(3.04, abs=0.005)
     assert found["incremental"].paper_exponent == pytest.approx(0.99, abs=0.005)
@@ -94,7 +94,7 @@ def test_rows_of_least_error_add_nothing_to_the_error_of_truncation(angles):
         ("nearest", "start", "five random rows"),
     ],
 )
-def test_what_the_parts_of_the_papers_scheme_are_for(angles, variant):
+def test_ablation_of_the_papers_scheme(angles, variant):
     assert angles[variant].angle > 2 * angles["least error", "none", "the scheme"].angle
 
 
@@ -163,7 +163,7 @@ def test_more_faces_make_fewer_errors(data_folder):
     assert np.mean(found.streamed_all) < np.mean(found.batch) - 0.05
 
 
-def test_many_rows_from_a_small_library():
+def test_many_rows_from_a_small_basis():
     _, gamma, load = large_rows(None)
     kernel = {"kernel": "rbf", "gamma": gamma}
     X = load(2500)

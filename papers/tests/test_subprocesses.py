@@ -30,7 +30,7 @@ def tells(message):
     return operator.methodcaller("__call__", message)
 
 
-def test_a_child_that_dies_is_an_error_and_not_a_wait():
+def test_child_that_dies_raises_an_error():
     with pytest.raises(SubprocessFailed, match=r"KHA.*exit code 3"):
         run_in_subprocess("KHA", Dies(3), print)
 
@@ -50,7 +50,7 @@ def alarm():
 
 
 @pytest.mark.skipif(os.name == "nt", reason="alarms as on Unix")
-def test_a_child_that_dies_before_it_took_its_task_is_no_wait_either(alarm, monkeypatch):
+def test_child_that_dies_before_its_task_raises_an_error(alarm, monkeypatch):
     large = functools.partial(len, bytes(20_000_000))
     monkeypatch.setattr(multiprocessing.spawn, "_python_exe", os.fsencode(shutil.which("false")))
     with pytest.raises(SubprocessFailed, match=r"KHA.*exit code 1"):
@@ -63,12 +63,12 @@ def test_a_child_that_dies_over_a_large_task(alarm):
         run_in_subprocess("KHA", functools.partial(print, Dies(3), bytes(20_000_000)), print)
 
 
-def test_a_child_that_raises_says_why():
+def test_error_of_a_child_is_reported():
     with pytest.raises(SubprocessFailed, match=r"KHA: AttributeError.*no_such_thing"):
         run_in_subprocess("KHA", operator.attrgetter("no_such_thing"), print)
 
 
-def test_an_interrupt_takes_the_child_along():
+def test_interrupt_ends_the_child():
     def interrupted(message):
         assert message == "first pass"
         raise KeyboardInterrupt

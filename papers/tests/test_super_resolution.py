@@ -71,7 +71,7 @@ def test_failed_fits_leave_the_model_unchanged(fitted):
     np.testing.assert_array_equal(again.transform(low), fitted.transform(low))
 
 
-def test_arguments_are_not_written_to(fitted):
+def test_arguments_are_not_modified(fitted):
     images, low = waves(), box_mean(waves()[0], 2)
     for image in (*images, low):
         image.flags.writeable = False
@@ -104,7 +104,7 @@ def test_integers_are_read_as_numbers():
     np.testing.assert_array_equal(bytes_, floats)
 
 
-def test_the_search_is_told_and_its_best_is_taken():
+def test_search_reports_and_uses_the_best_gamma():
     found = model(gamma="auto").fit(waves())
     assert len(found.gamma_search_) == 7
     assert found.gamma_ == min(found.gamma_search_, key=lambda pair: pair[1])[0]
@@ -118,7 +118,7 @@ def test_a_constant_image_stays_nearly_constant(level):
     assert np.abs(found - level).max() < 0.1
 
 
-def test_a_consistent_result_shrinks_to_what_was_given(fitted):
+def test_consistent_result_has_the_given_means(fitted):
     low = box_mean(waves()[0], 2)
     plain = model(consistent=False).fit(waves()).transform(low)
     exact = model(consistent=True).fit(waves()).transform(low)
@@ -221,7 +221,7 @@ def test_images_that_are_refused(fitted, subtests):
             fitted.transform(image)
 
 
-def test_a_whole_image_must_be_of_the_size_that_was_learned():
+def test_whole_images_must_have_the_learned_size():
     faces = np.random.default_rng(0).uniform(size=(30, 6, 6))
     learned = model(patch=None, n_components=4).fit(faces)
     with pytest.raises(InvalidInput, match="size 6×6 of the training images"):
@@ -304,7 +304,7 @@ def test_the_width_of_least_error_is_chosen():
     assert [pair[0] for pair in tried] == sorted((pair[0] for pair in tried), reverse=True)
 
 
-def test_with_every_component_known_windows_come_back_and_blocks_lie_side_by_side():
+def test_all_components_restore_training_windows():
     """An enlarged training window is on the manifold, whatever it lies beside."""
     rng = np.random.default_rng(0)
     low = rng.uniform(size=(6, 9))

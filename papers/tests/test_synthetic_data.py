@@ -104,7 +104,7 @@ def test_more_people_and_lights_begin_with_fewer():
     assert (few.azimuth[0], few.elevation[0]) == (0, 0)
 
 
-def test_faces_are_brighter_where_the_light_stands():
+def test_faces_are_brighter_on_the_side_of_the_light():
     faces = synthetic_faces(4, 40)
     right = faces.images[:, :, 28:].mean(axis=(1, 2)) - faces.images[:, :, :28].mean(axis=(1, 2))
     assert np.corrcoef(right, np.sin(np.deg2rad(faces.azimuth)))[0, 1] > 0.9
@@ -112,7 +112,7 @@ def test_faces_are_brighter_where_the_light_stands():
     assert np.corrcoef(below, np.sin(np.deg2rad(faces.elevation)))[0, 1] < -0.8
 
 
-def test_people_differ_more_than_nothing_and_less_than_lights():
+def test_persons_differ_less_than_lights():
     images = synthetic_faces(6, 16).images.reshape(6, 16, -1) / 255
     between_people = images.mean(axis=1).var(axis=0).mean()
     between_lights = images.mean(axis=0).var(axis=0).mean()
@@ -172,7 +172,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_checksum_notices(change):
+def test_checksum_changes(change):
     X = np.arange(12.0).reshape(4, 3)
     assert checksum_of({"X": CHANGES[change](X)}) != checksum_of({"X": X})
     assert checksum_of({"Y": X}) != checksum_of({"X": X})
@@ -187,7 +187,7 @@ SAME = {
 
 
 @pytest.mark.parametrize("change", SAME)
-def test_checksum_does_not_care_for(change):
+def test_checksum_ignores(change):
     X = np.arange(12.0).reshape(4, 3)
     before = checksum_of({"X": X, "name": np.array("é"), "none": np.empty((0, 2))})
     after = {"none": np.empty((0, 2)), "name": np.array("é"), "X": SAME[change](X)}

@@ -86,7 +86,7 @@ def test_from_the_papers_log_gain_the_dot_product_fails(usps_1000):
 
 
 @pytest.mark.parametrize("method", ["kha/et", "kha-smd"])
-def test_nothing_set_is_nearly_as_good_as_the_best_tuned(problem, tuned_error, method):
+def test_default_gains_are_nearly_as_good_as_tuned_ones(problem, tuned_error, method):
     best = min(tuned_error("kha/et"), tuned_error(SMD_FROM_ZERO))
     found = np.mean([automatic_error(problem, method, seed) for seed in SEEDS])
     assert found <= 3 * best

@@ -48,7 +48,7 @@ CSVS = {
 }
 
 
-def test_a_fault_in_a_table_is_told_by_line_and_column(files, subtests):
+def test_error_in_a_table_names_line_and_column(files, subtests):
     for case, (content, told) in CSVS.items():
         (files / "bad.csv").write_text(content)
         before = listing(files)
@@ -112,7 +112,7 @@ def test_columns_are_those_of_the_model(fitted):
 @pytest.mark.parametrize(
     ("content", "told"), [(None, "does not exist"), (b"no model", "cannot be read")]
 )
-def test_a_model_that_is_none(content, told, files):
+def test_file_that_is_not_a_model(content, told, files):
     if content is not None:
         (files / "m.ikpca").write_bytes(content)
     for verb in (["transform", "m.ikpca", "rows.npy", "-o", "p.npy"],
@@ -121,13 +121,13 @@ def test_a_model_that_is_none(content, told, files):
         assert told in fails(*verb)
 
 
-def test_a_checkpoint_is_called_one(files):
+def test_checkpoint_is_named_in_the_error(files):
     settings = ("-n", 2, "-s", "kha", "--max-iter", 2, "--checkpoint", "c.ikpca", "-q")
     succeeds("fit", "rows.npy", "-o", "m.ikpca", *settings)
     assert "it is a checkpoint, not a model" in fails("info", "c.ikpca")
 
 
-def test_a_model_that_cannot_do_it(files):
+def test_model_without_the_method(files):
     succeeds("cluster", "rows.npy", "-c", 2, "-o", "l.npy", "--save-model", "c.ikpca", "-q")
     assert "has no transform" in fails("transform", "c.ikpca", "rows.npy", "-o", "p.npy")
 
@@ -142,7 +142,7 @@ OUTS = {
 }
 
 
-def test_a_place_that_cannot_be_written_to_is_refused_first(fitted, monkeypatch, subtests):
+def test_unwritable_output_is_rejected_before_the_work(fitted, monkeypatch, subtests):
     monkeypatch.setattr("ikpca.KernelPCA.transform", None)
     before = listing(fitted)
     for out, told in OUTS.items():
@@ -197,7 +197,7 @@ def test_an_input_is_never_overwritten(verb, precious, subtests):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links as on Unix")
-def test_an_input_is_known_by_all_of_its_names(precious, subtests):
+def test_input_is_protected_under_all_of_its_names(precious, subtests):
     os.symlink("rows.csv", "link")
     os.link("rows.csv", "twin")
     before = listing(precious)
@@ -243,7 +243,7 @@ def test_a_file_is_overwritten_with_force(fitted):
 
 
 @pytest.mark.parametrize("verb", ["fit", "npy", "npz", "csv"])
-def test_a_full_disk_leaves_what_was_there(verb, fitted, monkeypatch):
+def test_full_disk_keeps_the_old_file(verb, fitted, monkeypatch):
     succeeds("transform", "m.ikpca", "rows.npy", "-o", "p.npy", "-q")
     commands = {
         "fit": ["fit", "rows.npy", "-n", 3, "--force", "-o", "m.ikpca"],
@@ -298,7 +298,7 @@ MISTAKES = {
 }
 
 
-def test_a_mistake_in_the_command_line(files, subtests):
+def test_invalid_command_lines(files, subtests):
     before = listing(files)
     for case, (arguments, told) in MISTAKES.items():
         with subtests.test(case):
@@ -306,13 +306,13 @@ def test_a_mistake_in_the_command_line(files, subtests):
             assert listing(files) == before
 
 
-def test_an_unknown_verb_suggests_the_nearest():
+def test_unknown_command_suggests_the_nearest():
     said = ikpca("trasform")
     assert said.code == 2
     assert "Did you mean 'transform'?" in said.err
 
 
-def test_what_is_missing_is_named(files):
+def test_missing_argument_is_named(files):
     assert "--out" in fails("fit", "rows.npy", code=2)
     assert "INPUT" in fails("fit", code=2)
     assert "--n-clusters" in fails("cluster", "rows.npy", "-o", "l.npy", code=2)

@@ -70,7 +70,7 @@ def test_an_interrupted_fit_resumes(solver, many, monkeypatch):
     assert other.checkpoint is None
 
 
-def test_mistakes(many):
+def test_invalid_options(many):
     def said(*more):
         return fails("fit", "many.npy", "-o", "model", *more, code=2)
 

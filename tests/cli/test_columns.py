@@ -94,7 +94,7 @@ def test_a_model_encodes_later_tables_as_in_the_fit(wine):
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
 
 
-def test_columns_of_later_tables_may_have_another_order_and_company(wine):
+def test_later_tables_may_have_more_columns_in_another_order(wine):
     fit_wine(*FIT)
     succeeds("transform", "m.ikpca", "wine.csv", "-o", "p.csv", "-q")
     order = [*reversed(range(2, 15)), 0]
@@ -147,7 +147,7 @@ def test_a_name_is_taken_literally_first(wine):
     assert load("m.ikpca").feature_names_in_.tolist() == ["x*"]
 
 
-def test_rows_with_gaps_are_left_out_with_their_ids(wine):
+def test_rows_with_empty_cells_are_dropped_with_their_ids(wine):
     said = ikpca("fit", "wine.csv", "-o", "m.ikpca", *FIT[:-1], "drop")
     assert "1 of 178 rows have empty cells" in said.err
     succeeds("transform", "m.ikpca", "wine.csv", "-o", "p.csv", "-q")
@@ -155,7 +155,7 @@ def test_rows_with_gaps_are_left_out_with_their_ids(wine):
     assert ids == [line[0] for line in wine if "" not in line]
 
 
-def test_text_becomes_columns_and_text_again(wine):
+def test_one_hot_columns_are_decoded(wine):
     fit_wine("--drop", "bottle", "--columns", "alcohol,cultivar,hue", "--one-hot", "--standardize")
     model = load("m.ikpca")
     names = ["cultivar=barbera", "cultivar=barolo", "cultivar=grignolino",
@@ -175,7 +175,7 @@ def test_text_becomes_columns_and_text_again(wine):
 
 
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
-def test_a_gap_in_text_becomes_the_most_frequent_text(wine):
+def test_empty_text_is_imputed_by_the_most_frequent_text(wine):
     write_csv("wine.csv", ["x", "c"], [[1, "b"], [2, ""], [4, "a"], [8, "b"]])
     fit_wine("--one-hot", "--missing", "median")
     np.testing.assert_array_equal(load("m.ikpca").X_fit_[:, 2], [1, 1, 0, 1])
@@ -197,7 +197,7 @@ def test_categories_of_digits_stay_text(wine):
     )
 
 
-def test_arrays_have_numbers_for_names(wine):
+def test_columns_of_arrays_are_numbered(wine):
     np.save("rows.npy", WINE.data)
     succeeds(
         "fit", "rows.npy", "-o", "m.ikpca", "-n", 3, "--columns", "2,3,4", "--standardize", "-q"
@@ -264,7 +264,7 @@ def test_a_model_fitted_again_in_python_has_no_encoding(wine):
     np.testing.assert_allclose(np.load("p.npy"), model.transform(raw), atol=1e-12)
 
 
-def test_a_hint_where_columns_differ_in_spread(wine):
+def test_columns_of_different_spread_give_a_hint(wine):
     fit = ["fit", "wine.csv", "-o", "m.ikpca", "-n", 2, "--drop", "bottle,cultivar,ash", "--force"]
     said = succeeds(*fit, "--json")
     (hint,) = said["warnings"]
@@ -292,7 +292,7 @@ MISTAKES = {
 }  # fmt: skip
 
 
-def test_mistakes_in_columns(wine, tmp_path, subtests):
+def test_invalid_column_options(wine, tmp_path, subtests):
     for case, (options, told) in MISTAKES.items():
         with subtests.test(case):
             sentence = fails("fit", "wine.csv", "-o", "m.ikpca", *options)

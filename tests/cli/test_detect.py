@@ -92,7 +92,7 @@ def test_a_saved_model_flags_the_same_rows(pumps):
     assert read("again.csv") == first
 
 
-def test_rows_without_ids_are_known_by_their_line(pumps):
+def test_rows_without_ids_have_line_numbers(pumps):
     _, new = pumps
     new[0, 0] = np.nan
     write("new.csv", new)
@@ -162,7 +162,7 @@ def test_the_normal_rows_are_scored_by_models_without_them(same, tmp_path, monke
     assert found["flag"][190:].sum() >= 8
 
 
-def test_options_reach_the_detector(pumps):
+def test_options_are_passed_to_the_detector(pumps):
     from ikpca import load
 
     options = ("--calibration", "blocked-cv", "--cv", 4, "-n", 6, "--kernel", "laplacian",
@@ -183,7 +183,7 @@ def test_parquet_out(pumps):
     assert written["feature_1"][3] == "heat"
 
 
-def test_mistakes_of_detect(pumps, tmp_path, subtests):
+def test_invalid_options_of_detect(pumps, tmp_path, subtests):
     succeeds(*DETECT, *OPTIONS, "--save-model", "d.ikpca", "-q")
     succeeds("fit", "new.csv", "-o", "m.ikpca", "-n", 2, "--drop", "pump", "-q")
     (tmp_path / "few.csv").write_text("a,b\n1,2\n3,4\n")
@@ -269,7 +269,7 @@ def test_rows_are_colored_by_a_column_of_text(fitted, monkeypatch):
     assert [text.get_text() for text in table.get_yticklabels()] == NAMES
 
 
-def test_mistakes_of_plot(fitted, tmp_path, subtests):
+def test_invalid_options_of_plot(fitted, tmp_path, subtests):
     pytest.importorskip("matplotlib")
     plot = ["plot", "m.ikpca", "new.csv", "-o", "scores.png"]
     many = ["plot", "m.ikpca", "normal.csv", "-o", "scores.png", "--color", "pump"]
@@ -287,7 +287,7 @@ def test_mistakes_of_plot(fitted, tmp_path, subtests):
     assert not (tmp_path / "scores.png").exists()
 
 
-def test_no_limit_is_a_document_too(pumps):
+def test_document_without_a_limit(pumps):
     """A rate that the rows cannot resolve flags nothing."""
     said = ikpca(*DETECT, "--id", "pump", "--standardize", "-a", 1e-6, "--json")
     document = json.loads(said.out)

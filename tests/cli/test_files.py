@@ -35,7 +35,7 @@ def read_text(tmp_path, content, name="rows.csv", **encoding):
     "name",
     ["r.npy", "r.npz", "r.npz:some", "r.csv", "r.tsv", "r.csv.gz", "r.parquet", "r.xlsx"],
 )
-def test_rows_come_back_to_the_last_bit(name, dtype, tmp_path):
+def test_written_rows_are_read_bit_for_bit(name, dtype, tmp_path):
     rows = ROWS.astype(dtype)
     write_table(f"{tmp_path}/{name}", dict(zip(NAMES, rows.T, strict=True)))
     table = read_table(f"{tmp_path}/{name}")
@@ -49,7 +49,7 @@ def test_rows_come_back_to_the_last_bit(name, dtype, tmp_path):
     ("column", "told"),
     [([1.0, None], "row 2, column 'b': is empty"), ([1.0, np.inf], "row 2, column 'b': is not")],
 )
-def test_a_fault_in_parquet_is_told_by_row_and_column(column, told, tmp_path):
+def test_error_in_parquet_names_row_and_column(column, told, tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -83,7 +83,7 @@ AS_PROGRAMS_WRITE_THEM = {
 
 
 @pytest.mark.parametrize("program", AS_PROGRAMS_WRITE_THEM)
-def test_tables_as_programs_write_them(program, tmp_path):
+def test_tables_of_common_programs(program, tmp_path):
     table = read_text(tmp_path, AS_PROGRAMS_WRITE_THEM[program])
     assert table.names[-2:] == ("a", "b")
     np.testing.assert_array_equal(table.rows[:, -2:], NUMBERS)
@@ -158,7 +158,7 @@ def test_chunks_are_one_table(kind, tmp_path, monkeypatch):
     assert table.row_numbers.tolist() == [*range(2, 13)] if kind == "csv" else [*range(1, 12)]
 
 
-def test_a_sheet_is_named_like_a_member(tmp_path):
+def test_sheet_is_selected_like_a_member(tmp_path):
     pandas = pytest.importorskip("pandas")
     with pandas.ExcelWriter(tmp_path / "book.xlsx") as book:
         for sheet, value in (("first", 1.0), ("second", 2.0)):

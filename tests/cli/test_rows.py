@@ -28,7 +28,7 @@ def expected(rows, **parameters):
 
 
 @pytest.mark.filterwarnings("ignore:max_iter=7 passes did not reach")
-def test_options_reach_the_estimator(files, rows):
+def test_options_are_passed_to_the_estimator(files, rows):
     said = succeeds(
         "fit", "rows.npy", "--out", "m.ikpca", "-n", 2, "--kernel", "poly", "--degree", 2,
         "--coef0", 0.5, "--gamma", 0.3, "--eigen-solver", "kha/et", "--tol", 1e-3, "--max-iter", 7,
@@ -54,7 +54,7 @@ def test_options_reach_the_estimator(files, rows):
 
 
 @pytest.mark.parametrize(("given", "meant"), [("0.9", 0.9), ("none", None), ("5", 5)])
-def test_a_number_of_components_in_words(given, meant, files, rows):
+def test_n_components_as_text(given, meant, files, rows):
     succeeds("fit", "rows.npy", "-o", "m.ikpca", "-n", given, "--gamma", "none", "-q")
     model = expected(rows, n_components=meant, gamma=None)
     np.testing.assert_array_equal(load("m.ikpca").eigenvalues_, model.eigenvalues_)
@@ -74,7 +74,7 @@ def test_the_table_has_a_line_per_component(files, rows):
     assert said.err == ""
 
 
-def test_hebbian_pca_is_an_estimator_too(files, rows):
+def test_hebbian_pca_from_the_command_line(files, rows):
     from ikpca import HebbianPCA
 
     said = succeeds(
@@ -86,7 +86,7 @@ def test_hebbian_pca_is_an_estimator_too(files, rows):
 
 
 @pytest.mark.parametrize("out", ["p.npy", "p.npz", "p.npz:there", "p.csv"])
-def test_there_and_back(out, fitted, rows):
+def test_transform_and_inverse(out, fitted, rows):
     model = expected(rows, n_components=3, gamma=0.1)
     projections = model.transform(rows)
     succeeds("transform", "m.ikpca", "rows.npy", "--out", out, "-q")
@@ -95,7 +95,7 @@ def test_there_and_back(out, fitted, rows):
     np.testing.assert_array_equal(read_table("back.csv").rows, model.inverse_transform(projections))
 
 
-def test_parquet_there_and_back(fitted, rows):
+def test_parquet_transform_and_inverse(fitted, rows):
     pytest.importorskip("pyarrow")
     model = expected(rows, n_components=3, gamma=0.1)
     succeeds("transform", "m.ikpca", "rows.npy", "--out", "p.parquet", "-q")
@@ -114,7 +114,7 @@ def test_names_of_columns_are_kept(files, rows):
     assert read_table("back.csv").names == tuple("abcdef")
 
 
-def test_quiet_is_quiet_and_warnings_are_part_of_the_document(files, rows):
+def test_quiet_prints_nothing_and_json_contains_warnings(files, rows):
     # Six columns have no more than six directions.
     arguments = ["fit", "rows.npy", "-o", "m.ikpca", "-n", 9, "--kernel", "linear", "--force"]
     loud, quiet = ikpca(*arguments), ikpca(*arguments, "--quiet")

@@ -26,7 +26,7 @@ from tests.command_line import ikpca
 VERBS = ["fit", "transform", "inverse", "plot", "detect", "cluster", "info"]
 
 
-def test_help_lists_every_verb_and_every_verb_has_help():
+def test_every_command_has_help():
     whole = succeeds("--help").out
     for verb in VERBS:
         assert verb in whole
@@ -36,7 +36,7 @@ def test_help_lists_every_verb_and_every_verb_has_help():
         assert "--quiet" in text
 
 
-def test_help_costs_no_numerics():
+def test_help_imports_no_numerical_packages():
     code = "import sys; from ikpca.cli.app import run; run(['--help']); print(*sys.modules)"
     finished = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
@@ -45,14 +45,14 @@ def test_help_costs_no_numerics():
     assert not loaded & {"numpy", "scipy", "sklearn", "numba", "matplotlib", "PIL"}
 
 
-def test_words_of_the_command_line_are_those_of_the_library():
+def test_choices_of_options_are_those_of_the_library():
     assert set(get_args(options.SolverName)) == set(SOLVERS)
     assert set(get_args(options.PreimageName)) == set(PREIMAGE_NAMES)
     # polynomial is another name of poly.
     assert set(get_args(options.KernelName)) == {*KERNEL_NAMES, "precomputed"} - {"polynomial"}
 
 
-def test_completion_knows_verbs_and_words(monkeypatch):
+def test_completion_lists_commands_and_choices(monkeypatch):
     def completed(words):
         monkeypatch.setenv("_IKPCA_COMPLETE", "complete_bash")
         monkeypatch.setenv("COMP_WORDS", words)
@@ -95,7 +95,7 @@ def test_an_interrupt_ends_with_130_and_writes_nothing(tmp_path):
     assert os.listdir(tmp_path) == ["rows.npy"]
 
 
-def test_an_error_that_nobody_expected_is_not_hidden(tmp_path, monkeypatch):
+def test_unexpected_error_has_a_traceback(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.save("rows.npy", np.eye(4))
 

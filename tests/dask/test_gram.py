@@ -56,7 +56,7 @@ def close(found, expected, tolerance=1e-12):
     np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * scale)
 
 
-def test_the_matrix_itself(source, local):
+def test_matrix_equals_that_of_one_process(source, local):
     close(full_matrix(source), full_matrix(local))
     close(source.diagonal(), local.diagonal())
     rows, out = np.array([149, 0, 61, 60]), np.empty((4, 90))

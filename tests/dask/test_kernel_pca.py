@@ -247,7 +247,7 @@ class TestBadInput:
     def test_unknown_chunk_sizes(self, model, D):
         assert "compute_chunk_sizes()" in refused(model, D[D[:, 0] > 0])
 
-    def test_an_array_that_is_not_of_dask(self, model, X):
+    def test_array_that_is_not_a_dask_array(self, model, X):
         assert "from_array" in refused(model, X)
 
     @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -263,7 +263,7 @@ class TestBadInput:
         bad[95, 3] = 1e200
         assert "block 1" in refused(model, da.from_array(bad, chunks=(CHUNKS, (6,))))
 
-    def test_other_width_in_transform(self, model, D):
+    def test_transform_of_rows_of_another_width(self, model, D):
         model.fit(D)
         with pytest.raises(InvalidInput, match="expecting 6"):
             model.transform(D[:, :4])

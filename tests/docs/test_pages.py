@@ -82,7 +82,7 @@ def shell_lines():
 
 
 @pytest.mark.parametrize("words", list(shell_lines()), ids=" ".join)
-def test_shell_commands_are_there(words):
+def test_shell_commands_exist(words):
     match words:
         case ["make", *targets]:
             subprocess.run(["make", "-n", *targets], cwd=ROOT, check=True, capture_output=True)
@@ -107,7 +107,7 @@ GALLERY = sorted((DOCS / "examples").rglob("plot_*.py"))
 
 
 @pytest.mark.parametrize("path", GALLERY, ids=lambda path: path.stem)
-def test_examples_begin_with_a_title_and_need_no_data(path):
+def test_examples_have_a_title_and_need_no_data(path):
     text = path.read_text(encoding="utf-8")
     title = (ast.get_docstring(ast.parse(text)) or "").splitlines()
     assert title[1] == "=" * len(title[0])

@@ -19,7 +19,7 @@ SNIPPETS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 LINKS = re.findall(r"\]\(([^)#]+)(?:#([^)]+))?\)", TEXT)
 
 
-def test_it_fits_two_screens():
+def test_readme_is_short():
     assert len(TEXT.splitlines()) <= 100
 
 
@@ -36,7 +36,7 @@ def test_snippet(number, tmp_path):
 
 
 @pytest.mark.parametrize(("target", "heading"), LINKS)
-def test_links_lead_to_files_of_the_repository(target, heading):
+def test_links_exist(target, heading):
     assert (ROOT / target).exists()
     if heading:
         titles = re.findall(r"^#+ (.+)$", (ROOT / target).read_text(encoding="utf-8"), re.MULTILINE)
@@ -63,7 +63,7 @@ def test_figures_are_those_of_the_record():
     assert f"{record['rows']:,} rows of {record['data']}" in shown
 
 
-def test_the_picture_is_what_its_script_draws(tmp_path):
+def test_figure_equals_output_of_its_script(tmp_path):
     pytest.importorskip("matplotlib")
     image = pytest.importorskip("PIL.Image")
     import numpy as np

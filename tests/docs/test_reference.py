@@ -59,12 +59,12 @@ def by_name(values):
     return pytest.mark.parametrize("value", values.values(), ids=list(values))
 
 
-def test_other_names_have_a_value():
+def test_every_other_name_has_a_value():
     assert {name for name in LISTED if name not in WITH_PAGES} <= {*listed_values()}
 
 
 @by_name({name: value for name, value in WITH_PAGES.items() if name not in LONG})
-def test_there_is_an_example(value):
+def test_every_name_has_an_example(value):
     assert ">>>" in "".join(sections_of(value).get("Examples", ""))
 
 
@@ -81,7 +81,7 @@ def test_every_parameter_is_described(value):
 
 
 @by_name(RETURNING)
-def test_functions_say_what_they_return(value):
+def test_every_function_describes_its_result(value):
     assert {"Returns", "Yields"} & set(sections_of(value))
 
 

@@ -147,7 +147,7 @@ def test_explained_share_needs_more_than_a_kernel_matrix(X):
 @pytest.mark.parametrize(
     "method", ["transform", "inverse_transform", "explained_variance_score", "to_sklearn"]
 )
-def test_before_fit(X, method):
+def test_unfitted_model_raises_an_error(X, method):
     arguments = [] if method == "to_sklearn" else [X]
     with pytest.raises(NotFittedError):
         getattr(model(), method)(*arguments)
@@ -175,7 +175,7 @@ def test_score_of_rows_whose_errors_overflow(X):
         KernelPCA(2).fit(X).score(np.full_like(X, 1e200))
 
 
-def test_inverse_needs_rows(X):
+def test_inverse_transform_needs_rows(X):
     with pytest.raises(ValueError, match="precomputed"):
         model(kernel="precomputed", fit_inverse_transform=True).fit(X @ X.T)
     with pytest.raises(TypeError, match=r"[Ss]parse.*toarray"):
@@ -297,7 +297,7 @@ def test_bad_starts(X, kernel, case):
 
 @pytest.mark.parametrize("gain", ["auto", 0.01])
 @pytest.mark.parametrize("init", [np.zeros((2, 60)), np.ones((2, 60))], ids=["zeros", "constant"])
-def test_a_start_without_length_in_feature_space(X, gain, init):
+def test_initial_components_of_length_zero(X, gain, init):
     """It could never move; the kernel is not to blame. Constant rows are centered away."""
     with pytest.raises(InvalidInput, match="init"):
         model(gain=gain, init=init).fit(X)
@@ -327,7 +327,7 @@ def test_only_what_scikit_learn_has_converts(X):
 @pairwise(
     slow=True, solver=SOLVERS, copy_X=[True, False], kind=["rows", "sparse rows", "kernel matrix"]
 )
-def test_no_argument_is_written_to(rows, solver, copy_X, kind):
+def test_arguments_are_not_modified(rows, solver, copy_X, kind):
     X = {"rows": rows, "sparse rows": sparse.csr_array(rows), "kernel matrix": rows @ rows.T}[kind]
     data = X.data if kind == "sparse rows" else X
     init, params = np.random.default_rng(0).normal(size=(2, 60)), {}
@@ -445,7 +445,7 @@ def test_bad_arguments_of_hebbian_pca(X, name, subtests):
         ({"gain": MetaDescent(Constant(0.1), 0.1)}, "needs a kernel; pass 'kha/et'"),
     ],
 )
-def test_what_hebbian_pca_refuses_for_these_rows(X, parameters, message, method):
+def test_hebbian_pca_rejects_options_for_these_rows(X, parameters, message, method):
     with pytest.raises(InvalidInput, match=message):
         getattr(HebbianPCA(**with_learning_rule({"n_components": 2} | parameters)), method)(X)
 
@@ -476,13 +476,13 @@ def test_hebbian_pca_with_rows_of_another_width(X, method):
         getattr(fitted, method)(X[:, :3])
 
 
-def test_hebbian_pca_takes_no_sparse_rows(X):
+def test_hebbian_pca_rejects_sparse_rows(X):
     with pytest.raises(TypeError, match=r"toarray"):
         HebbianPCA(2).fit(sparse.csr_array(X))
 
 
 @pytest.mark.parametrize("method", ["transform", "inverse_transform"])
-def test_hebbian_pca_before_fit(X, method):
+def test_unfitted_hebbian_pca_raises_an_error(X, method):
     with pytest.raises(NotFittedError):
         getattr(HebbianPCA(2), method)(X)
 

@@ -291,7 +291,7 @@ def test_a_damaged_checkpoint_is_refused_and_kept(tmp_path):
     assert_same_fit(model(checkpoint=Checkpoint(path, resume=False)).fit(X), whole_fit("kha/et"))
 
 
-def test_models_and_checkpoints_are_told_apart(tmp_path):
+def test_models_and_checkpoints_are_distinguished(tmp_path):
     path = tmp_path / "file"
     fitted = model(checkpoint=path).fit(X)
     with pytest.raises(UnreadableFile, match="is a checkpoint"):

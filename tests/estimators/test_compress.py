@@ -51,7 +51,7 @@ def test_projections_stay_within_the_error_reported(model, rows, digits, compres
 
 
 @pytest.mark.parametrize("compression", ["preimages", "samples"])
-def test_the_error_falls_as_the_library_grows(model, compression):
+def test_error_decreases_with_the_size_of_the_basis(model, compression):
     errors = [
         compress(model, size, reduction=compression).reduction_error_.max()
         for size in (10, 30, 90, 270, 400)
@@ -61,17 +61,17 @@ def test_the_error_falls_as_the_library_grows(model, compression):
 
 
 @pytest.mark.parametrize("tol", [0.2, 0.05])
-def test_a_library_is_as_large_as_the_error_takes(model, tol):
+def test_automatic_basis_size_reaches_the_tolerance(model, tol):
     small = compress(model, tol=tol)
     assert max(small.reduction_error_.max(), small.mean_reduction_error_) <= tol
     assert len(small.basis_) in {60, 120}
 
 
-def test_half_of_the_rows_at_most(model):
+def test_automatic_basis_has_at_most_half_of_the_rows(model):
     assert len(compress(model, tol=0.0).basis_) == 200
 
 
-def test_a_model_of_scikit_learn_is_the_same(model, rows):
+def test_compress_accepts_a_model_of_scikit_learn(model, rows):
     other = compress(ScikitKernelPCA(5, **RBF).fit(rows), 40)
     ours = compress(model, 40)
     np.testing.assert_allclose(
@@ -96,14 +96,14 @@ def test_components_are_orthonormal_and_eigenvalues_those_of_the_samples(model):
     assert small.n_samples_seen_ == 400
 
 
-def test_the_original_is_left_as_it_is(model, rows):
+def test_compress_does_not_modify_the_model(model, rows):
     before = model.transform(rows)
     small = compress(model, 40)
     small.partial_fit(rows[:50])
     np.testing.assert_array_equal(model.transform(rows), before)
 
 
-def test_it_goes_on_with_a_stream(rows, digits):
+def test_compressed_model_continues_with_partial_fit(rows, digits):
     """Half of the rows in a batch, half in a stream: nearly what all of them in a batch give."""
     half = compress(KernelPCA(20, **RBF).fit(rows[:200]), 150)
     for batch in np.split(rows[200:], 4):
@@ -117,7 +117,7 @@ def test_it_goes_on_with_a_stream(rows, digits):
         assert abs(np.corrcoef(y[:, i], z[:, i])[0, 1]) > 0.99
 
 
-def test_it_goes_back_to_rows(model, rows):
+def test_compressed_model_has_preimages(model, rows):
     small = compress(model, 80)
     near = small.inverse_transform(small.transform(rows[:20]))
     exact = model.inverse_transform(model.transform(rows[:20]))
@@ -153,7 +153,7 @@ def test_a_kernel_without_gradient_is_compressed_on_samples(rows):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_precision_and_whitening_go_along(rows, dtype):
+def test_precision_and_whitening_are_kept(rows, dtype):
     model = KernelPCA(3, **RBF, whiten=True).fit(rows.astype(dtype))
     small = compress(model, 100)
     assert small.basis_.dtype == small.transform(rows.astype(dtype)).dtype == dtype
@@ -162,7 +162,7 @@ def test_precision_and_whitening_go_along(rows, dtype):
     )
 
 
-def test_many_rows_are_drawn_from(rows, model):
+def test_candidates_are_sampled_from_many_rows(rows, model):
     small = compress(model, 40, reduction=SelectedRows(max_candidates=100))
     assert len(small.basis_) == 40
     moved = np.abs(small.transform(rows) - model.transform(rows))
@@ -199,12 +199,12 @@ def test_a_model_that_was_not_fitted(kind):
         ({"reduction": "landmarks"}, "is unknown"),
     ],
 )
-def test_arguments_that_make_no_sense(model, arguments, message):
+def test_invalid_arguments(model, arguments, message):
     with pytest.raises(InvalidInput, match=message):
         compress(model, **arguments)
 
 
-def test_a_stream_of_rows_can_be_compressed_and_goes_on(digits):
+def test_compressed_online_model_continues_with_partial_fit(digits):
     online = OnlineKernelPCA(4, **RBF, random_state=0).fit(digits[:900])
     small = compress(online, 60)
     assert len(small.basis_) <= 60 < len(online.basis_)

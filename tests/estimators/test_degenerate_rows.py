@@ -40,7 +40,7 @@ def test_far_from_the_origin_is_not_far_apart():
 
 
 @pytest.mark.parametrize("model", [IncrementalKernelPCA, OnlineKernelPCA])
-def test_a_stream_refuses_a_batch_that_is_far_from_the_last(model):
+def test_stream_rejects_batch_far_from_the_last(model):
     stream = model(2, kernel="rbf", random_state=0).partial_fit(FAR / 1e40)
     before = stream.transform(FAR / 1e40)
     with pytest.raises(InvalidInput, match="so far apart"):
@@ -63,14 +63,14 @@ def test_a_model_without_components_has_nothing_to_refine():
     assert len(model.refine().eigenvalues_) == 0
 
 
-def test_rows_that_add_nothing_under_a_kernel_that_is_negative_throughout():
+def test_kernel_with_negative_values_has_no_variance():
     rows = np.random.default_rng(0).normal(size=(20, 4))
     batch = KernelPCA(3, kernel="sigmoid", gamma=0.001, coef0=-1, eigen_solver="dense").fit(rows)
     stream = compress(batch, 20, random_state=0).partial_fit(rows[:3])
     assert (stream.eigenvalues_ > 0).all()
 
 
-def test_a_stream_under_a_kernel_that_is_negative_throughout_is_the_batch_model():
+def test_stream_equals_batch_for_kernel_with_negative_values():
     rows = np.random.default_rng(0).normal(size=(60, 4))
     batch = KernelPCA(3, kernel="sigmoid", gamma=0.001, coef0=-1, eigen_solver="dense").fit(rows)
     stream = IncrementalKernelPCA(3, kernel="sigmoid", gamma=0.001, coef0=-1, max_basis_rows=None)
@@ -91,7 +91,7 @@ def test_nothing_to_compress(model):
         compress(alike, 4)
 
 
-def test_errors_too_large_to_square_are_a_drift_like_any_other():
+def test_errors_that_overflow_when_squared_are_a_drift():
     usual = np.random.default_rng(0).exponential(size=200)
     signal, _ = DriftSignal().update(usual)
     signal, level = signal.update([1e200, 1e300])
@@ -100,7 +100,7 @@ def test_errors_too_large_to_square_are_a_drift_like_any_other():
 
 
 @pytest.mark.filterwarnings("ignore::ikpca.errors.RankWarning")
-def test_the_way_back_from_no_components():
+def test_inverse_transform_without_components():
     @vectorized
     def first_columns(X, Y):
         return X[:, 0][:, None] * Y[:, 0] + 1

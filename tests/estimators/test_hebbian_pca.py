@@ -91,7 +91,7 @@ def test_all_components_explain_everything(X):
     assert fitted.explained_variance_ratio_.sum() == pytest.approx(1, abs=1e-9)
 
 
-def test_rows_are_not_written_to(X):
+def test_rows_are_not_modified(X):
     X.flags.writeable = False
     init = np.eye(R, 8)
     init.flags.writeable = False
@@ -165,7 +165,7 @@ def test_rows_one_at_a_time(X):
     assert np.isfinite(fitted.components_).all()
 
 
-def test_fit_then_partial_fit_goes_on(X):
+def test_partial_fit_continues_after_fit(X):
     fitted, exact = model().fit(X), PCA(R).fit(X)
     before = fitted.components_.copy()
     fitted.partial_fit(X[:500])
@@ -174,7 +174,7 @@ def test_fit_then_partial_fit_goes_on(X):
     assert angle(fitted, exact) < 0.1, "a stream goes on from where the fit ended"
 
 
-def test_a_stream_follows_when_the_data_turn(X):
+def test_stream_follows_a_rotation(X):
     turned = (X - 5)[:, ::-1] * 2 + 5
     fitted = model().fit(X)
     start = angle(fitted, PCA(R).fit(turned))
@@ -183,12 +183,12 @@ def test_a_stream_follows_when_the_data_turn(X):
     assert angle(fitted, PCA(R).fit(turned)) < start / 2
 
 
-def test_fit_starts_afresh(X):
+def test_fit_resets_the_model(X):
     fitted = in_batches(model(), X, 100)
     assert same(fitted.fit(X), model().fit(X))
 
 
-def test_partial_fit_starts_where_it_is_told(X):
+def test_partial_fit_starts_from_init(X):
     exact = PCA(R).fit(X)
     fitted = model(init=exact.components_, gain=1e-9).partial_fit(X)
     np.testing.assert_allclose(fitted.components_, exact.components_, atol=1e-5)
@@ -217,7 +217,7 @@ def test_means_of_many_rows_far_from_the_origin(size):
 
 
 @pairwise(strength=1, gain=[1.0, 1e3, 1e30, 1e300], rayleigh_ritz=[True, False])
-def test_a_fit_with_too_large_a_gain_is_finite_and_says_so_once(X, gain, rayleigh_ritz):
+def test_fit_with_too_large_gain_is_finite_and_warns_once(X, gain, rayleigh_ritz):
     fitted = model(gain=gain, rayleigh_ritz=rayleigh_ritz, max_iter=5)
     with pytest.warns(DivergenceWarning, match="was too large") as said:
         fitted.fit(X)
@@ -226,7 +226,7 @@ def test_a_fit_with_too_large_a_gain_is_finite_and_says_so_once(X, gain, rayleig
 
 
 @pytest.mark.parametrize("gain", [1.0, 1e3, 1e30, 1e300])
-def test_a_batch_with_too_large_a_gain_is_finite_and_says_so_once(X, gain):
+def test_batch_with_too_large_gain_is_finite_and_warns_once(X, gain):
     fitted = model(gain=gain)
     with pytest.warns(DivergenceWarning, match=r"was too large.*pass gain='auto'") as said:
         fitted.partial_fit(X)
@@ -239,7 +239,7 @@ def test_a_batch_with_too_large_a_gain_is_finite_and_says_so_once(X, gain):
 
 
 @pytest.mark.parametrize("gain", [1.0, 1e300])
-def test_a_batch_that_was_undone_still_counts(X, gain):
+def test_undone_batch_is_counted(X, gain):
     fitted = model(gain=gain)
     with pytest.warns(DivergenceWarning):
         fitted.partial_fit(X)
@@ -258,7 +258,7 @@ def test_automatic_gains_do_not_warn_of_an_outlier(X, method):
 
 
 @pytest.mark.parametrize("size", [1, 10])
-def test_a_stream_may_begin_with_equal_rows(X, size):
+def test_stream_may_start_with_equal_rows(X, size):
     """No variance yet is no reason to step infinitely far, nor to forget the mean."""
     fitted = model().partial_fit(np.ones((size, 8)))
     np.testing.assert_allclose(fitted.mean_, 1)

@@ -58,7 +58,7 @@ def test_components_are_orthonormal(X, basis, kernel):
 
 
 @pytest.mark.parametrize(("basis", "least"), [("means", 0.99), ("rows", 0.97), ("preimages", 0.95)])
-def test_every_basis_comes_near_the_batch(X, basis, least):
+def test_every_basis_approximates_batch_kernel_pca(X, basis, least):
     fitted = model(basis=basis).fit(X)
     assert share(fitted, X, **RBF) > least
     exact = KernelPCA(4, **RBF, eigen_solver="dense").fit(X)
@@ -218,14 +218,14 @@ def test_streams_in_parallel_capture_what_one_stream_captures(digits):
     assert difference < 0.005
 
 
-def test_fit_forgets_and_partial_fit_does_not(X):
+def test_fit_resets_and_partial_fit_continues(X):
     fitted = model().fit(X[:100]).fit(X[100:200])
     assert fitted.n_samples_seen_ == 100
     assert np.array_equal(fitted.transform(X), model().fit(X[100:200]).transform(X))
     assert fitted.partial_fit(X[:10]).n_samples_seen_ == 110
 
 
-def test_signs_stay_along_a_stream(X):
+def test_signs_do_not_change_in_a_stream(X):
     fitted = model(max_basis_rows=80).partial_fit(X[:200])
     for begin in range(200, 600, 50):
         before = fitted.transform(X[:100])
@@ -233,7 +233,7 @@ def test_signs_stay_along_a_stream(X):
         assert (np.sum(before * after, axis=0) > 0)[:2].all()
 
 
-def test_gamma_is_settled_by_the_first_batch(X):
+def test_gamma_is_computed_from_the_first_batch(X):
     fitted = model(gamma="median").partial_fit(X[:50])
     gamma = fitted.gamma_
     assert fitted.partial_fit(10 * X[50:90]).gamma_ == gamma
@@ -241,7 +241,7 @@ def test_gamma_is_settled_by_the_first_batch(X):
 
 
 @pytest.mark.parametrize("basis", BASES)
-def test_single_precision_stays(X, basis):
+def test_single_precision_is_kept(X, basis):
     single = model(basis=basis).fit(X.astype(np.float32))
     double = model(basis=basis).fit(X)
     y = single.transform(X.astype(np.float32))
@@ -251,7 +251,7 @@ def test_single_precision_stays(X, basis):
 
 
 @pytest.mark.parametrize("basis", BASES)
-def test_clone_and_pickle_go_on(X, basis):
+def test_clones_and_pickles_continue(X, basis):
     fitted = model(basis=basis).fit(X[:200])
     copied = pickle.loads(pickle.dumps(fitted))
     assert np.array_equal(copied.transform(X), fitted.transform(X))

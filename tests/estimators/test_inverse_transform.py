@@ -49,7 +49,7 @@ def model(n_components=12, **parameters):
 
 
 @pairwise(strength=1, preimage=PREIMAGES, dtype=[np.float64, np.float32])
-def test_every_method_comes_nearer_than_the_mean(X, new, preimage, dtype):
+def test_every_method_is_better_than_the_mean(X, new, preimage, dtype):
     X, new = X.astype(dtype), new.astype(dtype)
     found = model(40, preimage=preimage, alpha=0.1).fit(X).reconstruct(new)
     assert found.shape == new.shape
@@ -58,7 +58,7 @@ def test_every_method_comes_nearer_than_the_mean(X, new, preimage, dtype):
 
 
 @pairwise(strength=1, solver=SOLVERS, kernel=[*KERNELS, quadratic])
-def test_nothing_needs_to_be_set(X, new, solver, kernel):
+def test_default_preimages_of_every_kernel_and_solver(X, new, solver, kernel):
     """Every kernel and every solver, after a plain ``fit``."""
     fitted = model(6, kernel=kernel, gamma=0.02, eigen_solver=solver, max_iter=3).fit(X)
     found, distances = fitted.inverse_transform(fitted.transform(new), return_distance=True)
@@ -103,13 +103,13 @@ def test_components_without_variance_change_nothing(rows, whiten):
 
 @pytest.mark.filterwarnings("ignore::ikpca.errors.RankWarning")
 @pairwise(strength=1, kernel=KERNELS, n_components=[None, 2])
-def test_equal_rows_come_back(kernel, n_components):
+def test_preimages_of_equal_rows_are_the_row(kernel, n_components):
     X = np.full((6, 3), 2.0)
     fitted = KernelPCA(n_components, kernel=kernel, gamma=0.1).fit(X)
     np.testing.assert_allclose(fitted.inverse_transform(fitted.transform(X)), X, atol=1e-6)
 
 
-def test_strips_and_threads_change_nothing(X, new, monkeypatch):
+def test_result_does_not_depend_on_strips_and_threads(X, new, monkeypatch):
     expected = model(n_jobs=1).fit(X).reconstruct(new)
     monkeypatch.setattr(ikpca.subspace, "_STRIP_ENTRIES", 1000)
     for n_jobs in (1, 2):
@@ -147,7 +147,7 @@ def test_ridge_by_either_name_is_that_of_scikit_learn(X, new):
         np.testing.assert_allclose(back.inverse_transform(back.transform(new)), expected, atol=1e-8)
 
 
-def test_a_method_that_is_named_goes_before_the_one_that_was_learned(X, new):
+def test_named_method_overrides_the_learned_one(X, new):
     fitted = model(fit_inverse_transform=True, preimage="fixed-point").fit(X)
     assert hasattr(fitted, "dual_coef_")
     assert np.array_equal(
@@ -155,7 +155,7 @@ def test_a_method_that_is_named_goes_before_the_one_that_was_learned(X, new):
     )
 
 
-def test_a_model_taken_over_has_pre_images(X, new):
+def test_converted_model_has_preimages(X, new):
     theirs = ScikitKernelPCA(12, **RBF).fit(X)
     found = KernelPCA.from_sklearn(theirs).reconstruct(new)
     np.testing.assert_allclose(found, model().fit(X).reconstruct(new), atol=1e-6)
@@ -164,7 +164,7 @@ def test_a_model_taken_over_has_pre_images(X, new):
 # --- novelty and score -----------------------------------------------------------------
 
 
-def test_what_was_not_seen_is_novel(digits):
+def test_unseen_rows_have_larger_errors(digits):
     from sklearn.datasets import load_digits
 
     labels = load_digits().target
@@ -248,7 +248,7 @@ class Counted:
 
 
 @pytest.mark.parametrize("preimage", ["fixed-point", "gradient", "mds", FixedPoint()], ids=str)
-def test_a_kernel_without_the_method_is_refused_before_any_work(X, preimage):
+def test_unsupported_preimage_method_raises_before_the_fit(X, preimage):
     kernel = Counted()
     with pytest.raises(InvalidInput, match=r"choose one of 'neighbors', 'ridge'\.$"):
         model(kernel=kernel, gamma=None, preimage=preimage).fit(X)
@@ -285,7 +285,7 @@ def test_a_kernel_matrix_has_no_pre_images(X, method):
     assert not hasattr(fitted, "score")
 
 
-def test_rows_in_chunks_have_no_pre_images(X, tmp_path):
+def test_rows_in_chunks_have_no_preimages(X, tmp_path):
     zarr = pytest.importorskip("zarr")
     rows = zarr.open_array(str(tmp_path / "rows.zarr"), mode="w", shape=X.shape, dtype=X.dtype)
     rows[:] = X

@@ -88,7 +88,7 @@ def test_fit_transform_is_transform_of_the_training_rows(X, solver, kernel, whit
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_a_kernel_matrix_gives_what_its_rows_give(X, solver):
+def test_precomputed_matrix_equals_rows(X, solver):
     K = np.exp(-0.05 * np.square(X[:, None] - X[None]).sum(axis=2))
     new = np.exp(-0.05 * np.square(X[:7, None] + 0.1 - X[None]).sum(axis=2))
     by_rows, by_matrix = model(solver).fit(X), model(solver, kernel="precomputed").fit(K)
@@ -97,7 +97,7 @@ def test_a_kernel_matrix_gives_what_its_rows_give(X, solver):
     np.testing.assert_allclose(by_matrix.transform(new), expected, atol=1e-9)
 
 
-def test_transform_in_strips_is_transform_at_once(X, monkeypatch):
+def test_transform_in_strips_equals_transform_at_once(X, monkeypatch):
 
     fitted = model("dense").fit(X)
     whole = fitted.transform(X)
@@ -145,7 +145,7 @@ def test_single_precision_is_kept(X, solver):
     kernel=KERNELS,
     kind=[sparse.csr_array, sparse.csr_matrix, sparse.csc_array],
 )
-def test_sparse_rows_give_what_dense_rows_give(X, solver, kernel, kind):
+def test_sparse_rows_equal_dense_rows(X, solver, kernel, kind):
     dense = model(solver, kernel=kernel).fit(X)
     thin = model(solver, kernel=kernel).fit(kind(X))
     scale = np.ptp(dense.transform(X))
@@ -194,7 +194,7 @@ def test_a_kernel_object_has_its_own_parameters(X, name):
                 make(**{parameter: value}).fit(X)
 
 
-def test_models_made_of_a_model_with_a_kernel_object_keep_it(X):
+def test_derived_models_keep_the_kernel_object(X):
     batch = KernelPCA(3, kernel=Gaussian(0.05)).fit(X[:60])
     stream = IncrementalKernelPCA.from_batch(batch)
     detector = NoveltyDetector(3, kernel=Gaussian(0.05), random_state=0).fit(X[:60])
@@ -245,7 +245,7 @@ def test_a_fraction_of_a_nonlinear_kernel(X):
     assert len(fitted.eigenvalues_) == np.count_nonzero(held <= 0.8) + 1
 
 
-def test_no_number_keeps_what_is_not_zero(rows):
+def test_n_components_none_keeps_nonzero_components(rows):
     assert KernelPCA().fit(rows).eigenvalues_.shape == (5,)
 
 
@@ -440,7 +440,7 @@ def test_other_kinds_of_rows_convert(X, kind):
     np.testing.assert_allclose(ours.to_sklearn().transform(rows), expected, atol=1e-10 * scale)
 
 
-def test_the_explained_ratio_of_a_taken_over_model_is_not_made_up(X):
+def test_converted_model_has_no_explained_variance_ratio(X):
     """scikit-learn does not keep the trace of K'; zero would be a lie."""
     theirs = ScikitKernelPCA(3, **RBF, eigen_solver="dense").fit(X)
     ratios = KernelPCA.from_sklearn(theirs).explained_variance_ratio_
@@ -462,7 +462,7 @@ def test_inverse_transform_is_that_of_scikit_learn(X):
 
 
 @pytest.mark.parametrize("whiten", [False, True])
-def test_inverse_transform_comes_near_the_rows(X, whiten):
+def test_inverse_transform_approximates_the_rows(X, whiten):
     fitted = model("kha/et", 30, alpha=1e-6, whiten=whiten, fit_inverse_transform=True).fit(X)
     error = np.square(X - fitted.inverse_transform(fitted.transform(X))).mean()
     assert error < 0.1 * X.var(axis=0).mean()
@@ -544,7 +544,7 @@ def test_gains_in_history_are_those_at_the_end_of_the_pass(X):
         np.testing.assert_allclose(record.gains, 0.2 * len(X) / (seen + len(X)), rtol=1e-12)
 
 
-def test_the_dense_solver_reports_too(X):
+def test_dense_solver_has_a_history(X):
     fitted = model("dense").fit(X)
     assert fitted.outcome_ is Outcome.EXACT
     assert fitted.n_iter_ == len(fitted.history_) == 1
@@ -564,7 +564,7 @@ def test_stops_when_the_residual_is_within_tol(X, method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_stops_when_the_solution_settles(X, method):
+def test_stops_when_the_change_is_small(X, method):
     """Kim 2003: two consecutive solutions closer than a threshold."""
     fitted = model(method, change_tol=1e-2, max_iter=50).fit(X)
     assert fitted.outcome_ is Outcome.SMALL_CHANGE
@@ -575,14 +575,14 @@ def test_stops_when_the_solution_settles(X, method):
 
 
 @pytest.mark.parametrize("asked", [{"tol": 1e-12}, {"change_tol": 1e-20}])
-def test_says_when_passes_ran_out(X, asked):
+def test_reaching_max_iter_is_reported(X, asked):
     (name, value), *_ = asked.items()
     with pytest.warns(ConvergenceWarning, match=rf"max_iter=6 .*{name}={value}"):
         fitted = model(max_iter=6, **asked).fit(X)
     assert fitted.outcome_ is Outcome.PASS_LIMIT
 
 
-def test_is_quiet_when_no_accuracy_was_asked_for(X, capsys):
+def test_no_warning_without_tol(X, capsys):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model().fit(X)
@@ -622,7 +622,7 @@ def test_the_number_of_threads_changes_no_bit_across_tiles(digits):
     assert same(one, two)
 
 
-def test_fit_leaves_the_global_generator_alone(X):
+def test_fit_does_not_use_the_global_random_state(X):
     np.random.seed(0)  # noqa: NPY002
     expected = np.random.random()  # noqa: NPY002
     np.random.seed(0)  # noqa: NPY002
@@ -664,7 +664,7 @@ def test_a_warm_start_from_a_converged_model_stays_converged(X, method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_warm_start_from_the_exact_solution_stays_there(X, method):
+def test_warm_start_from_the_exact_solution_keeps_it(X, method):
     exact = model("dense").fit(X)
     fitted = model(method, init=exact.coefficients_, max_iter=5).fit(X)
     np.testing.assert_allclose(fitted.eigenvalues_, exact.eigenvalues_, rtol=1e-10)
@@ -704,7 +704,7 @@ class Impatient:
         return self._kernel.scratch_bytes(*sizes)
 
 
-def test_an_interrupt_in_the_middle_of_a_pass_leaves_no_trace_of_it(X, monkeypatch):
+def test_interrupt_within_a_pass_undoes_the_pass(X, monkeypatch):
     """Per pass a tile for each of four blocks and two products, after one tile for the means."""
     monkeypatch.setattr("ikpca.solvers.kha_pass.BLOCK_SIZE", 50)
 

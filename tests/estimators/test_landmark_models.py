@@ -79,7 +79,7 @@ def test_fit_transform_is_transform(digits):
     np.testing.assert_allclose(model.fit_transform(digits), model.transform(digits), atol=1e-12)
 
 
-def test_files_are_small_and_models_come_back(model, digits, tmp_path):
+def test_files_are_small_and_models_load(model, digits, tmp_path):
     model.save(tmp_path / "model")
     assert (tmp_path / "model").stat().st_size < digits.nbytes / 2
     again = ikpca.load(tmp_path / "model")
@@ -152,7 +152,7 @@ def test_sparse_rows(digits, model):
     )
 
 
-def test_a_kernel_of_ones_own(digits):
+def test_custom_kernel(digits):
     @vectorized
     def quadratic(X, Y):
         return (X @ Y.T + 1) ** 2

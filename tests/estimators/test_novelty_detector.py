@@ -78,7 +78,7 @@ def test_all_rows_as_landmarks_give_the_dense_errors(rows, calibration):
     )
 
 
-def test_many_rows_are_fitted_on_landmarks(tmp_path):
+def test_many_rows_use_landmarks(tmp_path):
     """Landmarks span the images of a linear kernel: the errors are those of PCA."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4500, 6)) * np.arange(1, 7)

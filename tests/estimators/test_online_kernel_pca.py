@@ -66,7 +66,7 @@ def correlations(first, second):
      {"gain": 0.1}, {"init": np.eye(R)}],
     ids=["rows", "random", "covering", "forgetting", "gain", "points"],
 )  # fmt: skip
-def test_batches_do_not_matter(X, parameters):
+def test_result_does_not_depend_on_batches(X, parameters):
     X = X[:150]
     whole = model(**parameters).partial_fit(X)
     for size in (1, 7):
@@ -89,7 +89,7 @@ def test_batches_do_not_matter(X, parameters):
     ],
     dtype=[np.float64, np.float32],
 )
-def test_nothing_else_set_it_comes_near_the_batch(X, kernel, dtype):
+def test_default_settings_approximate_batch_kernel_pca(X, kernel, dtype):
     X = X.astype(dtype)
     settings = {"kernel": "rbf", "gamma": 0.5} | kernel
     exact = KernelPCA(2, **settings).fit(X)
@@ -134,7 +134,7 @@ def test_gains_of_the_papers(X, gain):
 @pytest.mark.parametrize("gain", [50.0, Constant(1e12)],
                          ids=["50", "1e12"])  # fmt: skip
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])
-def test_a_gain_that_is_too_large_is_lowered_and_said_so(X, gain, kernel):
+def test_too_large_gain_is_reduced_with_a_warning(X, gain, kernel):
     with pytest.warns(DivergenceWarning, match="halved"):
         fitted = model(gain=gain, kernel=kernel, init="random").fit(X)
     assert np.isfinite(fitted.transform(X)).all()
@@ -155,7 +155,7 @@ def test_automatic_gains_never_fail(X, kernel, scale):
     assert np.diagonal(fitted._state.lengths).max() < 4
 
 
-def test_orthonormal_and_ordered_unless_the_paper_is_wanted(X):
+def test_rayleigh_ritz_makes_components_orthonormal_and_ordered(X):
     fitted, plain = model().fit(X), model(rayleigh_ritz=False).fit(X)
     gram = fitted._subspace.component_gram
     assert np.abs(gram - np.eye(R)).max() < 1e-8
@@ -166,7 +166,7 @@ def test_orthonormal_and_ordered_unless_the_paper_is_wanted(X):
     assert np.array_equal(*states)
 
 
-def test_signs_stay_throughout_a_stream(X):
+def test_signs_do_not_change_in_a_stream(X):
     fitted = model().partial_fit(X[:100])
     before = fitted.transform(X)
     for start in range(100, 600, 50):
@@ -192,7 +192,7 @@ def test_pickle_and_clone(X):
     assert not hasattr(clone(fitted), "basis_")
 
 
-def test_a_fit_begins_anew(X):
+def test_fit_resets_the_model(X):
     fitted = model().partial_fit(X[:50]).fit(X)
     assert np.array_equal(fitted.transform(X), model().fit(X).transform(X))
 
@@ -211,7 +211,7 @@ def test_novelty_is_the_error_before_learning(X):
     assert strange > 5 * np.median(model().partial_fit(X).novelty_)
 
 
-def test_a_change_is_signalled_and_a_stream_that_stays_is_not(X):
+def test_only_changing_streams_signal_a_drift(X):
     rng = np.random.default_rng(1)
     fitted = model().partial_fit(X)
     assert not fitted.drift_detected_
@@ -287,13 +287,13 @@ BAD_PARAMETERS = [
 ]
 
 
-def test_bad_parameters_say_what_to_pass(X, subtests):
+def test_errors_of_invalid_parameters_name_a_remedy(X, subtests):
     for parameters, words in BAD_PARAMETERS:
         with subtests.test(words), pytest.raises(InvalidInput, match=words):
             model(**parameters).partial_fit(X)
 
 
-def test_the_number_of_components_stays(X):
+def test_n_components_cannot_change_in_a_stream(X):
     fitted = model().partial_fit(X[:50])
     with pytest.raises(InvalidInput, match="has 3 components"):
         fitted.set_params(n_components=2).partial_fit(X[50:])

@@ -32,7 +32,7 @@ def _in_place(monkeypatch, request):
     monkeypatch.setattr(theirs, "KernelPCA", KernelPCA)
 
 
-def test_there_is_something_to_run():
+def test_scikit_learn_tests_are_collected():
     assert len(_CASES) > 20
 
 

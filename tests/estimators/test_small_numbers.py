@@ -22,7 +22,7 @@ LIMITS = {"float32": 3.2e-16, "float64": 1.01e-146}
     [KernelPCA(2), HebbianPCA(2), IncrementalKernelPCA(2), OnlineKernelPCA(2)],
     ids=lambda model: type(model).__name__,
 )
-def test_refused_below_the_limit_and_taken_above(model, dtype):
+def test_rows_below_the_limit_are_rejected(model, dtype):
     rows = (ROWS / np.abs(ROWS).max()).astype(dtype)
     with pytest.raises(InvalidInput, match=rf"{dtype}; scale X"):
         model.fit((rows * 0.9 * LIMITS[dtype]).astype(dtype))
@@ -35,7 +35,7 @@ def test_refused_below_the_limit_and_taken_above(model, dtype):
 
 
 @pytest.mark.parametrize("kind", [HebbianPCA, IncrementalKernelPCA, OnlineKernelPCA])
-def test_a_later_batch_may_be_as_small_as_it_likes(kind):
+def test_later_batches_may_have_small_rows(kind):
     model = kind(2, random_state=0).partial_fit(ROWS).partial_fit(ROWS * 1e-200)
     assert model.n_samples_seen_ == 2 * len(ROWS)
 
@@ -55,7 +55,7 @@ CASES = [
 @pytest.mark.parametrize(
     ("kind", "dtype", "power", "shape", "kernel", "gamma", "preimage", "coef0"), CASES
 )
-def test_nothing_overflows_on_the_way_back(
+def test_inverse_transform_does_not_overflow(
     kind, dtype, power, shape, kernel, gamma, preimage, coef0
 ):
     """Squares, quotients and doublings: a number, or an error that names what has none."""

@@ -54,7 +54,7 @@ def test_the_embedding_is_that_of_the_explicit_matrix(X, K, solver):
 
 
 @pytest.mark.parametrize("solver", ["kha", "kha/t", "kha/et", "kha-smd"])
-def test_the_hebbian_solvers_come_near_it(X, K, solver):
+def test_hebbian_solvers_approximate_the_embedding(X, K, solver):
     model = KernelSpectralClustering(
         10, n_components=4, gamma=GAMMA, eigen_solver=solver, max_iter=100, random_state=0
     ).fit(X)
@@ -71,7 +71,7 @@ def test_single_precision(X, K):
     same_up_to_signs(model.embedding_, unit_rows(explicit(K, 5)[0]), 1e-3)
 
 
-def test_a_given_matrix_is_as_good_as_its_rows(X, K):
+def test_precomputed_matrix_equals_rows(X, K):
     settings = {"gamma": GAMMA, "random_state": 0, "n_clusters": 10}
     rows = KernelSpectralClustering(**settings).fit(X)
     given = KernelSpectralClustering(kernel="precomputed", **settings).fit(K)
@@ -100,7 +100,7 @@ def test_the_reflection_is_its_own_inverse_and_hides_the_first_vector(K):
     np.testing.assert_allclose(np.linalg.eigvalsh(PLP), expected, atol=1e-13)
 
 
-def test_without_normalising_it_is_kernel_pca(X):
+def test_without_normalization_the_embedding_is_kernel_pca(X):
     model = KernelSpectralClustering(
         7, normalize=None, gamma=GAMMA, eigen_solver="dense", random_state=0
     ).fit(X)
@@ -125,7 +125,7 @@ def test_rings_that_no_line_separates():
     assert variation_of_information(labels, rings) == 0
 
 
-def test_a_small_budget_changes_nothing_that_counts(digits):
+def test_labels_do_not_depend_on_the_budget(digits):
     """Tiles of an eighth: K would be 26 MB."""
     settings = {"n_clusters": 10, "gamma": GAMMA, "eigen_solver": "krylov", "random_state": 0}
     plenty = KernelSpectralClustering(**settings).fit(digits)
@@ -138,7 +138,7 @@ def test_the_same_seed_gives_the_same_labels(X):
     np.testing.assert_array_equal(*fits)
 
 
-def test_further_arguments_reach_the_solver(X):
+def test_parameters_are_passed_to_the_solver(X):
     model = KernelSpectralClustering(
         3, eigen_solver=KHA("kha", gain=0.01), max_iter=2, random_state=0
     ).fit(X)

@@ -16,7 +16,7 @@ pytestmark = [
 
 
 @pytest.mark.parametrize("name", ["kha-smd", "krylov"])
-def test_killed_fits_go_on(name, monkeypatch):
+def test_killed_fits_resume(name, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     set_up()
     known = reference(name)

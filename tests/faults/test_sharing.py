@@ -23,7 +23,7 @@ def one_blas_thread(monkeypatch):
     set_up()
 
 
-def test_threads_with_one_model_get_what_one_alone_gets(tmp_path):
+def test_threads_sharing_a_model_get_equal_results(tmp_path):
     tally = Tally()
     for part in thread_batch(tmp_path, 1):
         tally.add(part)
@@ -31,14 +31,14 @@ def test_threads_with_one_model_get_what_one_alone_gets(tmp_path):
     assert tally.counts["uses by threads at once"] >= 8
 
 
-def test_a_full_disk_takes_nothing_away():
+def test_full_disk_keeps_existing_files():
     """In a process of its own, whose files may not grow."""
     tally = watched(full_disk_batch, 5, 1)
     assert not tally.findings
     assert tally.counts["writes refused for want of room"] >= 3
 
 
-def test_a_child_that_dies_or_hangs_is_a_finding():
+def test_crashed_or_hanging_child_is_a_finding():
     died, hung = watched(_dies), watched(_hangs, patience=0.5)
     assert "died with SIGSEGV" in died.findings[0]
     assert "silent for 0.5 s" in hung.findings[0]

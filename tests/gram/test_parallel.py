@@ -44,7 +44,7 @@ def test_every_thread_works():
     assert len(names) == 3
 
 
-def test_a_slow_item_does_not_hold_up_the_others():
+def test_slow_item_does_not_block_others():
     """While the first item waits for the third, another thread must have taken the second."""
     third = threading.Event()
 
@@ -60,7 +60,7 @@ def test_a_slow_item_does_not_hold_up_the_others():
 
 
 @pytest.mark.parametrize("bad", [0, 1, 7])
-def test_trouble_comes_out_where_it_belongs(workers, bad):
+def test_errors_are_raised_in_the_caller(workers, bad):
     seen = []
 
     def fail(item):
@@ -75,7 +75,7 @@ def test_trouble_comes_out_where_it_belongs(workers, bad):
     assert list(workers.map(abs, range(5))) == list(range(5))
 
 
-def test_a_caller_that_stops_early_leaves_nothing_running(workers):
+def test_caller_that_stops_early_ends_the_threads(workers):
     begun = []
     results = workers.map(lambda item: begun.append(item) or item, range(10_000))
     assert next(results) == 0

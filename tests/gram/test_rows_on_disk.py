@@ -91,7 +91,7 @@ def test_nan_in_a_chunk_is_found_before_any_work(X, tmp_path):
 
 
 @pytest.mark.parametrize("inside", [{}, {"zarr.json": "{"}, {"zarr.json": "{}"}, {"x.npy": ""}])
-def test_a_folder_that_is_no_zarr_array_is_refused(tmp_path, inside):
+def test_folder_without_zarr_array_is_rejected(tmp_path, inside):
     pytest.importorskip("zarr")
     for name, text in inside.items():
         (tmp_path / name).write_text(text)
@@ -134,7 +134,7 @@ SETTINGS = {"kernel": "rbf", "gamma": "scale", "eigen_solver": "krylov", "random
 
 
 @pytest.mark.parametrize("kind", LAZY)
-def test_every_method_takes_rows_on_disk(X, tmp_path, kind):
+def test_every_method_accepts_rows_on_disk(X, tmp_path, kind):
     X = X[:90]
     disk = on_disk(kind, X, tmp_path)
     memory = KernelPCA(3, **SETTINGS).fit(X)
@@ -151,7 +151,7 @@ def test_every_method_takes_rows_on_disk(X, tmp_path, kind):
 
 @pytest.mark.parametrize("kind", LAZY)
 @pytest.mark.parametrize("solver", ["nystrom", "dense"])
-def test_a_detector_takes_rows_on_disk(X, tmp_path, kind, solver):
+def test_detector_accepts_rows_on_disk(X, tmp_path, kind, solver):
     X = X[:160]
     settings = {"n_components": 5, "eigen_solver": solver, "random_state": 0}
     memory = NoveltyDetector(**settings).fit(X)
@@ -166,7 +166,7 @@ def test_a_detector_takes_rows_on_disk(X, tmp_path, kind, solver):
 
 @pytest.mark.parametrize("kind", LAZY)
 @pytest.mark.parametrize("estimator", [IncrementalKernelPCA, OnlineKernelPCA, HebbianPCA])
-def test_other_estimators_take_rows_on_disk(X, tmp_path, kind, estimator):
+def test_other_estimators_accept_rows_on_disk(X, tmp_path, kind, estimator):
     X = X[:160]
     disk, model = on_disk(kind, X, tmp_path), estimator(2, random_state=0)
     expected = estimator(2, random_state=0).fit(X).transform(X)
@@ -218,7 +218,7 @@ def test_a_budget_smaller_than_one_tile_is_refused(X, solver):
 
 
 @pytest.mark.parametrize("tol", [1e-9, 1e-2])
-def test_a_budget_that_is_too_small_names_one_that_is_not(tol):
+def test_too_small_budget_error_names_a_sufficient_one(tol):
     """Also where a loose tolerance makes room for a copy in single precision."""
     X = np.random.default_rng(0).normal(size=(3000, 20))
     model = KernelPCA(4, kernel="rbf", gamma=0.05, eigen_solver="krylov", tol=tol,
@@ -231,7 +231,7 @@ def test_a_budget_that_is_too_small_names_one_that_is_not(tol):
         model.set_params(max_memory=enough - 1).fit(X)
 
 
-def test_automatic_solver_goes_by_size(digits):
+def test_automatic_solver_depends_on_the_number_of_rows(digits):
     small = KernelPCA(5).fit(digits[:500])
     large = KernelPCA(5).fit(np.vstack([digits, digits[:1000] + 0.5]))
     every = KernelPCA().fit(digits[:1200])

@@ -168,7 +168,7 @@ class TestEverySource:
         assert not board[1::2].any()
         assert not board[:, 1::2].any()
 
-    def test_diagonal_is_a_fresh_array(self, source, K, close):
+    def test_diagonal_is_a_new_array(self, source, K, close):
         found = source.diagonal()
         close(found, np.diag(K))
         found[:] = 0
@@ -319,7 +319,7 @@ class TestCounting:
         multiply(source, np.ones((n_samples, 3)))
         assert source.entries == n_samples**2
 
-    def test_centring_costs_the_product_and_no_more(self, n_samples):
+    def test_centering_needs_no_further_entries(self, n_samples):
         """The row sums come with K·V; column sums of an asymmetric K take a second look."""
         source = SOURCES["computed dense"](n_samples, np.float64)
         assert center_gram(source, np.ones((n_samples, 3)))[0].entries == self.upper_tiles(
@@ -345,7 +345,7 @@ class TestCounting:
         gram.diagonal()
         assert stored.entries == gram.entries == self.upper_tiles(n_samples)
 
-    def test_what_is_given_is_not_evaluated(self, n_samples):
+    def test_precomputed_entries_are_not_counted(self, n_samples):
         source = SOURCES["precomputed dense"](n_samples, np.float64)
         gram, _ = center_gram(source, np.ones((n_samples, 3)))
         gram.rows(np.arange(5))
@@ -365,7 +365,7 @@ class TestCounting:
         assert np.array_equal(multiply(cached, V), expected)
         assert cached.entries == 2 * counted.entries - kept
 
-    def test_threads_count_alike(self, n_samples):
+    def test_count_of_entries_does_not_depend_on_threads(self, n_samples):
         source = SOURCES["computed dense"](n_samples, np.float64)
         with Workers(2) as workers:
             multiply(source, np.ones((n_samples, 1)), workers)
@@ -379,7 +379,7 @@ def test_cross_gram_of_more_rows_than_a_tile(kind):
     np.testing.assert_allclose(cross_gram(KERNEL, kind(X), kind(Y)), expected, atol=1e-12)
 
 
-def test_symmetry_up_to_rounding_is_symmetry():
+def test_symmetry_is_tested_up_to_rounding():
     K = symmetric_matrix(SMALL, np.float64).copy()
     K[0, 1] += 1e-16
     assert PrecomputedGram(K).symmetric

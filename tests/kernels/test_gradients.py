@@ -77,7 +77,7 @@ def test_diagonal_gradient_against_finite_differences(name, sets):
 
 
 @pairwise(strength=1, name=DIFFERENTIABLE, dtype=[np.float64, np.float32])
-def test_types_are_kept_and_arguments_not_written_to(name, sets, dtype):
+def test_types_are_kept_and_arguments_not_modified(name, sets, dtype):
     kernel = DIFFERENTIABLE[name]
     arguments = [array.astype(dtype) for array in sets]
     for array in arguments:
@@ -109,7 +109,7 @@ def test_the_gradient_of_a_zero_row_is_finite(sets):
 
 
 @pytest.mark.parametrize("name", RADIAL)
-def test_the_centre_of_positive_weights_is_higher(name, sets):
+def test_center_of_positive_weights_increases_the_sum(name, sets):
     """Mean and median shift: a step to the center never lowers a sum of positive weights."""
     kernel, (Z, X, weights) = RADIAL[name], sets
     weights = np.abs(weights)
@@ -138,7 +138,7 @@ def test_the_laplacian_centre_has_half_of_the_weight_on_either_side(sets):
 
 
 @pytest.mark.parametrize("name", RADIAL)
-def test_without_a_positive_sum_nothing_moves(name, sets):
+def test_without_positive_weights_points_do_not_move(name, sets):
     Z, X, weights = sets
     values, centres = RADIAL[name].weighted_center(Z, X, -np.abs(weights))
     assert (values < 0).all()
@@ -167,7 +167,7 @@ def test_input_distances_of_impossible_values_are_finite(kernel):
 # --- who offers what -----------------------------------------------------------------
 
 
-def test_kernels_answer_to_the_optional_parts_that_they_have():
+def test_kernels_implement_their_optional_protocols():
     kernels = [*KERNELS.values(), Pairwise(min), Vectorized(min)]
     parts = {
         DifferentiableKernel: {Linear, Polynomial, Sigmoid, Cosine, Gaussian, Laplacian},

@@ -49,7 +49,7 @@ def source(X):
     return ComputedGram(KERNEL, X, split=FeatureSplit.from_rows(X))
 
 
-def test_only_what_varies_often_is_in_the_dense_product(X, dtype):
+def test_rare_features_are_excluded_from_the_dense_product(X, dtype):
     split = FeatureSplit.from_rows(X)
     right = KERNEL.right_operand(X, split)
     left = KERNEL.left_from_right(right.copy())
@@ -62,7 +62,7 @@ def test_only_what_varies_often_is_in_the_dense_product(X, dtype):
     assert right.sparse.nnz == split.nnz < 0.03 * N_ROWS * N_RARE
 
 
-def test_an_operand_takes_what_the_split_says(X):
+def test_operand_size_equals_the_split(X):
     split = FeatureSplit.from_rows(X)
     right = KERNEL.right_operand(X, split)
     kept = right.sparse
@@ -75,7 +75,7 @@ def test_an_operand_takes_what_the_split_says(X):
     [rows_with(N_RARE, n_rows=1000), rows_with(63), rows_with(N_RARE, share=0.07)],
     ids=["few rows", "few rare features", "rare but not enough"],
 )
-def test_where_it_is_not_worth_it_all_is_dense(X):
+def test_dense_product_where_a_split_is_slower(X):
     split = FeatureSplit.from_rows(X)
     right = KERNEL.right_operand(X, split)
     assert not split.sparse.any()
@@ -100,7 +100,7 @@ def test_tiles(source, X, dtype, rows, columns):
     np.testing.assert_allclose(out, exact(X[rows], X[columns]), atol=TOLERANCE[dtype])
 
 
-def test_tiles_after_memory_gave_out(X, dtype, monkeypatch):
+def test_tiles_after_a_memory_error(X, dtype, monkeypatch):
     """What was begun for other rows must not pass for theirs."""
     source = ComputedGram(KERNEL, X, split=FeatureSplit.from_rows(X))
     left_from_right = Gaussian.left_from_right
@@ -128,7 +128,7 @@ def test_columns_as_slices_of_any_kind(source, X, dtype, columns):
     assert not board[:, -25:].any()
 
 
-def test_rows_that_differ_in_many_rare_features_are_rounded_no_worse():
+def test_rounding_of_rows_that_differ_in_many_rare_features():
     """Added one by one to the norms, seven hundred terms were rounded three times as much."""
     generator = np.random.default_rng(0)
     X = np.hstack([generator.random((N_ROWS, 4)), np.zeros((N_ROWS, 700))])
@@ -188,7 +188,7 @@ def test_tiles_in_a_view(source, X, dtype):
     assert not board[:, 1::2].any()
 
 
-def test_the_same_bits_for_one_thread_and_two(source, dtype):
+def test_result_does_not_depend_on_threads(source, dtype):
     V = np.random.default_rng(2).normal(size=(N_ROWS, 3)).astype(dtype)
     found = []
     for n_threads in (1, 2):
@@ -197,7 +197,7 @@ def test_the_same_bits_for_one_thread_and_two(source, dtype):
     assert np.array_equal(*found)
 
 
-def test_a_fit_finds_what_it_finds_with_all_features_dense(monkeypatch):
+def test_fit_equals_fit_with_dense_features(monkeypatch):
     X = rows_with(N_RARE)
     settings = {"kernel": "rbf", "gamma": 0.3, "eigen_solver": "krylov", "tol": 1e-10}
     apart = KernelPCA(3, random_state=0, **settings).fit(X)
@@ -207,7 +207,7 @@ def test_a_fit_finds_what_it_finds_with_all_features_dense(monkeypatch):
     np.testing.assert_allclose(apart.transform(X[:50]), together.transform(X[:50]), atol=1e-9)
 
 
-def test_rows_are_left_as_they_are(X):
+def test_rows_are_not_modified(X):
     before = X.copy()
     ComputedGram(KERNEL, X, split=FeatureSplit.from_rows(X))
     assert np.array_equal(X, before)

@@ -67,7 +67,7 @@ def peak_bytes(function):
 
 
 @pairwise(slow=True, name=KERNELS, kind=KINDS, other_kind=KINDS, dtype=[np.float64, np.float32])
-def test_fill_gives_the_values_of_scikit_learn(name, kind, other_kind, dtype):
+def test_fill_equals_scikit_learn(name, kind, other_kind, dtype):
     X, Y = small_rows(9, 0, dtype), small_rows(7, 1, dtype)
     expected = pairwise_kernels(
         X.astype(np.float64), Y.astype(np.float64), metric=name, **PARAMETERS[name]
@@ -78,7 +78,7 @@ def test_fill_gives_the_values_of_scikit_learn(name, kind, other_kind, dtype):
 
 
 @pairwise(strength=1, name=KERNELS, kind=KINDS)
-def test_fill_writes_into_any_view_and_nowhere_else(name, kind):
+def test_fill_writes_only_into_the_view(name, kind):
     kernel = KERNELS[name]
     X, Y = small_rows(9, 0), small_rows(7, 1)
     X_kind, Y_kind = KINDS[kind](X), KINDS[kind](Y)
@@ -102,7 +102,7 @@ def test_diagonal_is_the_diagonal_of_fill(name, kind, dtype):
 
 
 @pairwise(strength=1, name=KERNELS, kind=KINDS)
-def test_arguments_are_not_written_to(name, kind):
+def test_arguments_are_not_modified(name, kind):
     kernel = KERNELS[name]
     X, Y = KINDS[kind](small_rows(9, 0)), KINDS[kind](small_rows(7, 1))
     before = X.copy(), Y.copy()
@@ -120,7 +120,7 @@ def test_arguments_are_not_written_to(name, kind):
     dtype=[np.float64, np.float32],
     shape=[(1000, 800), (3000, 100), (100, 3000)],
 )
-def test_scratch_is_no_more_than_declared(name, dtype, shape):
+def test_scratch_memory_is_at_most_as_declared(name, dtype, shape):
     kernel, (n_x, n_y) = KERNELS[name], shape
     X, Y = (np.ones((n_rows, 100), dtype) for n_rows in (n_x, n_y))
     out = np.empty((n_x, n_y), dtype)
@@ -278,7 +278,7 @@ def test_names_choose_kernels(name, expected):
     assert name in KERNEL_NAMES
 
 
-def test_kernel_objects_are_taken_as_they_are():
+def test_kernel_objects_are_not_copied():
     kernel = Gaussian(0.3)
     assert make_kernel(kernel, gamma=9, degree=3, coef0=1) is kernel
 
@@ -286,7 +286,7 @@ def test_kernel_objects_are_taken_as_they_are():
 NOT_KERNELS = ["gauss", "RBF", "", None, 3, [1.0]]
 
 
-def test_what_is_no_kernel_is_refused_with_the_names(subtests):
+def test_invalid_kernel_error_lists_the_names(subtests):
     for bad in NOT_KERNELS:
         with subtests.test(repr(bad)):
             with pytest.raises(

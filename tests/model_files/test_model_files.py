@@ -148,7 +148,7 @@ def test_reduced_model_stores_no_training_rows(name, tmp_path):
     assert all(shape[0] <= 40 for shape in tables)
 
 
-def test_a_loaded_model_works(tmp_path):
+def test_loaded_model_transforms(tmp_path):
     model = fitted(kernel="rbf", gamma=0.05)
     model.save(tmp_path / "model")
     again = ikpca.load(tmp_path / "model")
@@ -236,7 +236,7 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_truncated_files_are_refused(tmp_path):
+def test_truncated_files_are_rejected(tmp_path):
     path = tmp_path / "model"
     KernelPCA(1, kernel="rbf").fit(X[:5, 2:4]).save(path)
     whole = path.read_bytes()
@@ -324,7 +324,7 @@ FORGED = {
 }
 
 
-def test_forged_manifests_are_refused(tmp_path, subtests):
+def test_forged_manifests_are_rejected(tmp_path, subtests):
     fitted().save(tmp_path / "model")
     for name, (change, message) in FORGED.items():
         rewritten(tmp_path / "model", tmp_path / "forged", change)
@@ -431,7 +431,7 @@ def test_a_detector_whose_parts_do_not_fit_together_is_refused(name, tmp_path, s
             ikpca.load(tmp_path / "forged")
 
 
-def test_an_honest_rewrite_loads(tmp_path):
+def test_rewritten_manifest_without_changes_loads(tmp_path):
     """Or the forgeries might be refused for another reason."""
     fitted().save(tmp_path / "model")
     rewritten(tmp_path / "model", tmp_path / "copy", lambda manifest: None)
@@ -447,7 +447,7 @@ def test_oversized_header_is_refused_before_it_is_read(tmp_path):
         ikpca.load(path)
 
 
-def test_other_tensors_are_no_model(tmp_path):
+def test_other_safetensors_files_are_rejected(tmp_path):
     save_file({"a": np.zeros(3)}, tmp_path / "other")
     with pytest.raises(UnreadableFile, match="no manifest"):
         ikpca.load(tmp_path / "other")

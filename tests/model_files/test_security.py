@@ -93,7 +93,7 @@ OFFENCES = [
 ]  # fmt: skip
 
 
-def test_offences_are_seen(subtests):
+def test_unsafe_code_is_detected(subtests):
     for text in OFFENCES:
         with subtests.test(repr(text)):
             assert list(offences(text))
@@ -106,7 +106,7 @@ SAFE = [
 ]  # fmt: skip
 
 
-def test_what_is_safe_passes(subtests):
+def test_safe_code_passes(subtests):
     for text in SAFE:
         with subtests.test(repr(text)):
             assert not list(offences(text))

@@ -128,7 +128,7 @@ def test_result_does_not_depend_on_the_other_points(method, kernel):
 
 
 @every_typed_pair
-def test_single_precision_stays_single(method, kernel):
+def test_single_precision_is_kept(method, kernel):
     single = method.find(*problem(kernel, np.float32)[:2])
     double = method.find(*problem(kernel)[:2])
     assert single.rows.dtype == single.squared_distances.dtype == np.float32
@@ -139,7 +139,7 @@ def test_single_precision_stays_single(method, kernel):
 
 
 @some_pairs
-def test_nothing_given_is_written_to(method, kernel):
+def test_arguments_are_not_modified(method, kernel):
     subspace, coordinates, starts = problem(kernel)
     for array in (subspace.basis, subspace.coefficients, coordinates, starts):
         array.flags.writeable = False
@@ -147,7 +147,7 @@ def test_nothing_given_is_written_to(method, kernel):
 
 
 @every_pair
-def test_hopeless_points_get_finite_rows(method, kernel):
+def test_preimages_of_extreme_points_are_finite(method, kernel):
     """Zero, the negative of an image, and points far longer than any image."""
     subspace, _, starts = problem(kernel)
     hopeless = Subspace(kernel, subspace.basis, np.eye(40)[:1])
@@ -165,7 +165,7 @@ def test_equal_rows(method, kernel):
 
 
 @some_pairs
-def test_what_is_known_of_the_vectors_saves_finding_it_out(method, kernel):
+def test_given_kernel_values_save_evaluations(method, kernel):
     subspace, coordinates, _ = problem(kernel)
     told = Subspace(kernel, subspace.basis, subspace.coefficients, subspace.products, subspace.gram)
     expected = method.find(subspace, coordinates)
@@ -199,7 +199,7 @@ class Watched(Gaussian):
         return super().weighted_center(Z, X, weights)
 
 
-def test_samples_at_rest_leave_the_others_to_go_on():
+def test_converged_samples_do_not_stop_others():
     """An evaluation costs as much as there are samples in it."""
     kernel = Watched(0.5)
     subspace, coordinates, _ = problem(kernel)
@@ -209,7 +209,7 @@ def test_samples_at_rest_leave_the_others_to_go_on():
     assert len(kernel.rows_asked) < 1 + FixedPoint().max_iter
 
 
-def test_acceleration_leads_to_the_same_fixed_points_sooner(monkeypatch):
+def test_acceleration_needs_fewer_iterations_to_the_same_fixed_points(monkeypatch):
     rows, evaluations = [], []
     for history in (4, 0):
         monkeypatch.setattr("ikpca.preimages.descent._FIXED_POINT_HISTORY", history)
@@ -221,7 +221,7 @@ def test_acceleration_leads_to_the_same_fixed_points_sooner(monkeypatch):
     assert evaluations[0] < evaluations[1] / 2
 
 
-def test_the_papers_iteration_is_the_papers_formula():
+def test_iteration_equals_the_paper():
     """Mika 1999, eq. 10, one step from the nearest row, with positive weights."""
     subspace, _, _ = problem(Gaussian(0.5))
     G = np.abs(subspace.coefficients)
@@ -233,7 +233,7 @@ def test_the_papers_iteration_is_the_papers_formula():
     np.testing.assert_allclose(found.rows, expected, atol=1e-12)
 
 
-def test_a_start_where_the_denominator_vanishes_is_left():
+def test_vanishing_denominator_at_the_start():
     subspace, coordinates, starts = problem(Gaussian(1.0))
     afar = FixedPoint().find(subspace, coordinates, starts + 1e3)
     np.testing.assert_allclose(afar.rows, FixedPoint().find(subspace, coordinates).rows)
@@ -267,7 +267,7 @@ def test_automatic_choice(name):
 
 
 @pytest.mark.parametrize("name", ALL_KERNELS)
-def test_a_kernel_without_the_method_is_told_those_that_it_has(name):
+def test_unsupported_method_error_lists_supported_methods(name):
     kernel, has = ALL_KERNELS[name], CHOICES[name][1]
     for method in has:
         assert make_preimage_method(method, kernel).supports(kernel)
@@ -286,7 +286,7 @@ def test_a_kernel_without_the_method_is_told_those_that_it_has(name):
         (Gradient(), ALL_KERNELS["vectorized"]),
     ],
 )
-def test_methods_themselves_refuse_too(method, kernel):
+def test_method_objects_reject_unsupported_kernels(method, kernel):
     with pytest.raises(InvalidInput, match=r"choose .*NeighborMean"):
         method.find(*problem(kernel)[:2])
 

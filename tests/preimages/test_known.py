@@ -46,7 +46,7 @@ def test_mds_needs_as_many_neighbors_as_the_rank_and_one(rows, new):
     assert np.abs(too_few - expected).max() > 1e-3
 
 
-def test_digits_too(digits):
+def test_mds_of_digits(digits):
     X, new = digits[:300], digits[300:340]
     pca = PCA(8).fit(X)
     expected = pca.inverse_transform(pca.transform(new))
@@ -92,7 +92,7 @@ def test_a_full_rank_gaussian_projection_of_a_training_row_is_that_row(rows, pre
 
 
 @pytest.mark.parametrize("name", ["linear", "poly", "rbf", "laplacian"])
-def test_and_for_other_kernels(rows, name):
+def test_preimages_of_training_rows_for_other_kernels(rows, name):
     fitted = KernelPCA(kernel=KERNELS[name]).fit(rows)
     np.testing.assert_allclose(fitted.reconstruct(rows), rows, atol=1e-6)
 

@@ -182,7 +182,7 @@ def test_log_gains_stay_within_their_bounds(gram, start):
     assert np.abs(log_gains).max() == pytest.approx(0.7)
 
 
-def test_alarm_names_the_step(gram, start):
+def test_divergence_names_the_step(gram, start):
     _, centered_K = gram
     A, B, patterns = start
     Y, G = A @ centered_K[:, patterns], centered_K[np.ix_(patterns, patterns)]

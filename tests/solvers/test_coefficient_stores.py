@@ -172,7 +172,7 @@ class TestEveryStore:
         close(store.inner_products(1), marked @ explicit.K @ marked.T)
         assert store.change(R) == 0
 
-    def test_rewind_comes_back_to_the_same_bits(self, store, step):
+    def test_rewind_restores_the_same_bits(self, store, step):
         step(REPEATED)
         store.mark()
         before = store.rows, store.products
@@ -181,7 +181,7 @@ class TestEveryStore:
             store.rewind()
             assert all(map(np.array_equal, (store.rows, store.products), before))
 
-    def test_without_a_mark_rewind_is_back_to_the_start(
+    def test_rewind_without_mark_restores_the_start(
         self, store, explicit, close, step, rows_and_products
     ):
         expected = rows_and_products(explicit)
@@ -196,7 +196,7 @@ class TestEveryStore:
         assert store.rows is not stored[0]
         assert all(map(np.array_equal, stored, copies))
 
-    def test_arguments_are_not_written_to(self, store):
+    def test_arguments_are_not_modified(self, store):
         T, C, patterns = 2 * np.eye(R), np.ones((R, 5)), REPEATED.copy()
         for argument in (T, C, patterns):
             argument.flags.writeable = False
@@ -220,7 +220,7 @@ def test_residuals_of_coefficients(sample):
 
 
 @every_store
-def test_residuals_of_eigenvectors_and_of_nothing_are_zero(name):
+def test_residuals_of_eigenvectors_and_of_no_components_are_zero(name):
     K = Explicit(np.zeros((R, N_SAMPLES))).K
     values, vectors = np.linalg.eigh(K)
     start = np.vstack([vectors[:, -1] / np.sqrt(values[-1]), np.zeros(N_SAMPLES)])

@@ -53,7 +53,7 @@ def fitted(X, eigen_solver, **parameters):
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_a_preset_is_its_object(X, name):
+def test_preset_equals_its_object(X, name):
     preset, by_object = fitted(X, name), fitted(X, PRESETS[name])
     np.testing.assert_array_equal(preset.eigenvalues_, by_object.eigenvalues_)
     np.testing.assert_array_equal(preset.transform(X), by_object.transform(X))
@@ -114,7 +114,7 @@ def test_options_are_set_and_searched_through_the_estimator(X):
     assert pca.eigen_solver.gain == "auto"
 
 
-def test_a_fit_leaves_the_solver_as_it_was(X):
+def test_fit_does_not_modify_the_solver(X):
     solver = KHA("kha/et")
     before = solver.get_params()
     fitted(X, solver, warm_start=True).fit(X)
@@ -142,7 +142,7 @@ def test_the_constructor_is_short():
         ("nystrom", 3, 5000, Nystrom),
     ],
 )
-def test_one_place_chooses(asked, n_components, n_samples, kind):
+def test_auto_is_resolved_in_one_place(asked, n_components, n_samples, kind):
     assert type(choose_solver(asked, n_components, n_samples)) is kind
     # Only auto goes by the tolerance, and only where there are many rows.
     many = asked == "auto" and kind is Krylov
@@ -185,7 +185,7 @@ class OneVector(Solver):
             return EigenSolution.from_components(A, A * value, np.array([value]), gram)
 
 
-def test_a_solver_of_ones_own(X):
+def test_custom_solver(X):
     found = KernelPCA(1, kernel="rbf", gamma=0.05, eigen_solver=OneVector(), random_state=0).fit(X)
     exact = KernelPCA(1, kernel="rbf", gamma=0.05, eigen_solver="dense").fit(X)
     np.testing.assert_allclose(found.transform(X), exact.transform(X), atol=1e-6)
@@ -194,7 +194,7 @@ def test_a_solver_of_ones_own(X):
 
 
 @pytest.mark.parametrize("solver", [Krylov(), KHA("kha/et"), Dense(), Nystrom()], ids=repr)
-def test_the_callback_sees_every_pass_and_may_end_the_run(X, solver):
+def test_callback_receives_every_pass_and_can_stop(X, solver):
     seen = []
 
     def callback(record, solution):

@@ -74,7 +74,7 @@ def assert_said_once(model, said):
     rayleigh_ritz=[True, False],
     dtype=[np.float64, np.float32],
 )
-def test_gains_too_large(method, factor, rayleigh_ritz, dtype):
+def test_too_large_gains(method, factor, rayleigh_ritz, dtype):
     X = some_digits().astype(dtype)
     gain = factor * TUNED[method]
     model, said = fitted(X, method, gain=gain, rayleigh_ritz=rayleigh_ritz)
@@ -101,7 +101,7 @@ def test_absurd_gains(method, gain, rayleigh_ritz):
         assert "pass gain='auto'" in model.outcome_.value
 
 
-def test_giving_up_leaves_the_start():
+def test_stopped_run_returns_the_initialization():
     model, _ = fitted(some_digits(), "kha", gain=1e300, rayleigh_ritz=False)
     assert model.outcome_ is Outcome.DIVERGED
     assert model.n_iter_ == 1
@@ -203,7 +203,7 @@ def test_gains_that_are_large_integers():
     assert_finite(model, some_digits())
 
 
-def test_without_backoff_a_run_that_overflows_ends_with_the_pass_before():
+def test_without_backoff_an_overflow_ends_with_the_previous_pass():
     X = some_digits()
     start = np.random.default_rng(0).normal(size=(4, len(X))) / 40
     printed = {"init": start, "rayleigh_ritz": False, "backoff": False}

@@ -55,7 +55,7 @@ def test_an_array_that_is_too_large_has_a_remedy(monkeypatch):
 # --- orthonormality ----------------------------------------------------------------------------
 
 
-def test_a_krylov_basis_that_is_not_orthonormal_is_built_anew(monkeypatch):
+def test_krylov_basis_that_is_not_orthonormal_is_rebuilt(monkeypatch):
     module = sys.modules["ikpca.solvers.krylov"]
     original, calls = module._orthonormal, iter(range(100))
 
@@ -72,7 +72,7 @@ def test_a_krylov_basis_that_is_not_orthonormal_is_built_anew(monkeypatch):
     assert found.certificate_.residuals.max() < 1e-12
 
 
-def test_hebbian_components_that_are_not_orthonormal_are_made_so(monkeypatch):
+def test_hebbian_components_are_orthonormalized_again(monkeypatch):
     original, calls = HebbianPasses._ritz, iter(range(1000))
 
     def skewed(*given):
@@ -113,7 +113,7 @@ class Spoiling(Gaussian):
             out[0, 0] = np.nan
 
 
-def test_values_that_stop_being_numbers():
+def test_values_that_become_nan():
     class Later(Spoiling):
         left = 12
 

@@ -118,7 +118,7 @@ def test_every_method_approaches_the_dense_reference(digits, method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_block_size_changes_nothing(digits, method, monkeypatch):
+def test_block_size_does_not_change_the_result(digits, method, monkeypatch):
     problem = Problem(Polynomial(2, 0.1), digits[:150], read_budget(None), seed=3)
 
     def coefficients(size):
@@ -130,7 +130,7 @@ def test_block_size_changes_nothing(digits, method, monkeypatch):
     np.testing.assert_allclose(found[2], found[0], atol=1e-11)
 
 
-def test_resume_is_going_on(digits):
+def test_resume_equals_uninterrupted_run(digits):
     """Four passes at once equal the state after four single steps, bit for bit."""
     gram, _ = center_gram(ComputedGram(Polynomial(2, 0.1), digits[:100]))
     A = np.random.default_rng(0).normal(size=(R, 100))

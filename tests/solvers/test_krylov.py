@@ -170,7 +170,7 @@ def test_a_basis_of_the_whole_range_ends_the_fit():
 
 
 @pytest.mark.parametrize("solver", ["krylov", "kha/et"])
-def test_a_resumed_fit_is_the_uninterrupted_one(digits, solver, tmp_path):
+def test_resumed_fit_equals_uninterrupted_fit(digits, solver, tmp_path):
     settings = {"kernel": "rbf", "gamma": 0.1, "eigen_solver": solver, "random_state": 0}
     whole = KernelPCA(R, max_iter=4, **settings).fit(digits[:500])
     settings["checkpoint"] = tmp_path / "fit.ikpca"
@@ -380,7 +380,7 @@ def test_a_search_for_a_fraction_may_take_more_passes_than_max_iter(digits):
 
 
 @pytest.mark.parametrize("solver", [Krylov, KHA])
-def test_pivoted_landmarks_see_what_uniform_ones_miss(digits, solver):
+def test_pivoted_landmarks_find_components_of_few_rows(digits, solver):
     """Six rows unlike the other thousand: hardly ever among the landmarks that a coin chooses."""
     rng = np.random.default_rng(0)
     X = np.vstack([digits[:1000], 6 * rng.normal(size=(6, 64))])

@@ -154,7 +154,7 @@ def test_residual_bounds_hold_and_are_tight():
     assert np.median(ratios) > 1.01
 
 
-def test_the_bounds_see_rows_unlike_all_landmarks():
+def test_residual_bounds_include_rows_far_from_all_landmarks():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 3))
     X[:6] = 50 + 0.01 * rng.normal(size=(6, 3))

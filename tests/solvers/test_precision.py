@@ -27,13 +27,13 @@ def fitted(tol, rows=X, **parameters):
     return KernelPCA(8, eigen_solver="krylov", tol=tol, **parameters).fit(rows)
 
 
-def test_a_loose_tolerance_takes_it_and_a_tight_one_does_not():
+def test_single_precision_is_used_for_loose_tolerances():
     assert single_precision_error(KERNEL, X, 1e-3) < 1e-6
     assert single_precision_error(KERNEL, X, 1e-7) is None
     assert single_precision_error(KERNEL, X, 0) is None
 
 
-def test_only_for_doubles_in_memory_and_kernels_that_gain(tmp_path):
+def test_single_precision_is_for_float64_rows_and_kernels_that_gain(tmp_path):
     np.save(tmp_path / "rows.npy", X)
     assert single_precision_error(KERNEL, X.astype(np.float32), 1e-3) is None
     assert (
@@ -48,7 +48,7 @@ def test_only_for_doubles_in_memory_and_kernels_that_gain(tmp_path):
     [(KERNEL, X + 1e7 / 3), (Polynomial(2, 1.0, 1e6), X), (KERNEL, 1 + 1e-4 * X)],
     ids=["far from the origin", "mostly constant", "nearly equal"],
 )
-def test_not_where_rounding_would_take_too_much(kernel, rows):
+def test_no_single_precision_where_rounding_errors_are_large(kernel, rows):
     assert single_precision_error(kernel, rows, 1e-3) is None
 
 

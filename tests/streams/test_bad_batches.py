@@ -46,7 +46,7 @@ BAD = {
 
 
 @pairwise(strength=1, name=BAD, limit=[30, None])
-def test_the_model_before_a_bad_batch_is_untouched(X, name, limit):
+def test_rejected_batch_does_not_change_the_model(X, name, limit):
     spoil, message = BAD[name]
     model = IncrementalKernelPCA(3, **RBF, max_basis_rows=limit)
     model.partial_fit(X[:50])
@@ -61,7 +61,7 @@ def test_the_model_before_a_bad_batch_is_untouched(X, name, limit):
 
 
 @pytest.mark.parametrize("name", [name for name in BAD if name != "width"])
-def test_a_bad_first_batch_leaves_nothing(X, name):
+def test_rejected_first_batch_leaves_an_unfitted_model(X, name):
     model = IncrementalKernelPCA(3, **RBF)
     before = bits(model)
     with pytest.raises((ValueError, TypeError)):
@@ -72,7 +72,7 @@ def test_a_bad_first_batch_leaves_nothing(X, name):
     assert model.partial_fit(X).n_samples_seen_ == 100
 
 
-def test_the_error_says_which_rows(X):
+def test_error_names_the_rows(X):
     model = IncrementalKernelPCA(3, **RBF).fit(X)
     many = with_nan(X, 2, 5, 8, 13, 21, 34, 55)
     message = (
@@ -87,7 +87,7 @@ def test_the_error_says_which_rows(X):
         model.partial_fit(infinite)
 
 
-def test_large_numbers_are_no_infinity():
+def test_large_finite_numbers_are_accepted():
     """A sum that overflows is not a bad row."""
     check_finite(np.full((3, 2), 1e308), 0)
     with pytest.raises(InvalidInput, match="in rows 1 "):
@@ -108,7 +108,7 @@ def test_kernel_values_that_overflow_are_refused(X):
         cubed.partial_fit(large)
 
 
-def test_rows_on_disk_are_looked_through_before_the_first_batch(X, tmp_path):
+def test_rows_on_disk_are_validated_before_the_first_batch(X, tmp_path):
     np.save(tmp_path / "rows.npy", with_nan(np.tile(X, (30, 1)), 2500))
     mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
     model = IncrementalKernelPCA(3, **RBF)
@@ -119,7 +119,7 @@ def test_rows_on_disk_are_looked_through_before_the_first_batch(X, tmp_path):
         model.fit(mapped.reshape(-1))
 
 
-def test_a_kernel_that_is_no_inner_product_is_refused(X):
+def test_indefinite_kernel_is_rejected(X):
     model = IncrementalKernelPCA(3, kernel="sigmoid", gamma=2.0, max_basis_rows=None)
     with pytest.raises(InvalidInput, match="positive semi-definite"):
         model.partial_fit(X)
@@ -171,7 +171,7 @@ def test_parameters(X, subtests):
                 assert not hasattr(model, "basis_")
 
 
-def test_parameters_may_change_on_the_way_if_they_are_good(X):
+def test_parameters_may_change_between_batches(X):
     model = IncrementalKernelPCA(3, **RBF).partial_fit(X[:50])
     before = model.eigenvalues_.copy()
     with pytest.raises(InvalidInput, match="forgetting=2"):

@@ -33,7 +33,7 @@ def test_a_stationary_stream_hardly_ever_signals(kind):
 
 @pytest.mark.parametrize("kind", ["exponential", "normal", "heavy tails"])
 @pytest.mark.parametrize(("deviations", "within"), [(1, 150), (3, 25), (30, 15)])
-def test_a_change_is_found_within_so_many_samples(kind, deviations, within):
+def test_change_is_detected_within_a_delay(kind, deviations, within):
     for seed in range(5):
         rng = np.random.default_rng(seed)
         usual = ERRORS[kind](rng, 1000)
@@ -42,7 +42,7 @@ def test_a_change_is_found_within_so_many_samples(kind, deviations, within):
         assert signal.update(shifted)[1] >= 1
 
 
-def test_batches_do_not_matter_and_a_signal_begins_anew():
+def test_drift_test_is_independent_of_batches_and_restarts():
     rng = np.random.default_rng(0)
     errors = np.concatenate([rng.exponential(size=500), 10 + rng.exponential(size=500)])
     whole, level = DriftSignal().update(errors)
@@ -62,7 +62,7 @@ def test_errors_that_fall_never_signal():
     assert DriftSignal().update(errors)[1] < 1
 
 
-def test_one_outlier_is_no_drift():
+def test_one_outlier_does_not_signal_a_drift():
     errors = np.random.default_rng(0).exponential(size=1000)
     errors[700] = 1e9
     assert DriftSignal().update(errors)[1] < 1

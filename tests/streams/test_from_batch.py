@@ -20,7 +20,7 @@ def X():
 
 
 @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "laplacian"])
-def test_a_batch_goes_on_as_the_whole_would_have_been(X, kernel):
+def test_from_batch_continues_like_the_whole_stream(X, kernel):
     whole = KernelPCA(kernel=kernel, gamma=0.1, eigen_solver="dense").fit(X)
     begun = KernelPCA(kernel=kernel, gamma=0.1, eigen_solver="dense").fit(X[:50])
     model = IncrementalKernelPCA.from_batch(begun, max_basis_rows=None)
@@ -37,7 +37,7 @@ def test_a_batch_goes_on_as_the_whole_would_have_been(X, kernel):
     np.testing.assert_allclose(np.abs(ours), np.abs(theirs), atol=1e-6)
 
 
-def test_single_precision_stays_so_and_goes_on(X):
+def test_from_batch_keeps_single_precision(X):
     begun = KernelPCA(**RBF).fit(X[:50].astype(np.float32))
     model = IncrementalKernelPCA.from_batch(begun, max_basis_rows=None).partial_fit(
         X[50:].astype(np.float32)
@@ -47,7 +47,7 @@ def test_single_precision_stays_so_and_goes_on(X):
     assert model.basis_.dtype == model.transform(X[:2].astype(np.float32)).dtype == np.float32
 
 
-def test_scikit_learns_model_goes_on(X):
+def test_from_batch_of_a_scikit_learn_model(X):
     theirs = ScikitKernelPCA(**RBF).fit(X[:50])
     model = IncrementalKernelPCA.from_batch(
         KernelPCA.from_sklearn(theirs), max_basis_rows=None
@@ -56,7 +56,7 @@ def test_scikit_learns_model_goes_on(X):
     np.testing.assert_allclose(model.eigenvalues_[:40], whole.eigenvalues_[:40], rtol=1e-7)
 
 
-def test_a_large_batch_is_compressed_at_once(X):
+def test_from_batch_limits_the_basis(X):
     begun = KernelPCA(3, **RBF).fit(X)
     model = IncrementalKernelPCA.from_batch(begun, max_basis_rows=40)
     assert len(model.basis_) <= 40
@@ -64,7 +64,7 @@ def test_a_large_batch_is_compressed_at_once(X):
     np.testing.assert_allclose(model.eigenvalues_, begun.eigenvalues_, rtol=0.1)
 
 
-def test_what_cannot_go_on_is_refused(X):
+def test_from_batch_rejects_unsupported_models(X):
     with pytest.raises(InvalidInput, match=r"^HebbianPCA .*from_sklearn"):
         IncrementalKernelPCA.from_batch(HebbianPCA(2).fit(X))
     with pytest.raises(InvalidInput, match="fit the model on rows"):

@@ -53,7 +53,7 @@ def sines(K, first, second):
 
 @pytest.mark.parametrize("size", [1, 7, 100])
 @pytest.mark.parametrize("name", NAMES)
-def test_batches_of_any_size_are_the_whole(X, name, size):
+def test_batches_of_any_size_equal_one_batch(X, name, size):
     kernel = EXACT[name]
     state = streamed(kernel, X, size)
     K = cross_gram(kernel, X, X)

@@ -97,7 +97,7 @@ def test_equations_15_to_17_corrected(rows, points):
         assert np.abs(uncentered(initial, a) - state.coefficients).max() < 1e-10
 
 
-def test_read_literally_the_appendix_never_learns(rows):
+def test_appendix_as_printed_never_learns(rows):
     """x(0) in the mean makes w(0) = Φ(x(0)) − Φ(x(0)), and y stays zero for ever."""
     a = np.ones((R, 1))
     for t in range(1, 30):
@@ -130,7 +130,7 @@ def test_a_block_is_the_rule_pattern_by_pattern(rows, points, kernel, name):
 
 
 @pairwise(slow=True, name=GAINS, size=[1, 7, 100], automatic=[True, False])
-def test_batches_do_not_matter(rows, points, name, size, automatic):
+def test_result_does_not_depend_on_batches(rows, points, name, size, automatic):
     chosen = settings(GAINS[name], automatic=automatic, memory=80.0)
     first = start_online(chosen, points, 0.5 * np.eye(R))
     state, errors, _ = learn_rows(first, rows, chosen)
@@ -164,7 +164,7 @@ def test_errors_are_those_of_the_model_before_each_row(rows, points):
         assert abs(state.subspace(QUADRATIC, ritz=False)[0].residuals(row[None])[0] - error) < 1e-10
 
 
-def test_with_a_mean_that_stands_still_it_is_kha(rows, points):
+def test_with_a_fixed_mean_the_rule_is_kha(rows, points):
     """On patterns that the batch rule sees as well: K' of the rows, and y from its columns."""
     chosen = settings(Constant(ETA), memory=1e300)
     seen = learn_rows(start_online(chosen, points, 0.5 * np.eye(R)), rows, chosen)[0]
@@ -181,7 +181,7 @@ def test_with_a_mean_that_stands_still_it_is_kha(rows, points):
     assert np.abs(after.coefficients @ features(after.basis) - A @ basis).max() < 1e-10
 
 
-def test_ritz_leaves_the_span_and_makes_it_orthonormal(rows, points):
+def test_rayleigh_ritz_keeps_the_span(rows, points):
     chosen = settings(GAINS["reciprocal eigenvalues"], automatic=True)
     state = learn_rows(start_online(chosen, points, 0.5 * np.eye(R)), rows, chosen)[0]
     plain, _ = state.subspace(QUADRATIC, ritz=False)
