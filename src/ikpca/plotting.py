@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import combinations, cycle
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,8 +19,7 @@ from ikpca.solvers import PassRecord
 try:
     from matplotlib import colormaps, pyplot
     from matplotlib.axes import Axes
-    from matplotlib.collections import PathCollection
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
     from matplotlib.image import AxesImage
     from matplotlib.ticker import MaxNLocator
 except ModuleNotFoundError as missing:
@@ -54,7 +53,6 @@ LINE_STYLES: tuple[tuple[str, DashPattern], ...] = (
 )
 _BAR_COLOR, _SUM_COLOR = LINE_STYLES[0][0], LINE_STYLES[3][0]
 #: Line styles for more models than LINE_STYLES has entries.
-_STYLES = (*LINE_STYLES, ("#E69F00", "solid"), ("#56B4E9", "dashed"), (MUTED_COLOR, "dotted"))
 _QUANTITIES = {
     "residual": "Largest residual  $\\|K\\mathrm{′}v - \\lambda v\\|\\,/\\,\\lambda_1$",
     "excess_error": "Excess error, estimated",
@@ -82,17 +80,12 @@ def scree(model: BaseEstimator, *, ax: Axes | None = None) -> Axes:
     -------
     Axes
 
-    See Also
-    --------
-    projections : Plot rows in the plane of two components.
-
     Examples
     --------
-    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.datasets import load_wine
     >>> from ikpca import KernelPCA
     >>> from ikpca.plotting import scree
-    >>> model = KernelPCA(8, kernel="rbf", gamma=0.02).fit(load_digits().data[:300] / 16)
-    >>> len(scree(model).patches)
+    >>> len(scree(KernelPCA(8).fit(load_wine().data)).patches)
     8
     """
     check_is_fitted(model)
@@ -143,9 +136,8 @@ def convergence(
     >>> from sklearn.datasets import load_digits
     >>> from ikpca import KernelPCA
     >>> from ikpca.plotting import convergence
-    >>> X = load_digits().data[:300] / 16
     >>> model = KernelPCA(4, kernel="rbf", gamma=0.02, eigen_solver="kha/et", max_iter=5)
-    >>> axes = convergence({"KHA/et": model.fit(X)})
+    >>> axes = convergence({"KHA/et": model.fit(load_digits().data[:300] / 16)})
     >>> len(axes.lines[0].get_xdata()), axes.get_yscale()
     (5, 'log')
     """
@@ -162,7 +154,7 @@ def convergence(
                 "KernelPCA."
             )
     ax = _resolve_axes(ax)
-    for (name, model), (color, dashes) in zip(named.items(), cycle(_STYLES), strict=False):
+    for (name, model), (color, dashes) in zip(named.items(), cycle(LINE_STYLES), strict=False):
         history: list[PassRecord] = model.history_
         passes = np.array([record.number for record in history])
         if quantity == "residual":
@@ -171,9 +163,7 @@ def convergence(
             values = np.array([getattr(record, quantity) for record in history], dtype=np.float64)
         # Values that rounding makes zero or negative have no logarithm.
         values[~(values > 0)] = np.nan
-        marker = "o" if len(history) == 1 else None
-        ax.plot(passes, values, color=color, linestyle=dashes, linewidth=1.8, label=name,
-                marker=marker)  # fmt: skip
+        ax.plot(passes, values, marker=".", color=color, linestyle=dashes, label=name)
         undone = np.array([bool(record.note) for record in history])
         if undone.any():
             ax.plot(passes[undone], values[undone], "x", color=color, label="_undone")
@@ -210,20 +200,14 @@ def projections(
     -------
     Axes
 
-    See Also
-    --------
-    scree : Plot the explained variance of the components.
-
     Examples
     --------
-    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.datasets import load_wine
     >>> from ikpca import KernelPCA
     >>> from ikpca.plotting import projections
-    >>> X, y = load_digits(return_X_y=True)
-    >>> Y = KernelPCA(2, kernel="rbf", gamma=0.02).fit_transform(X[:300] / 16)
-    >>> axes = projections(Y, y[:300])
-    >>> len(axes.get_legend().get_texts())
-    10
+    >>> X, y = load_wine(return_X_y=True)
+    >>> len(projections(KernelPCA(2).fit_transform(X), y).get_legend().get_texts())
+    3
     """
     points = np.asarray(Y)
     if points.ndim != 2 or not all(0 <= number < points.shape[1] for number in pair):
@@ -242,27 +226,22 @@ def projections(
     across, up = points[:, [*pair]][order].T
     many = len(points) > _MAX_LARGE_POINTS
     scatter = partial(ax.scatter, across, up, s=2 if many else 9, linewidths=0, rasterized=many)
+    ax.set(xlabel=f"Component {pair[0] + 1}", ylabel=f"Component {pair[1] + 1}")
     if labels is None:
         scatter()
-    else:
-        _scatter_colored(ax, scatter, np.asarray(labels)[order])
-    ax.set(xlabel=f"Component {pair[0] + 1}", ylabel=f"Component {pair[1] + 1}")
-    return ax
-
-
-def _scatter_colored(
-    ax: Axes, scatter: Callable[..., PathCollection], labels: NDArray[np.generic]
-) -> None:
-    names, codes = np.unique(labels, return_inverse=True)
-    if len(names) > _MAX_LEGEND_LABELS and labels.dtype.kind in "iuf":
-        ax.figure.colorbar(scatter(c=labels, cmap="viridis"), ax=ax)
-        return
+        return ax
+    values = np.asarray(labels)[order]
+    names, codes = np.unique(values, return_inverse=True)
+    if len(names) > _MAX_LEGEND_LABELS and values.dtype.kind in "iuf":
+        ax.figure.colorbar(scatter(c=values, cmap="viridis"), ax=ax)
+        return ax
     palette = colormaps["tab10" if len(names) <= _MAX_LEGEND_LABELS else "tab20"]
     colors = np.resize(palette(np.arange(palette.N))[:, :3], (len(names), 3))
     scatter(c=colors[codes])
     for name, color in zip(names, colors, strict=True):
         ax.scatter([], [], s=56, linewidths=0, color=color, label=str(name))
     ax.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+    return ax
 
 
 def components(
@@ -307,15 +286,12 @@ def components(
     across = min(len(rows), 6)
     down = -(-len(rows) // across)
     figure = pyplot.figure(layout="constrained", figsize=(1.25 * across, 1.45 * down))
-    for count, row in enumerate(rows, start=1):
-        _show_component(figure.add_subplot(down, across, count), row.reshape(shape), count)
+    for position, row in enumerate(rows, start=1):
+        ax = figure.add_subplot(down, across, position)
+        _show_signed(ax, row.reshape(shape), aspect="equal")
+        ax.set_title(f"{position}", fontsize=9, color=TEXT_COLOR)
+        ax.set(xticks=[], yticks=[])
     return figure
-
-
-def _show_component(ax: Axes, picture: Floats, number: int) -> None:
-    _show_signed(ax, picture)
-    ax.set_title(f"{number}", fontsize=9, color=TEXT_COLOR)
-    ax.set(xticks=[], yticks=[])
 
 
 def loadings(
@@ -352,12 +328,10 @@ def loadings(
     Examples
     --------
     >>> from sklearn.datasets import load_wine
-    >>> from sklearn.preprocessing import scale
     >>> from ikpca import KernelPCA
     >>> from ikpca.plotting import loadings
     >>> wine = load_wine()
-    >>> model = KernelPCA(2, kernel="rbf", gamma="scale").fit(scale(wine.data))
-    >>> axes = loadings(model, wine.feature_names)
+    >>> axes = loadings(KernelPCA(2).fit(wine.data), wine.feature_names)
     >>> axes.get_yticklabels()[0].get_text()
     'alcohol'
     """
@@ -376,7 +350,7 @@ def loadings(
     return ax
 
 
-def _show_signed(ax: Axes, values: Floats, aspect: Literal["equal", "auto"] = "equal") -> AxesImage:
+def _show_signed(ax: Axes, values: Floats, aspect: Literal["equal", "auto"]) -> AxesImage:
     """Draw values as colors: red is positive, blue is negative."""
     limit = float(np.abs(values).max()) or 1.0
     return ax.imshow(
@@ -396,13 +370,11 @@ def score_page(
     *,
     names: Sequence[str] | None = None,
     numbers: Sequence[int] = (0, 1),
-    shape: tuple[int, ...] | None = None,
 ) -> Figure:
     """Plot projections, explained variance and loadings of a model in one figure.
 
     Arguments are those of :func:`projections` and :func:`loadings`; three components are plotted in
-    pairs. With the ``shape`` of rows that are pictures, loadings are plotted as pictures; they are
-    left out if the model has no ``components_`` and no ``inverse_transform``.
+    pairs. Loadings are left out if the model has no ``components_`` and no ``inverse_transform``.
     """
     pairs = [*combinations(numbers, 2)]
     if len(pairs) not in (1, 3):
@@ -411,29 +383,22 @@ def score_page(
         )
     # Without pyplot, which would open a window for the command line.
     figure = Figure(layout="constrained", figsize=(13.0, 4.2 if len(pairs) == 1 else 8.0))
-    rows: list[Any] = [figure]
+    areas: list[Figure | SubFigure] = [figure, figure]
     if len(pairs) > 1:
-        rows = [*figure.subfigures(2, 1, squeeze=False).flat]
+        areas = [*figure.subfigures(2, 1, squeeze=False).flat]
+    above, below = areas
     # Axes in a row must share a grid: a layout arranges each grid on its own.
-    grids = [row.add_gridspec(1, 3) for row in rows]
-    below, grid, first = rows[-1], grids[-1], len(pairs) % 3
+    grid = below.add_gridspec(1, 3)
+    grid_above = grid if above is below else above.add_gridspec(1, 3)
     for column, pair in enumerate(pairs):
-        axes = projections(Y, labels, pair=pair, ax=rows[0].add_subplot(grids[0][column]))
+        axes = projections(Y, labels, pair=pair, ax=above.add_subplot(grid_above[column]))
         legend = axes.get_legend()
         if legend is not None and column < len(pairs) - 1:
             legend.remove()
+    first = len(pairs) % 3
     scree(model, ax=below.add_subplot(grid[first]))
-    place = grid[first + 1 :]
-    if not (hasattr(model, "components_") or hasattr(model, "inverse_transform")):
-        return figure
-    if shape is None:
-        loadings(model, names, numbers=numbers, ax=below.add_subplot(place))
-        return figure
-    changes = _component_rows(model, max(numbers) + 1, 2.0)
-    pictures = changes.reshape(len(changes), *shape[:2], -1).mean(axis=3)
-    cells = place.subgridspec(1, len(numbers))
-    for column, number in enumerate(numbers):
-        _show_component(below.add_subplot(cells[column]), pictures[number], number + 1)
+    if hasattr(model, "components_") or hasattr(model, "inverse_transform"):
+        loadings(model, names, numbers=numbers, ax=below.add_subplot(grid[first + 1 :]))
     return figure
 
 
@@ -469,9 +434,9 @@ def novelty_page(
     features = _largest(shares.max(axis=0))
     image = below.imshow(shares[:, features], cmap="Oranges", aspect="auto", interpolation="none")
     figure.colorbar(image, ax=below)
-    labels = [str(names[feature]) for feature in features]
+    labels = [names[feature] for feature in features]
     below.set_xticks(range(len(labels)), labels, rotation=35, ha="right", fontsize=8)
-    below.set_yticks(range(len(shares)), [str(name) for name in row_names], fontsize=8)
+    below.set_yticks(range(len(shares)), row_names, fontsize=8)
     below.set_title("Contributions of the columns to the rows with the largest scores", fontsize=10)
     return figure
 
@@ -517,21 +482,14 @@ def contributions(
     -------
     Axes
 
-    See Also
-    --------
-    ikpca.NoveltyDetector.explain : Compute contributions.
-
     Examples
     --------
     >>> from sklearn.datasets import load_wine
-    >>> from sklearn.preprocessing import scale
     >>> from ikpca import NoveltyDetector
     >>> from ikpca.plotting import contributions
-    >>> wine = load_wine()
-    >>> X = scale(wine.data)
-    >>> detector = NoveltyDetector(random_state=0).fit(X[wine.target == 0])
-    >>> axes = contributions(detector.explain(X[[-1]]), wine.feature_names, number=5)
-    >>> len(axes.patches)
+    >>> X, y = load_wine(return_X_y=True)
+    >>> C = NoveltyDetector(random_state=0).fit(X[y == 0]).explain(X[[-1]])
+    >>> len(contributions(C, number=5).patches)
     5
     """
     values = np.atleast_2d(np.asarray(C, dtype=np.float64))
@@ -540,14 +498,14 @@ def contributions(
             f"C has shape {np.shape(C)}: it must have a row for each row of data; pass "
             "contributions returned by explain."
         )
-    n_features = values.shape[1]
-    if names is not None and len(names) != n_features:
+    labels = [f"feature {i}" for i in range(values.shape[1])] if names is None else names
+    if len(labels) != values.shape[1]:
         raise InvalidInput(
-            f"names has {len(names)} entries: C has {n_features} features; pass one name for each."
+            f"names has {len(labels)} entries: C has {values.shape[1]} features; pass one name for "
+            "each."
         )
     if number < 1:
         raise invalid_parameter("number", number, "must be positive", "pass 10")
-    labels = [f"feature {i}" for i in range(n_features)] if names is None else list(names)
     means = values.mean(axis=0)
     order = np.argsort(-means, kind="stable")[:number]
     ax = _resolve_axes(ax)
