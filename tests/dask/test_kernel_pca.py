@@ -63,9 +63,11 @@ def same(found, expected, tolerance=1e-10):
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_fit_equals_local_fit(client, X, D, solver):
-    local = ikpca.KernelPCA(**settings(solver))
+    # At machine precision, rounding errors of the order of summation decide on another pass.
+    given = settings(solver, tol=1e-10)
+    local = ikpca.KernelPCA(**given)
     projections = local.fit_transform(X)
-    model = ikpca.dask.KernelPCA(**settings(solver), client=client)
+    model = ikpca.dask.KernelPCA(**given, client=client)
     same(model.fit_transform(D).compute(), projections)
     for name in ("eigenvalues_", "coefficients_", "explained_variance_ratio_"):
         same(getattr(model, name), getattr(local, name))
@@ -265,7 +267,7 @@ class TestBadInput:
 
     def test_transform_of_rows_of_another_width(self, model, D):
         model.fit(D)
-        with pytest.raises(InvalidInput, match="expecting 6"):
+        with pytest.raises(ValueError, match="expecting 6"):
             model.transform(D[:, :4])
 
     def test_too_little_memory(self, two, D):

@@ -176,8 +176,3 @@ def test_without_a_client():
         [sys.executable, "-c", NO_CLIENT], capture_output=True, text=True, check=False
     )
     assert "there is no current Dask client" in found.stdout, found.stderr
-
-
-def test_to_dask_of_another_estimator():
-    with pytest.raises(InvalidInput, match="OnlineKernelPCA does not fit on a Dask cluster"):
-        ikpca.dask.to_dask(ikpca.OnlineKernelPCA())

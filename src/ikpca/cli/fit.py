@@ -141,12 +141,13 @@ def _fit_model(model: Any, rows: Floats, dask: str | None) -> Any:
     try:
         from dask.array import from_array
 
-        from ikpca.dask import connect, to_dask
+        from ikpca.dask import KernelPCA, connect
     except ImportError:
         raise UsageError("--dask needs the package dask; run: pip install 'ikpca[dask]'.") from None
-    remote = to_dask(model)
+    if not isinstance(model, ikpca.KernelPCA):
+        raise UsageError("--dask has an effect for --estimator kernel-pca only; leave it out.")
     with connect(dask) as client:
-        remote.set_params(client=client)
+        remote = KernelPCA(client=client, **model.get_params(deep=False))
         n_rows = max(1, _BLOCK_BYTES // max(1, rows[:1].nbytes))
         remote.fit(from_array(rows, chunks=(n_rows, -1)))
         return remote.to_local()

@@ -2,7 +2,7 @@
 
 try:
     from ikpca.dask.cluster import LOW_OVERHEAD_CONFIG, connect, open_rows
-    from ikpca.dask.kernel_pca import KernelPCA, to_dask
+    from ikpca.dask.kernel_pca import KernelPCA
 except ModuleNotFoundError as missing:
     if (missing.name or "").partition(".")[0] not in ("dask", "distributed"):
         raise
@@ -10,4 +10,4 @@ except ModuleNotFoundError as missing:
         "ikpca.dask needs dask and distributed; run: pip install 'ikpca[dask]'."
     ) from None
 
-__all__ = ["LOW_OVERHEAD_CONFIG", "KernelPCA", "connect", "open_rows", "to_dask"]
+__all__ = ["LOW_OVERHEAD_CONFIG", "KernelPCA", "connect", "open_rows"]

@@ -15,6 +15,7 @@ import distributed
 import numpy as np
 from distributed import CancelledError, Client, KilledWorker, LocalCluster
 from joblib import cpu_count
+from sklearn.utils.validation import validate_data
 
 import dask
 from dask import delayed
@@ -218,27 +219,22 @@ class DaskRows:
 def check_rows(model: KernelTransformer, X: DaskRowsLike, *, reset: bool = True) -> da.Array:
     """Return float rows; loading a block with NaN, infinite or overflowing values raises.
 
-    With ``reset``, number and names of the features are set in the model; otherwise the number is
-    compared.
+    With ``reset``, number and names of the features are set in the model, otherwise compared.
     """
     if isinstance(X, str | PathLike):
         X = open_rows(X)
-    columns = getattr(X, "columns", None)
+    names = getattr(X, "columns", None)
     if hasattr(X, "to_dask_array"):
         X = X.to_dask_array(lengths=True)
     _check_array(X)
+    header = np.empty((0, X.shape[1]))
+    if names is not None:
+        from pandas import DataFrame
+
+        header = DataFrame(columns=names)
+    validate_data(model, header, reset=reset, skip_check_array=True)
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)
-    if reset:
-        model.n_features_in_ = int(X.shape[1])
-        model.__dict__.pop("feature_names_in_", None)
-        if columns is not None and all(isinstance(name, str) for name in columns):
-            setattr(model, "feature_names_in_", np.asarray(columns, dtype=object))  # noqa: B010
-    elif X.shape[1] != model.n_features_in_:
-        raise InvalidInput(
-            f"X has {X.shape[1]} features, but {type(model).__name__} is expecting "
-            f"{model.n_features_in_} features as input; pass rows like those of the fit."
-        )
     starts = [0, *np.cumsum(X.chunks[0]).tolist()]
     check = partial(_check_block, starts=starts)
     return X.map_blocks(check, dtype=X.dtype, meta=np.empty((0, 0), dtype=X.dtype))

@@ -167,9 +167,9 @@ class KernelPCA(LocalKernelPCA):
     def to_local(self) -> LocalKernelPCA:
         """Return the same model without a cluster; the training rows are fetched."""
         check_is_fitted(self)
-        local = self._unfitted_local()
-        fitted = vars(self).keys() - self.get_params(deep=False).keys()
-        local.__dict__.update({name: getattr(self, name) for name in fitted})
+        local = LocalKernelPCA()
+        local.__dict__.update(vars(self))
+        local.__dict__.pop("client")
         if not self._on_landmarks:
             rows = np.asarray(self._computed(self.X_fit_))
             local._subspace = replace(self._subspace, basis=rows)
@@ -183,12 +183,9 @@ class KernelPCA(LocalKernelPCA):
         return {**super().__getstate__(), "client": None}
 
     def __sklearn_clone__(self) -> Self:
-        parameters = clone(self._unfitted_local()).get_params(deep=False)
-        return type(self)(client=self.client, **parameters)
-
-    def _unfitted_local(self) -> LocalKernelPCA:
-        names = LocalKernelPCA._get_param_names()
-        return LocalKernelPCA(**{name: getattr(self, name) for name in names})
+        parameters = self.get_params(deep=False)
+        client = parameters.pop("client")
+        return type(self)(client=client, **clone(parameters, safe=False))
 
     def _computed(self, X: ArrayLike | da.Array) -> ArrayLike:
         return self.client_.compute(X, sync=True) if isinstance(X, da.Array) else X
@@ -267,30 +264,3 @@ def _partial_projections(kernel: Kernel, rows: Floats, block: Floats, weights: F
 
 def _finish_projections(parts: list[Floats], offset: Floats, scale: Floats) -> Floats:
     return (np.sum(parts, axis=0) - offset) * scale
-
-
-def to_dask(model: LocalKernelPCA, client: Client | None = None) -> KernelPCA:
-    """Return an unfitted estimator with the same parameters that fits on a Dask cluster.
-
-    Parameters
-    ----------
-    model : ikpca.KernelPCA
-    client : distributed.Client, default=None
-        As for :class:`ikpca.dask.KernelPCA`.
-
-    Returns
-    -------
-    ikpca.dask.KernelPCA
-
-    Examples
-    --------
-    >>> import ikpca
-    >>> from ikpca.dask import to_dask
-    >>> to_dask(ikpca.KernelPCA(3, kernel="rbf")).get_params()["kernel"]
-    'rbf'
-    """
-    if type(model) is not LocalKernelPCA:
-        raise InvalidInput(
-            f"{type(model).__name__} does not fit on a Dask cluster; ikpca.KernelPCA does."
-        )
-    return KernelPCA(client=client, **model.get_params(deep=False))
