@@ -1,4 +1,4 @@
-"""Configuration of all tests: which are slow, and how many threads a worker of xdist has."""
+"""Configuration of all tests: slow folders, threads of xdist workers."""
 
 import os
 from importlib.util import find_spec
@@ -18,7 +18,7 @@ SLOW = ("papers/", "src/ikpca/dask/")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Give every worker of xdist one BLAS thread; they start after this, and share the cores."""
+    """Give every worker of xdist one BLAS thread; workers start after this."""
     if config.getoption("numprocesses", None):
         os.environ.setdefault("OMP_NUM_THREADS", "1")
 

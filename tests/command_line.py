@@ -1,4 +1,4 @@
-"""The command line, as a user meets it."""
+"""Run the command line in this process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ikpca.cli import main
 
 
 def run(main, name, *arguments):
-    """A command in this process: exit code, standard output, standard error."""
+    """Run a command; return exit status, standard output and standard error."""
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", [name, *map(str, arguments)])

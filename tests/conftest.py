@@ -1,4 +1,4 @@
-"""Fixtures that more than one room of the tests uses."""
+"""Shared fixtures."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def kernel(request):
 
 @pytest.fixture
 def rows():
-    """Sixty rows in five dimensions, of unequal spread and away from the origin."""
+    """Sixty rows in five dimensions of unequal spread, away from the origin."""
     rng = np.random.default_rng(0)
     return rng.normal(size=(60, 5)) * [3.0, 2.0, 1.0, 1.0, 0.5] + 1.0
 
@@ -46,7 +46,7 @@ def digits():
 
 @pytest.fixture(scope="session")
 def data_folder():
-    """The folder of real data sets; tests that need it are skipped where it is absent."""
+    """Folder of real data sets; tests that need it are skipped without it."""
     default = Path(__file__).resolve().parents[2] / "shared" / "data"
     folder = Path(os.environ.get("IKPCA_DATA", default))
     if not folder.is_dir():
@@ -55,6 +55,6 @@ def data_folder():
 
 
 def explicitly_centered(K: np.ndarray) -> np.ndarray:
-    """K' with the centring matrix written out."""
+    """Return K' by multiplication with the centering matrix."""
     H = np.eye(len(K)) - 1 / len(K)
     return H @ K @ H

@@ -1,4 +1,4 @@
-"""Parametrisation by a covering array in place of the full product."""
+"""Pairwise parametrization."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def pairwise(
 
 
 def _covering_rows(valid: list[tuple[int, ...]], strength: int) -> list[tuple[int, ...]]:
-    """Choose rows, one at a time, that cover the most of the tuples that no chosen row has."""
+    """Choose rows greedily that cover the most uncovered tuples."""
     tuples = {row: set(combinations(enumerate(row), strength)) for row in valid}
     missing = set().union(*tuples.values())
     chosen = []

@@ -1,4 +1,4 @@
-"""Whether two objects are equal to the last bit, through everything inside them."""
+"""Bitwise comparison of objects."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scipy import sparse
 
 
 def same(one, other):
-    """Fails where they differ."""
+    """Check that two objects are equal bit for bit."""
     assert type(one) is type(other)
     if isinstance(one, np.ndarray):
         _same_arrays(one, other)
@@ -30,7 +30,7 @@ def _same_arrays(one, other):
 
 
 def _inside(value):
-    """Parts by name, or None for what has none."""
+    """Return the parts of a value by name, or None."""
     if isinstance(value, dict):
         return value
     if isinstance(value, list | tuple):

@@ -25,7 +25,7 @@ RECIPROCAL = np.linalg.norm(EIGENVALUES) / EIGENVALUES
 
 
 def spread(gain):
-    """All gains as (steps, components)."""
+    """Return all gains as (steps, components)."""
     values = gain.gains(TIMES, N_SAMPLES, EIGENVALUES)
     return np.broadcast_to(values, (len(TIMES), len(EIGENVALUES)))
 

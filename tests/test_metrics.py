@@ -12,7 +12,7 @@ from ikpca.metrics import signal_to_noise_ratio, variation_of_information
 
 
 def clusterings(number):
-    """So many label vectors of one length."""
+    """Draw label vectors of one length."""
     return st.integers(1, 30).flatmap(
         lambda length: st.tuples(
             *[st.lists(st.integers(0, 4), min_size=length, max_size=length)] * number

@@ -1,4 +1,4 @@
-"""Plots of fitted models: what is drawn is what the model knows."""
+"""Plots of fitted models."""
 
 from __future__ import annotations
 

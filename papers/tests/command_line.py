@@ -10,14 +10,14 @@ ikpca_papers = partial(run, main, "ikpca-papers")
 
 
 def succeeds(*arguments):
-    """Exit code and output of a successful command; with --json the document."""
+    """Return the output of a successful command; with --json the document."""
     result = ikpca_papers(*arguments)
     assert result.code == 0, result.err
     return json.loads(result.out) if "--json" in arguments else result
 
 
 def fails(*arguments, code=1):
-    """The sentence on standard error of a failing command."""
+    """Return the error message of a failing command."""
     result = ikpca_papers(*arguments)
     assert result.code == code, result.err
     (sentence,) = result.err.splitlines()

@@ -29,7 +29,7 @@ def own_folders(tmp_path, monkeypatch):
 
 @pytest.fixture
 def register(monkeypatch):
-    """Function that adds entries to the registry, or replaces them."""
+    """Return a function that adds or replaces entries of the registry."""
     from ikpca_papers.data import entries
 
     def add(*new):

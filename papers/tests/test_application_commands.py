@@ -1,4 +1,4 @@
-"""``denoise`` and ``upscale`` do on files what the applications do on arrays."""
+"""``denoise`` and ``upscale`` on files equal the applications on arrays."""
 
 from __future__ import annotations
 

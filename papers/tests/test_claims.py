@@ -1,4 +1,4 @@
-"""Claims: every one of them can hold and fail, and verdicts of complete runs are kept."""
+"""Every claim can hold and can fail."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STEPS = (-1e6, -1.0, 0.0, 1e-6, 1.0, 1e6)
 
 
 def selections(claim):
-    """All selections of a claim: both sides, or one per step of a decreasing sequence."""
+    """Return the selections of a claim: both sides, or one per step of a decreasing sequence."""
     left = claim.selection
     if claim.decreasing is not None:
         return [
@@ -29,7 +29,7 @@ def selections(claim):
 
 
 def rows_of(selection, value, keys):
-    """Rows that this selection takes and, by a column it does not name, no other one does."""
+    """Yield rows that only this selection takes."""
     choices = {
         name: wanted if isinstance(wanted, list) else [wanted]
         for name, wanted in selection.where.items()
@@ -40,7 +40,7 @@ def rows_of(selection, value, keys):
 
 
 def tables_with(claim, values):
-    """Tables from which the selections of a claim take the given values."""
+    """Return tables from which the selections of a claim take the given values."""
     chosen = selections(claim)
     keys = {name for selection in chosen for name in selection.where}
     tables = {}

@@ -1,4 +1,4 @@
-"""The registry, and the three ways to a data set."""
+"""Registry of data sets; embedded, local and downloaded data."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.usefixtures("own_folders")
 
 @pytest.fixture
 def local(own_folders, register):
-    """A data folder with small Frey faces, of which the registry has been told."""
+    """Data folder with small Frey faces, which the registry describes."""
     folder = own_folders.data
     folder.mkdir()
     entry = replace(find("frey_faces"), shapes={"images": (3, 2, 2)})

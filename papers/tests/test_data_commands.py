@@ -46,7 +46,7 @@ def walk(register, monkeypatch):
 
 
 def one_sentence(said, verb, code):
-    """The complaint, which must be all there is."""
+    """Return the error message, which must be the only output."""
     assert said.code == code
     assert not said.out
     lines = said.err.strip().splitlines()
@@ -57,7 +57,7 @@ def one_sentence(said, verb, code):
 
 
 def rows_of(said):
-    """The table, by name."""
+    """Return the table as a dictionary by name."""
     lines = [line.split(maxsplit=4) for line in said.out.splitlines()]
     return {line[0]: line[1:] for line in lines if line and line[0] in registry()}
 

@@ -1,4 +1,4 @@
-"""KHA/et and KHA-SMD with nothing set, on every kind of data the papers use: twenty passes."""
+"""KHA/et and KHA-SMD with default settings on the data of the papers, twenty passes."""
 
 from __future__ import annotations
 

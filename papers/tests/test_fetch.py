@@ -1,4 +1,4 @@
-"""Data sets that are fetched: from a local server, and through scikit-learn."""
+"""Downloads from a local server and through scikit-learn."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_recorded_walks_have_the_checksums_of_the_registry(name, ends, data_fold
 
 @pytest.fixture
 def openml(monkeypatch):
-    """OpenML as scikit-learn shows it: what is in ``rows`` and ``labels``."""
+    """Return what scikit-learn returns for a data set of OpenML."""
     served = SimpleNamespace(asked=[], error=None)
 
     def fetch_openml(*, data_id, data_home, as_frame, return_X_y, parser):
@@ -265,7 +265,7 @@ def test_what_scikit_learn_cannot_fetch(openml, error, told, own_folders):
 
 
 def described(rows, labels, web):
-    """A data set as OpenML answers for it, of columns ``digit``, ``a`` and ``b``."""
+    """Return the responses of OpenML for a data set with columns ``digit``, ``a`` and ``b``."""
     lines = [f"{label},{a},{b}" for label, (a, b) in zip(labels, rows, strict=True)]
     digits = [str(label) for label in range(1, 11)]
     head = [
@@ -295,7 +295,7 @@ def described(rows, labels, web):
 
 @pytest.fixture
 def openml_server(monkeypatch):
-    """A local server that scikit-learn takes for OpenML."""
+    """Local server in place of OpenML."""
     from sklearn.datasets import _openml
 
     with serving({}) as web:

@@ -43,7 +43,7 @@ def test_ours_beats_blocks_and_nearest_neighbors(enlarged):
 
 
 def test_as_printed_loses_to_enlarged_pixels(enlarged):
-    """Seen, against the paper; exact components do not change it."""
+    """Unlike in the paper; exact components give the same result."""
     for found in enlarged[0]:
         assert found.ratios["KHA"] < found.ratios["nearest"]
         assert found.ratios["KPCA"] < found.ratios["nearest"]

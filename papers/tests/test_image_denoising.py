@@ -1,4 +1,4 @@
-"""Denoised images: what stays as it is, what gets better, what is refused."""
+"""Denoising of images: quality, types, invalid input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cut into windows and put together again, every image is itself."""
+"""Extracting and assembling windows restores every image."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ikpca_papers.applications import PatchGrid
 
 @st.composite
 def grids(draw):
-    """Any image, gray or color, any window within it, any stride within the window."""
+    """Draw images, windows and strides."""
     shape = draw(st.tuples(st.integers(1, 17), st.integers(1, 17)))
     size = tuple(draw(st.integers(1, length)) for length in shape)
     stride = tuple(draw(st.integers(1, length)) for length in size)

@@ -1,4 +1,4 @@
-"""The large experiment: the independent pass, and a small run with all methods."""
+"""Large experiment: independent residuals, and a small run with all methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recorded motion: positions by hand and as stored, and one sentence for a corrupt file."""
+"""Reader of recorded motion: positions, and errors for corrupt files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WALKS = ["35_01", "07_01"]
 
 @pytest.fixture
 def arm(tmp_path):
-    """The arm, its texts changed as a test requires."""
+    """Return a function that reads the arm, with changed files if given."""
 
     def read(asf=ASF, amc=AMC):
         (tmp_path / "arm.asf").write_bytes(asf.encode() if isinstance(asf, str) else asf)
@@ -162,7 +162,7 @@ CORRUPT_AMC = {
 
 
 def refused(file, line, call):
-    """One sentence that names the file and the line."""
+    """Check that a call raises an error that names file and line."""
     place = re.escape(file) + ("" if line is None else f", line {line}:")
     with pytest.raises(InvalidInput, match=place) as caught:
         call()
@@ -190,7 +190,7 @@ def test_missing_files_are_refused(tmp_path):
 
 @pytest.fixture(scope="module")
 def recorded(data_folder):
-    """A recorded walk by name, with its stored arrays."""
+    """Return a function that reads a recorded walk by name, with its stored arrays."""
 
     def read(walk):
         folder = data_folder / "mocap"

@@ -39,7 +39,7 @@ GIVEN = {"gamma": 2.0, "n_components": 3}
 
 
 class Recorder(KernelPCA):
-    """Remembers the settings it was made with, and gives back what it was given."""
+    """Stores its settings and reconstructs its input."""
 
     made = None
 

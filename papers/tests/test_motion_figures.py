@@ -1,4 +1,4 @@
-"""Stick figures: bones where the joints are, one scale for all."""
+"""Stick figures: positions of bones, common scale."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kim 2003, appendix A: what the online algorithm is said to do, on streams from formulas."""
+"""Claims of Kim 2003, appendix A, on synthetic streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chin 2006, figure 1: three schemes for several vectors, and what is done here instead."""
+"""Chin 2006, figure 1: three schemes for several vectors, and joint pre-images."""
 
 from __future__ import annotations
 

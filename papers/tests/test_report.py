@@ -1,4 +1,4 @@
-"""The page: complete in itself, and nothing in it is taken for markup that is not."""
+"""Report page: self-contained, with escaped texts."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ CLAIMS = [
 
 @pytest.fixture(autouse=True)
 def stored(monkeypatch):
-    """Verdicts of the last complete run: none, unless a test adds some."""
+    """Verdicts of the last complete run; empty by default."""
     verdicts = {}
     monkeypatch.setattr(report, "stored_verdicts", lambda size: verdicts)
     return verdicts
 
 
 def results(method="KHA"):
-    """What an experiment with two kernels and two seeds may have written."""
+    """Return results of an experiment with two kernels and two seeds."""
     rows = [
         {"kernel": kernel, "method": name, "seed": seed, "pass": number, "seconds": 0.1 * number,
          "excess_error": 1.0 / number**power}
@@ -74,7 +74,7 @@ def experiment_result(**changes):
 
 
 class Reader(HTMLParser):
-    """Collects elements and their attributes, and what stands between them."""
+    """Collects elements, their attributes and texts."""
 
     def __init__(self, text):
         super().__init__()

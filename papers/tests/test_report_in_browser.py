@@ -1,4 +1,4 @@
-"""The page in a real browser: Debian's chromium, without a window."""
+"""Report page in a browser (headless chromium)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def browser(tmp_path_factory):
 
 @pytest.fixture
 def opened(browser, tmp_path):
-    """The page of one experiment, freshly loaded, the reader's earlier choices forgotten."""
+    """Load the page of one experiment, without stored choices."""
     path = tmp_path / "index.html"
     path.write_text(page([experiment_result()]), encoding="utf-8")
     _resize(browser, 1400)
@@ -60,7 +60,7 @@ def _resize(browser, width):
 
 
 def drawn(browser):
-    """Names of the curves of the first plot, and where they go."""
+    """Return the names and the paths of the curves of the first plot."""
     paths = browser.find_elements(By.CSS_SELECTOR, ".plot:first-child path[data-series]")
     return {path.get_attribute("data-series"): path.get_attribute("d") for path in paths}
 

@@ -1,4 +1,4 @@
-"""Experiments in parts: what is kept, what is run again, what is written."""
+"""Runner of experiments: stored parts, repeated parts, files."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ than = 1
 
 
 def square(number, diary, broken):
-    """Notes that it was run; the second number fails as long as the file ``broken`` is there."""
+    """Record the call; the second number fails while the file ``broken`` exists."""
     with diary.open("a") as lines:
         lines.write(f"{number}\n")
     if number == 2 and broken.exists():
@@ -82,7 +82,7 @@ def spec(tmp_path):
 
 @pytest.fixture
 def job(tmp_path, spec):
-    """A function that plans the experiment into a folder of the given name."""
+    """Return a function that plans the experiment into a folder of the given name."""
 
     def planned(out="out", size="quick", seed=0, broken="nothing"):
         def plan(request):
@@ -209,7 +209,7 @@ def test_a_damaged_result_is_written_again(job, tmp_path):
 
 
 def random_sum(number, seed, folder):
-    """End the own process when the second number is requested for the first time."""
+    """Kill this process when the second number is requested for the first time."""
     if number == 2 and (folder / "inside").exists():
         (folder / "inside").unlink()
         os.kill(os.getpid(), signal.SIGKILL)
@@ -224,7 +224,7 @@ def plan_sums(folder, request):
 
 
 def run_sums(folder, out, *, between=False):
-    """A run that is killed inside its second part, after its first one, or not at all."""
+    """Run the experiment in a process that may be killed in or before its second part."""
 
     def on_progress(name, done, total):
         if between and done == 1:

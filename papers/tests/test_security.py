@@ -1,4 +1,4 @@
-"""No source file can run code of others; downloads stay below the cache and have checksums."""
+"""No unsafe code in the sources; downloads have checksums and stay in the cache."""
 
 from __future__ import annotations
 

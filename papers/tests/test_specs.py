@@ -1,4 +1,4 @@
-"""Spec files: those that are shipped, and what is said of faulty ones."""
+"""Spec files, and errors for invalid ones."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Dies:
 
 
 def tells(message):
-    """A task, importable anywhere, that tells one thing and returns None."""
+    """Task that sends one message and returns None."""
     return operator.methodcaller("__call__", message)
 
 
@@ -37,7 +37,7 @@ def test_child_that_dies_raises_an_error():
 
 @pytest.fixture
 def alarm():
-    """Ends a wait that would never end."""
+    """Fail instead of waiting forever."""
 
     def rung(*_):
         raise AssertionError("still waiting")

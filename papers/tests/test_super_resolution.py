@@ -305,7 +305,7 @@ def test_the_width_of_least_error_is_chosen():
 
 
 def test_all_components_restore_training_windows():
-    """An enlarged training window is on the manifold, whatever it lies beside."""
+    """Enlarged training windows are restored exactly, next to any other window."""
     rng = np.random.default_rng(0)
     low = rng.uniform(size=(6, 9))
     sharp = enlarge(low, 2)

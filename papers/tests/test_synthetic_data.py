@@ -1,4 +1,4 @@
-"""Rows from formulas: what they must be whatever the seed."""
+"""Synthetic data: properties for all seeds."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_persons_differ_less_than_lights():
 
 
 def test_a_face_under_all_lights_lies_near_few_dimensions():
-    """Lambert's law: three, were there no shadows."""
+    """By Lambert's law, three without attached shadows."""
     images = synthetic_faces(1, 60).images.reshape(60, -1) / 255
     variances = np.linalg.svd(images - images.mean(axis=0), compute_uv=False) ** 2
     assert variances[:5].sum() > 0.95 * variances.sum()

@@ -1,4 +1,4 @@
-"""Verdicts of complete runs that are kept, and the page of the site that shows them."""
+"""Stored verdicts of complete runs, and the page that shows them."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def extension(monkeypatch):
 
 
 def build(folder):
-    """Build the page alone; return it as text and the warnings."""
+    """Build the page; return its text and the warnings."""
     from io import StringIO
 
     from sphinx.application import Sphinx

@@ -1,4 +1,4 @@
-"""A small web server that can fail and cut connections."""
+"""Web server with failures and interrupted transfers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 @dataclass
 class Web:
-    """What is served under which path, and how; ``requests`` is what was asked for."""
+    """Files by path, failures, and the paths that were requested."""
 
     files: dict[str, bytes]
     port: int = 0

@@ -14,7 +14,7 @@ def rows():
 
 @pytest.fixture
 def files(tmp_path, monkeypatch, rows):
-    """A working folder with rows.npy and rows.csv; what a test writes stays in it."""
+    """Working folder with rows.npy and rows.csv."""
     monkeypatch.chdir(tmp_path)
     np.save("rows.npy", rows)
     lines = [",".join("abcdef"), *(",".join(map(repr, row)) for row in rows.tolist())]

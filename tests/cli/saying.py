@@ -1,4 +1,4 @@
-"""What a command says when it must succeed, and when it must fail."""
+"""Output of commands that succeed or fail."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from tests.command_line import ikpca
 
 
 def succeeds(*arguments):
-    """Exit code and output; standard output as JSON where that was asked for."""
+    """Return the result of a successful command; with --json the document."""
     said = ikpca(*arguments)
     assert said.code == 0, said.err
     return json.loads(said.out) if "--json" in arguments else said
 
 
 def fails(*arguments, code=1):
-    """The one sentence on standard error."""
+    """Return the error message of a failing command, one sentence."""
     said = ikpca(*arguments)
     assert said.code == code, said.err
     assert said.out == ""

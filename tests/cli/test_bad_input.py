@@ -1,4 +1,4 @@
-"""Whatever is wrong is one sentence and an exit code, and nothing is half-written."""
+"""Bad input: one sentence, an exit status, and no incomplete files."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ WRITING = {
 
 @pytest.fixture
 def precious(files):
-    """Files that no command gets as far as reading."""
+    """Files that cannot be read."""
     for name in ("m.ikpca", "p.npz", "new.csv", "old"):
         (files / name).write_text(name)
     return files

@@ -37,7 +37,7 @@ def fit(solver, *more):
 
 
 def interrupting(calls, monkeypatch):
-    """Press Ctrl-C after so many steps."""
+    """Interrupt after a number of steps."""
     count, record = iter([False] * calls + [True]), CheckpointFile.record
 
     def recorded(self, *arguments):

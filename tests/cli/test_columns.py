@@ -1,4 +1,4 @@
-"""Tables with names, text, gaps and ids: what a fit does to columns is done to later tables."""
+"""Tables with names, text, empty cells and ids: later tables are encoded as in the fit."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ def test_a_model_of_python_takes_columns_by_name(wine):
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_a_model_with_its_own_encoding_refuses_a_frame_of_the_table(estimator, wine):
-    """The values of the table are not those that the model was fitted to."""
+    """The values of the table differ from the encoded ones of the fit."""
     pandas = pytest.importorskip("pandas")
     raw = pandas.DataFrame(with_median(), columns=NAMES)
     fit_wine(*FIT, "--estimator", estimator)
@@ -242,7 +242,7 @@ def test_a_model_with_its_own_encoding_refuses_a_frame_of_the_table(estimator, w
 
 
 def test_encoded_arrays_have_names_as_well(wine):
-    """So that scikit-learn warns of rows without names, which cannot be compared."""
+    """scikit-learn warns of rows without names, which cannot be compared."""
     np.save("rows.npy", WINE.data)
     succeeds("fit", "rows.npy", "-o", "m.ikpca", "-n", 2, "--standardize", "-q")
     with pytest.warns(UserWarning, match="does not have valid feature names"):

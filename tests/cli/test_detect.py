@@ -1,4 +1,4 @@
-"""``detect`` and ``plot``: flags of new rows, and pictures of scores."""
+"""``detect`` and ``plot``: flags of new rows, plots of scores."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_only_rows_with_unknown_text_can_be_drawn(pumps):
 
 @pytest.mark.parametrize("same", ["file", "copy"])
 def test_the_normal_rows_are_scored_by_models_without_them(same, tmp_path, monkeypatch):
-    """A model that knows an outlier reconstructs it."""
+    """An outlier among the training rows is reconstructed."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     X = np.vstack([0.3 * rng.normal(size=(190, 4)), rng.uniform(-6, 6, size=(10, 4))])

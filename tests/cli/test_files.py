@@ -1,4 +1,4 @@
-"""Files of rows: what is read is what was written."""
+"""Files of rows."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_a_large_array_is_mapped(tmp_path, monkeypatch):
 
 
 def test_members_of_archives_stay_in_them(tmp_path):
-    """A member whose name leads elsewhere is read into memory like any other, or not at all."""
+    """Members with paths outside of the archive are read into memory, or rejected."""
     path = tmp_path / "inner" / "rows.npz"
     path.parent.mkdir()
     rows = io.BytesIO()

@@ -1,4 +1,4 @@
-"""``fit``, ``transform`` and ``inverse`` do on files what the library does on arrays."""
+"""``fit``, ``transform`` and ``inverse`` on files equal the library on arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Help, completion, interrupts, bars and ``info``."""
+"""Help, completion, interrupts, progress bars and ``info``."""
 
 from __future__ import annotations
 

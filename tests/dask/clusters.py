@@ -18,7 +18,7 @@ import dask
 
 @contextmanager
 def cluster_of(n_workers, processes=False):
-    """A client of so many single-threaded workers."""
+    """Client of single-threaded workers."""
     with (
         dask.config.set(
             {
@@ -50,7 +50,7 @@ if __name__ == "__main__":
 
 @contextmanager
 def cluster_elsewhere(folder):
-    """Address of a cluster whose scheduler is a process of its own, and what kills all of it."""
+    """Address of a cluster in separate processes, and a function that kills all of them."""
     script = folder / "cluster.py"
     script.write_text(_ELSEWHERE)
     process = subprocess.Popen(

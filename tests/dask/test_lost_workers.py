@@ -52,7 +52,7 @@ def same(model, expected):
 
 
 def at_task(monkeypatch, number, action):
-    """Do something right before a call that submits tasks; the list grows with the calls."""
+    """Call a function before tasks are submitted; the list records the calls."""
     seen = []
 
     def wrap(method):
@@ -70,7 +70,7 @@ def at_task(monkeypatch, number, action):
 
 
 def process_of_one(client):
-    """A worker's process; asked now, since it answers nobody while it computes."""
+    """Return the process of a worker, which cannot be queried while it computes."""
     client.wait_for_workers(1)
     workers = client.scheduler_info(n_workers=-1)["workers"]
     address = sorted(workers)[-1]
@@ -82,7 +82,7 @@ def process_of_one(client):
     [("krylov", 2), ("krylov", 15), ("krylov", 30), ("nystrom", 0)],
 )
 def test_killed_worker(client, X, monkeypatch, solver, task):
-    """Killed right before tasks are submitted, so that the blocks that it held are lost."""
+    """A worker that is killed before tasks are submitted loses its blocks."""
     client.wait_for_workers(2, timeout=120)
     kill = lambda: psutil.Process(process_of_one(client)).kill()  # noqa: E731
     seen = at_task(monkeypatch, task, kill)
@@ -93,7 +93,7 @@ def test_killed_worker(client, X, monkeypatch, solver, task):
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_worker_killed_at_random(client, X, monkeypatch, seed):
-    """Before some task, or a moment later, while it works."""
+    """Kill a worker before a task or during it."""
     rng = np.random.default_rng(seed)
     client.wait_for_workers(2, timeout=120)
     process = psutil.Process(process_of_one(client))
@@ -107,7 +107,7 @@ def test_worker_killed_at_random(client, X, monkeypatch, seed):
 
 
 def test_resume_on_another_cluster(tmp_path, monkeypatch):
-    """All processes of a cluster, the scheduler included, are killed in the second pass."""
+    """All processes of the cluster are killed in the second pass."""
     # More rows than landmarks, so that krylov needs several passes.
     X = np.random.default_rng(0).normal(size=(600, 5))
     given = settings("krylov", checkpoint=tmp_path / "checkpoint")

@@ -75,7 +75,7 @@ def test_workers_read_files(client, X, expected, tmp_path, monkeypatch, kind):
 
 
 def test_a_file_is_read_a_chunk_at_a_time(X, tmp_path, monkeypatch):
-    """What goes to the cluster is a path and slices, never rows."""
+    """Workers receive a path and slices, not rows."""
     monkeypatch.setattr("ikpca.dask.cluster._CHUNK_BYTES", 40 * X[:1].nbytes)
     array = ikpca.dask.open_rows(written("npy", X, tmp_path))
     assert array.chunks == ((40, 40, 40, 30), (5,))
@@ -114,7 +114,7 @@ def test_passes_are_reported(client, X, capsys):
 
 
 def test_the_command_line(X, expected, tmp_path):
-    """A cluster of processes on this machine, from the file to the model of one process."""
+    """Fit a file on a cluster of local processes; the model is local."""
     pytest.importorskip("typer")
     from typer.testing import CliRunner
 

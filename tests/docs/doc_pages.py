@@ -1,4 +1,4 @@
-"""Code blocks of a Markdown page, in order, with the output that the page shows beneath them."""
+"""Code blocks of Markdown pages and their output."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class Block:
 
 
 def blocks_of(page: Path) -> list[Block]:
-    """All blocks that can be run; others, such as ``sh``, are for a reader's own machine."""
+    """Return the blocks that can be run; others, such as ``sh``, are not."""
     found = _FENCE.findall(page.read_text(encoding="utf-8"))
     return [Block(language, code, shown or None) for language, code, shown in found]
 
 
 def run(block: Block, names: dict[str, Any], programs: Mapping[str, Callable[..., Any]]) -> str:
-    """Run a block in the current folder and return what it printed."""
+    """Run a block in the current folder and return its output."""
     if block.language == "python":
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
@@ -65,7 +65,7 @@ def run(block: Block, names: dict[str, Any], programs: Mapping[str, Callable[...
 
 
 def differs(block: Block, printed: str) -> str:
-    """How what was printed differs from what is shown; empty where it does not."""
+    """Return the difference between actual and shown output; empty if they agree."""
     shown = block.shown
     if block.language == "console":
         lines = [line for line in block.code.splitlines(keepends=True) if not line.startswith("$ ")]

@@ -19,7 +19,7 @@ _ENTRY = re.compile(r"(?: {3}|\.\. py:data:: )([\w.]+)")
 
 
 def listed_names() -> dict[str, tuple[str, str]]:
-    """Full names in the reference's tables, each with the module named above it and its rest."""
+    """Return the full names in the tables of the reference, with module and name."""
     found = {}
     for page in sorted(REFERENCE.glob("*.rst")):
         module = ""
@@ -32,7 +32,7 @@ def listed_names() -> dict[str, tuple[str, str]]:
 
 
 def listed_values() -> dict[str, Any]:
-    """Values that the reference gives of names, by full name."""
+    """Return the values of names that the reference states."""
     found, module, name = {}, "", ""
     for page in sorted(REFERENCE.glob("*.rst")):
         for line in page.read_text(encoding="utf-8").splitlines():
@@ -46,13 +46,13 @@ def listed_values() -> dict[str, Any]:
 
 
 def resolved(module: str, rest: str) -> Any:
-    """The object of a listed name, which may be in a submodule."""
+    """Return the object of a listed name, which may be in a submodule."""
     *submodules, name = rest.split(".")
     return getattr(import_module(".".join([module, *submodules])), name)
 
 
 def sections_of(value: Any) -> dict[str, list[str]]:
-    """The sections of a numpydoc docstring by title, without their indentation."""
+    """Return the sections of a numpydoc docstring by title."""
     lines = (inspect.getdoc(value) or "").splitlines()
     found: dict[str, list[str]] = {"": []}
     title = ""
@@ -66,14 +66,14 @@ def sections_of(value: Any) -> dict[str, list[str]]:
 
 
 def described(value: Any) -> set[str]:
-    """Names of parameters that a docstring describes."""
+    """Return the names of the parameters that a docstring describes."""
     entries = (line for line in sections_of(value).get("Parameters", []) if line[:1].strip())
     names = (entry.split(" : ")[0].split(",") for entry in entries)
     return {name.strip().lstrip("*") for several in names for name in several}
 
 
 def open_names(value: Any) -> set[str]:
-    """Names that the examples of a docstring use without defining or importing them."""
+    """Return the undefined names in the examples of a docstring."""
     known, left = set(dir(builtins)), set()
     for example in doctest.DocTestParser().get_examples(inspect.getdoc(value) or ""):
         nodes = list(ast.walk(ast.parse(example.source)))

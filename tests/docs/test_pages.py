@@ -67,14 +67,14 @@ def test_blocks_run_and_print_what_is_shown(page, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_other_languages_are_not_used(page):
-    """Blocks of other languages would not be tested."""
+    """Blocks of other languages are not tested."""
     languages = re.findall(r"^(?:```|~~~)(\S*)", page.read_text(encoding="utf-8"), re.MULTILINE)
     directives = {name for name in languages if name.startswith("{")}
     assert {*languages} - directives <= {"python", "console", "text", "sh", ""}
 
 
 def shell_lines():
-    """Commands that install something or take minutes, which no test runs."""
+    """Commands that install something or take minutes."""
     for page in [*PAGES, ROOT / "README.md"]:
         for block in blocks_of(page):
             if block.language == "sh":
@@ -124,7 +124,7 @@ PUBLIC = (
 
 
 def documented_names(module):
-    """Public functions and classes of a package or module that have an example."""
+    """Return the public functions and classes of a module that have an example."""
     names = getattr(module, "__all__", None) or [
         name
         for name, value in vars(module).items()

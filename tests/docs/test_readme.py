@@ -1,4 +1,4 @@
-"""README: snippets run, links exist, numbers and picture come from the repository."""
+"""README: snippets run, links exist, numbers and figure are reproducible."""
 
 from __future__ import annotations
 

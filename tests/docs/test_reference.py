@@ -1,4 +1,4 @@
-"""Every page of the reference describes its parameters and has an example that can be copied."""
+"""Every name in the reference has described parameters and a complete example."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_values_are_those_of_the_code(name):
 
 
 def test_the_checks_detect_gaps():
-    """They find an example with a missing import, and a parameter without a description."""
+    """The checks detect a missing import and a parameter without description."""
 
     def poor(first, second):
         """Do.

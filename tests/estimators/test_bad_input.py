@@ -1,4 +1,4 @@
-"""Bad input: an error that names the value and the remedy, before any work; or one warning."""
+"""Bad input raises an error with value and remedy before any work, or one warning."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AN_ARRAY = np.array([1.0, 2.0])
 
 
 class CountedKernel:
-    """⟨x, y⟩ of one pair, and how often it was asked for."""
+    """Linear kernel of one pair that counts its calls."""
 
     def __init__(self):
         self.calls = 0
@@ -107,7 +107,7 @@ def test_sparse_rows_with_a_kernel_of_one_pair(X, kernel, solver):
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_a_kernel_without_finite_values(X, solver):
-    """Not to be mistaken for a kernel without variance."""
+    """This error differs from that of a kernel without variance."""
     with pytest.raises(ValueError, match=r"(?i)finite|infs or NaNs"):
         model(solver, kernel=vectorized(lambda X, Y: np.full((len(X), len(Y)), np.nan))).fit(X)
 
@@ -298,7 +298,7 @@ def test_bad_starts(X, kernel, case):
 @pytest.mark.parametrize("gain", ["auto", 0.01])
 @pytest.mark.parametrize("init", [np.zeros((2, 60)), np.ones((2, 60))], ids=["zeros", "constant"])
 def test_initial_components_of_length_zero(X, gain, init):
-    """It could never move; the kernel is not to blame. Constant rows are centered away."""
+    """Such a component cannot change. Constant rows have length zero after centering."""
     with pytest.raises(InvalidInput, match="init"):
         model(gain=gain, init=init).fit(X)
 
@@ -352,7 +352,7 @@ def test_arguments_are_not_modified(rows, solver, copy_X, kind):
 
 @pairwise(strength=1, solver=SOLVERS, dtype=[np.float64, np.float32])
 def test_more_components_than_rank(X, solver, dtype):
-    """scikit-learn's zeros, and one warning that names both numbers; l = 60, rank 5."""
+    """Zero eigenvalues as in scikit-learn, and one warning with both numbers; l = 60, rank 5."""
     X = X.astype(dtype)
     fitted = model(solver, 8, max_iter=None)
     with pytest.warns(RankWarning, match=r"n_components=8 .* rank 5") as said:
@@ -494,7 +494,7 @@ def test_unfitted_hebbian_pca_raises_an_error(X, method):
 )
 @pytest.mark.parametrize("value", [0.1, 1.0])
 def test_hebbian_pca_on_equal_rows(solver, value):
-    """Zero variance: zeros up to the rounding of the mean, and one warning, as for a kernel."""
+    """Zeros up to the rounding of the mean, and one warning."""
     X = np.full((12, 3), value)
     with pytest.warns(RankWarning) as said:
         fitted = HebbianPCA(2, rule=solver, max_iter=3, random_state=0).fit(X)

@@ -67,7 +67,7 @@ def whole_fit(name, max_iter=None):
 
 
 def assert_same_fit(one, other):
-    """All fitted attributes, private ones included; only the times of passes differ."""
+    """Compare all fitted attributes except the times of passes."""
     left, right = (
         {key: value for key, value in vars(each).items() if key not in each.get_params()}
         for each in (one, other)
@@ -81,7 +81,7 @@ def assert_same_fit(one, other):
 
 
 def calls_of(place, name, monkeypatch, after, error):
-    """Count the calls of the function at a place; the one after so many raises an error."""
+    """Raise an error in the call of a function after a number of calls."""
     solver = Krylov if name.startswith("krylov") else KHA
     where, function = PLACES[place][solver]
     original, calls = getattr(where, function), [0]
@@ -334,7 +334,7 @@ def test_intervals():
 
 
 class Slow(Gaussian):
-    """Has the name of the kernel below, and so belongs to the same fit."""
+    """Has the name of the kernel below, so that the fingerprints are equal."""
 
 
 SLOW_FIT = """

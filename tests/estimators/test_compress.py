@@ -1,4 +1,4 @@
-"""``compress``: a fitted model on fewer rows, and what is promised of it."""
+"""``compress``: errors, bounds, and continued learning."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_compress_does_not_modify_the_model(model, rows):
 
 
 def test_compressed_model_continues_with_partial_fit(rows, digits):
-    """Half of the rows in a batch, half in a stream: nearly what all of them in a batch give."""
+    """Half of the rows in a batch and half in a stream approximate a batch of all rows."""
     half = compress(KernelPCA(20, **RBF).fit(rows[:200]), 150)
     for batch in np.split(rows[200:], 4):
         half.partial_fit(batch)

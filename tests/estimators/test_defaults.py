@@ -1,4 +1,4 @@
-"""Results that are right with nothing set, on data with a few unusual rows or large offsets."""
+"""Accuracy of default settings on data with a few unusual rows or large offsets."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def check_residuals(model, projections, exact):
 
 
 def check_right_or_warned(model, X, exact, atol):
-    """The rows are refused, or a warning names the remedy, or else the result is right."""
+    """Check that rows are rejected, or a warning names the remedy, or the result is accurate."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:

@@ -1,4 +1,4 @@
-"""What random calls found: rows too far apart, models without components."""
+"""Regression tests: rows too far apart, models without components."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_stream_rejects_batch_far_from_the_last(model):
 
 
 def test_one_far_row_keeps_double_precision():
-    """A loose tolerance computes in single precision only where that holds every row."""
+    """Single precision is used only if it can represent every row."""
     X = np.random.default_rng(0).normal(size=(400, 5))
     X[-1] *= 1e5
     loose, dense = (KernelPCA(3, kernel="rbf", gamma=0.1, eigen_solver=solver, tol=1e-3,

@@ -1,4 +1,4 @@
-"""``HebbianPCA`` as its users see it: scikit-learn's PCA, in passes or on a stream."""
+"""``HebbianPCA``: comparison with scikit-learn's PCA, in passes and on a stream."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def model(**parameters):
 
 
 def angle(first, second):
-    """The largest between the subspaces of two sets of components."""
+    """Return the largest angle between the subspaces of two sets of components."""
     return subspace_angles(first.components_.T, second.components_.T)[0]
 
 
@@ -79,7 +79,7 @@ def test_components_are_orthonormal_and_ordered(X):
 
 
 def test_sangers_rule_without_rayleigh_ritz(X):
-    """His constant gain leaves a little noise; components come in order by themselves."""
+    """A constant gain leaves a little noise; components are ordered by the rule itself."""
     fitted, exact = model(gain=1e-4, rayleigh_ritz=False).fit(X), PCA(R).fit(X)
     cosines = np.abs(np.sum(fitted.components_ * exact.components_, axis=1))
     np.testing.assert_allclose(cosines, 1, atol=0.02)
@@ -259,7 +259,7 @@ def test_automatic_gains_do_not_warn_of_an_outlier(X, method):
 
 @pytest.mark.parametrize("size", [1, 10])
 def test_stream_may_start_with_equal_rows(X, size):
-    """No variance yet is no reason to step infinitely far, nor to forget the mean."""
+    """Without variance, steps are finite and the mean is updated."""
     fitted = model().partial_fit(np.ones((size, 8)))
     np.testing.assert_allclose(fitted.mean_, 1)
     assert not fitted.transform(np.ones((2, 8))).any()

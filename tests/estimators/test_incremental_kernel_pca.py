@@ -1,4 +1,4 @@
-"""``IncrementalKernelPCA`` as users see it."""
+"""Public interface of ``IncrementalKernelPCA``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RBF = {"kernel": "rbf", "gamma": 0.02}
 
 @vectorized
 def quadratic(X, Y):
-    """A kernel of which nothing is known but its values."""
+    """Kernel without optional protocols."""
     return (X @ Y.T + 1) ** 2
 
 
@@ -37,7 +37,7 @@ def model(**parameters):
 
 
 def share(fitted, X, **kernel):
-    """Explained variance relative to batch kernel PCA."""
+    """Return the explained variance relative to batch kernel PCA."""
     batch = KernelPCA(4, **kernel, eigen_solver="dense").fit(X)
     return fitted.explained_variance_score(X) / batch.explained_variance_score(X)
 
@@ -125,7 +125,7 @@ def test_forgetting_follows_a_change(basis):
 
 
 def test_forgetting_replaces_the_basis(X):
-    """Rows of a new place, with a kernel so narrow that old basis rows are of no use for them."""
+    """New rows far from the basis, with a narrow kernel."""
     far = X + 10
     fitted = model(forgetting=0.995).fit(X)
     for begin in range(0, 600, 50):
@@ -151,7 +151,7 @@ def test_verbose_writes_a_line_per_batch(X, capsys):
 
 
 def test_an_ordered_stream_is_learned_completely(digits):
-    """All rows of one digit after the other: the components are those of all digits."""
+    """Rows sorted by digit: components describe all digits."""
     from sklearn.datasets import load_digits
 
     ordered = digits[np.argsort(load_digits().target[: len(digits)], kind="stable")]
@@ -306,7 +306,7 @@ def test_data_frames_in_and_out(X):
 
 
 def test_as_bertopics_umap_model(X):
-    """What BERTopic calls: fit with labels or None by name, partial_fit, transform."""
+    """Calls of BERTopic: fit with y by name, partial_fit, transform."""
     reducer = IncrementalKernelPCA(5, **RBF, random_state=0)
     labels = np.arange(len(X)) % 10
     for y in (None, labels):
@@ -320,7 +320,7 @@ def test_as_bertopics_umap_model(X):
 
 
 def test_as_dask_mls_incremental_estimator(X):
-    """What its wrapper calls: a copy of the model learns each block, with y by position."""
+    """Calls of the wrapper: a copy learns each block, with y by position."""
     expected = model()
     wrapped = clone(expected)
     for begin in range(0, 600, 200):

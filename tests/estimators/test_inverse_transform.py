@@ -1,4 +1,4 @@
-"""The way back to input space, novelty and score, as users see them."""
+"""``inverse_transform``, ``reconstruction_error`` and ``score``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RBF = {"kernel": "rbf", "gamma": 0.05}
 
 @vectorized
 def quadratic(X, Y):
-    """A kernel of which nothing is known but its values."""
+    """Kernel without optional protocols."""
     return (X @ Y.T + 1) ** 2
 
 
@@ -59,7 +59,7 @@ def test_every_method_is_better_than_the_mean(X, new, preimage, dtype):
 
 @pairwise(strength=1, solver=SOLVERS, kernel=[*KERNELS, quadratic])
 def test_default_preimages_of_every_kernel_and_solver(X, new, solver, kernel):
-    """Every kernel and every solver, after a plain ``fit``."""
+    """Defaults give pre-images for every kernel and solver."""
     fitted = model(6, kernel=kernel, gamma=0.02, eigen_solver=solver, max_iter=3).fit(X)
     found, distances = fitted.inverse_transform(fitted.transform(new), return_distance=True)
     assert np.isfinite(found).all()
@@ -190,7 +190,7 @@ def noisy(digits):
 
 
 def test_a_search_finds_gamma_inside_its_range_on_noisy_digits(noisy):
-    """Nobody tells it the clean rows, and it comes near what they would have told."""
+    """The score without clean rows is close to that with them."""
     X, clean = noisy
     gammas = [0.003, 0.01, 0.03, 0.1, 0.3, 1.0]
     split = ShuffleSplit(1, test_size=300, random_state=0)
@@ -218,7 +218,7 @@ def test_score_against_clean_rows_is_the_plain_error(X):
 
 
 def test_score_is_of_features_that_were_hidden(X):
-    """A model that copies its rows knows nothing: its error is that of the means."""
+    """Hidden features are predicted from the others, so that all components have no advantage."""
     fitted = KernelPCA().fit(X)
     spread = np.square(X - X.mean(axis=0)).mean()
     assert np.square(fitted.reconstruct(X) - X).mean() < 1e-12
@@ -231,7 +231,7 @@ def test_score_is_of_features_that_were_hidden(X):
 
 
 class Counted:
-    """A kernel that counts its tiles."""
+    """Kernel that counts its tiles."""
 
     supports_sparse = True
     tiles = 0

@@ -1,4 +1,4 @@
-"""``KernelPCA`` as its users see it."""
+"""Public interface of ``KernelPCA``."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ RESULTS = ("coefficients_", "eigenvalues_", "eigenvectors_", "explained_variance
 
 
 def product(x, y, power=1):
-    """A kernel of one pair, as scikit-learn takes it."""
+    """Kernel of one pair of rows, as in scikit-learn."""
     return float(x @ y) ** power
 
 
 @vectorized
 def products(X, Y, power=1):
-    """The same of two blocks of rows."""
+    """The same kernel of two blocks of rows."""
     return (X @ Y.T) ** power
 
 
@@ -441,7 +441,7 @@ def test_other_kinds_of_rows_convert(X, kind):
 
 
 def test_converted_model_has_no_explained_variance_ratio(X):
-    """scikit-learn does not keep the trace of K'; zero would be a lie."""
+    """scikit-learn does not store the trace of K'."""
     theirs = ScikitKernelPCA(3, **RBF, eigen_solver="dense").fit(X)
     ratios = KernelPCA.from_sklearn(theirs).explained_variance_ratio_
     expected = model("dense").fit(X).explained_variance_ratio_
@@ -684,7 +684,7 @@ def test_refitting_forgets_the_first_fit(X):
 
 
 class Impatient:
-    """A Gaussian whose n-th tile is interrupted, as by a user at the keyboard."""
+    """Gaussian kernel that raises KeyboardInterrupt in its n-th tile."""
 
     supports_sparse = True
 
@@ -739,7 +739,7 @@ def test_an_interrupt_before_the_first_pass_is_an_interrupt(X):
 
 
 def test_rows_of_the_kernel_matrix_are_counted_where_it_is_not_kept(X):
-    """One look for the means and AK', then every row once per pass and twice per certificate."""
+    """One evaluation for means and AK', one per pass, and two per certificate."""
     problem = Problem(Gaussian(0.05), X, read_budget("20MB"))
     found = KHA("kha/et", init="random").solve(problem, 3, RunSettings(3))
     first, *_, last = [record.entries for record in found.records]

@@ -1,4 +1,4 @@
-"""``OnlineKernelPCA`` as its users see it: streams of rows, in batches of any size."""
+"""Public interface of ``OnlineKernelPCA``: streams in batches of any size."""
 
 from __future__ import annotations
 

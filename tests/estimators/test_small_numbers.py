@@ -1,4 +1,4 @@
-"""Rows so small that their squares vanish: refused by name, and nothing overflows on the way."""
+"""Rows whose squares underflow are rejected, and nothing overflows."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ CASES = [
 def test_inverse_transform_does_not_overflow(
     kind, dtype, power, shape, kernel, gamma, preimage, coef0
 ):
-    """Squares, quotients and doublings: a number, or an error that names what has none."""
+    """Results are finite, or an error names the rows."""
     rng = np.random.default_rng(0)
     for _ in range(15):
         rows = (rng.normal(size=shape) * 10.0**power).astype(dtype)

@@ -1,4 +1,4 @@
-"""Spectral clustering sees the eigenvectors that the explicit matrices have."""
+"""Spectral clustering, compared with explicit matrices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``make faults``: the long form of everything that may go wrong, with figures.
+"""``make faults``: long tests of failures.
 
 ``python -m tests.faults --parts kills files --kills 20 --files 5000 --jobs 2``
 """
@@ -20,7 +20,7 @@ _SHOWN = 10
 
 
 def main():
-    """Run the parts that were asked for; the exit status says whether there were findings."""
+    """Run the selected parts; exit status 1 if there are findings."""
     chosen = _arguments()
     chosen.out.mkdir(parents=True, exist_ok=True)
     set_up()
@@ -52,7 +52,7 @@ def _arguments():
 
 
 class _Progress:
-    """Says, now and then, how far a part is, and every finding at once."""
+    """Prints the progress of a part, and its findings."""
 
     def __init__(self, begun):
         self._begun, self._said, self._shown = begun, time.monotonic(), 0

@@ -1,4 +1,4 @@
-"""Many random calls, each with a time limit; what fails is told, and the others go on."""
+"""Many random calls with time limits; failures are recorded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STATED = {"limits": f"{SECONDS} s per call"}
 
 
 def call_batch(folder, number, count):
-    """So many calls, drawn from a seed."""
+    """Run a number of calls drawn from a seed."""
     tally = Tally(stated=dict(STATED))
 
     @seed(number)
@@ -48,7 +48,7 @@ def _judge(tally, drawn, number):
 
 
 def _way(error):
-    """The last lines of ours that it went through, and where it came from."""
+    """Return the last lines of the library in a traceback, and its origin."""
     if error.__cause__ is not None:
         error = error.__cause__
     frames = traceback.extract_tb(error.__traceback__)

@@ -1,4 +1,4 @@
-"""Random calls: a valid result, or an error of ours; nothing else."""
+"""Random calls give a valid result or a documented error."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _UNKNOWN = ("novelty_", "history_", "gamma_search_")
 
 
 def outcome(use, given):
-    """ "valid" or "refused"; fails where an argument changed, or an error is no error of ours."""
+    """Return "valid" or "refused"; fail for other errors and modified arguments."""
     before = [_bytes(value) for value in given]
     try:
         with warnings.catch_warnings():
@@ -64,7 +64,7 @@ def _bytes(value):
 
 
 def finite(what, *values):
-    """Fails where a number that comes out is none."""
+    """Check that all numbers are finite."""
     for value in values:
         array = np.asarray(value)
         if array.dtype.kind == "f":
@@ -181,7 +181,7 @@ def estimator_calls(draw):
 
 @st.composite
 def precomputed_calls(draw):
-    """A kernel matrix in place of rows, sound or not."""
+    """Draw a valid or invalid kernel matrix."""
     X, new = draw(strategies.rows()), draw(strategies.rows())
     sound = {} if draw(st.booleans()) else {"fit_inverse_transform": False, "preimage": "auto"}
     model = draw(strategies.kernel_pcas()).set_params(kernel="precomputed", **sound)

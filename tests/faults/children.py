@@ -1,4 +1,4 @@
-"""Work in child processes that may crash, hang or ask for too much memory: each is a finding."""
+"""Child processes; crashes, timeouts and excessive memory are findings."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def set_up():
 
 
 class Child:
-    """One process, from a server that has imported everything already."""
+    """Process from a server that has imported the library."""
 
     def __init__(self, target, *arguments):
         self._receiver, sender = _context.Pipe(duplex=False)
@@ -50,7 +50,7 @@ class Child:
         self._receiver.close()
 
     def hear(self, seconds):
-        """What it says next; TimeoutError after so long, EOFError if it ended."""
+        """Return the next message; raise TimeoutError, or EOFError if the process ended."""
         deadline = time.monotonic() + seconds
         while not self._receiver.poll(max(0, min(_GLANCE, deadline - time.monotonic()))):
             if _stopping.is_set():
@@ -64,7 +64,7 @@ class Child:
         self._process.join()
 
     def ended(self):
-        """How, in words."""
+        """Describe how the process ended."""
         self._process.join(5)
         code = self._process.exitcode
         return signal.Signals(-code).name if code is not None and code < 0 else f"status {code}"
@@ -108,7 +108,7 @@ def _culprit(folder):
 
 
 def shared_out(work, pieces, jobs, tell):
-    """The sum of ``work(*piece)`` over pieces, ``jobs`` of them at once; Ctrl-C ends it early."""
+    """Sum ``work(*piece)`` over pieces in parallel; Ctrl-C ends it early."""
     tally = Tally()
     _stopping.clear()
     with ThreadPoolExecutor(jobs) as pool:

@@ -1,4 +1,4 @@
-"""A disk that fills: every write ends in our error, and what was there before can be read."""
+"""Full disks: every write raises a documented error and keeps the old file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SMALL_DISK = 2 * 2**20
 
 
 def full_disk_batch(folder, count, seed):
-    """In a child: writes that fail after some bytes, on a limited file and on a small disk."""
+    """Run in a child: writes that fail after a number of bytes."""
     tally, rng = Tally(), np.random.default_rng(seed)
     works = (_save, _table, _save, _table, _fit)
     for number in range(count):
@@ -40,7 +40,7 @@ def full_disk_batch(folder, count, seed):
 
 
 def _save(place, rng, fault, tally):
-    """A model over an older one, which stays if the new one finds no room."""
+    """Overwrite a model, which is kept if the disk is full."""
     path = place / "model"
     X = rng.normal(size=(int(rng.integers(50, 300)), 20))
     old = KernelPCA(1, kernel="rbf").fit(X[:20])
@@ -56,7 +56,7 @@ def _columns(rows):
 
 
 def _table(place, rng, fault, tally):
-    """Rows in files of several kinds."""
+    """Write rows to files of several formats."""
     path = place / f"rows{rng.choice(['.npy', '.npz', '.csv'])}"
     old, new = np.ones((2, 2)), rng.normal(size=(2000, 10))
     write_table(path, _columns(old))
@@ -67,7 +67,7 @@ def _table(place, rng, fault, tally):
 
 
 def _fit(place, rng, fault, tally):
-    """A fit whose checkpoint finds no room goes on, later, to the same bits."""
+    """A fit whose checkpoint does not fit on the disk resumes later to the same bits."""
     path, name = place / "fit", "kha/et, matrix"
     if _failed(lambda: JOBS[name](path), fault, place, 120_000, rng, tally) and path.exists():
         read_container(path)
@@ -77,7 +77,7 @@ def _fit(place, rng, fault, tally):
 
 
 def _failed(work, fault, place, size, rng, tally):
-    """Whether there was no room; any other error is a finding."""
+    """Return True if the disk was full; other errors are findings."""
     tally.count("writes")
     try:
         with fault(place, int(rng.integers(0, size))):
@@ -108,7 +108,7 @@ def _expect_no_litter(place, files, tally):
 
 @contextlib.contextmanager
 def _limited(place, n_bytes):
-    """The system refuses to let any file of this process grow beyond so many bytes."""
+    """Limit the size of files of this process."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
     try:
@@ -119,7 +119,7 @@ def _limited(place, n_bytes):
 
 @contextlib.contextmanager
 def _filled(place, n_bytes):
-    """All of a small disk but so many bytes is taken."""
+    """Fill a small disk up to a number of bytes."""
     ballast = place / "ballast"
     taken = shutil.disk_usage(place).free - n_bytes
     try:
@@ -132,7 +132,7 @@ def _filled(place, n_bytes):
 
 @contextlib.contextmanager
 def _small_disk():
-    """A mounted folder of few bytes and what is to be said of it, or None and the reason."""
+    """Yield a small mounted folder and its description, or None and the reason."""
     if os.geteuid() != 0 or shutil.which("mount") is None:
         yield None, "not tried: mounting one takes the rights of root"
         return

@@ -32,7 +32,7 @@ _ROWS = np.random.default_rng(0).normal(size=(12, 3))
 
 @dataclass(frozen=True)
 class StoredCase:
-    """A file, what it holds, and how that is read."""
+    """File, its content, and the function that reads it."""
 
     name: str
     path: Path
@@ -45,7 +45,7 @@ class StoredCase:
         return cls(name, path, load, path.read_bytes(), load(path))
 
     def damage(self, rng):
-        """A damaged copy, and what to ask of the object that it may still give."""
+        """Damaged copy, and the check of what can be read from it."""
         target = self.path.with_name("damaged")
         if rng.random() < _FORGED:
             target.write_bytes(forged(self.path, rng))
@@ -59,7 +59,7 @@ class StoredCase:
 
 
 def use_forged(found):
-    """Whoever writes a file can write any numbers, but what loads can be used."""
+    """Numbers in a file may be arbitrary, but a loaded object must be usable."""
     try:
         for method in ("transform", "predict"):
             if hasattr(found, method):
@@ -73,7 +73,7 @@ def use_forged(found):
 
 
 def model_cases(folder):
-    """Models of all kinds, small."""
+    """Return small models of all classes."""
     return [
         StoredCase.of("model", _saved(model, folder, number), ikpca.load)
         for number, model in enumerate(_models())
@@ -104,7 +104,7 @@ def _saved(model, folder, number):
 
 
 def checkpoint_cases(folder):
-    """One of each fit that has them."""
+    """Return a checkpoint of every solver."""
     X = np.random.default_rng(0).normal(size=(60, 3))
     cases = []
     for number, model in enumerate(_checkpointed()):
@@ -122,7 +122,7 @@ def _checkpointed():
 
 
 def load_checkpoint(model, X, path):
-    """Read what a resumed fit reads."""
+    """Read a checkpoint as a resumed fit does."""
     model.set_params(checkpoint=path)
     file = model._open_checkpoint(make_solver(model.eigen_solver), X, None)
     return file.seed, file.saved

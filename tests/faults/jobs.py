@@ -1,4 +1,4 @@
-"""Fits, those with checkpoints slow enough to be killed in the middle."""
+"""Fits for tests with killed processes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PAUSE = 0.002
 
 
 class Slow(Gaussian):
-    """A Gaussian kernel that takes its time over every tile."""
+    """Gaussian kernel with slow tiles."""
 
     def finish(self, out):
         time.sleep(_PAUSE)
@@ -37,7 +37,7 @@ def _rows():
 
 
 def _kernel_pca(solver, kind=np.asarray, **parameters):
-    """A fit of one solver, of rows of one kind."""
+    """Fit of a solver to rows of one type."""
 
     def fit(path, n_jobs=1):
         settings = {"n_components": 5, "kernel": Slow(0.05), "max_memory": "10MB", **parameters}
@@ -48,7 +48,7 @@ def _kernel_pca(solver, kind=np.asarray, **parameters):
 
 
 def _other(model_class, rows=700, **parameters):
-    """A fit of another class, without checkpoints."""
+    """Fit of another estimator, without checkpoints."""
 
     def fit(_path, n_jobs=1):
         model = model_class(**{"random_state": 0, "n_jobs": n_jobs, **parameters})
@@ -58,7 +58,7 @@ def _other(model_class, rows=700, **parameters):
 
 
 def _batches(model_class, size, **parameters):
-    """A stream in batches of its caller."""
+    """Stream in given batches."""
 
     def fit(_path, n_jobs=1):
         model = model_class(random_state=0, n_jobs=n_jobs, **parameters)
@@ -78,7 +78,7 @@ def _clustering(_path, n_jobs=1):
 
 
 def _arrays(model):
-    """Every array that a user sees, and what every pass reported but its time."""
+    """Return the public arrays, and the records of passes without times."""
     found = [value for name, value in sorted(vars(model).items())
              if name.endswith("_") and isinstance(value, np.ndarray)]  # fmt: skip
     for record in getattr(model, "history_", []):
@@ -134,7 +134,7 @@ OTHERS = {
 
 
 def digest(arrays):
-    """Of all bits of a result."""
+    """Return the checksum of a result."""
     sha = hashlib.sha256()
     for array in arrays:
         sha.update(f"{array.dtype.str}{array.shape}".encode())

@@ -1,4 +1,4 @@
-"""SIGKILL at random moments: what is gone on with ends at the same bits."""
+"""Fits that are killed at random moments resume to the same bits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OPERATIONS = ("open", "os.rename", "os.link")
 
 @dataclass(frozen=True)
 class Reference:
-    """The result of a job that nobody disturbs, how long it takes, and how it writes."""
+    """Result, duration and writes of an undisturbed job."""
 
     name: str
     result: str
@@ -38,7 +38,7 @@ class Reference:
 
 
 def work(name, path, aim):
-    """In a child: say when the fit begins, then its result; with ``aim``, end at that operation."""
+    """Run in a child: report the start and the result; with ``aim``, end at that file operation."""
     yield "begun"
     counted = _count_operations(path, aim)
     begun = time.perf_counter()
@@ -47,7 +47,7 @@ def work(name, path, aim):
 
 
 def _count_operations(path, aim):
-    """Count what is done to files of the checkpoint's folder; at number ``aim`` all is over."""
+    """Count file operations in the checkpoint's folder; exit at number ``aim``."""
     counted, folder = [0], f"{path.parent}{os.sep}"
 
     def see(event, arguments):
@@ -61,13 +61,13 @@ def _count_operations(path, aim):
 
 
 def reference(name):
-    """Run a job in peace."""
+    """Run a job without a disturbance."""
     with tempfile.TemporaryDirectory(prefix="ikpca-kills-") as folder:
         return Reference(name, *_run(name, Path(folder, "fit"), None, 0))
 
 
 def killed_run(known, seed):
-    """Kill a job up to three times, then let it end: the tally of what happened."""
+    """Kill a job up to three times, then let it end; return the tally."""
     tally, rng = Tally(), np.random.default_rng(seed)
     with tempfile.TemporaryDirectory(prefix="ikpca-kills-") as folder:
         path = Path(folder, "fit")
@@ -89,7 +89,7 @@ def killed_run(known, seed):
 
 
 def _look_at(path, name, tally):
-    """A checkpoint can be read after a kill, whatever was being written."""
+    """Check that a checkpoint can be read after a kill."""
     tally.count("kills before the first checkpoint", int(not path.exists()))
     tally.count("kills in the middle of writing", int(any(path.parent.glob(".*"))))
     if path.exists():
@@ -102,7 +102,7 @@ def _look_at(path, name, tally):
 
 
 def _run(name, path, killed_after, aim):
-    """What the job says in the end; None if it was killed before that."""
+    """Return the result of the job; None if it was killed."""
     with Child(work, name, path, aim) as child:
         try:
             child.hear(_PATIENCE)

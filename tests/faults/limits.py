@@ -1,4 +1,4 @@
-"""Bounds for the reading of one file; going beyond either is a finding like any other."""
+"""Limits of time and memory for reading a file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STATED = {"limits": f"{SECONDS} s and {MORE_MEMORY >> 20} MB of address space pe
 
 @contextlib.contextmanager
 def bounded():
-    """Limit address space and time; yields a function that starts the clock for the next file."""
+    """Limit address space and time; yield a function that restarts the timer."""
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     before = signal.signal(signal.SIGALRM, _too_long)
     resource.setrlimit(resource.RLIMIT_AS, (_address_space() + MORE_MEMORY, hard))
@@ -27,7 +27,7 @@ def bounded():
 
 
 def peak_memory():
-    """Largest resident size of this process so far, in bytes."""
+    """Return the peak resident memory of this process in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 

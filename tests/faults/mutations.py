@@ -1,4 +1,4 @@
-"""Damage to files, from single bits to forged manifests with the right checksums."""
+"""Mutations of files, from single bits to forged manifests with valid checksums."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VALUES = (
 
 
 def damaged(content, rng):
-    """Bytes with one to three kinds of damage."""
+    """Return bytes with one to three mutations."""
     for _ in range(int(rng.integers(1, 4))):
         content = _DAMAGES[int(rng.integers(len(_DAMAGES)))](content, rng)
     return content
@@ -53,7 +53,7 @@ def _doubled(content, rng):
 
 
 def _with_a_number_changed(content, rng):
-    """Digits are where sizes, offsets and versions are."""
+    """Change digits, which are in sizes, offsets and versions."""
     places = [place for place, byte in enumerate(content[:4096]) if 48 <= byte <= 57]
     if not places:
         return content
@@ -66,7 +66,7 @@ _DAMAGES = (_flipped, _cut, _without_a_part, _with_noise, _doubled, _with_a_numb
 
 
 def forged(path, rng):
-    """The bytes of a file whose manifest was changed, and its checksum with it."""
+    """Return a file with a changed manifest and a valid checksum."""
     with safe_open(path, framework="np") as file:
         manifest = json.loads(file.metadata()["ikpca"])
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -79,13 +79,13 @@ def forged(path, rng):
 
 
 def _inner(manifest):
-    """The content, if earlier changes have left one."""
+    """Return the content, if it can still be parsed."""
     content = manifest.get("content")
     return content if isinstance(content, dict | list) else manifest
 
 
 def _change_tree(tree, rng):
-    """Another value at a random place of nested lists and objects; most places are deep."""
+    """Replace a value at a random place of nested lists and objects."""
     places = list(_places(tree))
     if not places:
         return
@@ -100,7 +100,7 @@ def _change_tree(tree, rng):
 
 
 def _places(tree):
-    """Every list and object, with every key of it."""
+    """Yield all lists and objects with their keys."""
     for key in list(tree) if isinstance(tree, dict) else range(len(tree)):
         yield tree, key
         if isinstance(tree[key], dict | list):
@@ -108,7 +108,7 @@ def _places(tree):
 
 
 def forged_toml(content, rng):
-    """Right TOML that says something else."""
+    """Return valid TOML with changed values."""
     document = tomllib.loads(content.decode())
     for _ in range(int(rng.integers(1, 4))):
         _change_tree(document, rng)
@@ -139,7 +139,7 @@ _REPEATS = 2000
 
 
 def damaged_text(content, rng):
-    """Text with one to four changes of words and lines."""
+    """Return text with one to four changes of words and lines."""
     for _ in range(int(rng.integers(1, 5))):
         content = _TEXT_DAMAGES[int(rng.integers(len(_TEXT_DAMAGES)))](content, rng)
     return content
@@ -164,7 +164,7 @@ def _with_a_word_repeated(content, rng):
 
 
 def _with_lines_changed(content, rng):
-    """A line left out, doubled, or in another place."""
+    """Remove, duplicate or move a line."""
     lines = content.split(b"\n")
     kind, one, other = rng.integers(3), *(int(n) for n in rng.integers(len(lines), size=2))
     if kind == 0:

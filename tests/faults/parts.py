@@ -1,4 +1,4 @@
-"""The parts of ``make faults``: what each does, in pieces that children work on."""
+"""Parts of ``make faults``, in pieces for child processes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RUNS_AT_ONCE = 10
 
 @dataclass(frozen=True)
 class Part:
-    """A part by its name, what it says of itself, how many trials, and what runs them."""
+    """Name, description, number of trials and function of a part."""
 
     name: str
     about: str
@@ -34,7 +34,7 @@ class Part:
 
 
 def _batches(work, *arguments, size):
-    """A part of independent batches, each with a seed of its own."""
+    """Part of independent batches with different seeds."""
 
     def run(count, seed, jobs, tell):
         sizes = [size] * (count // size) + [count % size] * bool(count % size)
@@ -49,7 +49,7 @@ def _seed(seed, number):
 
 
 def _kills(count, seed, jobs, tell):
-    """Every job in turn, until so many were killed."""
+    """Run jobs in turn until a number of them were killed."""
     known = {}
     tally = shared_out(lambda name: known.setdefault(name, reference(name)) and Tally(),
                        [(name,) for name in JOBS], jobs, lambda _: None)  # fmt: skip
@@ -78,7 +78,7 @@ def _threads(count, seed, jobs, tell):
 
 
 def _whole(check):
-    """A part that runs its own processes, once."""
+    """Part that starts its own processes."""
 
     def run(count, seed, jobs, tell):
         return shared_out(check, [()] * count, 1, tell)

@@ -1,4 +1,4 @@
-"""What the server of child processes imports: paid once, and every child begins with it."""
+"""Imports of the server of child processes."""
 
 from __future__ import annotations
 

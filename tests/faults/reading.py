@@ -1,4 +1,4 @@
-"""Damaged files, read one after the other within limits: valid content or our error."""
+"""Damaged files are read within limits, or raise a documented error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REPORTED = 200
 
 
 def read_damaged(case, rng, tally, clock):
-    """Draw a damaged file of a case, read it, and say what became of it."""
+    """Read a damaged file of a case, and return the outcome."""
     target, check = case.damage(rng)
     tally.count("files")
     tally.count(f"files of {case.name}")
@@ -33,7 +33,7 @@ def read_damaged(case, rng, tally, clock):
 
 
 def read_batch(folder, make_cases, seed, count):
-    """In a child: so many damaged files of all cases; yields a tally now and then."""
+    """Run in a child: read damaged files of all cases; yield tallies."""
     rng, cases = np.random.default_rng(seed), make_cases(folder)
     base, tally = peak_memory(), Tally(stated=dict(STATED))
     with bounded() as clock:
@@ -46,6 +46,6 @@ def read_batch(folder, make_cases, seed, count):
 
 
 def _kept(path):
-    """The file's bytes, where they are few enough to be told."""
+    """Return the bytes of a small file."""
     content = Path(path).read_bytes()
     return repr(content if len(content) < 400 else content[:200] + b"..." + content[-100:])

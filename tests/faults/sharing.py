@@ -1,4 +1,4 @@
-"""Threads with one model, processes with one cache, and the same bits whoever computes."""
+"""Threads that share a model, processes that share a cache, and reproducible bits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 def thread_batch(folder, rounds):
-    """In a child: eight threads use one model at once, and each gets what one alone gets."""
+    """Run in a child: eight threads use one model; the results equal those of one thread."""
     X = load_digits().data[:600] / 16
     for name, model in _models(X, Path(folder)).items():
         tally = Tally(stated={"threads": str(_THREADS)})
@@ -62,7 +62,7 @@ def _models(X, folder):
 
 
 def check_caches():
-    """Two processes begin with one empty cache of compiled code, and go on with it."""
+    """Two processes share an empty cache of compiled code."""
     tally = Tally()
     with tempfile.TemporaryDirectory(prefix="ikpca-cache-") as cache:
         own = {"NUMBA_CACHE_DIR": f"{cache}/code"}
@@ -78,7 +78,7 @@ def check_caches():
 
 
 def check_bits():
-    """One thread or two, of ours or of BLAS, the first time or the second: the same bits."""
+    """Results do not depend on the number of threads or on cached code."""
     tally = Tally()
     (one,) = _answers([{"OMP_NUM_THREADS": "1"}], "bits", "1", "1", "None")
     (two,) = _answers([{"OMP_NUM_THREADS": "2"}], "bits", "2", "2", "None")
@@ -92,7 +92,7 @@ def check_bits():
 
 
 def _answers(environments, *task):
-    """What processes say that run at once, each with its own environment."""
+    """Return the outputs of concurrent processes with different environments."""
     command = [sys.executable, "-m", "tests.faults.sharing", *task]
     running = [
         subprocess.Popen(command, env={**os.environ, **own}, stdout=subprocess.PIPE, cwd=_ROOT)
@@ -102,13 +102,13 @@ def _answers(environments, *task):
 
 
 def _bits(n_jobs):
-    """In a process of its own: of all fits and streams."""
+    """Run in a process: print the checksum of all fits and streams."""
     threads = None if n_jobs == "None" else int(n_jobs)
     return {name: digest(fit(None, threads)) for name, fit in (JOBS | OTHERS).items()}
 
 
 def _compiled():
-    """In a process of its own: of what is compiled."""
+    """Run in a process: print the checksum of compiled sweeps."""
     fits = {"kha-smd": JOBS["kha-smd"], "hebbian": OTHERS["hebbian"], "online": OTHERS["online"]}
     return {name: digest(fit(None, 1)) for name, fit in fits.items()}
 

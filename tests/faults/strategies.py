@@ -1,4 +1,4 @@
-"""What hypothesis draws: rows of many kinds, kernels, parameters, models."""
+"""Strategies of hypothesis: rows, kernels, parameters, models."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ solver_names = ("auto", "dense", "krylov", "arpack", "randomized", *methods)
 
 @st.composite
 def khas(draw, methods=methods, inits=("auto",), **options):
-    """Solver objects; now and then one has an option without effect."""
+    """Draw solver objects, some with an option without effect."""
     method = draw(st.sampled_from(methods))
     parameters = {
         "gain": draw(gains),
@@ -56,18 +56,18 @@ solvers = st.one_of(
 
 
 def inner(x, y):
-    """A kernel of one pair of rows."""
+    """Kernel of one pair of rows."""
     return float(np.dot(x, y))
 
 
 def broken(x, y):
-    """A kernel that is no number for some rows."""
+    """Kernel that is NaN for some rows."""
     return np.nan if x[0] > 0 else 1.0
 
 
 @vectorized
 def cauchy(X, Y):
-    """A kernel of two blocks of rows, which CSR rows come to as they are."""
+    """Kernel of two blocks of rows, dense or CSR."""
     X, Y = (part.toarray() if sparse.issparse(part) else part for part in (X, Y))
     return 1 / (1 + np.abs(X[:, :1] - Y[:, :1].T))
 
@@ -85,7 +85,7 @@ KINDS = (
 
 @st.composite
 def rows(draw):
-    """Few rows of many kinds: sound, constant, duplicate, huge, tiny, with holes."""
+    """Draw rows: regular, constant, duplicate, huge, tiny, with NaN."""
     rng = np.random.default_rng(draw(seeds))
     X = rng.normal(size=(draw(st.sampled_from(SIZES)), draw(st.sampled_from([6, 4, 3, 2, 1]))))
     X = _made(X, draw(st.sampled_from(KINDS)), rng)
@@ -113,7 +113,7 @@ def _made(X, kind, rng):
 
 @st.composite
 def tables(draw):
-    """Rows to learn from and rows that come later, mostly of one width, in one form."""
+    """Draw training rows and new rows, mostly of equal width and type."""
     X, new = draw(rows()), draw(rows())
     if draw(st.integers(0, 9)) < 9:
         new = new[:, np.arange(X.shape[1]) % new.shape[1]]
@@ -122,7 +122,7 @@ def tables(draw):
 
 
 def as_form(X, form):
-    """The same rows as another type."""
+    """Convert rows to another type."""
     if form == "dense":
         return X
     if form == "lists":
@@ -133,7 +133,7 @@ def as_form(X, form):
 
 @st.composite
 def kernel_pcas(draw):
-    """Mostly sound parameters, now and then one that makes no sense."""
+    """Draw parameters, mostly valid."""
     parameters = {
         "n_components": draw(st.sampled_from([2, 1, 3, 3, 4, 5, 40, None, 0.5])),
         **_kernel(draw),
@@ -154,7 +154,7 @@ def kernel_pcas(draw):
 
 @st.composite
 def hebbian_pcas(draw):
-    """The same for explicit features."""
+    """Draw parameters of HebbianPCA."""
     parameters = {
         "n_components": draw(st.sampled_from([1, 2, 6, None])),
         "rule": draw(khas(("kha", "kha/t", "kha/et"))),
@@ -166,7 +166,7 @@ def hebbian_pcas(draw):
 
 @st.composite
 def incremental_kernel_pcas(draw):
-    """Streams in batches."""
+    """Draw incremental streams."""
     parameters = {
         "n_components": draw(st.sampled_from([1, 2, 3])),
         **_kernel(draw),
@@ -182,7 +182,7 @@ def incremental_kernel_pcas(draw):
 
 @st.composite
 def online_kernel_pcas(draw):
-    """Streams of rows."""
+    """Draw online streams."""
     parameters = {
         "n_components": draw(st.sampled_from([1, 2, 3])),
         **_kernel(draw),
@@ -196,7 +196,7 @@ def online_kernel_pcas(draw):
 
 @st.composite
 def clusterings(draw):
-    """k-means on components."""
+    """Draw clusterings."""
     parameters = {
         "n_clusters": draw(st.sampled_from([1, 2, 3, 8])),
         "n_components": draw(st.sampled_from([None, 1, 2, 4])),

@@ -1,4 +1,4 @@
-"""What became of the trials of one part: counts, the worst of each measure, and findings."""
+"""Outcomes of the trials of one part."""
 
 from __future__ import annotations
 
@@ -35,6 +35,6 @@ class Tally:
         self.findings += other.findings
 
     def figures(self):
-        """For the report and for JSON."""
+        """Return the tally for the report and for JSON."""
         most = {f"most {name}": round(value, 3) for name, value in self.most.items()}
         return {**self.counts, **most, **self.stated, "findings": len(self.findings)}

@@ -1,4 +1,4 @@
-"""The short form of ``make faults``, for calls."""
+"""Short form of ``make faults`` for calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The short form of ``make faults``, for files."""
+"""Short form of ``make faults`` for files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The short form of ``make faults``, for killed fits."""
+"""Short form of ``make faults`` for killed fits."""
 
 from __future__ import annotations
 

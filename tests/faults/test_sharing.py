@@ -1,4 +1,4 @@
-"""The short form of ``make faults``, for threads, processes and full disks."""
+"""Short form of ``make faults`` for threads, processes and full disks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_threads_sharing_a_model_get_equal_results(tmp_path):
 
 
 def test_full_disk_keeps_existing_files():
-    """In a process of its own, whose files may not grow."""
+    """Run in a process whose files cannot grow."""
     tally = watched(full_disk_batch, 5, 1)
     assert not tally.findings
     assert tally.counts["writes refused for want of room"] >= 3

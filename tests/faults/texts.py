@@ -19,7 +19,7 @@ _TSV = '"a b"\t"c\td"\n1\t2\n3\t4\n'
 
 @dataclass(frozen=True)
 class TextCase:
-    """A text file by its name, what lies beside it, and how it is read."""
+    """Text file, other files that it needs, and the function that reads it."""
 
     name: str
     path: Path
@@ -29,14 +29,14 @@ class TextCase:
     changes: tuple[Callable[..., bytes], ...] = (damaged, damaged_text)
 
     def damage(self, rng):
-        """A damaged copy in the place of the file, and the question whether content is valid."""
+        """Damaged copy of the file, and the check of its content."""
         change = self.changes[int(rng.integers(len(self.changes)))]
         self.path.write_bytes(change(self.content, rng))
         return self.path, self.check
 
 
 def text_cases(folder):
-    """CSV, TSV and NumPy's files."""
+    """Return CSV, TSV and NumPy files."""
     folder = Path(folder)
     texts = [
         TextCase(name, folder / f"damaged.{name}", text.encode(), _read_complete, _valid_table)
@@ -55,7 +55,7 @@ def _array(folder, kind):
 
 
 def _read_complete(path):
-    """Read a table as the commands do, which refuse missing cells and text."""
+    """Read a table as the commands do, which reject empty cells and text."""
     table, _ = ColumnEncoder.fit(read_table(path), ColumnOptions())
     return table
 
@@ -66,7 +66,7 @@ def _valid_table(table):
 
 
 def _valid_array(table):
-    """Numbers in rows; NaN in an array is for the estimator to refuse, which knows the row."""
+    """Check the numbers of rows; NaN is rejected by the estimator."""
     assert table.rows.ndim == 2
     assert table.rows.size
     assert table.rows.dtype.kind == "f"

@@ -1,4 +1,4 @@
-"""Threads that share items: order, trouble, and callers that want no more."""
+"""Threads that share items: order, errors, and callers that stop early."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_every_thread_works():
 
 
 def test_slow_item_does_not_block_others():
-    """While the first item waits for the third, another thread must have taken the second."""
+    """The first item waits for the third; another thread computes the second."""
     third = threading.Event()
 
     def work(item):
@@ -91,7 +91,7 @@ def blas_threads():
 
 
 def set_blas_threads(number):
-    """Set it in a thread that ends: one that lives keeps others from setting it."""
+    """Set the limit in a thread that ends, so that others can set it."""
     thread = threading.Thread(target=threadpool_limits, args=(number, "blas"))
     thread.start()
     thread.join()

@@ -12,7 +12,7 @@ from ikpca.kernels import Linear
 
 
 class SlowFirstRead(PrecomputedGram):
-    """A matrix whose first read of rows by indices waits until it is released."""
+    """Matrix whose first read of rows by indices waits for a release."""
 
     released: threading.Event | None = None
 
@@ -24,7 +24,7 @@ class SlowFirstRead(PrecomputedGram):
 
 
 def test_an_abandoned_read_does_not_overwrite_the_next_strips():
-    """As after a pass that was undone: its last read ahead is never asked for."""
+    """After an undone pass, the last prefetched strip is not used."""
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(60, 3))
     source = SlowFirstRead(rows @ rows.T, symmetric=True)

@@ -219,7 +219,7 @@ def test_a_budget_smaller_than_one_tile_is_refused(X, solver):
 
 @pytest.mark.parametrize("tol", [1e-9, 1e-2])
 def test_too_small_budget_error_names_a_sufficient_one(tol):
-    """Also where a loose tolerance makes room for a copy in single precision."""
+    """Also with a loose tolerance, which allows a copy in single precision."""
     X = np.random.default_rng(0).normal(size=(3000, 20))
     model = KernelPCA(4, kernel="rbf", gamma=0.05, eigen_solver="krylov", tol=tol,
                             random_state=0, max_memory="100kB")  # fmt: skip
@@ -240,7 +240,7 @@ def test_automatic_solver_depends_on_the_number_of_rows(digits):
 
 
 class OnDisk:
-    """Rows that can be had a tile at a time, and never all at once."""
+    """Rows that can be read in tiles only."""
 
     def __init__(self, rows):
         self._rows = rows

@@ -1,4 +1,4 @@
-"""The exam of every gram source: all of it is K, read in pieces; centered, it is HKH."""
+"""Contract of every source of the kernel matrix."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOLERANCE = {np.float64: 1e-11, np.float32: 2e-4}
 
 
 def read_only(array):
-    """The same array; a write to it raises."""
+    """Return a read-only view of the array."""
     (array.data if sparse.issparse(array) else array).flags.writeable = False
     return array
 
@@ -68,7 +68,7 @@ def centered_matrix(matrix, n_samples):
 
 
 class NothingHeld(PrecomputedGram):
-    """A given matrix as if it had to be evaluated; what an asymmetric kernel would be."""
+    """Matrix whose entries count as evaluated, for asymmetric kernels."""
 
     def fill(self, rows, columns, out):
         self.entries += out.size
@@ -117,13 +117,13 @@ SOURCES = {
 
 @cache
 def shared_source(name, n_samples, dtype):
-    """A source has no state that reading could change, but for the count of entries."""
+    """Reading does not change a source, except for the count of entries."""
     return SOURCES[name](n_samples, dtype)
 
 
 @pairwise(slow=True, name=SOURCES, n_samples=[SMALL, LARGE], dtype=[np.float64, np.float32])
 class TestEverySource:
-    """What any source must do; a new one adds a line to ``SOURCES``."""
+    """Tests of all sources; add new ones to ``SOURCES``."""
 
     @pytest.fixture
     def source(self, name, n_samples, dtype):
@@ -293,7 +293,7 @@ def test_threads_share_long_strips_without_changing_a_bit():
 
 @pytest.mark.parametrize("n_samples", [SMALL, TILE, LARGE])
 class TestCounting:
-    """Entries asked of K: exact, so that solvers can be compared on a noisy machine."""
+    """Counts of evaluated entries of K."""
 
     @staticmethod
     def upper_tiles(n_samples):
@@ -320,7 +320,7 @@ class TestCounting:
         assert source.entries == n_samples**2
 
     def test_centering_needs_no_further_entries(self, n_samples):
-        """The row sums come with K·V; column sums of an asymmetric K take a second look."""
+        """Row sums come with K·V; column sums of an asymmetric K need a second evaluation."""
         source = SOURCES["computed dense"](n_samples, np.float64)
         assert center_gram(source, np.ones((n_samples, 3)))[0].entries == self.upper_tiles(
             n_samples

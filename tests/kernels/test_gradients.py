@@ -1,4 +1,4 @@
-"""The optional parts of the kernel port: gradients, centres, distances."""
+"""Optional protocols of kernels: gradients, centers, distances."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ MEASURING = {
 
 @pytest.fixture
 def sets():
-    """Rows Z and X, and weights of both signs."""
+    """Return rows Z and X, and weights of both signs."""
     rng = np.random.default_rng(1)
     return rng.normal(size=(4, 5)) + 0.5, rng.normal(size=(9, 5)), rng.normal(size=(4, 9))
 
 
 def central_difference(function, Z, step=1e-5):
-    """The gradient of function(Z)_i with respect to row i, feature by feature."""
+    """Return the numerical gradient of function(Z)_i with respect to row i."""
     columns = []
     for column in range(Z.shape[1]):
         nudge = np.zeros_like(Z)

@@ -1,4 +1,4 @@
-"""Features that few rows differ in are multiplied apart; kernel values do not change by it."""
+"""Rare features are multiplied separately; kernel values do not change."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TOLERANCE = {np.float64: 1e-13, np.float32: 5e-6}
 
 
 def rows_with(n_rare, n_rows=N_ROWS, dtype=np.float64, share=0.02):
-    """Four features that vary, two that never do, and some that are 0.25 but for a few rows."""
+    """Four features that vary, two constant ones, and some that are 0.25 in most rows."""
     generator = np.random.default_rng(0)
     rare = np.full((n_rows, n_rare), 0.25)
     differing = generator.random(rare.shape) < share
@@ -101,7 +101,7 @@ def test_tiles(source, X, dtype, rows, columns):
 
 
 def test_tiles_after_a_memory_error(X, dtype, monkeypatch):
-    """What was begun for other rows must not pass for theirs."""
+    """After the error, the operands of the earlier rows are not used for others."""
     source = ComputedGram(KERNEL, X, split=FeatureSplit.from_rows(X))
     left_from_right = Gaussian.left_from_right
     out = np.empty((30, 40), dtype=dtype)
@@ -155,7 +155,7 @@ def traced():
 
 @pytest.mark.parametrize(("rows", "share"), [(slice(1000, 2000), 0.1), (np.arange(1000) * 2, 1.1)])
 def test_one_left_operand_at_a_time(rows, share, traced):
-    """The last one of a row of tiles goes first; rows at random are copied once."""
+    """The last tile of a row of tiles is computed first; random rows are copied once."""
     X = np.random.default_rng(0).normal(size=(2000, 500))
     source, out = ComputedGram(KERNEL, X, split=FeatureSplit.from_rows(X)), np.empty((1000, 10))
     source.fill(slice(0, 1000), slice(0, 10), out)

@@ -1,4 +1,4 @@
-"""The exam of every kernel: scikit-learn's values, in the caller's tile, little scratch."""
+"""Contract of every kernel: values of scikit-learn, writes, scratch memory."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SLACK = 200_000
 
 
 def small_rows(n_rows, seed, dtype=np.float64):
-    """Rows with zeros, so that CSR is not dense in disguise."""
+    """Rows with zeros, so that CSR arrays are sparse."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_rows, 5))
     X[rng.random(size=X.shape) < 0.4] = 0
@@ -54,7 +54,7 @@ def filled(kernel, X, Y):
 
 
 def peak_bytes(function):
-    """Bytes that a call allocates at its peak, the caller's own arrays excluded."""
+    """Return the peak of memory that a call allocates."""
     function()
     tracemalloc.start()
     try:
@@ -139,7 +139,7 @@ def test_scratch_of_polynomials(degree):
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-11), (np.float32, 1e-4)])
 @pytest.mark.parametrize("offset", [0.0, 1e4])
 def test_gaussian_far_from_the_origin(dtype, tolerance, offset):
-    """A norm of 5e8 would leave nothing of distances near 1 in single precision."""
+    """With norms of 5e8, distances near 1 would be lost in single precision."""
     X = (np.random.default_rng(3).normal(size=(40, 5)) + offset).astype(dtype)
     exact = X.astype(np.float64)
     expected = np.exp(-0.2 * np.square(exact[:, None] - exact[None]).sum(axis=2))

@@ -265,7 +265,7 @@ def test_changed_bytes_are_detected_or_harmless(tmp_path):
 
 
 def rewritten(source, target, change, more_arrays=None):
-    """The same file with another manifest, its checksums made right: what a forger would do."""
+    """Write the file with another manifest and valid checksums."""
     import hashlib
 
     with safe_open(source, framework="np") as file:
@@ -336,7 +336,7 @@ WIDE = 20_000_000
 
 
 def set_state(*path, **values):
-    """Other values of fitted attributes, of a model or of one inside it."""
+    """Replace values of fitted attributes of a model or a nested one."""
 
     def change(manifest):
         content = manifest["content"]
@@ -349,7 +349,7 @@ def set_state(*path, **values):
 
 
 def as_wide_rows(manifest):
-    """CSR rows of as many columns as the model claims to have."""
+    """CSR rows with the number of columns that the model states."""
     text = json.dumps(manifest).replace('"n_features_in_": 64', f'"n_features_in_": {WIDE}')
     manifest.update(json.loads(text.replace("[120, 64]", f"[120, {WIDE}]")))
 
@@ -375,7 +375,7 @@ OVERSIZED = {
 
 
 def peak_of_loading(path):
-    """Largest memory of objects and arrays while a file is read."""
+    """Return the peak memory of reading a file."""
     tracemalloc.start()
     try:
         with contextlib.suppress(UnreadableFile):
@@ -432,7 +432,7 @@ def test_a_detector_whose_parts_do_not_fit_together_is_refused(name, tmp_path, s
 
 
 def test_rewritten_manifest_without_changes_loads(tmp_path):
-    """Or the forgeries might be refused for another reason."""
+    """A rewritten file is valid, so that forgeries are rejected for their content."""
     fitted().save(tmp_path / "model")
     rewritten(tmp_path / "model", tmp_path / "copy", lambda manifest: None)
     same(ikpca.load(tmp_path / "copy"), ikpca.load(tmp_path / "model"))

@@ -1,4 +1,4 @@
-"""A checkpoint of another format is refused and kept."""
+"""A checkpoint of another format is rejected and kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing in a file is executed, unpacked beside its folder, or handed to a shell."""
+"""No source file executes the content of files or calls a shell."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ IMPORTS_BY_NAME = {SOURCE / "kernels" / "callable.py"}
 
 
 def offences(text, path=None):
-    """What a source file must not do, line by line."""
+    """Yield unsafe statements of a source file, with their lines."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             yield from (_at(node, a.name) for a in node.names if a.name.split(".")[0] in MODULES)
@@ -71,7 +71,7 @@ def _is_false(value):
 
 
 def _is_ours(name):
-    """A constant, or a name that begins with this package."""
+    """Return True for a constant, or a name of this package."""
     first = name.values[0] if isinstance(name, ast.JoinedStr) else name
     if not isinstance(first, ast.Constant):
         return False

@@ -1,4 +1,4 @@
-"""The exam of every pre-image method, for every kernel that it serves."""
+"""Contract of every pre-image method, for every kernel that it supports."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ every_typed_pair = served([pair for pair in PAIRS if pair[1] != "vectorized"])
 
 
 def problem(kernel, dtype=np.float64):
-    """Three vectors on forty rows, weights of both signs, and twelve points in their span."""
+    """Three vectors on forty rows, with weights of both signs, and twelve points in their span."""
     rng = np.random.default_rng(3)
     basis = rng.normal(size=(40, 4)) + 1
     coefficients = rng.dirichlet(np.full(40, 0.2), size=3) + 0.02 * rng.normal(size=(3, 40))
@@ -88,7 +88,7 @@ def explicit_distances(subspace, coordinates, Z):
 
 
 def best_rows(subspace, coordinates):
-    """The smallest distance to the image of a basis row."""
+    """Return the smallest distance to the image of a basis row."""
     trials = [
         explicit_distances(subspace, coordinates, np.repeat(row[None], len(coordinates), axis=0))
         for row in subspace.basis
@@ -200,7 +200,7 @@ class Watched(Gaussian):
 
 
 def test_converged_samples_do_not_stop_others():
-    """An evaluation costs as much as there are samples in it."""
+    """The cost of an evaluation is its number of samples."""
     kernel = Watched(0.5)
     subspace, coordinates, _ = problem(kernel)
     FixedPoint(tol=1e-10).find(subspace, coordinates)

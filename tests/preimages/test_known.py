@@ -1,4 +1,4 @@
-"""Pre-images that are known: PCA's reconstruction, training rows, the model's own rows."""
+"""Cases with known pre-images: PCA's reconstruction, training rows."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_every_solver_leads_to_the_reconstruction_of_pca(rows, new, solver):
 
 @pytest.mark.parametrize("whiten", [False, True])
 def test_components_that_are_not_orthonormal(rows, new, whiten):
-    """Papers' passes without Rayleigh–Ritz: the projector on a span does not ask for its basis."""
+    """Without Rayleigh–Ritz; the projection on a span does not depend on its basis."""
     fitted = KernelPCA(
         3, eigen_solver=KHA("kha", rayleigh_ritz=False, init="random", gain=1e-3), max_iter=4,
         whiten=whiten, random_state=0,

@@ -1,4 +1,4 @@
-"""Reduced sets: what holds by construction, against explicit features and brute force."""
+"""Reduced sets, compared with explicit features and brute force."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ REDUCTIONS = [SelectedRows(), IteratedPreimages(), JointPreimages()]
 
 
 def features(X):
-    """Explicit features of the quadratic kernel."""
+    """Return explicit features of the quadratic kernel."""
     return np.einsum("ni,nj->nij", X, X).reshape(len(X), -1)
 
 
 def fitted(kernel, X, r):
-    """Kernel PCA written out: components and mean, and the singular values."""
+    """Return components, mean and singular values of explicit features."""
     K = cross_gram(kernel, X, X)
     values, vectors = np.linalg.eigh(explicitly_centered(K))
     values, vectors = values[::-1][:r], vectors[:, ::-1][:, :r]

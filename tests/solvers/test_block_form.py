@@ -1,4 +1,4 @@
-"""The exact block form equals the papers' rule, pattern by pattern."""
+"""The block form equals the papers' rule, pattern by pattern."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def start():
 
 
 def gains(method: str) -> np.ndarray:
-    """(steps, components) gains of the shape that each method has."""
+    """Return gains of the shape (steps, components) of each method."""
     rng = np.random.default_rng(3)
     decay = N_SAMPLES / (np.arange(M) + N_SAMPLES)
     per_component = rng.uniform(0.5, 2.0, size=R)
@@ -49,7 +49,7 @@ def gains(method: str) -> np.ndarray:
 
 
 def by_blocks(K, rows, patterns, size, sweep_block, dtype):
-    """Apply sweeps to a store, block after block; returns R and RK'."""
+    """Apply sweeps to a store, block by block; return R and RK'."""
     matrix, products = center_gram(PrecomputedGram(K.astype(dtype)), rows.T.astype(dtype))
     store = CoefficientStore(matrix, rows, products.T)
     for begin in range(0, len(patterns), size):

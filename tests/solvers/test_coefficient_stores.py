@@ -1,4 +1,4 @@
-"""The exam of every coefficient store: what explicit arrays A and K' would have answered."""
+"""Contract of every coefficient store, compared with explicit arrays A and K'."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ every_store = pytest.mark.parametrize("name", STORES)
 
 
 class Explicit:
-    """A and K' written out."""
+    """Explicit A and K'."""
 
     def __init__(self, A):
         self.A = A.copy()
@@ -59,7 +59,7 @@ class Explicit:
 @pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
 @every_store
 class TestEveryStore:
-    """What any store must do."""
+    """Tests of all stores."""
 
     @pytest.fixture
     def rng(self):
@@ -89,7 +89,7 @@ class TestEveryStore:
 
     @pytest.fixture
     def rows_and_products(self):
-        """What ``read`` should give: A and AK'."""
+        """Return the expected A and AK'."""
 
         def expected(explicit):
             return explicit.A, explicit.A @ explicit.K
@@ -207,7 +207,7 @@ class TestEveryStore:
 
 @pytest.mark.parametrize("sample", [np.arange(N_SAMPLES), REPEATED])
 def test_residuals_of_coefficients(sample):
-    """Those of the projections AK': a part of A in the null space of K' does not count."""
+    """Residuals are those of AK': a part of A in the null space of K' has no effect."""
     start = np.random.default_rng(3).normal(size=(R, N_SAMPLES))
     store, K = local_store(np.float64, start), Explicit(start).K
     values = np.array([5.0, 3.0])

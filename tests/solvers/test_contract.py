@@ -1,4 +1,4 @@
-"""Solver objects: the same as their presets, with scikit-learn's conventions for parameters."""
+"""Solver objects equal their presets and follow scikit-learn's conventions for parameters."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_planned_memory_grows_with_rows_and_components(solver):
 
 
 class OneVector(Solver):
-    """A solver of a user: power iterations for one component."""
+    """Custom solver: power iterations for one component."""
 
     default_max_iter = 200
     name = "power"

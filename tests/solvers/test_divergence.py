@@ -1,4 +1,4 @@
-"""Whatever the gain, what comes back is finite; a pass that went wrong is undone, and said so."""
+"""Results are finite for all gains; a diverged pass is undone with a warning."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def some_digits():
 
 
 def fitted(X, method, **parameters):
-    """The model, and every warning of its fit."""
+    """Return the model and the warnings of its fit."""
     defaults = {"max_iter": PASSES, "random_state": 0, "n_jobs": 1}
     model = KernelPCA(R, **with_solver(method, RBF | defaults | parameters))
     with warnings.catch_warnings(record=True) as said:
@@ -55,7 +55,7 @@ def assert_finite(model, X):
 
 
 def assert_said_once(model, said):
-    """One warning if a pass was undone, none otherwise, and nothing else to complain of."""
+    """Check for one warning if a pass was undone, otherwise none."""
     troubled = [record for record in model.history_ if record.note]
     assert [warning.category for warning in said] == [DivergenceWarning] * bool(troubled)
     for record in troubled:
@@ -130,7 +130,7 @@ def test_absurd_meta_descent_and_gain_objects(parameters, rayleigh_ritz):
 
 
 def test_an_undone_pass_is_repeated_and_still_learns():
-    """Twenty times too large costs back-offs, not the fit."""
+    """Gains that are twenty times too large are reduced."""
     gentle, _ = fitted(some_digits(), "kha/et", gain=TUNED["kha/et"])
     wild, _ = fitted(some_digits(), "kha/et", gain=1000 * TUNED["kha/et"])
     first, last = wild.history_[0], wild.history_[-1]

@@ -89,7 +89,7 @@ def test_hebbian_components_are_orthonormalized_again(monkeypatch):
 
 
 def skew(stream, share):
-    """Mix components as rounding would, inner products along with them."""
+    """Perturb components and their inner products."""
     state = stream.state
     T = np.eye(len(state.vectors))
     T[:-1, :-1] += share * np.roll(np.eye(len(T) - 1), 1, axis=0)
@@ -102,7 +102,7 @@ def skew(stream, share):
 
 
 class Spoiling(Gaussian):
-    """Kernel values that are no numbers from the so many-th tile on."""
+    """Kernel that is NaN from a given tile on."""
 
     left = 12
 

@@ -131,7 +131,7 @@ def test_block_size_does_not_change_the_result(digits, method, monkeypatch):
 
 
 def test_resume_equals_uninterrupted_run(digits):
-    """Four passes at once equal the state after four single steps, bit for bit."""
+    """Four passes equal four resumed passes of one, bit for bit."""
     gram, _ = center_gram(ComputedGram(Polynomial(2, 0.1), digits[:100]))
     A = np.random.default_rng(0).normal(size=(R, 100))
     rows = np.vstack([A, np.zeros_like(A)])

@@ -268,7 +268,7 @@ def test_a_warm_start_saves_passes(digits):
 
 @pytest.mark.parametrize("solver", ["krylov", "kha/et"])
 def test_a_warm_start_takes_more_rows_and_components(digits, solver):
-    """What the earlier model knew is there after a pass; a cold random start is further off."""
+    """After a pass, a warm start has a smaller error than a random start."""
     X = digits[:900]
     settings = {"kernel": "rbf", "gamma": 0.1, "eigen_solver": solver, "random_state": 0}
     exact = KernelPCA(6, kernel="rbf", gamma=0.1, eigen_solver="dense").fit_transform(X)
@@ -300,7 +300,7 @@ def test_the_certificate_holds(digits, solver):
 
 @pytest.mark.parametrize("solver", ["krylov", "kha/et", "kha-smd", "dense"])
 def test_every_pass_carries_its_certificate(digits, solver, capsys):
-    """The last record says what the certificate says, and ``verbose`` prints it."""
+    """The last record equals the certificate, and ``verbose`` prints it."""
     found = KernelPCA(
         R, kernel="rbf", gamma=0.1, eigen_solver=solver, max_iter=3, random_state=0, verbose=1
     ).fit(digits[:800])
@@ -332,7 +332,7 @@ def excess_error(gram, projections, eigenvalues):
 
 
 def test_a_defect_of_orthonormality_counts(digits):
-    """Components of a wrong length reconstruct badly, and the certificate says how badly."""
+    """Components of a wrong length have a large error, which the certificate contains."""
     from ikpca.solvers.rayleigh_ritz import certify
 
     gram, eigenvalues = exact_problem(digits[:400])
@@ -381,7 +381,7 @@ def test_a_search_for_a_fraction_may_take_more_passes_than_max_iter(digits):
 
 @pytest.mark.parametrize("solver", [Krylov, KHA])
 def test_pivoted_landmarks_find_components_of_few_rows(digits, solver):
-    """Six rows unlike the other thousand: hardly ever among the landmarks that a coin chooses."""
+    """Six of a thousand rows differ from the others, and are rarely among uniform landmarks."""
     rng = np.random.default_rng(0)
     X = np.vstack([digits[:1000], 6 * rng.normal(size=(6, 64))])
     settings = {"kernel": "poly", "degree": 2, "gamma": 1.0, "random_state": 0}

@@ -1,4 +1,4 @@
-"""Single precision inside, where the tolerance allows it: the same components, honestly bounded."""
+"""Single precision where the tolerance allows it: equal components, valid bounds."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def test_the_components_are_within_the_tolerance(parameters):
     )
 
 
-def test_rows_that_need_it_keep_their_precision():
-    """Where single precision would see nothing but rounding, the answer does not change."""
+def test_rows_far_from_the_origin_keep_double_precision():
+    """In single precision, kernel values of these rows would be rounding errors."""
     shifted, plain = fitted(1e-3, X + 1e7 / 3), fitted(1e-3)
     np.testing.assert_allclose(shifted.eigenvalues_, plain.eigenvalues_, rtol=1e-4)
 

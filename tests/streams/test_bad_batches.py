@@ -1,4 +1,4 @@
-"""Bad batches in a stream: refused before any work, and the model is what it was, to the bit."""
+"""Bad batches of a stream are rejected before any work and do not change the model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def with_nan(X, *rows):
 
 
 def bits(model):
-    """All that a model holds; attributes that are made on demand have no say."""
+    """Return all stored attributes of a model."""
     return pickle.dumps(vars(model))
 
 

@@ -1,4 +1,4 @@
-"""The drift signal: silent on streams that stay what they are, quick on those that change."""
+"""Drift detection: false alarms and delays."""
 
 from __future__ import annotations
 

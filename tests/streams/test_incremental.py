@@ -43,9 +43,9 @@ def lengths_apart(K, first, second):
 
 
 def sines(K, first, second):
-    """Of the principal angles between spans of orthonormal vectors: what one leaves of the other.
+    """Return the sine of the largest principal angle between spans of orthonormal vectors.
 
-    Not from cosines, which know no angle below 1e-8.
+    Cosines cannot resolve angles below 1e-8.
     """
     rest = second - (second @ K @ first.T) @ first
     return np.sqrt(np.maximum(np.linalg.eigvalsh(rest @ K @ rest.T), 0))

@@ -33,7 +33,7 @@ def rows():
 
 
 def batches(X, *sizes):
-    """Divide rows into batches of the sizes, in turns."""
+    """Divide rows into batches of the given sizes, in turns."""
     start = turn = 0
     while start < X.shape[0]:
         yield slice(start, start + sizes[turn % len(sizes)])

@@ -1,4 +1,4 @@
-"""Online KHA (Kim 2003, appendix A): one computation in many forms."""
+"""Online KHA (Kim 2003, appendix A) in equivalent forms."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def settings(gain, kernel=QUADRATIC, *, automatic=False, **others):
 
 
 def steps(state, rows, chosen):
-    """Every state on the way."""
+    """Yield the state after each row."""
     for row in rows:
         state = learn_rows(state, row[None], chosen)[0]
         yield state
@@ -98,7 +98,7 @@ def test_equations_15_to_17_corrected(rows, points):
 
 
 def test_appendix_as_printed_never_learns(rows):
-    """x(0) in the mean makes w(0) = Φ(x(0)) − Φ(x(0)), and y stays zero for ever."""
+    """With x(0) in the mean, w(0) = Φ(x(0)) − Φ(x(0)), and y stays zero."""
     a = np.ones((R, 1))
     for t in range(1, 30):
         seen, new = rows[:t], rows[t : t + 1]
@@ -165,7 +165,7 @@ def test_errors_are_those_of_the_model_before_each_row(rows, points):
 
 
 def test_with_a_fixed_mean_the_rule_is_kha(rows, points):
-    """On patterns that the batch rule sees as well: K' of the rows, and y from its columns."""
+    """Compare with the batch rule: K' of the rows, and y from its columns."""
     chosen = settings(Constant(ETA), memory=1e300)
     seen = learn_rows(start_online(chosen, points, 0.5 * np.eye(R)), rows, chosen)[0]
     fixed = replace(seen, seen=10**15)
