@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -53,23 +52,6 @@ def test_an_array_that_is_too_large_has_a_remedy(monkeypatch):
 
 
 # --- orthonormality ----------------------------------------------------------------------------
-
-
-def test_krylov_basis_that_is_not_orthonormal_is_rebuilt(monkeypatch):
-    module = sys.modules["ikpca.solvers.krylov"]
-    original, calls = module._orthonormal, iter(range(100))
-
-    def skewed(*given):
-        U = original(*given)
-        return U + 0.3 * np.roll(U, 1, axis=1) if next(calls) == 1 else U
-
-    monkeypatch.setattr(module, "_orthonormal", skewed)
-    with pytest.warns(RecoveryWarning, match="basis had lost its orthonormality"):
-        found = model("krylov", max_iter=30).fit(X)
-    assert [bool(record.recovery) for record in found.history_].count(True) == 1
-    expected = model("dense").fit(X)
-    np.testing.assert_allclose(found.eigenvalues_, expected.eigenvalues_, rtol=1e-12)
-    assert found.certificate_.residuals.max() < 1e-12
 
 
 def test_hebbian_components_are_orthonormalized_again(monkeypatch):

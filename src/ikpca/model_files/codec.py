@@ -34,7 +34,7 @@ _CLASSES = {
     "reduced_sets": ("IteratedPreimages", "JointPreimages", "SelectedRows"),
     "solvers": (
         "KHA", "Certificate", "Dense", "HebbianProgress", "HebbianState", "Krylov",
-        "KrylovProgress", "KrylovState", "Nystrom", "Outcome", "PassRecord", "Plan",
+        "KrylovState", "Nystrom", "Outcome", "PassRecord", "Plan",
         "SampledResiduals",
     ),
     "streams": (

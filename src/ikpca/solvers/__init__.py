@@ -17,7 +17,6 @@ from ikpca.solvers.kha_pass import HebbianProgress as HebbianProgress
 from ikpca.solvers.kha_pass import HebbianState as HebbianState
 from ikpca.solvers.kha_reference import hebbian_step, hebbian_step_with_products, meta_step
 from ikpca.solvers.krylov import Krylov
-from ikpca.solvers.krylov import KrylovProgress as KrylovProgress
 from ikpca.solvers.krylov import KrylovState as KrylovState
 from ikpca.solvers.nystrom import Nystrom
 from ikpca.solvers.problem import Plan, Problem

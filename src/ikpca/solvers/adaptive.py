@@ -23,8 +23,9 @@ from ikpca.solvers.krylov import (
     is_sampled,
     keeps_values,
 )
-from ikpca.solvers.landmarks import DIRECTIONS_PER_COMPONENT, IndefiniteKernel
+from ikpca.solvers.landmarks import DIRECTIONS_PER_COMPONENT
 from ikpca.solvers.nystrom import (
+    IndefiniteKernel,
     LandmarkFit,
     Nystrom,
     check_rows_and_kernel,

@@ -125,7 +125,7 @@ def feature_space_pairs(
 
 @dataclass(frozen=True, eq=False)
 class KrylovState:
-    """State between two passes.
+    """State between two passes; all but the first fields are set in checkpoints only.
 
     Parameters
     ----------
@@ -134,51 +134,36 @@ class KrylovState:
     block : ndarray of shape (l, width)
         Next block.
     passes : int
+    blocks : int
+        Number of blocks of a pass.
     components : tuple or None
         None before the first pass.
     sampled : SampledResiduals or None
         Residuals along the projections, if they are within the tolerance and those along the
         coefficients are not.
-    directions : int
-        Number of directions of the landmarks in the first basis.
-    blocks : int
-        Number of blocks of a pass.
     remainder : float
         Variance outside of the basis before the last random block.
+    plan : Plan
+        Sizes of the run.
+    means : GramMeans
+    basis, products : ndarray of shape (l, columns)
+        Q and Z = K'Q.
+    inner_products : ndarray of shape (2, columns, columns)
+        QᵀZ and ZᵀZ.
     """
 
     columns: int
     block: Floats
     passes: int
+    blocks: int
     components: Components | None = None
     sampled: SampledResiduals | None = None
-    directions: int = 0
-    blocks: int = 1
     remainder: float = np.inf
-
-
-@dataclass(frozen=True, eq=False)
-class KrylovProgress:
-    """Checkpoint data of a run.
-
-    Parameters
-    ----------
-    state : KrylovState
-    basis, products : ndarray of shape (l, columns)
-        Q and Z = K'Q.
-    inner_products : ndarray of shape (3, columns, columns)
-        QᵀZ, ZᵀZ and QᵀQ.
-    means : GramMeans
-    plan : Plan
-        Sizes of the run.
-    """
-
-    state: KrylovState
-    basis: Floats
-    products: Floats
-    inner_products: Floats
-    means: GramMeans
     plan: Plan | None = None
+    means: GramMeans | None = None
+    basis: Floats | None = None
+    products: Floats | None = None
+    inner_products: Floats | None = None
 
 
 def block_size(n_components: int) -> int:
@@ -411,8 +396,8 @@ class KrylovPasses:
         self._tol, self._seed = tol, seed
         self._Q = np.empty((source.n_samples, columns), dtype=source.dtype, order="F")
         self._Z = np.empty_like(self._Q)
-        # QᵀZ, ZᵀZ and QᵀQ.
-        self._inner = np.empty((3, columns, columns))
+        # QᵀZ and ZᵀZ.
+        self._inner = np.empty((2, columns, columns))
         self._workers = workers
         #: Error of kernel values, relative to λ₁, and whether they are those of rows in single
         #: instead of double precision.
@@ -441,8 +426,7 @@ class KrylovPasses:
         np.divide(projections, lengths.astype(Z.dtype), out=Z)
         # All other coefficients are zero.
         coefficients = Q[indices]
-        pairs = ((coefficients, Z[indices]), (Z, Z), (coefficients, coefficients))
-        for at, pair in enumerate(pairs):
+        for at, pair in enumerate(((coefficients, Z[indices]), (Z, Z))):
             product = inner_in_double(*pair, self._workers)
             inner[at] = (product + product.T) / 2
         block = landmarks.projections.T
@@ -467,7 +451,7 @@ class KrylovPasses:
                 block = np.pad(block, ((0, 0), (0, width - block.shape[1])))
                 block += probes * (size / lengths)
             block = _orthonormal(block, Q, self._workers)
-        return KrylovState(number, block, 0, directions=number, blocks=blocks)
+        return KrylovState(number, block, 0, blocks)
 
     def _random_block(self, distances: Floats, number: int, passes: int) -> Floats:
         """Return random vectors, weighted by the distances of the rows from a subspace."""
@@ -480,41 +464,34 @@ class KrylovPasses:
         """Run one pass over K."""
         started = time.perf_counter()
         first, columns = self._add_blocks(state)
-        N, S, lengths = self._extend_inner_products(state.columns, columns)
+        N, S = self._extend_inner_products(state.columns, columns)
         pairs = ritz_pairs(N)
         if self._may_miss_components(pairs[0], state.blocks):
             state = self._start_random(state)
             first, columns = self._add_blocks(state)
-            N, S, lengths = self._extend_inner_products(0, columns)
+            N, S = self._extend_inner_products(0, columns)
             pairs = ritz_pairs(N)
         Q, Z = self._Q[:, :columns], self._Z[:, :columns]
         values, T = feature_space_pairs(pairs, N, S, self._r, self._eps)
         components = self._components(Q, Z, values, T)
-        last = state.components
-        change = np.inf if last is None else _change(components[0], last[1])
-        sampled = self._sampled_residuals(components, Z, T)
-        recovery = ""
-        outcome: Outcome | None = Outcome.CONVERGED
-        following = replace(
+        change = np.inf if state.components is None else _change(components[0], state.components[1])
+        state = replace(
             state,
             columns=columns,
             block=Z[:, :0],
             passes=state.passes + 1,
             components=components,
-            sampled=sampled,
+            sampled=self._sampled_residuals(components, Z, T),
         )
-        if sampled is None:
-            defect = float(np.abs(lengths - np.eye(columns)).max(initial=0.0))
-            if defect > np.sqrt(self._eps):
-                recovery = f"the basis had lost its orthonormality (by {defect:.1e}) and is rebuilt"
-            following = self._next_block(following, first, pairs[1], T, rebuild=bool(recovery))
-            if following.block.shape[1] == 0:
-                following = self._probe_remainder(following)
+        outcome: Outcome | None = Outcome.CONVERGED
+        if state.sampled is None:
+            state = self._next_block(state, first, pairs[1], T)
+            if state.block.shape[1] == 0:
+                state = self._probe_remainder(state)
             # An empty block: the basis spans the range of K' up to rounding.
-            outcome = Outcome.STALLED if following.block.shape[1] == 0 else None
+            outcome = Outcome.STALLED if state.block.shape[1] == 0 else None
         seconds = time.perf_counter() - started
-        record = self._record(state.passes + 1, seconds, components, sampled, change, recovery)
-        return following, record, outcome
+        return state, self._record(state, components, seconds, change), outcome
 
     def _add_blocks(self, state: KrylovState) -> tuple[int, int]:
         """Multiply the blocks of a pass; return the first column of the last one, and the end."""
@@ -557,7 +534,7 @@ class KrylovPasses:
         return replace(state, columns=0, block=block, blocks=1)
 
     def _next_block(
-        self, state: KrylovState, first: int, vectors: Floats, T: Floats, *, rebuild: bool
+        self, state: KrylovState, first: int, vectors: Floats, T: Floats
     ) -> KrylovState:
         """Add the next block, and restart the basis if necessary.
 
@@ -567,20 +544,13 @@ class KrylovPasses:
             State without the block.
         first : int
             First column of the last block.
-        vectors : ndarray
-            Ritz vectors in terms of the basis.
-        T : ndarray
-            Components in terms of the basis.
-        rebuild : bool
-            True if the basis is not orthonormal.
+        vectors, T : ndarray
+            Ritz vectors and components in terms of the basis.
         """
         size, kept = self._size, state.columns
         Q, Z, leading = self._Q[:, :kept], self._Z[:, :kept], vectors[:, :size]
-        latest, width = Z[:, first:], size // state.blocks
-        if rebuild:
-            latest, kept = multiply_rows(Q, leading, self._workers), 0
-            state, width = replace(state, blocks=1), size
-        elif state.directions and state.passes == DIRECTION_PASSES:
+        latest = Z[:, first:]
+        if self._plan.n_directions and state.passes == DIRECTION_PASSES:
             # Projections on the leading components start a basis without directions.
             latest, kept = multiply_rows(Z, T[:size].T, self._workers), 0
         elif kept + size > self._Q.shape[1]:
@@ -590,8 +560,8 @@ class KrylovPasses:
                 array[:, :kept] = multiply_rows(part, leading, self._workers)
             self._extend_inner_products(0, kept)
             latest = self._Z[:, :kept]
-        block = _orthonormal(latest, self._Q[:, :kept], self._workers)[:, :width]
-        return replace(state, columns=kept, block=block)
+        block = _orthonormal(latest, self._Q[:, :kept], self._workers)
+        return replace(state, columns=kept, block=block[:, : size // state.blocks])
 
     def _probe_remainder(self, state: KrylovState) -> KrylovState:
         """Add a random block if variance that the basis misses may belong to a component.
@@ -603,7 +573,7 @@ class KrylovPasses:
         gram, columns = self._gram, state.columns
         assert gram is not None
         # A restart may have replaced the basis.
-        N, S, _ = self._inner[:, :columns, :columns]
+        N, S = self._inner[:, :columns, :columns]
         values, T = feature_space_pairs(ritz_pairs(N), N, S, self._r, self._eps)
         remainder = gram.mean_diagonal * gram.n_samples - float(values.sum())
         last = float(values[self._r - 1]) if len(values) >= self._r else 0.0
@@ -619,22 +589,29 @@ class KrylovPasses:
     def undo(self, state: KrylovState) -> None:
         """Do nothing: the basis of the state is intact, or cannot be restored."""
 
-    def progress(self, state: KrylovState) -> KrylovProgress | None:
+    def progress(self, state: KrylovState) -> KrylovState | None:
         """Return the checkpoint data after a pass; None if a restart has overwritten its basis."""
         if self._restarted == state.passes:
             return None
         assert self._gram is not None
         own = slice(0, state.columns)
-        Q, Z, inner = self._Q[:, own], self._Z[:, own], self._inner[:, own, own]
-        return KrylovProgress(state, Q, Z, inner, self._gram.means, self._plan)
+        return replace(
+            state,
+            plan=self._plan,
+            means=self._gram.means,
+            basis=self._Q[:, own],
+            products=self._Z[:, own],
+            inner_products=self._inner[:, own, own],
+        )
 
-    def resume(self, earlier: KrylovProgress) -> KrylovState:
+    def resume(self, saved: KrylovState) -> KrylovState:
         """Restore the basis of an earlier run, and return its state."""
-        columns = earlier.state.columns
-        self._Q[:, :columns], self._Z[:, :columns] = earlier.basis, earlier.products
-        self._inner[:, :columns, :columns] = earlier.inner_products
-        self._gram = CenteredGram(self._source, earlier.means, self._workers)
-        return earlier.state
+        assert saved.means is not None
+        own = slice(0, saved.columns)
+        self._Q[:, own], self._Z[:, own] = saved.basis, saved.products
+        self._inner[:, own, own] = saved.inner_products
+        self._gram = CenteredGram(self._source, saved.means, self._workers)
+        return replace(saved, basis=None, products=None)
 
     def solution(self, state: KrylovState) -> EigenSolution:
         """Return the components after a pass; raise an interrupt of the first pass again."""
@@ -654,10 +631,10 @@ class KrylovPasses:
         return self._gram.multiply(block)
 
     def _extend_inner_products(self, start: int, stop: int) -> Floats:
-        """Return QᵀZ, ZᵀZ and QᵀQ of the first columns; those up to ``start`` are stored."""
+        """Return QᵀZ and ZᵀZ of the first columns; those up to ``start`` are stored."""
         Q, Z, new = self._Q[:, :stop], self._Z[:, :stop], slice(start, stop)
         inner = self._inner[:, :stop, :stop]
-        for at, (left, right) in enumerate(((Q, Z), (Z, Z), (Q, Q))):
+        for at, (left, right) in enumerate(((Q, Z), (Z, Z))):
             inner[at, :, new] = inner_in_double(left, right[:, new], self._workers)
             inner[at, new, :start] = inner[at, :start, new].T
             inner[at, new, new] += inner[at, new, new].T.copy()
@@ -723,18 +700,12 @@ class KrylovPasses:
         return np.abs(self._gram.diagonal() - np.concatenate(list(parts)))
 
     def _record(
-        self,
-        number: int,
-        seconds: float,
-        components: Components,
-        sampled: SampledResiduals | None,
-        change: float,
-        recovery: str,
+        self, state: KrylovState, components: Components, seconds: float, change: float
     ) -> PassRecord:
         A, AK, eigenvalues, next_eigenvalue = components
         assert self._gram is not None
-        along_coefficients = relative_residuals(A, AK, eigenvalues)
-        residuals = along_coefficients if sampled is None else sampled.residuals
+        sampled, entries = state.sampled, self._gram.entries
+        residuals = relative_residuals(A, AK, eigenvalues) if sampled is None else sampled.residuals
         certificate = certify(
             eigenvalues,
             residuals,
@@ -744,19 +715,17 @@ class KrylovPasses:
             None if sampled is None else sampled.bounds,
             of_projections=sampled is not None,
         )
-        entries = self.earlier[-1].entries if self.earlier else 0
         return PassRecord(
-            number=len(self.earlier) + number,
+            number=len(self.earlier) + state.passes,
             seconds=seconds,
             eigenvalues=eigenvalues,
             residuals=residuals,
             gains=np.full(self._r, np.nan),
-            entries=entries + self._gram.entries,
+            entries=entries + (self.earlier[-1].entries if self.earlier else 0),
             change=change,
             orthonormality_defect=certificate.orthonormality_defect,
             excess_error=certificate.excess_error,
-            recovery=recovery,
-            choice=self.choice if number == 1 else "",
+            choice=self.choice if state.passes == 1 else "",
         )
 
 

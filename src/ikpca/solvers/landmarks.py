@@ -1,9 +1,4 @@
-"""Landmarks: their choice, directions in the span of their images, and starts of iterations.
-
-Directions are combinations T of the images of landmarks, orthonormal in feature space. A row with
-kernel values k with the landmarks has coordinates Tk in them, and the components with the most
-variance in their span are the principal components of these coordinates.
-"""
+"""Landmarks: the choice of rows, and components in their leading directions to start from."""
 
 from __future__ import annotations
 
@@ -29,20 +24,12 @@ DIRECTIONS_PER_COMPONENT = 8
 _DROP, _NOISE = 1e-6, 10
 #: Landmarks per direction beyond which subspace iterations take less time, and their number.
 _LANDMARKS_PER_DIRECTION, _SUBSPACE_ITERATIONS = 3, 3
-#: Part of k(x, x) below which the rest of a landmark is rounding noise, by item size.
-_DROP_PIVOTS = {4: 1e-7, 8: 1e-12}
-#: Relative size of the rest of a kernel matrix that shows that it is not positive semi-definite.
-_INDEFINITE = 1e-5
 #: Columns per matrix product.
 _STRIP = 4096
 #: First block of proposed pivots, and passes over all rows.
 _FIRST_BLOCK, _MAX_ROUNDS = 256, 12
 #: Residuals below this many times the rounding error of k(x, x) are noise.
 _ROUNDING = 100
-
-
-class IndefiniteKernel(InvalidInput):
-    """Kernel matrix with significant negative eigenvalues."""
 
 
 def uniform_landmarks(n_samples: int, number: int, seed: int) -> Indices:
@@ -157,33 +144,6 @@ class _Pivots:
         width = min(source.strip_width, _STRIP)
         parts = workers.map(part, tile_slices(source.n_samples, width))
         return np.clip(diagonal - np.concatenate(list(parts)), 0, None)
-
-
-def independent_directions(gram: Floats, item_size: int) -> tuple[Floats, Indices]:
-    """Return directions that span the images of all landmarks, from their kernel matrix.
-
-    Landmarks whose images are combinations of those of others are dropped.
-
-    Returns
-    -------
-    T : ndarray of shape (q, q)
-        Inverse of the Cholesky factor of the kernel matrix, lower triangular.
-    kept : ndarray of shape (q,)
-        Indices of the landmarks that are kept, in the order of the columns of T.
-    """
-    largest = float(np.abs(np.diag(gram)).max())
-    tolerance = _DROP_PIVOTS[item_size] * largest
-    factor, pivots, rank, _ = linalg.lapack.dpstrf(gram, lower=1, tol=tolerance)
-    order = np.asarray(pivots, dtype=np.intp) - 1
-    rest, below = gram[np.ix_(order[rank:], order[rank:])], factor[rank:, :rank]
-    if np.abs(rest - below @ below.T).max(initial=0.0) > _INDEFINITE * largest:
-        raise IndefiniteKernel(
-            "the kernel matrix of the landmarks is not positive semi-definite: its span has no "
-            "best components; choose another kernel, or eigen_solver='krylov'."
-        )
-    if not rank:
-        return np.zeros((1, 1)), order[:1]
-    return np.tril(linalg.lapack.dtrtri(factor[:rank, :rank], lower=1)[0]), order[:rank]
 
 
 def leading_directions(gram: Floats, n_components: int, noise: float) -> Floats:

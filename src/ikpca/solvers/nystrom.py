@@ -16,6 +16,7 @@ from numbers import Integral
 from typing import ClassVar, TypeVar
 
 import numpy as np
+from scipy import linalg
 
 from ikpca.errors import (
     Choice,
@@ -38,7 +39,7 @@ from ikpca.solvers.base import (
     RunSettings,
     Solver,
 )
-from ikpca.solvers.landmarks import choose_landmarks, independent_directions
+from ikpca.solvers.landmarks import choose_landmarks
 from ikpca.solvers.problem import Plan, Problem, check_kernel_values
 from ikpca.solvers.rayleigh_ritz import (
     SAMPLE_ROWS,
@@ -71,6 +72,10 @@ _STRIP_ENTRIES, _MIN_STRIP, _MAX_STRIP, _STRIPS = 2**21, 128, 8192, 16
 _CACHE_BYTES, _PROJECTION_BYTES = 128 * 10**6, 256 * 10**6
 #: Strips of kernel values and features, and sums of products that wait in the order of the rows.
 _PENDING = 5
+#: Part of k(x, x) below which the rest of a landmark is rounding noise, by item size.
+_DROP_PIVOTS = {4: 1e-7, 8: 1e-12}
+#: Relative size of the rest of a kernel matrix that shows that it is not positive semi-definite.
+_INDEFINITE = 1e-5
 #: Blocks of the product with a triangular factor; more of them skip more zeros.
 _TRIANGLE_BLOCKS = 8
 
@@ -142,7 +147,6 @@ class Nystrom(Solver):
         number = self._first_number(problem, n_components, settings.tol)
         records: list[PassRecord] = []
         while True:
-            check_memory(single, number)
             with Workers(problem.n_threads) as workers:
                 fit = LandmarkFit.of(single, self.selection, number, workers)
                 solution = fit.solution(n_components, records, tol=settings.tol)
@@ -184,11 +188,9 @@ class Nystrom(Solver):
             # The moments of every part, and the components without it.
             used = problem.budget.used + 2 * 8 * len(parts) * number * number
             reserved = replace(problem, budget=replace(problem.budget, used=used))
-            fits = landmark_bytes(reserved, number) <= reserved.budget.available
-            if fits or not problem.budget.explicit or number <= min_number:
+            if number <= min_number or fits_memory(reserved, number):
                 break
             number = max(min_number, int(_SHRINK * number))
-        check_memory(reserved, number)
         return LandmarkFit.of(reserved, self.selection, number, workers, parts)
 
     def _first_number(self, problem: Problem, n_components: float | None, tol: float) -> int:
@@ -249,13 +251,17 @@ def residual_bound(solution: EigenSolution, n_components: float | None) -> float
 
 def strip_rows(problem: Problem, number: int) -> int:
     """Return the rows of a strip; fewer if an explicit budget is small."""
-    rows, budget = min(max(_STRIP_ENTRIES // number, _MAX_STRIP // 4), _MAX_STRIP), problem.budget
+    rows = min(max(_STRIP_ENTRIES // number, _MAX_STRIP // 4), _MAX_STRIP)
     rows = min(rows, max(-(-problem.n_samples // _STRIPS), _MAX_STRIP // 8))
-    while rows > _MIN_STRIP and budget.explicit:
-        if landmark_bytes(problem, number, rows, problem.n_threads) <= budget.available:
-            break
+    while rows > _MIN_STRIP and not fits_memory(problem, number, rows, problem.n_threads):
         rows //= 2
     return max(rows, _MIN_STRIP)
+
+
+def fits_memory(problem: Problem, number: int, rows: int = _MIN_STRIP, threads: int = 1) -> bool:
+    """Return False if an explicit budget is too small."""
+    needed = landmark_bytes(problem, number, rows, threads)
+    return not problem.budget.explicit or needed <= problem.budget.available
 
 
 def landmark_bytes(problem: Problem, number: int, rows: int = _MIN_STRIP, threads: int = 1) -> int:
@@ -275,10 +281,8 @@ def cache_bytes(problem: Problem, number: int, rows: int, limit: int) -> int:
     return max(0, min(limit, (problem.budget.available - needed) // 3))
 
 
-def check_memory(problem: Problem, number: int) -> None:
-    """Raise an error if an explicit budget is too small."""
-    purpose, remedy = f"a fit on {number} landmarks", "raise it, or pass fewer landmarks"
-    problem.budget.require(landmark_bytes(problem, number), purpose, remedy)
+class IndefiniteKernel(InvalidInput):
+    """Kernel matrix with significant negative eigenvalues."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,13 +313,28 @@ class LandmarkFeatures:
 
     @classmethod
     def of(cls, kernel: Kernel, rows: Rows, strip: int) -> tuple[LandmarkFeatures, Indices]:
-        """Factor the kernel matrix of landmarks; also return the indices of those that are kept."""
+        """Factor the kernel matrix of landmarks; also return the indices of those that are kept.
+
+        Landmarks whose images are combinations of those of others are dropped.
+        """
         exact = rows.astype(np.float64)
         gram = cross_gram(kernel, exact, exact)
         if not np.isfinite(gram).all():
             raise InvalidInput(NOT_FINITE)
         gram = (gram + gram.T) / 2
-        weights, kept = independent_directions(gram, rows.dtype.itemsize)
+        largest = float(np.abs(np.diag(gram)).max())
+        tolerance = _DROP_PIVOTS[rows.dtype.itemsize] * largest
+        factor, pivots, rank, _ = linalg.lapack.dpstrf(gram, lower=1, tol=tolerance)
+        order = np.asarray(pivots, dtype=np.intp) - 1
+        rest, below = gram[np.ix_(order[rank:], order[rank:])], factor[rank:, :rank]
+        if np.abs(rest - below @ below.T).max(initial=0.0) > _INDEFINITE * largest:
+            raise IndefiniteKernel(
+                "the kernel matrix of the landmarks is not positive semi-definite: its span has no "
+                "best components; choose another kernel, or eigen_solver='krylov'."
+            )
+        kept, weights = order[: max(rank, 1)], np.zeros((1, 1))
+        if rank:
+            weights = np.tril(linalg.lapack.dtrtri(factor[:rank, :rank], lower=1)[0])
         return cls(kernel, rows[kept], gram[np.ix_(kept, kept)], weights, strip), kept
 
     @property
@@ -500,7 +519,10 @@ class LandmarkFit:
 
         The landmarks also contain the rows ``more``.
         """
-        started, strip = time.perf_counter(), strip_rows(problem, number)
+        started, needed = time.perf_counter(), landmark_bytes(problem, number)
+        purpose, remedy = f"a fit on {number} landmarks", "raise it, or pass fewer landmarks"
+        problem.budget.require(needed, purpose, remedy)
+        strip = strip_rows(problem, number)
         assert problem.kernel is not None
         source = problem.engine or ComputedGram(problem.kernel, problem.X, strip)
         landmarks = choose_landmarks(selection, source, number, problem.seed, workers)
