@@ -27,8 +27,8 @@ from ikpca import (
     OnlineKernelPCA,
 )
 from ikpca.errors import InvalidInput
-from ikpca.gram import parallel
-from ikpca.solvers import KHA, Nystrom, Outcome
+from ikpca.gram import resources
+from ikpca.solvers import Nystrom, Outcome
 from tests.sameness import same
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -40,7 +40,7 @@ OTHER = 1 + 2 * RNG.normal(size=(60, 3))
 NORMAL = RNG.normal(size=(130, 3))
 SEED = {"random_state": 0}
 RBF = {"kernel": "rbf", "gamma": "scale", **SEED}
-HEBBIAN = KHA("kha/et", block_size=40)
+HEBBIAN = "kha/et"
 KERNEL_PCAS = {
     "dense": KernelPCA(3, **RBF, eigen_solver="dense", fit_inverse_transform=True),
     "krylov": KernelPCA(3, **RBF, eigen_solver="krylov", whiten=True),
@@ -105,7 +105,7 @@ def raising(error=None, line=None):
 
     def trace(frame, event, argument):
         name = frame.f_code.co_filename
-        if not name.startswith(SOURCES) or Path(name) == Path(parallel.__file__):
+        if not name.startswith(SOURCES) or Path(name) == Path(resources.__file__):
             return None
         if event == "line":
             if len(seen) == line:

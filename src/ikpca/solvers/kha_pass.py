@@ -512,13 +512,14 @@ class CoefficientStore:
             columns.append(later @ C)
             later = later @ T
         patterns = np.concatenate([patterns for _, patterns, _ in reversed(self._pending)])
-        self._rows = later @ self._rows
+        rows = later @ self._rows
         if len(np.unique(patterns)) == len(patterns):
-            self._rows[:, patterns] += np.hstack(columns)
+            rows[:, patterns] += np.hstack(columns)
         else:
-            np.add.at(self._rows.T, patterns, np.hstack(columns).T)
-        self._pending = []
-        return self._rows
+            np.add.at(rows.T, patterns, np.hstack(columns).T)
+        # Together, so that an interrupt cannot apply transforms twice.
+        self._rows, self._pending = rows, []
+        return rows
 
     def inner_products(self, power: int) -> Floats:
         """Return R Rᵀ, R K'Rᵀ or RK'(RK')ᵀ in double precision; cached until the next transform."""
