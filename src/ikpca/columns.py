@@ -19,7 +19,7 @@ from ikpca.kernels import Floats
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-__all__ = ["ColumnEncoder", "ColumnOptions", "Table", "find_columns"]
+__all__ = ["ColumnEncoder", "Table", "choose_columns", "find_columns"]
 
 #: Numbers or texts of a column.
 Cells: TypeAlias = NDArray[Any]
@@ -62,19 +62,16 @@ class ColumnChoice(NamedTuple):
 class Table:
     """Chosen columns of a file."""
 
-    #: Numbers, NaN for empty cells; in a text column indices of ``texts``.
-    rows: Floats
-    #: Names of the columns, or their numbers from 1 in a table without names.
-    names: tuple[str, ...]
+    #: Numbers and text, NaN for empty cells; the index numbers the rows, or the lines of a text.
+    frame: DataFrame
+    #: Columns that identify rows, which are not part of ``frame``.
+    ids: DataFrame
+    source: str = "the table"
+    unit: str = "row"
     #: Number of all columns of a table without names, otherwise None.
     n_columns: int | None = None
-    #: Columns that identify rows, which are not part of ``rows``.
-    ids: Mapping[str, Cells] = field(default_factory=dict)
-    texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    source: str = "the table"
-    #: Numbers of the rows, or lines, in the file; by default consecutive from 1.
-    numbers: NDArray[np.int64] | None = None
-    unit: str = "row"
+    #: Numbers of ``frame``, if they are an array, which may be memory-mapped.
+    array: Floats | None = None
 
     @classmethod
     def from_chunks(
@@ -85,99 +82,100 @@ class Table:
         source: str,
         *,
         unit: str = "row",
-        dtype: type[np.floating[Any]] = np.float64,
         decimal: str = ".",
     ) -> Self:
         """Return the chosen columns of data frames, which are indexed by numbers of rows."""
+        import pandas
+
         features, ids, texts = choice
-        columns = {
-            name: _Column(None if texts is None else name in texts, decimal) for name in features
-        }
-        parts, id_parts, numbers = [], [], []
+        is_text = {} if texts is None else {name: name in texts for name in features}
+        n_columns = None if header.is_named else len(header.names)
+        parts, id_parts = [], []
         for chunk in chunks:
-            rows = np.empty((len(chunk), len(features)), dtype=dtype)
-            for at, (name, column) in enumerate(columns.items()):
-                rows[:, at], bad = column.convert(chunk[name])
+            columns = {}
+            for name in features:
+                column, bad = _convert(chunk[name], is_text.get(name), decimal)
                 if bad is not None:
-                    label = repr(name) if header.is_named else name
-                    cell = str(chunk[name].iloc[bad])
+                    cell = str(chunk[name][bad])
+                    table = cls(chunk, chunk, source, unit, n_columns)
                     remedy = "correct it, or leave out the row or the column"
                     raise InvalidInput(
-                        f"{source}, {unit} {chunk.index[bad]}, column {label}: {cell[:40]!r} is "
-                        f"not a number; {'write decimals with a point' if ',' in cell else remedy}."
+                        f"{table.place(bad, name)}: {cell[:40]!r} is not a number; "
+                        f"{'write decimals with a point' if ',' in cell else remedy}."
                     )
-            parts.append(rows)
-            id_parts.append(chunk[[*ids]].to_numpy(dtype=object))
-            numbers.append(chunk.index.to_numpy(dtype=np.int64))
+                if name not in is_text and column.notna().any():
+                    is_text[name] = not is_numeric(column)
+                columns[name] = column
+            parts.append(pandas.DataFrame(columns, index=chunk.index))
+            id_parts.append(chunk[[*ids]].astype(object))
         if not sum(map(len, parts)):
             raise InvalidInput(f"{source}: has no rows; pass a file with at least one.")
-        return cls(
-            np.concatenate(parts),
-            tuple(features),
-            None if header.is_named else len(header.names),
-            dict(zip(ids, np.concatenate(id_parts).T, strict=True)),
-            {name: tuple(column.texts) for name, column in columns.items() if column.is_text},
-            source,
-            np.concatenate(numbers),
-            unit,
-        )
+        return cls(pandas.concat(parts), pandas.concat(id_parts), source, unit, n_columns)
 
     @property
-    def row_numbers(self) -> NDArray[np.int64]:
-        """Numbers of the rows, or lines, in the file."""
-        return np.arange(1, len(self.rows) + 1) if self.numbers is None else self.numbers
+    def rows(self) -> Floats:
+        """Numbers of a table without text, row by row in memory."""
+        if self.array is not None:
+            return self.array
+        return np.ascontiguousarray(self.frame, dtype=float_type(self.frame.dtypes))
 
-    def place(self, row: int, column: int) -> str:
+    def with_rows(self, rows: Floats, names: Sequence[str]) -> Self:
+        """Return the table with other columns."""
+        from pandas import DataFrame
+
+        frame = DataFrame(rows, self.frame.index, [*names], copy=False)
+        return replace(self, frame=frame, array=rows)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns, or their numbers from 1 in a table without names."""
+        return tuple(self.frame.columns)
+
+    @property
+    def texts(self) -> list[str]:
+        """Names of the columns of text."""
+        return [name for name, column in self.frame.items() if not is_numeric(column)]
+
+    def place(self, row: int, name: str) -> str:
         """Return file, line or row, and column of a cell, for messages."""
-        name = self.names[column] if self.n_columns else repr(self.names[column])
-        return f"{self.source}, {self.unit} {self.row_numbers[row]}, column {name}"
+        label = repr(name) if self.n_columns is None else name
+        return f"{self.source}, {self.unit} {row}, column {label}"
 
-    def check_cells(self, is_bad: Callable[[Floats], NDArray[np.bool_]], rule: str) -> None:
+    def check_cells(self, is_bad: Callable[[DataFrame], DataFrame], rule: str) -> None:
         """Raise an error for the first bad cell."""
-        for start in range(0, len(self.rows), _STRIP_ROWS):
-            bad = is_bad(self.rows[start : start + _STRIP_ROWS])
-            if bad.any():
-                row, column = np.argwhere(bad)[0]
-                raise InvalidInput(f"{self.place(start + int(row), int(column))}: {rule}.")
+        for start in range(0, len(self.frame), _STRIP_ROWS):
+            bad = is_bad(self.frame.iloc[start : start + _STRIP_ROWS])
+            if bad.to_numpy().any():
+                row, column = np.argwhere(bad.to_numpy())[0]
+                raise InvalidInput(f"{self.place(bad.index[row], bad.columns[column])}: {rule}.")
 
 
-@dataclass
-class _Column:
-    """Column that is read in chunks; it is text if its first filled cell is."""
+def is_numeric(column: Series) -> bool:
+    """Return True for a column of numbers, False for text."""
+    return column.dtype.kind in "fiub"
 
-    is_text: bool | None
-    decimal: str
-    texts: dict[str, int] = field(default_factory=dict)
 
-    def convert(self, cells: Series) -> tuple[Floats, int | None]:
-        """Return numbers or indices of texts, NaN for empty cells, and the first bad cell."""
-        if not self.is_text and self.decimal == "." and cells.dtype.kind in "fiubO":
-            try:
-                values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
-            except (TypeError, ValueError):
-                # Some cells are empty or text.
-                pass
-            else:
-                if not np.isnan(values).all():
-                    self.is_text = False
-                return values, None
-        texts = cells.astype(object).where(cells.notna(), "").astype(str).str.strip()
-        filled = np.flatnonzero(~texts.isin(EMPTY_CELLS))
-        texts = texts.iloc[filled]
-        # A point beside decimal commas groups digits, and is not a decimal point.
-        numbers = texts if self.decimal == "." else texts.str.translate(_DECIMAL_COMMAS)
-        if self.is_text is None and len(filled):
-            self.is_text = not is_number(numbers.iloc[0])
-        values = np.full(len(cells), np.nan)
-        if self.is_text:
-            values[filled] = [self.texts.setdefault(text, len(self.texts)) for text in texts]
-            return values, None
+def _convert(cells: Series, is_text: bool | None, decimal: str) -> tuple[Series, int | None]:
+    """Return numbers, or text if the first filled cell is, and the label of a bad cell.
+
+    Empty cells become NaN.
+    """
+    if not is_text and (decimal == "." or is_numeric(cells)):
         try:
             # As exact as float(), unlike the functions of pandas.
-            values[filled] = numbers.to_numpy(dtype=object).astype(np.float64)
-        except ValueError:
-            return values, filled[[is_number(text) for text in numbers].index(False)]
-        return values, None
+            return cells.astype(float_type([cells.dtype])), None
+        except (TypeError, ValueError):
+            # Some cells are empty or text.
+            pass
+    cells = cells.astype(object).astype(str).astype(object).str.strip()
+    cells = cells.where(~cells.isin(EMPTY_CELLS), np.nan)
+    # A point beside decimal commas groups digits, and is not a decimal point.
+    numbers = cells if decimal == "." else cells.str.translate(_DECIMAL_COMMAS)
+    filled = numbers.dropna()
+    if is_text or (is_text is None and len(filled) and not is_number(filled.iloc[0])):
+        return cells, None
+    bad = next((label for label, cell in filled.items() if not is_number(cell)), None)
+    return (cells if bad is not None else numbers.astype(np.float64)), bad
 
 
 def is_number(cell: str) -> bool:
@@ -231,30 +229,21 @@ def find_columns(text: str, names: Sequence[str], source: str) -> list[str]:
     return [name for name in names if name in chosen]
 
 
-@dataclass(frozen=True)
-class ColumnOptions:
-    """Options of a fit for the columns of a table, as on the command line."""
-
-    columns: str | None = None
-    drop: str | None = None
-    ids: str | None = None
-    standardize: bool = False
-    missing: str = "error"
-    one_hot: bool = False
-
-    def choose(self, header: Header, source: str) -> ColumnChoice:
-        """Choose the columns to read; an index column identifies rows unless it is chosen."""
-        chosen, dropped, ids = (
-            [] if text is None else find_columns(text, header.names, source)
-            for text in (self.columns, self.drop, self.ids)
-        )
-        index = header.index_column
-        if self.ids is None and index is not None and index not in chosen:
-            ids = [index]
-        features = [name for name in chosen or header.names if name not in {*dropped, *ids}]
-        if not features:
-            raise InvalidInput(f"{source}: no columns are left; choose fewer to leave out.")
-        return ColumnChoice(features, ids)
+def choose_columns(
+    header: Header, source: str, columns: str | None, drop: str | None, ids: str | None
+) -> ColumnChoice:
+    """Choose the columns of a fit; an index column identifies rows unless it is chosen."""
+    chosen, dropped, id_columns = (
+        [] if text is None else find_columns(text, header.names, source)
+        for text in (columns, drop, ids)
+    )
+    index = header.index_column
+    if ids is None and index is not None and index not in chosen:
+        id_columns = [index]
+    features = [name for name in chosen or header.names if name not in {*dropped, *id_columns}]
+    if not features:
+        raise InvalidInput(f"{source}: no columns are left; choose fewer to leave out.")
+    return ColumnChoice(features, id_columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,10 +268,10 @@ class ColumnEncoder:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from ikpca.columns import ColumnEncoder, ColumnOptions, Table
-    >>> table = Table(np.array([[1.0, 10.0], [3.0, 30.0]]), ("a", "b"))
-    >>> encoded, encoder = ColumnEncoder.fit(table, ColumnOptions(standardize=True))
+    >>> import pandas
+    >>> from ikpca.columns import ColumnEncoder, Table
+    >>> frame = pandas.DataFrame({"a": [1.0, 3.0], "b": [10.0, 30.0]})
+    >>> encoded, encoder = ColumnEncoder.fit(Table(frame, frame[[]]), standardize=True)
     >>> encoded.rows
     array([[-1., -1.],
            [ 1.,  1.]])
@@ -300,28 +289,34 @@ class ColumnEncoder:
     scales: NDArray[np.float64] | None = None
 
     @classmethod
-    def fit(cls, table: Table, options: ColumnOptions) -> tuple[Table, Self]:
-        """Return the encoded table, whose rows may be overwritten, and the encoder."""
-        if table.texts and not options.one_hot:
-            example = next(iter(table.texts.values()))[0][:40]
+    def fit(
+        cls,
+        table: Table,
+        *,
+        standardize: bool = False,
+        missing: str = "error",
+        one_hot: bool = False,
+    ) -> tuple[Table, Self]:
+        """Return the encoded table, and the encoder."""
+        if table.texts and not one_hot:
+            example = table.frame[table.texts[0]].dropna().iloc[0][:40]
             raise InvalidInput(
                 f"{table.source}: text such as {example!r} in {list_names(table.texts)}; pass "
                 f"--drop {','.join(table.texts)}, or --one-hot."
             )
-        fills = _fills(table) if options.missing == "median" else {}
-        encoder = cls(table.names, table.n_columns, tuple(table.ids), options.missing, fills=fills)
+        fills = _fills(table) if missing == "median" else {}
+        encoder = cls(table.names, table.n_columns, tuple(table.ids), missing, fills=fills)
         table = encoder._fill(table)
-        if len(table.rows) < 2:
+        if len(table.frame) < 2:
             raise InvalidInput(f"{table.source}: has one row; pass a table with at least two.")
         encoder = replace(encoder, categories=_categories(table))
-        table = encoder.encode(table)
         # Rounding gives a constant column a small deviation.
         deviations = {
-            name: float(column.std(dtype=np.float64)) if column.min() < column.max() else 0.0
-            for name, (column, *_) in encoder._split(table.rows)
-            if name not in encoder.categories
+            name: column.to_numpy(np.float64).std() if column.min() < column.max() else 0.0
+            for name, column in table.frame.drop(columns=table.texts).items()
         }
-        if not options.standardize:
+        table = encoder.encode(table)
+        if not standardize:
             _warn_of_spread(deviations)
             return table, encoder
         constant = [name for name, deviation in deviations.items() if not deviation]
@@ -331,13 +326,14 @@ class ColumnEncoder:
                 "the mean is subtracted",
                 stacklevel=2,
             )
-        means, scales = np.zeros(table.rows.shape[1]), np.ones(table.rows.shape[1])
+        rows = table.rows
+        means, scales = np.zeros(rows.shape[1]), np.ones(rows.shape[1])
         for name, at in zip(encoder.names, encoder._starts, strict=True):
             if name in deviations:
-                means[at] = table.rows[:, at].mean(dtype=np.float64)
+                means[at] = rows[:, at].mean(dtype=np.float64)
                 scales[at] = deviations[name] or 1.0
         encoder = replace(encoder, means=means, scales=scales)
-        return replace(table, rows=encoder._standardize(table.rows)), encoder
+        return table.with_rows(encoder._standardize(rows), table.names), encoder
 
     @property
     def _starts(self) -> list[int]:
@@ -424,39 +420,38 @@ class ColumnEncoder:
         Text that did not occur in the fit raises an error. With ``allow_unknown`` all columns of
         the text column are zero, as :meth:`has_unknown_text` reports.
         """
-        pairs = zip(self.names, table.names, strict=True)
-        texts = {own: table.texts[name] for own, name in pairs if name in table.texts}
-        for name in self.categories:
-            if name not in texts:
+        for name, own in zip(self.names, table.names, strict=True):
+            if name in self.categories and own not in table.texts:
                 raise InvalidInput(
                     f"{table.source}: has no text in column {name!r}; pass a CSV or Parquet file."
                 )
-        table = self._fill(replace(table, texts=texts))
-        rows = table.rows
-        if self.categories:
-            columns = [
-                self._one_hot(table, at, allow_unknown)
-                if name in self.categories
-                else rows[:, at : at + 1]
-                for at, name in enumerate(self.names)
-            ]
-            rows = np.hstack(columns)
+        table = self._fill(table)
         names = self._encoded_names("{}")
-        return replace(table, rows=self._standardize(rows), names=names, texts={})
+        if not self.categories:
+            return table.with_rows(self._standardize(table.rows), names)
+        dtype = float_type(table.frame.dtypes)
+        parts = [
+            self._one_hot(table, name, own, allow_unknown)
+            if name in self.categories
+            else table.frame[[own]].to_numpy(dtype)
+            for name, own in zip(self.names, table.names, strict=True)
+        ]
+        rows = np.concatenate(parts, axis=1, out=np.empty((len(table.frame), len(names)), dtype))
+        return table.with_rows(self._standardize(rows), names)
 
-    def _one_hot(self, table: Table, at: int, allow_unknown: bool) -> Floats:
-        """Return a column of zeros and ones for each value; rows of unknown text are zero."""
-        texts, values = table.texts[self.names[at]], self.categories[self.names[at]]
-        positions = {value: position for position, value in enumerate(values)}
-        codes = table.rows[:, at].astype(np.intp)
-        places = np.array([positions.get(text, -1) for text in texts])[codes]
-        if not allow_unknown and places.min(initial=0) < 0:
-            row = int(places.argmin())
+    def _one_hot(self, table: Table, name: str, own: str, allow_unknown: bool) -> NDArray[np.bool_]:
+        """Return a column for each value; rows of unknown text are False."""
+        from pandas import Index
+
+        values = self.categories[name]
+        codes = Index(values, dtype=object).get_indexer(table.frame[own])
+        if not allow_unknown and codes.min() < 0:
+            row = table.frame.index[codes.argmin()]
             raise InvalidInput(
-                f"{table.place(row, at)}: {texts[codes[row]][:40]!r} is not a value of the fit, "
-                f"which had {', '.join(map(repr, values[:8]))}; correct it, or fit again."
+                f"{table.place(row, own)}: {table.frame.loc[row, own][:40]!r} is not a value of "
+                f"the fit, which had {', '.join(map(repr, values[:8]))}; correct it, or fit again."
             )
-        return (places[:, None] == np.arange(len(values))).astype(table.rows.dtype)
+        return codes[:, None] == np.arange(len(values))
 
     def decode(self, rows: Floats) -> dict[str, Cells]:
         """Return the input columns of encoded rows, in the units of the table.
@@ -483,44 +478,42 @@ class ColumnEncoder:
 
     def _fill(self, table: Table) -> Table:
         """Fill empty cells, or leave out their rows; raise an error for infinite cells."""
-        table.check_cells(np.isinf, "is not finite; correct it or remove the row")
+        numbers = [name for name in table.names if name not in table.texts]
+        table.check_cells(
+            lambda frame: np.isinf(frame[numbers]), "is not finite; correct it or remove the row"
+        )
         if self.missing == "error":
             rule = "is empty or 'nan'; fill it in, or fit with --missing drop or --missing median"
-            table.check_cells(np.isnan, rule)
+            table.check_cells(lambda frame: frame.isna(), rule)
             return table
-        gaps: NDArray[np.bool_] = np.isnan(table.rows)
-        if not gaps.any():
+        n_gaps = table.frame.isna().sum()
+        if not n_gaps.any():
             return table
         if self.missing == "drop":
-            kept: NDArray[np.bool_] = ~np.any(gaps, axis=1)
-            if not kept.any():
-                worst = table.names[int(gaps.sum(axis=0).argmax())]
+            frame = table.frame.dropna()
+            if frame.empty:
+                worst = n_gaps.idxmax()
                 raise InvalidInput(
                     f"{table.source}: every row has an empty cell, most of them in column "
                     f"{worst!r}; pass --drop {worst}, or --missing median."
                 )
             warnings.warn(
-                f"{table.source}: {int((~kept).sum())} of {len(kept)} rows have empty cells and "
-                "are left out",
+                f"{table.source}: {len(table.frame) - len(frame)} of {len(table.frame)} rows have "
+                "empty cells and are left out",
                 stacklevel=2,
             )
-            ids = {name: values[kept] for name, values in table.ids.items()}
-            return replace(table, rows=table.rows[kept], ids=ids, numbers=table.row_numbers[kept])
-        rows, texts = _writeable(table.rows), dict(table.texts)
-        for at in np.flatnonzero(gaps.any(axis=0)):
-            name = self.names[at]
-            fill = self.fills[name]
-            if isinstance(fill, str):
-                # The stored value may not occur in this table.
-                texts[name] = (*texts[name], fill)
-                fill = texts[name].index(fill)
-            rows[gaps[:, at], at] = fill
-        return replace(table, rows=rows, texts=texts)
+            return replace(table, frame=frame, ids=table.ids.loc[frame.index], array=None)
+        filled = {
+            own: cells.fillna(self.fills[name]).astype(cells.dtype)
+            for name, (own, cells) in zip(self.names, table.frame.items(), strict=True)
+            if n_gaps[own]
+        }
+        return replace(table, frame=table.frame.assign(**filled), array=None)
 
     def _standardize(self, rows: Floats) -> Floats:
         if self.means is None or self.scales is None:
             return rows
-        rows = _writeable(rows)
+        rows = np.require(rows, requirements="W")
         rows -= self.means.astype(rows.dtype)
         rows /= self.scales.astype(rows.dtype)
         return rows
@@ -540,30 +533,21 @@ def _warn_of_spread(deviations: Mapping[str, float]) -> None:
 def _fills(table: Table) -> dict[str, float | str]:
     """Return the median of each column of numbers and the most frequent value of text."""
     fills: dict[str, float | str] = {}
-    for name, column in zip(table.names, table.rows.T, strict=True):
-        filled = column[~np.isnan(column)]
-        if not len(filled):
+    for name, column in table.frame.items():
+        filled = column.dropna()
+        if filled.empty:
             raise InvalidInput(f"{table.source}: column {name!r} is empty; pass --drop {name}.")
-        if name in table.texts:
-            fills[name] = table.texts[name][int(np.bincount(filled.astype(np.intp)).argmax())]
-        else:
-            fills[name] = float(np.median(filled))
+        fills[name] = float(np.median(filled)) if is_numeric(column) else filled.mode()[0]
     return fills
 
 
 def _categories(table: Table) -> dict[str, tuple[str, ...]]:
     """Return the sorted values of each text column of a table without gaps."""
-    categories = {}
-    for name, texts in table.texts.items():
-        if len(texts) > _MAX_CATEGORIES:
+    categories = {name: tuple(sorted(table.frame[name].unique())) for name in table.texts}
+    for name, values in categories.items():
+        if len(values) > _MAX_CATEGORIES:
             raise InvalidInput(
-                f"{table.source}: column {name!r} has {len(texts)} different texts, more than "
+                f"{table.source}: column {name!r} has {len(values)} different texts, more than "
                 f"{_MAX_CATEGORIES}; pass --drop {name}, or --id {name}."
             )
-        codes = np.unique(table.rows[:, table.names.index(name)])
-        categories[name] = tuple(sorted(texts[int(code)] for code in codes))
     return categories
-
-
-def _writeable(rows: Floats) -> Floats:
-    return rows if rows.flags.writeable else np.array(rows)

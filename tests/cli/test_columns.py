@@ -68,9 +68,7 @@ def expected(X, **parameters):
 
 
 def projections(name):
-    table = read_table(name)
-    components = [at for at, key in enumerate(table.names) if key.startswith("kernelpca")]
-    return table.rows[:, components]
+    return read_table(name).frame.filter(like="kernelpca").to_numpy()
 
 
 def test_a_model_encodes_later_tables_as_in_the_fit(wine):

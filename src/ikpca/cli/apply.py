@@ -16,6 +16,8 @@ from ikpca.cli.models import load_model, read_rows
 from ikpca.cli.output import UsageError, check_outputs, reporting
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from ikpca.columns import Cells
 _PICTURE_SUFFIXES = (".png", ".pdf", ".svg")
 #: Maximum number of different texts with a color each.
@@ -83,7 +85,7 @@ def inverse(
         check_target(out, ids, text=encoder.categories)
         with report.progress("Finding rows"):
             columns = encoder.decode(fitted.inverse_transform(table.rows))
-        write_table(out, columns, table.ids, names=bool(table.ids) or encoder.n_columns is None)
+        write_table(out, columns, table.ids, names=not table.ids.empty or encoder.n_columns is None)
         n_rows, n_columns = len(table.rows), len(columns)
         report.show(
             {"model": model, "projections": projections, "rows": n_rows, "columns": n_columns},
@@ -159,15 +161,15 @@ def _parse_components(text: str, n_components: int) -> list[int]:
     return [number - 1 for number in numbers]
 
 
-def _labels(color: str, columns: Mapping[str, Cells], source: str) -> Cells:
+def _labels(color: str, ids: DataFrame, source: str) -> Cells:
     """Return one number or text per row."""
     import numpy as np
 
     from ikpca.errors import InvalidInput
 
-    if len(columns) != 1:
-        raise UsageError(f"--color={color!r}: must be one column, not {', '.join(columns)}.")
-    (values,) = columns.values()
+    if len(ids.columns) != 1:
+        raise UsageError(f"--color={color!r}: must be one column, not {', '.join(ids)}.")
+    values = ids.iloc[:, 0].to_numpy()
     empty = np.array([value is None or value == "" for value in values])
     try:
         numbers = np.where(empty, np.nan, values).astype(np.float64)

@@ -98,18 +98,20 @@ def detect(
     import numpy as np
 
     from ikpca.cli.files import check_target, write_table
-    from ikpca.columns import ColumnEncoder, ColumnOptions
+    from ikpca.columns import ColumnEncoder
 
-    selected = ColumnOptions(columns, drop, ids, standardize, missing, one_hot)
+    has_columns = any((columns, drop, standardize, one_hot, missing != "error"))
     with reporting(quiet, as_json) as report:
-        _check_inputs(inputs, model, settings, selected != ColumnOptions(ids=ids))
+        _check_inputs(inputs, model, settings, has_columns)
         check_outputs([out, picture, save_model], [*inputs, model], force=force)
         check_target(out, text=["feature_1"])
         if picture is not None:
             check_picture(picture, "--plot")
         if model is None:
             detector: Any = ikpca.NoveltyDetector(**settings)
-            normal, fitted = read_training_rows(inputs[0], selected)
+            normal, fitted = read_training_rows(
+                inputs[0], columns, drop, ids, standardize, missing, one_hot
+            )
             encoder = fitted or ColumnEncoder(normal.names, normal.n_columns)
         else:
             detector, encoder = load_model(model, "p_values", "ikpca detect --save-model")
@@ -134,7 +136,7 @@ def detect(
             results |= _top_columns(detector, encoder, table.rows, np.flatnonzero(flags))
         if save_model is not None:
             detector.save(save_model)
-        row_ids = dict(table.ids) or {table.unit: table.row_numbers}
+        row_ids = {**table.ids} or {table.unit: table.frame.index}
         if picture is not None:
             save_figure(_page(detector, encoder, table.rows, scores, row_ids), picture)
         write_table(out, results, row_ids)
@@ -204,5 +206,5 @@ def _page(
         -detector.offset_,
         _contributions(detector, encoder, rows[worst]),
         names=encoder.names,
-        row_names=[str(name) for name in next(iter(ids.values()))[worst]],
+        row_names=[str(name) for name in np.asarray(next(iter(ids.values())))[worst]],
     )

@@ -85,9 +85,6 @@ def fit(
     Example: ikpca fit faces.npy --out faces.ikpca -n 32 --gamma median
     """
     options = locals()
-    # Imported here to keep the help fast.
-    from ikpca.columns import ColumnOptions
-
     with reporting(quiet, as_json) as report:
         model = _make_model(estimator, options)
         # Rows of a file have no other owner.
@@ -100,8 +97,7 @@ def fit(
             raise UsageError("--resume needs a checkpoint; pass --checkpoint with its path.")
         outputs, inputs = ([out], [rows, checkpoint]) if resume else ([out, checkpoint], [rows])
         check_outputs(outputs, inputs, force=force)
-        selected = ColumnOptions(columns, drop, ids, standardize, missing, one_hot)
-        table, encoder = read_training_rows(rows, selected)
+        table, encoder = read_training_rows(rows, columns, drop, ids, standardize, missing, one_hot)
         start = time.perf_counter()
         with report.progress("Fitting"):
             model = _fit_model(model, table.rows, dask)
@@ -235,7 +231,6 @@ def cluster(
     """
     settings = opt.given_parameters(locals(), ikpca.KernelSpectralClustering)
     from ikpca.cli.files import check_target, write_table
-    from ikpca.columns import ColumnOptions
 
     with reporting(quiet, as_json) as report:
         check_outputs([out, save_model], [rows], force=force)
@@ -243,8 +238,7 @@ def cluster(
         if eigen_solver in (None, "auto"):
             settings.setdefault("tol", _DEFAULT_TOL)
         model = ikpca.KernelSpectralClustering(**settings)
-        selected = ColumnOptions(columns, drop, ids, standardize, missing, one_hot)
-        table, encoder = read_training_rows(rows, selected)
+        table, encoder = read_training_rows(rows, columns, drop, ids, standardize, missing, one_hot)
         with report.progress("Clustering"):
             labels = model.fit_predict(table.rows)
         write_table(out, {"cluster": labels}, table.ids)
