@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import difflib
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import accumulate
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -51,11 +53,11 @@ class Header(NamedTuple):
 
 
 class ColumnChoice(NamedTuple):
-    """Columns to read; ``texts`` are those of text, or None if cells decide."""
+    """Columns to read; the first filled cell of a column decides on ``is_text`` by default."""
 
     features: Sequence[str]
     ids: Sequence[str] = ()
-    texts: Collection[str] | None = None
+    is_text: Mapping[str, bool] = MappingProxyType({})
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,30 +89,45 @@ class Table:
         """Return the chosen columns of data frames, which are indexed by numbers of rows."""
         import pandas
 
-        features, ids, texts = choice
-        is_text = {} if texts is None else {name: name in texts for name in features}
         n_columns = None if header.is_named else len(header.names)
+        features, is_text = choice.features, dict(choice.is_text)
         parts, id_parts = [], []
         for chunk in chunks:
-            columns = {}
-            for name in features:
-                column, bad = _convert(chunk[name], is_text.get(name), decimal)
-                if bad is not None:
-                    cell = str(chunk[name][bad])
-                    table = cls(chunk, chunk, source, unit, n_columns)
-                    remedy = "correct it, or leave out the row or the column"
-                    raise InvalidInput(
-                        f"{table.place(bad, name)}: {cell[:40]!r} is not a number; "
-                        f"{'write decimals with a point' if ',' in cell else remedy}."
-                    )
-                if name not in is_text and column.notna().any():
-                    is_text[name] = not is_numeric(column)
-                columns[name] = column
+            table = cls(chunk, chunk[[*choice.ids]].astype(object), source, unit, n_columns)
+            columns = {name: table._convert(name, is_text, decimal) for name in features}
             parts.append(pandas.DataFrame(columns, index=chunk.index))
-            id_parts.append(chunk[[*ids]].astype(object))
+            id_parts.append(table.ids)
         if not sum(map(len, parts)):
             raise InvalidInput(f"{source}: has no rows; pass a file with at least one.")
-        return cls(pandas.concat(parts), pandas.concat(id_parts), source, unit, n_columns)
+        return replace(table, frame=pandas.concat(parts), ids=pandas.concat(id_parts))
+
+    def _convert(self, name: str, is_text: dict[str, bool], decimal: str) -> Series:
+        """Return numbers, or text if the first filled cell is; empty cells become NaN."""
+        cells = self.frame[name]
+        if not is_text.get(name) and (decimal == "." or is_numeric(cells)):
+            # As exact as float(), unlike the functions of pandas; some cells may be empty or text.
+            with suppress(TypeError, ValueError):
+                numbers = cells.astype(float_type([cells.dtype]))
+                if numbers.notna().any():
+                    is_text[name] = False
+                return numbers
+        cells = cells.astype(object).astype(str).astype(object).str.strip()
+        cells = cells.where(~cells.isin(EMPTY_CELLS), np.nan)
+        # A point beside decimal commas groups digits, and is not a decimal point.
+        numbers = cells if decimal == "." else cells.str.translate(_DECIMAL_COMMAS)
+        filled = numbers.dropna()
+        if len(filled):
+            is_text.setdefault(name, not is_number(filled.iloc[0]))
+        if is_text.get(name):
+            return cells
+        with suppress(ValueError):
+            return numbers.astype(np.float64)
+        row = next(row for row, cell in filled.items() if not is_number(cell))
+        remedy = "correct it, or leave out the row or the column"
+        raise InvalidInput(
+            f"{self.place(row, name)}: {cells[row][:40]!r} is not a number; "
+            f"{'write decimals with a point' if ',' in cells[row] else remedy}."
+        )
 
     @property
     def rows(self) -> Floats:
@@ -153,29 +170,6 @@ class Table:
 def is_numeric(column: Series) -> bool:
     """Return True for a column of numbers, False for text."""
     return column.dtype.kind in "fiub"
-
-
-def _convert(cells: Series, is_text: bool | None, decimal: str) -> tuple[Series, int | None]:
-    """Return numbers, or text if the first filled cell is, and the label of a bad cell.
-
-    Empty cells become NaN.
-    """
-    if not is_text and (decimal == "." or is_numeric(cells)):
-        try:
-            # As exact as float(), unlike the functions of pandas.
-            return cells.astype(float_type([cells.dtype])), None
-        except (TypeError, ValueError):
-            # Some cells are empty or text.
-            pass
-    cells = cells.astype(object).astype(str).astype(object).str.strip()
-    cells = cells.where(~cells.isin(EMPTY_CELLS), np.nan)
-    # A point beside decimal commas groups digits, and is not a decimal point.
-    numbers = cells if decimal == "." else cells.str.translate(_DECIMAL_COMMAS)
-    filled = numbers.dropna()
-    if is_text or (is_text is None and len(filled) and not is_number(filled.iloc[0])):
-        return cells, None
-    bad = next((label for label, cell in filled.items() if not is_number(cell)), None)
-    return (cells if bad is not None else numbers.astype(np.float64)), bad
 
 
 def is_number(cell: str) -> bool:
@@ -263,8 +257,8 @@ class ColumnEncoder:
         Values of the text columns.
     fills : dict of str to float or str
         Values that replace empty cells, for ``missing="median"``.
-    means, scales : ndarray, optional
-        Of the encoded columns, if they are standardized.
+    means, scales : dict of str to float
+        Of the columns of numbers, if they are standardized.
 
     Examples
     --------
@@ -285,8 +279,8 @@ class ColumnEncoder:
     missing: str = "error"
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     fills: Mapping[str, float | str] = field(default_factory=dict)
-    means: NDArray[np.float64] | None = None
-    scales: NDArray[np.float64] | None = None
+    means: Mapping[str, float] = field(default_factory=dict)
+    scales: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def fit(
@@ -310,15 +304,15 @@ class ColumnEncoder:
         if len(table.frame) < 2:
             raise InvalidInput(f"{table.source}: has one row; pass a table with at least two.")
         encoder = replace(encoder, categories=_categories(table))
-        # Rounding gives a constant column a small deviation.
-        deviations = {
-            name: column.to_numpy(np.float64).std() if column.min() < column.max() else 0.0
-            for name, column in table.frame.drop(columns=table.texts).items()
-        }
-        table = encoder.encode(table)
+        means, deviations = {}, {}
+        for name, cells in table.frame.drop(columns=table.texts).items():
+            column = cells.to_numpy(np.float64)
+            means[name] = float(column.mean())
+            # Rounding gives a constant column a small deviation.
+            deviations[name] = float(column.std()) if column.min() < column.max() else 0.0
         if not standardize:
             _warn_of_spread(deviations)
-            return table, encoder
+            return encoder.encode(table), encoder
         constant = [name for name, deviation in deviations.items() if not deviation]
         if constant:
             warnings.warn(
@@ -326,14 +320,9 @@ class ColumnEncoder:
                 "the mean is subtracted",
                 stacklevel=2,
             )
-        rows = table.rows
-        means, scales = np.zeros(rows.shape[1]), np.ones(rows.shape[1])
-        for name, at in zip(encoder.names, encoder._starts, strict=True):
-            if name in deviations:
-                means[at] = rows[:, at].mean(dtype=np.float64)
-                scales[at] = deviations[name] or 1.0
+        scales = {name: deviation or 1.0 for name, deviation in deviations.items()}
         encoder = replace(encoder, means=means, scales=scales)
-        return table.with_rows(encoder._standardize(rows), table.names), encoder
+        return encoder.encode(table), encoder
 
     @property
     def _starts(self) -> list[int]:
@@ -359,7 +348,7 @@ class ColumnEncoder:
         A standardized column is named ``standardized(size)``, so that a model in Python raises an
         error for a data frame with the column ``size``.
         """
-        if self.means is not None:
+        if self.scales:
             return self._encoded_names("standardized({})")
         return self._encoded_names("{}") if self.n_columns is None else None
 
@@ -392,9 +381,8 @@ class ColumnEncoder:
                     "pass the columns of the fit."
                 )
         pairs = zip(features, self.names, strict=True)
-        return ColumnChoice(
-            features, id_columns, {own for own, name in pairs if name in self.categories}
-        )
+        is_text = {own: name in self.categories for own, name in pairs}
+        return ColumnChoice(features, id_columns, is_text)
 
     def transform(self, frame: DataFrame) -> Floats:
         """Encode the columns of a data frame as in the fit.
@@ -415,11 +403,13 @@ class ColumnEncoder:
         return self.encode(Table.from_chunks([frame], header, choice, "the data frame")).rows
 
     def encode(self, table: Table, *, allow_unknown: bool = False) -> Table:
-        """Return a table of numbers without gaps; rows of the table may be overwritten.
+        """Return a table of numbers without gaps.
 
         Text that did not occur in the fit raises an error. With ``allow_unknown`` all columns of
         the text column are zero, as :meth:`has_unknown_text` reports.
         """
+        from pandas import Index
+
         for name, own in zip(self.names, table.names, strict=True):
             if name in self.categories and own not in table.texts:
                 raise InvalidInput(
@@ -427,43 +417,34 @@ class ColumnEncoder:
                 )
         table = self._fill(table)
         names = self._encoded_names("{}")
-        if not self.categories:
-            return table.with_rows(self._standardize(table.rows), names)
-        dtype = float_type(table.frame.dtypes)
-        parts = [
-            self._one_hot(table, name, own, allow_unknown)
-            if name in self.categories
-            else table.frame[[own]].to_numpy(dtype)
-            for name, own in zip(self.names, table.names, strict=True)
-        ]
-        rows = np.concatenate(parts, axis=1, out=np.empty((len(table.frame), len(names)), dtype))
-        return table.with_rows(self._standardize(rows), names)
-
-    def _one_hot(self, table: Table, name: str, own: str, allow_unknown: bool) -> NDArray[np.bool_]:
-        """Return a column for each value; rows of unknown text are False."""
-        from pandas import Index
-
-        values = self.categories[name]
-        codes = Index(values, dtype=object).get_indexer(table.frame[own])
-        if not allow_unknown and codes.min() < 0:
-            row = table.frame.index[codes.argmin()]
-            raise InvalidInput(
-                f"{table.place(row, own)}: {table.frame.loc[row, own][:40]!r} is not a value of "
-                f"the fit, which had {', '.join(map(repr, values[:8]))}; correct it, or fit again."
-            )
-        return codes[:, None] == np.arange(len(values))
+        if not self.categories and not self.scales:
+            return table.with_rows(table.rows, names)
+        rows = np.empty((len(table.frame), len(names)), float_type(table.frame.dtypes))
+        pairs = zip(self._split(rows), table.frame.items(), strict=True)
+        for (name, columns), (own, cells) in pairs:
+            if name not in self.categories:
+                columns[0] = (cells - self.means.get(name, 0.0)) / self.scales.get(name, 1.0)
+                continue
+            values = self.categories[name]
+            codes = Index(values, dtype=object).get_indexer(cells)
+            if not allow_unknown and codes.min() < 0:
+                row = cells.index[codes.argmin()]
+                raise InvalidInput(
+                    f"{table.place(row, own)}: {cells[row][:40]!r} is not a value of the fit, "
+                    f"which had {', '.join(map(repr, values[:8]))}; correct it, or fit again."
+                )
+            columns[...] = codes == np.arange(len(values))[:, None]
+        return table.with_rows(rows, names)
 
     def decode(self, rows: Floats) -> dict[str, Cells]:
         """Return the input columns of encoded rows, in the units of the table.
 
         The value of a text column is that of its largest encoded column.
         """
-        if self.means is not None and self.scales is not None:
-            rows = rows * self.scales.astype(rows.dtype) + self.means.astype(rows.dtype)
         return {
             name: np.array(self.categories[name], dtype=object)[columns.argmax(axis=0)]
             if name in self.categories
-            else columns[0]
+            else columns[0] * self.scales.get(name, 1.0) + self.means.get(name, 0.0)
             for name, columns in self._split(rows)
         }
 
@@ -509,14 +490,6 @@ class ColumnEncoder:
             if n_gaps[own]
         }
         return replace(table, frame=table.frame.assign(**filled), array=None)
-
-    def _standardize(self, rows: Floats) -> Floats:
-        if self.means is None or self.scales is None:
-            return rows
-        rows = np.require(rows, requirements="W")
-        rows -= self.means.astype(rows.dtype)
-        rows /= self.scales.astype(rows.dtype)
-        return rows
 
 
 def _warn_of_spread(deviations: Mapping[str, float]) -> None:
