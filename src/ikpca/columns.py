@@ -224,7 +224,11 @@ def find_columns(text: str, names: Sequence[str], source: str) -> list[str]:
 
 
 def choose_columns(
-    header: Header, source: str, columns: str | None, drop: str | None, ids: str | None
+    header: Header,
+    source: str,
+    columns: str | None = None,
+    drop: str | None = None,
+    ids: str | None = None,
 ) -> ColumnChoice:
     """Choose the columns of a fit; an index column identifies rows unless it is chosen."""
     chosen, dropped, id_columns = (

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Iterator, Mapping
-from importlib.metadata import version
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,7 +22,6 @@ _PICTURE_SUFFIXES = (".png", ".pdf", ".svg")
 _MAX_COLORS = 20
 #: Maximum length of the text of a value.
 _MAX_LENGTH = 60
-_PACKAGES = ("ikpca", "numpy", "scipy", "scikit-learn", "numba", "joblib", "safetensors")
 
 
 def transform(
@@ -101,7 +98,7 @@ def plot(
     color: Annotated[
         str | None, typer.Option(help="Column of numbers or text that colors the rows.")
     ] = None,
-    components: Annotated[str, typer.Option(help="Two or three components, such as 1,3.")] = "1,2",
+    components: Annotated[str, typer.Option(help="Two components, such as 1,3.")] = "1,2",
     force: opt.Force = False,
     as_json: opt.Json = False,
     quiet: opt.Quiet = False,
@@ -117,14 +114,14 @@ def plot(
         check_outputs([out], [model, rows], force=force)
         check_picture(out, "--out")
         fitted, encoder = load_model(model, "transform")
-        numbers = _parse_components(components, len(fitted.get_feature_names_out()))
+        pair = _parse_components(components, len(fitted.get_feature_names_out()))
         table = read_rows(rows, encoder, model, ids=color)
         labels = None if color is None else _labels(color, table.ids, rows)
         with report.progress("Plotting"):
             from ikpca.plotting import score_page
 
             projections = fitted.transform(table.rows)
-            page = score_page(fitted, projections, labels, names=table.names, numbers=numbers)
+            page = score_page(fitted, projections, labels, names=table.names, pair=pair)
             save_figure(page, out)
         report.show(
             {"model": model, "input": rows, "rows": len(projections), "components": components},
@@ -151,14 +148,15 @@ def save_figure(figure: Any, path: Path) -> None:
         figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)
 
 
-def _parse_components(text: str, n_components: int) -> list[int]:
-    parts = [part.strip() for part in text.split(",")]
-    if len(parts) not in (2, 3) or not all(part.isdecimal() for part in parts):
-        raise UsageError(f"--components={text!r}: must be two or three numbers, such as 1,2.")
-    numbers = [int(part) for part in parts]
-    if not all(1 <= number <= n_components for number in numbers):
+def _parse_components(text: str, n_components: int) -> tuple[int, int]:
+    """Return the indices of two components, counted from 0."""
+    parts = text.split(",")
+    if len(parts) != 2 or not all(part.strip().isdecimal() for part in parts):
+        raise UsageError(f"--components={text!r}: must be two numbers, such as 1,2.")
+    first, second = map(int, parts)
+    if not 1 <= min(first, second) <= max(first, second) <= n_components:
         raise UsageError(f"--components={text!r}: the model has components 1 to {n_components}.")
-    return [number - 1 for number in numbers]
+    return first - 1, second - 1
 
 
 def _labels(color: str, ids: DataFrame, source: str) -> Cells:
@@ -187,36 +185,28 @@ def _labels(color: str, ids: DataFrame, source: str) -> Cells:
 
 
 def info(
-    path: Annotated[
-        Path | None,
-        typer.Argument(metavar="MODEL", help="A model file; without it, the installation."),
-    ] = None,
+    path: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.")],
     as_json: opt.Json = False,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Show versions, or describe a model file.
+    """Describe a model file.
 
     Example: ikpca info faces.ikpca
     """
     from ikpca.model_files import load, read_container
 
     with reporting(quiet, as_json) as report:
-        document: dict[str, Any]
-        if path is None:
-            versions = {name: version(name) for name in _PACKAGES}
-            document = {"versions": {"python": platform.python_version(), **versions}}
-        else:
-            model = load(path)
-            parameters = model.get_params(deep=False)
-            fitted = {name for name in vars(model) if not name.startswith("_")} - {*parameters}
-            document = {
-                "file": path,
-                "bytes": path.stat().st_size,
-                "class": type(model).__name__,
-                "written_by": f"ikpca {read_container(path)[0].library_version!r}",
-                "parameters": {name: _text(value) for name, value in parameters.items()},
-                "attributes": {name: _text(getattr(model, name)) for name in sorted(fitted)},
-            }
+        model = load(path)
+        parameters = model.get_params(deep=False)
+        fitted = {name for name in vars(model) if not name.startswith("_")} - {*parameters}
+        document = {
+            "file": path,
+            "bytes": path.stat().st_size,
+            "class": type(model).__name__,
+            "written_by": f"ikpca {read_container(path)[0].library_version!r}",
+            "parameters": {name: _text(value) for name, value in parameters.items()},
+            "attributes": {name: _text(getattr(model, name)) for name in sorted(fitted)},
+        }
         report.show(document, *_lines(document))
 
 

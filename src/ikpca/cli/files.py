@@ -60,11 +60,7 @@ def read_table(source: str | Path, choose: Choose | None = None) -> Table:
     Text may be compressed, and "-" is standard input. A member of an archive and a sheet of Excel
     follow after a colon.
     """
-    if choose is None:
-
-        def choose(header: Header) -> ColumnChoice:
-            return choose_columns(header, str(source), None, None, None)
-
+    choose = choose or partial(choose_columns, source=str(source))
     try:
         return _read(source, choose)
     except InvalidInput:

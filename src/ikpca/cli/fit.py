@@ -13,6 +13,7 @@ from ikpca.cli.models import read_training_rows, store_encoder
 from ikpca.cli.output import UsageError, check_outputs, reporting
 
 if TYPE_CHECKING:
+    from ikpca.estimators.base import SavedEstimator
     from ikpca.kernels import Floats
 
 #: Classes in ikpca by their names on the command line.
@@ -87,6 +88,8 @@ def fit(
     options = locals()
     with reporting(quiet, as_json) as report:
         model = _make_model(estimator, options)
+        if dask is not None and estimator != "kernel-pca":
+            raise UsageError(f"--dask has no effect for --estimator {estimator}; leave it out.")
         # Rows of a file have no other owner.
         copying = {"copy_X": True} if hasattr(model, "copy_X") else {}
         model.set_params(**dict.fromkeys(copying, False))
@@ -100,7 +103,10 @@ def fit(
         table, encoder = read_training_rows(rows, columns, drop, ids, standardize, missing, one_hot)
         start = time.perf_counter()
         with report.progress("Fitting"):
-            model = _fit_model(model, table.rows, dask)
+            if dask is None:
+                model.fit(table.rows)
+            else:
+                model = _fit_on_cluster(model, table.rows, dask)
         seconds = time.perf_counter() - start
         store_encoder(model, encoder)
         # The checkpoint and the rows belong to this fit, not to the model.
@@ -130,38 +136,34 @@ def _make_model(name: str, options: dict[str, Any]) -> Any:
     return kinds[name](**{key: defaults[key] for key in defaults if key in parameters} | given)
 
 
-def _fit_model(model: Any, rows: Floats, dask: str | None) -> Any:
-    """Fit a model; ``dask`` is an address, "local", or None for this process."""
-    if dask is None:
-        return model.fit(rows)
+def _fit_on_cluster(model: ikpca.KernelPCA, rows: Floats, address: str) -> ikpca.KernelPCA:
+    """Return a model that was fitted on a Dask cluster."""
     try:
         from dask.array import from_array
 
         from ikpca.dask import KernelPCA, connect
     except ImportError:
         raise UsageError("--dask needs the package dask; run: pip install 'ikpca[dask]'.") from None
-    if not isinstance(model, ikpca.KernelPCA):
-        raise UsageError("--dask has an effect for --estimator kernel-pca only; leave it out.")
-    with connect(dask) as client:
+    with connect(address) as client:
         remote = KernelPCA(client=client, **model.get_params(deep=False))
         n_rows = max(1, _BLOCK_BYTES // max(1, rows[:1].nbytes))
         remote.fit(from_array(rows, chunks=(n_rows, -1)))
         return remote.to_local()
 
 
-def _results(model: Any) -> dict[str, Any]:
+def _results(model: SavedEstimator) -> dict[str, Any]:
     """Return attributes of a fitted model, None for those that it does not have."""
-    last = (getattr(model, "history_", None) or [None])[-1]
+    last_pass = (getattr(model, "history_", None) or [None])[-1]
     outcome = getattr(model, "outcome_", None)
     return {
         "gamma": getattr(model, "gamma_", None),
         "eigenvalues": getattr(model, "eigenvalues_", getattr(model, "explained_variance_", None)),
         "explained_variance_ratio": getattr(model, "explained_variance_ratio_", None),
-        "residuals": getattr(last, "residuals", None),
+        "residuals": getattr(last_pass, "residuals", None),
         "passes": getattr(model, "n_iter_", None),
         "outcome": getattr(outcome, "name", None),
         "ended": getattr(outcome, "value", None),
-        "entries": getattr(last, "entries", None),
+        "entries": getattr(last_pass, "entries", None),
     }
 
 

@@ -16,7 +16,14 @@ from ikpca.kernels.callable import (
     vectorized,
 )
 from ikpca.kernels.dot_product import Cosine, Linear, Polynomial, Sigmoid
-from ikpca.kernels.radial import FeatureSplit, Gaussian, Laplacian, Operand, one_norm_distances
+from ikpca.kernels.radial import (
+    FeatureSplit,
+    Gaussian,
+    Laplacian,
+    Operand,
+    common_values,
+    one_norm_distances,
+)  # fmt: skip
 
 __all__ = [
     "Cosine",
@@ -36,6 +43,7 @@ __all__ = [
     "Rows",
     "Sigmoid",
     "Vectorized",
+    "common_values",
     "one_norm_distances",
     "squared_norms",
     "vectorized",
