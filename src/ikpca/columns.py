@@ -33,7 +33,7 @@ EMPTY_CELLS = frozenset(
 #: Maximum number of names in a message.
 _MAX_NAMES = 8
 #: Rows that are checked at a time.
-_STRIP_ROWS = 65536
+_STRIP_ROWS = 8192
 #: Ratio of standard deviations from which standardizing is recommended.
 _SPREAD_RATIO = 10.0
 #: Maximum number of values of a text column.
@@ -151,7 +151,7 @@ class Table:
     @property
     def texts(self) -> list[str]:
         """Names of the columns of text."""
-        return [name for name, column in self.frame.items() if not is_numeric(column)]
+        return [name for name, dtype in self.frame.dtypes.items() if dtype.kind not in "fiub"]
 
     def place(self, row: int, name: str) -> str:
         """Return file, line or row, and column of a cell, for messages."""
@@ -407,15 +407,16 @@ class ColumnEncoder:
         return self.encode(Table.from_chunks([frame], header, choice, "the data frame")).rows
 
     def encode(self, table: Table, *, allow_unknown: bool = False) -> Table:
-        """Return a table of numbers without gaps.
+        """Return a table of numbers without gaps; the rows of an array may be overwritten.
 
         Text that did not occur in the fit raises an error. With ``allow_unknown`` all columns of
         the text column are zero, as :meth:`has_unknown_text` reports.
         """
         from pandas import Index
 
+        texts = table.texts
         for name, own in zip(self.names, table.names, strict=True):
-            if name in self.categories and own not in table.texts:
+            if name in self.categories and own not in texts:
                 raise InvalidInput(
                     f"{table.source}: has no text in column {name!r}; pass a CSV or Parquet file."
                 )
@@ -423,11 +424,16 @@ class ColumnEncoder:
         names = self._encoded_names("{}")
         if not self.categories and not self.scales:
             return table.with_rows(table.rows, names)
-        rows = np.empty((len(table.frame), len(names)), float_type(table.frame.dtypes))
+        if self.categories:
+            rows = np.empty((len(table.frame), len(names)), float_type(table.frame.dtypes))
+        else:
+            rows = np.require(table.rows, requirements="W")
         pairs = zip(self._split(rows), table.frame.items(), strict=True)
         for (name, columns), (own, cells) in pairs:
             if name not in self.categories:
-                columns[0] = (cells - self.means.get(name, 0.0)) / self.scales.get(name, 1.0)
+                columns[0] = cells
+                columns[0] -= self.means.get(name, 0.0)
+                columns[0] /= self.scales.get(name, 1.0)
                 continue
             values = self.categories[name]
             codes = Index(values, dtype=object).get_indexer(cells)
@@ -463,9 +469,10 @@ class ColumnEncoder:
 
     def _fill(self, table: Table) -> Table:
         """Fill empty cells, or leave out their rows; raise an error for infinite cells."""
-        numbers = [name for name in table.names if name not in table.texts]
+        texts = table.texts
         table.check_cells(
-            lambda frame: np.isinf(frame[numbers]), "is not finite; correct it or remove the row"
+            lambda frame: np.isinf(frame.drop(columns=texts)),
+            "is not finite; correct it or remove the row",
         )
         if self.missing == "error":
             rule = "is empty or 'nan'; fill it in, or fit with --missing drop or --missing median"
@@ -514,7 +521,10 @@ def _fills(table: Table) -> dict[str, float | str]:
         filled = column.dropna()
         if filled.empty:
             raise InvalidInput(f"{table.source}: column {name!r} is empty; pass --drop {name}.")
-        fills[name] = float(np.median(filled)) if is_numeric(column) else filled.mode()[0]
+        if is_numeric(column):
+            fills[name] = float(np.median(filled))
+        else:
+            fills[name] = filled.value_counts(sort=False).idxmax()
     return fills
 
 

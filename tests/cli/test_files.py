@@ -136,6 +136,13 @@ def test_one_column_may_have_decimal_commas(tmp_path):
     np.testing.assert_array_equal(read_text(tmp_path, "a\n1,5\n3\n").rows, [[1.5], [3.0]])
 
 
+def test_a_line_may_have_many_columns(tmp_path):
+    """The module csv limits the length of a cell, which a line without separators is."""
+    names = [f"column_{number}" for number in range(20_000)]
+    table = read_text(tmp_path, f"{','.join(names)}\n{','.join('1' * 20_000)}\n")
+    assert table.names == tuple(names)
+
+
 def test_a_first_row_of_whole_numbers_is_a_row(tmp_path):
     table = read_text(tmp_path, "1,2\n3,4\n")
     assert (table.n_columns, len(table.rows)) == (2, 2)

@@ -214,7 +214,7 @@ def _is_comment(line: str) -> bool:
 
 def _separator(lines: Sequence[str]) -> str:
     """Return the separator that splits the lines in equally many cells."""
-    for separator in (*_SEPARATORS, " "):
+    for separator in filter(lines[0].count, (*_SEPARATORS, " ")):
         reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
         first, *others = (len(cells) for cells in reader if cells)
         # Decimal commas do not separate, and the name of the index may be missing.
