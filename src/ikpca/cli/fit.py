@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,18 +12,8 @@ from ikpca.cli.models import read_training_rows, store_encoder
 from ikpca.cli.output import UsageError, check_outputs, reporting
 
 if TYPE_CHECKING:
-    from ikpca.estimators.base import SavedEstimator
     from ikpca.kernels import Floats
 
-#: Classes in ikpca by their names on the command line.
-ESTIMATORS = {
-    "kernel-pca": "KernelPCA",
-    "hebbian-pca": "HebbianPCA",
-    "incremental": "IncrementalKernelPCA",
-    "online": "OnlineKernelPCA",
-}
-#: Defaults of the command line for parameters that the estimator has.
-_DEFAULTS = {"n_components": 16, "kernel": "rbf", "gamma": "scale"}
 #: Tolerance of the solver "auto", which landmarks reach for a million rows.
 _DEFAULT_TOL = 1e-3
 #: Bytes of the blocks of rows that a cluster gets.
@@ -34,12 +23,9 @@ _BLOCK_BYTES = 16 * 10**6
 def fit(
     rows: opt.Rows,
     out: opt.ModelOut,
-    estimator: Annotated[
-        Literal["kernel-pca", "hebbian-pca", "incremental", "online"], opt.option("Estimator.")
-    ] = "kernel-pca",
-    n_components: opt.Components = None,
-    kernel: opt.Kernel = None,
-    gamma: opt.Gamma = None,
+    n_components: opt.Components = "16",
+    kernel: opt.Kernel = "rbf",
+    gamma: opt.Gamma = "scale",
     degree: opt.Degree = None,
     coef0: opt.Coef0 = None,
     eigen_solver: opt.Solver = None,
@@ -85,22 +71,20 @@ def fit(
 
     Example: ikpca fit faces.npy --out faces.ikpca -n 32 --gamma median
     """
-    options = locals()
+    settings = opt.given_parameters(locals(), ikpca.KernelPCA)
+    if eigen_solver in (None, "auto"):
+        settings.setdefault("tol", _DEFAULT_TOL)
     with reporting(quiet, as_json) as report:
-        model = _make_model(estimator, options)
-        if dask is not None and estimator != "kernel-pca":
-            raise UsageError(f"--dask has no effect for --estimator {estimator}; leave it out.")
-        # Rows of a file have no other owner.
-        copying = {"copy_X": True} if hasattr(model, "copy_X") else {}
-        model.set_params(**dict.fromkeys(copying, False))
         if checkpoint is not None:
             interval = opt.parse_number(every)
-            model.set_params(checkpoint=ikpca.Checkpoint(checkpoint, interval, resume))
+            settings["checkpoint"] = ikpca.Checkpoint(checkpoint, interval, resume)
         elif resume:
             raise UsageError("--resume needs a checkpoint; pass --checkpoint with its path.")
         outputs, inputs = ([out], [rows, checkpoint]) if resume else ([out, checkpoint], [rows])
         check_outputs(outputs, inputs, force=force)
         table, encoder = read_training_rows(rows, columns, drop, ids, standardize, missing, one_hot)
+        # Rows of a file have no other owner.
+        model = ikpca.KernelPCA(**settings, copy_X=False)
         start = time.perf_counter()
         with report.progress("Fitting"):
             if dask is None:
@@ -110,30 +94,32 @@ def fit(
         seconds = time.perf_counter() - start
         store_encoder(model, encoder)
         # The checkpoint and the rows belong to this fit, not to the model.
-        model.set_params(**copying)
-        if checkpoint is not None:
-            model.set_params(checkpoint=None)
+        model.set_params(copy_X=True, checkpoint=None)
         model.save(out)
+        last_pass = model.history_[-1] if model.history_ else None
         n_rows, n_columns = table.rows.shape
         document = {
-            "input": rows, "estimator": estimator, "rows": n_rows, "columns": n_columns,
-            **_results(model), "seconds": seconds,
-        }  # fmt: skip
-        report.show(document, _components(document), _costs(document), wrote=[out])
-
-
-def _make_model(name: str, options: dict[str, Any]) -> Any:
-    """Return an unfitted estimator; raise an error for options that it does not have."""
-    kinds = {name: getattr(ikpca, kind) for name, kind in ESTIMATORS.items()}
-    parameters = signature(kinds[name]).parameters
-    given = opt.given_parameters(options, *kinds.values())
-    for key in given:
-        if key not in parameters:
-            raise UsageError(f"{opt.flag(key)} has no effect for --estimator {name}; leave it out.")
-    defaults: dict[str, Any] = dict(_DEFAULTS)
-    if name == "kernel-pca" and given.get("eigen_solver", "auto") == "auto":
-        defaults["tol"] = _DEFAULT_TOL
-    return kinds[name](**{key: defaults[key] for key in defaults if key in parameters} | given)
+            "input": rows,
+            "rows": n_rows,
+            "columns": n_columns,
+            "gamma": model.gamma_,
+            "eigenvalues": model.eigenvalues_,
+            "explained_variance_ratio": model.explained_variance_ratio_,
+            "residuals": None if last_pass is None else last_pass.residuals,
+            "passes": model.n_iter_,
+            "outcome": model.outcome_.name,
+            "ended": model.outcome_.value,
+            "entries": None if last_pass is None else last_pass.entries,
+            "seconds": seconds,
+        }
+        passes = f"{model.n_iter_} passes" if model.n_iter_ != 1 else "1 pass"
+        report.show(
+            document,
+            _components(document),
+            f"{n_rows} rows × {n_columns} columns; γ = {model.gamma_:.4g}; {passes}; "
+            f"{seconds:.2f} s.\nOutcome: {model.outcome_.value}",
+            wrote=[out],
+        )
 
 
 def _fit_on_cluster(model: ikpca.KernelPCA, rows: Floats, address: str) -> ikpca.KernelPCA:
@@ -151,50 +137,22 @@ def _fit_on_cluster(model: ikpca.KernelPCA, rows: Floats, address: str) -> ikpca
         return remote.to_local()
 
 
-def _results(model: SavedEstimator) -> dict[str, Any]:
-    """Return attributes of a fitted model, None for those that it does not have."""
-    last_pass = (getattr(model, "history_", None) or [None])[-1]
-    outcome = getattr(model, "outcome_", None)
-    return {
-        "gamma": getattr(model, "gamma_", None),
-        "eigenvalues": getattr(model, "eigenvalues_", getattr(model, "explained_variance_", None)),
-        "explained_variance_ratio": getattr(model, "explained_variance_ratio_", None),
-        "residuals": getattr(last_pass, "residuals", None),
-        "passes": getattr(model, "n_iter_", None),
-        "outcome": getattr(outcome, "name", None),
-        "ended": getattr(outcome, "value", None),
-        "entries": getattr(last_pass, "entries", None),
-    }
-
-
 def _components(document: dict[str, Any]) -> str:
     """Return a line for each component."""
     import pandas
 
-    columns = {"eigenvalue": document["eigenvalues"]}
-    ratios, residuals = document["explained_variance_ratio"], document["residuals"]
-    if ratios is not None:
-        columns |= {"explained": ratios, "cumulative": ratios.cumsum()}
-    if residuals is not None:
-        columns["residual"] = residuals
+    ratios = document["explained_variance_ratio"]
+    columns = {
+        "eigenvalue": document["eigenvalues"], "explained": ratios, "cumulative": ratios.cumsum(),
+    }  # fmt: skip
+    if document["residuals"] is not None:
+        columns["residual"] = document["residuals"]
     formats = {"eigenvalue": "{:.6g}", "residual": "{:.1e}"}
     formatters = {name: formats.get(name, "{:.2%}").format for name in columns}
     # Columns may be shorter than others.
     frame = pandas.DataFrame({name: pandas.Series(values) for name, values in columns.items()})
     frame.index += 1
     return str(frame.to_string(formatters=formatters))
-
-
-def _costs(document: dict[str, Any]) -> str:
-    """Return a summary of the cost and the outcome of the fit."""
-    parts = [f"{document['rows']} rows × {document['columns']} columns"]
-    if document["gamma"] is not None:
-        parts.append(f"γ = {document['gamma']:.4g}")
-    if document["passes"] is not None:
-        parts.append(f"{document['passes']} passes" if document["passes"] != 1 else "1 pass")
-    parts.append(f"{document['seconds']:.2f} s")
-    outcome = f"\nOutcome: {document['ended']}" if document["ended"] else ""
-    return "; ".join(parts) + "." + outcome
 
 
 def cluster(

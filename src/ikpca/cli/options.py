@@ -20,16 +20,16 @@ PreimageName = Literal["auto", "fixed-point", "gradient", "mds", "neighbors", "r
 _TABLES = "Columns of tables"
 
 
-def given_parameters(options: Mapping[str, Any], *estimators: type) -> dict[str, Any]:
-    """Return the options that were given and that are parameters of one of the estimators.
+def given_parameters(options: Mapping[str, Any], estimator: type) -> dict[str, Any]:
+    """Return the options that were given and that are parameters of the estimator.
 
     Numbers and "none" may be given for parameters that also take words.
     """
-    names = {name for estimator in estimators for name in signature(estimator).parameters}
-    given = {name: value for name, value in options.items() if name in names and value is not None}
+    names = signature(estimator).parameters
     return {
         name: parse_number(value) if name in ("n_components", "gamma", "normalize") else value
-        for name, value in given.items()
+        for name, value in options.items()
+        if name in names and value is not None
     }
 
 
@@ -102,7 +102,7 @@ _THREADS = "Number of threads; by default the number of processors."
 Threads: TypeAlias = Annotated[int | None, option(_THREADS)]
 _COMPONENTS = "Number of components, a fraction of the variance such as 0.95, or none for all."
 Components: TypeAlias = Annotated[
-    str | None, option(_COMPONENTS, "--n-components", "-n", default="16", metavar="NUMBER|none")
+    str | None, option(_COMPONENTS, "--n-components", "-n", metavar="NUMBER|none")
 ]
 Kernel: TypeAlias = Annotated[
     KernelName | None, option("Kernel function.", "--kernel", "-k", default="rbf")
