@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import cycle
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,14 +36,12 @@ __all__ = [
     "scree",
 ]
 
-#: Name of a line style, or an offset and the lengths of dashes and gaps.
-DashPattern: TypeAlias = str | tuple[int, tuple[int, ...]]
 TEXT_COLOR = "0.1"
 MUTED_COLOR = "0.4"
 #: For reference data in the background.
 REFERENCE_COLOR = "0.8"
-#: Palette of Okabe and Ito, each color with its own dash pattern.
-LINE_STYLES: tuple[tuple[str, DashPattern], ...] = (
+#: Palette of Okabe and Ito, each color with its own line style.
+LINE_STYLES: tuple[tuple[str, str | tuple[int, tuple[int, ...]]], ...] = (
     ("#0072B2", "dashed"),
     ("#CC79A7", "dashdot"),
     ("#009E73", "solid"),

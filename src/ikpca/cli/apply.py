@@ -98,7 +98,7 @@ def plot(
     color: Annotated[
         str | None, typer.Option(help="Column of numbers or text that colors the rows.")
     ] = None,
-    components: Annotated[str, typer.Option(help="Two components, such as 1,3.")] = "1,2",
+    components: Annotated[tuple[int, int], typer.Option(help="Two components, from 1.")] = (1, 2),
     force: opt.Force = False,
     as_json: opt.Json = False,
     quiet: opt.Quiet = False,
@@ -114,18 +114,21 @@ def plot(
         check_outputs([out], [model, rows], force=force)
         check_picture(out, "--out")
         fitted, encoder = load_model(model, "transform")
-        pair = _parse_components(components, len(fitted.get_feature_names_out()))
+        n_components = len(fitted.get_feature_names_out())
+        if not all(1 <= number <= n_components for number in components):
+            raise UsageError(f"--components: the model has components 1 to {n_components}.")
         table = read_rows(rows, encoder, model, ids=color)
         labels = None if color is None else _labels(color, table.ids, rows)
         with report.progress("Plotting"):
             from ikpca.plotting import score_page
 
             projections = fitted.transform(table.rows)
+            pair = components[0] - 1, components[1] - 1
             page = score_page(fitted, projections, labels, names=table.names, pair=pair)
             save_figure(page, out)
         report.show(
             {"model": model, "input": rows, "rows": len(projections), "components": components},
-            f"{len(projections)} rows on components {components}.",
+            f"{len(projections)} rows on components {components[0]} and {components[1]}.",
             wrote=[out],
         )
 
@@ -148,17 +151,6 @@ def save_figure(figure: Any, path: Path) -> None:
         figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)
 
 
-def _parse_components(text: str, n_components: int) -> tuple[int, int]:
-    """Return the indices of two components, counted from 0."""
-    parts = text.split(",")
-    if len(parts) != 2 or not all(part.strip().isdecimal() for part in parts):
-        raise UsageError(f"--components={text!r}: must be two numbers, such as 1,2.")
-    first, second = map(int, parts)
-    if not 1 <= min(first, second) <= max(first, second) <= n_components:
-        raise UsageError(f"--components={text!r}: the model has components 1 to {n_components}.")
-    return first - 1, second - 1
-
-
 def _labels(color: str, ids: DataFrame, source: str) -> Cells:
     """Return one number or text per row."""
     import numpy as np
@@ -167,12 +159,12 @@ def _labels(color: str, ids: DataFrame, source: str) -> Cells:
 
     if len(ids.columns) != 1:
         raise UsageError(f"--color={color!r}: must be one column, not {', '.join(ids)}.")
-    values = ids.iloc[:, 0].to_numpy()
-    empty = np.array([value is None or value == "" for value in values])
+    cells = ids.iloc[:, 0]
+    cells = cells.where(cells.notna() & (cells != ""), np.nan)
     try:
-        numbers = np.where(empty, np.nan, values).astype(np.float64)
-    except ValueError:
-        texts = np.where(empty, "–", values).astype(str)
+        numbers = cells.to_numpy(np.float64)
+    except (TypeError, ValueError):
+        texts = cells.fillna("–").to_numpy(str)
         n_texts = len(np.unique(texts))
         if n_texts > _MAX_COLORS:
             raise InvalidInput(
