@@ -104,7 +104,7 @@ class Table:
     def _convert(self, name: str, is_text: dict[str, bool], decimal: str) -> Series:
         """Return numbers, or text if the first filled cell is; empty cells become NaN."""
         cells = self.frame[name]
-        if not is_text.get(name) and (decimal == "." or is_numeric(cells)):
+        if not is_text.get(name) and (decimal == "." or is_numeric(cells.dtype)):
             # As exact as float(), unlike the functions of pandas; some cells may be empty or text.
             with suppress(TypeError, ValueError):
                 numbers = cells.astype(float_type([cells.dtype]))
@@ -151,7 +151,7 @@ class Table:
     @property
     def texts(self) -> list[str]:
         """Names of the columns of text."""
-        return [name for name, dtype in self.frame.dtypes.items() if dtype.kind not in "fiub"]
+        return [name for name, dtype in self.frame.dtypes.items() if not is_numeric(dtype)]
 
     def place(self, row: int, name: str) -> str:
         """Return file, line or row, and column of a cell, for messages."""
@@ -167,9 +167,9 @@ class Table:
                 raise InvalidInput(f"{self.place(bad.index[row], bad.columns[column])}: {rule}.")
 
 
-def is_numeric(column: Series) -> bool:
-    """Return True for a column of numbers, False for text."""
-    return column.dtype.kind in "fiub"
+def is_numeric(dtype: np.dtype[Any]) -> bool:
+    """Return True for the type of a column of numbers, False for that of text."""
+    return dtype.kind in "fiub"
 
 
 def is_number(cell: str) -> bool:
@@ -183,7 +183,7 @@ def is_number(cell: str) -> bool:
 
 def float_type(dtypes: Iterable[np.dtype[Any]]) -> type[np.floating[Any]]:
     """Return float32 if it represents every value of the numbers, otherwise float64."""
-    numeric = [dtype for dtype in dtypes if dtype.kind in "fiub"]
+    numeric = [*filter(is_numeric, dtypes)]
     is_small = all(dtype.itemsize <= 2 or dtype == np.float32 for dtype in numeric)
     return np.float32 if numeric and is_small else np.float64
 
@@ -414,9 +414,8 @@ class ColumnEncoder:
         """
         from pandas import Index
 
-        texts = table.texts
-        for name, own in zip(self.names, table.names, strict=True):
-            if name in self.categories and own not in texts:
+        for name, dtype in zip(self.names, table.frame.dtypes, strict=True):
+            if name in self.categories and is_numeric(dtype):
                 raise InvalidInput(
                     f"{table.source}: has no text in column {name!r}; pass a CSV or Parquet file."
                 )
@@ -521,7 +520,7 @@ def _fills(table: Table) -> dict[str, float | str]:
         filled = column.dropna()
         if filled.empty:
             raise InvalidInput(f"{table.source}: column {name!r} is empty; pass --drop {name}.")
-        if is_numeric(column):
+        if is_numeric(column.dtype):
             fills[name] = float(np.median(filled))
         else:
             fills[name] = filled.value_counts(sort=False).idxmax()
