@@ -165,7 +165,8 @@ def _check_inputs(
         return
     # The seed has a default and cannot be told apart from it.
     for name in settings.keys() - {"random_state"}:
-        raise UsageError(f"{opt.flag(name)} has no effect with --model; leave it out.")
+        flag = f"--{name.replace('_', '-')}"
+        raise UsageError(f"{flag} has no effect with --model; leave it out.")
     if has_columns:
         raise UsageError("options for columns have no effect with --model, except --id.")
 

@@ -123,8 +123,3 @@ _TOL = "Tolerance of ‖K'v − λv‖/λ₁; 0 is machine precision."
 Tol: TypeAlias = Annotated[float | None, option(_TOL, default="0.001 with the solver auto, else 0")]
 _MAX_ITER = "Maximum number of passes over the kernel matrix."
 MaxIter: TypeAlias = Annotated[int | None, option(_MAX_ITER)]
-
-
-def flag(parameter: str) -> str:
-    """Return the option of a parameter of an estimator."""
-    return f"--{parameter.replace('_', '-')}"
