@@ -108,7 +108,7 @@ def test_the_index_of_a_data_frame_identifies_rows(index, names, ending, tmp_pat
     {"csv": frame.to_csv, "csv.gz": frame.to_csv, "xlsx": frame.to_excel,
      "parquet": frame.to_parquet}[ending](path)  # fmt: skip
     ids = "index" if index else None
-    table, encoder = read_training_rows(str(path), None, None, ids, False, "error", False)
+    table, encoder = read_training_rows(str(path), ids=ids)
     np.testing.assert_array_equal(table.rows, NUMBERS)
     assert table.names == tuple(names or ["0", "1"])
     assert {name: ids.tolist() for name, ids in table.ids.items()} == {"index": ["x", "y"]}

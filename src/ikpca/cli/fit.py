@@ -20,23 +20,34 @@ _DEFAULT_TOL = 1e-3
 _BLOCK_BYTES = 16 * 10**6
 
 
+class _FitOptions(opt.SolverOptions, total=False):
+    n_components: Annotated[
+        str,
+        opt.option(
+            "Number of components, a fraction of the variance such as 0.95, or none for all.",
+            "--n-components",
+            "-n",
+            default="16",
+            metavar="NUMBER|none",
+        ),
+    ]
+    preimage: Annotated[opt.PreimageName, opt.option("Method of 'ikpca inverse'.", default="auto")]
+
+
+class _ClusterOptions(opt.SolverOptions, total=False):
+    n_components: Annotated[
+        int, opt.option("Components.", "--n-components", "-n", default="number of clusters")
+    ]
+    normalize: Annotated[
+        Literal["njw", "none"], opt.option("njw: Ng, Jordan and Weiss.", default="njw")
+    ]
+
+
 def fit(
     rows: opt.Rows,
     out: opt.ModelOut,
-    n_components: opt.Components = "16",
-    kernel: opt.Kernel = "rbf",
-    gamma: opt.Gamma = "scale",
-    degree: opt.Degree = None,
-    coef0: opt.Coef0 = None,
-    eigen_solver: opt.Solver = None,
-    tol: opt.Tol = None,
-    max_iter: opt.MaxIter = None,
-    preimage: Annotated[
-        opt.PreimageName | None, opt.option("Method of 'ikpca inverse'.", default="auto")
-    ] = None,
-    random_state: opt.Seed = 0,
-    max_memory: opt.MaxMemory = None,
-    n_jobs: opt.Threads = None,
+    parameters: _FitOptions,
+    columns: opt.ColumnOptions,
     checkpoint: Annotated[
         Path | None, opt.option("Checkpoint file, from which an interrupted fit can be resumed.")
     ] = None,
@@ -55,12 +66,6 @@ def fit(
             metavar="ADDRESS|local",
         ),
     ] = None,
-    columns: opt.Columns = None,
-    drop: opt.Drop = None,
-    ids: opt.Id = None,
-    standardize: opt.Standardize = False,
-    missing: opt.Missing = "error",
-    one_hot: opt.OneHot = False,
     force: opt.Force = False,
     as_json: opt.Json = False,
     quiet: opt.Quiet = False,
@@ -71,8 +76,9 @@ def fit(
 
     Example: ikpca fit faces.npy --out faces.ikpca -n 32 --gamma median
     """
-    settings = opt.given_parameters(locals(), ikpca.KernelPCA)
-    if eigen_solver in (None, "auto"):
+    defaults = {"n_components": "16", "kernel": "rbf", "gamma": "scale"}
+    settings = opt.parse_settings(defaults | parameters)
+    if settings.get("eigen_solver", "auto") == "auto":
         settings.setdefault("tol", _DEFAULT_TOL)
     with reporting(quiet, as_json) as report:
         if checkpoint is not None:
@@ -82,7 +88,7 @@ def fit(
             raise UsageError("--resume needs a checkpoint; pass --checkpoint with its path.")
         outputs, inputs = ([out], [rows, checkpoint]) if resume else ([out, checkpoint], [rows])
         check_outputs(outputs, inputs, force=force)
-        table, encoder = read_training_rows(rows, columns, drop, ids, standardize, missing, one_hot)
+        table, encoder = read_training_rows(rows, **columns)
         # Rows of a file have no other owner.
         model = ikpca.KernelPCA(**settings, copy_X=False)
         start = time.perf_counter()
@@ -159,27 +165,8 @@ def cluster(
     rows: opt.Rows,
     n_clusters: Annotated[int, opt.option("Number of clusters.", "--n-clusters", "-c", min=1)],
     out: opt.TableOut,
-    n_components: Annotated[
-        int | None,
-        opt.option("Components.", "--n-components", "-n", default="number of clusters"),
-    ] = None,
-    normalize: Annotated[Literal["njw", "none"], opt.option("njw: Ng, Jordan and Weiss.")] = "njw",
-    kernel: opt.Kernel = "rbf",
-    gamma: opt.Gamma = "scale",
-    degree: opt.Degree = None,
-    coef0: opt.Coef0 = None,
-    eigen_solver: opt.Solver = None,
-    tol: opt.Tol = None,
-    max_iter: opt.MaxIter = None,
-    random_state: opt.Seed = 0,
-    max_memory: opt.MaxMemory = None,
-    n_jobs: opt.Threads = None,
-    columns: opt.Columns = None,
-    drop: opt.Drop = None,
-    ids: opt.Id = None,
-    standardize: opt.Standardize = False,
-    missing: opt.Missing = "error",
-    one_hot: opt.OneHot = False,
+    parameters: _ClusterOptions,
+    columns: opt.ColumnOptions,
     save_model: opt.SaveModel = None,
     force: opt.Force = False,
     as_json: opt.Json = False,
@@ -189,16 +176,16 @@ def cluster(
 
     Example: ikpca cluster digits.npy --n-clusters 10 --gamma median --out labels.csv
     """
-    settings = opt.given_parameters(locals(), ikpca.KernelSpectralClustering)
+    settings = opt.parse_settings(parameters)
+    if settings.get("eigen_solver", "auto") == "auto":
+        settings.setdefault("tol", _DEFAULT_TOL)
     from ikpca.cli.files import check_target, write_table
 
     with reporting(quiet, as_json) as report:
         check_outputs([out, save_model], [rows], force=force)
-        check_target(out, ids)
-        if eigen_solver in (None, "auto"):
-            settings.setdefault("tol", _DEFAULT_TOL)
-        model = ikpca.KernelSpectralClustering(**settings)
-        table, encoder = read_training_rows(rows, columns, drop, ids, standardize, missing, one_hot)
+        check_target(out, columns.get("ids"))
+        model = ikpca.KernelSpectralClustering(n_clusters, **settings)
+        table, encoder = read_training_rows(rows, **columns)
         with report.progress("Clustering"):
             labels = model.fit_predict(table.rows)
         write_table(out, {"cluster": labels}, table.ids)

@@ -54,23 +54,20 @@ def load_model(path: Path, method: str, writer: str = "ikpca fit") -> tuple[Any,
 
 def read_training_rows(
     source: str,
-    columns: str | None,
-    drop: str | None,
-    ids: str | None,
-    standardize: bool,
-    missing: str,
-    one_hot: bool,
+    columns: str | None = None,
+    drop: str | None = None,
+    ids: str | None = None,
+    **encoding: Any,
 ) -> tuple[Table, ColumnEncoder | None]:
     """Read a table and fit its encoder, which is None for arrays if no option is set."""
     from ikpca.cli.files import holds_text, read_table
     from ikpca.columns import ColumnEncoder, choose_columns
 
     table = read_table(source, lambda header: choose_columns(header, source, columns, drop, ids))
-    options = (columns, drop, ids, standardize, one_hot, missing != "error")
-    if not holds_text(source) and not any(options):
+    if not holds_text(source) and not any((columns, drop, ids, encoding)):
         # Estimators check arrays, which may be memory maps.
         return table, None
-    return ColumnEncoder.fit(table, standardize=standardize, missing=missing, one_hot=one_hot)
+    return ColumnEncoder.fit(table, **encoding)
 
 
 def read_rows(
