@@ -194,6 +194,8 @@ def test_invalid_options_of_detect(pumps, tmp_path, subtests):
                       "--model"),
         "another rate": (["detect", "new.csv", "-o", "f.csv", "-m", "d.ikpca", "-a", 0.1], 2,
                          "--false-alarm-rate has no effect"),
+        "a seed": (["detect", "new.csv", "-o", "f.csv", "-m", "d.ikpca", "--random-state", 0], 2,
+                   "--random-state has no effect"),
         "other columns": (["detect", "new.csv", "-o", "f.csv", "-m", "d.ikpca", "--drop", "flow"],
                           2, "--id"),
         "rate": ([*DETECT[:-1], "f.csv", *OPTIONS, "-a", 2], 2, "--false-alarm-rate=2"),

@@ -3,15 +3,7 @@
 from collections.abc import Callable, Mapping
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import (
-    Annotated,
-    Any,
-    Literal,
-    TypeAlias,
-    TypedDict,
-    get_type_hints,
-    is_typeddict,
-)  # fmt: skip
+from typing import Annotated, Any, Literal, TypeAlias, TypedDict, get_type_hints, is_typeddict
 
 import typer
 
