@@ -16,14 +16,7 @@ from ikpca.kernels.callable import (
     vectorized,
 )
 from ikpca.kernels.dot_product import Cosine, Linear, Polynomial, Sigmoid
-from ikpca.kernels.radial import (
-    FeatureSplit,
-    Gaussian,
-    Laplacian,
-    Operand,
-    common_values,
-    one_norm_distances,
-)  # fmt: skip
+from ikpca.kernels.radial import FeatureSplit, Gaussian, Laplacian, Operand, one_norm_distances
 
 __all__ = [
     "Cosine",
@@ -43,7 +36,6 @@ __all__ = [
     "Rows",
     "Sigmoid",
     "Vectorized",
-    "common_values",
     "one_norm_distances",
     "squared_norms",
     "vectorized",

@@ -166,7 +166,7 @@ class FeatureSplit(NamedTuple):
     @classmethod
     def from_rows(cls, X: Floats) -> FeatureSplit:
         """Split the features of dense rows; features in which all rows agree are constant."""
-        common = common_values(X)
+        common = cls.common_values(X)
         counts = sum(np.count_nonzero(X[strip] != common, axis=0) for strip in _strips(X))
         is_dense, is_sparse = counts > 0, (counts > 0) & (counts <= _MAX_SPARSE_DENSITY * len(X))
         if len(X) < _MIN_ROWS or is_sparse.sum() < _MIN_SPARSE_FEATURES:
@@ -174,6 +174,12 @@ class FeatureSplit(NamedTuple):
         is_dense &= ~is_sparse
         origin = np.where(is_dense, _mean_row(X), common)
         return cls(origin, is_dense, is_sparse, int(counts[is_sparse].sum()))
+
+    @staticmethod
+    def common_values(X: Rows) -> Floats:
+        """Return the medians of the features over a few rows."""
+        sample = X[np.linspace(0, X.shape[0] - 1, _SAMPLE_SIZE).astype(np.intp)]
+        return np.partition(sample, _SAMPLE_SIZE // 2, axis=0)[_SAMPLE_SIZE // 2]
 
     @classmethod
     def all_dense(cls, X: Floats) -> FeatureSplit:
@@ -219,12 +225,6 @@ class Operand(NamedTuple):
         if isinstance(rows, slice):
             dense = dense.copy()
         return Operand(dense, None if self.sparse is None else self.sparse[rows])
-
-
-def common_values(X: Rows) -> Floats:
-    """Return the medians of the features over a few rows."""
-    sample = X[np.linspace(0, X.shape[0] - 1, _SAMPLE_SIZE).astype(np.intp)]
-    return np.partition(sample, _SAMPLE_SIZE // 2, axis=0)[_SAMPLE_SIZE // 2]
 
 
 def _mean_row(X: Floats) -> Floats:
