@@ -26,7 +26,13 @@ if TYPE_CHECKING:
 
 #: For pipes and logs, which have no width of their own.
 _WIDTH = 120
-_INTERRUPTED = 130
+
+
+class Interrupted(CommandError):
+    """Interrupt of a run that can be resumed."""
+
+    code = 130
+
 
 app = typer.Typer(
     name="ikpca-papers",
@@ -188,7 +194,7 @@ def _run(prepared: list[Job], jobs: int, silent: bool, size: str, out: Path) -> 
             return run_jobs(prepared, jobs if jobs > 0 else cpu_count(), on_progress)
     except KeyboardInterrupt:
         sentence = f"finished parts are kept in {out / size}: run the same command again to resume."
-        raise CommandError(sentence, _INTERRUPTED) from None
+        raise Interrupted(sentence) from None
     except OSError as error:
         raise CommandError(f"cannot write to {out}: {error.strerror}.") from error
 

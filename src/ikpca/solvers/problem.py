@@ -53,7 +53,7 @@ def value_sizes(kernel: Kernel, X: Rows) -> Floats:
     """
     is_gaussian, origin = isinstance(kernel, Gaussian), None
     if is_gaussian and not sparse.issparse(X):
-        origin = FeatureSplit.common_values(X[FeatureSplit.sample_indices(X.shape[0])])
+        origin = FeatureSplit.common_values(X)
     sizes = np.empty(X.shape[0])
     for strip in _strips(X):
         rows = X[strip] if origin is None else X[strip] - origin
