@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 #: Sources and their tests, those that fail soonest first.
 TARGETS = {
-    "src/ikpca/solvers/kha_sweep.py": [
+    "src/ikpca/solvers/kha_pass.py": [
         "tests/solvers/test_block_form.py",
         "tests/solvers/test_hebbian_theory.py",
         "tests/solvers/test_divergence.py",

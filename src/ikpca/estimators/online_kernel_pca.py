@@ -348,7 +348,7 @@ class OnlineKernelPCA(StreamTransformer):
     def _check_parameters(self) -> None:
         self._check_stream_parameters()
         solver = self._solver
-        solver.check_options(("auto", *START_NAMES), unused=("backoff", "clock", "change_tol"))
+        solver.check_options(("auto", *START_NAMES), unused=("backoff", "clock"))
         if solver.has_companion:
             raise invalid_parameter(
                 "rule", self.rule, "meta-descent is not a rule of streams", "pass KHA('kha/et')"
