@@ -8,7 +8,6 @@ import pytest
 from ikpca.errors import InvalidInput
 from ikpca.solvers import KHA, Gain, InverseTime, Product, ReciprocalEigenvalues
 from ikpca.solvers.kha import METHODS
-from ikpca.solvers.kha_pass import gain_times
 from tests.pairwise import pairwise
 
 N_SAMPLES = 20
@@ -137,13 +136,6 @@ def test_gains_do_not_modify_their_arguments():
     times, values = TIMES.copy(), EIGENVALUES.copy()
     times.flags.writeable = values.flags.writeable = False
     (0.3 * InverseTime() * ReciprocalEigenvalues()).gains(times, N_SAMPLES, values)
-
-
-def test_the_clock_ticks_at_every_pattern_or_once_per_pass():
-    assert gain_times("pattern", 4, 6, 3).tolist() == [6, 7, 8]
-    assert gain_times("pass", 4, 6, 3).tolist() == [4, 4, 4]
-    assert gain_times("pass", 4, 8, 2).tolist() == [8, 8]
-    assert gain_times("pattern", 4, 3, 0).tolist() == []
 
 
 @pairwise(

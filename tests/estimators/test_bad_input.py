@@ -274,7 +274,7 @@ def test_equal_rows_leave_no_scale(gamma):
 
 
 BAD_STARTS = {
-    "unknown name": ("dense", "init='dense'.*'random', 'sparse'"),
+    "unknown name": ("dense", "init='dense'.*'pivoted', 'random'"),
     "too many rows": (np.ones((3, 60)), r"shape \(3, 60\)'.* must have shape \(2, 60\)"),
     "too few columns": (np.ones((2, 59)), r"shape \(2, 59\)'.* must have shape \(2, 60\)"),
     "one dimension": (np.ones(60), r"must have shape \(2, 60\)"),

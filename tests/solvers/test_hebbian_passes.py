@@ -32,19 +32,19 @@ def start():
     return np.random.default_rng(1).normal(size=(R, N_SAMPLES)) / np.sqrt(R * N_SAMPLES)
 
 
-def solver_of(method, start):
+def solver_of(method, start, clock="pattern"):
     meta = META_OPTIONS if method == "kha-smd" else {}
-    return KHA(method, init=start, **OPTIONS, **meta)
+    return KHA(method, init=start, clock=clock, **OPTIONS, **meta)
 
 
-def by_pattern(K, A, method):
+def by_pattern(K, A, method, clock):
     """Return A after all passes, in the order of the solver, with λ estimated once per pass."""
     centered, gain = explicitly_centered(K), KHA(method, gain=ETA).gain_for(1.0)
     state = (A, np.zeros_like(A), A @ centered, np.full(R, RHO))
     for number in range(PASSES):
         A, _, AK, _ = state
         eigenvalues = np.linalg.norm(AK, axis=1) / np.linalg.norm(A, axis=1)
-        times = number * N_SAMPLES + np.arange(N_SAMPLES)
+        times = number * N_SAMPLES + np.arange(N_SAMPLES) * (clock == "pattern")
         eta = np.broadcast_to(gain.gains(times, N_SAMPLES, eigenvalues), (N_SAMPLES, R))
         order = np.random.default_rng([SEED, 1, number]).permutation(N_SAMPLES)
         for step, p in enumerate(order):
@@ -56,14 +56,21 @@ def by_pattern(K, A, method):
     return state[0]
 
 
-@pairwise(method=METHODS, size=[1, 7, N_SAMPLES], dtype=[np.float64, np.float32], n_threads=[1, 2])
+@pairwise(
+    method=METHODS,
+    size=[1, 7, N_SAMPLES],
+    dtype=[np.float64, np.float32],
+    n_threads=[1, 2],
+    clock=["pattern", "pass"],
+)
 def test_passes_are_the_rule_pattern_by_pattern(
-    K, start, method, size, dtype, n_threads, monkeypatch
+    K, start, method, size, dtype, n_threads, clock, monkeypatch
 ):
+    """1/t decays at every pattern, or once per pass."""
     monkeypatch.setattr("ikpca.solvers.kha_pass.BLOCK_SIZE", size)
     problem = Problem(None, K.astype(dtype), read_budget(None), n_threads, seed=SEED)
-    found = solver_of(method, start).solve(problem, R, RunSettings(PASSES)).coefficients
-    expected = by_pattern(K, start, method)
+    found = solver_of(method, start, clock).solve(problem, R, RunSettings(PASSES)).coefficients
+    expected = by_pattern(K, start, method, clock)
     assert np.abs(expected - start).max() > 0.01, "the components must have moved"
     signs = np.sign(np.sum(found * expected, axis=1))[:, None]
     np.testing.assert_allclose(signs * found, expected, atol=1e-12 if dtype == np.float64 else 2e-5)
@@ -73,8 +80,8 @@ def test_passes_are_the_rule_pattern_by_pattern(
 def test_a_pass_does_not_modify_its_state(K, start, method):
     """So that it can be repeated after a divergence or an interrupt."""
     gram, product = center_gram(PrecomputedGram(K), start.T)
-    passes = HebbianPasses(solver_of(method, start), gram, R, SEED, 0.0, Plan(0))
-    state = passes.start(start, product.T)
+    passes = HebbianPasses(solver_of(method, start), gram, R, SEED, 0.0)
+    state = passes.start(start, product.T, Plan(0))
     copies = state.rows.copy(), state.products.copy()
     state.rows.flags.writeable = state.products.flags.writeable = False
     first, second = (passes.step(state)[0] for _ in range(2))
@@ -110,9 +117,9 @@ def test_resume_equals_uninterrupted_run(K, start):
     gram, product = center_gram(PrecomputedGram(K), start.T)
 
     def make():
-        return HebbianPasses(KHA("kha-smd", init=start), gram, R, SEED, 0.0, Plan(0))
+        return HebbianPasses(KHA("kha-smd", init=start), gram, R, SEED, 0.0)
 
-    whole = state = make().start(start, product.T)
+    whole = state = make().start(start, product.T, Plan(0))
     for _ in range(4):
         whole, expected, _ = make().step(whole)
     for _ in range(4):

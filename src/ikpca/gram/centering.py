@@ -215,22 +215,16 @@ def center_gram(
         raise InvalidInput(NOT_FINITE)
     column_means = row_means if source.symmetric else _column_means(source)
     centering = Centering(column_means, float(row_means.mean(dtype=np.float64)))
-    squared_norm = _centered_squared_norm(squared, row_means, centering)
-    gram = CenteredGram(source, GramMeans(row_means, centering, squared_norm, 0), workers)
+    # ‖K'‖² = ‖K‖² − l Σ(row means²) − l Σ(column means²) + l² (grand mean)².
+    sums = [np.sum(np.square(means, dtype=np.float64)) for means in (row_means, column_means)]
+    squared += (n_samples * centering.grand_mean) ** 2 - n_samples * float(sum(sums))
+    gram = CenteredGram(source, GramMeans(row_means, centering, squared, 0), workers)
     return gram, center_columns(product[:, :-1])
 
 
 def center_columns(V: Floats) -> Floats:
     """Subtract the mean of each column, computed in double precision."""
     return V - V.mean(axis=0, dtype=np.float64).astype(V.dtype)
-
-
-def _centered_squared_norm(squared: float, row_means: Floats, centering: Centering) -> float:
-    """Return ‖K'‖² = ‖K‖² − l Σ(row means²) − l Σ(column means²) + l² (grand mean)²."""
-    n_samples = len(row_means)
-    rows = float(np.sum(np.square(row_means, dtype=np.float64)))
-    columns = float(np.sum(np.square(centering.column_means, dtype=np.float64)))
-    return squared - n_samples * (rows + columns) + (n_samples * centering.grand_mean) ** 2
 
 
 def _column_means(source: GramSource) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import Enum
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias, TypeVar
@@ -150,16 +150,6 @@ class Landmarks:
             self, row_projections=None if projections is None else projections[:, chosen]
         )
 
-    def astype_float64(self, rows: Rows) -> Self:
-        """Convert to double precision; ``rows`` are the same landmarks in double precision."""
-        projections = self.row_projections
-        return replace(
-            self,
-            rows=rows,
-            mean=self.mean.astype(np.float64),
-            row_projections=None if projections is None else projections.astype(np.float64),
-        )
-
 
 @dataclass(frozen=True)
 class EigenSolution:
@@ -272,21 +262,22 @@ class EigenSolution:
 
     def astype_float64(self, rows: Rows = None) -> Self:
         """Convert to double precision; landmarks are replaced by ``rows``, the same in double."""
-        means = self.centering.column_means.astype(np.float64)
-        return replace(
-            self,
-            coefficients=self.coefficients.astype(np.float64),
-            projections=self.projections.astype(np.float64),
-            eigenvalues=self.eigenvalues.astype(np.float64),
-            eigenvectors=self.eigenvectors.astype(np.float64),
-            centering=Centering(means, self.centering.grand_mean),
-            landmarks=self.landmarks and self.landmarks.astype_float64(rows),
-        )
+        solution = replace(_astype_float64(self), centering=_astype_float64(self.centering))
+        if self.landmarks is None:
+            return solution
+        return replace(solution, landmarks=replace(_astype_float64(self.landmarks), rows=rows))
 
     @property
     def rank(self) -> int:
         """Number of non-zero eigenvalues."""
         return int(np.count_nonzero(self.eigenvalues))
+
+
+def _astype_float64(part: Any) -> Any:
+    """Convert the arrays of a dataclass to double precision."""
+    values = {field.name: getattr(part, field.name) for field in fields(part)}
+    arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+    return replace(part, **{name: value.astype(np.float64) for name, value in arrays.items()})
 
 
 #: Called after every pass with its record and a function that returns the current solution; an

@@ -6,7 +6,7 @@ import inspect
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import clone
@@ -357,10 +357,9 @@ class KHA(Solver):
             solver = clone(self).set_params(init=warm)
             return solver.solve(replace(problem, start=None), number, settings)
         array = self.initial_array((number, problem.n_samples))
-        saved = None if settings.saved is None else settings.saved.progress
+        saved: Any = None if settings.saved is None else settings.saved.progress
         plan = self.plan(problem, number) if saved is None else saved.plan
         with problem.open(plan) as (source, workers):
-            plan = replace(plan, side=source.side)
             if saved is None:
                 gram, A, AK = self._initial_components(source, number, array, problem.seed, workers)
             else:
@@ -369,17 +368,21 @@ class KHA(Solver):
                 zeros = np.zeros((number, gram.n_samples), dtype=gram.dtype)
                 solution = EigenSolution.from_components(zeros, zeros, zeros[:, 0], gram)
                 return replace(solution, outcome=Outcome.CONVERGED)
-            passes = HebbianPasses(self, gram, number, problem.seed, settings.tol, plan)
-            state = passes.start(A, AK) if saved is None else saved
+            passes = HebbianPasses(self, gram, number, problem.seed, settings.tol)
+            state: HebbianState = saved
+            if saved is None:
+                state = passes.start(A, AK, replace(plan, side=source.side))
+                del A, AK
             state, outcome, records = run_passes(passes, state, settings)
             solution = passes.solution(state)
             try:
                 if outcome is not Outcome.INTERRUPTED:
                     solution = replace(solution, certificate=passes.exact_certificate(state))
+                    outcome = (
+                        Outcome.INDEFINITE if _is_indefinite(source, problem.seed) else outcome
+                    )
             except KeyboardInterrupt:
                 outcome = Outcome.INTERRUPTED
-            if outcome is not Outcome.INTERRUPTED and _is_indefinite(source, problem.seed):
-                outcome = Outcome.INDEFINITE
             return replace(solution, outcome=outcome, records=records)
 
     def _initial_components(
@@ -461,7 +464,7 @@ class KHA(Solver):
 
 @dataclass(frozen=True, eq=False)
 class HebbianState:
-    """State between two passes; the last two fields are set in checkpoints only.
+    """State between two passes.
 
     Parameters
     ----------
@@ -477,14 +480,15 @@ class HebbianState:
     length : float
         Smallest value so far of the largest eigenvalue of AK'Aᵀ, a bound that prevents components
         that have reached unit length from growing again.
+    plan : Plan
+        Sizes of the run.
     gain_scale : float
         Product of all back-offs so far.
     passes : int
     certificate : Certificate or None
         None before the first pass.
-    plan : Plan
-        Sizes of the run.
     means : GramMeans
+        Set in checkpoints only.
     """
 
     rows: Floats
@@ -493,10 +497,10 @@ class HebbianState:
     log_gains: Floats
     captured: float
     length: float
+    plan: Plan
     gain_scale: float = 1.0
     passes: int = 0
     certificate: Certificate | None = None
-    plan: Plan | None = None
     means: GramMeans | None = None
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
@@ -72,26 +72,18 @@ class HebbianPasses:
         Seed of the permutations.
     tol : float
         Residuals are computed exactly before they are reported to be this small.
-    plan : Plan
-        Sizes that a checkpoint stores.
     """
 
     def __init__(
-        self,
-        solver: KHA,
-        gram: CenteredGram,
-        n_components: int,
-        seed: int,
-        tol: float,
-        plan: Plan,
+        self, solver: KHA, gram: CenteredGram, n_components: int, seed: int, tol: float
     ) -> None:
-        self._solver, self._gram, self._r, self._seed = solver, gram, n_components, seed
-        self._tol, self._plan = tol, plan
+        self._solver, self._gram, self._r = solver, gram, n_components
+        self._seed, self._tol = seed, tol
         self._gain = solver.gain_for(gram.mean_diagonal)
         self._is_repeated = solver.backoff and not solver.automatic
         self._eps = float(np.finfo(gram.dtype).eps)
 
-    def start(self, A: Floats, AK: Floats) -> HebbianState:
+    def start(self, A: Floats, AK: Floats, plan: Plan) -> HebbianState:
         """Return the state before the first pass, with scaled components."""
         solver, captured = self._solver, 0.0
         T: Floats = np.eye(self._r)
@@ -111,13 +103,13 @@ class HebbianPasses:
             T /= np.sqrt(self._gram.mean_diagonal)
         companions = np.zeros_like(A) if solver.has_companion else A[:0]
         state = HebbianState(
-            # C order, in which products are fastest.
-            np.ascontiguousarray(np.vstack([A, companions])),
-            np.ascontiguousarray(np.vstack([AK, companions])),
+            np.vstack([A, companions]),
+            np.vstack([AK, companions]),
             eigenvalues=np.zeros(self._r),
             log_gains=np.full(self._r, solver.initial_log_gain),
             captured=captured,
             length=np.inf,
+            plan=plan,
         )
         state = self._rotate(state, T)
         return replace(state, eigenvalues=self._estimate(state), length=self._length(state))
@@ -155,7 +147,7 @@ class HebbianPasses:
 
     def progress(self, state: HebbianState) -> HebbianState:
         """Return the checkpoint data after a pass."""
-        return replace(state, plan=self._plan, means=self._gram.means)
+        return replace(state, means=self._gram.means)
 
     def solution(self, state: HebbianState) -> EigenSolution:
         """Return the components after a pass, with the certificate of its record."""
@@ -166,9 +158,46 @@ class HebbianPasses:
         return replace(solution, certificate=state.certificate)
 
     def exact_certificate(self, state: HebbianState) -> Certificate:
-        """Certify the components by products with K'."""
-        spectrum = self._spectrum(state)
-        return certify_projections(self._gram, *self._components(state), spectrum, self._seed)
+        """Certify the components by two products with K'.
+
+        The first product gives the residuals. A Rayleigh–Ritz step on A, the projections and two
+        power iterations of random vectors gives estimates of the exact eigenvalues, and with them
+        E_min: the residuals alone would not reveal a leading component that is missing.
+        """
+        gram, eps, eigenvalues = self._gram, self._eps, self._spectrum(state)
+        A, Y = (part.astype(np.float64) for part in self._components(state))
+        U = _unit_rows(Y)
+        probes: Floats = np.random.default_rng([self._seed, 4]).normal(
+            size=(gram.n_samples, _N_PROBES)
+        )
+        KU, probes = np.split(_multiply(gram, np.hstack([U.T, probes])), [len(U)])
+        probes = _unit_rows(probes - (probes @ U.T) @ U)
+        basis = np.vstack([A, U, probes])
+        images = np.vstack([Y, KU, _multiply(gram, probes.T)])
+        if not np.isfinite(images).all():
+            # Kernel values that are not finite: the coefficients still give a bound.
+            bound = relative_residuals(A, Y, eigenvalues)
+            return certify(eigenvalues, bound, A @ Y.T, gram.squared_norm_estimate, eps=eps)
+        N = basis @ images.T
+        ritz_values = rayleigh_ritz((N + N.T) / 2, images @ images.T, drop=max(1e-12, 10 * eps))[0]
+        leading, following = ritz_values[: len(Y)], float(ritz_values[len(Y)])
+        certificate = certify(
+            eigenvalues,
+            relative_residuals(U, KU, eigenvalues),
+            A @ Y.T,
+            gram.squared_norm_estimate,
+            following,
+            of_projections=True,
+            eps=eps,
+        )
+        # E² − E²_min = Σμ² − 2 tr(YK'Yᵀ) + ‖YYᵀ‖², less than which is rounding error.
+        total = float(np.sum(leading * leading))
+        captured = float(np.square(Y).sum(axis=1) @ np.einsum("il,il->i", U, KU))
+        increase = total - 2 * captured + float(np.sum(np.square(Y @ Y.T)))
+        if increase <= 100 * eps * total:
+            return certificate
+        estimate = excess_error(increase, total, gram.squared_norm_estimate, eps)
+        return replace(certificate, excess_error=max(certificate.excess_error, estimate))
 
     def _certificate(self, state: HebbianState) -> Certificate:
         """Certify the components from a sample of rows, unless there are few or within tol."""
@@ -301,8 +330,12 @@ class HebbianPasses:
         return T, C, log_gains
 
     def _gains(self, state: HebbianState, seen: int, n_steps: int) -> Floats:
-        times = gain_times(self._solver.clock, self._gram.n_samples, seen, n_steps)
-        eta = self._gain.gains(times, self._gram.n_samples, state.eigenvalues)
+        """Return the gains of steps after ``seen`` patterns."""
+        n_samples, times = self._gram.n_samples, np.arange(seen, seen + n_steps, dtype=np.float64)
+        if self._solver.clock == "pass":
+            # Günter 2006: time ticks "every l iterations".
+            times -= times % n_samples
+        eta = self._gain.gains(times, n_samples, state.eigenvalues)
         return np.broadcast_to(state.gain_scale * eta, (n_steps, self._r)).copy()
 
     def _limits(self, diagonal: Floats, length: float) -> Floats:
@@ -328,7 +361,12 @@ class HebbianPasses:
         if self._solver.automatic and captured < state.captured - rounding:
             raise _Diverged("the components lost variance")
         if self._solver.rayleigh_ritz:
-            state = self._orthonormalize(self._rotate(state, T))
+            state = self._rotate(state, T)
+            A, AK = self._components(state)
+            N = inner_products(A, AK)
+            if np.abs(N - np.diag(np.diag(N) > 0)).max() > _MAX_DEFECT:
+                # One step is not always enough in single precision.
+                state = self._rotate(state, self._ritz(N, inner_products(AK, AK))[1])
         return replace(
             state,
             eigenvalues=ritz_values if self._solver.rayleigh_ritz else self._estimate(state),
@@ -336,14 +374,6 @@ class HebbianPasses:
             length=min(state.length, self._length(state)),
             passes=state.passes + 1,
         )
-
-    def _orthonormalize(self, state: HebbianState) -> HebbianState:
-        """Repeat the Rayleigh–Ritz step if one was not enough, as in single precision."""
-        A, AK = self._components(state)
-        N = inner_products(A, AK)
-        if np.abs(N - np.diag(np.diag(N) > 0)).max() <= _MAX_DEFECT:
-            return state
-        return self._rotate(state, self._ritz(N, inner_products(AK, AK))[1])
 
 
 def inner_products(R: Floats, Z: Floats) -> Floats:
@@ -361,18 +391,6 @@ def _ratio(numerator: Floats, denominator: Floats) -> Floats:
     return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)
 
 
-def gain_times(
-    clock: Literal["pattern", "pass"], n_samples: int, seen: int, n_steps: int
-) -> Floats:
-    """Return t before each of the next ``n_steps`` patterns, after ``seen`` of them.
-
-    Time ticks per pattern, or per pass (Günter 2006, "every l iterations").
-    """
-    if clock == "pass":
-        return np.full(n_steps, float(seen // n_samples * n_samples))
-    return np.arange(seen, seen + n_steps, dtype=np.float64)
-
-
 def sampled_residuals(
     gram: CenteredGram, projections: Floats, eigenvalues: Floats, sample: Indices
 ) -> Floats:
@@ -382,58 +400,6 @@ def sampled_residuals(
     norms = np.linalg.norm(KU - eigenvalues[:, None] * U[:, sample], axis=1)
     largest = float(np.abs(eigenvalues).max(initial=0.0))
     return norms * np.sqrt(gram.n_samples / len(sample)) / (largest or np.inf)
-
-
-def certify_projections(
-    gram: CenteredGram, coefficients: Floats, projections: Floats, eigenvalues: Floats, seed: int
-) -> Certificate:
-    """Compute the certificate by two products with K'.
-
-    The first product gives the residuals. A Rayleigh–Ritz step on A, the projections and two power
-    iterations of random vectors gives estimates of the exact eigenvalues, and with them E_min: the
-    residuals alone would not reveal a leading component that is missing.
-
-    Parameters
-    ----------
-    gram : CenteredGram
-    coefficients, projections : ndarray of shape (r, l)
-        A and AK'.
-    eigenvalues : ndarray of shape (r,)
-    seed : int
-        Seed of the random vectors.
-    """
-    eps = float(np.finfo(gram.dtype).eps)
-    A, Y = (np.asarray(part, dtype=np.float64) for part in (coefficients, projections))
-    U = _unit_rows(Y)
-    probes: Floats = np.random.default_rng([seed, 4]).normal(size=(gram.n_samples, _N_PROBES))
-    KU, probes = np.split(_multiply(gram, np.hstack([U.T, probes])), [len(U)])
-    probes = _unit_rows(probes - (probes @ U.T) @ U)
-    basis = np.vstack([A, U, probes])
-    images = np.vstack([Y, KU, _multiply(gram, probes.T)])
-    if not np.isfinite(images).all():
-        # Kernel values that are not finite: the coefficients still give a bound.
-        bound = relative_residuals(A, Y, eigenvalues)
-        return certify(eigenvalues, bound, A @ Y.T, gram.squared_norm_estimate, eps=eps)
-    N = basis @ images.T
-    ritz_values = rayleigh_ritz((N + N.T) / 2, images @ images.T, drop=max(1e-12, 10 * eps))[0]
-    leading, following = ritz_values[: len(Y)], float(ritz_values[len(Y)])
-    certificate = certify(
-        eigenvalues,
-        relative_residuals(U, KU, eigenvalues),
-        A @ Y.T,
-        gram.squared_norm_estimate,
-        following,
-        of_projections=True,
-        eps=eps,
-    )
-    # E² − E²_min = Σμ² − 2 tr(YK'Yᵀ) + ‖YYᵀ‖², less than which is rounding error.
-    total = float(np.sum(leading * leading))
-    captured = float(np.square(Y).sum(axis=1) @ np.einsum("il,il->i", U, KU))
-    increase = total - 2 * captured + float(np.sum(np.square(Y @ Y.T)))
-    if increase <= 100 * eps * total:
-        return certificate
-    estimate = excess_error(increase, total, gram.squared_norm_estimate, eps)
-    return replace(certificate, excess_error=max(certificate.excess_error, estimate))
 
 
 def _unit_rows(Y: Floats) -> Floats:
