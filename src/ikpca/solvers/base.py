@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from enum import Enum
@@ -190,7 +190,7 @@ class EigenSolution:
     trace: float
     certificate: Certificate | None
     outcome: Outcome = Outcome.STOPPED
-    records: list[PassRecord] | tuple[()] = ()
+    records: Sequence[PassRecord] = ()
     landmarks: Landmarks | None = None
 
     @classmethod
@@ -328,8 +328,7 @@ class RunSettings:
 
     def report(self, solution: EigenSolution) -> Outcome | None:
         """Call the callback with the last record of a solution."""
-        last = list(solution.records)[-1]
-        return self.callback and self.callback(last, lambda: solution)
+        return self.callback and self.callback(solution.records[-1], lambda: solution)
 
     def outcome(self, records: list[PassRecord]) -> Outcome | None:
         """Apply the stopping rules to all passes so far."""

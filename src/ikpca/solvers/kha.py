@@ -416,18 +416,18 @@ class KHA(Solver):
         """Return the gain for κ = mean k'(x, x); NaN if κ is not known and not needed."""
         if isinstance(self.gain, Gain):
             return self.gain
-        step = self._automatic_step(kappa) if isinstance(self.gain, str) else float(self.gain)
+        if isinstance(self.gain, str):
+            steps = _STEPS_FROM_LANDMARKS if self.from_landmarks else _STEPS
+            # The others are divided by λ.
+            step = steps[self.method] / (kappa if self.method in ("kha", "kha/t") else 1.0)
+        else:
+            step = float(self.gain)
         if self.method == "kha":
             return Product((step,))
         kha_t = step * InverseTime()
         if self.method == "kha/t":
             return kha_t
         return kha_t * ReciprocalEigenvalues(with_norm=not self.automatic)
-
-    def _automatic_step(self, kappa: float) -> float:
-        steps = _STEPS_FROM_LANDMARKS if self.from_landmarks else _STEPS
-        # The others are divided by λ.
-        return steps[self.method] / (kappa if self.method in ("kha", "kha/t") else 1.0)
 
     def meta_options(self, kappa: float) -> tuple[float, float, float, float]:
         """Return µ, ξ, and the bounds on |Δρ| and |ρ|, infinite in the paper, for a κ."""

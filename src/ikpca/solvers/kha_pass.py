@@ -274,60 +274,42 @@ class HebbianPasses:
         return replace(state, rows=rows, products=products, log_gains=log_gains, gain_scale=scale)
 
     def _attempt(self, state: HebbianState) -> HebbianState:
-        """Run a pass; AK' is updated block by block, A at the end.
-
-        Blocks T, C in order 1..b make A ← T_b⋯T_1 A, and C_j ends up multiplied by T_b⋯T_{j+1}: in
-        reverse order, A itself is multiplied only once for all blocks.
-        """
-        gram, dtype, n_samples = self._gram, self._gram.dtype, self._gram.n_samples
+        """Run the sweeps of a pass, and the Rayleigh–Ritz step; AK' is updated block by block."""
+        gram, solver, n_samples = self._gram, self._solver, self._gram.n_samples
         # The same order when a pass is repeated.
         order = np.random.default_rng([self._seed, 1, state.passes]).permutation(n_samples)
         size = BLOCK_SIZE if n_samples < _MANY_ROWS else LARGE_BLOCK_SIZE
         parts = list(tile_slices(n_samples, size))
         strips = gram.strips([order[part] for part in parts])
         eta = self._gains(state, state.passes * n_samples, n_samples)
+        # AK'Aᵀ and AK'Bᵀ, which meta-descent updates.
         N = inner_products(state.rows, state.products)
         inner = N[: self._r, : self._r].copy(), N[: self._r, self._r :].copy()
+        options = solver.meta_options(gram.mean_diagonal)
         products, log_gains, blocks = state.products, state.log_gains, []
         # Values beyond single precision become infinite, which is detected.
         with np.errstate(over="ignore", invalid="ignore"):
             for part, (strip, block) in zip(parts, strips, strict=True):
                 Y = products[:, order[part]].astype(np.float64, order="C")
                 G = block.astype(np.float64, order="C")
-                limits = self._limits(np.diag(G), state.length)
-                T, C, log_gains = self._sweep(Y, G, eta[part], limits, log_gains, inner)
-                T, C = T.astype(dtype), C.astype(dtype)
+                arguments = (
+                    Y,
+                    G,
+                    eta[part],
+                    solver.automatic,
+                    self._limits(np.diag(G), state.length),
+                )
+                if solver.has_companion:
+                    T, C, failed, log_gains = meta_sweep(*arguments, *inner, log_gains, *options)
+                else:
+                    T, C, failed = plain_sweep(*arguments)
+                if failed != OK or not (np.isfinite(T).all() and np.isfinite(C).all()):
+                    raise _Diverged("a step left the unit ball")
+                T, C = T.astype(gram.dtype), C.astype(gram.dtype)
                 products = strip.update(T, products, C)
                 blocks.append((T, C))
-            later, columns = np.eye(len(products), dtype=dtype), []
-            for T, C in reversed(blocks):
-                columns.append(later @ C)
-                later = later @ T
-            rows = later @ state.rows
-            rows[:, order] += np.hstack(columns[::-1])
+            rows = _transform(state.rows, order, blocks)
             return self._finish(replace(state, rows=rows, products=products, log_gains=log_gains))
-
-    def _sweep(
-        self,
-        Y: Floats,
-        G: Floats,
-        eta: Floats,
-        limits: Floats,
-        log_gains: Floats,
-        inner: tuple[Floats, Floats],
-    ) -> tuple[Floats, Floats, Floats]:
-        """Return T and C of one block, and ρ after it; updates AK'Aᵀ and AK'Bᵀ for meta-descent."""
-        solver = self._solver
-        if solver.has_companion:
-            T, C, failed, log_gains = meta_sweep(
-                Y, G, eta, solver.automatic, limits, *inner, log_gains,
-                *solver.meta_options(self._gram.mean_diagonal),
-            )  # fmt: skip
-        else:
-            T, C, failed = plain_sweep(Y, G, eta, solver.automatic, limits)
-        if failed != OK or not (np.isfinite(T).all() and np.isfinite(C).all()):
-            raise _Diverged("a step left the unit ball")
-        return T, C, log_gains
 
     def _gains(self, state: HebbianState, seen: int, n_steps: int) -> Floats:
         """Return the gains of steps after ``seen`` patterns."""
@@ -374,6 +356,21 @@ class HebbianPasses:
             length=min(state.length, self._length(state)),
             passes=state.passes + 1,
         )
+
+
+def _transform(R: Floats, order: Indices, blocks: list[tuple[Floats, Floats]]) -> Floats:
+    """Return R after the updates T, C of all blocks of the patterns in order.
+
+    T_1..T_b make R ← T_b⋯T_1 R, and C_j ends up multiplied by T_b⋯T_{j+1}: in reverse order, R
+    itself is multiplied only once for all blocks.
+    """
+    later, columns = np.eye(len(R), dtype=R.dtype), []
+    for T, C in reversed(blocks):
+        columns.append(later @ C)
+        later = later @ T
+    R = later @ R
+    R[:, order] += np.hstack(columns[::-1])
+    return R
 
 
 def inner_products(R: Floats, Z: Floats) -> Floats:
