@@ -151,7 +151,7 @@ def test_nonpositive_parameters_are_rejected(make, bad):
 
 @pytest.mark.parametrize("bad", ["0.1", None, [1.0]])
 def test_gains_multiply_with_numbers_and_gains_only(bad):
-    with pytest.raises(TypeError, match="a number or a gain"):
+    with pytest.raises(InvalidInput, match="number or a gain"):
         bad * InverseTime()
-    with pytest.raises(TypeError, match="a number or a gain"):
+    with pytest.raises(InvalidInput, match="number or a gain"):
         InverseTime() * bad

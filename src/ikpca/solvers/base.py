@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 from ikpca.gram import CenteredGram
 from ikpca.gram.centering import Centering
 from ikpca.kernels import Floats, Rows
-from ikpca.solvers.problem import Plan, Problem
+from ikpca.solvers.problem import Problem
 from ikpca.solvers.rayleigh_ritz import (
     Certificate,
     SampledResiduals,
@@ -422,10 +422,6 @@ class Solver(BaseEstimator, ABC):
     @abstractmethod
     def check(self, n_components: float | None) -> None:
         """Raise an error for invalid options, or a number of components that is not supported."""
-
-    @abstractmethod
-    def plan(self, problem: Problem, n_components: int) -> Plan:
-        """Return the sizes of a fit within the memory budget."""
 
     @abstractmethod
     def solve(

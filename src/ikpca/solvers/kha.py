@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from numbers import Integral, Real
+from functools import reduce
+from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -100,22 +101,19 @@ class Product(Gain):
 
     def __post_init__(self) -> None:
         for factor in self.factors:
-            if isinstance(factor, Gain):
-                continue
-            if not isinstance(factor, Real):
-                raise TypeError(f"a gain can be multiplied by a number or a gain, not {factor!r}")
-            check_number("gain", factor, "must be positive and finite",
-                         "pass gain='auto' if unsure", low=0, open_low=True)  # fmt: skip
+            if not isinstance(factor, Gain):
+                rule = "must be a positive, finite number or a gain"
+                check_number("gain", factor, rule, "pass gain='auto'", low=0, open_low=True)
 
     def gains(self, times: Floats, n_samples: int, eigenvalues: Floats) -> Floats:
         """Return the product of all factors."""
-        product = np.ones((1, 1))
-        for factor in self.factors:
-            if isinstance(factor, Gain):
-                product = product * factor.gains(times, n_samples, eigenvalues)
-            else:
-                product = product * float(factor)
-        return product
+        values = (
+            factor.gains(times, n_samples, eigenvalues)
+            if isinstance(factor, Gain)
+            else float(factor)
+            for factor in self.factors
+        )
+        return reduce(np.multiply, values, np.ones((1, 1)))
 
 
 @dataclass(frozen=True)

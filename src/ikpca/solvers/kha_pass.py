@@ -228,10 +228,7 @@ class HebbianPasses:
         return _ratio(_row_products(AK, AK), _row_products(A, AK))
 
     def _estimate(self, state: HebbianState) -> Floats:
-        """Return the estimates of λ for the gains.
-
-        These are Rayleigh quotients, or ‖(AK')_i‖/‖A_i‖ (Günter 2006, eq. 13) for a user's gain.
-        """
+        """Return λ for the gains: for those of a user ‖(AK')_i‖/‖A_i‖ (Günter 2006, eq. 13)."""
         if self._solver.automatic:
             return self._spectrum(state)
         A, AK = self._components(state)
