@@ -17,8 +17,6 @@ from ikpca.errors import (
     Choice,
     Number,
     ParameterRules,
-    check_choice,
-    check_number,
     check_parameters,
     invalid_parameter,
     is_auto,
@@ -103,7 +101,7 @@ class Product(Gain):
         for factor in self.factors:
             if not isinstance(factor, Gain):
                 rule = "must be a positive, finite number or a gain"
-                check_number("gain", factor, rule, "pass gain='auto'", low=0, open_low=True)
+                Number(rule, "pass gain='auto'", low=0, open_low=True).check("gain", factor)
 
     def gains(self, times: Floats, n_samples: int, eigenvalues: Floats) -> Floats:
         """Return the product of all factors."""
@@ -138,7 +136,7 @@ class InverseTime(Gain):
     def __post_init__(self) -> None:
         if self.tau is not None:
             rule = "must be positive and finite"
-            check_number("tau", self.tau, rule, "pass None for l", low=0, open_low=True)
+            Number(rule, "pass None for l", low=0, open_low=True).check("tau", self.tau)
 
     def gains(self, times: Floats, n_samples: int, eigenvalues: Floats) -> Floats:
         """Return τ/(t + τ), the same for every component."""
@@ -300,7 +298,7 @@ class KHA(Solver):
         """
         check_parameters(self, _RULES)
         if isinstance(self.init, str):
-            check_choice("init", self.init, inits)
+            Choice(inits).check("init", self.init)
         own_gain = isinstance(self.gain, Gain)
         if not self.has_companion:
             unused += ("meta_gain", "meta_decay", "log_gain_init")
