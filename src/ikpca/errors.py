@@ -92,18 +92,6 @@ class DivergenceWarning(UserWarning):
     """
 
 
-class RecoveryWarning(UserWarning):
-    """A numerical problem was detected and corrected; the result is as accurate as without it.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from ikpca.errors import RecoveryWarning
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("error", RecoveryWarning)  # raise instead of warn
-    """
-
-
 class RankWarning(UserWarning):
     """Fewer nonzero components than requested.
 

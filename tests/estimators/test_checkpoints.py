@@ -44,7 +44,7 @@ MODELS = {
 #: Functions that a pass calls: within it, at its end, and after it.
 PLACES = {
     "middle": {KHA: (HebbianPasses, "_limits"), Krylov: (krylov_module.KrylovPasses, "_multiply")},
-    "end": {KHA: (HebbianPasses, "_record"), Krylov: (krylov_module, "_orthonormal")},
+    "end": {KHA: (HebbianPasses, "_certificate"), Krylov: (krylov_module, "_orthonormal")},
     "progress line": dict.fromkeys((KHA, Krylov), (PassRecord, "line")),
     "write": dict.fromkeys((KHA, Krylov), (checkpoint_module, "write_container")),
 }

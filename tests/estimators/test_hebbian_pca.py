@@ -14,7 +14,7 @@ from sklearn.decomposition import PCA
 
 from ikpca import HebbianPCA
 from ikpca.errors import DivergenceWarning
-from ikpca.gains import InverseTime
+from ikpca.solvers import InverseTime
 from tests.pairwise import pairwise
 from tests.solver_options import with_learning_rule
 

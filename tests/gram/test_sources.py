@@ -213,8 +213,8 @@ class TestEverySource:
         patterns, T = np.array([5, 1, 5, n_samples - 1]), rng.normal(size=(3, 3)).astype(dtype)
         C, products = (rng.normal(size=(3, n)).astype(dtype) for n in (4, n_samples))
         close(gram.rows(patterns), centered_K[patterns])
-        strip = gram.strip(patterns, extra_rows=3)
-        close(strip.toarray(), centered_K[patterns])
+        strip = gram.strip(patterns)
+        close(strip.columns(np.arange(n_samples)), centered_K[patterns])
         close(strip.columns(np.array([0, 7, 7])), centered_K[np.ix_(patterns, [0, 7, 7])])
         updated = strip.update(T, read_only(products), C)
         close(updated, T @ products + C @ centered_K[patterns])
@@ -236,7 +236,7 @@ class TestEverySource:
         def everything(n_threads):
             with Workers(n_threads) as workers:
                 gram, product = center_gram(source, V, workers)
-                strip = gram.strip(np.array([3, 1, 3]), extra_rows=3)
+                strip = gram.strip(np.array([3, 1, 3]))
                 updated = strip.update(np.eye(3, dtype=dtype), product.T, V[:3].T.copy())
                 return [product, updated, gram.multiply(V), full_matrix(source, workers)]
 
@@ -283,7 +283,7 @@ def test_threads_share_long_strips_without_changing_a_bit():
     def updated(n_threads):
         with Workers(n_threads) as workers:
             gram, _ = center_gram(ComputedGram(Linear(), X), workers=workers)
-            return gram.strip(np.array([0, 4999, 7]), extra_rows=2).update(np.eye(2), products, C)
+            return gram.strip(np.array([0, 4999, 7])).update(np.eye(2), products, C)
 
     assert np.array_equal(updated(1), updated(2))
     centered_X = X - X.mean(axis=0)
@@ -331,7 +331,7 @@ class TestCounting:
     def test_strips_and_diagonal(self, n_samples):
         gram, _ = center_gram(SOURCES["computed dense"](n_samples, np.float64))
         before = gram.entries
-        strip = gram.strip(np.arange(6), extra_rows=2)
+        strip = gram.strip(np.arange(6))
         strip.columns(np.arange(6))
         strip.update(np.eye(2), np.ones((2, n_samples)), np.ones((2, 6)))
         assert gram.entries == before + 6 * n_samples

@@ -38,7 +38,7 @@ PRESETS = {
 #: One other value of every option that takes effect with "kha-smd".
 OPTIONS = {
     "gain": 0.1, "meta_gain": 0.2, "meta_decay": 0.9, "log_gain_init": 1.0, "clock": "pass",
-    "init": "random", "rayleigh_ritz": False, "change_tol": 1.0,
+    "init": "random", "rayleigh_ritz": False,
 }  # fmt: skip
 
 

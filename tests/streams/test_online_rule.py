@@ -7,10 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ikpca.gains import Constant, InverseTime, ReciprocalEigenvalues
 from ikpca.gram import cross_gram
 from ikpca.kernels import Polynomial
-from ikpca.solvers import hebbian_step
+from ikpca.solvers import InverseTime, Product, ReciprocalEigenvalues, hebbian_step
 from ikpca.solvers.kha_reference import online_step
 from ikpca.streams import OnlineSettings, learn_rows, start_online
 from tests.pairwise import pairwise
@@ -18,7 +17,7 @@ from tests.pairwise import pairwise
 R, ETA = 3, 0.02
 QUADRATIC = Polynomial(degree=2, gamma=1.0, coef0=1.0)
 GAINS = {
-    "constant": Constant(ETA),
+    "constant": Product((ETA,)),
     "inverse time": ETA * InverseTime(50),
     "reciprocal eigenvalues": 0.5 * InverseTime(50) * ReciprocalEigenvalues(with_norm=False),
 }
@@ -79,7 +78,7 @@ def uncentered(initial, centered):
 
 def test_equations_15_to_17_corrected(rows, points):
     """With y_i and sums to i, and initial points that are left out of the mean: the same steps."""
-    chosen = settings(Constant(ETA))
+    chosen = settings(Product((ETA,)))
     states = steps(start_online(chosen, points, np.eye(R)), rows[:60], chosen)
     next(states)
     initial, a = np.eye(R), np.zeros((R, 1))
@@ -155,7 +154,7 @@ def test_inner_products_are_carried_along(rows, points, name):
 
 
 def test_errors_are_those_of_the_model_before_each_row(rows, points):
-    chosen = settings(Constant(ETA))
+    chosen = settings(Product((ETA,)))
     first = learn_rows(start_online(chosen, points, 0.5 * np.eye(R)), rows[:50], chosen)[0]
     errors = learn_rows(first, rows[50:60], chosen)[1]
     for row, error, state in zip(
@@ -166,7 +165,7 @@ def test_errors_are_those_of_the_model_before_each_row(rows, points):
 
 def test_with_a_fixed_mean_the_rule_is_kha(rows, points):
     """Compare with the batch rule: K' of the rows, and y from its columns."""
-    chosen = settings(Constant(ETA), memory=1e300)
+    chosen = settings(Product((ETA,)), memory=1e300)
     seen = learn_rows(start_online(chosen, points, 0.5 * np.eye(R)), rows, chosen)[0]
     fixed = replace(seen, seen=10**15)
     after = learn_rows(fixed, rows[:20], chosen)[0]

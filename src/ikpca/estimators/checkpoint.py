@@ -17,13 +17,13 @@ from ikpca.errors import InvalidInput, UnreadableFile, check_choice, check_numbe
 from ikpca.gram import tile_slices
 from ikpca.kernels import Rows
 from ikpca.model_files import Decoder, Encoder, read_container, write_container
-from ikpca.solvers import Outcome, PassRecord
-from ikpca.solvers.base import SavedRun
+from ikpca.solvers import Outcome
+from ikpca.solvers.base import Run
 
 _KIND = "checkpoint"
 _UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 #: Final outcomes; after any other, a run can be continued with more passes.
-_FINAL_OUTCOMES = (Outcome.CONVERGED, Outcome.SMALL_CHANGE, Outcome.STALLED, Outcome.DIVERGED)
+_FINAL_OUTCOMES = (Outcome.CONVERGED, Outcome.STALLED, Outcome.DIVERGED)
 #: Parameters that do not change the result of a given number of passes.
 _RUNTIME_PARAMETERS = (
     "checkpoint",
@@ -122,9 +122,9 @@ class CheckpointFile:
         self._every, self._seconds = parse_interval(checkpoint.every)
         self._fingerprint = _fingerprint(parameters, X)
         self.seed = seed
-        self.saved: SavedRun | None = None
+        self.saved: Run | None = None
         self._n_written, self._last_write = 0, time.monotonic()
-        self._pending: tuple[Callable[[], object], list[PassRecord], Outcome | None] | None = None
+        self._pending: tuple[Run, Callable[[], object]] | None = None
         if checkpoint.resume:
             self._read()
 
@@ -139,7 +139,7 @@ class CheckpointFile:
         try:
             content = Decoder(arrays).decode(manifest.content)
             differences = _differences(content["fingerprint"], self._fingerprint)
-            saved = SavedRun(content["progress"], content["records"], content["outcome"])
+            saved = Run(content["progress"], content["outcome"], content["records"])
             seed = int(content["seed"])
         except (UnreadableFile, KeyError, TypeError, ValueError, OverflowError) as error:
             # Checksums are valid, so that the file is not damaged.
@@ -157,21 +157,20 @@ class CheckpointFile:
         # The interval continues over restarts.
         self._last_write -= time.time() - self.path.stat().st_mtime
 
-    def record(
-        self, progress: Callable[[], object], records: list[PassRecord], outcome: Outcome | None
-    ) -> None:
+    def record(self, run: Run, progress: Callable[[], object]) -> None:
         """Record a finished pass; write if the interval has passed or the outcome is final."""
-        outcome = outcome if outcome in _FINAL_OUTCOMES else None
-        self._pending = (progress, records, outcome)
+        run = run._replace(outcome=run.outcome if run.outcome in _FINAL_OUTCOMES else None)
+        self._pending = (run, progress)
         waited = time.monotonic() - self._last_write >= self._seconds
-        if outcome is not None or (len(records) - self._n_written >= self._every and waited):
+        n_new = len(run.records) - self._n_written
+        if run.outcome is not None or (n_new >= self._every and waited):
             self.finish()
 
     def finish(self) -> None:
         """Write the last finished pass unless it is in the file already."""
         if self._pending is None:
             return
-        make_progress, records, outcome = self._pending
+        run, make_progress = self._pending
         progress = make_progress()
         # Without progress, an interrupted pass has overwritten its data.
         if progress is not None:
@@ -179,13 +178,13 @@ class CheckpointFile:
                 "fingerprint": self._fingerprint,
                 "seed": self.seed,
                 "progress": progress,
-                "records": list(records),
-                "outcome": outcome,
+                "records": run.records,
+                "outcome": run.outcome,
             }
             encoder = Encoder()
             encoded = encoder.encode(content, _KIND)
             write_container(self.path, _KIND, encoded, encoder.arrays)
-            self._n_written, self._last_write = len(records), time.monotonic()
+            self._n_written, self._last_write = len(run.records), time.monotonic()
         self._pending = None
 
 

@@ -225,7 +225,7 @@ class HebbianPCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
     def _validate(self, X: ArrayLike, *, first: bool, min_samples: int = 1) -> Floats:
         """Validate the parameters and the rows."""
         check_parameters(self, _RULES)
-        self._rule.check_options(("auto", "random"), ("backoff", "change_tol", "clock"))
+        self._rule.check_options(("auto", "random"), ("backoff", "clock"))
         if self._rule.has_companion:
             reason = "meta-descent needs a kernel"
             raise invalid_parameter("rule", self.rule, reason, "pass 'kha/et'")
@@ -311,15 +311,15 @@ def _sweep(W: Floats, rows: Floats, eta: Floats, *, limited: bool) -> Floats:
     Steps with gains limited to 1/‖x‖² and 1/‖y‖² do not diverge.
     """
     # Imported here because importing it starts the compiler.
-    from ikpca.solvers import kha_sweep
+    from ikpca.solvers import kha_pass
 
     largest = np.finfo(np.float64).max
     for part in tile_slices(len(rows), _BLOCK):
         X = rows[part]
         Y, G = (W @ X.T).astype(np.float64), (X @ X.T).astype(np.float64)
         limits = np.full(len(X), largest)
-        T, C, failed = kha_sweep.plain_sweep(Y, G, eta[part].copy(), limited, limits)
-        if failed != kha_sweep.OK:
+        T, C, failed = kha_pass.plain_sweep(Y, G, eta[part].copy(), limited, limits)
+        if failed != kha_pass.OK:
             return np.full_like(W, np.inf)
         W = T.astype(W.dtype) @ W + C.astype(W.dtype) @ X
     return W

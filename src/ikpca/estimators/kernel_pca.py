@@ -22,7 +22,6 @@ from ikpca.errors import (
     InvalidInput,
     Number,
     ParameterRules,
-    RecoveryWarning,
     check_parameters,
     invalid_parameter,
 )
@@ -199,7 +198,7 @@ class KernelPCA(KernelTransformer):
         Eigenvalues divided by the trace of K', which includes the components not computed.
     history_ : list of PassRecord
         One record per pass: seconds, eigenvalues, residuals, gains, entries evaluated, change,
-        note, recovery.
+        note.
     certificate_ : Certificate
         Residuals and bounds on them, orthonormality, bounds on eigenvalues, an estimate of the
         excess error.
@@ -700,7 +699,7 @@ class KernelPCA(KernelTransformer):
             setattr(self, "landmark_dual_coef_" if self._on_landmarks else "dual_coef_", dual)
 
     def _warn(self, solver: Solver, solution: EigenSolution) -> None:
-        """Warn about divergence, corrected problems, zero components and a missed tolerance."""
+        """Warn about divergence, zero components and a missed tolerance."""
         records = solution.records
         diverged = [record for record in records if record.note]
         if diverged and isinstance(solver, KHA) and not solver.automatic:
@@ -711,33 +710,21 @@ class KernelPCA(KernelTransformer):
                 "number. history_ has the details.",
                 DivergenceWarning,
             )
-        recoveries = [record.recovery for record in records if record.recovery]
-        if recoveries:
-            warn(
-                f"{recoveries[-1]}; the result is valid. To avoid this, reduce n_components or "
-                "pass rows in double precision.",
-                RecoveryWarning,
-            )
         warn_of_rank(self.n_components, len(solution.eigenvalues), solution.rank)
-        self._warn_of_tolerance(solver, solution)
+        self._warn_of_tolerance(solution)
 
-    def _warn_of_tolerance(self, solver: Solver, solution: EigenSolution) -> None:
+    def _warn_of_tolerance(self, solution: EigenSolution) -> None:
         assert solution.certificate is not None
         residual = float(solution.certificate.residual_bounds.max(initial=0.0))
-        outcome, change_tol = solution.outcome, getattr(solver, "change_tol", None)
-        requested = f"tol={self.tol!r}" + (
-            "" if change_tol is None else f", change_tol={change_tol!r}"
-        )
+        outcome, requested = solution.outcome, f"tol={self.tol!r}"
         if outcome is Outcome.INDEFINITE:
             text = outcome.value
             remedy = "pass eigen_solver='krylov' or 'dense', or choose another kernel"
-        elif outcome in (Outcome.SMALL_CHANGE, Outcome.DIVERGED):
+        elif outcome is Outcome.DIVERGED or not residual > self.tol > 0:
             return
-        elif outcome is Outcome.PASS_LIMIT and (residual > self.tol > 0 or change_tol is not None):
+        elif outcome is Outcome.PASS_LIMIT:
             text = f"max_iter={len(solution.records)} passes did not reach {requested}"
             remedy = "increase max_iter or the tolerance"
-        elif not residual > self.tol > 0:
-            return
         elif outcome is Outcome.LANDMARKS:
             text = f"the landmarks did not reach {requested}"
             remedy = "pass more landmarks, or eigen_solver='auto'"

@@ -68,7 +68,7 @@ class OnlineKernelPCA(StreamTransformer):
         Learning rule, with a gain that needs no tuning: proportional to 1/(eigenvalue · time), with
         the time bounded by the memory if ``forgetting`` < 1. Pass a :class:`ikpca.solvers.KHA` for
         other settings. ``gain``: a number is Kim's constant η of ``KHA("kha")``, which tracks
-        changes but does not converge; objects from :mod:`ikpca.gains` are the other gains of the
+        changes but does not converge; objects of :mod:`ikpca.solvers` are the other gains of the
         papers, with running means of λ and τ = 20 unless ``InverseTime`` sets it, except
         meta-descent. ``init``: "rows" (the default) is kernel PCA of the first rows; "random" is
         one point per component, drawn with the mean and spread of the first rows, as in the paper;
@@ -348,7 +348,7 @@ class OnlineKernelPCA(StreamTransformer):
     def _check_parameters(self) -> None:
         self._check_stream_parameters()
         solver = self._solver
-        solver.check_options(("auto", *START_NAMES), unused=("backoff", "clock", "change_tol"))
+        solver.check_options(("auto", *START_NAMES), unused=("backoff", "clock"))
         if solver.has_companion:
             raise invalid_parameter(
                 "rule", self.rule, "meta-descent is not a rule of streams", "pass KHA('kha/et')"

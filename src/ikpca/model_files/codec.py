@@ -27,14 +27,13 @@ _CLASSES = {
         "Checkpoint", "DriftSignal", "HebbianPCA", "IncrementalKernelPCA", "KernelPCA",
         "KernelSpectralClustering", "NoveltyDetector", "OnlineKernelPCA",
     ),
-    "gains": ("Constant", "InverseTime", "MetaDescent", "Product", "ReciprocalEigenvalues"),
     "gram": ("Centering", "GramMeans"),
     "kernels": ("Cosine", "Gaussian", "Laplacian", "Linear", "Polynomial", "Sigmoid"),
     "preimages": ("FixedPoint", "Gradient", "MDS", "NeighborMean"),
     "reduced_sets": ("IteratedPreimages", "JointPreimages", "SelectedRows"),
     "solvers": (
-        "KHA", "Certificate", "Dense", "HebbianProgress", "HebbianState", "Krylov",
-        "KrylovState", "Nystrom", "Outcome", "PassRecord", "Plan",
+        "KHA", "Certificate", "Dense", "HebbianState", "InverseTime", "Krylov", "KrylovState",
+        "Nystrom", "Outcome", "PassRecord", "Plan", "Product", "ReciprocalEigenvalues",
         "SampledResiduals",
     ),
     "streams": (

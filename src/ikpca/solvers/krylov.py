@@ -586,9 +586,6 @@ class KrylovPasses:
         block = _orthonormal(block, self._Q[:, :columns], self._workers)
         return replace(state, block=block, remainder=remainder)
 
-    def undo(self, state: KrylovState) -> None:
-        """Do nothing: the basis of the state is intact, or cannot be restored."""
-
     def progress(self, state: KrylovState) -> KrylovState | None:
         """Return the checkpoint data after a pass; None if a restart has overwritten its basis."""
         if self._restarted == state.passes:

@@ -8,9 +8,9 @@ import numpy as np
 from scipy import linalg
 
 from ikpca.errors import InvalidInput, invalid_parameter
-from ikpca.gains import Gain
 from ikpca.gram import cross_gram
 from ikpca.kernels import Floats, Kernel
+from ikpca.solvers import Gain
 from ikpca.solvers.rayleigh_ritz import rayleigh_ritz
 from ikpca.subspace import Subspace
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ikpca.solvers.kha_sweep import (
+from ikpca.solvers.kha_pass import (
     _cap,
     _compiled,
     _descend,
