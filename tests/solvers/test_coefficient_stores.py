@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from ikpca.gram import ComputedGram, center_gram
-from ikpca.gram.sources import StoredGram
+from ikpca.gram.resources import SERIAL
+from ikpca.gram.sources import cache_source
 from ikpca.kernels import Linear
 from ikpca.solvers.kha_pass import CoefficientStore, sampled_residuals
 
@@ -25,7 +26,8 @@ def some_rows():
 def local_store(dtype, start, keep=False):
     X, _ = some_rows()
     source = ComputedGram(Linear(), X.astype(dtype))
-    gram, products = center_gram(StoredGram(source) if keep else source, start.T.astype(dtype))
+    stored = cache_source(source, "matrix", 10**6, SERIAL) if keep else source
+    gram, products = center_gram(stored, start.T.astype(dtype))
     return CoefficientStore(gram, start, products.T)
 
 

@@ -110,46 +110,42 @@ def release_pages(X: Rows) -> None:
         mapped.madvise(mmap.MADV_DONTNEED)
 
 
-class BlasLimit:
-    """Limit of the number of threads of BLAS, which holds for the whole process.
+class SingleThreadedBlas:
+    """Limit of BLAS to one thread, which holds for the whole process.
 
-    Contexts may overlap in any order, also in several threads: the lowest limit holds, and the last
-    context restores the number of threads before the first.
+    Contexts may overlap in any order, also in several threads: the last one to end restores the
+    number of threads before the first, which those of threadpoolctl do not.
     """
 
     def __init__(self) -> None:
         self._pools = THREAD_POOLS.select(user_api="blas")
         self._lock = threading.Lock()
-        self._limits: list[int] = []
-        self._first: Any = None
+        self._n_open = 0
+        self._limit: Any = None
 
     @contextmanager
-    def __call__(self, n_threads: int) -> Iterator[None]:
-        """Limit BLAS to ``n_threads`` or fewer threads."""
-        with self._lock:
-            self._set([*self._limits, n_threads])
+    def __call__(self) -> Iterator[None]:
+        """Limit BLAS to one thread."""
+        self._count(1)
         try:
             yield
         finally:
-            with self._lock:
-                remaining = self._limits.copy()
-                remaining.remove(n_threads)
-                self._set(remaining)
+            self._count(-1)
 
-    def _set(self, limits: list[int]) -> None:
-        if limits:
-            limiter = self._pools.limit(limits=min(limits))
-            self._first = self._first if self._limits else limiter
-        else:
-            self._first.restore_original_limits()
-        self._limits = limits
-        # From threadpoolctl 3.8 on, no other thread can set a limit before this one is released.
-        for pool in self._pools.lib_controllers:
-            if hasattr(pool, "clear_controlling_thread"):
-                pool.clear_controlling_thread()
+    def _count(self, change: int) -> None:
+        with self._lock:
+            if not self._n_open:
+                self._limit = self._pools.limit(limits=1)
+            self._n_open += change
+            if not self._n_open:
+                self._limit.restore_original_limits()
+            # From threadpoolctl 3.8 on, no other thread can set a limit before this is released.
+            for pool in self._pools.lib_controllers:
+                if hasattr(pool, "clear_controlling_thread"):
+                    pool.clear_controlling_thread()
 
 
-limit_blas = BlasLimit()
+single_threaded_blas = SingleThreadedBlas()
 
 
 class Workers:
@@ -170,7 +166,7 @@ class Workers:
         self._local = threading.local()
 
     def __enter__(self) -> Self:
-        self._exit.enter_context(limit_blas(1))
+        self._exit.enter_context(single_threaded_blas())
         if self.n_threads > 1:
             self._pool = self._exit.enter_context(ThreadPoolExecutor(self.n_threads))
         return self

@@ -15,7 +15,7 @@ from ikpca.errors import InvalidInput
 from ikpca.gram import Budget, ComputedGram, GramSource, cross_gram, full_matrix, tile_slices
 from ikpca.gram.lazy_rows import LazyRows
 from ikpca.gram.resources import SERIAL, Workers, memory_map, release_pages
-from ikpca.gram.sources import TILE, CompactGram, DistributedSource, cache_source, plan_source
+from ikpca.gram.sources import TILE, CachedGram, DistributedSource, cache_source, plan_source
 from ikpca.kernels import (
     Cosine,
     FeatureSplit,
@@ -342,7 +342,7 @@ class Problem:
             return None
         sample = self.rounding_sample
         K, largest = sample.K, sample.largest_eigenvalue
-        error = sample.norm(K - np.rint(K * CompactGram.LEVELS) / CompactGram.LEVELS)
+        error = sample.norm(K - np.rint(K * CachedGram.LEVELS) / CachedGram.LEVELS)
         if error > _ROUNDING_FRACTION * tol * largest or largest == 0:
             return None
         return error / largest
