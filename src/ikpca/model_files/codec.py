@@ -35,7 +35,6 @@ _CLASSES = {
     "solvers": (
         "KHA", "Certificate", "Dense", "HebbianProgress", "HebbianState", "Krylov",
         "KrylovState", "Nystrom", "Outcome", "PassRecord", "Plan",
-        "SampledResiduals",
     ),
     "streams": (
         "IncrementalState", "MomentState", "OnlineStart", "OnlineState", "PreimageState",

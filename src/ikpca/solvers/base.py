@@ -17,10 +17,9 @@ from sklearn.base import BaseEstimator
 from ikpca.gram import CenteredGram
 from ikpca.gram.centering import Centering
 from ikpca.kernels import Floats, Rows
-from ikpca.solvers.problem import Plan, Problem
+from ikpca.solvers.problem import Problem
 from ikpca.solvers.rayleigh_ritz import (
     Certificate,
-    SampledResiduals,
     certify,
     deterministic_signs,
     nonnegative_eigenvalues,
@@ -215,11 +214,12 @@ class EigenSolution:
         eigenvalues: Floats,
         gram: CenteredGram,
         next_eigenvalue: float | None = None,
-        sampled: SampledResiduals | None = None,
+        sampled: tuple[Floats, Floats] | None = None,
     ) -> Self:
         """Make signs deterministic and compute the certificate of iterated components.
 
-        Its residuals are those along the coefficients, or the sampled ones along the projections.
+        Its residuals are those along the coefficients, or the sampled ones along the projections,
+        given with their bounds.
         """
         signs = deterministic_signs(projections)[:, None]
         coefficients, projections = coefficients * signs, projections * signs
@@ -227,11 +227,11 @@ class EigenSolution:
         residuals = relative_residuals(coefficients, projections, eigenvalues)
         certificate = certify(
             eigenvalues,
-            residuals if sampled is None else sampled.residuals,
+            residuals if sampled is None else sampled[0],
             coefficients.astype(np.float64) @ projections.astype(np.float64).T,
             gram.squared_norm_estimate,
             next_eigenvalue,
-            None if sampled is None else sampled.bounds,
+            None if sampled is None else sampled[1],
             of_projections=sampled is not None,
         )
         return cls(
@@ -465,10 +465,6 @@ class Solver(BaseEstimator, ABC):
     @abstractmethod
     def check(self, n_components: float | None) -> None:
         """Raise an error for invalid options, or a number of components that is not supported."""
-
-    @abstractmethod
-    def plan(self, problem: Problem, n_components: int) -> Plan:
-        """Return the sizes of a fit within the memory budget."""
 
     @abstractmethod
     def solve(
