@@ -309,12 +309,16 @@ def certify(
     optimum = float(np.sum(np.square(np.maximum(largest[: len(values)], 0))))
     captured = float(np.sum(np.square(values[positive])))
     defects = component_gram - identity
-    increase = optimum - captured + _squared_error_increase(
-        values[positive],
-        bounds[positive],
-        defects[np.ix_(positive, positive)],
-        next_eigenvalue,
-        of_projections,
+    increase = (
+        optimum
+        - captured
+        + _squared_error_increase(
+            values[positive],
+            bounds[positive],
+            defects[np.ix_(positive, positive)],
+            next_eigenvalue,
+            of_projections,
+        )
     )
     return Certificate(
         residuals=relative,
