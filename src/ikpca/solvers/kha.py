@@ -266,7 +266,7 @@ class KHA(Solver):
         if array is None and self.from_landmarks:
             n_landmarks = max(min(N_LANDMARKS, source.n_samples // 4), 4 * number)
             chosen = choose_landmarks(str(self._init), source, n_landmarks, seed)
-            start = LandmarkStart.of(source, number, chosen, workers)
+            start = LandmarkStart(source, number, chosen, workers)
             gram = center_gram(source, None, workers)[0]
             A, AK = start.coefficients(), start.projections
         else:

@@ -33,12 +33,12 @@ from ikpca.solvers.landmarks import (
 )
 from ikpca.solvers.problem import Plan, Problem
 from ikpca.solvers.rayleigh_ritz import (
-    SampledResiduals,
     certify,
     inner_in_double,
     multiply_rows,
     rayleigh_ritz,
     relative_residuals,
+    sample_residuals,
 )
 
 #: First number of components for a fraction of the variance.
@@ -125,42 +125,23 @@ def feature_space_pairs(
 
 @dataclass(frozen=True, eq=False)
 class KrylovState:
-    """State between two passes; all but the first fields are set in checkpoints only.
+    """State between two passes; all but the first fields are set in checkpoints only."""
 
-    Parameters
-    ----------
-    columns : int
-        Number of basis columns.
-    block : ndarray of shape (l, width)
-        Next block.
-    passes : int
-    blocks : int
-        Number of blocks of a pass.
-    components : tuple or None
-        None before the first pass.
-    sampled : SampledResiduals or None
-        Residuals along the projections, if they are within the tolerance and those along the
-        coefficients are not.
-    remainder : float
-        Variance outside of the basis before the last random block.
-    plan : Plan
-        Sizes of the run.
-    means : GramMeans
-    basis, products : ndarray of shape (l, columns)
-        Q and Z = K'Q.
-    inner_products : ndarray of shape (2, columns, columns)
-        QᵀZ and ZᵀZ.
-    """
-
+    #: Number of basis columns, next block, finished passes, and blocks of a pass.
     columns: int
     block: Floats
     passes: int
     blocks: int
+    #: None before the first pass.
     components: Components | None = None
-    sampled: SampledResiduals | None = None
+    #: Residuals along the projections and their bounds, if they are within the tolerance and those
+    #: along the coefficients are not.
+    sampled: tuple[Floats, Floats] | None = None
+    #: Variance outside of the basis before the last random block.
     remainder: float = np.inf
     plan: Plan | None = None
     means: GramMeans | None = None
+    #: Q and Z = K'Q, and their inner products QᵀZ and ZᵀZ.
     basis: Floats | None = None
     products: Floats | None = None
     inner_products: Floats | None = None
@@ -299,17 +280,9 @@ class Krylov(Solver):
         """Compute the leading components; the parameters are those of :meth:`Solver.solve`.
 
         For a fraction of the variance, the number of components is doubled, starting from the last
-        ones, until they explain enough.
-
-        Parameters
-        ----------
-        problem, n_components, settings
-        n_landmarks, later_passes : int, optional
-            Landmarks of the start, and the passes that are expected after the first.
-        earlier : list of PassRecord
-            Passes of the fit before this run.
-        choice : str
-            Text of the first record on the choice of the solver.
+        ones, until they explain enough. A solver that chooses this one plans the landmarks of the
+        start and the passes after the first, and gives the ``earlier`` passes of the fit and its
+        reason, the ``choice``.
         """
         if later_passes is None:
             later_passes = expected_passes(settings.tol)
@@ -363,7 +336,7 @@ class Krylov(Solver):
             passes.earlier, passes.choice = earlier, choice
             if saved is None:
                 chosen = choose_landmarks(self.init, source, plan.n_landmarks, seed, workers)
-                start = LandmarkStart.of(source, block_size(n_components), chosen, workers)
+                start = LandmarkStart(source, block_size(n_components), chosen, workers)
                 state = passes.start(start, problem.start)
                 del start
             else:
@@ -651,7 +624,7 @@ class KrylovPasses:
 
     def _sampled_residuals(
         self, components: Components, Z: Floats, T: Floats
-    ) -> SampledResiduals | None:
+    ) -> tuple[Floats, Floats] | None:
         """Estimate residuals along the projections if those along the coefficients exceed tol.
 
         They are a multiplication by K' ahead, and a sample of its rows takes a small part of a
@@ -675,17 +648,9 @@ class KrylovPasses:
             products = np.vstack([gram.strip(part).dot(V) for part in parts])
             return (products - V[indices] * eigenvalues).astype(np.float64)
 
-        leverages = np.square(V).sum(axis=1)
-        estimate = SampledResiduals.of(
-            rows_of,
-            gram.diagonal(),
-            self._distances(Z, T),
-            leverages,
-            self._seed,
-            self._tol,
-            largest,
-        )
-        return estimate if estimate.bounds.max() <= self._tol else None
+        weights = gram.diagonal(), self._distances(Z, T), np.square(V).sum(axis=1)
+        residuals, bounds, _ = sample_residuals(rows_of, *weights, self._seed, self._tol, largest)
+        return (residuals, bounds) if bounds.max() <= self._tol else None
 
     def _distances(self, Z: Floats, T: Floats) -> Floats:
         """Return the squared distances of all rows from the span of the basis, by strips."""
@@ -704,16 +669,16 @@ class KrylovPasses:
     ) -> PassRecord:
         A, AK, eigenvalues, next_eigenvalue = components
         assert self._gram is not None
-        sampled, entries = state.sampled, self._gram.entries
-        residuals = relative_residuals(A, AK, eigenvalues) if sampled is None else sampled.residuals
+        residuals, bounds = state.sampled or (relative_residuals(A, AK, eigenvalues), None)
+        entries = self._gram.entries + (self.earlier[-1].entries if self.earlier else 0)
         certificate = certify(
             eigenvalues,
             residuals,
             inner_in_double(A.T, AK.T),
             self._gram.squared_norm_estimate,
             next_eigenvalue,
-            None if sampled is None else sampled.bounds,
-            of_projections=sampled is not None,
+            bounds,
+            of_projections=bounds is not None,
         )
         return PassRecord(
             number=len(self.earlier) + state.passes,
@@ -721,7 +686,7 @@ class KrylovPasses:
             eigenvalues=eigenvalues,
             residuals=residuals,
             gains=np.full(self._r, np.nan),
-            entries=entries + (self.earlier[-1].entries if self.earlier else 0),
+            entries=entries,
             change=change,
             orthonormality_defect=certificate.orthonormality_defect,
             excess_error=certificate.excess_error,

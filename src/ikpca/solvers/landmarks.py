@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy import linalg
 
@@ -146,7 +144,7 @@ class _Pivots:
         return np.clip(diagonal - np.concatenate(list(parts)), 0, None)
 
 
-def leading_directions(gram: Floats, n_components: int, noise: float) -> Floats:
+def _leading_directions(gram: Floats, n_components: int, noise: float) -> Floats:
     """Return leading components of the landmarks alone, whose coefficients have zero row sums.
 
     They are ordered by decreasing variance. Several times as many as the components wanted are
@@ -173,75 +171,63 @@ def leading_directions(gram: Floats, n_components: int, noise: float) -> Floats:
     return directions - directions.mean(axis=1, keepdims=True)
 
 
-@dataclass(frozen=True)
 class LandmarkStart:
     """Components in the leading directions of landmarks, from which iterations start.
 
-    For coefficients A with zero row sums on m landmarks, AK' is AK minus its row means. So m kernel
-    rows give exact projections.
+    For coefficients A with zero row sums on m landmarks, AK' is AK minus its row means. So one pass
+    over m kernel rows gives exact projections.
 
-    Parameters
+    Attributes
     ----------
     indices : ndarray of shape (m,)
     directions : ndarray of shape (d, m)
         Coefficients of the directions.
     coordinates : ndarray of shape (d, l)
         AK' of the directions.
-    rotation : ndarray of shape (r, d)
-        Components in terms of the directions.
     eigenvalues : ndarray of shape (r,)
         Ritz values: lower bounds of the eigenvalues of K'.
     distances : ndarray of shape (l,)
         Estimated squared distances of all rows from the span of the directions and the mean.
     """
 
-    indices: Indices
-    directions: Floats
-    coordinates: Floats
-    rotation: Floats
-    eigenvalues: Floats
-    distances: Floats
-
-    @classmethod
-    def of(
-        cls, source: GramSource, n_components: int, indices: Indices, workers: Workers = SERIAL
-    ) -> LandmarkStart:
-        """Compute the start in a pass over the kernel rows of the landmarks."""
+    def __init__(
+        self, source: GramSource, n_components: int, indices: Indices, workers: Workers = SERIAL
+    ) -> None:
         gram, dtype = source.submatrix(indices, indices).astype(np.float64), source.dtype
         if not np.isfinite(gram).all():
             raise InvalidInput(NOT_FINITE)
         noise = float(np.finfo(dtype).eps * np.abs(gram).max())
-        directions = leading_directions(gram, n_components, noise)
+        directions = _leading_directions(gram, n_components, noise)
         # The last row gives the inner products with the mean of the landmarks.
         weights = np.vstack([directions, np.full((1, len(gram)), 1 / len(gram))])
         products = _combine(source, weights.astype(dtype), indices, workers)
         if not np.isfinite(products).all():
             raise InvalidInput(NOT_FINITE)
         coordinates, of_mean = products[:-1], products[-1]
-        means = coordinates.mean(axis=1, dtype=np.float64)
-        coordinates -= means[:, None].astype(dtype)
-        # From the mean of the landmarks, about which the directions are a basis.
-        shifts = (means - directions @ gram.mean(axis=1)).astype(dtype)
+        # First from the mean of the landmarks, about which the directions are a basis.
+        coordinates -= (directions @ gram.mean(axis=1)).astype(dtype)[:, None]
         distances = source.diagonal() - 2 * of_mean + gram.mean()
         distances -= np.einsum("ij,ij->j", coordinates, coordinates)
-        distances -= 2 * shifts @ coordinates + shifts @ shifts
-        values, rotation = np.zeros(n_components), np.zeros((n_components, len(directions)))
+        coordinates -= coordinates.mean(axis=1, dtype=np.float64).astype(dtype)[:, None]
+        # With fewer directions than components, the remaining eigenvalues are zero.
+        self.eigenvalues = np.zeros(n_components)
+        self._rotation = np.zeros((n_components, len(directions)))
         if len(directions):
-            # With fewer directions than components, the remaining eigenvalues are zero.
             scatter = inner_in_double(coordinates.T, coordinates.T, workers)
-            found, U = leading_eigenpairs(scatter, n_components)
-            values[: len(found)], rotation[: len(found)] = found, U.T
-        return cls(indices, directions, coordinates, rotation, values, np.abs(distances))
+            values, U = leading_eigenpairs(scatter, n_components)
+            self.eigenvalues[: len(values)], self._rotation[: len(values)] = values, U.T
+        self.indices, self.directions, self.coordinates = indices, directions, coordinates
+        self.distances = np.abs(distances)
 
     @property
     def projections(self) -> Floats:
         """AK' of the components."""
-        return self.rotation.astype(self.coordinates.dtype) @ self.coordinates
+        return self._rotation.astype(self.coordinates.dtype) @ self.coordinates
 
     def coefficients(self) -> Floats:
         """Return A of the components with all l columns."""
-        A = np.zeros((len(self.rotation), self.coordinates.shape[1]), self.coordinates.dtype)
-        A[:, self.indices] = self.rotation @ self.directions
+        A = np.zeros((len(self._rotation), self.coordinates.shape[1]), self.coordinates.dtype)
+        A[:, self.indices] = self._rotation @ self.directions
         return A
 
 
