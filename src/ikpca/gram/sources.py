@@ -41,8 +41,6 @@ _OVERHEAD_BYTES, _OVERHEAD_SHARE = 32 * 10**6, 0.1
 _NARROW_COLUMNS = 64
 #: Largest share of the memory left by the solver that a right operand may use.
 _MAX_OPERAND_SHARE = 0.6
-#: Tiles per block of memory of a cache.
-_TILES_PER_BLOCK = 16
 #: Terms of a sum from which single precision loses more digits than a matrix product.
 _MANY_TERMS = 64
 _Pair: TypeAlias = tuple[slice, slice]
@@ -66,13 +64,6 @@ def tile_pairs(length: int, size: int = TILE, *, symmetric: bool) -> Iterator[tu
     """Yield pairs of slices that cover an l×l matrix, or its upper triangle.
 
     Tiles on the diagonal of a symmetric matrix are divided further, as half of each is redundant.
-
-    Examples
-    --------
-    >>> len(list(tile_pairs(2048, 1024, symmetric=False)))
-    4
-    >>> sum(a.stop - a.start for a, b in tile_pairs(1024, 1024, symmetric=True) if a == b)
-    1024
     """
     for rows in tile_slices(length, size):
         for columns in tile_slices(length, size):
@@ -315,9 +306,11 @@ class CachedGram(WrappedSource):
 
     def __init__(self, source: GramSource, max_bytes: int, *, compact: bool = False) -> None:
         super().__init__(source)
-        self._available, self._compact = max_bytes, compact
-        self._stored_dtype: np.dtype[Any] = np.dtype(np.uint16) if compact else source.dtype
-        self._block: NDArray[np.generic] = np.empty(0)
+        self._compact = compact
+        dtype: np.dtype[Any] = np.dtype(np.uint16) if compact else source.dtype
+        sizes = ((a.stop - a.start) * (b.stop - b.start) for a, b in _pairs(source))
+        #: Memory that is not in use yet, of one array, which the system backs by huge pages.
+        self._memory = np.empty(min(max_bytes // dtype.itemsize, sum(sizes)), dtype)
         self._tiles: dict[tuple[int, int, int, int], NDArray[Any]] = {}
         self._lock = threading.Lock()
 
@@ -339,8 +332,11 @@ class CachedGram(WrappedSource):
             np.minimum(out, 1, out=out)
             out *= self.dtype.type(self.LEVELS)
             np.rint(out, out=out)
-        tile = self._allocate(*out.shape)
+        with self._lock:
+            if out.size <= len(self._memory):
+                tile, self._memory = np.split(self._memory, [out.size])
         if tile is not None:
+            tile = tile.reshape(out.shape)
             np.copyto(tile, out, casting="unsafe")
             self._tiles[_key(rows, columns)] = tile
         if self._compact:
@@ -349,18 +345,6 @@ class CachedGram(WrappedSource):
     def stored_tile(self, rows: slice, columns: slice) -> Floats | None:
         """Return the tile if it is in the cache; ``fill`` converts those of 16 bits."""
         return None if self._compact else self._tiles.get(_key(rows, columns))
-
-    def _allocate(self, n_rows: int, n_columns: int) -> NDArray[np.generic] | None:
-        """Return memory for a tile from a large block, which the system backs by huge pages."""
-        size, dtype = n_rows * n_columns, self._stored_dtype
-        with self._lock:
-            if size * dtype.itemsize > self._available:
-                return None
-            self._available -= size * dtype.itemsize
-            if len(self._block) < size:
-                self._block = np.empty(_TILES_PER_BLOCK * self.side**2, dtype=dtype)
-            tile, self._block = self._block[:size], self._block[size:]
-        return tile.reshape(n_rows, n_columns)
 
 
 def _key(rows: slice, columns: slice) -> tuple[int, int, int, int]:

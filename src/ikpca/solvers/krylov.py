@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -244,15 +244,15 @@ class Krylov(Solver):
         columns = blocks * size + directions
         basis = 2 * columns * problem.row_bytes + 6 * width
         n_bytes = max(basis, 32 * n_landmarks**2 + coordinates)
-        plan = Plan(n_bytes, None, None, n_landmarks, directions, columns)
-        keep = keeps_values(problem, later_passes)
-        if later_passes > DIRECTION_PASSES and self._may_narrow(problem, plan, keep=keep):
-            number = min(size // _NARROW_BLOCK, _MAX_BLOCKS)
-            plan = replace(plan, n_blocks=number if number >= _MIN_BLOCKS else 1)
-        return replace(plan, keep="tiles" if keep else None)
+        keep, n_blocks = keeps_values(problem, later_passes), 1
+        narrow = later_passes > DIRECTION_PASSES and size >= _MIN_BLOCKS * _NARROW_BLOCK
+        if narrow and self._may_narrow(problem, n_bytes, keep=keep):
+            n_blocks = min(size // _NARROW_BLOCK, _MAX_BLOCKS)
+        form: Literal["tiles"] | None = "tiles" if keep else None
+        return Plan(n_bytes, form, None, n_landmarks, directions, columns, n_blocks)
 
     @staticmethod
-    def _may_narrow(problem: Problem, plan: Plan, *, keep: bool) -> bool:
+    def _may_narrow(problem: Problem, n_bytes: int, *, keep: bool) -> bool:
         """Return True if narrow blocks may replace a block of all columns.
 
         With narrow blocks a basis of fewer columns has the same accuracy, but K is read for each of
@@ -261,11 +261,9 @@ class Krylov(Solver):
         """
         if problem.engine is not None or problem.start is not None:
             return False
-        if problem.X.dtype != np.float64:
-            return False
         matrix_bytes = problem.n_samples * problem.row_bytes // 2
-        in_memory = keep and matrix_bytes <= problem.budget.available - plan.n_bytes
-        return problem.kernel is None or in_memory
+        in_memory = keep and matrix_bytes <= problem.budget.available - n_bytes
+        return problem.X.dtype == np.float64 and (problem.kernel is None or in_memory)
 
     def solve(
         self,
