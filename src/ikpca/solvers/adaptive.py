@@ -187,7 +187,7 @@ class Adaptive(Solver):
             del fit
         del single
         problem, choice = replace(problem, start=start), f"block Krylov; {plan}"
-        return Krylov().solve(problem, n_components, settings, *plan.start, records, choice)
+        return Krylov().solve(problem, n_components, settings, plan.start, records, choice)
 
 
 def missed_error(solution: EigenSolution) -> float:

@@ -87,23 +87,17 @@ _STRIP_ROWS, _DISTANCE_ROWS = 64, 1024
 Components: TypeAlias = tuple[Floats, Floats, Floats, float]
 
 
-def ritz_pairs(N: Floats) -> tuple[Floats, Floats]:
-    """Return the eigenpairs of N = QᵀK'Q, descending: Ritz pairs of K' in coefficient space."""
-    values, vectors = np.linalg.eigh(N)
-    return values[::-1], vectors[:, ::-1]
-
-
 def feature_space_pairs(
-    pairs: tuple[Floats, Floats], N: Floats, S: Floats, n_components: int, eps: float
+    values: Floats, vectors: Floats, inner: Floats, n_components: int, eps: float
 ) -> tuple[Floats, Floats]:
-    """Return Ritz values, and T with A = TQᵀ, from N and S = (K'Q)ᵀK'Q.
+    """Return Ritz values, and T with A = TQᵀ, from N = QᵀK'Q, its eigenpairs, and S = (K'Q)ᵀK'Q.
 
     Ritz pairs in feature space capture the most variance, but their coefficients in near-null
     directions amplify rounding errors. So once the leading pairs have converged, and for an
     indefinite kernel, the pairs in coefficient space are used. ``eps`` is the machine epsilon of
     the basis.
     """
-    values, vectors = pairs
+    N, S = inner
     if not len(values):
         # A kernel matrix without variance leaves nothing to multiply.
         return values, vectors
@@ -217,19 +211,16 @@ class Krylov(Solver):
         return 4 * block_size(n_components) < n_samples
 
     def plan(
-        self,
-        problem: Problem,
-        n_components: int,
-        n_landmarks: int | None = None,
-        later_passes: int | None = None,
+        self, problem: Problem, n_components: int, start: tuple[int, int] | None = None
     ) -> Plan:
         """Plan landmarks, basis and blocks within half of the budget, and the form of K.
 
-        Kernel values are kept only for further passes. ``n_landmarks`` and ``later_passes`` are
-        those of :meth:`solve`.
+        Kernel values are kept only for further passes. ``start`` is that of :meth:`solve`.
         """
-        later_passes = expected_passes(0.0) if later_passes is None else later_passes
-        n_landmarks = n_landmarks or default_landmarks(problem.n_samples)
+        n_landmarks, later_passes = start or (
+            default_landmarks(problem.n_samples),
+            expected_passes(0.0),
+        )
         size, half = block_size(n_components), problem.budget.available // 2
         width = size * problem.row_bytes
         blocks = next((count for count in _BLOCKS if (4 * count + 6) * width <= half), _BLOCKS[-1])
@@ -270,32 +261,25 @@ class Krylov(Solver):
         problem: Problem,
         n_components: float | None,
         settings: RunSettings,
-        n_landmarks: int | None = None,
-        later_passes: int | None = None,
+        start: tuple[int, int] | None = None,
         earlier: Sequence[PassRecord] = (),
         choice: str = "",
     ) -> EigenSolution:
         """Compute the leading components; the parameters are those of :meth:`Solver.solve`.
 
         For a fraction of the variance, the number of components is doubled, starting from the last
-        ones, until they explain enough. A solver that chooses this one plans the landmarks of the
-        start and the passes after the first, and gives the ``earlier`` passes of the fit and its
-        reason, the ``choice``.
+        ones, until they explain enough. A solver that chooses this one gives the ``start``, the
+        number of landmarks and the passes that are expected after the first; the ``earlier`` passes
+        of the fit; and its ``choice``, a text for the first record.
         """
-        if later_passes is None:
-            later_passes = expected_passes(settings.tol)
-
-        def solve(number: int) -> EigenSolution:
-            return self._solve_number(
-                problem, number, settings, n_landmarks, later_passes, earlier, choice
-            )
-
+        start = start or (default_landmarks(problem.n_samples), expected_passes(settings.tol))
         if isinstance(n_components, Integral):
-            return solve(min(int(n_components), problem.n_samples))
+            number = min(int(n_components), problem.n_samples)
+            return self._solve_number(problem, number, settings, start, earlier, choice)
         assert n_components is not None
         number = _FIRST_VARIANCE_COMPONENTS
         while self.is_applicable(number, problem.n_samples):
-            solution = solve(number)
+            solution = self._solve_number(problem, number, settings, start, earlier, choice)
             explained = float(solution.eigenvalues.sum(dtype=np.float64))
             if solution.outcome is Outcome.INTERRUPTED or explained > n_components * solution.trace:
                 return solution.select_fraction(n_components)
@@ -314,8 +298,7 @@ class Krylov(Solver):
         problem: Problem,
         n_components: int,
         settings: RunSettings,
-        n_landmarks: int | None,
-        later_passes: int,
+        start: tuple[int, int],
         earlier: Sequence[PassRecord],
         choice: str,
     ) -> EigenSolution:
@@ -323,7 +306,7 @@ class Krylov(Solver):
         used, error = problem.in_single_precision(settings.tol) or (problem, 0.0)
         saved, seed = settings.saved, problem.seed
         plan = None if saved is None else saved.progress.plan
-        plan = plan or self.plan(used, n_components, n_landmarks, later_passes)
+        plan = plan or self.plan(used, n_components, start)
         if plan.keep is not None and (rounding := used.compact_error(settings.tol)) is not None:
             plan, error = replace(plan, keep="compact"), error + rounding
         settings = replace(settings, tol=settings.tol - error)
@@ -334,9 +317,9 @@ class Krylov(Solver):
             passes.earlier, passes.choice = earlier, choice
             if saved is None:
                 chosen = choose_landmarks(self.init, source, plan.n_landmarks, seed, workers)
-                start = LandmarkStart(source, block_size(n_components), chosen, workers)
-                state = passes.start(start, problem.start)
-                del start
+                landmarks = LandmarkStart(source, block_size(n_components), chosen, workers)
+                state = passes.start(landmarks, problem.start)
+                del landmarks
             else:
                 state = passes.resume(saved.progress)
             state, outcome, records = run_passes(passes, state, settings)
@@ -435,15 +418,14 @@ class KrylovPasses:
         """Run one pass over K."""
         started = time.perf_counter()
         first, columns = self._add_blocks(state)
-        N, S = self._extend_inner_products(state.columns, columns)
-        pairs = ritz_pairs(N)
-        if self._may_miss_components(pairs[0], state.blocks):
+        ritz_values, vectors = self._ritz_pairs(state.columns, columns)
+        if self._may_miss_components(ritz_values, state.blocks):
             state = self._start_random(state)
             first, columns = self._add_blocks(state)
-            N, S = self._extend_inner_products(0, columns)
-            pairs = ritz_pairs(N)
+            ritz_values, vectors = self._ritz_pairs(0, columns)
         Q, Z = self._Q[:, :columns], self._Z[:, :columns]
-        values, T = feature_space_pairs(pairs, N, S, self._r, self._eps)
+        inner = self._inner[:, :columns, :columns]
+        values, T = feature_space_pairs(ritz_values, vectors, inner, self._r, self._eps)
         components = self._components(Q, Z, values, T)
         change = np.inf if state.components is None else _change(components[0], state.components[1])
         state = replace(
@@ -456,7 +438,7 @@ class KrylovPasses:
         )
         outcome: Outcome | None = Outcome.CONVERGED
         if state.sampled is None:
-            state = self._next_block(state, first, pairs[1], T)
+            state = self._next_block(state, first, vectors, T)
             if state.block.shape[1] == 0:
                 state = self._probe_remainder(state)
             # An empty block: the basis spans the range of K' up to rounding.
@@ -509,14 +491,8 @@ class KrylovPasses:
     ) -> KrylovState:
         """Add the next block, and restart the basis if necessary.
 
-        Parameters
-        ----------
-        state : KrylovState
-            State without the block.
-        first : int
-            First column of the last block.
-        vectors, T : ndarray
-            Ritz vectors and components in terms of the basis.
+        ``first`` is the first column of the last block; ``vectors`` and ``T`` are Ritz vectors and
+        components in terms of the basis.
         """
         size, kept = self._size, state.columns
         Q, Z, leading = self._Q[:, :kept], self._Z[:, :kept], vectors[:, :size]
@@ -529,7 +505,7 @@ class KrylovPasses:
             kept, self._restarted = leading.shape[1], state.passes - 1
             for array, part in ((self._Q, Q), (self._Z, Z)):
                 array[:, :kept] = multiply_rows(part, leading, self._workers)
-            self._extend_inner_products(0, kept)
+            self._ritz_pairs(0, kept)
             latest = self._Z[:, :kept]
         block = _orthonormal(latest, self._Q[:, :kept], self._workers)
         return replace(state, columns=kept, block=block[:, : size // state.blocks])
@@ -544,8 +520,9 @@ class KrylovPasses:
         gram, columns = self._gram, state.columns
         assert gram is not None
         # A restart may have replaced the basis.
-        N, S = self._inner[:, :columns, :columns]
-        values, T = feature_space_pairs(ritz_pairs(N), N, S, self._r, self._eps)
+        inner = self._inner[:, :columns, :columns]
+        pairs = self._ritz_pairs(columns, columns)
+        values, T = feature_space_pairs(*pairs, inner, self._r, self._eps)
         remainder = gram.mean_diagonal * gram.n_samples - float(values.sum())
         last = float(values[self._r - 1]) if len(values) >= self._r else 0.0
         noise = gram.rounding * gram.n_samples
@@ -601,8 +578,11 @@ class KrylovPasses:
             return product
         return self._gram.multiply(block)
 
-    def _extend_inner_products(self, start: int, stop: int) -> Floats:
-        """Return QᵀZ and ZᵀZ of the first columns; those up to ``start`` are stored."""
+    def _ritz_pairs(self, start: int, stop: int) -> tuple[Floats, Floats]:
+        """Return the eigenpairs of QᵀZ, descending: Ritz pairs of K' in coefficient space.
+
+        QᵀZ and ZᵀZ are extended by the columns from ``start`` on.
+        """
         Q, Z, new = self._Q[:, :stop], self._Z[:, :stop], slice(start, stop)
         inner = self._inner[:, :stop, :stop]
         for at, (left, right) in enumerate(((Q, Z), (Z, Z))):
@@ -610,7 +590,8 @@ class KrylovPasses:
             inner[at, new, :start] = inner[at, :start, new].T
             inner[at, new, new] += inner[at, new, new].T.copy()
             inner[at, new, new] /= 2
-        return inner
+        values, vectors = np.linalg.eigh(inner[0])
+        return values[::-1], vectors[:, ::-1]
 
     def _components(self, Q: Floats, Z: Floats, values: Floats, T: Floats) -> Components:
         # Components beyond the rank are zero.

@@ -345,12 +345,6 @@ class LandmarkFeatures:
             strips.append(values @ A.T - offsets)
         return np.concatenate(strips)
 
-    def leverages(
-        self, A: Floats, offsets: Floats, eigenvalues: Floats, X: Rows, start: int
-    ) -> Floats:
-        """Return Σ_i y_i²/λ_i of the projections of rows."""
-        return _leverages(self.project(A, offsets, X, start), eigenvalues)
-
     def sampled_products(
         self, A: Floats, offsets: Floats, sample: Rows, Y: Floats | None, X: Rows, start: int
     ) -> Floats:
@@ -378,12 +372,6 @@ def _multiply_triangle(k: Floats, lower: Floats) -> Floats:
     for block in tile_slices(number, max(64, -(-number // _TRIANGLE_BLOCKS))):
         np.matmul(k[:, : block.stop], lower[block, : block.stop].T, out=out[:, block])
     return out
-
-
-def _leverages(projections: Floats, eigenvalues: Floats) -> Floats:
-    """Return Σ_i y_i²/λ_i, without components that have no variance."""
-    weights = np.divide(1, eigenvalues, out=np.zeros_like(eigenvalues), where=eigenvalues > 0)
-    return np.einsum("ij,ij,j->i", projections, projections, weights)
 
 
 class LandmarkFit:
@@ -618,11 +606,12 @@ class LandmarkFit:
         limit = _cache_bytes(problem, len(features.gram), features.strip, _PROJECTION_BYTES)
         if problem.engine is None and problem.row_bytes * len(eigenvalues) <= limit:
             projections = self._projections(A)
-            leverages = _leverages(projections, values)
+            blocks: Iterable[Floats] = [projections]
         else:
-            parts = self._map_rows(features.leverages, A, offsets, values)
-            leverages = np.concatenate(list(parts))
+            blocks = self._map_rows(features.project, A, offsets)
         roots = np.sqrt(eigenvalues)
+        weights = np.divide(1, values, out=np.zeros_like(values), where=values > 0)
+        leverages = np.concatenate([np.einsum("ij,ij,j->i", Y, Y, weights) for Y in blocks])
 
         def rows_of(indices: Indices) -> Floats:
             sample = problem.take_rows(indices)
@@ -631,8 +620,8 @@ class LandmarkFit:
             values = cross_gram(features.kernel, sample, features.rows).astype(np.float64)
             return R - values @ A.T * roots
 
-        weights = self._diagonal, self._distances, leverages
-        estimate = sample_residuals(rows_of, *weights, problem.seed, tol, eigenvalues.max())
+        sizes = self._diagonal, self._distances, leverages
+        estimate = sample_residuals(rows_of, *sizes, problem.seed, tol, eigenvalues.max())
         return estimate, projections
 
     def _map_rows(self, function: Callable[..., Result], *arguments: object) -> Iterable[Result]:
