@@ -18,8 +18,7 @@ from ikpca.solvers.krylov import (
     KEEPING_COST,
     Krylov,
     block_size,
-    default_landmarks,
-    expected_passes,
+    default_start,
     is_sampled,
     keeps_values,
 )
@@ -235,7 +234,7 @@ class LandmarkPlan:
                 later = n_samples**2 / 2 * (4 * size + KEEPING_COST / later_passes)
             return 1 + (later_passes * later + start_cost) / one_pass
 
-        starts = [(default_landmarks(n_samples), expected_passes(tol))]
+        starts = [default_start(n_samples, tol)]
         # The pilot does not predict residuals that are much smaller than its own.
         if number and is_sampled(problem) and starts[0][1] <= DIRECTION_PASSES:
             # Without a pass ``number`` landmarks reach the tolerance.

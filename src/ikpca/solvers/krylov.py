@@ -146,16 +146,12 @@ def block_size(n_components: int) -> int:
     return n_components + max(8, min(n_components, 16))
 
 
-def default_landmarks(n_samples: int) -> int:
-    """Choose l/20 landmarks for few rows, l/60 for many (benchmarks)."""
+def default_start(n_samples: int, tol: float) -> tuple[int, int]:
+    """Return l/20 landmarks for few rows, l/60 for many, and the passes after the first one."""
     few = min(max(_MIN_LANDMARKS, n_samples // 20), _LANDMARKS)
-    return max(few, min(n_samples // 60, _MAX_LANDMARKS))
-
-
-def expected_passes(tol: float) -> int:
-    """Return the expected number of passes after the first."""
+    n_landmarks = max(few, min(n_samples // 60, _MAX_LANDMARKS))
     reduction = _FIRST_RESIDUAL / max(tol, float(np.finfo(np.float64).eps))
-    return max(0, int(np.ceil(np.log(reduction) / np.log(_REDUCTION))))
+    return n_landmarks, max(0, int(np.ceil(np.log(reduction) / np.log(_REDUCTION))))
 
 
 def keeps_values(problem: Problem, later_passes: int) -> bool:
@@ -217,10 +213,7 @@ class Krylov(Solver):
 
         Kernel values are kept only for further passes. ``start`` is that of :meth:`solve`.
         """
-        n_landmarks, later_passes = start or (
-            default_landmarks(problem.n_samples),
-            expected_passes(0.0),
-        )
+        n_landmarks, later_passes = start or default_start(problem.n_samples, 0.0)
         size, half = block_size(n_components), problem.budget.available // 2
         width = size * problem.row_bytes
         blocks = next((count for count in _BLOCKS if (4 * count + 6) * width <= half), _BLOCKS[-1])
@@ -272,7 +265,7 @@ class Krylov(Solver):
         number of landmarks and the passes that are expected after the first; the ``earlier`` passes
         of the fit; and its ``choice``, a text for the first record.
         """
-        start = start or (default_landmarks(problem.n_samples), expected_passes(settings.tol))
+        start = start or default_start(problem.n_samples, settings.tol)
         if isinstance(n_components, Integral):
             number = min(int(n_components), problem.n_samples)
             return self._solve_number(problem, number, settings, start, earlier, choice)
@@ -373,16 +366,11 @@ class KrylovPasses:
         """
         directions, indices = landmarks.directions[: self._plan.n_directions], landmarks.indices
         number, lengths = len(directions), np.linalg.norm(directions, axis=1)
-        Q, Z, inner = self._Q[:, :number], self._Z[:, :number], self._inner[:, :number, :number]
+        Q, Z = self._Q[:, :number], self._Z[:, :number]
         Q[...] = 0
         Q[indices] = (directions / lengths[:, None]).T
-        projections = landmarks.coordinates[:number].T
-        np.divide(projections, lengths.astype(Z.dtype), out=Z)
-        # All other coefficients are zero.
-        coefficients = Q[indices]
-        for at, pair in enumerate(((coefficients, Z[indices]), (Z, Z))):
-            product = inner_in_double(*pair, self._workers)
-            inner[at] = (product + product.T) / 2
+        np.divide(landmarks.coordinates[:number].T, lengths.astype(Z.dtype), out=Z)
+        self._ritz_pairs(0, number)
         block = landmarks.projections.T
         if warm is not None:
             size = block.shape[1]
@@ -448,23 +436,18 @@ class KrylovPasses:
 
     def _add_blocks(self, state: KrylovState) -> tuple[int, int]:
         """Multiply the blocks of a pass; return the first column of the last one, and the end."""
-        first, stop = self._add_block(state.columns, state.block)
-        for _ in range(state.blocks - 1):
-            latest = self._Z[:, first:stop]
-            block = _orthonormal(latest, self._Q[:, :stop], self._workers)
-            if not block.shape[1]:
+        block, first, stop = state.block, state.columns, state.columns
+        for number in range(state.blocks):
+            if number:
+                block = _orthonormal(self._Z[:, first:stop], self._Q[:, :stop], self._workers)
+            if number and not block.shape[1]:
                 break
-            first, stop = self._add_block(stop, block)
+            first, stop = stop, stop + block.shape[1]
+            self._Q[:, first:stop] = block
+            self._Z[:, first:stop] = self._multiply(block)
+            if not np.isfinite(self._Z[:, first:stop]).all():
+                raise InvalidInput(NOT_FINITE)
         return first, stop
-
-    def _add_block(self, start: int, block: Floats) -> tuple[int, int]:
-        """Multiply a block; return its first column in the basis, and its end."""
-        stop = start + block.shape[1]
-        self._Q[:, start:stop] = block
-        self._Z[:, start:stop] = self._multiply(block)
-        if not np.isfinite(self._Z[:, start:stop]).all():
-            raise InvalidInput(NOT_FINITE)
-        return start, stop
 
     def _may_miss_components(self, ritz_values: Floats, blocks: int) -> bool:
         """Return True if as many eigenvalues are equal as a narrow block has columns.
