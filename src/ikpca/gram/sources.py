@@ -89,25 +89,18 @@ def _diagonal_pairs(part: slice) -> Iterator[tuple[slice, slice]]:
 class GramSource(Protocol):
     """Uncentered kernel matrix K, computed or stored; for products see :func:`multiply`."""
 
-    @property
-    def n_samples(self) -> int:
-        """Order l of K."""
-
-    @property
-    def dtype(self) -> np.dtype[np.floating]:
-        """Data type of the rows, float32 or float64."""
-
-    @property
-    def symmetric(self) -> bool:
-        """True if K[i, j] = K[j, i], so that half of the tiles suffice."""
+    #: Order l of K.
+    n_samples: int
+    #: Data type of the rows, float32 or float64.
+    dtype: np.dtype[Any]
+    #: True if K[i, j] = K[j, i], so that half of the tiles suffice.
+    symmetric: bool
+    #: Number of columns to fill at a time in a strip of rows.
+    strip_width: int
 
     @property
     def side(self) -> int:
         """Side of the square tiles of products."""
-
-    @property
-    def strip_width(self) -> int:
-        """Number of columns to fill at a time in a strip of rows."""
 
     @property
     def entries(self) -> int:
@@ -272,12 +265,9 @@ class WrappedSource:
 
     def __init__(self, source: GramSource) -> None:
         self._source = source
-        self.n_samples, self.dtype, self.symmetric = (
-            source.n_samples,
-            source.dtype,
-            source.symmetric,
-        )
-        self.side, self.strip_width = source.side, source.strip_width
+        self.n_samples, self.dtype = source.n_samples, source.dtype
+        self.symmetric, self.strip_width = source.symmetric, source.strip_width
+        self.side = source.side
 
     @property
     def entries(self) -> int:

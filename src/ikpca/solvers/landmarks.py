@@ -61,7 +61,8 @@ def pivoted_landmarks(
     diagonal = np.clip(source.diagonal().astype(np.float64), 0, None)
     noise = _ROUNDING * float(np.finfo(source.dtype).eps) * diagonal
     residuals = np.where(diagonal > noise, diagonal, 0)
-    pivots = _Pivots(source)
+    pivots = np.zeros(0, dtype=np.intp)
+    factor: Floats = np.zeros((0, 0))
     for _ in range(_MAX_ROUNDS):
         total = float(residuals.sum())
         if len(pivots) >= number or total <= 0:
@@ -70,78 +71,74 @@ def pivoted_landmarks(
             raise InvalidInput(NOT_FINITE)
         size = min(2 * (number - len(pivots)), max(_FIRST_BLOCK, 2 * len(pivots)))
         proposed = rng.choice(source.n_samples, size=size, p=residuals / total)
-        pivots.accept(proposed, residuals[proposed], rng.random(size), number)
+        thresholds = rng.random(size) * residuals[proposed]
+        pivots, factor = _accept_pivots(source, pivots, factor, proposed, thresholds, number)
         if len(pivots) < number:
-            residuals = pivots.residuals(diagonal, workers)
+            residuals = diagonal - _squared_projections(source, pivots, factor, workers)
             residuals[residuals <= noise] = 0
-            residuals[pivots.indices] = 0
+            residuals[pivots] = 0
     if not len(pivots):
         return uniform_landmarks(source.n_samples, number, seed)
-    chosen = np.array(pivots.indices, dtype=np.intp)
-    missing = min(number - len(chosen), int(np.count_nonzero(residuals)))
+    missing = min(number - len(pivots), int(np.count_nonzero(residuals)))
     if missing > 0:
         # Residuals fall too fast for rejection to accept many rows.
         weights = residuals / residuals.sum()
         more = rng.choice(source.n_samples, size=missing, replace=False, p=weights)
-        chosen = np.concatenate([chosen, more])
-    return np.sort(chosen)
+        pivots = np.concatenate([pivots, more])
+    return np.sort(pivots)
 
 
-class _Pivots:
-    """Accepted pivots, their kernel matrix, and its Cholesky factor in double precision."""
+def _accept_pivots(
+    source: GramSource,
+    pivots: Indices,
+    factor: Floats,
+    proposed: Indices,
+    thresholds: Floats,
+    number: int,
+) -> tuple[Indices, Floats]:
+    """Add proposed rows in turn whose present residual exceeds their threshold, up to a number.
 
-    def __init__(self, source: GramSource) -> None:
-        self._source = source
-        self.indices: list[int] = []
-        self._factor = np.zeros((0, 0))
+    ``factor`` is the Cholesky factor of the kernel matrix of the pivots, in double precision.
+    """
+    n_former = len(pivots)
+    K = source.submatrix(proposed, np.concatenate([pivots, proposed])).astype(np.float64)
+    # Residual values of the proposed rows among each other, given the former pivots.
+    above = np.zeros((0, len(proposed)))
+    if n_former:
+        above = linalg.solve_triangular(factor, K[:, :n_former].T, lower=True)
+    H = K[:, n_former:] - above.T @ above
+    new = np.zeros((min(len(proposed), number - n_former), len(proposed)))
+    accepted: list[int] = []
+    for i in range(len(proposed)):
+        if n_former + len(accepted) == number:
+            break
+        column = new[: len(accepted), i]
+        present = H[i, i] - column @ column
+        if present <= thresholds[i]:
+            continue
+        row = H[i] - column @ new[: len(accepted)]
+        new[len(accepted)] = row / np.sqrt(present)
+        accepted.append(i)
+    right, below = np.zeros((n_former, len(accepted))), np.tril(new[: len(accepted), accepted].T)
+    factor = np.block([[factor, right], [above[:, accepted].T, below]])
+    return np.concatenate([pivots, proposed[accepted]]), factor
 
-    def __len__(self) -> int:
-        return len(self.indices)
 
-    def accept(self, proposed: Indices, residuals: Floats, draws: Floats, number: int) -> None:
-        """Accept proposed rows in turn, each with its present over its former residual."""
-        n_former = len(self)
-        rows = np.concatenate([np.array(self.indices, dtype=np.intp), proposed])
-        K = self._source.submatrix(proposed, rows).astype(np.float64)
-        # Residual values of the proposed rows among each other, given the former pivots.
-        above = np.zeros((n_former, len(proposed)))
-        if n_former:
-            above = linalg.solve_triangular(self._factor, K[:, :n_former].T, lower=True)
-        H = K[:, n_former:] - above.T @ above
-        new = np.zeros((min(len(proposed), number - n_former), len(proposed)))
-        accepted: list[int] = []
-        for i in range(len(proposed)):
-            if n_former + len(accepted) == number:
-                break
-            column = new[: len(accepted), i]
-            present = H[i, i] - column @ column
-            if present <= draws[i] * residuals[i] or present <= 0:
-                continue
-            row = H[i] - column @ new[: len(accepted)]
-            new[len(accepted)] = row / np.sqrt(present)
-            accepted.append(i)
-        self.indices += [int(proposed[i]) for i in accepted]
-        factor = np.zeros((len(self), len(self)))
-        factor[:n_former, :n_former] = self._factor
-        factor[n_former:, :n_former] = above[:, accepted].T
-        factor[n_former:, n_former:] = np.tril(new[: len(accepted), accepted].T)
-        self._factor = factor
+def _squared_projections(
+    source: GramSource, pivots: Indices, factor: Floats, workers: Workers
+) -> Floats:
+    """Return the squared lengths of the images of all rows, projected on the span of the pivots."""
+    inverse = linalg.solve_triangular(factor, np.eye(len(pivots)), lower=True)
+    inverse = inverse.astype(source.dtype)
 
-    def residuals(self, diagonal: Floats, workers: Workers) -> Floats:
-        """Return the squared distances of the images of all rows from the span of the pivots."""
-        source, rows = self._source, np.array(self.indices, dtype=np.intp)
-        inverse = linalg.solve_triangular(self._factor, np.eye(len(rows)), lower=True)
-        inverse = inverse.astype(source.dtype)
+    def part(columns: slice) -> Floats:
+        values = np.empty((len(pivots), columns.stop - columns.start), dtype=source.dtype)
+        source.fill(pivots, columns, values)
+        z = inverse @ values
+        return np.einsum("ij,ij->j", z, z)
 
-        def part(columns: slice) -> Floats:
-            values = np.empty((len(rows), columns.stop - columns.start), dtype=source.dtype)
-            source.fill(rows, columns, values)
-            z = inverse @ values
-            return np.einsum("ij,ij->j", z, z)
-
-        width = min(source.strip_width, _STRIP)
-        parts = workers.map(part, tile_slices(source.n_samples, width))
-        return np.clip(diagonal - np.concatenate(list(parts)), 0, None)
+    width = min(source.strip_width, _STRIP)
+    return np.concatenate(list(workers.map(part, tile_slices(source.n_samples, width))))
 
 
 def _leading_directions(gram: Floats, n_components: int, noise: float) -> Floats:
