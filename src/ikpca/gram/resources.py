@@ -27,8 +27,8 @@ Result = TypeVar("Result")
 
 #: Share of the machine's memory that a fit may use by default.
 DEFAULT_MEMORY_FRACTION = 0.25
-_UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
-          "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}  # fmt: skip
+#: Number, prefix of the unit, and "i" of binary units.
+_AMOUNT = r"\s*(\d+\.?\d*|\.\d+)\s*(?:(?:([kmgt])(i?))?b)?\s*"
 #: Results per thread that may wait for an earlier one.
 _MAX_PENDING = 4
 #: Threads of BLAS and OpenMP. The libraries of NumPy and SciPy, which are loaded above, are
@@ -68,18 +68,17 @@ def read_budget(max_memory: str | int | None) -> Budget:
     """
     if max_memory is None:
         return Budget(int(DEFAULT_MEMORY_FRACTION * machine_memory()), explicit=False)
-    remedy = "pass bytes, or a string such as '500MB' or '2GB'"
-    if isinstance(max_memory, str):
-        match = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]?i?b?)\s*", max_memory.lower())
-        if match is None or match[2] not in _UNITS or match[1].count(".") > 1 or match[1] == ".":
-            raise invalid_parameter("max_memory", max_memory, "is not an amount of memory", remedy)
-        n_bytes = int(float(match[1]) * _UNITS[match[2]])
-    elif isinstance(max_memory, int | np.integer) and not isinstance(max_memory, bool):
-        n_bytes = int(max_memory)
-    else:
-        raise invalid_parameter("max_memory", max_memory, "is not an amount of memory", remedy)
+    is_amount = isinstance(max_memory, str | int | np.integer) and not isinstance(max_memory, bool)
+    match = re.fullmatch(_AMOUNT, str(max_memory).lower()) if is_amount else None
+    n_bytes = 0
+    if match is not None:
+        base, power = 1024 if match[3] else 1000, " kmgt".index(match[2] or " ")
+        n_bytes = int(float(match[1]) * base**power)
     if n_bytes <= 0:
-        raise invalid_parameter("max_memory", max_memory, "must be positive", remedy)
+        remedy = "pass bytes, or a string such as '500MB' or '2GB'"
+        raise invalid_parameter(
+            "max_memory", max_memory, "is not a positive amount of memory", remedy
+        )
     return Budget(n_bytes, explicit=True)
 
 
