@@ -71,16 +71,15 @@ _NEGATIVE_EPSILONS = 100
 #: Largest residual along the coefficients, in units of tol, with which residuals along the
 #: projections are sampled, and least tol for it, in units of machine epsilon.
 _SAMPLED_RESIDUAL, _SAMPLED_EPSILONS = 300, 10
-#: Largest difference of eigenvalues that may be equal, relative to the largest, in units of tol and
-#: of machine epsilon.
-_EQUAL_TOLS, _EQUAL_EPSILONS = 100, 100
+#: Largest difference of eigenvalues that may be equal, relative to the largest, in units of tol.
+_EQUAL_TOLS = 100
 #: Random vectors of the first block. For tolerances below the limit, as columns of their own would
 #: cost a pass, they are added to its other columns, with this power of machine epsilon as length.
 _PROBES, _LOOSE_TOL, _PERTURBATION_POWER = 4, 1e-4, 3 / 8
 #: Relative residual below which a component misses less than 1e-8 of its variance.
 _CONVERGED_RESIDUAL = 1e-4
-#: Sampled rows of K per product, and rows of the basis per product.
-_STRIP_ROWS, _DISTANCE_ROWS = 64, 1024
+#: Sampled rows of K per product.
+_STRIP_ROWS = 64
 
 
 #: Coefficients, projections and eigenvalues, and the next eigenvalue.
@@ -455,7 +454,7 @@ class KrylovPasses:
         A basis of such blocks cannot contain more eigenvectors of a multiple eigenvalue.
         """
         values, width = ritz_values[: self._r], self._size // blocks
-        limit = max(_EQUAL_TOLS * self._tol, _EQUAL_EPSILONS * self._eps) * values.max(initial=0.0)
+        limit = _EQUAL_TOLS * max(self._tol, self._eps) * values.max(initial=0.0)
         last = values[width - 1 :]
         equal = values[: len(last)] - last <= limit
         return blocks > 1 and bool((equal & (last > limit)).any())
@@ -623,7 +622,7 @@ class KrylovPasses:
             projections = Z[strip] @ T.T
             return np.einsum("ij,ij->i", projections, projections)
 
-        parts = self._workers.map(part, tile_slices(len(Z), _DISTANCE_ROWS))
+        parts = self._workers.map(part, tile_slices(len(Z)))
         return np.abs(self._gram.diagonal() - np.concatenate(list(parts)))
 
     def _record(

@@ -15,8 +15,6 @@ from ikpca.gram.centering import NOT_FINITE
 from ikpca.gram.resources import SERIAL, Workers
 from ikpca.kernels import Floats, Indices
 
-#: Rows per matrix product.
-_STRIP = 1024
 #: Lanczos iterations are faster than LAPACK from this order on, for few enough eigenpairs.
 _LANCZOS_ORDER, _ORDER_PER_PAIR = 400, 12
 #: Sampled rows. All rows are used if there are fewer than this many per sample.
@@ -36,7 +34,7 @@ def inner_in_double(Q: Floats, Z: Floats, workers: Workers = SERIAL) -> Floats:
         return Q[strip].astype(np.float64, copy=False).T @ Z[strip].astype(np.float64, copy=False)
 
     total = np.zeros((Q.shape[1], Z.shape[1]))
-    for product in workers.map(part, tile_slices(len(Q), _STRIP)):
+    for product in workers.map(part, tile_slices(len(Q))):
         total += product
     return total
 
@@ -49,7 +47,7 @@ def multiply_rows(Q: Floats, T: Floats, workers: Workers = SERIAL) -> Floats:
     def part(strip: slice) -> None:
         np.matmul(Q[strip], T, out=out[strip])
 
-    workers.each(part, tile_slices(len(Q), _STRIP))
+    workers.each(part, tile_slices(len(Q)))
     return out
 
 
