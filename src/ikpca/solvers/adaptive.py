@@ -161,16 +161,13 @@ class Adaptive(Solver):
             return Krylov().solve(problem, n_components, settings)
         check_rows_and_kernel(problem)
         tol, start, more = settings.tol, problem.start, np.zeros(0, dtype=np.intp)
-        single, error = problem.in_single_precision(tol) or (problem, 0.0)
-        plan = LandmarkPlan.from_pilot(single, n_components, tol)
+        used = problem.in_single_precision(tol)
+        plan = LandmarkPlan.from_pilot(used, n_components, tol)
         records: list[PassRecord] = []
         while plan.cost < plan.krylov_cost:
             with Workers(problem.n_threads) as workers:
-                fit = LandmarkFit(single, "uniform", plan.number, workers, more=more)
+                fit = LandmarkFit(used, "uniform", plan.number, workers, more=more)
                 solution = fit.solution(n_components, records, str(plan), tol)
-                if single is not problem:
-                    rows = problem.take_rows(fit.indices)
-                    solution = solution.with_error(error).astype_float64(rows)
                 records, stop = list(solution.records), settings.report(solution)
                 missed = missed_error(solution)
                 bound = max(residual_bound(solution, n_components), missed)
@@ -179,12 +176,12 @@ class Adaptive(Solver):
                 if missed > tol:
                     more = np.union1d(more, fit.distant_rows)
                 number = plan.number_after(bound / tol)
-                plan = LandmarkPlan(single, n_components, tol, number, plan.power)
+                plan = LandmarkPlan(used, n_components, tol, number, plan.power)
                 if plan.cost >= plan.krylov_cost:
                     start = fit.projections(block_size(len(solution.eigenvalues)))
             # Its rows and kernel values are not needed any more.
             del fit
-        del single
+        del used
         problem, choice = replace(problem, start=start), f"block Krylov; {plan}"
         return Krylov().solve(problem, n_components, settings, plan.start, records, choice)
 
@@ -262,7 +259,7 @@ class LandmarkPlan:
             return impossible
         rng = np.random.default_rng([problem.seed, 6])
         rows = np.sort(rng.choice(problem.n_samples, n_rows, replace=False))
-        pilot = replace(problem, X=problem.take_rows(rows), engine=None)
+        pilot = replace(problem, X=problem.take_rows(rows), engine=None, exact=None, error=0.0)
         bounds: list[float] = []
         try:
             with Workers(problem.n_threads) as workers:

@@ -295,8 +295,8 @@ class Krylov(Solver):
         choice: str,
     ) -> EigenSolution:
         """Compute a number of components, with less precise kernel values if ``tol`` allows it."""
-        used, error = problem.in_single_precision(settings.tol) or (problem, 0.0)
-        saved, seed = settings.saved, problem.seed
+        used = problem.in_single_precision(settings.tol)
+        saved, seed, error = settings.saved, problem.seed, used.error
         plan = None if saved is None else saved.progress.plan
         plan = plan or self.plan(used, n_components, start)
         if plan.keep is not None and (rounding := used.compact_error(settings.tol)) is not None:
@@ -305,7 +305,7 @@ class Krylov(Solver):
         with used.open(plan) as (source, workers):
             plan = replace(plan, side=source.side)
             passes = KrylovPasses(source, n_components, plan, settings.tol, seed, workers)
-            passes.error, passes.is_converted = error, used is not problem
+            passes.error, passes.is_converted = error, used.exact is not None
             passes.earlier, passes.choice = earlier, choice
             if saved is None:
                 chosen = choose_landmarks(self.init, source, plan.n_landmarks, seed, workers)

@@ -139,16 +139,13 @@ class Nystrom(Solver):
     ) -> EigenSolution:
         """Compute the leading components; the parameters are those of :meth:`Solver.solve`."""
         check_rows_and_kernel(problem)
-        single, error = problem.in_single_precision(settings.tol) or (problem, 0.0)
+        used = problem.in_single_precision(settings.tol)
         number = self._first_number(problem, n_components, settings.tol)
         records: list[PassRecord] = []
         while True:
             with Workers(problem.n_threads) as workers:
-                fit = LandmarkFit(single, self.selection, number, workers)
+                fit = LandmarkFit(used, self.selection, number, workers)
                 solution = fit.solution(n_components, records, tol=settings.tol)
-            if single is not problem:
-                solution = solution.with_error(error)
-                solution = solution.astype_float64(problem.take_rows(fit.indices))
             records = list(solution.records)
             stop = settings.report(solution)
             outcome = self._outcome(problem, solution, n_components, settings, number) or stop
@@ -484,7 +481,10 @@ class LandmarkFit:
         choice: str = "",
         tol: float = 0.0,
     ) -> EigenSolution:
-        """Compute components and their certificate; ``tol`` decides on the size of its sample."""
+        """Compute components and their certificate; ``tol`` decides on the size of its sample.
+
+        They are in double precision if the rows of the problem were.
+        """
         A, eigenvalues, following = self._components(n_components)
         (residuals, bounds, n_rows), row_projections = self._sampled_residuals(A, eigenvalues, tol)
         missed, gram = self._missed_eigenvalues(), self.features.gram
@@ -519,8 +519,12 @@ class LandmarkFit:
             row_projections=row_projections,
             missed_eigenvalue=float(missed.max(initial=0.0)),
         )
-        records = [*earlier, record]
-        return replace(solution, certificate=certificate, records=records, landmarks=landmarks)
+        records, problem = [*earlier, record], self._problem
+        solution = replace(solution, certificate=certificate, records=records, landmarks=landmarks)
+        if problem.exact is None:
+            return solution
+        rows = problem.exact.take_rows(self.indices)
+        return solution.with_error(problem.error).astype_float64(rows)
 
     def projections(self, n_components: int) -> Floats:
         """Return the projections of all rows on the leading components."""

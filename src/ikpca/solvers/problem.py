@@ -219,6 +219,10 @@ class Problem:
         Maps K to the matrix to decompose; K itself by default.
     engine : DistributedSource, optional
         Kernel matrix that other processes compute; by default, this process does.
+    exact : Problem, optional
+        The same problem in double precision, if the rows were rounded to single precision.
+    error : float
+        Estimated error ‖K − K₃₂‖/λ₁ of these rows.
     """
 
     kernel: Kernel | None
@@ -230,6 +234,8 @@ class Problem:
     start: Floats | None = None
     transform: GramTransform | None = None
     engine: DistributedSource | None = None
+    exact: Problem | None = None
+    error: float = 0.0
 
     @property
     def n_samples(self) -> int:
@@ -295,29 +301,26 @@ class Problem:
             release_pages(self.X)
         return np.concatenate(parts)
 
-    def in_single_precision(self, tol: float) -> tuple[Self, float] | None:
-        """Return the problem in single precision and its estimated error ‖K − K₃₂‖/λ₁.
+    def in_single_precision(self, tol: float) -> Self:
+        """Return the problem in single precision if its error is small enough for ``tol``.
 
-        Single precision halves the time of products and exponentials. The result is None if the
-        error is too large for ``tol``: for rows far from the origin, and for kernels whose values
-        centering cancels almost completely.
+        Single precision halves the time of products and exponentials. The error is too large for
+        rows far from the origin, and for kernels whose values centering cancels almost completely.
         """
         X, kernel = self.X, self.kernel
         in_memory = isinstance(X, np.ndarray) and memory_map(X) is None
         is_double = in_memory and X.dtype == np.float64
-        if not is_double or not isinstance(kernel, Gaussian):
-            return None
         # Products are rounded, too.
-        if tol <= _MIN_SINGLE_TOL:
-            return None
+        if not is_double or not isinstance(kernel, Gaussian) or tol <= _MIN_SINGLE_TOL:
+            return self
         check_kernel_values(kernel, X)
         error = self.rounding_sample.relative_error(self.rounding_sample.single_error, tol)
         exponent = 4 * kernel.gamma * float(self.value_sizes.max())
         if error is None or exponent > 1 / np.finfo(np.float32).eps:
-            return None
+            return self
         single = X.astype(np.float32)
         budget = replace(self.budget, used=self.budget.used + single.nbytes)
-        return replace(self, X=single, budget=budget), error
+        return replace(self, X=single, budget=budget, exact=self, error=error)
 
     def compact_error(self, tol: float) -> float | None:
         """Return the error ‖K − K₁₆‖/λ₁ of rounding to 16 bits; None if too large for ``tol``."""
