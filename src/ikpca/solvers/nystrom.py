@@ -308,8 +308,8 @@ class LandmarkFeatures:
         X, landmarks = (rows.astype(np.float64) for rows in (X, self.rows))
         return _multiply_triangle(cross_gram(self.kernel, X, landmarks), self.weights)
 
-    def moments(self, X: Rows, start: int) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return Σz, Σzzᵀ, and the squared distances from the span and k(x, x) of rows.
+    def moments(self, X: Rows, start: int) -> tuple[Floats, Floats, Floats]:
+        """Return Σz, Σzzᵀ, and two rows: squared distances from the span and k(x, x) of X.
 
         Distances that are rounding errors keep their size, by which rows are sampled.
         """
@@ -317,7 +317,7 @@ class LandmarkFeatures:
         weights = self.weights.astype(dtype)
         offset = weights @ self.center.astype(dtype)
         sums, products = np.zeros(number), np.zeros((number, number), dtype=dtype)
-        distances, diagonal = np.empty((2, X.shape[0]), dtype=dtype)
+        distances, diagonal = sizes = np.empty((2, X.shape[0]), dtype=dtype)
         for part in tile_slices(X.shape[0], self.strip):
             strip = X[part]
             k = self._cached(start + part.start, strip.shape[0])
@@ -330,7 +330,7 @@ class LandmarkFeatures:
             z -= offset
             sums += z.sum(axis=0, dtype=np.float64)
             products += z.T @ z
-        return sums, products, distances, diagonal
+        return sums, products, sizes
 
     def project(self, A: Floats, offsets: Floats, X: Rows, start: int) -> Floats:
         """Return the projections Ak(x) − offsets of rows, with kernel values from the cache."""
@@ -418,17 +418,15 @@ class LandmarkFit:
         n_parts = 1 if parts is None else len(parts)
         counts, traces = np.zeros((2, n_parts))
         sums, products = np.zeros((n_parts, size)), np.zeros((n_parts, size, size))
-        for i, rows in enumerate([None] if parts is None else parts):
-            n_read = 0
+        for i, rows in enumerate(parts or [None]):
+            strips = []
             for moments in problem.map_rows(self.features.moments, strip, workers, rows):
                 sums[i] += moments[0]
                 products[i] += moments[1]
-                own = slice(n_read, n_read + len(moments[2]))
-                indices = own if rows is None else rows[own]
-                self._distances[indices], self._diagonal[indices] = moments[2:]
-                n_read = own.stop
-            of_part = self._diagonal if rows is None else self._diagonal[rows]
-            counts[i], traces[i] = n_read, of_part.sum(dtype=np.float64)
+                strips.append(moments[2])
+            own, (distances, diagonal) = slice(None) if rows is None else rows, np.hstack(strips)
+            self._distances[own], self._diagonal[own] = distances, diagonal
+            counts[i], traces[i] = len(diagonal), diagonal.sum(dtype=np.float64)
         if not (np.isfinite(products).all() and np.isfinite(traces).all()):
             raise InvalidInput(NOT_FINITE)
         #: Number of rows, Σz, Σzzᵀ and Σk(x, x), of every part of the rows.
