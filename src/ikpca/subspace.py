@@ -100,15 +100,12 @@ class Subspace:
         centered. With eigenvalues λ, and AK' = λA up to rounding, no products are stored.
         """
         # Σ_j a_j Φ'(x_j) = Σ_j (a_j − mean a) Φ(x_j), and ⟨u, Φ(x)⟩ = ⟨u, Φ'(x)⟩ + ⟨u, µ⟩.
-        n_rows, lengths = coefficients.shape[1], coefficients @ projections.T
         if mean is None:
-            coefficients = center_columns(coefficients.T).T
+            n_rows, coefficients = coefficients.shape[1], center_columns(coefficients.T).T
             mean = np.full_like(coefficients, 1 / n_rows, shape=n_rows)
-            offsets = (coefficients @ centering.column_means)[:, None]
-        else:
-            offsets = (coefficients @ centering.column_means)[:, None]
-            sums = coefficients.sum(axis=1, dtype=np.float64, keepdims=True)
-            lengths = lengths + sums * offsets.T
+        offsets = (coefficients @ centering.column_means)[:, None]
+        sums = coefficients.sum(axis=1, dtype=np.float64, keepdims=True)
+        lengths = coefficients @ projections.T + sums * offsets.T
         grand_mean = np.array([[centering.grand_mean]])
         gram = np.block([[lengths, offsets], [offsets.T, grand_mean]])
         products = centering.column_means[None]

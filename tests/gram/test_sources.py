@@ -10,8 +10,8 @@ from scipy import sparse
 
 from ikpca.estimators.spectral_clustering import NormalizedGram
 from ikpca.gram import ComputedGram, PrecomputedGram, center_gram, cross_gram, full_matrix, multiply
-from ikpca.gram.resources import Workers
-from ikpca.gram.sources import TILE, CachedGram, CompactGram, StoredGram
+from ikpca.gram.resources import SERIAL, Workers
+from ikpca.gram.sources import TILE, CachedGram, cache_source
 from ikpca.kernels import FeatureSplit, Gaussian, Linear
 from ikpca.subspace import Subspace
 from tests.conftest import explicitly_centered
@@ -86,6 +86,10 @@ def precomputed(kind, matrix):
     return lambda n, dtype: PrecomputedGram(read_only(kind(matrix(n, dtype))))
 
 
+def stored(source):
+    return cache_source(source, "matrix", 10**9, SERIAL)
+
+
 SOURCES = {
     "computed dense": computed(np.asarray),
     "computed csr": computed(sparse.csr_array),
@@ -93,7 +97,7 @@ SOURCES = {
     "precomputed csr": precomputed(sparse.csr_array, symmetric_matrix),
     "precomputed asymmetric": precomputed(np.asarray, asymmetric_matrix),
     "precomputed asymmetric csr": precomputed(sparse.csr_array, asymmetric_matrix),
-    "stored": lambda n, dtype: StoredGram(computed(np.asarray)(n, dtype)),
+    "stored": lambda n, dtype: stored(computed(np.asarray)(n, dtype)),
     "not held asymmetric": lambda n, dtype: NothingHeld(asymmetric_matrix(n, dtype)),
     "folded": lambda n, dtype: ComputedGram(
         KERNEL, rows_of(n, dtype), split=FeatureSplit.from_rows(rows_of(n, dtype))
@@ -254,7 +258,9 @@ def test_constant_kernels_have_no_variance():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_compact_tiles_are_rounded_to_16_bits_in_the_cache_or_not(dtype):
     X, V = rows_of(LARGE, dtype), np.random.default_rng(0).normal(size=(LARGE, 3)).astype(dtype)
-    kept, computed_again = (CompactGram(ComputedGram(KERNEL, X), size) for size in (10**8, 0))
+    kept, computed_again = (
+        CachedGram(ComputedGram(KERNEL, X), size, compact=True) for size in (10**8, 0)
+    )
     K = full_matrix(kept)
     errors = K - symmetric_matrix(LARGE, np.float64)
     assert 0.4 / 65535 < np.abs(errors).max() < 0.52 / 65535
@@ -270,7 +276,7 @@ def test_compact_values_do_not_wrap_around():
     """Differences of large squares exceed 1 by rounding errors."""
     X = np.random.default_rng(0).normal(0, 300, size=(50, 3)).astype(np.float32)
     source = ComputedGram(Gaussian(1.0), X, split=FeatureSplit.from_rows(X))
-    values, rounded = full_matrix(source), full_matrix(CompactGram(source, 0))
+    values, rounded = full_matrix(source), full_matrix(CachedGram(source, 0, compact=True))
     assert values.max() > 1 + 1 / 65535
     np.testing.assert_allclose(rounded, np.minimum(values, 1), atol=0.52 / 65535)
 
@@ -339,11 +345,11 @@ class TestCounting:
         assert gram.entries == before + 7 * n_samples
 
     def test_a_stored_matrix_is_evaluated_once(self, n_samples):
-        stored = StoredGram(SOURCES["computed dense"](n_samples, np.float64))
-        gram, _ = center_gram(stored, np.ones((n_samples, 1)))
+        matrix = stored(SOURCES["computed dense"](n_samples, np.float64))
+        gram, _ = center_gram(matrix, np.ones((n_samples, 1)))
         gram.rows(np.arange(5))
         gram.diagonal()
-        assert stored.entries == gram.entries == self.upper_tiles(n_samples)
+        assert matrix.entries == gram.entries == self.upper_tiles(n_samples)
 
     def test_precomputed_entries_are_not_counted(self, n_samples):
         source = SOURCES["precomputed dense"](n_samples, np.float64)

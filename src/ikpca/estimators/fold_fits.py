@@ -136,7 +136,7 @@ def fit_landmark_folds(
                     "pass more landmarks",
                 )
             part = fit.leave_out(i, own)
-            components = part.to_solution(part.components(_in_span(n_components, part)))
+            components = part.components(_in_span(n_components, part))
             subspaces.append(_subspace(problem.kernel, part.features.rows, components))
             indices.append(part.indices)
             function = partial(_strip_residuals, subspaces[-1])

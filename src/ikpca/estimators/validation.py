@@ -28,7 +28,7 @@ from ikpca.errors import (
 )
 from ikpca.gram import tile_slices
 from ikpca.gram.lazy_rows import LazyRows
-from ikpca.gram.resources import THREAD_POOLS, limit_blas, release_pages
+from ikpca.gram.resources import THREAD_POOLS, release_pages, single_threaded_blas
 from ikpca.kernels import (
     Cosine,
     Floats,
@@ -429,7 +429,7 @@ def n_threads(n_jobs: int | None) -> int:
 def single_thread() -> Iterator[None]:
     """Limit BLAS and OpenMP to one thread, as the last bits depend on the number of threads."""
     # Limits of OpenMP are those of the calling thread.
-    with limit_blas(1), THREAD_POOLS.select(user_api="openmp").limit(limits=1):
+    with single_threaded_blas(), THREAD_POOLS.select(user_api="openmp").limit(limits=1):
         yield
 
 

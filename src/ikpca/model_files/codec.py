@@ -34,7 +34,6 @@ _CLASSES = {
     "solvers": (
         "KHA", "Certificate", "Dense", "HebbianState", "InverseTime", "Krylov", "KrylovState",
         "Nystrom", "Outcome", "PassRecord", "Plan", "Product", "ReciprocalEigenvalues",
-        "SampledResiduals",
     ),
     "streams": (
         "IncrementalState", "MomentState", "OnlineStart", "OnlineState", "PreimageState",

@@ -21,7 +21,6 @@ from ikpca.solvers.krylov import KrylovState as KrylovState
 from ikpca.solvers.nystrom import Nystrom
 from ikpca.solvers.problem import Plan, Problem
 from ikpca.solvers.rayleigh_ritz import Certificate
-from ikpca.solvers.rayleigh_ritz import SampledResiduals as SampledResiduals
 
 __all__ = [
     "KHA",

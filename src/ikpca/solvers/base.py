@@ -20,7 +20,6 @@ from ikpca.kernels import Floats, Rows
 from ikpca.solvers.problem import Problem
 from ikpca.solvers.rayleigh_ritz import (
     Certificate,
-    SampledResiduals,
     certify,
     deterministic_signs,
     nonnegative_eigenvalues,
@@ -201,11 +200,12 @@ class EigenSolution:
         eigenvalues: Floats,
         gram: CenteredGram,
         next_eigenvalue: float | None = None,
-        sampled: SampledResiduals | None = None,
+        sampled: tuple[Floats, Floats] | None = None,
     ) -> Self:
         """Make signs deterministic and compute the certificate of iterated components.
 
-        Its residuals are those along the coefficients, or the sampled ones along the projections.
+        Its residuals are those along the coefficients, or the sampled ones along the projections,
+        given with their bounds.
         """
         signs = deterministic_signs(projections)[:, None]
         coefficients, projections = coefficients * signs, projections * signs
@@ -213,11 +213,11 @@ class EigenSolution:
         residuals = relative_residuals(coefficients, projections, eigenvalues)
         certificate = certify(
             eigenvalues,
-            residuals if sampled is None else sampled.residuals,
+            residuals if sampled is None else sampled[0],
             coefficients.astype(np.float64) @ projections.astype(np.float64).T,
             gram.squared_norm_estimate,
             next_eigenvalue,
-            None if sampled is None else sampled.bounds,
+            None if sampled is None else sampled[1],
             of_projections=sampled is not None,
         )
         return cls(

@@ -388,7 +388,7 @@ class KHA(Solver):
         if array is None and self.from_landmarks:
             n_landmarks = max(min(N_LANDMARKS, source.n_samples // 4), 4 * number)
             chosen = choose_landmarks(str(self._init), source, n_landmarks, seed)
-            start = LandmarkStart.of(source, number, chosen, workers)
+            start = LandmarkStart(source, number, chosen, workers)
             return center_gram(source, None, workers)[0], start.coefficients(), start.projections
         if array is None:
             array = random_coefficients(number, source.n_samples, seed)
