@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from ikpca.errors import Number, check_number, check_parameters
+from ikpca.errors import Number, check_parameters
 
 __all__ = [
     "Constant",
@@ -94,8 +94,8 @@ class Constant(_Multipliable):
     value: float
 
     def __post_init__(self) -> None:
-        check_number("gain", self.value, "must be positive and finite",
-                     "pass gain='auto' if unsure", low=0, open_low=True)  # fmt: skip
+        rule, remedy = "must be positive and finite", "pass gain='auto' if unsure"
+        Number(rule, remedy, low=0, open_low=True).check("gain", self.value)
 
     def gains(self, times: Floats, n_samples: int, eigenvalues: Floats) -> Floats:
         """Return η0."""
@@ -124,7 +124,7 @@ class InverseTime(_Multipliable):
     def __post_init__(self) -> None:
         if self.tau is not None:
             rule = "must be positive and finite"
-            check_number("tau", self.tau, rule, "pass None for l", low=0, open_low=True)
+            Number(rule, "pass None for l", low=0, open_low=True).check("tau", self.tau)
 
     def gains(self, times: Floats, n_samples: int, eigenvalues: Floats) -> Floats:
         """Return τ/(t + τ), the same for every component."""

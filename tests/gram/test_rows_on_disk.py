@@ -75,7 +75,7 @@ def test_errors_of_files(X, tmp_path):
 
 def test_a_memory_map_of_the_wrong_type_is_refused(tmp_path):
     np.save(tmp_path / "bytes.npy", np.zeros((10, 3), dtype=np.uint8))
-    with pytest.raises(ValueError, match=r"memory map of uint8.*convert"):
+    with pytest.raises(ValueError, match=r"type uint8.*convert"):
         fitted(open_rows(tmp_path / "bytes.npy"))
 
 

@@ -18,6 +18,7 @@ from ikpca.solvers import (
     Dense,
     EigenSolution,
     Nystrom,
+    Outcome,
     Problem,
     RunSettings,
     Solver,
@@ -54,7 +55,7 @@ def fit_folds(
     n_components: float | None,
     n_expected: int,
     folds: Sequence[Indices],
-    settings: RunSettings,
+    tol: float,
 ) -> tuple[Floats, MeanResidual]:
     """Fit all rows without each fold.
 
@@ -68,7 +69,7 @@ def fit_folds(
         Number of components of all rows.
     folds : sequence of indices
         Every row belongs to one of them.
-    settings : RunSettings
+    tol : float
 
     Returns
     -------
@@ -81,11 +82,15 @@ def fit_folds(
     assert kernel is not None
     trains = [np.setdiff1d(np.arange(problem.n_samples), fold) for fold in folds]
     K = cross_gram(kernel, X, X) if isinstance(solver, Dense) else None
+    eps = float(np.finfo(X.dtype).eps)
+    settings = RunSettings(solver.default_max_iter, tol=max(float(tol), eps))
 
     def fit(train: Indices, test: Indices) -> tuple[Subspace, Floats]:
         if K is None:
-            part = replace(problem, X=X[train], start=None)
+            part = replace(problem, X=X[train])
             solution = solver.solve(part, n_components, settings)
+            if solution.outcome is Outcome.INTERRUPTED:
+                raise KeyboardInterrupt
             subspace = _subspace(kernel, X[train], solution)
             return subspace, subspace.residuals(X[test])
         solution = _solve_block(K[np.ix_(train, train)], n_components, n_expected)
@@ -93,59 +98,78 @@ def fit_folds(
         _, errors = subspace.norms_and_residuals_from(K[np.ix_(test, train)], K[test, test])
         return subspace, errors
 
+    pairs = zip(trains, folds, strict=True)
     if K is None:
-        fits = [fit(*pair) for pair in zip(trains, folds, strict=True)]
+        fits = [fit(*pair) for pair in pairs]
     else:
         with Workers(problem.n_threads) as workers:
-            fits = list(workers.map(lambda pair: fit(*pair), zip(trains, folds, strict=True)))
+            fits = list(workers.map(lambda pair: fit(*pair), pairs))
     errors = np.empty(problem.n_samples)
     for fold, (_, fold_errors) in zip(folds, fits, strict=True):
         errors[fold] = fold_errors
     return errors, MeanResidual.of(X, [subspace for subspace, _ in fits], trains)
 
 
-def fit_landmark_folds(
-    solver: Nystrom, problem: Problem, n_components: float | None, folds: Sequence[Indices]
-) -> tuple[EigenSolution, int, Floats, MeanResidual]:
-    """Fit all rows, and the rows without each fold, on one set of landmarks.
+class FoldNystrom(Nystrom):
+    """Nyström solver that, in the same pass over the rows, also fits the rows without each fold.
 
-    One pass over the rows gives the moments of every fold, from which all models follow. A model
+    The pass gives the moments of every fold, from which all models follow. A model without a fold
     has the landmarks of its own rows only, so that it has not seen the fold at all.
 
-    Returns
-    -------
-    solution : EigenSolution
-        Components of all rows.
-    n_landmarks : int
-    errors, residual
-        As for :func:`fit_folds`.
+    Parameters
+    ----------
+    folds : sequence of indices
+        Every row belongs to one of them.
+    n_landmarks, selection : as in :class:`Nystrom`
+
+    Attributes
+    ----------
+    errors, residual : as returned by :func:`fit_folds`
+    n_used : int
+        Number of landmarks.
     """
-    count = int(n_components) if isinstance(n_components, Integral) else 0
-    number = max(_LANDMARKS, _LANDMARKS_PER_COMPONENT * count)
-    errors, subspaces, indices = np.empty(problem.n_samples), list[Subspace](), list[Indices]()
-    with Workers(problem.n_threads) as workers:
-        fit = solver.fit_parts(problem, folds, number, max(_MIN_LANDMARKS, count), workers)
-        solution = fit.solution(_in_span(n_components, fit))
-        for i, fold in enumerate(folds):
-            own = fit.landmarks[~np.isin(fit.landmarks, fold)]
-            if not len(own):
-                raise invalid_parameter(
-                    "n_landmarks",
-                    len(fit.landmarks),
-                    "all landmarks lie in one fold, and the model without this fold has none",
-                    "pass more landmarks",
-                )
-            part = fit.leave_out(i, own)
-            components = part.to_solution(part.components(_in_span(n_components, part)))
-            subspaces.append(_subspace(problem.kernel, part.features.rows, components))
-            indices.append(part.indices)
-            function = partial(_strip_residuals, subspaces[-1])
-            parts = problem.map_rows(function, fit.features.strip, workers, fold)
-            errors[fold] = np.concatenate(list(parts))
-    used = np.unique(np.concatenate(indices))
-    positions = [np.searchsorted(used, own) for own in indices]
-    residual = MeanResidual.of(problem.take_rows(used), subspaces, positions)
-    return solution, len(fit.landmarks), errors, residual
+
+    errors: Floats
+    residual: MeanResidual
+    n_used: int
+
+    def __init__(
+        self, folds: Sequence[Indices], n_landmarks: int | str, selection: str = "uniform"
+    ) -> None:
+        super().__init__(n_landmarks, selection)
+        self.folds = folds
+
+    def solve(
+        self, problem: Problem, n_components: float | None, settings: RunSettings
+    ) -> EigenSolution:
+        """Compute the components of all rows, and the errors of the models without each fold."""
+        count = int(n_components) if isinstance(n_components, Integral) else 0
+        number = max(_LANDMARKS, _LANDMARKS_PER_COMPONENT * count)
+        errors, subspaces, indices = np.empty(problem.n_samples), list[Subspace](), list[Indices]()
+        with Workers(problem.n_threads) as workers:
+            fit = self.fit_parts(problem, self.folds, number, max(_MIN_LANDMARKS, count), workers)
+            solution = fit.solution(_in_span(n_components, fit))
+            for i, fold in enumerate(self.folds):
+                own = fit.landmarks[~np.isin(fit.landmarks, fold)]
+                if not len(own):
+                    raise invalid_parameter(
+                        "n_landmarks",
+                        len(fit.landmarks),
+                        "all landmarks lie in one fold, and the model without this fold has none",
+                        "pass more landmarks",
+                    )
+                part = fit.leave_out(i, own)
+                components = part.to_solution(part.components(_in_span(n_components, part)))
+                subspaces.append(_subspace(problem.kernel, part.features.rows, components))
+                indices.append(part.indices)
+                function = partial(_strip_residuals, subspaces[-1])
+                parts = problem.map_rows(function, fit.features.strip, workers, fold)
+                errors[fold] = np.concatenate(list(parts))
+        used = np.unique(np.concatenate(indices))
+        positions = [np.searchsorted(used, own) for own in indices]
+        self.residual = MeanResidual.of(problem.take_rows(used), subspaces, positions)
+        self.errors, self.n_used = errors, len(fit.landmarks)
+        return solution
 
 
 def _in_span(n_components: float | None, fit: LandmarkFit) -> float | None:

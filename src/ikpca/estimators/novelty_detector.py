@@ -25,6 +25,7 @@ from ikpca.errors import (
     is_auto,
 )
 from ikpca.estimators.base import SavedEstimator, atomic, warn
+from ikpca.estimators.fold_fits import FoldNystrom, choose_fold_solver, fit_folds
 from ikpca.estimators.incremental_kernel_pca import IncrementalKernelPCA
 from ikpca.estimators.kernel_pca import KernelPCA
 from ikpca.estimators.stream_base import learning
@@ -38,12 +39,13 @@ from ikpca.estimators.validation import (
     draw_seed,
     gamma_beside,
     is_named,
+    n_threads,
     validate_rows,
 )
-from ikpca.gram import tile_slices
+from ikpca.gram import read_budget, tile_slices
 from ikpca.gram.lazy_rows import LazyRows
 from ikpca.kernels import Floats, Indices, Rows
-from ikpca.solvers import Solver
+from ikpca.solvers import Nystrom, Problem, Solver
 from ikpca.streams import MomentState
 from ikpca.subspace import MeanResidual, check_shapes
 
@@ -64,7 +66,11 @@ _RULES: ParameterRules = {
     "false_alarm_rate": Number("must lie in (0, 0.5]", "pass 0.05", low=0, high=0.5, open_low=True),
     "calibration": Choice(("cv", "blocked-cv")),
     "drift_after": Number("must be a positive integer", "pass 20", low=1, integer=True),
-}
+    "forgetting": Number("must lie in (0, 1]", "pass 1.0 to forget nothing", low=0, high=1,
+                         open_low=True),
+    "max_basis_rows": Number("must be 'auto' or a positive integer", "pass 'auto'", low=1,
+                             integer=True, allowed=("auto",)),
+}  # fmt: skip
 _N_FOLDS = Number("must be an integer of at least 2, or a splitter of scikit-learn", "pass 5",
                   low=2, integer=True)  # fmt: skip
 
@@ -233,17 +239,15 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         self
         """
         self._check_parameters()
-        seed = draw_seed(self.random_state)
-        self.model_ = self._kernel_pca(seed)
-        errors, self._residual = self.model_._fit_folds(X, lambda rows: self._folds(rows, seed))
-        # Number and names of the features.
-        validate_data(self, X, skip_check_array=True)
+        rows: Rows = validate_rows(self, X, reset=True, accept_sparse="csr", min_samples=2)
+        n_samples, seed = rows.shape[0], draw_seed(self.random_state)
+        solver = choose_fold_solver(self.eigen_solver, self.n_components, n_samples)
         self.drift_detected_ = False
-        self._set_calibration(errors)
+        self._set_calibration(self._fit_models(rows, solver, self._folds(n_samples, seed), seed))
         if np.isinf(self.offset_):
             warn(
                 f"false_alarm_rate={self.false_alarm_rate!r} is below 1/(n_samples + 1) with "
-                f"n_samples={len(errors)}: no row can be flagged; pass more rows or a higher rate.",
+                f"n_samples={n_samples}: no row can be flagged; pass more rows or a higher rate.",
                 UserWarning,
             )
         return self
@@ -513,23 +517,44 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         k = np.count_nonzero(p_values <= self.false_alarm_rate)
         self.offset_ = -float(np.partition(errors, -k)[-k]) if k else -np.inf
 
-    def _kernel_pca(self, seed: int) -> KernelPCA:
-        return KernelPCA(
+    def _fit_models(self, X: Rows, solver: Solver, folds: list[Indices], seed: int) -> Floats:
+        """Fit all rows, and all rows without each fold; return the error of each row."""
+        model = KernelPCA(
             self.n_components,
             kernel=self.kernel,
             gamma=gamma_beside(self.kernel, self.gamma),
-            eigen_solver=self.eigen_solver,
+            eigen_solver=solver,
             tol=self.tol,
             max_memory=self.max_memory,
             n_jobs=self.n_jobs,
             remove_zero_eig=True,
-            copy_X=True,
             random_state=seed,
         )
+        if isinstance(solver, Nystrom):
+            folded = FoldNystrom(folds, solver.n_landmarks, solver.selection)
+            model.set_params(eigen_solver=folded, tol=0.0).fit(X)
+            # A fit with these parameters finds the same components.
+            number, landmarks = len(model.eigenvalues_), Nystrom(folded.n_used, solver.selection)
+            self.model_ = model.set_params(n_components=max(1, number), eigen_solver=landmarks)
+            self._residual = folded.residual
+            return folded.errors
+        self.model_ = model.fit(X[:] if isinstance(X, LazyRows) else X)
+        problem = Problem(
+            model._subspace.kernel,
+            model.X_fit_,
+            read_budget(self.max_memory),
+            n_threads(self.n_jobs),
+            seed=draw_seed(seed),
+        )
+        number = len(model.eigenvalues_)
+        errors, self._residual = fit_folds(
+            solver, problem, self.n_components, number, folds, self.tol
+        )
+        return errors
 
-    def _folds(self, X: Rows, seed: int) -> list[Indices]:
+    def _folds(self, n_samples: int, seed: int) -> list[Indices]:
         """Return the rows of each fold; every row belongs to one of them."""
-        n_samples, splitter = X.shape[0], self.cv
+        splitter = self.cv
         if isinstance(splitter, int | np.integer):
             number = int(splitter)
             # Every model needs two rows.
@@ -589,10 +614,6 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
                 "calibration", self.calibration, "has no effect beside a splitter",
                 "leave it out, or pass an integer as cv",
             )  # fmt: skip
-        self._kernel_pca(0)._check_parameters()
-        IncrementalKernelPCA(
-            forgetting=self.forgetting, max_basis_rows=self.max_basis_rows
-        )._check_parameters()
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

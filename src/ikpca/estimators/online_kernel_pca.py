@@ -9,13 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import validate_data
 
-from ikpca.errors import (
-    DivergenceWarning,
-    InvalidInput,
-    check_choice,
-    invalid_parameter,
-    is_auto,
-)
+from ikpca.errors import Choice, DivergenceWarning, InvalidInput, invalid_parameter, is_auto
 from ikpca.estimators.base import atomic, warn
 from ikpca.estimators.stream_base import DriftSignal, StreamTransformer, learning
 from ikpca.estimators.validation import (
@@ -315,7 +309,7 @@ class OnlineKernelPCA(StreamTransformer):
     def _solver(self) -> KHA:
         if isinstance(self.rule, KHA):
             return self.rule
-        check_choice("rule", self.rule, ("kha/et",))
+        Choice(("kha/et",)).check("rule", self.rule)
         return KHA(self.rule)
 
     @property

@@ -14,7 +14,6 @@ from ikpca.errors import (
     Choice,
     Number,
     ParameterRules,
-    check_choice,
     check_parameters,
     invalid_parameter,
     is_auto,
@@ -177,7 +176,7 @@ class KHA(Solver):
         """
         check_parameters(self, _RULES)
         if isinstance(self.init, str):
-            check_choice("init", self.init, inits)
+            Choice(inits).check("init", self.init)
         self._check_unused(unused)
 
     def _check_unused(self, unused: tuple[str, ...]) -> None:
