@@ -23,6 +23,7 @@ from ikpca.errors import ClusterLost, InvalidInput, invalid_parameter
 from ikpca.estimators.base import KernelTransformer
 from ikpca.gram import open_rows as open_local_rows
 from ikpca.gram import tile_slices
+from ikpca.gram.lazy_rows import LazyRows
 from ikpca.kernels import Floats, Indices
 
 if TYPE_CHECKING:
@@ -199,17 +200,12 @@ def _read(path: str, part: slice) -> Floats:
     return np.array(open_local_rows(path)[part])
 
 
-class DaskRows:
+class DaskRows(LazyRows):
     """Rows of a Dask array, computed when indexed."""
 
     def __init__(self, array: da.Array, client: Client) -> None:
-        self.array = array
-        self._client = client
-        self.shape: tuple[int, int] = tuple(array.shape)
-        self.dtype = np.dtype(array.dtype)
-
-    def __len__(self) -> int:
-        return self.shape[0]
+        super().__init__(array)
+        self.array, self._client = array, client
 
     def __getitem__(self, rows: slice | Indices) -> Floats:
         """Compute rows as an array in memory."""
@@ -223,15 +219,12 @@ def check_rows(model: KernelTransformer, X: DaskRowsLike, *, reset: bool = True)
     """
     if isinstance(X, str | PathLike):
         X = open_rows(X)
-    names = getattr(X, "columns", None)
+    # A data frame of pandas with the same columns.
+    header = X.dtypes.to_frame().T if hasattr(X, "columns") else None
     if hasattr(X, "to_dask_array"):
         X = X.to_dask_array(lengths=True)
     _check_array(X)
-    header = np.empty((0, X.shape[1]))
-    if names is not None:
-        from pandas import DataFrame
-
-        header = DataFrame(columns=names)
+    header = np.empty((0, X.shape[1])) if header is None else header
     validate_data(model, header, reset=reset, skip_check_array=True)
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)

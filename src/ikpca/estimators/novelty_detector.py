@@ -11,7 +11,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import OutlierMixin
-from sklearn.model_selection import BaseCrossValidator, KFold
+from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -25,7 +25,7 @@ from ikpca.errors import (
     is_auto,
 )
 from ikpca.estimators.base import SavedEstimator, atomic, warn
-from ikpca.estimators.fold_fits import FoldNystrom, choose_fold_solver, fit_folds
+from ikpca.estimators.fold_fits import choose_fold_solver, fit_folds, split_rows
 from ikpca.estimators.incremental_kernel_pca import IncrementalKernelPCA
 from ikpca.estimators.kernel_pca import KernelPCA
 from ikpca.estimators.stream_base import learning
@@ -39,13 +39,12 @@ from ikpca.estimators.validation import (
     draw_seed,
     gamma_beside,
     is_named,
-    n_threads,
     validate_rows,
 )
-from ikpca.gram import read_budget, tile_slices
+from ikpca.gram import tile_slices
 from ikpca.gram.lazy_rows import LazyRows
 from ikpca.kernels import Floats, Indices, Rows
-from ikpca.solvers import Nystrom, Problem, Solver
+from ikpca.solvers import Solver
 from ikpca.streams import MomentState
 from ikpca.subspace import MeanResidual, check_shapes
 
@@ -242,8 +241,21 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         rows: Rows = validate_rows(self, X, reset=True, accept_sparse="csr", min_samples=2)
         n_samples, seed = rows.shape[0], draw_seed(self.random_state)
         solver = choose_fold_solver(self.eigen_solver, self.n_components, n_samples)
+        folds = split_rows(n_samples, self.cv, seed if self.calibration == "cv" else None)
+        self.model_ = KernelPCA(
+            self.n_components,
+            kernel=self.kernel,
+            gamma=gamma_beside(self.kernel, self.gamma),
+            eigen_solver=solver,
+            tol=self.tol,
+            max_memory=self.max_memory,
+            n_jobs=self.n_jobs,
+            remove_zero_eig=True,
+            random_state=seed,
+        )
+        errors, self._residual = fit_folds(self.model_, rows, folds)
         self.drift_detected_ = False
-        self._set_calibration(self._fit_models(rows, solver, self._folds(n_samples, seed), seed))
+        self._set_calibration(errors)
         if np.isinf(self.offset_):
             warn(
                 f"false_alarm_rate={self.false_alarm_rate!r} is below 1/(n_samples + 1) with "
@@ -516,68 +528,6 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         p_values = np.arange(1, len(errors) + 1) / (1 + len(errors)) * correction
         k = np.count_nonzero(p_values <= self.false_alarm_rate)
         self.offset_ = -float(np.partition(errors, -k)[-k]) if k else -np.inf
-
-    def _fit_models(self, X: Rows, solver: Solver, folds: list[Indices], seed: int) -> Floats:
-        """Fit all rows, and all rows without each fold; return the error of each row."""
-        model = KernelPCA(
-            self.n_components,
-            kernel=self.kernel,
-            gamma=gamma_beside(self.kernel, self.gamma),
-            eigen_solver=solver,
-            tol=self.tol,
-            max_memory=self.max_memory,
-            n_jobs=self.n_jobs,
-            remove_zero_eig=True,
-            random_state=seed,
-        )
-        if isinstance(solver, Nystrom):
-            folded = FoldNystrom(folds, solver.n_landmarks, solver.selection)
-            model.set_params(eigen_solver=folded, tol=0.0).fit(X)
-            # A fit with these parameters finds the same components.
-            number, landmarks = len(model.eigenvalues_), Nystrom(folded.n_used, solver.selection)
-            self.model_ = model.set_params(n_components=max(1, number), eigen_solver=landmarks)
-            self._residual = folded.residual
-            return folded.errors
-        self.model_ = model.fit(X[:] if isinstance(X, LazyRows) else X)
-        problem = Problem(
-            model._subspace.kernel,
-            model.X_fit_,
-            read_budget(self.max_memory),
-            n_threads(self.n_jobs),
-            seed=draw_seed(seed),
-        )
-        number = len(model.eigenvalues_)
-        errors, self._residual = fit_folds(
-            solver, problem, self.n_components, number, folds, self.tol
-        )
-        return errors
-
-    def _folds(self, n_samples: int, seed: int) -> list[Indices]:
-        """Return the rows of each fold; every row belongs to one of them."""
-        splitter = self.cv
-        if isinstance(splitter, int | np.integer):
-            number = int(splitter)
-            # Every model needs two rows.
-            needed = max(number, 3 if number > 2 else 4)
-            if n_samples < needed:
-                raise InvalidInput(
-                    f"X has n_samples={n_samples}: cv={number} folds need at least {needed} rows; "
-                    "pass more rows or fewer folds."
-                )
-            shuffle = self.calibration == "cv"
-            splitter = KFold(number, shuffle=shuffle, random_state=seed if shuffle else None)
-        folds = [np.sort(test) for _, test in splitter.split(np.empty((n_samples, 1)))]
-        sizes = [len(fold) for fold in folds]
-        counts = np.bincount(np.concatenate([*folds, []]).astype(np.intp), minlength=n_samples)
-        if not np.array_equal(counts, np.ones(n_samples)) or not 0 < max(sizes) <= n_samples - 2:
-            raise invalid_parameter(
-                "cv",
-                self.cv,
-                f"its {len(folds)} test sets must contain each of the {n_samples} rows once, and "
-                "leave two rows for every model",
-                "pass an integer, or a splitter such as KFold or PredefinedSplit",
-            )
-        return folds
 
     def _check_loaded(self, make_row: Callable[[int], Rows | None]) -> None:
         super()._check_loaded(make_row)
