@@ -533,7 +533,8 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         super()._check_loaded(make_row)
         self.model_._check_loaded(make_row)
         if isinstance(self.model_, KernelPCA):
-            self._residual.check_shapes(self.n_features_in_)
+            number = len(self._residual.components)
+            self._residual.check_shapes(number, self.n_features_in_)
         else:
             span = self._scorer.span
             check_shapes((span.rows, (len(span), self.n_features_in_)))
