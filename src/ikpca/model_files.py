@@ -345,8 +345,8 @@ def _decode(tree: Tree, arrays: Mapping[str, Array]) -> Any:  # noqa: C901, PLR0
             return np.array(text, dtype=object).reshape(shape)
         case "csr", [data, indices, indptr, shape, is_array]:
             kind = sparse.csr_array if is_array else sparse.csr_matrix
-            parts = tuple(_decode(part, arrays) for part in (data, indices, indptr))
-            rows = kind(parts, shape=tuple(shape))
+            members = tuple(_decode(part, arrays) for part in (data, indices, indptr))
+            rows = kind(members, shape=tuple(shape))
             rows.check_format(full_check=True)
             return rows
         case "random_state", state:

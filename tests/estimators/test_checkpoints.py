@@ -326,10 +326,10 @@ def test_a_fraction_of_the_variance_has_no_checkpoint(solver, tmp_path):
 
 
 def test_intervals():
-    assert Checkpoint("fit", 3).interval() == (3, 0.0)
-    assert Checkpoint("fit", "30s").interval() == (1, 30.0)
-    assert Checkpoint("fit", "1.5 min").interval() == (1, 90.0)
-    assert Checkpoint("fit", "2h").interval() == (1, 7200.0)
+    assert Checkpoint("fit", 3)._interval() == (3, 0.0)
+    assert Checkpoint("fit", "30s")._interval() == (1, 30.0)
+    assert Checkpoint("fit", "1.5 min")._interval() == (1, 90.0)
+    assert Checkpoint("fit", "2h")._interval() == (1, 7200.0)
 
 
 class Slow(Gaussian):

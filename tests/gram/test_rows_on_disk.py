@@ -79,6 +79,11 @@ def test_a_memory_map_of_the_wrong_type_is_refused(tmp_path):
         fitted(open_rows(tmp_path / "bytes.npy"))
 
 
+def test_rows_on_disk_without_features_are_refused():
+    with pytest.raises(InvalidInput, match=r"shape \(10, 0\)"):
+        fitted(LazyRows(np.zeros((10, 0))))
+
+
 def test_nan_in_a_chunk_is_found_before_any_work(X, tmp_path):
     zarr = pytest.importorskip("zarr")
     array = zarr.open_array(
@@ -86,7 +91,7 @@ def test_nan_in_a_chunk_is_found_before_any_work(X, tmp_path):
     )
     array[:] = X
     array[333, 3] = np.nan
-    with pytest.raises(ValueError, match="contains NaN"):
+    with pytest.raises(ValueError, match="contains NaN or infinity in rows 333, counted from 0"):
         fitted(array)
 
 
@@ -196,7 +201,7 @@ def test_rows_on_disk_are_validated(X, tmp_path, kind):
             call(broken)
     with pytest.raises(ValueError, match="at least 1"):
         model.transform(LazyRows(X[:0]))
-    with pytest.raises(ValueError, match="float64 are read in place"):
+    with pytest.raises(ValueError, match="float64 with features are read in place"):
         model.transform(LazyRows(np.ones((3, 64), dtype=np.int32)))
 
 

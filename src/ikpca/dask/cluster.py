@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -127,8 +126,8 @@ def explain_losses(client: Client) -> Iterator[None]:
         ) from error
 
 
-def check_workers(client: Client) -> None:
-    """Reject clusters without workers, and workers with another version of ikpca."""
+def wait_for_workers(client: Client) -> None:
+    """Raise an error for a cluster without workers."""
     if not client.nthreads():
         try:
             client.wait_for_workers(1, timeout=6 * _TIMEOUT)
@@ -136,21 +135,6 @@ def check_workers(client: Client) -> None:
             raise InvalidInput(
                 "client: the cluster has no workers; start some, for example with cluster.scale(2)."
             ) from None
-    here = version("ikpca")
-    for address, there in client.run(_installed_version, on_error="ignore").items():
-        if there != here:
-            problem = f"has ikpca {there}" if there else "does not have ikpca"
-            raise InvalidInput(
-                f"client: worker {address} {problem}, but this process has {here}; install the "
-                "same version on all workers."
-            )
-
-
-def _installed_version() -> str:
-    try:
-        return version("ikpca")
-    except PackageNotFoundError:
-        return ""
 
 
 def open_rows(path: str | PathLike[str]) -> da.Array | DataFrame:

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from dask import delayed
-from ikpca.dask.cluster import DaskRows, check_rows, check_workers, explain_losses, get_client
+from ikpca.dask.cluster import DaskRows, check_rows, explain_losses, get_client, wait_for_workers
 from ikpca.dask.gram import DaskGram, even_blocks
 from ikpca.errors import InvalidInput, invalid_parameter
 from ikpca.estimators import KernelPCA as LocalKernelPCA
@@ -186,7 +186,7 @@ class KernelPCA(LocalKernelPCA):
 
     def _fit(self, X: DaskRowsLike) -> tuple[EigenSolution, Rows]:
         self._check_parameters()
-        check_workers(self.client_)
+        wait_for_workers(self.client_)
         # Idle BLAS threads of this process would slow down workers on the same machine.
         with explain_losses(self.client_), single_thread():
             return super()._fit(X)

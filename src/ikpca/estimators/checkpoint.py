@@ -80,10 +80,10 @@ class Checkpoint:
             rule = f"the folder {folder} does not exist"
             raise invalid_parameter("checkpoint", str(valid.path), rule, "create it first")
         FLAG.check("resume", valid.resume)
-        valid.interval()
+        valid._interval()
         return valid
 
-    def interval(self) -> tuple[int, float]:
+    def _interval(self) -> tuple[int, float]:
         """Return passes and seconds between writes."""
         rule, remedy = "must be a count or a time", "pass 1, '30s', '5min' or '1h'"
         if not isinstance(self.every, str):
@@ -96,22 +96,12 @@ class Checkpoint:
 
 
 class CheckpointFile:
-    """Checkpoint of one run: the earlier run to resume, and the progress to store.
-
-    Parameters
-    ----------
-    checkpoint : Checkpoint
-    parameters : dict
-        Parameters of the estimator and of its solver.
-    X : rows
-    seed : int
-        Seed of a new run; that of the earlier run replaces it.
-    """
+    """Checkpoint of one run: the earlier run to resume, its seed, and the progress to store."""
 
     def __init__(
         self, checkpoint: Checkpoint, parameters: dict[str, object], X: Rows, seed: int
     ) -> None:
-        self.path, self._interval = Path(checkpoint.path), checkpoint.interval()
+        self.path, self._interval = Path(checkpoint.path), checkpoint._interval()
         self._fingerprint = _fingerprint(parameters, X)
         self.seed = seed
         self.saved: SavedRun | None = None
@@ -211,7 +201,7 @@ def _digest(X: Rows) -> str:
 
 def _text(value: object) -> str:
     if isinstance(value, np.ndarray):
-        return f"array {hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()[:12]}"
+        return f"array {_digest(value)[:12]}"
     if callable(value) and hasattr(value, "__qualname__"):
         return f"{value.__module__}.{value.__qualname__}"
     return repr(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from sklearn.model_selection import BaseCrossValidator, KFold
@@ -57,7 +58,7 @@ def split_rows(
     n_samples: int, cv: int | BaseCrossValidator, seed: int | None = None
 ) -> list[Indices]:
     """Return the rows of each fold, contiguous without a seed; every row belongs to one of them."""
-    splitter = cv
+    splitter: Any = cv
     if isinstance(cv, int | np.integer):
         number = int(cv)
         # Every model needs two rows.

@@ -585,7 +585,8 @@ class IncrementalKernelPCA(StreamTransformer):
         """Validate all rows of a data set, which may be read in slices."""
         if not (is_lazy(X) or isinstance(X, np.memmap)):
             return self._validate_batch(X, reset=True)
-        rows = validate_rows(self, X, reset=True)
+        is_integer = np.dtype(X.dtype).kind in "biu"
+        rows = validate_rows(self, LazyRows(X, np.float64) if is_integer else X, reset=True)
         check_overflow(rows)
         return rows if isinstance(rows, LazyRows) else LazyRows(rows)
 

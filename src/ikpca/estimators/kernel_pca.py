@@ -370,9 +370,8 @@ class KernelPCA(KernelTransformer):
         ndarray of shape (n_samples, n_components)
         """
         solution, rows = self._fit(X)
-        projections: Floats | None = solution.projections.T
-        if solution.landmarks is not None:
-            projections = solution.landmarks.row_projections
+        landmarks = solution.landmarks
+        projections = solution.projections.T if landmarks is None else landmarks.row_projections
         scaled = self._project(rows) if projections is None else projections * self._scale
         return scaled.astype(rows.dtype, copy=False)
 
@@ -427,8 +426,6 @@ class KernelPCA(KernelTransformer):
             self._store(solver, self._solve(solver, problem, number, tol=0), problem)
         return self
 
-    # Validation.
-
     def _check_parameters(self) -> None:
         if not (isinstance(self.n_components, Real) and 0 < self.n_components < 1):
             _N_COMPONENTS.check("n_components", self.n_components)
@@ -478,14 +475,13 @@ class KernelPCA(KernelTransformer):
                 f"X is a {type(X).__name__} and is read in tiles: a precomputed kernel, preimage "
                 "and fit_inverse_transform need rows in memory; pass X[:]."
             )
-        # Landmarks are copies.
-        keeps_rows = not isinstance(make_solver(self.eigen_solver), Nystrom)
         rows: Rows = validate_rows(
             self,
             X,
             reset=True,
             accept_sparse=False if self._needs_dense_rows else "csr",
-            copy=self.copy_X and keeps_rows,
+            # Landmarks are copies.
+            copy=self.copy_X and not isinstance(make_solver(self.eigen_solver), Nystrom),
             min_samples=2,
         )
         if self._is_precomputed and rows.shape[0] != rows.shape[1]:
@@ -495,8 +491,6 @@ class KernelPCA(KernelTransformer):
             )
         check_overflow(rows)
         return rows
-
-    # The eigenproblem.
 
     def _start_from(self, X: Rows) -> Floats:
         """Return the projections of valid rows, not whitened, from which a solver starts."""
@@ -530,7 +524,7 @@ class KernelPCA(KernelTransformer):
     def _problem(self, kernel: Kernel | None, X: Rows, seed: int, start: Floats | None) -> Problem:
         """Return the eigenproblem; rows get the precision that their kernel values need."""
         self._check_preimage_of(kernel)
-        problem = Problem(
+        return Problem(
             None if kernel is None else centered_kernel(kernel, X),
             X,
             budget=read_budget(self.max_memory),
@@ -538,8 +532,7 @@ class KernelPCA(KernelTransformer):
             copy_X=self.copy_X,
             seed=seed,
             start=start,
-        )
-        return problem.in_sufficient_precision()
+        ).in_sufficient_precision()
 
     def _solve(
         self,
@@ -568,8 +561,8 @@ class KernelPCA(KernelTransformer):
             n_passes,
             tol=max(float(tol), eps),
             callback=write_line if self.verbose else None,
-            saved=checkpoint and checkpoint.saved,
-            record=checkpoint and checkpoint.record,
+            saved=None if checkpoint is None else checkpoint.saved,
+            record=None if checkpoint is None else checkpoint.record,
         )
         with plain_interrupts(), explain_memory_errors(_MEMORY_REMEDY):
             solution = solver.solve(problem, n_components, settings)
@@ -582,8 +575,6 @@ class KernelPCA(KernelTransformer):
         if self.remove_zero_eig or n_components is None:
             solution = solution.select(solution.eigenvalues > 0)
         return solution
-
-    # Fitted attributes.
 
     def _store(self, solver: Solver, solution: EigenSolution, problem: Problem) -> None:
         """Store a solution; raise an interrupt of its run, or warn about problems."""
@@ -665,8 +656,6 @@ class KernelPCA(KernelTransformer):
         warn(f"{text} (the largest relative residual is {residual:.2g}); {remedy}.",
              ConvergenceWarning)  # fmt: skip
 
-    # Pre-images.
-
     @property
     def _basis_projections(self) -> Floats:
         """Projections of the training rows, or of the landmarks."""
@@ -705,8 +694,6 @@ class KernelPCA(KernelTransformer):
     def _needs_dense_rows(self) -> bool:
         """True if pre-images are requested, which need dense rows in memory."""
         return self._learns_ridge or not is_named(self.preimage, "auto")
-
-    # Conversion from and to scikit-learn.
 
     @classmethod
     def from_sklearn(cls, fitted: SklearnKernelPCA) -> Self:
@@ -808,6 +795,6 @@ def _whitening(solution: EigenSolution) -> Floats:
         norms = np.sqrt(np.square(solution.projections).sum(axis=1, dtype=np.float64))
     else:
         n_samples, norms = solution.landmarks.n_samples, np.sqrt(solution.eigenvalues)
-    std = norms / np.sqrt(n_samples - 1)
-    std = np.where(solution.eigenvalues > 0, std, 0).astype(solution.projections.dtype)
+    std = np.where(solution.eigenvalues > 0, norms, 0) / np.sqrt(n_samples - 1)
+    std = std.astype(solution.projections.dtype)
     return np.divide(1, std, out=np.zeros_like(std), where=std > 0)

@@ -139,8 +139,8 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         Cross-validated squared errors of the training rows. After ``partial_fit``: errors of the
         last normal rows, each computed before the row was learned.
     model_ : KernelPCA or IncrementalKernelPCA
-        Model of all training rows, which ``explain`` uses and ``partial_fit`` updates. With
-        landmarks, its parameters are the numbers of components and landmarks that were used.
+        Model of all training rows, which ``explain`` uses and ``partial_fit`` updates. Its
+        ``eigen_solver`` is the solver that was used, with the number of landmarks if there are any.
     drift_detected_ : bool
         True if a drift was learned in the last call of ``partial_fit``.
     n_features_in_ : int

@@ -15,9 +15,9 @@ from ikpca.estimators.stream_base import DriftSignal, StreamTransformer, learnin
 from ikpca.estimators.validation import (
     FLOAT_DTYPES,
     centered_kernel,
-    check_diagonal,
     check_values,
     draw_seed,
+    finite_values,
     resolve_gamma,
     single_thread,
 )
@@ -206,7 +206,7 @@ class OnlineKernelPCA(StreamTransformer):
         self._check_parameters()
         rows = self._validate_batch(X, reset=True)
         self._start(rows)
-        check_diagonal(self._kernel, rows)
+        finite_values(lambda: self._kernel.diagonal(rows))
         novelties, halvings = list[Floats](), list[int]()
 
         def step(number: int) -> None:
@@ -243,7 +243,7 @@ class OnlineKernelPCA(StreamTransformer):
         rows = self._validate_batch(X, reset=is_first)
         if is_first:
             self._start(rows)
-        check_diagonal(self._kernel, rows)
+        finite_values(lambda: self._kernel.diagonal(rows))
         if self._initial.n_components != self.n_components:
             raise invalid_parameter(
                 "n_components",

@@ -232,7 +232,7 @@ def is_lazy(X: RowsLike) -> bool:
 
 def validate_rows(
     model: BaseEstimator,
-    X: RowsLike,
+    X: Rows,
     *,
     reset: bool = False,
     accept_sparse: str | bool = False,
@@ -253,11 +253,11 @@ def validate_rows(
             copy=copy,
             ensure_min_samples=min_samples,
         )
-    if len(X.shape) != 2 or np.dtype(X.dtype) not in FLOAT_DTYPES:
+    if len(X.shape) != 2 or not X.shape[1] or np.dtype(X.dtype) not in FLOAT_DTYPES:
         raise InvalidInput(
             f"X is a {type(X).__name__} of shape {X.shape} and type {X.dtype}: only "
-            "two-dimensional float32 and float64 are read in place; convert it, or pass X[:] to "
-            "load it."
+            "two-dimensional float32 and float64 with features are read in place; convert it, or "
+            "pass X[:] to load it."
         )
     if X.shape[0] < min_samples:
         raise InvalidInput(
@@ -350,19 +350,6 @@ def check_finite(X: Rows, seen: int = 0) -> None:
         f"X contains NaN or infinity in rows {rows}, counted from 0: every value must be a finite "
         "number; leave these rows out or impute them. The model is unchanged."
     )
-
-
-def check_diagonal(kernel: Kernel, X: Rows) -> None:
-    """Reject rows whose k(x, x) is not finite; report their indices."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        bad = np.flatnonzero(~np.isfinite(kernel.diagonal(X)))
-    if len(bad):
-        listed = ", ".join(map(str, bad[:_MAX_LISTED_ROWS]))
-        raise InvalidInput(
-            f"k(x, x) is NaN or infinite for {len(bad)} rows, the first of them {listed} (counted "
-            "from 0): every kernel value must be a finite number; scale the rows. The model is "
-            "unchanged."
-        )
 
 
 def check_values(X: Rows, seen: int) -> None:
