@@ -178,26 +178,6 @@ def check_parameters(owner: object, rules: ParameterRules) -> None:
         rule.check(name, getattr(owner, name))
 
 
-def check_number(
-    name: str,
-    value: object,
-    rule: str,
-    remedy: str,
-    *,
-    low: float = -np.inf,
-    high: float = np.inf,
-    open_low: bool = False,
-    integer: bool = False,
-) -> None:
-    """Raise an error unless an argument is a number of the right type in its interval."""
-    Number(rule, remedy, low, high, open_low, integer).check(name, value)
-
-
-def check_choice(name: str, value: object, choices: Collection[object]) -> None:
-    """Raise an error unless an argument is one of the choices."""
-    Choice(choices).check(name, value)
-
-
 def is_auto(value: object) -> TypeGuard[Literal["auto"]]:
     """Return True for "auto"; an array must not be compared with a string."""
     return isinstance(value, str) and value == "auto"

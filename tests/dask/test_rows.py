@@ -149,17 +149,6 @@ def test_local_cluster_has_low_overhead():
         assert dask.config.get(name) is True
 
 
-def test_workers_with_another_version(X, tmp_path):
-    other = tmp_path / "ikpca-0.0.1.dist-info"
-    other.mkdir()
-    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: ikpca\nVersion: 0.0.1\n")
-    with cluster_of(1, processes=True) as client:
-        client.run(lambda: sys.path.insert(0, str(tmp_path)))
-        model = ikpca.dask.KernelPCA(**GIVEN, client=client)
-        with pytest.raises(InvalidInput, match=r"has ikpca 0\.0\.1"):
-            model.fit(da.from_array(X, chunks=(50, -1)))
-
-
 NO_CLIENT = """
 import dask.array as da
 from ikpca.dask import KernelPCA

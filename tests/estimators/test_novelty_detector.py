@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from sklearn.model_selection import KFold, PredefinedSplit, ShuffleSplit, TimeSe
 import ikpca
 from ikpca import KernelPCA, NoveltyDetector
 from ikpca.errors import InvalidInput
-from ikpca.solvers import Nystrom
+from ikpca.solvers import Krylov, Nystrom, Outcome
 
 PARAMETERS = {"kernel": "rbf", "gamma": "scale"}
 
@@ -417,3 +418,20 @@ def test_folds_and_model_have_the_same_solver():
     assert len(detector.model_.X_fit_) == len(detector.calibration_errors_) == 2000
     new = np.random.default_rng(1).normal(size=(1000, 2))
     assert 0.02 < np.mean(detector.predict(new) == -1) < 0.08
+
+
+def test_an_interrupt_of_a_fold_ends_the_fit(rows, monkeypatch):
+    """A solver returns the components of its last pass, which are not those of a fold."""
+    solve, solutions = Krylov.solve, []
+
+    def interrupted_in_the_first_fold(*arguments):
+        solutions.append(solve(*arguments))
+        outcome = Outcome.INTERRUPTED if len(solutions) == 2 else solutions[-1].outcome
+        return replace(solutions[-1], outcome=outcome)
+
+    monkeypatch.setattr(Krylov, "solve", interrupted_in_the_first_fold)
+    detector = NoveltyDetector(6, eigen_solver="krylov", random_state=0)
+    with pytest.raises(KeyboardInterrupt):
+        detector.fit(rows)
+    assert not hasattr(detector, "model_")
+    assert len(solutions) == 2

@@ -239,7 +239,7 @@ def test_nan_in_the_middle_of_a_stream(X):
 
 def test_kernel_values_that_overflow():
     fitted = model(kernel="poly", degree=40, n_components=1)
-    with pytest.raises(InvalidInput, match="rows, the first of them 1 "):
+    with pytest.raises(InvalidInput, match="the first of them row 1, are not finite"):
         fitted.partial_fit(np.array([[1.0], [1e10]]))
     # All rows are equal, and random points of the start are far from them.
     with pytest.raises(InvalidInput, match="overflow"):

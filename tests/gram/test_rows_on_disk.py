@@ -75,8 +75,13 @@ def test_errors_of_files(X, tmp_path):
 
 def test_a_memory_map_of_the_wrong_type_is_refused(tmp_path):
     np.save(tmp_path / "bytes.npy", np.zeros((10, 3), dtype=np.uint8))
-    with pytest.raises(ValueError, match=r"memory map of uint8.*convert"):
+    with pytest.raises(ValueError, match=r"type uint8.*convert"):
         fitted(open_rows(tmp_path / "bytes.npy"))
+
+
+def test_rows_on_disk_without_features_are_refused():
+    with pytest.raises(InvalidInput, match=r"shape \(10, 0\)"):
+        fitted(LazyRows(np.zeros((10, 0))))
 
 
 def test_nan_in_a_chunk_is_found_before_any_work(X, tmp_path):
@@ -86,7 +91,7 @@ def test_nan_in_a_chunk_is_found_before_any_work(X, tmp_path):
     )
     array[:] = X
     array[333, 3] = np.nan
-    with pytest.raises(ValueError, match="contains NaN"):
+    with pytest.raises(ValueError, match="contains NaN or infinity in rows 333, counted from 0"):
         fitted(array)
 
 
@@ -196,7 +201,7 @@ def test_rows_on_disk_are_validated(X, tmp_path, kind):
             call(broken)
     with pytest.raises(ValueError, match="at least 1"):
         model.transform(LazyRows(X[:0]))
-    with pytest.raises(ValueError, match="float64 are read in place"):
+    with pytest.raises(ValueError, match="float64 with features are read in place"):
         model.transform(LazyRows(np.ones((3, 64), dtype=np.int32)))
 
 

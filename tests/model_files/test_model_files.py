@@ -366,7 +366,7 @@ OVERSIZED = {
     ]),
     "scale": ("dense", set_state(_scale={"array": "large"})),
     "mean": ("GHA", set_state(mean_={"array": "large"})),
-    "factor": ("detector", set_state("_residual", factor={"array": "large"})),
+    "factor": ("detector", set_state("_residual", coefficients={"array": "large"})),
     "text": ("dense", set_state(
         feature_names_in_={"strings": [["x" * 8000] + [""] * 999, [1000]]}
     )),

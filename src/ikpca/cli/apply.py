@@ -185,7 +185,7 @@ def info(
 
     Example: ikpca info faces.ikpca
     """
-    from ikpca.model_files import load, read_container
+    from ikpca.model_files import load, read_file
 
     with reporting(quiet, as_json) as report:
         model = load(path)
@@ -195,7 +195,7 @@ def info(
             "file": path,
             "bytes": path.stat().st_size,
             "class": type(model).__name__,
-            "written_by": f"ikpca {read_container(path)[0].library_version!r}",
+            "written_by": f"ikpca {read_file(path)[0]['library_version']!r}",
             "parameters": {name: _text(value) for name, value in parameters.items()},
             "attributes": {name: _text(getattr(model, name)) for name in sorted(fitted)},
         }

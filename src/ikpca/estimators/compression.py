@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.decomposition import KernelPCA as ScikitKernelPCA
 from sklearn.utils.validation import check_is_fitted
 
-from ikpca.errors import InvalidInput, check_number, is_auto
+from ikpca.errors import InvalidInput, Number, is_auto
 from ikpca.estimators.base import KernelTransformer
 from ikpca.estimators.incremental_kernel_pca import IncrementalKernelPCA
 from ikpca.estimators.kernel_pca import KernelPCA
@@ -84,10 +84,11 @@ def compress(
     >>> small.basis_.shape, bool(small.reduction_error_.max() < 0.05)
     ((50, 64), True)
     """
-    check_number("tol", tol, "must lie in [0, 1)", "pass 0.05", low=0, high=1)
-    if not is_auto(max_basis_rows):
-        check_number("max_basis_rows", max_basis_rows, "must be 'auto' or a positive integer",
-                     "pass 'auto'", low=1, integer=True)  # fmt: skip
+    Number("must lie in [0, 1)", "pass 0.05", low=0, high=1).check("tol", tol)
+    rule, allowed = "must be 'auto' or a positive integer", ("auto",)
+    Number(rule, "pass 'auto'", low=1, integer=True, allowed=allowed).check(
+        "max_basis_rows", max_basis_rows
+    )
     source = _checked_model(model)
     nonzero = np.flatnonzero(source.eigenvalues_ > 0)
     original = source._subspace.select(nonzero)

@@ -9,21 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import validate_data
 
-from ikpca.errors import (
-    DivergenceWarning,
-    InvalidInput,
-    check_choice,
-    invalid_parameter,
-    is_auto,
-)
+from ikpca.errors import Choice, DivergenceWarning, InvalidInput, invalid_parameter, is_auto
 from ikpca.estimators.base import atomic, warn
 from ikpca.estimators.stream_base import DriftSignal, StreamTransformer, learning
 from ikpca.estimators.validation import (
     FLOAT_DTYPES,
     centered_kernel,
-    check_diagonal,
     check_values,
     draw_seed,
+    finite_values,
     resolve_gamma,
     single_thread,
 )
@@ -212,7 +206,7 @@ class OnlineKernelPCA(StreamTransformer):
         self._check_parameters()
         rows = self._validate_batch(X, reset=True)
         self._start(rows)
-        check_diagonal(self._kernel, rows)
+        finite_values(lambda: self._kernel.diagonal(rows))
         novelties, halvings = list[Floats](), list[int]()
 
         def step(number: int) -> None:
@@ -249,7 +243,7 @@ class OnlineKernelPCA(StreamTransformer):
         rows = self._validate_batch(X, reset=is_first)
         if is_first:
             self._start(rows)
-        check_diagonal(self._kernel, rows)
+        finite_values(lambda: self._kernel.diagonal(rows))
         if self._initial.n_components != self.n_components:
             raise invalid_parameter(
                 "n_components",
@@ -315,7 +309,7 @@ class OnlineKernelPCA(StreamTransformer):
     def _solver(self) -> KHA:
         if isinstance(self.rule, KHA):
             return self.rule
-        check_choice("rule", self.rule, ("kha/et",))
+        Choice(("kha/et",)).check("rule", self.rule)
         return KHA(self.rule)
 
     @property

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from scipy import linalg
 
-from ikpca.errors import Number, check_number, invalid_parameter
+from ikpca.errors import Number, invalid_parameter
 from ikpca.gram import cross_gram
 from ikpca.kernels import DifferentiableKernel, Floats, Indices, Kernel, Rows
 from ikpca.solvers.landmarks import uniform_landmarks
@@ -176,9 +176,9 @@ class ReductionProblem:
     ) -> ReductionProblem:
         """Use all rows as candidates, or a sample of at least twice the size."""
         n_vectors = len(subspace.coefficients)
-        check_number("size", size, f"{n_vectors} vectors need at least as many rows",
-                     f"pass an integer of {n_vectors} or more", low=n_vectors,
-                     integer=True)  # fmt: skip
+        rule = f"{n_vectors} vectors need at least as many rows"
+        remedy = f"pass an integer of {n_vectors} or more"
+        Number(rule, remedy, low=n_vectors, integer=True).check("size", size)
         weights = _check_weights(n_vectors, weights)
         max_candidates = max(max_candidates, 2 * int(size))
         sampled = subspace.basis.shape[0] > max_candidates

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
-from ikpca.errors import check_choice, invalid_parameter
+from ikpca.errors import Choice, invalid_parameter
 from ikpca.kernels import DifferentiableKernel, Floats, Kernel
 from ikpca.reduced_sets.base import Reduction
 from ikpca.reduced_sets.joint_preimages import JointPreimages
@@ -36,7 +36,7 @@ def make_reduction(
     if isinstance(reduction, Reduction):
         method = reduction
     else:
-        check_choice("reduction", reduction, REDUCTION_NAMES)
+        Choice(REDUCTION_NAMES).check("reduction", reduction)
         differentiable = isinstance(kernel, DifferentiableKernel)
         if reduction == "samples" or (reduction == "auto" and not differentiable):
             return SelectedRows(seed=seed)

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from ikpca.errors import InvalidInput, check_choice, invalid_parameter
+from ikpca.errors import Choice, InvalidInput, invalid_parameter
 from ikpca.gram import CenteredGram, GramSource, center_gram, tile_slices
 from ikpca.gram.centering import NOT_FINITE, GramMeans, center_columns
 from ikpca.gram.resources import Workers
@@ -191,7 +191,7 @@ class Krylov(Solver):
 
     def check(self, n_components: float | None) -> None:
         """Validate the initialization; all components need the dense solver."""
-        check_choice("init", self.init, LANDMARK_KINDS)
+        Choice(LANDMARK_KINDS).check("init", self.init)
         if n_components is None:
             raise invalid_parameter(
                 "n_components",
