@@ -38,7 +38,7 @@ _CLASSES = {
         "SampledResiduals",
     ),
     "streams": (
-        "IncrementalState", "MomentState", "OnlineStart", "OnlineState", "PreimageState",
+        "IncrementalState", "MomentState", "OnlineState", "PreimageState",
         "Sample", "Span",
     ),
     "subspace": ("MeanResidual", "Subspace"),

@@ -10,36 +10,23 @@ from ikpca.streams.incremental import (
     update_step,
 )
 from ikpca.streams.moments import MomentState, from_components, merge
-from ikpca.streams.online import (
-    START_NAMES,
-    OnlineSettings,
-    OnlineStart,
-    OnlineState,
-    learn_rows,
-    learn_stream,
-    start_online,
-)
+from ikpca.streams.online import OnlineState, random_points
 from ikpca.streams.sample import Sample
 from ikpca.streams.span import Span
 
 __all__ = [
-    "START_NAMES",
     "BatchUpdate",
     "Compression",
     "IncrementalSettings",
     "IncrementalState",
     "MomentState",
-    "OnlineSettings",
-    "OnlineStart",
     "OnlineState",
     "PreimageState",
     "Sample",
     "Span",
     "from_components",
-    "learn_rows",
-    "learn_stream",
     "merge",
+    "random_points",
     "reorthonormalize_if_needed",
-    "start_online",
     "update_step",
 ]

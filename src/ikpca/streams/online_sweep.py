@@ -23,10 +23,7 @@ from ikpca.solvers.kha_sweep import (
     _transpose,
 )
 
-#: h_i Σ_{k≤i} y_k² above which a step makes a component longer; and the fraction of ‖φ'‖² that
-#: replaces a smaller sum, so that a step adds no more than a few unit lengths.
-_OVERSHOOT, _MIN_FRACTION = 2.0, 1 / 16
-_MAX_HALVINGS = 60
+_EPS, _TINY = np.finfo(np.float64).eps, np.finfo(np.float64).tiny
 #: Squared length of a direction of W, relative to its component, below which it is rounding noise.
 _DROP = 1e-12
 
@@ -53,23 +50,6 @@ def _captured(N, y, L, v):
 
 
 @_inlined
-def _back_off(h, y, kappa):
-    """Halve all gains until no component overshoots; return the number of halvings."""
-    halvings = 0
-    q = 0.0
-    for i in range(len(y)):
-        q += y[i] * y[i]
-        while not h[i] * max(q, _MIN_FRACTION * kappa) <= _OVERSHOOT:
-            if halvings == _MAX_HALVINGS:
-                h[:] = 0.0
-                return halvings
-            halvings += 1
-            for k in range(len(y)):
-                h[k] *= 0.5
-    return halvings
-
-
-@_inlined
 def _advance_lengths(N, y, h, kappa, work, sums):
     """Update N = ⟨w_i, w_j⟩ for w ← Uw + uφ', U = I − diag(h) lt(yyᵀ), u = h∘y."""
     r = len(y)
@@ -88,10 +68,15 @@ def _advance_lengths(N, y, h, kappa, work, sums):
 
 
 @_inlined
-def _advance_moments(S, y, weight):
-    for i in range(len(y)):
-        for j in range(len(y)):
-            S[i, j] += weight * (y[i] * y[j] - S[i, j])
+def _divide_by_variances(h, S, N):
+    """Divide gains by the variances S_ii/N_ii, which are bounded below by rounding errors."""
+    largest = 0.0
+    for i in range(len(h)):
+        if N[i, i] > 0.0:
+            largest = max(largest, S[i, i] / N[i, i])
+    smallest = max(_EPS * (largest if largest > 0.0 else 1.0), _TINY)
+    for i in range(len(h)):
+        h[i] /= max(S[i, i] / N[i, i] if N[i, i] > 0.0 else 0.0, smallest)
 
 
 @_inlined
@@ -122,9 +107,7 @@ def _move_mean(T, s, d, p, a, along, mean_length, own):
 
 
 @_compiled
-def online_sweep(
-    F, G, N, with_mean, mean_length, eta, scale, capped, mean_weights, S, total, weights
-):
+def online_sweep(F, G, N, with_mean, mean_length, eta, automatic, mean_weights, S, total, weights):
     """Run a block of online steps.
 
     Parameters
@@ -133,7 +116,7 @@ def online_sweep(
     G : (m, m) k(x_p, x_q).
     N : (r, r) ⟨w_i, w_j⟩, updated in place.
     with_mean : (r,) ⟨w_i, µ⟩, updated in place.  mean_length : ⟨µ, µ⟩.
-    eta : (m, r) gains.  scale : factor of the gains.  capped : cap them, or back off.
+    eta : (m,) gains.  automatic : divide them by the variances, and cap them.
     mean_weights : (m,) the weight of each new image in the mean.
     S, total : running means of y yᵀ (in place) and ‖φ'‖².  weights : (m,) of each pattern in them.
 
@@ -141,7 +124,6 @@ def online_sweep(
     -------
     T : (r, r + 1) with t as its last column.  C : (r, m).  s : float.  d : (m,).
     errors : (m,) ‖φ' − Pφ'‖² before each step.  mean_length, total.
-    halvings : number of times the gains were halved.
     """
     r, m = F.shape[0] - 1, F.shape[1]
     # Every step also updates two more columns: the current ⟨w_i, µ⟩ and ⟨w_i, Φ_p⟩.
@@ -153,7 +135,6 @@ def online_sweep(
     L, v = np.zeros((r, r)), np.empty(r)
     work, sums = np.empty_like(N), np.empty(max(r + 3, m))
     by_pattern = np.ascontiguousarray(F.T)
-    halvings = 0
     for p in range(m):
         _project(T[:, : r + 1], by_pattern[p], C, G[p], p, T[:, r + 2])
         y[:] = T[:, r + 2] - T[:, r + 1]
@@ -161,16 +142,15 @@ def online_sweep(
         kappa = G[p, p] - 2.0 * along + mean_length
         errors[p] = max(kappa - _captured(N, y, L, v), 0.0)
         total += weights[p] * (kappa - total)
-        _advance_moments(S, y, weights[p])
-        h[:] = scale * 0.5**halvings * eta[p]
-        if capped:
+        h[:] = eta[p]
+        if automatic:
+            _divide_by_variances(h, S, N)
             _cap(h, y, kappa)
-        else:
-            halvings += _back_off(h, y, kappa)
+        S += weights[p] * (np.outer(y, y) - S)
         _descend(T, y, h, r + 3, sums)
         _descend(C, y, h, p, sums)
         _advance_lengths(N, y, h, kappa, work, sums)
         _add_image(T, C, s[0], d, p, y, h, along - mean_length, G[p, p] - along)
         mean_length = _move_mean(T, s, d, p, mean_weights[p], along, mean_length, G[p, p])
     with_mean[:] = T[:, r + 1]
-    return T[:, : r + 1].copy(), C, s[0], d, errors, mean_length, total, halvings
+    return T[:, : r + 1].copy(), C, s[0], d, errors, mean_length, total
