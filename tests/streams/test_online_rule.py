@@ -84,8 +84,8 @@ def test_every_step_is_the_explicit_one(rows, points, gain):
         W = W + eta * (np.outer(y, phi - mean) - np.tril(np.outer(y, y)) @ W)
         mean = mean + (phi - mean) / (t + 1)
         library = features(state.basis)
-        assert np.abs(state.coefficients @ library - W).max() < 1e-10
-        assert np.abs(state.mean @ library - mean).max() < 1e-10
+        assert np.abs(state.vectors[:-1] @ library - W).max() < 1e-10
+        assert np.abs(state.vectors[-1] @ library - mean).max() < 1e-10
 
 
 def uncentered(initial, centered):
@@ -97,7 +97,7 @@ def test_equations_15_to_17_corrected(rows, points):
     """With y_i and sums to i, and initial points that are left out of the mean: the same steps."""
     states = steps(start(points), rows[:60])
     next(states)
-    initial, a = start(points).coefficients, np.zeros((R, 1))
+    initial, a = start(points).vectors[:-1], np.zeros((R, 1))
     for t, state in enumerate(states, start=1):
         seen, new = rows[:t], rows[t : t + 1]
         K, k = cross_gram(QUADRATIC, seen, seen), cross_gram(QUADRATIC, seen, new)[:, 0]
@@ -109,7 +109,7 @@ def test_equations_15_to_17_corrected(rows, points):
         L = np.tril(np.outer(y, y))
         b, initial = a - ETA * L @ a, initial - ETA * L @ initial
         a = np.column_stack([b, ETA * y + (b.sum(axis=1) + ETA * y) / t])
-        assert np.abs(uncentered(initial, a) - state.coefficients).max() < 1e-10
+        assert np.abs(uncentered(initial, a) - state.vectors[:-1]).max() < 1e-10
 
 
 def test_appendix_as_printed_never_learns(rows):
@@ -131,14 +131,14 @@ def test_a_block_is_the_rule_pattern_by_pattern(rows, points, kernel, gain):
     scale = float(np.abs(kernel.diagonal(rows)).max())
     first = OnlineState.from_points(kernel, points, np.eye(R))
     state, _ = first.learn(kernel, rows, lambda times: gain(times) / scale, automatic=False)
-    alpha, nu, library = first.coefficients, np.zeros(R), points
+    alpha, nu, library = first.vectors[:-1], np.zeros(R), points
     for t, row in enumerate(rows):
         h = 0.0 if t == 0 else gain(np.array([t])).item() / scale
         K, k = cross_gram(kernel, library, library), cross_gram(kernel, library, row[None])[:, 0]
         alpha, nu = online_step(alpha, nu, K, k, h, 1 / (t + 1))
         library = np.vstack([library, row])
-    assert np.abs(state.coefficients - alpha).max() < 1e-12
-    assert np.abs(state.mean - nu).max() < 1e-12
+    assert np.abs(state.vectors[:-1] - alpha).max() < 1e-12
+    assert np.abs(state.vectors[-1] - nu).max() < 1e-12
 
 
 @pairwise(slow=True, name=GAINS, size=[1, 7, 100], memory=[np.inf, 80.0])
@@ -149,7 +149,7 @@ def test_result_does_not_depend_on_batches(rows, points, name, size, memory):
         batch = rows[begin : begin + size]
         other, found = learn(other, batch, *GAINS[name], memory=memory)
         others.append(found)
-    for field in ("coefficients", "mean", "lengths", "moments", "with_mean"):
+    for field in ("vectors", "gram", "moments"):
         assert np.abs(getattr(state, field) - getattr(other, field)).max() < 1e-12
     assert np.abs(errors - np.concatenate(others)).max() < 1e-11
 
@@ -158,10 +158,7 @@ def test_result_does_not_depend_on_batches(rows, points, name, size, memory):
 def test_inner_products_are_carried_along(rows, points, name):
     state = learn(start(points), rows, *GAINS[name], memory=60.0)[0]
     K = cross_gram(QUADRATIC, state.basis, state.basis)
-    W = state.coefficients[:R]
-    assert np.abs(W @ K @ W.T - state.lengths).max() < 1e-11
-    assert np.abs(state.coefficients @ K @ state.mean - state.with_mean).max() < 1e-11
-    assert abs(state.mean @ K @ state.mean - state.mean_length) < 1e-11
+    assert np.abs(state.vectors @ K @ state.vectors.T - state.gram).max() < 1e-11
 
 
 def test_errors_are_those_of_the_model_before_each_row(rows, points):
@@ -180,13 +177,13 @@ def test_with_a_fixed_mean_the_rule_is_kha(rows, points):
     after = learn(fixed, rows[:20], memory=1e300)[0]
     Phi = features(rows) - features(rows).mean(axis=0)
     library = features(seen.basis)
-    W = seen.coefficients @ library
+    W = seen.vectors[:-1] @ library
     # The first rows again, as unit vectors beside the components: A = [I, 0] on [W; Φ'].
     basis = np.vstack([W, Phi[:20]])
     K, A = basis @ basis.T, np.hstack([np.eye(R), np.zeros((R, 20))])
     for p in range(20):
         A = hebbian_step(A, K[:, R + p], R + p, ETA)
-    assert np.abs(after.coefficients @ features(after.basis) - A @ basis).max() < 1e-10
+    assert np.abs(after.vectors[:-1] @ features(after.basis) - A @ basis).max() < 1e-10
 
 
 def test_rayleigh_ritz_keeps_the_span(rows, points):
@@ -202,11 +199,11 @@ def test_start_from_rows_is_kernel_pca(rows, points):
     """Points replace components without variance."""
     state = OnlineState.from_rows(QUADRATIC, rows, points)
     Phi = features(rows)
-    W, values = state.coefficients @ features(state.basis), np.linalg.eigvalsh(np.cov(Phi.T))
+    W, values = state.vectors[:-1] @ features(state.basis), np.linalg.eigvalsh(np.cov(Phi.T))
     assert np.abs(W @ W.T - np.eye(R)).max() < 1e-10
-    assert np.abs(state.mean @ features(state.basis) - Phi.mean(axis=0)).max() < 1e-12
+    assert np.abs(state.vectors[-1] @ features(state.basis) - Phi.mean(axis=0)).max() < 1e-12
     variances = state.subspace(QUADRATIC, ritz=True)[1]
     assert np.allclose(variances, values[::-1][:R] * (199 / 200), rtol=1e-10)
     state = OnlineState.from_rows(QUADRATIC, rows[:2], points)
     assert np.array_equal(state.basis, np.vstack([rows[:2], points[1:]]))
-    assert np.allclose(np.diagonal(state.lengths), 1)
+    assert np.allclose(np.diagonal(state.gram)[:-1], 1)

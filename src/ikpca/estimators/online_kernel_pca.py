@@ -218,11 +218,11 @@ class OnlineKernelPCA(StreamTransformer):
         check_values(rows, 0 if first else self.n_samples_seen_)
         if first:
             self._start(rows)
-        elif len(self._state.lengths) != self.n_components:
+        elif self._state.n_components != self.n_components:
             raise invalid_parameter(
                 "n_components",
                 self.n_components,
-                f"the stream has {len(self._state.lengths)} components",
+                f"the stream has {self._state.n_components} components",
                 "reset it, or start again with fit",
             )
         check_diagonal(self._kernel, rows)

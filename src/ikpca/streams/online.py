@@ -29,15 +29,10 @@ class OnlineState:
 
     #: Rows of the expansion.
     basis: Floats
-    #: α.
-    coefficients: Floats
-    #: ν.
-    mean: Floats
-    #: ⟨w_i, w_j⟩.
-    lengths: Floats
-    #: ⟨w_i, µ⟩ and ⟨µ, µ⟩.
-    with_mean: Floats
-    mean_length: float
+    #: α, one component per row, and ν last.
+    vectors: Floats
+    #: Inner products of the components w_i and the mean.
+    gram: Floats
     #: Running mean of yyᵀ, weighted towards later patterns, since the components have changed.
     moments: Floats
     #: Running mean of ‖Φ(x) − µ‖².
@@ -53,14 +48,11 @@ class OnlineState:
         """
         K = _finite_gram(kernel, points, points)
         scales = np.sqrt(np.abs(np.einsum("ij,jk,ik->i", weights, K, weights, optimize=True)))
-        coefficients = weights / np.where(scales > 0, scales, 1)[:, None]
-        lengths = coefficients @ K @ coefficients.T
+        vectors = np.vstack([weights / np.where(scales > 0, scales, 1)[:, None], np.zeros(len(K))])
+        gram = vectors @ K @ vectors.T
         variance = float(np.abs(np.diagonal(K)).mean()) or 1.0
-        zeros = np.zeros(len(weights))
-        return cls(
-            points, coefficients, np.zeros(len(points)), (lengths + lengths.T) / 2, zeros, 0.0,
-            variance * np.diag(np.diagonal(lengths)), variance,
-        )  # fmt: skip
+        moments = variance * np.diag(np.diagonal(gram)[:-1])
+        return cls(points, vectors, (gram + gram.T) / 2, moments, variance)
 
     @classmethod
     def from_rows(cls, kernel: Kernel, rows: Floats, points: Floats) -> OnlineState:
@@ -75,17 +67,20 @@ class OnlineState:
         eigenvalues, vectors = eigenvalues[positive], vectors[:, positive].T
         vectors = vectors * deterministic_signs(vectors)[:, None]
         points = points[len(vectors) :]
-        basis = np.vstack([rows, points])
         weights = linalg.block_diag(vectors, np.eye(len(points)))
-        state = cls.from_points(kernel, basis, weights)
+        state = cls.from_points(kernel, np.vstack([rows, points]), weights)
+        state.vectors[-1, :n] = 1 / n
+        state.gram[:, -1] = state.vectors @ _finite_gram(kernel, state.basis, rows).mean(axis=1)
+        state.gram[-1] = state.gram[:, -1]
         total = max(float(np.trace(centered)) / n, 0.0) or state.total_variance
         variances = np.append(eigenvalues / n, np.full(len(points), total))
-        mean = np.append(np.full(n, 1 / n), np.zeros(len(points)))
-        with_mean = state.coefficients @ (_finite_gram(kernel, basis, rows) @ mean[:n])
-        return replace(
-            state, mean=mean, with_mean=with_mean, mean_length=float(means.mean()),
-            moments=np.diag(variances * np.diagonal(state.lengths)), total_variance=total, seen=n,
-        )  # fmt: skip
+        moments = np.diag(variances * np.diagonal(state.gram)[:-1])
+        return replace(state, moments=moments, total_variance=total, seen=n)
+
+    @property
+    def n_components(self) -> int:
+        """Number of components r."""
+        return len(self.moments)
 
     @property
     def nbytes(self) -> int:
@@ -98,17 +93,15 @@ class OnlineState:
         With ``ritz`` the components are orthonormalized and ordered within their span, by the
         running moments.
         """
-        r = len(self.lengths)
-        T: Floats = np.eye(r)
+        lengths = self.gram[:-1, :-1]
         if ritz:
-            variances, T = rayleigh_ritz(self.lengths, self.moments)
+            variances, T = rayleigh_ritz(lengths, self.moments)
         else:
-            lengths = np.diagonal(self.lengths)
-            variances = np.diagonal(self.moments) / np.where(lengths > 0, lengths, 1)
-        offsets, mean_length = (T @ self.with_mean)[:, None], np.array([[self.mean_length]])
-        gram = np.block([[T @ self.lengths @ T.T, offsets], [offsets.T, mean_length]])
-        vectors = np.vstack([T @ self.coefficients, self.mean])
-        dtype = self.basis.dtype
+            squares = np.diagonal(lengths)
+            variances = np.diagonal(self.moments) / np.where(squares > 0, squares, 1)
+            T = np.eye(len(variances))
+        T, dtype = linalg.block_diag(T, 1.0), self.basis.dtype
+        vectors, gram = T @ self.vectors, T @ self.gram @ T.T
         subspace = Subspace(kernel, self.basis, vectors.astype(dtype), None, gram.astype(dtype))
         return subspace, np.maximum(variances, 0)
 
@@ -132,54 +125,39 @@ class OnlineState:
         memory : float
             Time constant of the mean, λ and the clock of the gains, in patterns.
         """
-        state, errors = self, [np.zeros(0)]
-        for block in tile_slices(len(rows), _BLOCK):
-            times = np.arange(state.seen, state.seen + block.stop - block.start, dtype=np.float64)
-            eta = gain(np.minimum(times, memory))
-            state, novelty = state._learn_block(kernel, rows[block], times, eta, automatic, memory)
-            errors.append(novelty)
-        return state, np.concatenate(errors)
-
-    def _learn_block(
-        self,
-        kernel: Kernel,
-        rows: Floats,
-        times: Floats,
-        eta: Floats,
-        automatic: bool,
-        memory: float,
-    ) -> tuple[OnlineState, Floats]:
         # Imported here because importing it starts the compiler.
         from ikpca.streams.online_sweep import online_sweep
 
-        # Weights of y² grow linearly in time, so that initial transients decay as 1/t².
-        weights = np.maximum(2 / (times + 3), min(1.0, 2 / memory))
-        # The first pattern only sets the mean.
-        weights[times == 0], eta[times == 0] = 0, 0
-        vectors = np.vstack([self.coefficients, self.mean])
-        lengths, with_mean, moments = (
-            self.lengths.copy(),
-            self.with_mean.copy(),
-            self.moments.copy(),
-        )
-        T, C, s, d, errors, mean_length, total = online_sweep(
-            vectors @ _finite_gram(kernel, self.basis, rows), _finite_gram(kernel, rows, rows),
-            lengths, with_mean, self.mean_length, eta, automatic,
-            np.maximum(1 / (times + 1), 1 / memory), moments, self.total_variance, weights,
-        )  # fmt: skip
-        if not np.diagonal(lengths).max() < (np.inf if automatic else _MAX_SQUARE):
-            raise InvalidInput(
-                NOT_FINITE
-                if automatic
-                else "rule: the gain is too large and the components "
-                "diverged; pass 'kha/et' or a smaller gain; nothing was learned."
+        state, errors = self, [np.zeros(0)]
+        for block in tile_slices(len(rows), _BLOCK):
+            new = rows[block]
+            times = state.seen + np.arange(len(new), dtype=np.float64)
+            eta = gain(np.minimum(times, memory))
+            # Weights of y² grow linearly in time, so that initial transients decay as 1/t².
+            weights = np.maximum(2 / (times + 3), min(1.0, 2 / memory))
+            # The first pattern only sets the mean.
+            weights[times == 0], eta[times == 0] = 0, 0
+            products = state.vectors @ _finite_gram(kernel, state.basis, new)
+            G = np.block([[state.gram, products], [products.T, _finite_gram(kernel, new, new)]])
+            moments, mean_weights = state.moments.copy(), np.maximum(1 / (times + 1), 1 / memory)
+            A, novelty, total = online_sweep(
+                G, eta, automatic, mean_weights, moments, state.total_variance, weights
             )
-        state = OnlineState(
-            np.vstack([self.basis, rows]), np.hstack([T @ vectors, C]),
-            np.append(s * self.mean, d), lengths, with_mean, mean_length, moments, total,
-            self.seen + len(rows),
-        )  # fmt: skip
-        return state, errors
+            errors.append(novelty)
+            gram = A @ G @ A.T
+            if not np.diagonal(gram)[:-1].max() < (np.inf if automatic else _MAX_SQUARE):
+                raise InvalidInput(
+                    NOT_FINITE
+                    if automatic
+                    else "rule: the gain is too large and the components "
+                    "diverged; pass 'kha/et' or a smaller gain; nothing was learned."
+                )
+            old, coordinates = np.split(A, [len(gram)], axis=1)
+            state = OnlineState(
+                np.vstack([state.basis, new]), np.hstack([old @ state.vectors, coordinates]),
+                (gram + gram.T) / 2, moments, total, state.seen + len(new),
+            )  # fmt: skip
+        return state, np.concatenate(errors)
 
 
 def random_points(rows: Floats, number: int, seed: int) -> Floats:
