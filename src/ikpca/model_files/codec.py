@@ -38,7 +38,7 @@ _CLASSES = {
         "SampledResiduals",
     ),
     "streams": (
-        "IncrementalState", "MomentState", "OnlineState", "PreimageState",
+        "MomentState", "OnlineState", "PreimageState",
         "Sample", "Span",
     ),
     "subspace": ("MeanResidual", "Subspace"),

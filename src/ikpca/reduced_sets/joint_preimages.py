@@ -10,15 +10,8 @@ from scipy import linalg
 
 from ikpca.errors import Number, check_parameters
 from ikpca.gram import cross_gram
-from ikpca.kernels import DifferentiableKernel, Floats
-from ikpca.reduced_sets.base import (
-    CANDIDATES_RULE,
-    TOL_RULE,
-    ReducedSet,
-    ReductionProblem,
-    RowReduction,
-    least_squares_on,
-)
+from ikpca.kernels import Floats
+from ikpca.reduced_sets.base import CANDIDATES_RULE, ReducedSet, Reduction, ReductionProblem
 from ikpca.reduced_sets.select_rows import select_rows
 from ikpca.subspace import Subspace
 
@@ -29,13 +22,13 @@ _RIDGE = 1e-11
 _RULES = {
     "moves": Number("must be 'auto' or not negative", "pass 'auto'",
                     low=0, integer=True, allowed=("auto",)),
-    "tol": TOL_RULE,
+    "tol": Number("must be a number from 0 to 1", "pass 1e-4", low=0, high=1),
     "max_candidates": CANDIDATES_RULE,
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
-class JointPreimages(RowReduction):
+class JointPreimages(Reduction):
     """Reduction that selects rows and then optimizes all of them jointly.
 
     In a stream most rows are pre-images found earlier, and those that fit are kept. If the error is
@@ -101,11 +94,11 @@ def _move_rows(problem: ReductionProblem, start: ReducedSet, n_moves: int) -> Re
     from scipy.optimize import minimize
 
     shape = start.subspace.basis.shape
-    error = _WeightedError(problem.subspace.kernel, problem.candidates, problem.weights, shape)
+    error = _WeightedError(problem.candidates, problem.weights, shape)
     initial = start.subspace.basis.astype(np.float64).ravel() / error.spread
     minimum = minimize(error, initial, jac=True, method="L-BFGS-B",
                        options={"maxiter": n_moves, "ftol": 0.0, "gtol": 0.0})  # fmt: skip
-    return least_squares_on(*problem.on_rows(error.rows(minimum.x)))
+    return problem.on_rows(error.rows(minimum.x))
 
 
 class _WeightedError:
@@ -115,14 +108,7 @@ class _WeightedError:
     −2 Σ_i w_i² C_ik ∇⟨u_i − u'_i, Φ(z)⟩ at z = z_k.
     """
 
-    def __init__(
-        self,
-        kernel: DifferentiableKernel,
-        vectors: Subspace,
-        weights: Floats,
-        shape: tuple[int, ...],
-    ) -> None:
-        self._kernel = kernel
+    def __init__(self, vectors: Subspace, weights: Floats, shape: tuple[int, ...]) -> None:
         self._vectors = vectors
         self._squares = weights**2
         self._shape = shape
@@ -134,7 +120,7 @@ class _WeightedError:
         return scaled.reshape(self._shape) * self.spread
 
     def __call__(self, scaled: Floats) -> tuple[float, Floats]:
-        kernel, X, A = self._kernel, self._vectors.basis, self._vectors.coefficients
+        kernel, X, A = self._vectors.kernel, self._vectors.basis, self._vectors.coefficients
         Z = self.rows(scaled)
         gram, inner_products = cross_gram(kernel, Z, Z), A @ cross_gram(kernel, X, Z)
         gram.flat[:: len(Z) + 1] += _RIDGE * np.trace(gram) / len(Z)

@@ -14,8 +14,8 @@ from ikpca.kernels import Floats, Indices, Kernel
 from ikpca.reduced_sets.base import (
     CANDIDATES_RULE,
     ReducedSet,
+    Reduction,
     ReductionProblem,
-    RowReduction,
     unit_diagonal,
 )
 
@@ -27,7 +27,7 @@ _BLOCKS, _MIN_BLOCK, _MAX_BLOCK, _CANDIDATES = 16, 16, 128, 3
 
 
 @dataclass(frozen=True)
-class SelectedRows(RowReduction):
+class SelectedRows(Reduction):
     """Reduction that keeps a subset of the rows, with least-squares coefficients.
 
     Rows are removed by backward elimination; duplicate rows are merged without loss. This needs the
@@ -70,8 +70,9 @@ class SelectedRows(RowReduction):
 
 def select_rows(problem: ReductionProblem) -> ReducedSet:
     """Return the vectors on some of the candidates."""
-    coefficients = problem.candidates.coefficients
-    return problem.restrict(eliminate(problem.values, coefficients, problem.weights, problem.size))
+    candidates = problem.candidates
+    kept = eliminate(problem.values, candidates.coefficients, problem.weights, problem.size)
+    return problem.on_rows(candidates.basis[kept])
 
 
 def eliminate(values: Floats, coefficients: Floats, weights: Floats, size: int) -> Indices:

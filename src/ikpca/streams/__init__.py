@@ -1,24 +1,12 @@
 """Incremental and online kernel PCA of streams."""
 
-from ikpca.streams.incremental import (
-    BatchUpdate,
-    Compression,
-    IncrementalSettings,
-    IncrementalState,
-    PreimageState,
-    reorthonormalize_if_needed,
-    update_step,
-)
+from ikpca.streams.incremental import PreimageState
 from ikpca.streams.moments import MomentState, from_components, merge
 from ikpca.streams.online import OnlineState, random_points
 from ikpca.streams.sample import Sample
 from ikpca.streams.span import Span
 
 __all__ = [
-    "BatchUpdate",
-    "Compression",
-    "IncrementalSettings",
-    "IncrementalState",
     "MomentState",
     "OnlineState",
     "PreimageState",
@@ -27,6 +15,4 @@ __all__ = [
     "from_components",
     "merge",
     "random_points",
-    "reorthonormalize_if_needed",
-    "update_step",
 ]
