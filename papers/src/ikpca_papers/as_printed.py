@@ -14,7 +14,7 @@ from sklearn.base import TransformerMixin
 
 from ikpca.gram import tile_slices
 from ikpca.kernels import Floats, Gaussian, Kernel, Polynomial
-from ikpca.preimages import MDS, Gradient, Preimages
+from ikpca.preimages import MDS, Gradient, PreimageMethod, Preimages
 from ikpca.reduced_sets import ReducedSet, Reduction, SelectedRows
 from ikpca.solvers import KHA
 from ikpca.streams import PreimageState
@@ -58,17 +58,14 @@ FACE_PASSES, NATURAL_PASSES = 40, 120
 FACE_SIGMA, COMPONENT_SIGMA, PHOTOGRAPH_SIGMA = 1.0, 40.0, 0.5
 
 
-class GradientFromMDS:
+class GradientFromMDS(PreimageMethod):
     """Gradient descent from the pre-image by MDS (section 4.2), to less than a gray level."""
 
     def supports(self, kernel: Kernel) -> bool:
         """Return True for kernels with a gradient that determine distances in input space."""
         return Gradient().supports(kernel) and MDS().supports(kernel)
 
-    def find(
-        self, subspace: Subspace, coordinates: Floats, starts: Floats | None = None
-    ) -> Preimages:
-        """Find a row for every point; other starts are ignored."""
+    def _find(self, subspace: Subspace, coordinates: Floats, starts: Floats | None) -> Preimages:
         starts = MDS().find(subspace, coordinates).rows
         return Gradient(tol=1e-4).find(subspace, coordinates, starts)
 
