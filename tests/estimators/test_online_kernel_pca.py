@@ -268,7 +268,7 @@ BAD_PARAMETERS = [
     ({"forgetting": 0.0}, r"\(0, 1\]"),
     ({"forgetting": 1.1}, r"\(0, 1\]"),
     ({"init": "landmarks"}, "'random'"),
-    ({"init": np.ones((2, 2))}, "at least 3 rows and 3 columns"),
+    ({"init": np.ones((2, 2))}, r"shape \(3, 3\)"),
     ({"init": np.full((3, 3), np.nan)}, "NaN"),
     ({"preimage": "ridge"}, "pre-image method"),
     ({"rule": KHA("kha-smd", gain=0.1)}, "is not a rule of streams"),

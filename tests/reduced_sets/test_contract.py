@@ -12,7 +12,6 @@ from ikpca.gram import cross_gram
 from ikpca.kernels import Gaussian, Pairwise, Polynomial
 from ikpca.reduced_sets import (
     IteratedPreimages,
-    JointPreimages,
     SelectedRows,
     make_reduction,
 )
@@ -25,8 +24,8 @@ REDUCTIONS = {
     "few candidates": SelectedRows(max_candidates=30),
     "iterated": IteratedPreimages(),
     "iterated, two per vector": IteratedPreimages(2),
-    "joint": JointPreimages(),
-    "joint, few candidates": JointPreimages(max_candidates=30, moves=5, tol=0.0),
+    "joint": SelectedRows("auto"),
+    "joint, few candidates": SelectedRows(5, tol=0.0, max_candidates=30),
 }
 PAIRS = [
     pytest.param(reduction, kernel, id=f"{name}-{kernel_name}")
@@ -166,7 +165,7 @@ def test_bad_weights_raise_an_error(reduction):
             reduction.reduce(problem(Gaussian()), 5, np.array(weights))
 
 
-@pytest.mark.parametrize("reduction", [IteratedPreimages(), JointPreimages()])
+@pytest.mark.parametrize("reduction", [IteratedPreimages(), SelectedRows("auto")])
 def test_kernel_without_gradient_raises_an_error(reduction):
     kernel = ALL_KERNELS["pairwise"]
     assert not reduction.supports(kernel)
@@ -179,8 +178,8 @@ def test_kernel_without_gradient_raises_an_error(reduction):
     [
         (lambda: IteratedPreimages(0), "per_vector"),
         (lambda: IteratedPreimages(max_candidates=0), "max_candidates"),
-        (lambda: JointPreimages(moves=-1), "moves"),
-        (lambda: JointPreimages(tol=2), "tol"),
+        (lambda: SelectedRows(moves=-1), "moves"),
+        (lambda: SelectedRows(tol=2), "tol"),
         (lambda: SelectedRows(max_candidates=0), "max_candidates"),
     ],
 )
@@ -191,10 +190,10 @@ def test_invalid_options_raise_an_error(make, name):
 
 def test_names():
     gaussian, pairwise = Gaussian(), ALL_KERNELS["pairwise"]
-    assert isinstance(make_reduction("preimages", gaussian), JointPreimages)
-    assert isinstance(make_reduction("samples", gaussian), SelectedRows)
-    assert isinstance(make_reduction("auto", gaussian), JointPreimages)
-    assert isinstance(make_reduction("auto", pairwise), SelectedRows)
+    assert make_reduction("preimages", gaussian).moves == "auto"
+    assert make_reduction("samples", gaussian).moves == 0
+    assert make_reduction("auto", gaussian).moves == "auto"
+    assert make_reduction("auto", pairwise).moves == 0
     own = SelectedRows(max_candidates=7)
     assert make_reduction(own, gaussian) is own
     with pytest.raises(InvalidInput, match="choose 'samples'"):

@@ -7,16 +7,15 @@ import pytest
 
 from ikpca.gram import cross_gram
 from ikpca.kernels import Gaussian, Linear, Polynomial
-from ikpca.reduced_sets import IteratedPreimages, JointPreimages, SelectedRows
+from ikpca.reduced_sets import IteratedPreimages, SelectedRows
 from ikpca.reduced_sets.iterated_preimages import GrowingBasis
-from ikpca.reduced_sets.joint_preimages import _WeightedError
-from ikpca.reduced_sets.select_rows import eliminate
+from ikpca.reduced_sets.select_rows import _WeightedError, eliminate
 from ikpca.subspace import Subspace
 from tests.conftest import KERNELS, explicitly_centered
 from tests.pairwise import pairwise
 
 QUADRATIC = Polynomial(degree=2, gamma=1.0, coef0=0.0)
-REDUCTIONS = [SelectedRows(), IteratedPreimages(), JointPreimages()]
+REDUCTIONS = [SelectedRows(), IteratedPreimages(), SelectedRows("auto")]
 
 
 def features(X):
@@ -104,8 +103,8 @@ def test_moving_rows_never_raises_the_weighted_error(name):
     X = np.random.default_rng(5).normal(size=(60, 3)) + 1
     subspace, singular_values = fitted(KERNELS[name], X, 2)
     weights = np.append(singular_values, singular_values[0])
-    still = JointPreimages(moves=0).reduce(subspace, 4, weights)
-    moved = JointPreimages(moves=30, tol=0.0).reduce(subspace, 4, weights)
+    still = SelectedRows().reduce(subspace, 4, weights)
+    moved = SelectedRows(moves=30, tol=0.0).reduce(subspace, 4, weights)
     assert weighted_error(moved, weights) <= weighted_error(still, weights)
     if name in {"poly", "rbf"}:
         assert weighted_error(moved, weights) < 0.5 * weighted_error(still, weights)

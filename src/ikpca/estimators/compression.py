@@ -111,7 +111,7 @@ def compress(
     compressed = IncrementalKernelPCA(
         len(source.eigenvalues_),
         gamma=None if is_kernel_object(source.kernel) else source.gamma_,
-        basis="rows" if isinstance(method, SelectedRows) else "auto",
+        basis="rows" if isinstance(method, SelectedRows) and not method.moves else "auto",
         max_basis_rows=small.basis.shape[0],
         random_state=random_state,
         **shared,
@@ -147,32 +147,23 @@ def _checked_model(model: KernelTransformer | ScikitKernelPCA) -> KernelTransfor
             "IncrementalKernelPCA or OnlineKernelPCA, or a KernelPCA of scikit-learn."
         )
     check_is_fitted(model)
-    _check_rows(model)
     if not (model.eigenvalues_ > 0).any():
         raise InvalidInput(
             "The model has no component with variance: there is nothing to compress; fit it on "
             "rows that differ."
         )
-    return model
-
-
-def _check_rows(model: KernelTransformer) -> None:
+    rows, remedy = model._subspace.basis, ""
     if model._is_precomputed:
+        remedy = "a precomputed kernel matrix; fit the model on rows with a kernel"
+    elif sparse.issparse(rows):
+        remedy = "sparse rows; fit it on X.toarray()"
+    elif not isinstance(rows, np.ndarray):
+        remedy = "rows that are read in tiles; fit it on X[:]"
+    if remedy:
         raise InvalidInput(
-            "kernel='precomputed': compression needs the training rows, which a kernel matrix does "
-            "not hold; fit the model on rows with a kernel."
+            f"Compression needs dense rows in memory, and the model was fitted on {remedy}."
         )
-    rows = model._subspace.basis
-    if sparse.issparse(rows):
-        raise InvalidInput(
-            "The model was fitted on sparse rows: compression needs dense rows; fit it on "
-            "X.toarray()."
-        )
-    if not isinstance(rows, np.ndarray):
-        raise InvalidInput(
-            "The model was fitted on rows that are read in tiles: compression needs them in "
-            "memory; fit it on X[:]."
-        )
+    return model
 
 
 def _total_variance(model: KernelTransformer, subspace: Subspace) -> float:

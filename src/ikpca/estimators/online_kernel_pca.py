@@ -251,11 +251,10 @@ class OnlineKernelPCA(StreamTransformer):
 
     def _learn(self, rows: Floats) -> Floats:
         """Learn valid rows, and return their novelty."""
-        seen = self.n_samples_seen_
+        seen, named = self.n_samples_seen_, isinstance(self._rule.init, str)
         self.n_samples_seen_ = seen + len(rows)
         total = seen * self.mean_ + rows.sum(axis=0, dtype=np.float64)
         self.mean_ = total / self.n_samples_seen_
-        named = isinstance(self._rule.init, str)
         size = max(_MIN_ROWS, _ROWS_PER_COMPONENT * int(self.n_components)) if named else 1
         first, rows = np.split(rows, [max(size - seen, 0)])
         if len(first):
@@ -268,33 +267,18 @@ class OnlineKernelPCA(StreamTransformer):
 
     def _initial_state(self, rows: Floats) -> OnlineState:
         """Return the state after these rows, the first of the stream."""
-        init, number = self._rule.init, int(self.n_components)
-        if isinstance(init, str):
-            points = random_points(rows, number, self._seed)
-            if init != "random":
-                return OnlineState.from_rows(self._kernel, rows, points)
-        else:
-            points = self._initial_points(rows.shape[1]).astype(rows.dtype)
+        rule, number = self._rule, int(self.n_components)
+        points = random_points(rows, number, self._seed)
+        if isinstance(rule.init, str) and rule.init != "random":
+            return OnlineState.from_rows(self._kernel, rows, points)
+        if not isinstance(rule.init, str):
+            shape = max(number, len(rule.init)), rows.shape[1]
+            points = np.asarray(rule.initial_array(shape), rows.dtype)
         weights: Floats = np.eye(number)
         if len(points) > number:
             rng = np.random.default_rng([self._seed, 4])
             weights = rng.normal(size=(number, len(points)))
-        state = OnlineState.from_points(self._kernel, points, weights)
-        return self._advance(state, rows)[0]
-
-    def _initial_points(self, n_features: int) -> Floats:
-        """Validate and copy ``init``."""
-        shape, number = np.shape(self._rule.init), int(self.n_components)
-        if len(shape) != 2 or shape[0] < number or shape[1] != n_features:
-            raise invalid_parameter(
-                "init",
-                f"array of shape {shape}",
-                f"must have at least {number} rows and {n_features} columns",
-                "pass one point or more per component",
-            )
-        points = self._rule.initial_array(shape)
-        assert points is not None
-        return points
+        return self._advance(OnlineState.from_points(self._kernel, points, weights), rows)[0]
 
     def _advance(self, state: OnlineState, rows: Floats) -> tuple[OnlineState, Floats]:
         """Return the state after rows, and their novelty."""

@@ -31,7 +31,7 @@ _CLASSES = {
     "gram": ("Centering", "GramMeans"),
     "kernels": ("Cosine", "Gaussian", "Laplacian", "Linear", "Polynomial", "Sigmoid"),
     "preimages": ("FixedPoint", "Gradient", "MDS", "NeighborMean"),
-    "reduced_sets": ("IteratedPreimages", "JointPreimages", "SelectedRows"),
+    "reduced_sets": ("IteratedPreimages", "SelectedRows"),
     "solvers": (
         "KHA", "Certificate", "Dense", "HebbianProgress", "HebbianState", "Krylov",
         "KrylovState", "Nystrom", "Outcome", "PassRecord", "Plan",

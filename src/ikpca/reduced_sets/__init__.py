@@ -4,13 +4,11 @@ from ikpca.errors import check_choice, invalid_parameter
 from ikpca.kernels import DifferentiableKernel, Kernel
 from ikpca.reduced_sets.base import ReducedSet, Reduction, ReductionProblem
 from ikpca.reduced_sets.iterated_preimages import GrowingBasis, IteratedPreimages
-from ikpca.reduced_sets.joint_preimages import JointPreimages
 from ikpca.reduced_sets.select_rows import SelectedRows
 
 __all__ = [
     "GrowingBasis",
     "IteratedPreimages",
-    "JointPreimages",
     "ReducedSet",
     "Reduction",
     "ReductionProblem",
@@ -24,16 +22,16 @@ def make_reduction(
 ) -> Reduction:
     """Return a reduction for a kernel.
 
-    "preimages" optimizes all rows jointly. "auto" is "preimages" for kernels that have pre-images,
-    and "samples" for others.
+    "samples" selects rows, and "preimages" moves them, too. "auto" is "preimages" for kernels that
+    have pre-images, and "samples" for others.
     """
-    if not isinstance(reduction, Reduction):
+    if isinstance(reduction, Reduction):
+        method = reduction
+    else:
         check_choice("reduction", reduction, ("auto", "preimages", "samples"))
-        if reduction == "samples" or (
-            reduction == "auto" and not isinstance(kernel, DifferentiableKernel)
-        ):
-            return SelectedRows(seed=seed)
-    method = reduction if isinstance(reduction, Reduction) else JointPreimages(tol=tol, seed=seed)
+        moving = reduction != "samples" and isinstance(kernel, DifferentiableKernel)
+        moving |= reduction == "preimages"
+        method = SelectedRows("auto" if moving else 0, tol, seed=seed)
     if not method.supports(kernel):
         raise invalid_parameter(
             "reduction",

@@ -19,7 +19,6 @@ from ikpca.gram import ComputedGram, center_gram, cross_gram, tile_slices
 from ikpca.kernels import Floats, Gaussian, Indices, Kernel
 from ikpca.preimages import FixedPoint
 from ikpca.reduced_sets import (
-    JointPreimages,
     ReducedSet,
     Reduction,
     ReductionProblem,
@@ -315,7 +314,7 @@ def ablation_variants(n_components: int) -> list[Variant]:
     others = _reductions(
         n_components, "none", "reduction",
         **{"selected rows": Compression(SelectedRows(), rows),
-           "joint pre-images": Compression(JointPreimages(), rows)},
+           "joint pre-images": Compression(SelectedRows("auto"), rows)},
     )  # fmt: skip
     varied = [
         variant
@@ -419,7 +418,7 @@ SCHEMES: dict[str, Reduction] = {
     "second pass": PreimageScheme(nearest=True),
     "second pass, least error": PreimageScheme(),
     "chosen samples": SelectedRows(),
-    "joint pre-images": JointPreimages(tol=0.0),
+    "joint pre-images": SelectedRows("auto", tol=0.0),
 }
 
 
