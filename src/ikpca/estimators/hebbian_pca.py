@@ -237,7 +237,8 @@ class HebbianPCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
             W = np.linalg.qr(rng.normal(size=(number, n_features)).T)[0].T
         elif not W.any():
             raise invalid_parameter("init", "array", "is zero and would stay zero", "pass 'random'")
-        self._mean, self._variances = np.zeros(n_features), np.zeros(number)
+        self._mean: Floats = np.zeros(n_features)
+        self._variances: Floats = np.zeros(number)
         self._total_variance, self.n_samples_seen_ = 0.0, 0
         return np.ascontiguousarray(W, dtype=rows.dtype)
 

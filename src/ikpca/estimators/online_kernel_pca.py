@@ -27,8 +27,10 @@ from ikpca.solvers.problem import check_exponents
 from ikpca.streams import OnlineState, random_points
 from ikpca.subspace import Subspace
 
-#: Automatic gains: h_i = a/(t + τ)/(λ_i/l), with a for kernel PCA of the first rows and for points.
-_STEP_FROM_ROWS, _STEP_FROM_POINTS, _HORIZON = 2.0, 7.0, 20.0
+#: h_i λ_i/l at t = 0 of automatic gains, after kernel PCA of the first rows and for points.
+_STEP_FROM_ROWS, _STEP_FROM_POINTS = 0.1, 0.35
+#: Number of patterns over which the gain stays near its initial value.
+_HORIZON = 20
 #: First rows from which the components start.
 _MIN_ROWS, _ROWS_PER_COMPONENT = 64, 4
 
@@ -272,8 +274,9 @@ class OnlineKernelPCA(StreamTransformer):
         if isinstance(rule.init, str) and rule.init != "random":
             return OnlineState.from_rows(self._kernel, rows, points)
         if not isinstance(rule.init, str):
-            shape = max(number, len(rule.init)), rows.shape[1]
-            points = np.asarray(rule.initial_array(shape), rows.dtype)
+            is_matrix = isinstance(rule.init, np.ndarray) and rule.init.ndim == 2
+            n_points = max(number, len(rule.init)) if is_matrix else number
+            points = np.asarray(rule.initial_array((n_points, rows.shape[1])), rows.dtype)
         weights: Floats = np.eye(number)
         if len(points) > number:
             rng = np.random.default_rng([self._seed, 4])
@@ -283,13 +286,12 @@ class OnlineKernelPCA(StreamTransformer):
     def _advance(self, state: OnlineState, rows: Floats) -> tuple[OnlineState, Floats]:
         """Return the state after rows, and their novelty."""
         rule = self._rule
+        from_rows = isinstance(rule.init, str) and rule.init != "random"
+        schedule = rule.stream_gain(_STEP_FROM_ROWS if from_rows else _STEP_FROM_POINTS)
 
         def gain(times: Floats) -> Floats:
-            if not rule.automatic:
-                decay = _HORIZON / (times + _HORIZON) if rule.method == "kha/t" else 1.0
-                return np.full(len(times), float(rule.gain)) * decay
-            from_rows = isinstance(rule.init, str) and rule.init != "random"
-            return (_STEP_FROM_ROWS if from_rows else _STEP_FROM_POINTS) / (times + _HORIZON)
+            # The state divides automatic gains by the eigenvalues.
+            return np.full(len(times), schedule.gains(times, _HORIZON, np.ones(1))[:, 0])
 
         return state.learn(self._kernel, rows, gain, automatic=rule.automatic, memory=self._memory)
 
