@@ -248,7 +248,7 @@ class OnlineKernelPCA(StreamTransformer):
         # The origin must not depend on the batch.
         self._kernel = centered_kernel(self._make_kernel(self.gamma_), rows[:1])
         self._check_preimage_of(self._kernel)
-        self._first_rows, self._signal = rows[:0], DriftSignal()
+        self._first_rows, self._signal = rows[:0].copy(), DriftSignal()
         self.n_samples_seen_, self.mean_ = 0, np.zeros(rows.shape[1])
 
     def _learn(self, rows: Floats) -> Floats:
@@ -263,7 +263,7 @@ class OnlineKernelPCA(StreamTransformer):
             self._first_rows = np.vstack([self._first_rows, first])
             self._state = self._initial_state(self._first_rows)
         if self.n_samples_seen_ >= size:
-            self._first_rows = rows[:0]
+            self._first_rows = self._first_rows[:0].copy()
         self._state, novelty = self._advance(self._state, rows)
         return np.append(np.full(len(first), np.nan), novelty)
 
