@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from inspect import Parameter, Signature, signature
+from collections.abc import Mapping
+from inspect import signature
 from pathlib import Path
-from typing import (
-    Annotated, Any, Literal, TypeAlias, TypedDict, get_type_hints, is_typeddict,
-)  # fmt: skip
+from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
@@ -22,31 +20,17 @@ PreimageName = Literal["auto", "fixed-point", "gradient", "mds", "neighbors", "r
 _TABLES = "Columns of tables"
 
 
-def with_groups(function: Callable[..., None]) -> Callable[..., None]:
-    """Return a command with the options of its groups; a group is the options that were given."""
-    parameters, groups = list[Parameter](), dict[str, list[str]]()
-    for name, parameter in signature(function, eval_str=True).parameters.items():
-        if not is_typeddict(parameter.annotation):
-            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
-            continue
-        hints = get_type_hints(parameter.annotation, include_extras=True)
-        groups[name] = [*hints]
-        for key, hint in hints.items():
-            parameters.append(
-                Parameter(key, Parameter.KEYWORD_ONLY, default=None, annotation=hint)
-            )
+def given_parameters(options: Mapping[str, Any], *estimators: type) -> dict[str, Any]:
+    """Return the options that were given and that are parameters of one of the estimators.
 
-    def command(**values: Any) -> None:
-        for group, names in groups.items():
-            options = [(name, values.pop(name)) for name in names]
-            values[group] = {
-                name: value for name, value in options if value is not None and value is not False
-            }
-        function(**values)
-
-    command.__name__, command.__doc__ = function.__name__, function.__doc__
-    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    return command
+    Numbers and "none" may be given for parameters that also take words.
+    """
+    names = {name for estimator in estimators for name in signature(estimator).parameters}
+    given = {name: value for name, value in options.items() if name in names and value is not None}
+    return {
+        name: parse_number(value) if name in ("n_components", "gamma", "normalize") else value
+        for name, value in given.items()
+    }
 
 
 def parse_number(text: Any) -> Any:
