@@ -50,14 +50,13 @@ _CLASSES = {
     "gram": ("Centering", "GramMeans"),
     "kernels": ("Cosine", "Gaussian", "Laplacian", "Linear", "Polynomial", "Sigmoid"),
     "preimages": ("FixedPoint", "Gradient", "MDS", "NeighborMean"),
-    "reduced_sets": ("IteratedPreimages", "JointPreimages", "SelectedRows"),
+    "reduced_sets": ("IteratedPreimages", "SelectedRows"),
     "solvers": (
         "KHA", "Certificate", "Dense", "HebbianState", "InverseTime", "Krylov", "KrylovState",
         "Nystrom", "Outcome", "PassRecord", "Plan", "Product", "ReciprocalEigenvalues",
     ),
     "streams": (
-        "IncrementalState", "MomentState", "OnlineStart", "OnlineState", "PreimageState",
-        "Sample", "Span",
+        "MomentState", "OnlineState", "PreimageState", "Sample", "Span",
     ),
     "subspace": ("MeanResidual", "Subspace"),
 }  # fmt: skip

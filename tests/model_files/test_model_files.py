@@ -80,7 +80,7 @@ MODELS = {
     "online, from points": lambda: OnlineKernelPCA(
         2,
         kernel="rbf",
-        rule=KHA(init="covering", gain=0.1 * InverseTime(50)),
+        rule=KHA("kha/t", gain=0.1, init=np.random.default_rng(0).normal(size=(9, X.shape[1]))),
         random_state=0,
     ).partial_fit(X),
     "online, one row": lambda: OnlineKernelPCA(2, random_state=0).partial_fit(X[:1]),

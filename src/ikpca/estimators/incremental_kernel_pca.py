@@ -49,7 +49,7 @@ from ikpca.kernels import (
     Rows,
 )
 from ikpca.solvers.problem import check_exponents
-from ikpca.streams import IncrementalState, MomentState, PreimageState, from_components, merge
+from ikpca.streams import MomentState, PreimageState, from_components, merge
 from ikpca.subspace import Subspace
 
 BASIS_NAMES = ("auto", "means", "rows", "preimages")
@@ -489,9 +489,8 @@ class IncrementalKernelPCA(StreamTransformer):
                     "rows",
                     "pass 'auto'",
                 )
-            state = IncrementalState.empty(kernel, rows)
-            decay, zeros = float(self.forgetting) ** 2, np.zeros(rows.shape[1])
-            return PreimageState(state, number, limit, decay, zeros)
+            decay = float(self.forgetting) ** 2
+            return PreimageState.empty(kernel, rows, number, limit, decay)
         if self.basis == "means" and not is_dense:
             raise invalid_parameter(
                 "basis", self.basis, "needs dense rows", "pass basis='rows', or X.toarray()"
