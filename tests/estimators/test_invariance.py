@@ -168,6 +168,7 @@ def test_offset(name, kernel, offset):
 
 
 @pairwise(
+    slow=True,
     name=ESTIMATORS,
     kernel=["rbf", "poly", "cosine", "linear", "sigmoid"],
     scale=[("float64", -27), ("float64", 27), ("float32", -13), ("float32", 13)],
@@ -186,7 +187,7 @@ def test_common_scale(name, kernel, scale):
     check_same(found, reference(name, kernel, "scale"), tolerance_of(name, dtype))
 
 
-@pairwise(name=ESTIMATORS, kernel=PARAMETERS, where=applies)
+@pairwise(slow=True, name=ESTIMATORS, kernel=PARAMETERS, where=applies)
 def test_float32_rows_of_the_same_values(name, kernel):
     found = results(estimator(name, kernel), *rows(name, "float32"))
     check_same(found, reference(name, kernel), TOLERANCE["float32"])
@@ -276,6 +277,7 @@ def test_gamma(name, kernel, gamma, form, offset, tmp_path):
 
 
 @pairwise(
+    slow=True,
     name=[*SOLVERS, *DETECTORS, "KernelSpectralClustering"],
     kernel=["rbf", "linear", "poly"],
     settings=[{"n_jobs": 1}, {"n_jobs": 2}, {"max_memory": "small"}],
@@ -296,6 +298,7 @@ def test_threads_and_memory(name, kernel, settings):
 
 
 @pairwise(
+    slow=True,
     name=STREAMS,
     kernel=["rbf", "linear", "laplacian", "cosine", "poly"],
     size=[1, 7, 64, 100],
