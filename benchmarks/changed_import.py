@@ -68,11 +68,11 @@ def measure(rows: int, features: int, components: int, kernel: str, repeats: int
     load = partial(curved_rows, rows, features, 6)
     fits: dict[Any, list[FitResult]] = {ScikitKernelPCA: [], KernelPCA: []}
     for _ in range(repeats):
-        for estimator, found in fits.items():
+        for estimator, result in fits.items():
             settings = {"estimator": estimator, "kernel": kernel}
             contestant = Contestant(estimator.__module__, fit, settings, "float64", repeats=1)
-            found.append(run_contestant(contestant, load, 0.0, components, 2))
-    theirs, ours = (sorted(found, key=_seconds)[repeats // 2] for found in fits.values())
+            result.append(run_contestant(contestant, load, 0.0, components, 2))
+    theirs, ours = (sorted(result, key=_seconds)[repeats // 2] for result in fits.values())
     eigenvalues = [np.square(each.projections).sum(axis=1) for each in (theirs, ours)]
     difference = float(np.abs(eigenvalues[0] / eigenvalues[1] - 1).max())
     return Line(rows, features, components, kernel, _seconds(theirs), _seconds(ours),

@@ -69,7 +69,7 @@ def test_a_random_clustering_of_usps(data_folder):
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "said"),
+    ("first", "second", "message"),
     [
         ([0, 1], [0, 1, 1], "2 labels and second 3"),
         ([], [], "first has shape"),
@@ -77,8 +77,8 @@ def test_a_random_clustering_of_usps(data_folder):
         ([0.0, np.nan], [0, 1], "NaN"),
     ],
 )
-def test_invalid_labels(first, second, said):
-    with pytest.raises(InvalidInput, match=said):
+def test_invalid_labels(first, second, message):
+    with pytest.raises(InvalidInput, match=message):
         variation_of_information(first, second)
 
 
@@ -102,7 +102,7 @@ def test_bytes_do_not_wrap_around():
 
 
 @pytest.mark.parametrize(
-    ("clean", "estimate", "said"),
+    ("clean", "estimate", "message"),
     [
         ([1.0, 2.0], [[1.0, 2.0]], "must be equal"),
         ([], [], "not empty"),
@@ -111,6 +111,6 @@ def test_bytes_do_not_wrap_around():
         ([2.0, 2.0], [1.0, 2.0], "constant"),
     ],
 )
-def test_invalid_signals(clean, estimate, said):
-    with pytest.raises(InvalidInput, match=said):
+def test_invalid_signals(clean, estimate, message):
+    with pytest.raises(InvalidInput, match=message):
         signal_to_noise_ratio(clean, estimate)

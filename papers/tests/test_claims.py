@@ -31,8 +31,8 @@ def selections(claim):
 def rows_of(selection, value, keys):
     """Yield rows that only this selection takes."""
     choices = {
-        name: wanted if isinstance(wanted, list) else [wanted]
-        for name, wanted in selection.where.items()
+        name: expected if isinstance(expected, list) else [expected]
+        for name, expected in selection.where.items()
     }
     for cells in itertools.product(*choices.values()):
         others = dict.fromkeys(keys, "none of them")
@@ -69,11 +69,11 @@ def candidates(claim):
 @pytest.mark.parametrize("claim", CLAIMS)
 def test_a_claim_can_hold_and_fail(claim):
     size = claim.sizes[0]
-    found = {
+    result = {
         evaluate_claim(claim, size, tables_with(claim, values)).status
         for values in candidates(claim)
     }
-    assert found == {Status.HOLDS, Status.FAILS}
+    assert result == {Status.HOLDS, Status.FAILS}
 
 
 @pytest.mark.parametrize("claim", CLAIMS)

@@ -55,11 +55,11 @@ def recorder(monkeypatch):
 
 
 def test_settings_are_passed_on(recorder):
-    found = denoise_motion(NOISY, **GIVEN, eigen_solver="kha/et", random_state=5)
+    actual = denoise_motion(NOISY, **GIVEN, eigen_solver="kha/et", random_state=5)
     expected = {"kernel": "rbf", **GIVEN, "eigen_solver": "kha/et", "random_state": 5}
     assert expected.items() <= recorder.made.items()
     # Rows go in and positions come out, in their order.
-    assert_allclose(found, NOISY, rtol=0)
+    assert_allclose(actual, NOISY, rtol=0)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -221,9 +221,9 @@ def test_components_of_the_paper(walk, name, seed):
 def test_default_settings(walk, name, scale):
     clean = walk(name)
     noisy = with_noise(clean, scale, 0)
-    found = reduction(clean, noisy, denoise_motion(noisy))
-    assert found >= MIN_REDUCTIONS[name][scale]
-    assert found > best_linear(clean, noisy)
+    result = reduction(clean, noisy, denoise_motion(noisy))
+    assert result >= MIN_REDUCTIONS[name][scale]
+    assert result > best_linear(clean, noisy)
 
 
 @pytest.mark.parametrize("name", WALKS)

@@ -111,20 +111,20 @@ def written(job):
 def test_tables_are_written_as_csv_and_json_with_what_they_were_made_with(job):
     asked = job(seed=4)
     assert run_jobs([asked]) == {}
-    found = asked.folder.read()
-    assert [row["square"] for row in found.tables["squares"]] == [1, 4, 9]
-    assert found.tables["total"] == [{"sum": 14}]
+    result = asked.folder.read()
+    assert [row["square"] for row in result.tables["squares"]] == [1, 4, 9]
+    assert result.tables["total"] == [{"sum": 14}]
     lines = csv.DictReader((asked.folder.folder / "squares.csv").read_text().splitlines())
     assert [float(line["square"]) for line in lines] == [1, 4, 9]
-    document = found.document
+    document = result.document
     assert document["seed"] == 4
     assert document["settings"] == {"numbers": [1, 2, 3]}
     assert document["data"]["sha256"] == asked.request.inputs.checksum
     assert {"python", "numpy", "ikpca"} <= set(document["versions"])
     assert all(part["threads"] >= 1 for part in document["parts"])
-    assert found.arrays["number 3"]["picture"].tolist() == [[3, 3], [3, 3]]
+    assert result.arrays["number 3"]["picture"].tolist() == [[3, 3], [3, 3]]
     # JSON has no NaN or infinity.
-    assert found.tables["squares"][0]["nothing"] is None
+    assert result.tables["squares"][0]["nothing"] is None
 
 
 def test_finished_parts_are_not_run_again(job, tmp_path):

@@ -56,9 +56,9 @@ def settings(solver, **others):
     return with_solver(solver, {**given, **passes, **others})
 
 
-def same(found, expected, tolerance=1e-10):
+def same(actual, expected, tolerance=1e-10):
     scale = float(np.abs(expected).max())
-    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * scale)
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=tolerance * scale)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -221,8 +221,8 @@ def test_refine(two, X, D):
 def test_inverse_transform(two, X, D):
     model = ikpca.dask.KernelPCA(**settings("dense"), client=two).fit(D)
     local = ikpca.KernelPCA(**settings("dense")).fit(X)
-    found = model.inverse_transform(model.transform(D[:5]))
-    same(found, local.inverse_transform(local.transform(X[:5])), 1e-6)
+    result = model.inverse_transform(model.transform(D[:5]))
+    same(result, local.inverse_transform(local.transform(X[:5])), 1e-6)
 
 
 def test_import_of_ikpca_does_not_import_dask():

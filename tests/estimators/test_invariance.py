@@ -142,12 +142,14 @@ def tolerance_of(name, dtype="float64"):
     return TOLERANCE["float32" if name == "auto" else dtype]
 
 
-def check_same(found, expected, tolerance):
+def check_same(actual, expected, tolerance):
     """Compare results, relative to the largest value, apart from the errors that are reported."""
-    reported = [each.get("errors", {}) for each in (found, expected)]
+    reported = [each.get("errors", {}) for each in (actual, expected)]
     for key in expected.keys() - {"errors"}:
         value = expected[key]
-        error = np.abs(np.asarray(found[key], dtype=np.float64) - value).max() / np.abs(value).max()
+        error = (
+            np.abs(np.asarray(actual[key], dtype=np.float64) - value).max() / np.abs(value).max()
+        )
         allowed = min(tolerance + sum(errors.get(key, 0.0) for errors in reported), LARGEST_ERROR)
         assert error <= allowed, f"{key}: relative error {error:.1e}, allowed {allowed:.1e}"
 
@@ -163,8 +165,8 @@ def check_same(found, expected, tolerance):
 def test_offset(name, kernel, offset):
     dtype, amount = offset
     X, new = (part + np.dtype(dtype).type(amount) for part in rows(name, dtype))
-    found = results(estimator(name, kernel), X, new)
-    check_same(found, reference(name, kernel), tolerance_of(name, dtype))
+    result = results(estimator(name, kernel), X, new)
+    check_same(result, reference(name, kernel), tolerance_of(name, dtype))
 
 
 @pairwise(
@@ -179,26 +181,26 @@ def test_common_scale(name, kernel, scale):
     dtype, exponent = scale
     X, new = (np.ldexp(part, exponent) for part in rows(name, dtype))
     assert X.dtype == dtype
-    found = results(estimator(name, kernel, gamma="scale"), X, new)
+    result = results(estimator(name, kernel, gamma="scale"), X, new)
     if kernel == "linear":
-        for key in found.keys() - {"labels", "errors"}:
+        for key in result.keys() - {"labels", "errors"}:
             power = 1 if key == "projections" else 2
-            found[key] = np.ldexp(np.float64(found[key]), -exponent * power)
-    check_same(found, reference(name, kernel, "scale"), tolerance_of(name, dtype))
+            result[key] = np.ldexp(np.float64(result[key]), -exponent * power)
+    check_same(result, reference(name, kernel, "scale"), tolerance_of(name, dtype))
 
 
 @pairwise(slow=True, name=ESTIMATORS, kernel=PARAMETERS, where=applies)
 def test_float32_rows_of_the_same_values(name, kernel):
-    found = results(estimator(name, kernel), *rows(name, "float32"))
-    check_same(found, reference(name, kernel), TOLERANCE["float32"])
+    result = results(estimator(name, kernel), *rows(name, "float32"))
+    check_same(result, reference(name, kernel), TOLERANCE["float32"])
 
 
 @pairwise(slow=True, name=ESTIMATORS, kernel=PARAMETERS, where=applies)
 def test_order_of_columns(name, kernel):
     order = [3, 0, 4, 2, 1]
     X, new = (part[:, order] for part in rows(name))
-    found = results(estimator(name, kernel), X, new)
-    check_same(found, reference(name, kernel), tolerance_of(name))
+    result = results(estimator(name, kernel), X, new)
+    check_same(result, reference(name, kernel), tolerance_of(name))
 
 
 def dense_form(X, folder):
@@ -253,8 +255,8 @@ def test_storage(name, form, values, tmp_path):
     for folder, part in (("training", X), ("new", new)):
         (tmp_path / folder).mkdir()
         stored.append(form(part, tmp_path / folder))
-    found = results(estimator(name, kernel), *stored)
-    check_same(found, reference(name, kernel), tolerance_of(name, dtype))
+    result = results(estimator(name, kernel), *stored)
+    check_same(result, reference(name, kernel), tolerance_of(name, dtype))
 
 
 @pairwise(
@@ -289,12 +291,12 @@ def test_threads_and_memory(name, kernel, settings):
         dense = {"dense": "9MB", "KernelSpectralClustering": "9MB", "NoveltyDetector": "45MB"}
         settings = {"max_memory": dense.get(name, "5MB")}
     plain, other = estimator(name, kernel), estimator(name, kernel, **settings)
-    found, expected = results(other, X, X[:40]), results(plain, X, X[:40])
+    actual, expected = results(other, X, X[:40]), results(plain, X, X[:40])
     if isinstance(plain, KernelPCA):
         bounds = plain.certificate_.eigenvalue_bounds + other.certificate_.eigenvalue_bounds
         allowed = bounds[:3] + 1e-9 * plain.eigenvalues_[0]
-        assert (np.abs(found["eigenvalues"] - expected["eigenvalues"]) <= allowed).all()
-    check_same(found, expected, tolerance_of(name))
+        assert (np.abs(actual["eigenvalues"] - expected["eigenvalues"]) <= allowed).all()
+    check_same(actual, expected, tolerance_of(name))
 
 
 @pairwise(
@@ -312,10 +314,10 @@ def test_batch_sizes(name, kernel, size, dtype):
     for first in range(0, len(X), size):
         model.partial_fit(X[first : first + size])
     for key in ("eigenvalues_", "explained_variance_ratio_"):
-        found, expected = getattr(model, key)[:3], getattr(whole, key)[:3]
-        check_same({key: found}, {key: expected}, TOLERANCE[dtype])
-    found, expected = (np.abs(each.transform(new)[:, :3]) for each in (model, whole))
-    check_same({"projections": found}, {"projections": expected}, TOLERANCE[dtype])
+        actual, expected = getattr(model, key)[:3], getattr(whole, key)[:3]
+        check_same({key: actual}, {key: expected}, TOLERANCE[dtype])
+    actual, expected = (np.abs(each.transform(new)[:, :3]) for each in (model, whole))
+    check_same({"projections": actual}, {"projections": expected}, TOLERANCE[dtype])
 
 
 @pytest.mark.parametrize("kernel", SHIFT_INVARIANT)
@@ -363,5 +365,5 @@ def test_offset_on_a_cluster(kernel, solver, offset):
             4, kernel=kernel, random_state=0, client=client, **SOLVERS[solver], **PARAMETERS[kernel]
         ).fit(da.from_array(X, chunks=(80, -1)))
         projections = np.abs(model.transform(da.from_array(new, chunks=(40, -1))).compute())
-    found = {"eigenvalues": model.eigenvalues_[:3], "projections": projections[:, :3]}
-    check_same(found, reference(solver, kernel), TOLERANCE[dtype])
+    result = {"eigenvalues": model.eigenvalues_[:3], "projections": projections[:, :3]}
+    check_same(result, reference(solver, kernel), TOLERANCE[dtype])

@@ -51,20 +51,20 @@ def model(n_components=12, **parameters):
 @pairwise(strength=1, preimage=PREIMAGES, dtype=[np.float64, np.float32])
 def test_every_method_is_better_than_the_mean(X, new, preimage, dtype):
     X, new = X.astype(dtype), new.astype(dtype)
-    found = model(40, preimage=preimage, alpha=0.1).fit(X).reconstruct(new)
-    assert found.shape == new.shape
-    assert found.dtype == dtype
-    assert np.square(found - new).mean() < 0.4 * np.square(new - X.mean(axis=0)).mean()
+    result = model(40, preimage=preimage, alpha=0.1).fit(X).reconstruct(new)
+    assert result.shape == new.shape
+    assert result.dtype == dtype
+    assert np.square(result - new).mean() < 0.4 * np.square(new - X.mean(axis=0)).mean()
 
 
 @pairwise(strength=1, solver=SOLVERS, kernel=[*KERNELS, quadratic])
 def test_default_preimages_of_every_kernel_and_solver(X, new, solver, kernel):
     """Defaults give pre-images for every kernel and solver."""
     fitted = model(6, kernel=kernel, gamma=0.02, eigen_solver=solver, max_iter=3).fit(X)
-    found, distances = fitted.inverse_transform(fitted.transform(new), return_distance=True)
-    assert np.isfinite(found).all()
+    result, distances = fitted.inverse_transform(fitted.transform(new), return_distance=True)
+    assert np.isfinite(result).all()
     assert np.isfinite(distances).all()
-    assert np.square(found - new).mean() < np.square(new - X.mean(axis=0)).mean()
+    assert np.square(result - new).mean() < np.square(new - X.mean(axis=0)).mean()
 
 
 @pytest.mark.parametrize("preimage", PREIMAGES, ids=str)
@@ -113,16 +113,16 @@ def test_result_does_not_depend_on_strips_and_threads(X, new, monkeypatch):
     expected = model(n_jobs=1).fit(X).reconstruct(new)
     monkeypatch.setattr(ikpca.subspace, "_STRIP_ENTRIES", 1000)
     for n_jobs in (1, 2):
-        found = model(n_jobs=n_jobs).fit(X).reconstruct(new)
-        np.testing.assert_allclose(found, expected, atol=1e-10)
+        actual = model(n_jobs=n_jobs).fit(X).reconstruct(new)
+        np.testing.assert_allclose(actual, expected, atol=1e-10)
 
 
 def test_rows_on_disk(X, new, tmp_path):
     np.save(tmp_path / "rows.npy", X)
     mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
-    found = model().fit(mapped).reconstruct(new)
-    assert type(found) is np.ndarray
-    np.testing.assert_allclose(found, model().fit(X).reconstruct(new), atol=1e-8)
+    result = model().fit(mapped).reconstruct(new)
+    assert type(result) is np.ndarray
+    np.testing.assert_allclose(result, model().fit(X).reconstruct(new), atol=1e-8)
 
 
 def test_clone_pickle_and_set_params(X, new):
@@ -157,8 +157,8 @@ def test_named_method_overrides_the_learned_one(X, new):
 
 def test_converted_model_has_preimages(X, new):
     theirs = ScikitKernelPCA(12, **RBF).fit(X)
-    found = KernelPCA.from_sklearn(theirs).reconstruct(new)
-    np.testing.assert_allclose(found, model().fit(X).reconstruct(new), atol=1e-6)
+    result = KernelPCA.from_sklearn(theirs).reconstruct(new)
+    np.testing.assert_allclose(result, model().fit(X).reconstruct(new), atol=1e-6)
 
 
 # --- novelty and score -----------------------------------------------------------------
@@ -308,6 +308,6 @@ def test_refine_learns_the_ridge_regression_again(digits):
         random_state=0,
     ).fit(digits[:200])  # fmt: skip
     exact = KernelPCA(3, kernel="rbf", gamma=0.05, fit_inverse_transform=True).fit(digits[:200])
-    found = model.refine().inverse_transform(model.transform(digits[:5]))
+    actual = model.refine().inverse_transform(model.transform(digits[:5]))
     expected = exact.inverse_transform(exact.transform(digits[:5]))
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_allclose(actual, expected, atol=1e-6)

@@ -144,11 +144,11 @@ def test_no_conversion_to_scikit_learn(model):
 
 
 def test_sparse_rows(digits, model):
-    found = fitted(sparse.csr_array(digits))
-    assert sparse.issparse(found.landmarks_)
-    np.testing.assert_allclose(found.eigenvalues_, model.eigenvalues_, rtol=1e-9)
+    result = fitted(sparse.csr_array(digits))
+    assert sparse.issparse(result.landmarks_)
+    np.testing.assert_allclose(result.eigenvalues_, model.eigenvalues_, rtol=1e-9)
     np.testing.assert_allclose(
-        found.transform(sparse.csr_array(digits[:30])), model.transform(digits[:30]), atol=1e-9
+        result.transform(sparse.csr_array(digits[:30])), model.transform(digits[:30]), atol=1e-9
     )
 
 
@@ -178,13 +178,13 @@ def test_rows_on_disk_stream(digits, tmp_path, kind, model):
         rows = zarr.open_array(str(tmp_path / "rows.zarr"), mode="w", shape=digits.shape,
                                dtype=digits.dtype, chunks=(200, 64))  # fmt: skip
         rows[:] = digits
-    found = fitted(rows, max_memory="6MB")
-    np.testing.assert_allclose(found.eigenvalues_, model.eigenvalues_, rtol=1e-9)
+    result = fitted(rows, max_memory="6MB")
+    np.testing.assert_allclose(result.eigenvalues_, model.eigenvalues_, rtol=1e-9)
     # The landmarks are in memory, so pre-images need no other rows.
-    assert type(found.landmarks_) is np.ndarray
-    assert found.reconstruct(digits[:5]).shape == (5, 64)
-    found.save(tmp_path / "model")
-    assert np.array_equal(ikpca.load(tmp_path / "model").landmarks_, found.landmarks_)
+    assert type(result.landmarks_) is np.ndarray
+    assert result.reconstruct(digits[:5]).shape == (5, 64)
+    result.save(tmp_path / "model")
+    assert np.array_equal(ikpca.load(tmp_path / "model").landmarks_, result.landmarks_)
 
 
 def test_parquet_of_other_values_is_refused(tmp_path):

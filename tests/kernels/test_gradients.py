@@ -82,10 +82,10 @@ def test_types_are_kept_and_arguments_not_modified(name, sets, dtype):
     arguments = [array.astype(dtype) for array in sets]
     for array in arguments:
         array.flags.writeable = False
-    found = [*kernel.weighted_gradient(*arguments), kernel.diagonal_gradient(arguments[0])]
+    result = [*kernel.weighted_gradient(*arguments), kernel.diagonal_gradient(arguments[0])]
     if name in RADIAL:
-        found += kernel.weighted_center(*arguments)
-    assert {array.dtype for array in found} == {np.dtype(dtype)}
+        result += kernel.weighted_center(*arguments)
+    assert {array.dtype for array in result} == {np.dtype(dtype)}
 
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
@@ -152,9 +152,9 @@ def test_without_positive_weights_points_do_not_move(name, sets):
 def test_input_distances_up_to_a_number_per_row(name, sets):
     kernel, (Z, X, _) = MEASURING[name], sets
     rows = np.broadcast_to(X, (len(Z), *X.shape))
-    found = kernel.input_distances(filled(kernel, Z, X), rows)
+    actual = kernel.input_distances(filled(kernel, Z, X), rows)
     expected = np.square(Z[:, None] - X[None]).sum(axis=2)
-    offsets = found - expected
+    offsets = actual - expected
     np.testing.assert_allclose(offsets, np.broadcast_to(offsets[:, :1], offsets.shape), atol=1e-9)
 
 

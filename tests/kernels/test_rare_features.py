@@ -190,11 +190,11 @@ def test_tiles_in_a_view(source, X, dtype):
 
 def test_result_does_not_depend_on_threads(source, dtype):
     V = np.random.default_rng(2).normal(size=(N_ROWS, 3)).astype(dtype)
-    found = []
+    result = []
     for n_threads in (1, 2):
         with Workers(n_threads) as workers:
-            found.append(multiply(source, V, workers))
-    assert np.array_equal(*found)
+            result.append(multiply(source, V, workers))
+    assert np.array_equal(*result)
 
 
 def test_fit_equals_fit_with_dense_features(monkeypatch):

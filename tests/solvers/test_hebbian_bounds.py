@@ -67,9 +67,9 @@ def stated_and_true(name, solver, r, passes, dtype=np.float64):
             pairs.append((record.excess_error, true_error(name, current().projections, r)))
 
     problem = Problem(None, exact(name)[0].astype(dtype), read_budget(None), seed=0)
-    found = solver.solve(problem, r, RunSettings(passes, callback=compare))
-    stated = found.certificate.excess_error
-    return [*pairs, (stated, true_error(name, found.projections, r))]
+    actual = solver.solve(problem, r, RunSettings(passes, callback=compare))
+    stated = actual.certificate.excess_error
+    return [*pairs, (stated, true_error(name, actual.projections, r))]
 
 
 @pairwise(slow=True, strength=3, name=KERNELS, method=METHODS, init=["landmarks", "random"])

@@ -18,8 +18,8 @@ KERNEL = Gaussian(0.05)
 
 
 def single_precision_error(kernel, rows, tol):
-    found = Problem(kernel, rows, read_budget(None)).in_single_precision(tol)
-    return None if found is None else found[1]
+    result = Problem(kernel, rows, read_budget(None)).in_single_precision(tol)
+    return None if result is None else result[1]
 
 
 def fitted(tol, rows=X, **parameters):
