@@ -40,7 +40,7 @@ def measure(rows: int, features: int, tol: float, dtype: str, repeats: int) -> d
             continue
         assert result is not None
         seconds[budget] = min(seconds[budget], result)
-    default, *others = (each if np.isfinite(each) else None for each in seconds.values())
+    default, *others = (value if np.isfinite(value) else None for value in seconds.values())
     assert default is not None
     return {
         "rows": rows,

@@ -73,7 +73,7 @@ def measure(rows: int, features: int, components: int, kernel: str, repeats: int
             contestant = Contestant(estimator.__module__, fit, settings, "float64", repeats=1)
             result.append(run_contestant(contestant, load, 0.0, components, 2))
     theirs, ours = (sorted(result, key=_seconds)[repeats // 2] for result in fits.values())
-    eigenvalues = [np.square(each.projections).sum(axis=1) for each in (theirs, ours)]
+    eigenvalues = [np.square(result.projections).sum(axis=1) for result in (theirs, ours)]
     difference = float(np.abs(eigenvalues[0] / eigenvalues[1] - 1).max())
     return Line(rows, features, components, kernel, _seconds(theirs), _seconds(ours),
                 theirs.peak_bytes or 0, ours.peak_bytes or 0, difference)  # fmt: skip

@@ -239,9 +239,9 @@ def _summary(
 ) -> dict[str, Any]:
     sets = sorted({run["set"] for run in runs})
     gains = {
-        each: _mean([run for run in reference if run["set"] == each], "auroc")
-        - _mean([run for run in runs if run["set"] == each], "auroc")
-        for each in sets
+        data: _mean([run for run in reference if run["set"] == data], "auroc")
+        - _mean([run for run in runs if run["set"] == data], "auroc")
+        for data in sets
     }
     row: dict[str, Any] = {
         "name": name,
@@ -249,7 +249,7 @@ def _summary(
         "seconds": _mean(runs, "seconds"),
         "wins": sum(gain > 0.001 for gain in gains.values()),
         "losses": sum(gain < -0.001 for gain in gains.values()),
-        "lost": {each: round(-gain, 4) for each, gain in gains.items() if gain < -0.001},
+        "lost": {data: round(-gain, 4) for data, gain in gains.items() if gain < -0.001},
     }
     for rate in _RATES:
         alarms = [run[f"alarms {rate:g}"] for run in runs]

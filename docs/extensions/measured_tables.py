@@ -66,7 +66,7 @@ def _losses(record: Any) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "sets": ", ".join(f"{each.partition('_')[2]} {by:.3f}" for each, by in sets),
+            "sets": ", ".join(f"{part.partition('_')[2]} {by:.3f}" for part, by in sets),
         }
         for name, sets in lost.items()
     ]

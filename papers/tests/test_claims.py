@@ -48,8 +48,8 @@ def tables_with(claim, values):
         rows = tables.setdefault(selection.table, [])
         for row in rows_of(selection, value, keys):
             same = [
-                known for known in rows
-                if all(known.get(key) == row.get(key) for key in keys)
+                other for other in rows
+                if all(other.get(key) == row.get(key) for key in keys)
             ]  # fmt: skip
             if same:
                 same[0].update(row)

@@ -54,8 +54,8 @@ def test_fewer_rows_separate_less():
 
 
 def test_claim_without_rows_does_not_hold():
-    nothing = float("nan")
-    assert not any(MeasuredClaim("c", nothing, 1, side).holds for side in ("at most", "at least"))
+    value = float("nan")
+    assert not any(MeasuredClaim("c", value, 1, side).holds for side in ("at most", "at least"))
     assert claim_rows([MeasuredClaim("c", 0, 0)])[0]["holds"]
 
 

@@ -74,13 +74,13 @@ def described(value: Any) -> set[str]:
 
 def open_names(value: Any) -> set[str]:
     """Return the undefined names in the examples of a docstring."""
-    known, left = set(dir(builtins)), set()
+    defined, undefined = set(dir(builtins)), set()
     for example in doctest.DocTestParser().get_examples(inspect.getdoc(value) or ""):
         nodes = list(ast.walk(ast.parse(example.source)))
-        known.update(name for node in nodes for name in _given(node))
-        left.update(node.id for node in nodes if isinstance(node, ast.Name))
-        left -= known
-    return left
+        defined.update(name for node in nodes for name in _given(node))
+        undefined.update(node.id for node in nodes if isinstance(node, ast.Name))
+        undefined -= defined
+    return undefined
 
 
 def _given(node: ast.AST) -> list[str]:

@@ -146,8 +146,8 @@ def test_a_kernel_without_gradient_is_compressed_on_samples(rows):
     model = KernelPCA(3, kernel=lambda x, y: float(np.exp(-np.abs(x - y).max()))).fit(rows[:80])
     small = compress(model, 30)
     assert small.basis == "rows"
-    known = {row.tobytes() for row in rows[:80]}
-    assert all(row.tobytes() in known for row in small.basis_)
+    candidates = {row.tobytes() for row in rows[:80]}
+    assert all(row.tobytes() in candidates for row in small.basis_)
     with pytest.raises(InvalidInput, match="choose 'samples'"):
         compress(model, 30, reduction="preimages")
 

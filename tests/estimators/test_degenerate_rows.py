@@ -92,8 +92,8 @@ def test_nothing_to_compress(model):
 
 
 def test_errors_that_overflow_when_squared_are_a_drift():
-    usual = np.random.default_rng(0).exponential(size=200)
-    signal, _ = DriftSignal().update(usual)
+    errors = np.random.default_rng(0).exponential(size=200)
+    signal, _ = DriftSignal().update(errors)
     signal, level = signal.update([1e200, 1e300])
     assert level > 0
     assert np.isfinite(signal.variance)

@@ -144,7 +144,7 @@ def tolerance_of(name, dtype="float64"):
 
 def check_same(actual, expected, tolerance):
     """Compare results, relative to the largest value, apart from the errors that are reported."""
-    reported = [each.get("errors", {}) for each in (actual, expected)]
+    reported = [one.get("errors", {}) for one in (actual, expected)]
     for key in expected.keys() - {"errors"}:
         value = expected[key]
         error = (
@@ -316,7 +316,7 @@ def test_batch_sizes(name, kernel, size, dtype):
     for key in ("eigenvalues_", "explained_variance_ratio_"):
         actual, expected = getattr(model, key)[:3], getattr(whole, key)[:3]
         check_same({key: actual}, {key: expected}, TOLERANCE[dtype])
-    actual, expected = (np.abs(each.transform(new)[:, :3]) for each in (model, whole))
+    actual, expected = (np.abs(fitted.transform(new)[:, :3]) for fitted in (model, whole))
     check_same({"projections": actual}, {"projections": expected}, TOLERANCE[dtype])
 
 

@@ -170,8 +170,8 @@ def test_unseen_rows_have_larger_errors(digits):
     labels = load_digits().target
     ones, sevens = digits[labels == 1], digits[labels == 7]
     fitted = model(20).fit(ones[:120])
-    known, novel = fitted.reconstruction_error(ones[120:]), fitted.reconstruction_error(sevens)
-    assert np.median(novel) > np.quantile(known, 0.95)
+    normal, novel = fitted.reconstruction_error(ones[120:]), fitted.reconstruction_error(sevens)
+    assert np.median(novel) > np.quantile(normal, 0.95)
 
 
 def test_reconstruction_error_of_sparse_rows(X, new):
@@ -201,11 +201,11 @@ def test_a_search_finds_gamma_inside_its_range_on_noisy_digits(noisy):
     assert gammas[0] < chosen < gammas[-1]
     (train, test), *_ = split.split(X)
     fits = [KernelPCA(16, kernel="rbf", gamma=gamma).fit(X[train]) for gamma in gammas]
-    true = [np.square(each.reconstruct(X[test]) - clean[test]).mean() for each in fits]
+    true = [np.square(fit.reconstruct(X[test]) - clean[test]).mean() for fit in fits]
     assert true[gammas.index(chosen)] < 1.1 * min(true)
     # What the search could have looked at instead prefers the widest kernel.
-    assert np.argmax([each.explained_variance_score(X[test]) for each in fits]) == 0
-    assert np.argmin([np.square(each.reconstruct(X[test]) - X[test]).mean() for each in fits]) == 0
+    assert np.argmax([fit.explained_variance_score(X[test]) for fit in fits]) == 0
+    assert np.argmin([np.square(fit.reconstruct(X[test]) - X[test]).mean() for fit in fits]) == 0
 
 
 def test_score_against_clean_rows_is_the_plain_error(X):

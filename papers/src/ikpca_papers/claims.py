@@ -184,7 +184,7 @@ class Claim(_SpecModel):
 
     @model_validator(mode="after")
     def _has_condition(self) -> Self:
-        given = [each is not None for each in (self.sign, self.bound, self.decreasing)]
+        given = [part is not None for part in (self.sign, self.bound, self.decreasing)]
         if given not in ([True, True, False], [False, False, True]):
             raise ValueError("give it either is and than, or decreasing")
         return self
