@@ -46,7 +46,7 @@ def test_symmetric_and_zero_only_for_the_same_partition(pair):
 
 
 @given(clusterings(3))
-def test_triangle(three):
+def test_variation_of_information_satisfies_the_triangle_inequality(three):
     a, b, c = three
     both = variation_of_information(a, b) + variation_of_information(b, c)
     assert variation_of_information(a, c) <= both + 1e-12
@@ -77,7 +77,7 @@ def test_a_random_clustering_of_usps(data_folder):
         ([0.0, np.nan], [0, 1], "NaN"),
     ],
 )
-def test_invalid_labels(first, second, message):
+def test_invalid_labels_are_rejected(first, second, message):
     with pytest.raises(InvalidInput, match=message):
         variation_of_information(first, second)
 
@@ -111,6 +111,6 @@ def test_bytes_do_not_wrap_around():
         ([2.0, 2.0], [1.0, 2.0], "constant"),
     ],
 )
-def test_invalid_signals(clean, estimate, message):
+def test_invalid_signals_are_rejected(clean, estimate, message):
     with pytest.raises(InvalidInput, match=message):
         signal_to_noise_ratio(clean, estimate)

@@ -159,7 +159,7 @@ def test_the_folder_is_named_by_argument_or_environment(local, monkeypatch, tmp_
     assert data_path("frey_faces", tmp_path / "other") is None
 
 
-def test_no_folder(monkeypatch, tmp_path):
+def test_missing_folder_is_named(monkeypatch, tmp_path):
     with pytest.raises(DataUnavailable, match=r"no data folder is named; .* in IKPCA_DATA"):
         load("frey_faces", source="local")
     with pytest.raises(DataUnavailable, match=r"^.*absent: is not a folder"):
@@ -170,7 +170,7 @@ def test_no_folder(monkeypatch, tmp_path):
     assert load("digits").origin == "embedded"
 
 
-def test_no_file(local):
+def test_missing_file_is_named(local):
     with pytest.raises(DataUnavailable, match=r"usps\.npz: there is no such file"):
         load("usps", local, source="local")
 

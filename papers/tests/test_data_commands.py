@@ -160,13 +160,13 @@ def test_fetch_errors_are_one_sentence(walk, register, own_folders):
     assert not (own_folders.cache / "cmu_walk_35_01.npz").exists()
 
 
-def test_offline(own_folders):
+def test_fetch_does_not_connect_offline(own_folders):
     captured = ikpca_papers("data", "fetch", "mnist")
     assert "offline mode is on" in one_sentence(captured, "fetch", 1)
     assert not own_folders.cache.exists()
 
 
-def test_where(data, own_folders):
+def test_where_prints_the_path(data, own_folders):
     assert (
         ikpca_papers("data", "where", "frey_faces", "--data", data).out
         == f"{data}/frey_faces.npz\n"

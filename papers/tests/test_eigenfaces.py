@@ -10,7 +10,7 @@ from sklearn.decomposition import PCA
 from ikpca_papers.chin2006.eigenfaces import PIPELINES, eigenfaces, faces, recognize
 
 
-def test_digits():
+def test_polynomial_and_gaussian_kernels_recognize_digits():
     pixels, y = load_digits(return_X_y=True)
     errors = {result.name: result.errors.mean() for result in recognize(pixels / 16, y, folds=3)}
     assert errors.keys() == {"raw pixels", *PIPELINES}

@@ -144,7 +144,7 @@ def test_a_download_that_fails_leaves_nothing(arm, trouble, message, own_folders
     assert not [path for path in own_folders.cache.rglob("*") if path.is_file()]
 
 
-def test_no_server(register):
+def test_refused_connection_is_reported(register):
     with serving({}) as web:
         register(walk_entry(web))
     with pytest.raises(DataUnavailable, match="Connection refused"):
@@ -330,7 +330,7 @@ def test_scikit_learn_notices_a_damaged_transfer(openml_server, own_folders):
     assert not (own_folders.cache / "usps.npz").exists()
 
 
-def test_olivetti_faces(monkeypatch):
+def test_olivetti_faces_are_those_of_scikit_learn(monkeypatch):
     images = np.random.default_rng(0).random((400, 64, 64))
     bunch = SimpleNamespace(images=images, target=np.repeat(np.arange(40), 10))
     monkeypatch.setattr(sklearn.datasets, "fetch_olivetti_faces", lambda *, data_home: bunch)

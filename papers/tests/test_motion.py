@@ -127,7 +127,7 @@ BAD_POSITIONS = {
 }
 
 
-def test_bad_positions(recorder, subtests):
+def test_invalid_positions_are_rejected(recorder, subtests):
     for case, (positions, words) in BAD_POSITIONS.items():
         with subtests.test(case):
             for call in (denoise_motion, motion_settings):
@@ -148,7 +148,7 @@ def test_few_frames_are_sufficient_with_given_settings(recorder):
         ({"n_components": 0}, "n_components=0: must be a positive integer"),
     ],
 )
-def test_bad_settings(recorder, settings, words):
+def test_invalid_settings_are_rejected(recorder, settings, words):
     with pytest.raises(InvalidInput, match=words):
         denoise_motion(NOISY, **GIVEN | settings)
 
@@ -218,7 +218,7 @@ def test_components_of_the_paper(walk, name, seed):
 
 @pytest.mark.parametrize("scale", NOISE)
 @pytest.mark.parametrize("name", [*WALKS, "walker"])
-def test_default_settings(walk, name, scale):
+def test_defaults_are_better_than_the_best_linear_filter(walk, name, scale):
     clean = walk(name)
     noisy = with_noise(clean, scale, 0)
     result = reduction(clean, noisy, denoise_motion(noisy))

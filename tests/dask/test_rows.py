@@ -113,7 +113,7 @@ def test_passes_are_reported(client, X, capsys):
     assert (shown.out + shown.err).count("krylov") == len(model.history_)
 
 
-def test_the_command_line(X, expected, tmp_path):
+def test_command_line_fits_on_a_cluster(X, expected, tmp_path):
     """Fit a file on a cluster of local processes; the model is local."""
     pytest.importorskip("typer")
     from typer.testing import CliRunner

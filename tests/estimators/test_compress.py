@@ -134,7 +134,7 @@ def test_a_stream_can_be_compressed(rows):
 
 
 @pytest.mark.parametrize("kernel", ["linear", "poly", "laplacian", "cosine"])
-def test_other_kernels(rows, kernel):
+def test_projections_change_within_the_bound_for_every_kernel(rows, kernel):
     model = KernelPCA(3, kernel=kernel).fit(rows)
     small = compress(model, 60)
     assert small.get_params()["kernel"] == kernel
@@ -199,7 +199,7 @@ def test_a_model_that_was_not_fitted(kind):
         ({"reduction": "landmarks"}, "is unknown"),
     ],
 )
-def test_invalid_arguments(model, arguments, message):
+def test_invalid_arguments_are_rejected(model, arguments, message):
     with pytest.raises(InvalidInput, match=message):
         compress(model, **arguments)
 

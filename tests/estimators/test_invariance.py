@@ -162,7 +162,7 @@ def check_same(actual, expected, tolerance):
     offset=OFFSETS,
     where=applies,
 )
-def test_offset(name, kernel, offset):
+def test_results_do_not_depend_on_an_offset(name, kernel, offset):
     dtype, amount = offset
     X, new = (part + np.dtype(dtype).type(amount) for part in rows(name, dtype))
     result = results(estimator(name, kernel), X, new)
@@ -176,7 +176,7 @@ def test_offset(name, kernel, offset):
     scale=[("float64", -27), ("float64", 27), ("float32", -13), ("float32", 13)],
     where=applies,
 )
-def test_common_scale(name, kernel, scale):
+def test_results_do_not_depend_on_a_common_scale(name, kernel, scale):
     """With gamma="scale" kernel values do not change; those of the linear kernel are squared."""
     dtype, exponent = scale
     X, new = (np.ldexp(part, exponent) for part in rows(name, dtype))
@@ -190,13 +190,13 @@ def test_common_scale(name, kernel, scale):
 
 
 @pairwise(slow=True, name=ESTIMATORS, kernel=PARAMETERS, where=applies)
-def test_float32_rows_of_the_same_values(name, kernel):
+def test_float32_rows_give_the_results_of_float64_rows(name, kernel):
     result = results(estimator(name, kernel), *rows(name, "float32"))
     check_same(result, reference(name, kernel), TOLERANCE["float32"])
 
 
 @pairwise(slow=True, name=ESTIMATORS, kernel=PARAMETERS, where=applies)
-def test_order_of_columns(name, kernel):
+def test_results_do_not_depend_on_the_order_of_columns(name, kernel):
     order = [3, 0, 4, 2, 1]
     X, new = (part[:, order] for part in rows(name))
     result = results(estimator(name, kernel), X, new)
@@ -246,7 +246,7 @@ def form_applies(name, form):
     values=[("float64", 0), ("float32", 0), ("float32", 1000)],
     where=form_applies,
 )
-def test_storage(name, form, values, tmp_path):
+def test_results_do_not_depend_on_the_storage(name, form, values, tmp_path):
     """Training rows and new rows in a form; kernels do not depend on offsets."""
     dtype, offset = values
     kernel = "linear" if name == "HebbianPCA" else "rbf"
@@ -267,7 +267,7 @@ def test_storage(name, form, values, tmp_path):
     offset=OFFSETS,
     where=form_applies,
 )
-def test_gamma(name, kernel, gamma, form, offset, tmp_path):
+def test_gamma_does_not_depend_on_storage_and_offset(name, kernel, gamma, form, offset, tmp_path):
     dtype, amount = offset
     X = rows(name, dtype)[0]
     expected = estimator(name, kernel, gamma=gamma).fit(X.astype(np.float64))
@@ -284,7 +284,7 @@ def test_gamma(name, kernel, gamma, form, offset, tmp_path):
     kernel=["rbf", "linear", "poly"],
     settings=[{"n_jobs": 1}, {"n_jobs": 2}, {"max_memory": "small"}],
 )
-def test_threads_and_memory(name, kernel, settings):
+def test_results_do_not_depend_on_threads_and_memory(name, kernel, settings):
     """Within the bounds that are reported, and to rounding where none are."""
     X = rows("auto")[0] if name == "auto" else rows("auto")[0][:700]
     if "max_memory" in settings:
@@ -306,7 +306,7 @@ def test_threads_and_memory(name, kernel, settings):
     size=[1, 7, 64, 100],
     dtype=TOLERANCE,
 )
-def test_batch_sizes(name, kernel, size, dtype):
+def test_results_do_not_depend_on_batch_sizes(name, kernel, size, dtype):
     """The exact mode of IncrementalKernelPCA; OnlineKernelPCA depends on the order of rows only."""
     X, new = rows(name, dtype)
     X = X[:100]
@@ -330,7 +330,9 @@ def test_batch_sizes(name, kernel, size, dtype):
     scale=st.integers(-12, 12),
     spread=st.sampled_from([1.0, 10.0, 1e3]),
 )
-def test_eigenvalues_of_any_rows(seed, n_features, kernel, dtype, offset, scale, spread):
+def test_eigenvalues_of_any_rows_are_exact_within_bounds(
+    seed, n_features, kernel, dtype, offset, scale, spread
+):
     """Offsets, scales and columns of unequal spread, against the float64 kernel matrix."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(60, n_features)) * np.geomspace(1, spread, n_features) + offset

@@ -297,7 +297,7 @@ def test_rows_in_chunks_have_no_preimages(X, tmp_path):
 
 
 @pytest.mark.parametrize("bad", [np.full((2, 3), np.nan), np.full((2, 3), np.inf), np.ones(3)])
-def test_bad_projections(X, bad):
+def test_invalid_projections_are_rejected(X, bad):
     with pytest.raises(ValueError, match=r"NaN|infinity|2D"):
         model(3).fit(X).inverse_transform(bad)
 

@@ -143,7 +143,7 @@ def test_no_conversion_to_scikit_learn(model):
         model.to_sklearn()
 
 
-def test_sparse_rows(digits, model):
+def test_sparse_rows_equal_dense_rows(digits, model):
     result = fitted(sparse.csr_array(digits))
     assert sparse.issparse(result.landmarks_)
     np.testing.assert_allclose(result.eigenvalues_, model.eigenvalues_, rtol=1e-9)
@@ -152,7 +152,7 @@ def test_sparse_rows(digits, model):
     )
 
 
-def test_custom_kernel(digits):
+def test_vectorized_kernel_equals_the_named_kernel(digits):
     @vectorized
     def quadratic(X, Y):
         return (X @ Y.T + 1) ** 2
@@ -240,7 +240,7 @@ def test_a_budget_that_is_too_small_is_refused(digits):
     ],
     ids=repr,
 )
-def test_bad_options(digits, solver, match):
+def test_invalid_options_are_rejected(digits, solver, match):
     with pytest.raises(InvalidInput, match=match):
         fitted(digits, solver=solver)
 

@@ -213,7 +213,7 @@ def test_save_and_load(tmp_path, rows, detector):
     assert again.offset_ == stream.offset_
 
 
-def test_sparse_rows(rows):
+def test_sparse_rows_have_the_scores_of_dense_rows(rows):
     kept = np.where(rows > 0, rows, 0)
     dense = NoveltyDetector(random_state=0).fit(kept)
     csr = NoveltyDetector(random_state=0).fit(sparse.csr_array(kept))
@@ -226,7 +226,7 @@ def test_sparse_rows(rows):
         csr.partial_fit(kept)
 
 
-def test_constant_column(rows):
+def test_new_value_of_a_constant_column_is_novel(rows):
     wider = np.column_stack([rows, np.full(len(rows), 3.0)])
     detector = NoveltyDetector(random_state=0).fit(wider)
     new = np.column_stack([ring(np.random.default_rng(5), 500), np.full(500, 3.0)])
@@ -332,12 +332,12 @@ def test_stream_calibrates_with_recent_errors(rows):
         ({"random_state": "a"}, "random_state='a'"),
     ],
 )
-def test_invalid_parameters(rows, parameters, match):
+def test_invalid_parameters_are_rejected(rows, parameters, match):
     with pytest.raises(InvalidInput, match=match):
         NoveltyDetector(**parameters).fit(rows)
 
 
-def test_invalid_rows(rows, detector):
+def test_invalid_rows_are_rejected(rows, detector):
     with pytest.raises(InvalidInput, match="cv=5 folds need at least 5 rows"):
         NoveltyDetector().fit(rows[:4])
     with pytest.raises(InvalidInput, match="cv=2 folds need at least 4 rows"):

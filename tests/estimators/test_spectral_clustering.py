@@ -63,7 +63,7 @@ def test_hebbian_solvers_approximate_the_embedding(X, K, solver):
     np.testing.assert_allclose(model.eigenvalues_, values, rtol=1e-4)
 
 
-def test_single_precision(X, K):
+def test_single_precision_is_kept(X, K):
     model = KernelSpectralClustering(
         10, n_components=5, gamma=GAMMA, eigen_solver="krylov", random_state=0
     ).fit(X.astype(np.float32))

@@ -93,7 +93,7 @@ def test_a_feature_whose_first_rows_differ_is_no_less_rare():
 
 @pytest.mark.parametrize("columns", [slice(0, N_ROWS), slice(1000, 1500), slice(8299, 8300)])
 @pytest.mark.parametrize("rows", [slice(0, 600), slice(7900, N_ROWS), [7, 7, 8299, 0]])
-def test_tiles(source, X, dtype, rows, columns):
+def test_tiles_equal_exact_kernel_values(source, X, dtype, rows, columns):
     rows = rows if isinstance(rows, slice) else np.array(rows)
     out = np.full((len(X[rows]), columns.stop - columns.start), np.nan, dtype=dtype)
     source.fill(rows, columns, out)

@@ -183,7 +183,7 @@ def test_features_that_never_vary_are_not_multiplied():
 
 
 @pairwise(strength=1, degree=[0, 1, 2, 3, 5, 2.5], dtype=[np.float64, np.float32])
-def test_polynomial_degrees(degree, dtype):
+def test_polynomials_of_every_degree_are_accurate(degree, dtype):
     X = np.random.default_rng(5).uniform(0, 1, size=(8, 5)).astype(dtype)
     kernel = Polynomial(degree, gamma=0.5, coef0=0.7)
     expected = (0.5 * X.astype(np.float64) @ X.T.astype(np.float64) + 0.7) ** degree

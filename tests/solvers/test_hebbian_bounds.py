@@ -81,7 +81,7 @@ def test_stated_excess_error(name, init, method):
 
 
 @pytest.mark.parametrize("name", ["linear", "Gaussian"])
-def test_single_precision(name):
+def test_stated_error_is_of_the_size_of_the_true_one_in_float32(name):
     solver = KHA("kha/et", init="random")
     for stated, true in stated_and_true(name, solver, KERNELS[name][1], 8, np.float32):
         assert 0.1 * true - ROUNDING[np.float32] <= stated <= 100 * true + ROUNDING[np.float32]

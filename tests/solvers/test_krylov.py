@@ -286,7 +286,7 @@ def test_a_warm_start_takes_more_rows_and_components(digits, solver):
 
 
 @pytest.mark.parametrize("solver", ["krylov", "kha/et", "dense"])
-def test_the_certificate_holds(digits, solver):
+def test_certificate_bounds_the_errors(digits, solver):
     """Every bound contains an exact eigenvalue; the estimate is of the size of the truth."""
     X = digits[:800]
     settings = {"kernel": "rbf", "gamma": 0.1}
