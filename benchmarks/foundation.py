@@ -88,7 +88,7 @@ def compare_block_form(
 ) -> list[SpeedRow]:
     """Time both forms with K given.
 
-    The pattern-by-pattern update gets K' already centered, which favours it.
+    The pattern-by-pattern update gets K' already centered, which favors it.
     """
     K = full_matrix(ComputedGram(Gaussian(_GAMMA), generated_rows(n_samples, 20)))
     centered = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
