@@ -189,13 +189,15 @@ def test_results_do_not_depend_on_a_common_scale(name, kernel, scale):
     check_same(result, reference(name, kernel, "scale"), tolerance_of(name, dtype))
 
 
-@pairwise(slow=True, name=ESTIMATORS, kernel=PARAMETERS, where=applies)
+@pytest.mark.slow
+@pairwise(name=ESTIMATORS, kernel=PARAMETERS, where=applies)
 def test_float32_rows_give_the_results_of_float64_rows(name, kernel):
     result = results(estimator(name, kernel), *rows(name, "float32"))
     check_same(result, reference(name, kernel), TOLERANCE["float32"])
 
 
-@pairwise(slow=True, name=ESTIMATORS, kernel=PARAMETERS, where=applies)
+@pytest.mark.slow
+@pairwise(name=ESTIMATORS, kernel=PARAMETERS, where=applies)
 def test_results_do_not_depend_on_the_order_of_columns(name, kernel):
     order = [3, 0, 4, 2, 1]
     X, new = (part[:, order] for part in rows(name))
@@ -260,6 +262,7 @@ def test_results_do_not_depend_on_the_storage(name, form, values, tmp_path):
 
 
 @pairwise(
+    slow=True,
     name=["dense", "NoveltyDetector", *STREAMS, "KernelSpectralClustering"],
     kernel=["rbf", "laplacian"],
     gamma=["scale", "median"],

@@ -77,12 +77,7 @@ def test_the_distance_is_that_in_feature_space(X, new, preimage):
     expected = fitted.reconstruction_error(rows) + across
     np.testing.assert_allclose(np.square(distances), expected, atol=1e-10)
     assert np.array_equal(fitted.inverse_transform(y), rows)
-
-
-@pytest.mark.parametrize("preimage", PREIMAGES, ids=str)
-def test_reconstruct_is_transform_and_back(X, new, preimage):
-    fitted = model(preimage=preimage).fit(X)
-    assert np.array_equal(fitted.reconstruct(new), fitted.inverse_transform(fitted.transform(new)))
+    assert np.array_equal(fitted.reconstruct(new), rows)
 
 
 @pytest.mark.parametrize("preimage", ["fixed-point", "gradient", "mds", "neighbors"])

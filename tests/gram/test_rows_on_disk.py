@@ -19,6 +19,7 @@ from ikpca import (
 from ikpca.errors import InvalidInput
 from ikpca.estimators.validation import resolve_gamma
 from ikpca.gram.lazy_rows import LazyRows
+from tests.pairwise import pairwise
 
 
 @pytest.fixture
@@ -149,8 +150,7 @@ def test_every_method_accepts_rows_on_disk(X, tmp_path, kind):
     np.testing.assert_allclose(result.refine(disk).eigenvalues_, memory.eigenvalues_, rtol=1e-5)
 
 
-@pytest.mark.parametrize("kind", LAZY)
-@pytest.mark.parametrize("solver", ["nystrom", "dense"])
+@pairwise(strength=1, kind=LAZY, solver=["nystrom", "dense"])
 def test_detector_accepts_rows_on_disk(X, tmp_path, kind, solver):
     X = X[:160]
     settings = {"n_components": 5, "eigen_solver": solver, "random_state": 0}
@@ -164,8 +164,7 @@ def test_detector_accepts_rows_on_disk(X, tmp_path, kind, solver):
     np.testing.assert_allclose(memory.score_samples(disk), memory.score_samples(X))
 
 
-@pytest.mark.parametrize("kind", LAZY)
-@pytest.mark.parametrize("estimator", [IncrementalKernelPCA, OnlineKernelPCA, HebbianPCA])
+@pairwise(strength=1, kind=LAZY, estimator=[IncrementalKernelPCA, OnlineKernelPCA, HebbianPCA])
 def test_other_estimators_accept_rows_on_disk(X, tmp_path, kind, estimator):
     X = X[:160]
     disk, model = on_disk(kind, X, tmp_path), estimator(2, random_state=0)

@@ -15,6 +15,7 @@ from ikpca.gram import ComputedGram, cross_gram, full_matrix, read_budget
 from ikpca.kernels import Cosine, Gaussian, Laplacian, Linear, Polynomial
 from ikpca.solvers import Nystrom, Problem, RunSettings, solve_dense
 from ikpca.solvers.landmarks import pivoted_landmarks
+from tests.pairwise import pairwise
 
 PARAMETERS = {
     "linear": {},
@@ -39,8 +40,7 @@ def true_residuals(K, model, X):
     return relative_residuals(K, model.transform(X), model.eigenvalues_)
 
 
-@pytest.mark.parametrize("kernel", PARAMETERS)
-@pytest.mark.parametrize("selection", ["uniform", "pivoted"])
+@pairwise(strength=1, kernel=PARAMETERS, selection=["uniform", "pivoted"])
 def test_the_components_are_those_of_nystroem_and_pca(digits, kernel, selection):
     parameters = PARAMETERS[kernel]
     model = KernelPCA(
