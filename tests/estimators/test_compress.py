@@ -189,19 +189,16 @@ def test_a_model_that_was_not_fitted(kind):
         compress(kind(2))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_invalid_arguments_are_rejected(model, subtests):
+    for arguments, message in [
         ({"max_basis_rows": 5}, "6 vectors need at least as many rows"),
         ({"max_basis_rows": 0}, "max_basis_rows"),
         ({"max_basis_rows": "large"}, "max_basis_rows"),
         ({"tol": -0.1}, "tol"),
         ({"reduction": "landmarks"}, "is unknown"),
-    ],
-)
-def test_invalid_arguments_are_rejected(model, arguments, message):
-    with pytest.raises(InvalidInput, match=message):
-        compress(model, **arguments)
+    ]:
+        with subtests.test(repr(arguments)), pytest.raises(InvalidInput, match=message):
+            compress(model, **arguments)
 
 
 def test_compressed_online_model_continues_with_partial_fit(digits):

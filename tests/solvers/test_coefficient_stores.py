@@ -9,7 +9,6 @@ from ikpca.gram import ComputedGram, center_gram
 from ikpca.gram.sources import StoredGram
 from ikpca.kernels import Linear
 from ikpca.solvers.kha_pass import CoefficientStore, sampled_residuals
-from tests.pairwise import pairwise
 
 N_SAMPLES, R = 30, 4
 # Products of thirty terms, three transforms deep, on numbers of order ten.
@@ -57,7 +56,8 @@ class Explicit:
         return self.A @ np.linalg.matrix_power(self.K, power) @ self.A.T
 
 
-@pairwise(slow=True, name=STORES, dtype=[np.float64, np.float32])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
+@every_store
 class TestEveryStore:
     """Tests of all stores."""
 
