@@ -172,18 +172,6 @@ def test_a_basis_of_the_whole_range_ends_the_fit():
 
 
 @pytest.mark.parametrize("solver", ["krylov", "kha/et"])
-def test_resumed_fit_equals_uninterrupted_fit(digits, solver, tmp_path):
-    settings = {"kernel": "rbf", "gamma": 0.1, "eigen_solver": solver, "random_state": 0}
-    whole = KernelPCA(R, max_iter=4, **settings).fit(digits[:500])
-    settings["checkpoint"] = tmp_path / "fit.ikpca"
-    KernelPCA(R, max_iter=2, **settings).fit(digits[:500])
-    resumed = KernelPCA(R, max_iter=4, **settings).fit(digits[:500])
-    assert len(resumed.history_) == len(whole.history_) == 4
-    assert np.array_equal(resumed.coefficients_, whole.coefficients_)
-    assert np.array_equal(resumed.eigenvalues_, whole.eigenvalues_)
-
-
-@pytest.mark.parametrize("solver", ["krylov", "kha/et"])
 @pytest.mark.parametrize("max_memory", [None, "16MB"])
 def test_threads_change_no_bit(digits, solver, max_memory):
     fits = [
