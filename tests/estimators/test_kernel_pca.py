@@ -261,14 +261,14 @@ def test_ratios_are_right_without_all_eigenvalues(X, solver):
 
 
 @pairwise(strength=1, solver=SOLVERS, kernel=["rbf", "poly", "linear", "laplacian"])
-def test_explained_share_of_training_rows_is_the_sum_of_ratios(X, solver, kernel):
+def test_explained_variance_score_of_training_rows_is_the_sum_of_ratios(X, solver, kernel):
     """Orthonormal components, whether converged or not."""
     fitted = model(solver, kernel=kernel).fit(X)
     expected = fitted.explained_variance_ratio_.sum()
     assert fitted.explained_variance_score(X) == pytest.approx(expected, abs=1e-9)
 
 
-def test_explained_share_of_new_rows_is_that_of_pca(digits):
+def test_explained_variance_score_of_new_rows_is_that_of_pca(digits):
     train, new = digits[:200], digits[200:260]
     pca = PCA(3).fit(train)
     missing = np.square(new - pca.inverse_transform(pca.transform(new))).sum()
@@ -280,7 +280,7 @@ def test_explained_share_of_new_rows_is_that_of_pca(digits):
     ) == pytest.approx(expected, abs=1e-10), "whitening changes no subspace"
 
 
-def test_explained_share_without_orthonormal_components(X):
+def test_explained_variance_score_without_orthonormal_components(X):
     """1 − Σ‖Φ' − PΦ'‖²/Σ‖Φ'‖² with explicit features of the linear kernel."""
     fitted = model("kha/t", kernel="linear", gain=0.01, rayleigh_ritz=False).fit(X)
     centered = X - X.mean(axis=0)
