@@ -130,23 +130,23 @@ def _plot_course(axes: Axes, values: np.ndarray, unit: str, label: str) -> None:
 
 
 def run_durations(arguments: argparse.Namespace) -> None:
-    found = durations()
-    print("| rows | " + " | ".join(row.method for row in found) + " |")
-    print("| ---: |" + " ---: |" * len(found))
-    for number, rows in enumerate(found[0].rows):
-        print(f"| {rows:,} | " + " | ".join(f"{row.seconds[number]:.3f}" for row in found) + " |")
-    print("| exponent | " + " | ".join(f"{row.exponent:.2f}" for row in found) + " |")
-    print("| in the paper | " + " | ".join(f"{row.paper_exponent:.2f}" for row in found) + " |")
-    report(arguments, "durations", [asdict(row) for row in found], [])
-    figure = durations_plot(found, "parabola; table 1 of Chin and Suter")
+    result = durations()
+    print("| rows | " + " | ".join(row.method for row in result) + " |")
+    print("| ---: |" + " ---: |" * len(result))
+    for number, rows in enumerate(result[0].rows):
+        print(f"| {rows:,} | " + " | ".join(f"{row.seconds[number]:.3f}" for row in result) + " |")
+    print("| exponent | " + " | ".join(f"{row.exponent:.2f}" for row in result) + " |")
+    print("| in the paper | " + " | ".join(f"{row.paper_exponent:.2f}" for row in result) + " |")
+    report(arguments, "durations", [asdict(row) for row in result], [])
+    figure = durations_plot(result, "parabola; table 1 of Chin and Suter")
     figure.savefig(arguments.out / "durations.png", dpi=160)
 
 
-def durations_plot(found: Sequence[Duration], subtitle: str) -> Figure:
+def durations_plot(result: Sequence[Duration], subtitle: str) -> Figure:
     """Plot table 1: time of each method divided by its first entry, here and in the paper."""
     figure = Figure(figsize=(12.0, 3.7), layout="constrained")
-    panels = figure.subplots(1, len(found), sharey=True)
-    for axes, row in zip(panels, found, strict=True):
+    panels = figure.subplots(1, len(result), sharey=True)
+    for axes, row in zip(panels, result, strict=True):
         paper, ours = np.array(row.paper_seconds), np.array(row.seconds)
         axes.plot(
             TABLE_1_ROWS, paper / paper[0], color=LINE_STYLES[3][0], marker="s", linestyle="dashed",
@@ -172,10 +172,10 @@ def run_manifolds(arguments: argparse.Namespace) -> None:
     print("| --- | --- |" + " ---: |" * (len(leading) + 2))
     table = []
     for name, settings in VARIANTS.items():
-        found = [roll(**settings)]
+        result = [roll(**settings)]
         if arguments.data is not None:
-            found += real_manifolds(arguments.data, **settings)
-        for manifold in found:
+            result += real_manifolds(arguments.data, **settings)
+        for manifold in result:
             row = {"stream": name, **manifold.row(leading)}
             cells = " | ".join(f"{row[f'angle_{number}']:.3f}°" for number in leading)
             counts = f"{row['rows']:,} | {row['library']:,}"
@@ -261,19 +261,19 @@ def run_large(arguments: argparse.Namespace) -> None:
     exact = exact_eigenvalues(load(), gamma, arguments.threads, arguments.exact).sum()
     settings = {"kernel": "rbf", "gamma": gamma, "max_basis_rows": 300}
     task = partial(stream_rows, load, arguments.threads, settings)
-    found = run_in_subprocess("stream", task, lambda message: None)
-    print(f"{name}: {found.rows:,} rows in {found.seconds:.0f} s, {found.library_rows:,} kept")
-    print(f"eigenvalues of the model: {found.claimed / exact:.4f} of the exact variance")
-    peak = float("nan") if found.peak_bytes is None else found.peak_bytes / 1e6
+    actual = run_in_subprocess("stream", task, lambda message: None)
+    print(f"{name}: {actual.rows:,} rows in {actual.seconds:.0f} s, {actual.library_rows:,} kept")
+    print(f"eigenvalues of the model: {actual.claimed / exact:.4f} of the exact variance")
+    peak = float("nan") if actual.peak_bytes is None else actual.peak_bytes / 1e6
     claims = [
-        MeasuredClaim("basis rows", found.library_rows, 2000),
+        MeasuredClaim("basis rows", actual.library_rows, 2000),
         MeasuredClaim("peak above the data in MB", peak, 300),
         MeasuredClaim(
-            f"variance of {found.rows:,} rows along {_COMPONENTS} components, share of the exact",
-            float(found.captured / exact), 0.95, "at least",
+            f"variance of {actual.rows:,} rows along {_COMPONENTS} components, share of the exact",
+            float(actual.captured / exact), 0.95, "at least",
         ),
     ]  # fmt: skip
-    report(arguments, "large_stream", asdict(found), claims)
+    report(arguments, "large_stream", asdict(actual), claims)
 
 
 PARTS: dict[str, Callable[[argparse.Namespace], None]] = {

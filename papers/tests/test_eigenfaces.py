@@ -10,9 +10,9 @@ from sklearn.decomposition import PCA
 from ikpca_papers.chin2006.eigenfaces import PIPELINES, eigenfaces, faces, recognize
 
 
-def test_digits():
+def test_polynomial_and_gaussian_kernels_recognize_digits():
     pixels, y = load_digits(return_X_y=True)
-    errors = {found.name: found.errors.mean() for found in recognize(pixels / 16, y, folds=3)}
+    errors = {result.name: result.errors.mean() for result in recognize(pixels / 16, y, folds=3)}
     assert errors.keys() == {"raw pixels", *PIPELINES}
     assert errors["polynomial, degree 2"] < 0.03
     assert errors["Gaussian, median σ"] < 0.03
@@ -21,9 +21,9 @@ def test_digits():
 def test_the_linear_pipeline_is_eigenfaces():
     pixels, y = load_digits(return_X_y=True)
     X = pixels[:600] / 16
-    found = eigenfaces(12, kernel="linear", eigen_solver="dense").fit(X, y[:600])
+    actual = eigenfaces(12, kernel="linear", eigen_solver="dense").fit(X, y[:600])
     expected = PCA(12, svd_solver="full").fit(X)
-    distances = found[0].transform(X)[:, None] - found[0].transform(X[:9])
+    distances = actual[0].transform(X)[:, None] - actual[0].transform(X[:9])
     explicit = expected.transform(X)[:, None] - expected.transform(X[:9])
     np.testing.assert_allclose(
         np.linalg.norm(distances, axis=2), np.linalg.norm(explicit, axis=2), atol=1e-9
@@ -40,7 +40,9 @@ def test_faces_are_shrunk_without_losing_light(data_folder):
 
 
 def test_whitened_components_tell_faces_apart_better_than_pixels(data_folder):
-    errors = {found.name: found.errors.mean() for found in recognize(*faces(data_folder), folds=2)}
+    errors = {
+        result.name: result.errors.mean() for result in recognize(*faces(data_folder), folds=2)
+    }
     assert errors["polynomial, whitened"] < 0.6 * errors["raw pixels"]
     # Reported, not wished for: light dominates components that are not whitened.
     assert errors["polynomial, degree 2"] == pytest.approx(errors["linear"], abs=0.06)

@@ -25,18 +25,18 @@ def enlarged(request):
     assert not train.keys() & tests.keys() or embedded
     models = EnlargementModels.fit(list(train.values()), 4, 600, 100, n_tuning=200, passes=20)
     some = dict(list(tests.items())[:3])
-    found = [models.enlarge(name, crop_center(photo, (64, 96), 4)) for name, photo in some.items()]
-    return found, kernel_width(models.ours)
+    result = [models.enlarge(name, crop_center(photo, (64, 96), 4)) for name, photo in some.items()]
+    return result, kernel_width(models.ours)
 
 
 def test_ours_beats_blocks_and_nearest_neighbors(enlarged):
     results, sigma = enlarged
     # Wide kernels win: with squares for a start, there is little a narrow one could go by.
     assert sigma > 1
-    for found in results:
-        ratios = found.ratios
-        assert found.sharp.shape == (64, 96)
-        assert found.low.shape == (16, 24)
+    for result in results:
+        ratios = result.ratios
+        assert result.sharp.shape == (64, 96)
+        assert result.low.shape == (16, 24)
         assert ratios["ours"] > ratios["ours block-wise"]
         assert ratios["ours"] > ratios["nearest"]
         assert ratios["ours*"] > ratios["ours"]
@@ -44,27 +44,27 @@ def test_ours_beats_blocks_and_nearest_neighbors(enlarged):
 
 def test_as_printed_loses_to_enlarged_pixels(enlarged):
     """Unlike in the paper; exact components give the same result."""
-    for found in enlarged[0]:
-        assert found.ratios["KHA"] < found.ratios["nearest"]
-        assert found.ratios["KPCA"] < found.ratios["nearest"]
+    for result in enlarged[0]:
+        assert result.ratios["KHA"] < result.ratios["nearest"]
+        assert result.ratios["KPCA"] < result.ratios["nearest"]
 
 
 def test_structure_is_none_in_squares_and_all_in_the_photograph():
     sharp = np.random.default_rng(0).normal(size=(8, 12))
     low = sharp.reshape(2, 4, 3, 4).mean(axis=(1, 3))
     squares = low.repeat(4, axis=0).repeat(4, axis=1)
-    found = Enlarged("noise", sharp, low, {"nearest": squares, "original": sharp})
-    assert found.structure["nearest"] == pytest.approx(0, abs=1e-12)
-    assert found.structure["original"] == pytest.approx(1)
+    result = Enlarged("noise", sharp, low, {"nearest": squares, "original": sharp})
+    assert result.structure["nearest"] == pytest.approx(0, abs=1e-12)
+    assert result.structure["original"] == pytest.approx(1)
 
 
 def test_margins_are_differences_per_image():
     ratios = {"KHA": 5.0, "bilinear": 8.0, "ours": 7.0}
     rows = [{"image": "a", "method": name, "snr": ratio} for name, ratio in ratios.items()]
-    found = {(row["method"], row["against"]): row["decibels"] for row in margins(rows)}
-    assert found["KHA", "bilinear"] == -3
-    assert found["ours", "KHA"] == 2
-    assert ("KHA", "KHA") not in found
+    result = {(row["method"], row["against"]): row["decibels"] for row in margins(rows)}
+    assert result["KHA", "bilinear"] == -3
+    assert result["ours", "KHA"] == 2
+    assert ("KHA", "KHA") not in result
 
 
 def test_digits_restored_whole():
@@ -72,16 +72,16 @@ def test_digits_restored_whole():
     split = faces.FaceSplit.random(images, persons, n_test=100).reduced(600)
     sigma, units = faces.read_units(split.train)
     assert [row["unit"] for row in units] == ["0 to 255", "0 to 1", "length 1"]
-    found = {
+    result = {
         (one.method, one.n_components, one.n_train): one.measure(split)
         for one in faces.restore(split, 2, (5, 20), 200, sigma, {sigma: 0.1})
     }
-    errors = {key: measures["mse"] for key, measures in found.items()}
+    errors = {key: measures["mse"] for key, measures in result.items()}
     assert errors["ours", 20, 600] < 0.9 * errors["nearest", None, None]
     assert errors["ours", 20, 600] < errors["ours", 20, 200]
     # KHA comes near the exact components.
     assert errors["KHA", 20, 600] == pytest.approx(errors["KPCA", 20, 600], rel=0.1)
-    assert found["KHA", 20, 600]["wrong_person"] < 0.9
+    assert result["KHA", 20, 600]["wrong_person"] < 0.9
 
 
 def test_the_nearest_training_face_decides_the_person():

@@ -69,7 +69,7 @@ def test_a_small_run_compares_the_methods_with_krylov():
     # Residuals of krylov are near the rounding errors of single precision.
     assert all(row["true_over_stated"] == pytest.approx(1, rel=1e-4) for row in fits[2:])
     claims = {claim.id: claim for claim in spec.claims}
-    known = evaluate_claim(claims["true-residual"], "quick", tables)
-    assert known.status is Status.HOLDS
+    verdict = evaluate_claim(claims["true-residual"], "quick", tables)
+    assert verdict.status is Status.HOLDS
     fits[0]["true_over_stated"] = 1.2
     assert evaluate_claim(claims["true-residual"], "quick", tables).status is Status.FAILS

@@ -49,17 +49,19 @@ def test_memory_stays_flat_after_warm_up(cost):
 
 
 def test_exponents_of_the_printed_table():
-    found = {name: parabola.Duration(name, (1, 2), (1.0, 4.0)) for name in parabola.TABLE_1_SECONDS}
-    assert found["batch"].paper_exponent == pytest.approx(3.04, abs=0.005)
-    assert found["incremental"].paper_exponent == pytest.approx(0.99, abs=0.005)
-    assert found["KHA"].paper_exponent == pytest.approx(1.58, abs=0.005)
-    assert found["KHA"].exponent == pytest.approx(2)
+    result = {
+        name: parabola.Duration(name, (1, 2), (1.0, 4.0)) for name in parabola.TABLE_1_SECONDS
+    }
+    assert result["batch"].paper_exponent == pytest.approx(3.04, abs=0.005)
+    assert result["incremental"].paper_exponent == pytest.approx(0.99, abs=0.005)
+    assert result["KHA"].paper_exponent == pytest.approx(1.58, abs=0.005)
+    assert result["KHA"].exponent == pytest.approx(2)
 
 
 def test_all_methods_of_table_1_run():
-    found = parabola.durations(rows=(60, 90), repeats=1)
-    assert [row.method.split(",")[0] for row in found[:3]] == ["batch", "incremental", "KHA"]
-    assert all(min(row.seconds) > 0 for row in found)
+    result = parabola.durations(rows=(60, 90), repeats=1)
+    assert [row.method.split(",")[0] for row in result[:3]] == ["batch", "incremental", "KHA"]
+    assert all(min(row.seconds) > 0 for row in result)
 
 
 @pytest.fixture(scope="module")
@@ -132,11 +134,11 @@ def test_preimages_fill_at_most_half_of_the_rows(rows, components, expected):
 
 def test_the_papers_scheme_on_a_small_roll():
     X, along, _ = manifolds.perforated_swiss_roll(240)
-    found = manifolds.compare(
+    result = manifolds.compare(
         "Swiss roll", X, along, 3, parabola.RBF, PaperIncrementalPCA(parabola.RBF, 20, 5)
     )
-    assert found.library_rows <= 105
-    assert found.correlations.min() > 0.99
+    assert result.library_rows <= 105
+    assert result.correlations.min() > 0.99
 
 
 def test_the_videos_stream_to_nearly_the_same_components(data_folder):
@@ -149,18 +151,18 @@ def test_the_videos_stream_to_nearly_the_same_components(data_folder):
 def test_more_digits_make_fewer_errors():
     pixels, y = load_digits(return_X_y=True)
     kernels = {"polynomial": POLYNOMIAL}
-    (found,) = eigenfaces.recognize_streams(pixels / 16, y, 300, 3, 16, kernels=kernels)
-    assert abs(found.difference) <= 1.5
+    (result,) = eigenfaces.recognize_streams(pixels / 16, y, 300, 3, 16, kernels=kernels)
+    assert abs(result.difference) <= 1.5
     # The upper end of the interval.
-    assert found.gain[1] < 0
+    assert result.gain[1] < 0
 
 
 def test_more_faces_make_fewer_errors(data_folder):
     kernels = {"polynomial": eigenfaces.KERNELS["polynomial, degree 2"]}
-    (found,) = eigenfaces.recognize_streams(*faces(data_folder), splits=1, kernels=kernels)
-    assert abs(found.difference) <= 1.5
-    assert found.train == 2095
-    assert np.mean(found.streamed_all) < np.mean(found.batch) - 0.05
+    (result,) = eigenfaces.recognize_streams(*faces(data_folder), splits=1, kernels=kernels)
+    assert abs(result.difference) <= 1.5
+    assert result.train == 2095
+    assert np.mean(result.streamed_all) < np.mean(result.batch) - 0.05
 
 
 def test_many_rows_from_a_small_basis():

@@ -70,10 +70,10 @@ def tuned_error(problem, name):
 
 
 def test_error_and_order_of_the_tuned_methods(tuned_error, name):
-    found = {method: tuned_error(method) for method in TUNED[name]}
-    assert all(error <= CEILINGS[name][method] for method, error in found.items())
+    result = {method: tuned_error(method) for method in TUNED[name]}
+    assert all(error <= CEILINGS[name][method] for method, error in result.items())
     order = ["kha", "kha/t", "kha/et", "kha-smd" if name == "gaussian" else SMD_FROM_ZERO]
-    assert all(found[worse] > found[better] for worse, better in pairwise(order))
+    assert all(result[worse] > result[better] for worse, better in pairwise(order))
 
 
 def test_from_the_papers_log_gain_the_dot_product_fails(usps_1000):
@@ -88,5 +88,5 @@ def test_from_the_papers_log_gain_the_dot_product_fails(usps_1000):
 @pytest.mark.parametrize("method", ["kha/et", "kha-smd"])
 def test_default_gains_are_nearly_as_good_as_tuned_ones(problem, tuned_error, method):
     best = min(tuned_error("kha/et"), tuned_error(SMD_FROM_ZERO))
-    found = np.mean([automatic_error(problem, method, seed) for seed in SEEDS])
-    assert found <= 3 * best
+    result = np.mean([automatic_error(problem, method, seed) for seed in SEEDS])
+    assert result <= 3 * best

@@ -137,7 +137,7 @@ def test_new_kernel_values_of_another_width(X):
         fitted.transform(np.ones((3, 7)))
 
 
-def test_explained_share_needs_more_than_a_kernel_matrix(X):
+def test_explained_variance_score_needs_more_than_a_kernel_matrix(X):
     fitted = model(kernel="precomputed").fit(X @ X.T)
     with pytest.raises(InvalidInput, match=r"^kernel='precomputed'"):
         fitted.explained_variance_score(X @ X.T)

@@ -96,7 +96,6 @@ SOURCES = {
     "precomputed dense": precomputed(np.asarray, symmetric_matrix),
     "precomputed csr": precomputed(sparse.csr_array, symmetric_matrix),
     "precomputed asymmetric": precomputed(np.asarray, asymmetric_matrix),
-    "precomputed asymmetric csr": precomputed(sparse.csr_array, asymmetric_matrix),
     "stored": lambda n, dtype: stored(computed(np.asarray)(n, dtype)),
     "not held asymmetric": lambda n, dtype: NothingHeld(asymmetric_matrix(n, dtype)),
     "folded": lambda n, dtype: ComputedGram(
@@ -112,9 +111,6 @@ SOURCES = {
     "normalized": lambda n, dtype: NormalizedGram(computed(np.asarray)(n, dtype)),
     "normalized cached": lambda n, dtype: NormalizedGram(
         CachedGram(computed(np.asarray)(n, dtype), 10**8)
-    ),
-    "normalized csr": lambda n, dtype: NormalizedGram(
-        precomputed(sparse.csr_array, symmetric_matrix)(n, dtype)
     ),
 }
 

@@ -46,8 +46,8 @@ app.command()(denoise)
 app.command()(upscale)
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(value: bool) -> None:
+    if value:
         typer.echo(f"ikpca-papers {version('ikpca-papers')}")
         raise typer.Exit
 
@@ -55,7 +55,7 @@ def _show_version(wanted: bool) -> None:
 @app.callback(invoke_without_command=True)
 def _root(
     context: typer.Context,
-    wanted: Annotated[
+    show_version: Annotated[
         bool,
         typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
     ] = False,
@@ -124,8 +124,8 @@ def reproduce(
 
 
 def _size(*, quick: bool, embedded: bool, real: bool) -> str:
-    wanted = {"quick": quick, "embedded": embedded, "real": real}
-    chosen = [name for name, asked in wanted.items() if asked]
+    flags = {"quick": quick, "embedded": embedded, "real": real}
+    chosen = [name for name, is_set in flags.items() if is_set]
     if len(chosen) > 1:
         both = " and ".join(f"--{name}" for name in chosen)
         raise UsageError(f"{both} exclude each other; choose one size.")
@@ -164,8 +164,8 @@ def _prepare(names: list[str], size: str, out: Path, data: Path | None, seed: in
     if data is not None and not data.is_dir():
         raise UsageError(f"--data {data}: is not a folder; name the folder of the data.")
     _prepare_out(out)
-    wanted = dict.fromkeys(names) or EXPERIMENTS
-    return [prepare(name, size, out, data, seed) for name in wanted]
+    experiments = dict.fromkeys(names) or EXPERIMENTS
+    return [prepare(name, size, out, data, seed) for name in experiments]
 
 
 def _prepare_out(out: Path) -> None:

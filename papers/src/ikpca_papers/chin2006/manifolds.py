@@ -203,17 +203,17 @@ def _spectrum(name: str, kernel: Kernel, X: Floats) -> dict[str, Cell]:
     }
 
 
-def _rows(found: Manifold) -> Rows:
-    apart = set(found.separated.tolist())
+def _rows(manifold: Manifold) -> Rows:
+    apart = set(manifold.separated.tolist())
     return [
         {
-            "data": found.name,
+            "data": manifold.name,
             "component": number + 1,
             "separated": number in apart,
             "correlation": float(correlation),
-            "angle": float(found.angles(number + 1)[0]),
-            "eigenvalue": float(found.eigenvalues[number]),
-            "streamed_eigenvalue": float(found.streamed_eigenvalues[number]),
+            "angle": float(manifold.angles(number + 1)[0]),
+            "eigenvalue": float(manifold.eigenvalues[number]),
+            "streamed_eigenvalue": float(manifold.streamed_eigenvalues[number]),
         }
-        for number, correlation in enumerate(found.correlations)
+        for number, correlation in enumerate(manifold.correlations)
     ]

@@ -147,8 +147,8 @@ class _Walk:
                 fall = self.denoise(level, unit, one.coefficients, one.projections)
                 reductions.append({**row, "reduction": fall})
         tables = {"curves": curves, "gains": gains, "reductions": reductions}
-        return Findings({key: [{"unit": name, **row} for row in found]
-                         for key, found in tables.items()})  # fmt: skip
+        return Findings({key: [{"unit": name, **row} for row in rows]
+                         for key, rows in tables.items()})  # fmt: skip
 
     def run_defaults(
         self, parents: Floats, frame_rate: Floats, ours: Mapping[str, float], seed: int

@@ -132,8 +132,8 @@ def restore(
         name = "" if width == sigma else f", σ = {width:g}"
         restored = _restore_as_printed(split, large, ranks, n_few, width, gain, seed)
         yield from (replace(one, method=one.method + name) for one in restored)
-    for known in (split, split.reduced(n_few)):
-        yield from _restore_by_ours(known, low, factor, ranks)
+    for faces in (split, split.reduced(n_few)):
+        yield from _restore_by_ours(faces, low, factor, ranks)
 
 
 def _restore_as_printed(
