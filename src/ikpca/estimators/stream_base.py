@@ -163,11 +163,15 @@ class StreamTransformer(KernelTransformer):
         FLAG.check("whiten", self.whiten)
         self._check_runtime_parameters()
 
+    def _update_signal(self, signal: DriftSignal, novelty: Floats) -> tuple[DriftSignal, float]:
+        """Return the drift test after more rows, and its largest level."""
+        # The novelty of the first rows is NaN.
+        errors = novelty[~np.isnan(novelty)].tolist()
+        return signal.update(errors, float(self.drift_threshold), float(self.drift_delta))
+
     def _detect_drift(self, signal: DriftSignal, novelty: Floats) -> DriftSignal:
         """Set ``novelty_``, ``drift_`` and ``drift_detected_`` of a batch; return the signal."""
-        # The novelty of the first rows is NaN.
-        known = novelty[~np.isnan(novelty)].tolist()
-        signal, level = signal.update(known, float(self.drift_threshold), float(self.drift_delta))
+        signal, level = self._update_signal(signal, novelty)
         self.novelty_, self.drift_, self.drift_detected_ = novelty, level, level >= 1
         return signal
 

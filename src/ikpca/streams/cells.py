@@ -1,28 +1,10 @@
-"""Cells of a moving basis: their means, and the cells that are merged at the lowest cost."""
+"""Merge of the cells of a moving basis at the lowest cost."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ikpca.gram import cross_gram
-from ikpca.kernels import Floats, Kernel
-
-
-def local_means(
-    kernel: Kernel, rows: Floats, basis: Floats, seeds: Floats
-) -> tuple[Floats, Floats]:
-    """Return the means of the rows that are nearer to each seed than to others, and their counts.
-
-    Counts are halved, since the rows will be counted again when they are learned.
-    """
-    centers = np.concatenate([basis, seeds]).astype(rows.dtype)
-    distances = kernel.diagonal(centers) - 2 * cross_gram(kernel, rows, centers)
-    nearest = distances.argmin(axis=1) - len(basis)
-    means, counts = seeds.astype(np.float64), np.full(len(seeds), 0.5)
-    for j in np.unique(nearest[nearest >= 0]):
-        own = nearest == j
-        means[j], counts[j] = rows[own].mean(axis=0, dtype=np.float64), own.sum() / 2
-    return means, counts
+from ikpca.kernels import Floats
 
 
 def merge_cells(rows: Floats, K: Floats, weights: Floats, number: int) -> tuple[Floats, Floats]:

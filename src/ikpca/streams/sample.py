@@ -28,6 +28,11 @@ class Sample:
     priorities: Floats
     dropped: float = -np.inf
 
+    @property
+    def is_complete(self) -> bool:
+        """True if no row was dropped."""
+        return self.dropped == -np.inf
+
     @classmethod
     def empty(cls, rows: Rows) -> Sample:
         """Return the sample before the first row."""
@@ -71,6 +76,6 @@ class Sample:
 
 def stack(parts: Sequence[Rows]) -> Rows:
     """Return dense or CSR rows below each other."""
-    if len(parts) == 1:
-        return parts[0]
-    return sparse.vstack(parts, "csr") if sparse.issparse(parts[0]) else np.concatenate(parts)
+    if sparse.issparse(parts[0]):
+        return sparse.vstack(parts, "csr")
+    return np.ascontiguousarray(parts[0]) if len(parts) == 1 else np.concatenate(parts)
