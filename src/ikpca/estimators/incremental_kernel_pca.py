@@ -518,8 +518,7 @@ class IncrementalKernelPCA(StreamTransformer):
         """Novelty of the rows since the drift test: of blocks that have ended, and pending rows."""
         if isinstance(self._stream, PreimageState) or not self._stream.n_pending:
             return self._ended
-        with learning():
-            return np.append(self._ended, self._stream.pending_novelty)
+        return np.append(self._ended, self._stream.pending_novelty)
 
     @property
     def novelty_(self) -> Floats:

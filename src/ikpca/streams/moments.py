@@ -207,7 +207,7 @@ class MomentState(Stored):
         """Return a shallow copy without cached properties, in a tenth of the time of replace."""
         state = object.__new__(type(self))
         state.__dict__.update(self.__dict__)
-        for name in ("current", "solution", "pending_novelty"):
+        for name in ("current", "solution"):
             state.__dict__.pop(name, None)
         return state
 
@@ -236,7 +236,7 @@ class MomentState(Stored):
         """Learn the pending rows; return their novelty."""
         rows = stack([part for part, _ in self.pending])
         weights = np.concatenate([part for _, part in self.pending])
-        self.pending, self.n_pending, self._novelties = (), 0, ()
+        self.pending, self.n_pending, self._read = (), 0, (0, np.zeros(0))
         rng = np.random.default_rng([self.seed, self.seen])
         n_rows, diagonal = rows.shape[0], self.span.diagonal(rows)
         fading = self.decay ** np.arange(n_rows - 1.0, -1.0, -1.0)
@@ -275,18 +275,19 @@ class MomentState(Stored):
 
     # Novelty.
 
-    #: Novelty of the parts of ``pending`` that has been read; not a field, as it is not state.
-    _novelties = ()
+    #: Number of parts of ``pending`` whose novelty was read, and this; not a field, as no state.
+    _read = 0, np.zeros(0)
 
     @property
     def pending_novelty(self) -> Floats:
         """Novelty of the rows of the unfinished block."""
-        parts = self._novelties
-        for rows, _ in self.pending[len(parts) :]:
+        n_parts, novelty = self._read
+        if n_parts < len(self.pending):
+            rows = stack([part for part, _ in self.pending[n_parts:]])
             diagonal = self.span.diagonal(rows)
-            parts += (self._novelty(self.span.features(rows, diagonal)[0], diagonal),)
-        self._novelties = parts
-        return np.concatenate(parts) if parts else np.zeros(0)
+            new = self._novelty(self.span.features(rows, diagonal)[0], diagonal)
+            self._read = len(self.pending), np.append(novelty, new)
+        return self._read[1]
 
     def _novelty(self, Z: Floats, diagonal: Floats) -> Floats:
         number = self.n_components
@@ -363,9 +364,7 @@ class MomentState(Stored):
         basis = rows[new[chosen]]
         span = Span(self.kernel, stack((self.span.rows, basis)) if size else basis, factor)
         sums, counts = self.cell_sums, self.cell_counts
-        self._set_span(
-            span, np.pad(self.cell_weights, (0, number)), np.eye(size + number, size)
-        )
+        self._set_span(span, np.pad(self.cell_weights, (0, number)), np.eye(size + number, size))
         self.cell_sums = np.pad(sums, ((0, number), (0, 0)))
         self.cell_counts = np.pad(counts, (0, number))
         return True
@@ -384,7 +383,9 @@ class MomentState(Stored):
     def _follow(self, rows: Rows, outside: Floats, rng: np.random.Generator) -> bool:
         """Renew the basis at increasing intervals and after a drift; return True if it changed."""
         has_drifted = self._drifts(outside)
-        schedule = max(_RENEWAL * min(self.count, self.age), self._block_rows)
+        # Rows of the stream need not wait until their cells are filled.
+        fraction = _RENEWAL if self.means else _RENEWAL / 2
+        schedule = max(fraction * min(self.count, self.age), self._block_rows)
         if not has_drifted and self.renewed < schedule:
             return False
         span, weights = self.span, self.cell_weights + self.cell_counts
@@ -622,14 +623,15 @@ def from_components(
             f"{subspace.kernel!r} is not positive on the rows of the model: a stream cannot start "
             "from it; choose another kernel."
         )
-    state = replace(
-        empty, span=span, is_proved=False, seen=n, count=float(n), n=float(n)
-    )
+    state = replace(empty, span=span, is_proved=False, seen=n, count=float(n), n=float(n))
     vectors = span.wide_features(rows) @ subspace.coefficients.astype(np.float64).T
     U, mean = vectors[:, :-1], vectors[:, -1]
     state.s, state.C = n * mean, (U * eigenvalues) @ U.T + n * np.outer(mean, mean)
     state.energy = total_variance + n * float(mean @ mean)
-    state.cell_weights, state.cell_counts = np.full(len(chosen), n / len(chosen)), np.zeros(len(chosen))
+    state.cell_weights, state.cell_counts = (
+        np.full(len(chosen), n / len(chosen)),
+        np.zeros(len(chosen)),
+    )
     state.cell_sums = state._no_sums(len(chosen))
     rng = np.random.default_rng(empty.seed)
     state.sample = empty.sample.add(rows, np.full(rows.shape[0], n / rows.shape[0]), rng)
