@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from scipy import linalg, sparse
@@ -20,8 +21,6 @@ from scipy.linalg import blas, lapack
 from ikpca.errors import InvalidInput
 from ikpca.kernels import Cosine, Floats, Indices, Kernel, Linear, Rows
 from ikpca.reduced_sets.select_rows import eliminate
-from ikpca.solvers.rayleigh_ritz import deterministic_signs
-from ikpca.streams.cells import merge_cells
 from ikpca.streams.sample import Sample, stack
 from ikpca.streams.span import (
     Span,
@@ -39,8 +38,8 @@ from ikpca.subspace import Subspace
 _BLOCK, _FIRST_BLOCK = 256, 32
 #: Decrease of the weights within a block at which it ends earlier, for ``forgetting`` < 1.
 _MAX_FADE = 0.25
-#: The basis is renewed when the new rows are this fraction of the stream.
-_RENEWAL = 1 / 3
+#: The basis is renewed when the new rows are this fraction of the stream, also if it forgets.
+_RENEWAL, _RENEWAL_FADING = 1 / 3, 3 / 4
 #: Leading components are refreshed when the new rows are this fraction; the oversampling.
 _REFRESH, _OVERSAMPLES = 0.05, 8
 #: Excess of the energy outside of V that does not count as a drift, and that which is one,
@@ -260,7 +259,7 @@ class MomentState(Stored):
             setattr(self, name, getattr(self, name) + n_rows)
         if self.means and len(self.span):
             self._add_to_cells(rows, faded, nearest)
-        self.sample = self.sample.add(rows, faded, rng)
+        self.sample, self._sampled = self.sample.add(rows, faded, rng), ()
         if is_moved or self.refreshed >= _REFRESH * self.count:
             self._refresh()
         return novelty
@@ -276,7 +275,7 @@ class MomentState(Stored):
     # Novelty.
 
     #: Number of parts of ``pending`` whose novelty was read, and this; not a field, as no state.
-    _read = 0, np.zeros(0)
+    _read: ClassVar[tuple[int, Floats]] = 0, np.zeros(0)
 
     @property
     def pending_novelty(self) -> Floats:
@@ -383,28 +382,26 @@ class MomentState(Stored):
     def _follow(self, rows: Rows, outside: Floats, rng: np.random.Generator) -> bool:
         """Renew the basis at increasing intervals and after a drift; return True if it changed."""
         has_drifted = self._drifts(outside)
-        # Rows of the stream need not wait until their cells are filled.
-        fraction = _RENEWAL if self.means else _RENEWAL / 2
+        fraction = _RENEWAL if self.decay == 1 else _RENEWAL_FADING
+        if not self.means:
+            # Rows of the stream need not wait until their cells are filled.
+            fraction /= 2
         schedule = max(fraction * min(self.count, self.age), self._block_rows)
         if not has_drifted and self.renewed < schedule:
             return False
-        span, weights = self.span, self.cell_weights + self.cell_counts
-        if self.means:
-            span, weights = self._means(weights)
+        span, weights = self._means() if self.means else (self.span, self.cell_weights)
         proposal = self._exchange(span, weights, rows, outside, rng)
-        if has_drifted:
-            self.excess, self.run = 0.0, 0
-        self.renewed = 0
+        self.renewed, self.excess, self.run = 0, 0.0, 0
         if proposal is None and not self.means:
             return False
-        if has_drifted and proposal is not None:
+        if proposal is not None and has_drifted:
             self.age = 0
         self._move_to(*(proposal or (span, weights)))
         return True
 
-    def _means(self, totals: Floats) -> tuple[Span, Floats]:
+    def _means(self) -> tuple[Span, Floats]:
         """Return the span of the means of the cells, and their weights."""
-        used = self.cell_counts > 0
+        totals, used = self.cell_weights + self.cell_counts, self.cell_counts > 0
         B = self.span.rows.astype(np.float64)
         B[used] *= self.cell_weights[used, None]
         B[used] += self.cell_sums[used]
@@ -432,7 +429,7 @@ class MomentState(Stored):
         None unless the rows since the CUSUM was zero gain more than the sample loses.
         """
         number = min(max(1, int(_EXCHANGE * len(span))), int(np.count_nonzero(outside)),
-                     len(outside) - 1)  # fmt: skip
+                     len(outside) - 1, len(span) - 1)  # fmt: skip
         if number < 1:
             return None
         seeds = rng.choice(len(outside), number, replace=False, p=outside / outside.sum())
@@ -449,13 +446,17 @@ class MomentState(Stored):
         is_better = gain * min(max(self.run, len(outside)), self.count) > loss * self.count
         return (new, weights) if is_better else None
 
+    #: Spans with the features of the sample and its energy outside; not a field, as no state.
+    _sampled: ClassVar[tuple[tuple[Span, Floats, Floats], ...]] = ()
+
     def _of_sample(self, span: Span) -> tuple[Floats, Floats]:
         """Return the features of the sample, and its energy outside of a span."""
-        sample, Z, outside = span.__dict__.get("of_sample", (None, None, None))
-        if sample is not self.sample:
-            rows = self.sample.rows
-            Z, outside, _ = span.features(rows, span.diagonal(rows))
-            span.__dict__["of_sample"] = self.sample, Z, outside
+        for other, Z, outside in self._sampled:
+            if other is span:
+                return Z, outside
+        rows = self.sample.rows
+        Z, outside, _ = span.features(rows, span.diagonal(rows))
+        self._sampled += ((span, Z, outside),)
         return Z, outside
 
     def _without_some(self, span: Span, weights: Floats, limit: int) -> tuple[Rows, Floats]:
@@ -514,7 +515,7 @@ class MomentState(Stored):
         self.U = _aligned(linalg.qr(moved, mode="economic")[0], moved) if moved.size else moved
         self.span, self.s, self.C, self.cell_weights = span, s, C, cell_weights
         self.cell_sums, self.cell_counts = self._no_sums(len(span)), np.zeros(len(span))
-        self.excess, self.run = 0.0, 0
+        self.excess, self.run, self._sampled = 0.0, 0, ()
 
     def _no_sums(self, size: int) -> Floats:
         return np.zeros((size, len(self.row_sum) if self.means else 0))
@@ -688,7 +689,7 @@ def _clip(C: Floats, s: Floats, n: float, energy: float) -> Floats:
 
 def _aligned(U: Floats, earlier: Floats) -> Floats:
     """Return components with the signs of earlier ones; new ones with deterministic signs."""
-    signs = deterministic_signs(U.T)
+    signs = np.where(U[np.abs(U).argmax(axis=0), np.arange(U.shape[1])] < 0, -1.0, 1.0)
     if earlier.size and len(earlier) == len(U):
         overlaps = earlier.T @ U
         nearest = overlaps[np.abs(overlaps).argmax(axis=0), np.arange(U.shape[1])]
@@ -712,3 +713,31 @@ def _joint_span(a: MomentState, b: MomentState) -> tuple[Span, Floats]:
         span, chosen = Span.of(a.kernel, rows)
         weights = weights[chosen]
     return span, weights
+
+
+def merge_cells(rows: Floats, K: Floats, weights: Floats, number: int) -> tuple[Floats, Floats]:
+    """Merge pairs of cells ``number`` times, and return the rows and weights that remain.
+
+    Pairs have the smallest ν_j ν_k/(ν_j + ν_k) ‖Φ(b_j) − Φ(b_k)‖² (Ward's criterion in feature
+    space), which is computed again when an eighth of the cells has been merged.
+    """
+    while number:
+        size, positive = len(K), np.maximum(weights, 1e-300)
+        squares = np.diagonal(K)
+        costs = np.maximum(squares[:, None] + squares - 2 * K, 0)
+        costs *= np.outer(positive, positive) / np.add.outer(positive, positive)
+        costs[np.tril_indices(size)] = np.inf
+        T, is_free, limit = np.eye(size), np.ones(size, dtype=bool), min(number, max(size // 8, 1))
+        dropped: list[int] = []
+        for pair in costs.argsort(axis=None, kind="stable"):
+            j, k = divmod(int(pair), size)
+            if is_free[j] and is_free[k]:
+                T[j, [j, k]] = positive[[j, k]] / (positive[j] + positive[k])
+                is_free[[j, k]] = False
+                dropped.append(k)
+            if len(dropped) == limit:
+                break
+        sums = np.where(T > 0, 1.0, 0.0) @ weights
+        T, weights = np.delete(T, dropped, axis=0), np.delete(sums, dropped)
+        rows, K, number = T @ rows, T @ K @ T.T, number - limit
+    return rows, weights
