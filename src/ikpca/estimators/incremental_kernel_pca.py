@@ -521,13 +521,13 @@ class IncrementalKernelPCA(StreamTransformer):
         return np.append(self._ended, self._stream.pending_novelty)
 
     @property
-    def novelty_(self) -> Floats:
+    def novelty_(self) -> Floats:  # type: ignore[override]
         """Novelty of the rows of the last batch."""
         novelties = self._novelties
         return novelties[len(novelties) - self._n_last :]
 
     @property
-    def drift_(self) -> float:
+    def drift_(self) -> float:  # type: ignore[override]
         """Largest test statistic of the last batch, divided by the threshold."""
         novelties = self._novelties
         first = len(novelties) - self._n_last
@@ -535,7 +535,7 @@ class IncrementalKernelPCA(StreamTransformer):
         return self._update_signal(signal, novelties[first:])[1]
 
     @property
-    def drift_detected_(self) -> bool:
+    def drift_detected_(self) -> bool:  # type: ignore[override]
         """True if ``drift_`` ≥ 1."""
         return self.drift_ >= 1
 

@@ -30,6 +30,7 @@ from ikpca.estimators.validation import (
 from ikpca.gram.centering import NOT_FINITE
 from ikpca.kernels import Floats, Kernel
 from ikpca.solvers import KHA
+from ikpca.solvers.base import plain_interrupts
 from ikpca.solvers.problem import check_exponents
 from ikpca.solvers.rayleigh_ritz import deterministic_signs
 from ikpca.streams import START_NAMES, OnlineSettings, OnlineStart, OnlineState, learn_stream
@@ -280,9 +281,10 @@ class OnlineKernelPCA(StreamTransformer):
         rows = rows.astype(self._kept.dtype, copy=False)
         seen = self.n_samples_seen_
         check_exponents(self._kernel, rows, self.mean_ if seen else None)
-        state, self._kept, novelty, halvings = learn_stream(
-            self._initial, self._state, self._kept, rows, self._settings
-        )
+        with plain_interrupts():
+            state, self._kept, novelty, halvings = learn_stream(
+                self._initial, self._state, self._kept, rows, self._settings
+            )
         if not np.isfinite(state.lengths).all():
             raise InvalidInput(NOT_FINITE)
         self.n_samples_seen_ = seen + len(rows)

@@ -14,7 +14,6 @@ from ikpca.errors import FLAG, check_number, invalid_parameter
 from ikpca.estimators.base import FitInterrupted, KernelTransformer
 from ikpca.estimators.validation import explain_memory_errors, single_thread
 from ikpca.kernels import Floats
-from ikpca.solvers.base import plain_interrupts
 
 _FEATURE_ATTRIBUTES = ("n_features_in_", "feature_names_in_")
 #: Number of errors before the first signal, and the window of the running mean.
@@ -114,7 +113,7 @@ class DriftSignal:
 def learning() -> Iterator[None]:
     """Learn in one thread, on which the last bits depend; explain errors."""
     remedy = "pass smaller batches, or a smaller max_basis_rows"
-    with single_thread(), plain_interrupts(), explain_memory_errors(remedy):
+    with single_thread(), explain_memory_errors(remedy):
         yield
 
 

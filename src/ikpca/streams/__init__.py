@@ -9,7 +9,7 @@ from ikpca.streams.incremental import (
     reorthonormalize_if_needed,
     update_step,
 )
-from ikpca.streams.moments import MomentState, from_components, merge
+from ikpca.streams.moments import MomentState, Sample, from_components, merge
 from ikpca.streams.online import (
     START_NAMES,
     OnlineSettings,
@@ -19,7 +19,6 @@ from ikpca.streams.online import (
     learn_stream,
     start_online,
 )
-from ikpca.streams.sample import Sample
 from ikpca.streams.span import Span
 
 __all__ = [

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 from scipy import linalg, sparse
@@ -21,7 +20,6 @@ from scipy.linalg import blas, lapack
 from ikpca.errors import InvalidInput
 from ikpca.kernels import Cosine, Floats, Indices, Kernel, Linear, Rows
 from ikpca.reduced_sets.select_rows import eliminate
-from ikpca.streams.sample import Sample, stack
 from ikpca.streams.span import (
     Span,
     Stored,
@@ -31,9 +29,11 @@ from ikpca.streams.span import (
     pivot_tol,
     shift_of,
     shifted_gram,
+    stack,
 )
 from ikpca.subspace import Subspace
 
+_NONE: Floats = np.zeros(0)
 #: Rows of a block, and of the first one; blocks end at powers of two, then at multiples.
 _BLOCK, _FIRST_BLOCK = 256, 32
 #: Decrease of the weights within a block at which it ends earlier, for ``forgetting`` < 1.
@@ -45,8 +45,70 @@ _REFRESH, _OVERSAMPLES = 0.05, 8
 #: Excess of the energy outside of V that does not count as a drift, and that which is one,
 #: relative to the last eigenvalue and in standard deviations.
 _SLACK, _DRIFT, _DRIFT_STD = 0.1, 0.25, 6.0
+#: Rows in a sample.
+_SAMPLE = 1024
 #: Fraction of the basis that is exchanged at a time.
 _EXCHANGE = 1 / 8
+
+
+@dataclass(eq=False)
+class Sample:
+    """Priority sample of a weighted stream: unbiased sums over all of its rows.
+
+    A row of weight w has priority w/u, u uniform in (0, 1]; the largest priorities are kept. Each
+    row stands for the weight max(w, largest priority that was dropped). All numbers are logarithms
+    relative to the present, so that fading weights need no special treatment.
+    """
+
+    rows: Rows
+    weights: Floats
+    priorities: Floats
+    dropped: float = -np.inf
+
+    @property
+    def is_complete(self) -> bool:
+        """True if no row was dropped."""
+        return self.dropped == -np.inf
+
+    @classmethod
+    def empty(cls, rows: Rows) -> Sample:
+        """Return the sample before the first row."""
+        return cls(rows[:0], np.zeros(0), np.zeros(0))
+
+    def fade(self, change: float) -> Sample:
+        """Return the sample after all weights have changed by a factor, given as a logarithm."""
+        return Sample(
+            self.rows, self.weights + change, self.priorities + change, self.dropped + change
+        )
+
+    def add(self, rows: Rows, weights: Floats, rng: np.random.Generator) -> Sample:
+        """Return the sample after more rows."""
+        with np.errstate(divide="ignore"):
+            logarithms = np.log(weights)
+        priorities = logarithms - np.log1p(-rng.random(len(weights)))
+        entering = np.flatnonzero(priorities > self.dropped)
+        new = Sample(rows[entering], logarithms[entering], priorities[entering], self.dropped)
+        return self.join(new) if len(entering) else self
+
+    def join(self, other: Sample) -> Sample:
+        """Return the sample of both streams."""
+        priorities = np.concatenate([self.priorities, other.priorities])
+        dropped = max(self.dropped, other.dropped)
+        kept: Indices = np.arange(len(priorities))
+        if len(priorities) > _SAMPLE:
+            order = np.argpartition(-priorities, _SAMPLE)
+            kept = np.sort(order[:_SAMPLE])
+            dropped = max(dropped, float(priorities[order[_SAMPLE]]))
+        n_old = len(self.weights)
+        rows = stack((self.rows, other.rows)) if n_old else other.rows
+        weights = np.concatenate([self.weights, other.weights])
+        return Sample(rows[kept], weights[kept], priorities[kept], dropped)
+
+    def scaled_weights(self, total: float) -> Floats:
+        """Return the weight that each row stands for, with a given sum."""
+        logarithms = np.maximum(self.weights, self.dropped)
+        shares = np.exp(logarithms - logarithms.max(initial=-np.inf))
+        return shares * (total / max(float(shares.sum()), 1e-300))
 
 
 @dataclass(eq=False)
@@ -190,7 +252,7 @@ class MomentState(Stored):
         The novelty is ‖Φ(x) − µ‖² less the part in the leading components, before the block of the
         row; NaN in the first block.
         """
-        state, novelty, start = self._copy(), [np.zeros(0)], 0
+        state, novelty, start = self._copy(), [_NONE], 0
         while (take := state._block_end - state.n_seen) <= rows.shape[0] - start:
             state.pending += ((rows[start : start + take], weights[start : start + take]),)
             novelty.append(state._learn_block())
@@ -235,7 +297,7 @@ class MomentState(Stored):
         """Learn the pending rows; return their novelty."""
         rows = stack([part for part, _ in self.pending])
         weights = np.concatenate([part for _, part in self.pending])
-        self.pending, self.n_pending, self._read = (), 0, (0, np.zeros(0))
+        self.pending, self.n_pending, self._read = (), 0, (0, _NONE)
         rng = np.random.default_rng([self.seed, self.seen])
         n_rows, diagonal = rows.shape[0], self.span.diagonal(rows)
         fading = self.decay ** np.arange(n_rows - 1.0, -1.0, -1.0)
@@ -275,7 +337,7 @@ class MomentState(Stored):
     # Novelty.
 
     #: Number of parts of ``pending`` whose novelty was read, and this; not a field, as no state.
-    _read: ClassVar[tuple[int, Floats]] = 0, np.zeros(0)
+    _read = 0, _NONE
 
     @property
     def pending_novelty(self) -> Floats:
@@ -447,7 +509,7 @@ class MomentState(Stored):
         return (new, weights) if is_better else None
 
     #: Spans with the features of the sample and its energy outside; not a field, as no state.
-    _sampled: ClassVar[tuple[tuple[Span, Floats, Floats], ...]] = ()
+    _sampled = tuple[tuple[Span, Floats, Floats], ...]()
 
     def _of_sample(self, span: Span) -> tuple[Floats, Floats]:
         """Return the features of the sample, and its energy outside of a span."""
@@ -497,7 +559,8 @@ class MomentState(Stored):
         shift = np.zeros(len(M)) + shift
         tol = len(span) * pivot_tol(span.rows, exact=self.max_rows is None)
         is_inside = self.energy_outside <= tol * self.energy
-        s, C = M @ self.s, M @ self.C @ M.T
+        s: Floats = M @ self.s
+        C: Floats = M @ self.C @ M.T
         mixed = np.outer(shift, s)
         C = C + mixed + mixed.T + self.n * np.outer(shift, shift)
         s = s + self.n * shift
@@ -700,7 +763,7 @@ def _aligned(U: Floats, earlier: Floats) -> Floats:
 def _joint_span(a: MomentState, b: MomentState) -> tuple[Span, Floats]:
     """Return the span of both bases, reduced to the limit, and the weights of its rows."""
     parts = [a.span.rows, b.span.rows]
-    weights = np.append(a.cell_weights + a.cell_counts, b.cell_weights + b.cell_counts)
+    weights: Floats = np.append(a.cell_weights + a.cell_counts, b.cell_weights + b.cell_counts)
     origin = origin_of(b.kernel)
     if len(origin):
         # Features of the second stream are relative to its origin.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
+from scipy import sparse
 from scipy.linalg import blas, lapack
 
 from ikpca.errors import InvalidInput
@@ -23,7 +25,6 @@ from ikpca.kernels import (
     Sigmoid,
     Vectorized,
 )
-from ikpca.streams.sample import stack
 from ikpca.subspace import Subspace
 
 #: Squared lengths below this fraction of the largest k(x, x) are rounding errors, in exact streams
@@ -163,6 +164,13 @@ class Span(Stored):
         nearest = values.argmax(axis=1)
         kernel.finish(values)
         return values, nearest
+
+
+def stack(parts: Sequence[Rows]) -> Rows:
+    """Return dense or CSR rows below each other."""
+    if sparse.issparse(parts[0]):
+        return sparse.vstack(parts, "csr")
+    return np.ascontiguousarray(parts[0]) if len(parts) == 1 else np.concatenate(parts)
 
 
 def _infinite(values: Floats) -> InvalidInput:
