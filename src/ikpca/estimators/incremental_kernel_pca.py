@@ -268,20 +268,6 @@ class IncrementalKernelPCA(StreamTransformer):
             self._learn(rows, weights)
         return self
 
-    def fit_transform(self, X: ArrayLike, y: object = None) -> Floats:
-        """Learn from all rows and project them on the components.
-
-        Parameters
-        ----------
-        X : array-like or CSR of shape (n_samples, n_features)
-        y : Ignored
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components)
-        """
-        return self.fit(X).transform(X)
-
     @classmethod
     def from_batch(cls, model: KernelPCA, **parameters: Any) -> Self:
         """Convert a fitted :class:`KernelPCA` to continue with ``partial_fit``.

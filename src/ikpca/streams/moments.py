@@ -521,6 +521,14 @@ class MomentState(Stored):
         self._sampled += ((span, Z, outside),)
         return Z, outside
 
+    def _limited(self, span: Span, weights: Floats) -> tuple[Span, Floats]:
+        """Return a span of no more than the maximum number of basis rows, and their weights."""
+        if self.max_rows is None or len(span) <= self.max_rows:
+            return span, weights
+        rows, weights = self._without_some(span, weights, self.max_rows)
+        span, chosen = Span.of(self.kernel, rows)
+        return span, weights[chosen]
+
     def _without_some(self, span: Span, weights: Floats, limit: int) -> tuple[Rows, Floats]:
         """Return basis rows and their weights, reduced to a limit."""
         values = span.factor @ span.factor.T
@@ -622,14 +630,11 @@ class MomentState(Stored):
         if self.U.shape[1] < number or size <= 3 * number:
             self.eigenvalues, self.U = self.leading(number)
             return
-        U = self.U
-        CU = self._times(U)
-        W = linalg.qr(CU - U @ (U.T @ CU), mode="economic", check_finite=False)[0]
-        V = np.hstack([U, W])
+        V = np.hstack([self.U, self._times(self.U)])
         V = linalg.qr(V, mode="economic", check_finite=False)[0]
         values, vectors = linalg.eigh(V.T @ self._times(V), check_finite=False)
         self.eigenvalues = values[::-1][:number].copy()
-        self.U = _aligned(V @ vectors[:, ::-1][:, :number], U)
+        self.U = _aligned(V @ vectors[:, ::-1][:, :number], self.U)
 
     def _times(self, X: Floats) -> Floats:
         return self.C @ X - np.outer(self.s / max(self.n, 1e-300), self.s @ X)
@@ -692,18 +697,13 @@ def from_components(
     U, mean = vectors[:, :-1], vectors[:, -1]
     state.s, state.C = n * mean, (U * eigenvalues) @ U.T + n * np.outer(mean, mean)
     state.energy = total_variance + n * float(mean @ mean)
-    state.cell_weights, state.cell_counts = (
-        np.full(len(chosen), n / len(chosen)),
-        np.zeros(len(chosen)),
-    )
-    state.cell_sums = state._no_sums(len(chosen))
+    state.cell_weights = np.full(len(chosen), n / len(chosen))
+    state.cell_sums, state.cell_counts = state._no_sums(len(chosen)), np.zeros(len(chosen))
     rng = np.random.default_rng(empty.seed)
     state.sample = empty.sample.add(rows, np.full(rows.shape[0], n / rows.shape[0]), rng)
     state.U, state.eigenvalues = U, eigenvalues
     if state.max_rows is not None and len(span) > state.max_rows:
-        rows, weights = state._without_some(span, state.cell_weights, state.max_rows)
-        span, chosen = Span.of(state.kernel, rows)
-        state._move_to(span, weights[chosen])
+        state._move_to(*state._limited(span, state.cell_weights))
     return state
 
 
@@ -770,12 +770,7 @@ def _joint_span(a: MomentState, b: MomentState) -> tuple[Span, Floats]:
         parts.append(origin[None].astype(a.span.rows.dtype))
         weights = np.append(weights, 1.0)
     span, chosen = Span.of(a.kernel, stack(parts))
-    weights = weights[chosen]
-    if a.max_rows is not None and len(span) > a.max_rows:
-        rows, weights = a._without_some(span, weights, a.max_rows)
-        span, chosen = Span.of(a.kernel, rows)
-        weights = weights[chosen]
-    return span, weights
+    return a._limited(span, weights[chosen])
 
 
 def merge_cells(rows: Floats, K: Floats, weights: Floats, number: int) -> tuple[Floats, Floats]:
