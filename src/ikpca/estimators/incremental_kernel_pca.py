@@ -495,7 +495,8 @@ class IncrementalKernelPCA(StreamTransformer):
         self, stream: MomentState | PreimageState, novelty: Floats, n_rows: int
     ) -> None:
         """Set the stream after a batch, from the novelty of the rows of blocks that have ended."""
-        self._signal = self._update_signal(self._signal, self._ended)[0]
+        if len(self._ended):
+            self._signal = self._update_signal(self._signal, self._ended)[0]
         self._stream, self._ended, self._n_last = stream, novelty, n_rows
         self.n_samples_seen_ = stream.n_seen
 
@@ -504,7 +505,7 @@ class IncrementalKernelPCA(StreamTransformer):
         """Novelty of the rows since the drift test: of blocks that have ended, and pending rows."""
         if isinstance(self._stream, PreimageState) or not self._stream.n_pending:
             return self._ended
-        return np.append(self._ended, self._stream.pending_novelty)
+        return np.concatenate([self._ended, self._stream.pending_novelty])
 
     @property
     def novelty_(self) -> Floats:  # type: ignore[override]

@@ -366,10 +366,9 @@ def reads_in_slices(X: RowsLike) -> bool:
 
 def check_finite(X: Rows, seen: int) -> None:
     """Reject NaN and infinity; report the rows by their index in the batch and in the stream."""
-    # Cheap test first: unless it overflows, a sum is finite if all of its terms are.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(X.sum(dtype=np.float64)):
-            return
+    # Without np.errstate, which takes longer than all else for a single row.
+    if np.isfinite(X.data if sparse.issparse(X) else X).all():
+        return
     bad = np.flatnonzero(~np.isfinite(X).all(axis=1))
     if not len(bad):
         return

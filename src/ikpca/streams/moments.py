@@ -345,9 +345,9 @@ class MomentState(Stored):
         n_parts, novelty = self._read
         if n_parts < len(self.pending):
             rows = stack([part for part, _ in self.pending[n_parts:]])
-            diagonal = self.span.diagonal(rows)
-            new = self._novelty(self.span.features(rows, diagonal)[0], diagonal)
-            self._read = len(self.pending), np.append(novelty, new)
+            Z = self.span.solve(self.span.values(rows)[0])
+            new = self._novelty(Z, self.span.diagonal(rows))
+            self._read = len(self.pending), np.concatenate([novelty, new])
         return self._read[1]
 
     def _novelty(self, Z: Floats, diagonal: Floats) -> Floats:
