@@ -4,10 +4,18 @@ growth     parabola as a stream of growing length: time per update and memory
 durations  training times as in table 1 of Chin and Suter 2006
 manifolds  settings of the stream on Swiss roll, teapot and Frey faces: angles to batch
 large      one pass over MNIST: variance captured, time and memory
+speed      captured variance and rows per second against scikit-learn and reduced sets, one thread
+drifts     variance of the last rows of drifting streams
+calls      time per row by the size of the batches, and of single rows
+million    time per row and memory along a million rows
 
 The other experiments of the paper are run by ``ikpca-papers reproduce``. Teapot, Frey faces and
 MNIST are read from the folder named by IKPCA_DATA; without it the first two are skipped and MNIST
-is replaced by scikit-learn's digits with noise.
+is replaced by scikit-learn's digits with noise. Records of the benchmarks page::
+
+    python benchmarks/streams.py --parts speed drifts calls million
+    for name in speed drifts calls million; do
+        python benchmarks/keep.py results/streams/stream_$name.json; done
 """
 
 from __future__ import annotations
@@ -25,6 +33,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from threadpoolctl import threadpool_limits
 
 from ikpca import IncrementalKernelPCA, KernelPCA
 from ikpca.kernels import Floats
@@ -50,6 +59,7 @@ from ikpca_papers.large import large_rows
 from ikpca_papers.memory import PeakMemory
 from ikpca_papers.metrics import captured_variance, exponent
 from ikpca_papers.subprocesses import run_in_subprocess
+from stream_contestants import compare, drifting_streams, streams
 
 _COLOUR = LINE_STYLES[0][0]
 #: Points of a curve of means.
@@ -216,8 +226,6 @@ def stream_rows(
     send: Callable[[Any], None] | None = None,
 ) -> LargeStream:
     """Stream the rows once in this process."""
-    from threadpoolctl import threadpool_limits
-
     with threadpool_limits(threads):
         X = load()
         # A small fit first: imports and compilation are not counted.
@@ -276,11 +284,124 @@ def run_large(arguments: argparse.Namespace) -> None:
     report(arguments, "large_stream", asdict(actual), claims)
 
 
+def run_speed(arguments: argparse.Namespace) -> None:
+    table = _compare_all(streams(arguments.data, 0.1 if arguments.quick else 1), arguments)
+    figure = speed_plot(table)
+    figure.savefig(arguments.out / "stream_speed.png", dpi=160)
+    report(arguments, "stream_speed", table, [])
+
+
+def run_drifts(arguments: argparse.Namespace) -> None:
+    table = _compare_all(drifting_streams(0.2 if arguments.quick else 1), arguments)
+    report(arguments, "stream_drifts", table, [])
+
+
+def _compare_all(compared: Sequence[Any], arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    table = []
+    print("| data | method | rows | captured | rows/s |\n| --- | --- | ---: | ---: | ---: |")
+    with threadpool_limits(1):
+        for stream in compared:
+            for row in compare(stream, 1 if arguments.quick else 3):
+                print(
+                    f"| {row['data']} | {row['name']} | {row['rows']:,} | {row['captured']:.4f} | "
+                    f"{row['rows_per_second']:,.0f} |",
+                    flush=True,
+                )
+                table.append(row)
+    return table
+
+
+def speed_plot(table: Sequence[dict[str, Any]]) -> Figure:
+    """Plot captured variance over rows per second, one panel per data set."""
+    names = list(dict.fromkeys(row["data"] for row in table))
+    figure = Figure(figsize=(3.6 * len(names), 3.6), layout="constrained")
+    for axes, name in zip(np.atleast_1d(figure.subplots(1, len(names))), names, strict=True):
+        for style, family in zip(LINE_STYLES, ("ikpca", "Nystroem", "batch"), strict=False):
+            rows = [row for row in table if row["data"] == name and row["name"].startswith(family)]
+            rates = [row["rows_per_second"] for row in rows]
+            shares = [row["captured"] for row in rows]
+            axes.plot(rates, shares, color=style[0], marker="o", label=family)
+        axes.set(xscale="log", xlabel="Rows per second", ylabel="Captured variance")
+        axes.legend(frameon=False, fontsize=9)
+        style_axes(axes, name, "one thread")
+    return figure
+
+
+def run_calls(arguments: argparse.Namespace) -> None:
+    n_rows = 2000 if arguments.quick else 20000
+    X = np.random.default_rng(0).normal(size=(10000 + n_rows, 20))
+
+    def microseconds(size: int, number: int, read: Callable[[Any, Floats], Any]) -> float:
+        model = IncrementalKernelPCA(16, kernel="rbf", gamma=0.02, random_state=0)
+        model.partial_fit(X[:10000])
+        start = time.process_time()
+        for first in range(10000, 10000 + number, size):
+            batch = X[first : first + size]
+            model.partial_fit(batch)
+            read(model, batch)
+        return 1e6 * (time.process_time() - start) / number
+
+    def nothing(model: Any, batch: Floats) -> None:
+        """Read no attribute."""
+
+    reads: dict[str, tuple[int, int, Callable[[Any, Floats], Any]]] = {
+        **{f"batches of {size:,}": (size, n_rows, nothing) for size in (10, 100, 1000, 10000)},
+        "single rows": (1, n_rows // 10, nothing),
+        "single rows, novelty_": (1, n_rows // 10, lambda model, batch: model.novelty_),
+        "single rows, drift_": (1, n_rows // 10, lambda model, batch: model.drift_),
+        "single rows, transform": (1, n_rows // 10, lambda model, batch: model.transform(batch)),
+    }
+    times: dict[str, list[float]] = {name: [] for name in reads}
+    with threadpool_limits(1):
+        for _ in range(1 if arguments.quick else 5):
+            for name, read in reads.items():
+                times[name].append(microseconds(*read))
+    table = [{"call": name, "microseconds": min(values)} for name, values in times.items()]
+    print("| call | µs per row |\n| --- | ---: |")
+    for row in table:
+        print(f"| {row['call']} | {row['microseconds']:.1f} |")
+    report(arguments, "stream_calls", table, [])
+
+
+def run_million(arguments: argparse.Namespace) -> None:
+    n_rows = 100_000 if arguments.quick else 1_000_000
+    rng, table = np.random.default_rng(0), []
+    model = IncrementalKernelPCA(8, kernel="rbf", gamma=0.05, random_state=0)
+    memory = PeakMemory()
+    print("| rows | µs per row | model MB | peak MB |\n| ---: | ---: | ---: | ---: |")
+    with threadpool_limits(1):
+        for number in range(1, 11):
+            seconds = 0.0
+            for _ in range(n_rows // 10_000):
+                batch = rng.normal(size=(1000, 10))
+                start = time.process_time()
+                model.partial_fit(batch)
+                seconds += time.process_time() - start
+            row = {
+                "rows": number * n_rows // 10,
+                "microseconds": 1e6 * seconds / (n_rows / 10),
+                "model_bytes": model.memory_usage_,
+                "peak_bytes": memory.above_baseline(),
+            }
+            peak = (row["peak_bytes"] or 0) / 1e6
+            print(
+                f"| {row['rows']:,} | {row['microseconds']:.2f} | {row['model_bytes'] / 1e6:.2f} | "
+                f"{peak:.1f} |",
+                flush=True,
+            )
+            table.append(row)
+    report(arguments, "stream_million", table, [])
+
+
 PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
     "growth": run_growth,
     "durations": run_durations,
     "manifolds": run_manifolds,
     "large": run_large,
+    "speed": run_speed,
+    "drifts": run_drifts,
+    "calls": run_calls,
+    "million": run_million,
 }
 
 
@@ -294,6 +415,7 @@ def main() -> None:
     parser.add_argument(
         "--full", action="store_true", help="100,000 rows for growth, 60,000 for large (minutes)"
     )
+    parser.add_argument("--quick", action="store_true", help="a tenth of the rows, once")
     parser.add_argument("--threads", type=int, default=1, help="for large")
     parser.add_argument("--exact", type=Path, help="file to keep the eigenvalues of large in")
     arguments = parser.parse_args()

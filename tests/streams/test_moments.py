@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import reduce
 
 import numpy as np
 import pytest
@@ -194,6 +195,32 @@ def test_streams_on_the_same_full_basis_merge_without_loss():
     assert merged.n_samples_seen_ == 5100
 
 
+def captured(model, X):
+    projections = model.transform(X)
+    return np.square(projections - projections.mean(axis=0)).sum()
+
+
+@pytest.mark.parametrize("is_ordered", [False, True])
+def test_blocks_of_a_dask_array_are_learned_in_parallel_and_merged(is_ordered):
+    dask = pytest.importorskip("dask")
+    array = pytest.importorskip("dask.array")
+    X = np.tile(DIGITS, (3, 1)) + 0.03 * np.random.default_rng(0).normal(size=(3 * 1797, 64))
+    # Every block has rows that others lack, or all are alike.
+    X = X[np.argsort(X[:, 20]) if is_ordered else np.random.default_rng(1).permutation(len(X))]
+
+    @dask.delayed
+    def fit(block):
+        return IncrementalKernelPCA(8, **WIDE, random_state=0).fit(block)
+
+    blocks = array.from_array(X, chunks=(1400, 64)).to_delayed().ravel()
+    parts = dask.compute(*map(fit, blocks), scheduler="threads")
+    merged = reduce(IncrementalKernelPCA.merge, parts)
+    whole = IncrementalKernelPCA(8, **WIDE, random_state=0).fit(X)
+    assert merged.n_samples_seen_ == len(X)
+    assert len(merged.basis_) == 100
+    assert captured(merged, X) > 0.995 * captured(whole, X)
+
+
 def test_a_linear_kernel_is_incremental_pca():
     X = DIGITS + np.arange(64)
     model = learn(IncrementalKernelPCA(5, max_basis_rows=64), X, 100)
@@ -233,6 +260,27 @@ def test_the_components_are_those_of_all_rows_in_the_span_of_the_basis(basis):
     exact = KernelPCA(4, **WIDE, eigen_solver="dense").fit(X).eigenvalues_
     assert (low <= exact).all()
     assert (exact <= high).all()
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_tiny_bases(size):
+    model = learn(IncrementalKernelPCA(2, **WIDE, max_basis_rows=size), DIGITS, 300)
+    assert len(model.basis_) == size
+    assert np.isfinite(model.transform(DIGITS[:9])).all()
+
+
+def test_drift_and_novelty_do_not_depend_on_reads():
+    rows = np.vstack([DIGITS[:900], 2 * DIGITS[900:]])
+    read = IncrementalKernelPCA(4, **WIDE, random_state=0)
+    rare = IncrementalKernelPCA(4, **WIDE, random_state=0)
+    for part in batches(rows, 1, 30, 7, 150):
+        read.partial_fit(rows[part])
+        assert len(read.novelty_) == len(rows[part])
+        assert read.drift_detected_ == (read.drift_ >= 1)
+        rare.partial_fit(rows[part])
+        if part.start > 900:
+            np.testing.assert_allclose(rare.novelty_, read.novelty_, rtol=1e-9)
+            np.testing.assert_allclose(rare.drift_, read.drift_, rtol=1e-6)
 
 
 def test_bounds_are_withdrawn_when_the_basis_has_moved():

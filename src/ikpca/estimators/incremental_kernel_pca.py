@@ -218,6 +218,8 @@ class IncrementalKernelPCA(StreamTransformer):
 
     _stream: MomentState | PreimageState
     _signal: DriftSignal
+    _ended: Floats
+    _n_last: int
 
     @atomic
     def fit(self, X: ArrayLike, y: object = None) -> Self:
@@ -284,20 +286,6 @@ class IncrementalKernelPCA(StreamTransformer):
             self._learn(rows, weights)
         return self
 
-    def fit_transform(self, X: ArrayLike, y: object = None) -> Floats:
-        """Learn from all rows and project them on the components.
-
-        Parameters
-        ----------
-        X : array-like or CSR of shape (n_samples, n_features)
-        y : Ignored
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components)
-        """
-        return self.fit(X).transform(X)
-
     @classmethod
     def from_batch(cls, model: KernelPCA, **parameters: Any) -> Self:
         """Convert a fitted :class:`KernelPCA` to continue with ``partial_fit``.
@@ -332,7 +320,7 @@ class IncrementalKernelPCA(StreamTransformer):
             with learning():
                 streaming._start(rows, draw_seed(streaming.random_state), model.gamma_)
                 streaming._learn(rows, np.ones(rows.shape[0]))
-            streaming.novelty_ = np.zeros(0)
+            streaming._ended, streaming._n_last = np.zeros(0), 0
             return streaming
         share = float(np.sum(model.explained_variance_ratio_, dtype=np.float64))
         total = float(np.sum(model.eigenvalues_, dtype=np.float64)) / share
@@ -390,8 +378,9 @@ class IncrementalKernelPCA(StreamTransformer):
         merged = clone(self)
         merged._copy_feature_names(self)
         merged.gamma_ = self.gamma_
+        merged._signal, merged._ended = DriftSignal(), np.zeros(0)
         with learning():
-            merged._set_stream(merge(*streams), np.zeros(0), DriftSignal())
+            merged._set_stream(merge(*streams), np.zeros(0), 0)
         return merged
 
     # Fitted attributes, computed when they are read.
@@ -466,7 +455,7 @@ class IncrementalKernelPCA(StreamTransformer):
         # The origin must not depend on the batch.
         kernel = centered_kernel(self._make_kernel(self.gamma_), rows[:1])
         self._check_preimage_of(kernel)
-        self._signal = DriftSignal()
+        self._signal, self._ended, self._n_last = DriftSignal(), np.zeros(0), 0
         self._stream = self._empty_stream(kernel, rows, seed)
 
     def _empty_stream(self, kernel: Kernel, rows: Rows, seed: int) -> MomentState | PreimageState:
@@ -508,16 +497,18 @@ class IncrementalKernelPCA(StreamTransformer):
 
     def _learn(self, rows: Rows, weights: Floats) -> None:
         """Learn valid rows."""
-        stream, parts, size = self._stream, list[Floats](), rows.shape[0]
-        stream = stream.with_settings(int(self.n_components), float(self.forgetting) ** 2)
+        stream = self._stream.with_settings(int(self.n_components), float(self.forgetting) ** 2)
         rows = rows.astype(stream.basis_rows.dtype, copy=False)
         check_exponents(stream.kernel, rows, stream.row_sum / stream.n if stream.n else None)
-        if isinstance(stream, PreimageState):
-            size = _PREIMAGE_BATCH
-        for part in tile_slices(rows.shape[0], size):
-            stream, novelty = stream.learn(rows[part], weights[part])
-            parts.append(novelty)
-        self._set_stream(stream, np.concatenate(parts), self._signal)
+        if isinstance(stream, MomentState):
+            stream, novelty = stream.learn(rows, weights)
+        else:
+            parts = []
+            for part in tile_slices(rows.shape[0], _PREIMAGE_BATCH):
+                stream, found = stream.learn(rows[part], weights[part])
+                parts.append(found)
+            novelty = np.concatenate(parts)
+        self._set_stream(stream, novelty, rows.shape[0])
         if self.verbose:
             sys.stderr.write(
                 f"{self.n_samples_seen_} samples, basis {len(self.mean_coefficients_)}, explained "
@@ -525,11 +516,39 @@ class IncrementalKernelPCA(StreamTransformer):
             )
 
     def _set_stream(
-        self, stream: MomentState | PreimageState, novelty: Floats, signal: DriftSignal
+        self, stream: MomentState | PreimageState, novelty: Floats, n_rows: int
     ) -> None:
-        self._stream = stream
-        self._signal = self._detect_drift(signal, novelty)
+        """Set the stream after a batch, from the novelty of the rows of blocks that have ended."""
+        if len(self._ended):
+            self._signal = self._update_signal(self._signal, self._ended)[0]
+        self._stream, self._ended, self._n_last = stream, novelty, n_rows
         self.n_samples_seen_ = stream.n_seen
+
+    @property
+    def _novelties(self) -> Floats:
+        """Novelty of the rows since the drift test: of blocks that have ended, and pending rows."""
+        if isinstance(self._stream, PreimageState) or not self._stream.n_pending:
+            return self._ended
+        return np.concatenate([self._ended, self._stream.pending_novelty])
+
+    @property
+    def novelty_(self) -> Floats:  # type: ignore[override]
+        """Novelty of the rows of the last batch."""
+        novelties = self._novelties
+        return novelties[len(novelties) - self._n_last :]
+
+    @property
+    def drift_(self) -> float:  # type: ignore[override]
+        """Largest test statistic of the last batch, divided by the threshold."""
+        novelties = self._novelties
+        first = len(novelties) - self._n_last
+        signal, _ = self._update_signal(self._signal, novelties[:first])
+        return self._update_signal(signal, novelties[first:])[1]
+
+    @property
+    def drift_detected_(self) -> bool:  # type: ignore[override]
+        """True if ``drift_`` ≥ 1."""
+        return self.drift_ >= 1
 
     def _set_components(
         self, subspace: Subspace, eigenvalues: Floats, n: int, total: float, mean: Floats,
@@ -546,7 +565,7 @@ class IncrementalKernelPCA(StreamTransformer):
         with learning():
             state = from_components(empty, subspace, values, n, total)
         state.row_sum = n * np.asarray(mean, dtype=np.float64)
-        self._set_stream(state, np.zeros(0), DriftSignal())
+        self._set_stream(state, np.zeros(0), 0)
 
     def _validated_rows(self, X: ArrayLike) -> Rows:
         check_is_fitted(self)

@@ -22,6 +22,7 @@ from ikpca.estimators.validation import (
 )
 from ikpca.kernels import Floats, Kernel
 from ikpca.solvers import KHA, Gain
+from ikpca.solvers.base import plain_interrupts
 from ikpca.solvers.problem import check_exponents
 from ikpca.streams import OnlineState, random_points
 from ikpca.subspace import Subspace
@@ -229,7 +230,7 @@ class OnlineKernelPCA(StreamTransformer):
         finite_values(lambda: self._kernel.diagonal(rows))
         rows = rows.astype(self._first_rows.dtype, copy=False)
         check_exponents(self._kernel, rows, None if first else self.mean_)
-        with learning():
+        with learning(), plain_interrupts():
             novelty = self._learn(rows)
         self._set_components()
         self._signal = self._detect_drift(self._signal, novelty)

@@ -14,7 +14,6 @@ from ikpca.errors import FLAG, Number, ParameterRules, check_parameters, invalid
 from ikpca.estimators.base import FitInterrupted, KernelTransformer
 from ikpca.estimators.validation import explain_memory_errors, single_thread
 from ikpca.kernels import Floats
-from ikpca.solvers.base import plain_interrupts
 
 _RULES: ParameterRules = {
     "n_components": Number("must be a positive integer", "pass an integer such as 10", low=1,
@@ -123,7 +122,7 @@ class DriftSignal:
 def learning() -> Iterator[None]:
     """Learn in one thread, on which the last bits depend; explain errors."""
     remedy = "pass smaller batches, or a smaller max_basis_rows"
-    with single_thread(), plain_interrupts(), explain_memory_errors(remedy):
+    with single_thread(), explain_memory_errors(remedy):
         yield
 
 
@@ -164,11 +163,15 @@ class StreamTransformer(KernelTransformer):
         check_parameters(self, _RULES)
         self._check_runtime_parameters()
 
+    def _update_signal(self, signal: DriftSignal, novelty: Floats) -> tuple[DriftSignal, float]:
+        """Return the drift test after more rows, and its largest level."""
+        # The novelty of the first rows is NaN.
+        errors = novelty[~np.isnan(novelty)].tolist()
+        return signal.update(errors, float(self.drift_threshold), float(self.drift_delta))
+
     def _detect_drift(self, signal: DriftSignal, novelty: Floats) -> DriftSignal:
         """Set ``novelty_``, ``drift_`` and ``drift_detected_`` of a batch; return the signal."""
-        # The novelty of the first rows is NaN.
-        known = novelty[~np.isnan(novelty)].tolist()
-        signal, level = signal.update(known, float(self.drift_threshold), float(self.drift_delta))
+        signal, level = self._update_signal(signal, novelty)
         self.novelty_, self.drift_, self.drift_detected_ = novelty, level, level >= 1
         return signal
 

@@ -2,10 +2,10 @@
 
 The images of m basis rows span V. With the Cholesky factor K_BB = LLᵀ, the features
 z = L⁻¹ k_B(x) are orthonormal coordinates of the projection of Φ(x) on V, and the weighted
-moments n = Σw, s = Σwz and C = Σwzzᵀ determine mean and components in V. The basis is moved to
-where the rows are: it grows, its rows become means of their cells, and some are exchanged after a
-drift. The state changes at fixed positions of the stream only, so that it does not depend on how
-rows are divided into batches.
+moments n = Σw, s = Σwz and C = Σwzzᵀ determine mean and components in V. The basis follows the
+rows: it grows up to its limit, its rows become means of their cells, and rows of the stream replace
+those that matter least. The state changes at fixed positions of the stream only, so that it does
+not depend on how rows are divided into batches.
 """
 
 from __future__ import annotations
@@ -18,12 +18,8 @@ from scipy import linalg, sparse
 from scipy.linalg import blas, lapack
 
 from ikpca.errors import InvalidInput
-from ikpca.gram import cross_gram
 from ikpca.kernels import Cosine, Floats, Indices, Kernel, Linear, Rows
 from ikpca.reduced_sets.select_rows import eliminate
-from ikpca.solvers.rayleigh_ritz import deterministic_signs
-from ikpca.streams.cells import local_means, merge_cells
-from ikpca.streams.sample import Sample, stack
 from ikpca.streams.span import (
     Span,
     Stored,
@@ -33,30 +29,86 @@ from ikpca.streams.span import (
     pivot_tol,
     shift_of,
     shifted_gram,
+    stack,
 )
 from ikpca.subspace import Subspace
 
+_NONE: Floats = np.zeros(0)
 #: Rows of a block, and of the first one; blocks end at powers of two, then at multiples.
 _BLOCK, _FIRST_BLOCK = 256, 32
 #: Decrease of the weights within a block at which it ends earlier, for ``forgetting`` < 1.
 _MAX_FADE = 0.25
-#: The first rows that are kept, also per basis row.
-_KEPT, _KEPT_PER_ROW = 1024, 2
-#: The basis is renewed when the new rows are this fraction of the stream.
-_RENEWAL = 1 / 3
+#: The basis is renewed when the new rows are this fraction of the stream, also if it forgets.
+_RENEWAL, _RENEWAL_FADING = 1 / 3, 3 / 4
 #: Leading components are refreshed when the new rows are this fraction; the oversampling.
 _REFRESH, _OVERSAMPLES = 0.05, 8
-#: Energy outside of V, relative to an eigenvalue, below which the basis is good enough.
-_NEGLIGIBLE = 1e-3
-#: Cells with less than this fraction of the mean weight are replaced if the stream forgets.
-_DEAD = 0.02
 #: Excess of the energy outside of V that does not count as a drift, and that which is one,
 #: relative to the last eigenvalue and in standard deviations.
 _SLACK, _DRIFT, _DRIFT_STD = 0.1, 0.25, 6.0
-#: Fraction of the basis that is exchanged after a drift; then a quarter of it is tried.
-_SWAP = 1 / 8
-#: Blocks over which the level of the energy outside of V is averaged.
-_LEVEL_BLOCKS = 20
+#: Rows in a sample.
+_SAMPLE = 1024
+#: Fraction of the basis that is exchanged at a time.
+_EXCHANGE = 1 / 8
+
+
+@dataclass(eq=False)
+class Sample:
+    """Priority sample of a weighted stream: unbiased sums over all of its rows.
+
+    A row of weight w has priority w/u, u uniform in (0, 1]; the largest priorities are kept. Each
+    row stands for the weight max(w, largest priority that was dropped). All numbers are logarithms
+    relative to the present, so that fading weights need no special treatment.
+    """
+
+    rows: Rows
+    weights: Floats
+    priorities: Floats
+    dropped: float = -np.inf
+
+    @property
+    def is_complete(self) -> bool:
+        """True if no row was dropped."""
+        return self.dropped == -np.inf
+
+    @classmethod
+    def empty(cls, rows: Rows) -> Sample:
+        """Return the sample before the first row."""
+        return cls(rows[:0], np.zeros(0), np.zeros(0))
+
+    def fade(self, change: float) -> Sample:
+        """Return the sample after all weights have changed by a factor, given as a logarithm."""
+        return Sample(
+            self.rows, self.weights + change, self.priorities + change, self.dropped + change
+        )
+
+    def add(self, rows: Rows, weights: Floats, rng: np.random.Generator) -> Sample:
+        """Return the sample after more rows."""
+        with np.errstate(divide="ignore"):
+            logarithms = np.log(weights)
+        priorities = logarithms - np.log1p(-rng.random(len(weights)))
+        entering = np.flatnonzero(priorities > self.dropped)
+        new = Sample(rows[entering], logarithms[entering], priorities[entering], self.dropped)
+        return self.join(new) if len(entering) else self
+
+    def join(self, other: Sample) -> Sample:
+        """Return the sample of both streams."""
+        priorities = np.concatenate([self.priorities, other.priorities])
+        dropped = max(self.dropped, other.dropped)
+        kept: Indices = np.arange(len(priorities))
+        if len(priorities) > _SAMPLE:
+            order = np.argpartition(-priorities, _SAMPLE)
+            kept = np.sort(order[:_SAMPLE])
+            dropped = max(dropped, float(priorities[order[_SAMPLE]]))
+        n_old = len(self.weights)
+        rows = stack((self.rows, other.rows)) if n_old else other.rows
+        weights = np.concatenate([self.weights, other.weights])
+        return Sample(rows[kept], weights[kept], priorities[kept], dropped)
+
+    def scaled_weights(self, total: float) -> Floats:
+        """Return the weight that each row stands for, with a given sum."""
+        logarithms = np.maximum(self.weights, self.dropped)
+        shares = np.exp(logarithms - logarithms.max(initial=-np.inf))
+        return shares * (total / max(float(shares.sum()), 1e-300))
 
 
 @dataclass(eq=False)
@@ -70,7 +122,7 @@ class MomentState(Stored):
     span : Span
         Basis rows and their span V.
     n_components : int
-        r, for the schedule of renewals and the novelty.
+        r, for the drift test and the novelty.
     max_rows : int or None
         Maximum number of basis rows; None keeps all independent rows, which is exact.
     means : bool
@@ -78,6 +130,9 @@ class MomentState(Stored):
     decay : float
         f²: every row multiplies the weights of earlier rows.
     seed : int
+    row_sum : ndarray of shape (N,)
+        Σ w x.
+    sample : Sample
 
     Attributes
     ----------
@@ -89,19 +144,20 @@ class MomentState(Stored):
         Moments of the features.
     energy : float
         Σ w k(x, x).
-    row_sum : ndarray of shape (N,)
-        Σ w x.
-    cell_weights, cell_sums, cell_counts
-        Weight of each basis row; sum and weight of the rows of its cell since the last renewal.
+    cell_weights : ndarray of shape (m,)
+        Weight of each basis row in its next mean.
+    cell_sums, cell_counts : ndarray of shape (m, N), ndarray of shape (m,)
+        Sum and weight of the rows of each cell since the last renewal.
     is_proved : bool
         True if the moments are those of all rows: then eigenvalues are bounded.
-    kept, kept_weights
-        The first rows, as long as moments are recomputed from them; None afterwards.
-    sample : Sample
     U, eigenvalues
         Coordinates of the leading components as of the last refresh, and their eigenvalues.
     pending : tuple of (rows, weights)
         Rows of the unfinished block.
+    age, renewed, refreshed : int
+        Rows since the last drift, renewal and refresh.
+    excess, run : float, int
+        CUSUM of the energy outside of V, and the number of rows since it was zero.
     """
 
     span: Span
@@ -119,26 +175,18 @@ class MomentState(Stored):
     C: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     energy: float = 0.0
     cell_weights: Floats = field(default_factory=lambda: np.zeros(0))
-    cell_sums: Floats | None = None
-    cell_counts: Floats | None = None
+    cell_sums: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    cell_counts: Floats = field(default_factory=lambda: np.zeros(0))
     is_proved: bool = True
-    kept: Rows | None = None
-    kept_weights: Floats = field(default_factory=lambda: np.zeros(0))
     U: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     eigenvalues: Floats = field(default_factory=lambda: np.zeros(0))
     pending: tuple[tuple[Rows, Floats], ...] = ()
     n_pending: int = 0
-    # Rows since the last renewal, refresh and swap.
+    age: int = 0
     renewed: int = 0
     refreshed: int = 0
-    swapped: int = 0
-    # CUSUM of the energy outside of V: its level, the rows that it is averaged over, the excess,
-    # the length of the present run, and that at which a swap is tried again.
-    level: float = 0.0
-    level_rows: int = 0
     excess: float = 0.0
     run: int = 0
-    retry: int = 0
 
     @classmethod
     def empty(
@@ -159,8 +207,7 @@ class MomentState(Stored):
             span, n_components, max_rows, means and max_rows is not None, decay, seed,
             np.zeros(rows.shape[1]), Sample.empty(none),
         )  # fmt: skip
-        if max_rows is not None:
-            state.kept = none
+        state.cell_sums = state._no_sums(0)
         return state
 
     @property
@@ -181,19 +228,41 @@ class MomentState(Stored):
     @property
     def n_bytes(self) -> int:
         """Memory of the arrays in bytes."""
-        rows = [self.span.rows, self.sample.rows, *(each for each, _ in self.pending)]
-        if self.kept is not None:
-            rows.append(self.kept)
+        rows = [self.span.rows, self.sample.rows, *(part for part, _ in self.pending)]
         arrays = [self.span.factor, self.C, self.cell_sums, self.U]
-        for each in rows:
-            arrays += [each.data, each.indices] if sparse.issparse(each) else [each]
-        return sum(int(array.nbytes) for array in arrays if array is not None)
+        for part in rows:
+            arrays += [part.data, part.indices] if sparse.issparse(part) else [part]
+        return sum(int(array.nbytes) for array in arrays)
 
     def with_settings(self, n_components: int, decay: float) -> MomentState:
         """Return the state with another number of components and decay of the weights."""
         if (n_components, decay) == (self.n_components, self.decay):
             return self
         return replace(self, n_components=n_components, decay=decay)
+
+    def ends_block(self, n_rows: int) -> bool:
+        """Return True if a block ends within the next rows."""
+        return self.n_seen + n_rows >= self._block_end
+
+    # Rows in.
+
+    def learn(self, rows: Rows, weights: Floats) -> tuple[MomentState, Floats]:
+        """Return the state after more rows, and the novelty of the rows of blocks that have ended.
+
+        The novelty is ‖Φ(x) − µ‖² less the part in the leading components, before the block of the
+        row; NaN in the first block.
+        """
+        state, novelty, start = self._copy(), [_NONE], 0
+        while (take := state._block_end - state.n_seen) <= rows.shape[0] - start:
+            state.pending += ((rows[start : start + take], weights[start : start + take]),)
+            novelty.append(state._learn_block())
+            start += take
+        if start < rows.shape[0]:
+            # A copy, since the caller may write to its array.
+            state.span.check_rows(rows[start:])
+            state.pending += ((rows[start:].copy(), weights[start:].copy()),)
+            state.n_pending += rows.shape[0] - start
+        return state, np.concatenate(novelty)
 
     def _copy(self) -> MomentState:
         """Return a shallow copy without cached properties, in a tenth of the time of replace."""
@@ -203,129 +272,101 @@ class MomentState(Stored):
             state.__dict__.pop(name, None)
         return state
 
-    def ends_block(self, n_rows: int) -> bool:
-        """Return True if a block ends within the next rows."""
-        return self.n_pending + n_rows >= self._block_end - self.seen
-
-    # Rows in.
-
-    def learn(self, rows: Rows, weights: Floats) -> tuple[MomentState, Floats]:
-        """Return the state after more rows, and the novelty of every row before its block.
-
-        The novelty is ‖Φ(x) − µ‖² less the part in the leading components; NaN in the first block.
-        """
-        state, novelty, start = self._copy(), list[Floats](), 0
-        while (take := state._block_end - state.seen - state.n_pending) <= rows.shape[0] - start:
-            part = rows[start : start + take], weights[start : start + take]
-            parts = [*state.pending, part]
-            n_earlier, state.pending, state.n_pending = state.n_pending, (), 0
-            found = state._learn_block(
-                stack([each for each, _ in parts]), np.concatenate([each for _, each in parts])
-            )
-            novelty.append(found[n_earlier:])
-            start += take
-        if start < rows.shape[0]:
-            # A copy, since the caller may write to its array.
-            rest = rows[start:].copy(), weights[start:].copy()
-            diagonal = state.span.diagonal(rest[0])
-            novelty.append(state._novelty(state.span.features(rest[0], diagonal)[0], diagonal))
-            state.pending += (rest,)
-            state.n_pending += len(rest[1])
-            if not state.seen:
-                state._check_first_rows()
-        return state, np.concatenate(novelty)
-
     @cached_property
     def current(self) -> MomentState:
         """State in which the rows of the unfinished block have been learned; self is unchanged."""
         if not self.n_pending:
             return self
-        state = replace(self)
-        rows, weights = zip(*state.pending, strict=True)
-        state.pending, state.n_pending = (), 0
-        state._learn_block(stack(rows), np.concatenate(weights))
+        state = self._copy()
+        state._learn_block()
         return state
 
     @property
+    def _block_rows(self) -> int:
+        """Rows of a block in the long run."""
+        if self.decay == 1:
+            return _BLOCK
+        return int(np.clip(_MAX_FADE / (1 - self.decay), 1, _BLOCK))
+
+    @property
     def _block_end(self) -> int:
-        size = _BLOCK
-        if self.decay < 1:
-            size = int(np.clip(_MAX_FADE / (1 - self.decay), 1, _BLOCK))
+        size = self._block_rows
         return min((self.seen // size + 1) * size, max(_FIRST_BLOCK, 2 * self.seen))
 
-    def _check_first_rows(self) -> None:
-        """Raise an error for infinite kernel values among rows for which there is no basis."""
-        rows = stack([each for each, _ in self.pending])
-        if not np.isfinite(cross_gram(self.kernel, rows, rows)).all():
-            raise InvalidInput(
-                "kernel values of rows of X are not finite: an update needs finite values; scale "
-                "the rows, or remove these."
-            )
-
-    def _learn_block(self, rows: Rows, weights: Floats) -> Floats:
-        """Learn a block; return the novelty of its rows."""
+    def _learn_block(self) -> Floats:
+        """Learn the pending rows; return their novelty."""
+        rows = stack([part for part, _ in self.pending])
+        weights = np.concatenate([part for _, part in self.pending])
+        self.pending, self.n_pending, self._read = (), 0, (0, _NONE)
         rng = np.random.default_rng([self.seed, self.seen])
         n_rows, diagonal = rows.shape[0], self.span.diagonal(rows)
-        total_decay = self.decay**n_rows
-        faded = weights * self.decay ** np.arange(n_rows - 1.0, -1.0, -1.0)
+        fading = self.decay ** np.arange(n_rows - 1.0, -1.0, -1.0)
+        faded = weights * fading
         Z, outside, nearest = self.span.features(rows, diagonal)
         novelty = self._novelty(Z, diagonal)
         is_full = self.max_rows is not None and len(self.span) >= self.max_rows
-        is_new = not is_full and self._grow(rows, faded, diagonal, outside, rng)
-        is_new = is_new or (is_full and self._drifts(outside) and self._swap(rows, outside, rng))
-        if is_new:
+        if is_full:
+            is_moved = self._follow(rows, outside, rng)
+        else:
+            is_moved = self._grow(rows, faded, diagonal, outside, rng)
+        if is_moved:
             Z, outside, nearest = self.span.features(rows, diagonal)
-        self._fade(total_decay)
-        self.seen += n_rows
-        self.count += float(np.sum(self.decay ** np.arange(n_rows)))
+        self._fade(self.decay**n_rows)
+        s, C = _moments(Z, faded)
+        self.s, self.C, self.row_sum = self.s + s, self.C + C, self.row_sum + faded @ rows
         self.n += float(faded.sum())
         self.energy += float(faded @ diagonal)
-        self.row_sum = self.row_sum + faded @ rows
-        s, C = _moments(Z, faded)
-        self.s, self.C = self.s + s, self.C + C
-        if self.means and len(self.span) and not (is_new and not is_full):
+        self.count += float(fading.sum())
+        for name in ("seen", "age", "renewed", "refreshed"):
+            setattr(self, name, getattr(self, name) + n_rows)
+        if self.means and len(self.span):
             self._add_to_cells(rows, faded, nearest)
-        self.renewed += n_rows
-        self.refreshed += n_rows
-        self.swapped += n_rows
-        self.sample = self.sample.add(rows, faded, rng)
-        is_last = self._keep(rows, faded)
-        if self.refreshed >= _REFRESH * self.count or len(self.U) < len(self.span):
+        self.sample, self._sampled = self.sample.add(rows, faded, rng), ()
+        if is_moved or self.refreshed >= _REFRESH * self.count:
             self._refresh()
-        if is_full and (is_last or self._is_due):
-            (self._renew if self.means else self._exchange)(rows, outside, rng)
-        if is_last:
-            if not self.is_proved:
-                self._recompute()
-            self.kept, self.kept_weights = None, np.zeros(0)
         return novelty
-
-    def _keep(self, rows: Rows, weights: Floats) -> bool:
-        """Keep the first rows of the stream; return True if these are the last of them."""
-        if self.kept is None or self.max_rows is None:
-            return False
-        self.kept = stack((self.kept, rows)) if self.kept.shape[0] else rows
-        self.kept_weights = np.append(self.kept_weights, weights)
-        return self.seen > max(_KEPT, _KEPT_PER_ROW * self.max_rows)
 
     def _fade(self, decay: float) -> None:
         if decay == 1:
             return
-        self.count *= decay
-        self.n *= decay
-        self.energy *= decay
-        self.s, self.C, self.row_sum = decay * self.s, decay * self.C, decay * self.row_sum
-        self.cell_weights, self.kept_weights = decay * self.cell_weights, decay * self.kept_weights
-        if self.cell_sums is not None and self.cell_counts is not None:
-            self.cell_sums, self.cell_counts = decay * self.cell_sums, decay * self.cell_counts
+        for name in ("count", "n", "energy", "s", "C", "row_sum", "cell_weights", "cell_sums",
+                     "cell_counts"):  # fmt: skip
+            setattr(self, name, decay * getattr(self, name))
         self.sample = self.sample.fade(np.log(decay))
+
+    # Novelty.
+
+    #: Number of parts of ``pending`` whose novelty was read, and this; not a field, as no state.
+    _read = 0, _NONE
+
+    @property
+    def pending_novelty(self) -> Floats:
+        """Novelty of the rows of the unfinished block."""
+        n_parts, novelty = self._read
+        if n_parts < len(self.pending):
+            rows = stack([part for part, _ in self.pending[n_parts:]])
+            Z = self.span.solve(self.span.values(rows)[0])
+            new = self._novelty(Z, self.span.diagonal(rows))
+            self._read = len(self.pending), np.concatenate([novelty, new])
+        return self._read[1]
+
+    def _novelty(self, Z: Floats, diagonal: Floats) -> Floats:
+        number = self.n_components
+        if not self.n:
+            return np.full(len(diagonal), np.nan)
+        if number >= len(self.span):
+            return np.maximum(diagonal - np.einsum("ij,ij->j", Z, Z), 0)
+        mean, U = self.s / self.n, self.U[:, :number]
+        y = U.T @ Z - (U.T @ mean)[:, None]
+        lengths = diagonal - 2 * (mean @ Z) + mean @ mean
+        return np.maximum(lengths - np.einsum("ij,ij->j", y, y), 0)
 
     def scorer(self, fraction: float | None) -> MomentState:
         """Return the state after all rows, with components of all of them, for ``scores``.
 
         With a fraction, they are as many as explain this fraction of the variance.
         """
-        state = replace(self.current)
+        state = self.current._copy()
         if fraction is None:
             state._refresh()
             return state
@@ -351,17 +392,6 @@ class MomentState(Stored):
         highest[finite] = self._novelty(np.zeros_like(Z), diagonal[finite])
         return novelty, highest
 
-    def _novelty(self, Z: Floats, diagonal: Floats) -> Floats:
-        number = self.n_components
-        if not self.n:
-            return np.full(len(diagonal), np.nan)
-        if number >= len(self.span):
-            return np.maximum(diagonal - np.einsum("ij,ij->j", Z, Z), 0)
-        mean, U = self.s / self.n, self.U[:, :number]
-        y = U.T @ Z - (U.T @ mean)[:, None]
-        lengths = diagonal - 2 * (mean @ Z) + mean @ mean
-        return np.maximum(lengths - np.einsum("ij,ij->j", y, y), 0)
-
     # Basis and cells.
 
     def _grow(
@@ -372,10 +402,7 @@ class MomentState(Stored):
         outside: Floats,
         rng: np.random.Generator,
     ) -> bool:
-        """Add independent rows of the block to the basis; return True if there were any.
-
-        As long as all rows lie in V, their coordinates on the new directions are zero.
-        """
+        """Add independent rows of the block to the basis; return True if there were any."""
         tol = pivot_tol(rows, exact=self.max_rows is None) * float(diagonal.max(initial=0.0))
         # Features in single precision are not precise enough for smaller ones.
         margin = 16 if rows.dtype == np.float32 else 1
@@ -391,209 +418,178 @@ class MomentState(Stored):
         chosen, corner = independent_rows((R + R.T) / 2, tol)
         if not len(chosen):
             return False
-        factor = np.zeros((size + len(chosen),) * 2, order="F")
+        number = len(chosen)
+        factor = np.zeros((size + number,) * 2, order="F")
         factor[:size, :size], factor[size:, :size] = self.span.factor, Y[:, chosen].T
         factor[size:, size:] = corner
         basis = rows[new[chosen]]
-        if size:
-            basis = stack((self.span.rows, basis))
-        # Earlier rows outside of V have unknown coordinates on the new directions.
-        self.is_proved &= self.energy_outside <= len(factor) * tol * max(self.n, 1e-300)
-        self._set_span(
-            Span(self.kernel, basis, factor),
-            np.append(self.cell_weights, weights[new[chosen]]),
-        )
-        pad = 0, len(chosen)
-        self.s, self.C = np.pad(self.s, pad), np.pad(self.C, pad)
-        self.U = np.pad(self.U, (pad, (0, 0)))
+        span = Span(self.kernel, stack((self.span.rows, basis)) if size else basis, factor)
+        sums, counts = self.cell_sums, self.cell_counts
+        self._set_span(span, np.pad(self.cell_weights, (0, number)), np.eye(size + number, size))
+        self.cell_sums = np.pad(sums, ((0, number), (0, 0)))
+        self.cell_counts = np.pad(counts, (0, number))
         return True
 
     def _add_to_cells(self, rows: Floats, weights: Floats, nearest: Indices) -> None:
         shape = len(weights), len(self.span)
         member = sparse.csr_array((weights, nearest, np.arange(len(weights) + 1)), shape=shape).T
-        if self.cell_sums is None or self.cell_counts is None:
-            self.cell_sums, self.cell_counts = (
-                np.zeros((shape[1], rows.shape[1])),
-                np.zeros(shape[1]),
-            )
         self.cell_sums = self.cell_sums + member.astype(rows.dtype) @ rows
         self.cell_counts = self.cell_counts + member.sum(axis=1)
-
-    @property
-    def _cell_totals(self) -> Floats:
-        return (
-            self.cell_weights if self.cell_counts is None else self.cell_weights + self.cell_counts
-        )
-
-    def _set_span(self, span: Span, cell_weights: Floats) -> None:
-        self.span, self.cell_weights = span, cell_weights
-        self.cell_sums = self.cell_counts = None
-        self.level, self.level_rows, self.excess, self.run, self.retry = 0.0, 0, 0.0, 0, 0
 
     @property
     def energy_outside(self) -> float:
         """T = Σ w (k(x, x) − ‖z‖²)."""
         return max(self.energy - float(np.trace(self.C)), 0.0)
 
-    @property
-    def _last_eigenvalue(self) -> float:
-        """The r-th eigenvalue, not much smaller than the sum."""
-        number = min(self.n_components, len(self.eigenvalues))
-        if not number:
-            return 0.0
-        return max(float(self.eigenvalues[number - 1]), 1e-3 * float(self.eigenvalues.sum()))
+    def _follow(self, rows: Rows, outside: Floats, rng: np.random.Generator) -> bool:
+        """Renew the basis at increasing intervals and after a drift; return True if it changed."""
+        has_drifted = self._drifts(outside)
+        fraction = _RENEWAL if self.decay == 1 else _RENEWAL_FADING
+        if not self.means:
+            # Rows of the stream need not wait until their cells are filled.
+            fraction /= 2
+        schedule = max(fraction * min(self.count, self.age), self._block_rows)
+        if not has_drifted and self.renewed < schedule:
+            return False
+        span, weights = self._means() if self.means else (self.span, self.cell_weights)
+        proposal = self._exchange(span, weights, rows, outside, rng)
+        self.renewed, self.excess, self.run = 0, 0.0, 0
+        if proposal is None and not self.means:
+            return False
+        if proposal is not None and has_drifted:
+            self.age = 0
+        self._move_to(*(proposal or (span, weights)))
+        return True
 
-    @property
-    def _is_due(self) -> bool:
-        """True if the basis should be renewed."""
-        size, rows = len(self.span), min(self.count, self.swapped)
-        least = min(3 * size, self.count / 2) if self.means else size / 2
-        return self.renewed >= max(_RENEWAL * rows, self._block_rows, least)
-
-    @property
-    def _is_good_enough(self) -> bool:
-        """True if the energy outside of V is too small to change a component."""
-        return self.energy_outside <= _NEGLIGIBLE * self._last_eigenvalue
-
-    def _renew(self, rows: Floats, outside: Floats, rng: np.random.Generator) -> None:
-        """Move basis rows to the means of their cells; if the stream forgets, replace dead ones."""
-        self.renewed = 0
-        self._refresh()
-        if self._is_good_enough or self.cell_sums is None or self.cell_counts is None:
-            return
-        totals, used = self._cell_totals, self.cell_counts > 0
+    def _means(self) -> tuple[Span, Floats]:
+        """Return the span of the means of the cells, and their weights."""
+        totals, used = self.cell_weights + self.cell_counts, self.cell_counts > 0
         B = self.span.rows.astype(np.float64)
         B[used] *= self.cell_weights[used, None]
         B[used] += self.cell_sums[used]
         B[used] /= totals[used, None]
-        dead = np.flatnonzero(totals < _DEAD * self.n / len(totals))
-        number = min(len(dead), int(np.count_nonzero(outside)))
-        if self.decay < 1 and number:
-            dead = np.argsort(totals)[:number]
-            seeds = rng.choice(len(rows), number, replace=False, p=outside / outside.sum())
-            others = np.delete(B, dead, axis=0)
-            B[dead], counts = local_means(self.kernel, rows, others, rows[seeds])
-            totals[dead] = counts * self.n / max(self.count, 1e-300)
-        self._move_to(B.astype(rows.dtype), totals)
-
-    def _exchange(self, rows: Rows, outside: Floats, rng: np.random.Generator) -> None:
-        """Exchange some basis rows for rows of the block if the sample then loses less."""
-        self.renewed = 0
-        self._refresh()
-        number = min(max(1, int(_SWAP * len(self.span))), int(np.count_nonzero(outside)))
-        if not number or self._is_good_enough:
-            return
-        chosen = rng.choice(len(outside), number, replace=False, p=outside / outside.sum())
-        proposal = self._proposal(rows, rows[chosen])
-        new, _ = Span.of(self.kernel, proposal[0])
-        if self._sample_outside(new) < self._sample_outside(self.span):
-            swapped = self.swapped
-            self._move_to(*proposal)
-            self.swapped = swapped
+        span, chosen = Span.of(self.kernel, B.astype(self.span.rows.dtype))
+        return span, totals[chosen]
 
     def _drifts(self, outside: Floats) -> bool:
         """Update the CUSUM; return True if the energy outside of V has risen."""
-        n_rows, total = len(outside), float(outside.sum())
-        if not self.level_rows:
-            # The rows so far have shaped the basis; new ones lie farther outside.
-            share = (1 + len(self.span) / self.count) / max(self.n, 1e-300)
-            self.level, self.level_rows = share * self.energy_outside, self._block_rows
-        self.excess = max(0.0, self.excess + total - (1 + _SLACK) * self.level * n_rows)
+        n_rows, n = len(outside), max(self.n, 1e-300)
+        # The rows so far have shaped the basis; new ones lie farther outside.
+        level = (1 + len(self.span) / self.count) * self.energy_outside / n
+        self.excess = max(0.0, self.excess + float(outside.sum()) - (1 + _SLACK) * level * n_rows)
         self.run = self.run + n_rows if self.excess > 0 else 0
-        self.retry = self.retry if self.run else 0
-        change = min(total / n_rows, (1 + 2 * _SLACK) * self.level) - self.level
-        self.level += change * n_rows / (self.level_rows + n_rows)
-        self.level_rows = min(self.level_rows + n_rows, _LEVEL_BLOCKS * self._block_rows)
-        recent = self.renewed + n_rows < min(len(self.span), self.count) / 2
-        if recent or self.run < self.retry:
-            return False
-        least = _DRIFT * self._last_eigenvalue * self.count / max(self.n, 1e-300)
-        return self.excess > max(least, _DRIFT_STD * float(outside.std()) * np.sqrt(n_rows))
+        number = min(self.n_components, len(self.eigenvalues))
+        last = max(float(self.eigenvalues[number - 1]), 1e-3 * float(self.eigenvalues.sum()))
+        rounding = _DRIFT_STD * float(outside.std()) * np.sqrt(n_rows)
+        return self.excess > max(_DRIFT * last * self.count / n, rounding)
 
-    @property
-    def _block_rows(self) -> int:
-        """Rows of a block in the long run."""
-        return _BLOCK if self.decay == 1 else int(np.clip(_MAX_FADE / (1 - self.decay), 1, _BLOCK))
+    def _exchange(
+        self, span: Span, weights: Floats, rows: Rows, outside: Floats, rng: np.random.Generator
+    ) -> tuple[Span, Floats] | None:
+        """Return a span in which rows of the block replace those that matter least.
 
-    def _swap(self, rows: Rows, outside: Floats, rng: np.random.Generator) -> bool:
-        """Exchange basis rows for rows of the block if recent rows gain more than others lose."""
-        chances = np.maximum(outside - self.level, 0)
-        largest = min(max(1, int(_SWAP * len(self.span))), int(np.count_nonzero(chances)))
-        before = self._sample_outside(self.span)
-        for number in (largest, largest // 4):
-            others = np.ones(len(outside), dtype=bool)
-            if number:
-                seeds = rng.choice(len(outside), number, replace=False, p=chances / chances.sum())
-                others[seeds] = False
-            if not number or not others.any():
-                break
-            proposal = self._proposal(rows, rows[seeds])
-            new, _ = Span.of(self.kernel, proposal[0])
-            rest = rows[others]
-            gain = float((outside[others] - new.features(rest, self.span.diagonal(rest))[1]).mean())
-            loss = self._sample_outside(new) - before
-            if gain * min(self.run, self.count) > loss * self.count:
-                self._move_to(*proposal)
-                self.swapped = 0
-                return True
-        self.retry = 2 * self.run
-        return False
+        None unless the rows since the CUSUM was zero gain more than the sample loses.
+        """
+        number = min(max(1, int(_EXCHANGE * len(span))), int(np.count_nonzero(outside)),
+                     len(outside) - 1, len(span) - 1)  # fmt: skip
+        if number < 1:
+            return None
+        seeds = rng.choice(len(outside), number, replace=False, p=outside / outside.sum())
+        limit = len(span) - number
+        basis, weights = self._without_some(span, weights, limit)
+        new, chosen = Span.of(self.kernel, stack((basis, rows[seeds])))
+        weights = np.append(weights, np.zeros(number))[chosen]
+        others = np.ones(len(outside), dtype=bool)
+        others[seeds] = False
+        rest = rows[others]
+        gain = float(np.mean(outside[others] - new.features(rest, new.diagonal(rest))[1]))
+        shares = self.sample.scaled_weights(1.0)
+        loss = shares @ (self._of_sample(new)[1] - self._of_sample(self.span)[1])
+        is_better = gain * min(max(self.run, len(outside)), self.count) > loss * self.count
+        return (new, weights) if is_better else None
 
-    def _proposal(self, rows: Rows, seeds: Rows) -> tuple[Rows, Floats]:
-        """Return basis rows, with their weights, in which seeds replace those that matter least."""
-        number, per_row = seeds.shape[0], self.n / max(self.count, 1e-300)
-        if not self.means:
-            self._refresh()
+    #: Spans with the features of the sample and its energy outside; not a field, as no state.
+    _sampled = tuple[tuple[Span, Floats, Floats], ...]()
+
+    def _of_sample(self, span: Span) -> tuple[Floats, Floats]:
+        """Return the features of the sample, and its energy outside of a span."""
+        for other, Z, outside in self._sampled:
+            if other is span:
+                return Z, outside
+        rows = self.sample.rows
+        Z, outside, _ = span.features(rows, span.diagonal(rows))
+        self._sampled += ((span, Z, outside),)
+        return Z, outside
+
+    def _limited(self, span: Span, weights: Floats) -> tuple[Span, Floats]:
+        """Return a span of no more than the maximum number of basis rows, and their weights."""
+        if self.max_rows is None or len(span) <= self.max_rows:
+            return span, weights
+        rows, weights = self._without_some(span, weights, self.max_rows)
+        span, chosen = Span.of(self.kernel, rows)
+        return span, weights[chosen]
+
+    def _without_some(self, span: Span, weights: Floats, limit: int) -> tuple[Rows, Floats]:
+        """Return basis rows and their weights, reduced to a limit."""
+        values = span.factor @ span.factor.T
+        if self.means:
+            merged, weights = merge_cells(span.rows, values, weights, len(span) - limit)
+            return merged.astype(span.rows.dtype), weights
+        vectors, importance = np.eye(len(span)), np.ones(len(span))
+        if span is self.span:
+            # Rows matter as far as leading components and mean do.
             vectors = np.column_stack([self.U, self.s / self.n])
-            coefficients = blas.dtrsm(1.0, self.span.factor, vectors, lower=1, trans_a=1).T
-            weights = np.sqrt(np.append(np.maximum(self.eigenvalues, 0), self.n))
-            values = self.span.factor @ self.span.factor.T
-            kept = eliminate(values, coefficients, weights, len(values) - number)
-            basis = stack((self.span.rows[kept], seeds))
-            return basis, np.append(self.cell_weights[kept], np.full(number, per_row))
-        basis, totals = merge_cells(
-            self.span.rows, self.span.factor @ self.span.factor.T, self._cell_totals, number
-        )
-        means, counts = local_means(self.kernel, rows, basis, seeds)
-        basis = np.concatenate([basis, means]).astype(rows.dtype)
-        return basis, np.append(totals, counts * per_row)
-
-    def _sample_outside(self, span: Span) -> float:
-        """Return the mean energy of the sample outside of a span."""
-        rows, weights = self.sample.rows, self.sample.scaled_weights(1.0)
-        return float(weights @ span.features(rows, span.diagonal(rows))[1])
+            vectors = blas.dtrsm(1.0, span.factor, vectors, lower=1, trans_a=1).T
+            importance = np.sqrt(np.append(np.maximum(self.eigenvalues, 0), self.n))
+        kept = eliminate(values, vectors, importance, limit)
+        return span.rows[kept], weights[kept]
 
     # Moments.
 
-    def _move_to(self, basis: Rows, cell_weights: Floats, kernel: Kernel | None = None) -> None:
-        """Change the basis, or the origin of a kernel; recompute, or transfer the moments."""
-        old = self.span
-        span, chosen = Span.of(kernel or old.kernel, basis)
-        self.energy += self._energy_change(span.kernel)
+    def _move_to(self, span: Span, cell_weights: Floats) -> None:
+        """Change the basis, and the origin of a kernel."""
         M, shift = self._map_to(span)
+        self._set_span(span, cell_weights, M, shift, self._energy_change(span.kernel))
+
+    def _set_span(
+        self,
+        span: Span,
+        cell_weights: Floats,
+        M: Floats,
+        shift: Floats | float = 0.0,
+        energy_change: float = 0.0,
+    ) -> None:
+        """Transfer the moments to another span, onto which Mz + shift projects features z.
+
+        The sample estimates, without bias, the parts of rows outside of the old span; exactly as
+        long as it holds all rows.
+        """
+        shift = np.zeros(len(M)) + shift
+        tol = len(span) * pivot_tol(span.rows, exact=self.max_rows is None)
+        is_inside = self.energy_outside <= tol * self.energy
+        s: Floats = M @ self.s
+        C: Floats = M @ self.C @ M.T
+        mixed = np.outer(shift, s)
+        C = C + mixed + mixed.T + self.n * np.outer(shift, shift)
+        s = s + self.n * shift
+        self.energy += energy_change
+        # Otherwise the coordinates on new directions are zero.
+        if not is_inside:
+            weights, after = self.sample.scaled_weights(self.n), self._of_sample(span)[0]
+            before = M @ self._of_sample(self.span)[0] + shift[:, None]
+            parts = [_moments(Z, weights) for Z in (after, before)]
+            C = C + parts[0][1] - parts[1][1]
+            s = s + parts[0][0] - parts[1][0]
+            C = _clip(C, s, self.n, self.energy)
+            self.is_proved &= self.sample.is_complete
         moved = M @ self.U
-        self.U = _aligned(linalg.qr(moved, mode="economic")[0], moved)
-        if self.kept is not None:
-            self._set_span(span, cell_weights[chosen])
-            self._recompute()
-            self.level = (1 + len(span) / self.count) * self.energy_outside / self.n
-        else:
-            rows, weights = self.sample.rows, self.sample.scaled_weights(self.n)
-            diagonal = span.diagonal(rows)
-            before = M @ old.features(rows, old.diagonal(rows))[0] + shift[:, None]
-            after, outside, _ = span.features(rows, diagonal)
-            parts = [_moments(each, weights) for each in (after, before)]
-            # Unbiased: the sample estimates what the transfer loses.
-            s, C = M @ self.s, M @ self.C @ M.T
-            mixed = np.outer(shift, s)
-            C = C + mixed + mixed.T + self.n * np.outer(shift, shift) + parts[0][1] - parts[1][1]
-            s = s + self.n * shift + parts[0][0] - parts[1][0]
-            self.s, self.C = s, _clip(C, s, self.n, self.energy)
-            self.is_proved = False
-            self._set_span(span, cell_weights[chosen])
-            self.level = (1 + len(span) / self.count) * float(weights @ outside) / self.n
-        self.level_rows = self._block_rows
-        self.renewed = 0
+        self.U = _aligned(linalg.qr(moved, mode="economic")[0], moved) if moved.size else moved
+        self.span, self.s, self.C, self.cell_weights = span, s, C, cell_weights
+        self.cell_sums, self.cell_counts = self._no_sums(len(span)), np.zeros(len(span))
+        self.excess, self.run, self._sampled = 0.0, 0, ()
+
+    def _no_sums(self, size: int) -> Floats:
+        return np.zeros((size, len(self.row_sum) if self.means else 0))
 
     def _map_to(self, span: Span) -> tuple[Floats, Floats]:
         """Return M and t with Mz + t the projection, on another span, of the point with features z.
@@ -621,18 +617,6 @@ class MomentState(Stored):
         features = self.kernel.features(self.span.rows).astype(np.float64) - first
         return float(2 * (coefficients @ features) @ change + self.n * (change @ change))
 
-    def _recompute(self) -> None:
-        """Compute the moments of the kept rows, which are all rows so far."""
-        assert self.kept is not None
-        size = len(self.span)
-        self.s, self.C, self.is_proved = np.zeros(size), np.zeros((size, size)), True
-        for start in range(0, self.kept.shape[0], _BLOCK):
-            rows = self.kept[start : start + _BLOCK]
-            Z, *_ = self.span.features(rows, self.span.diagonal(rows))
-            s, C = _moments(Z, self.kept_weights[start : start + _BLOCK])
-            self.s, self.C = self.s + s, self.C + C
-        self._refresh()
-
     def _refresh(self) -> None:
         """Refresh the leading components by one step of block Krylov, or exactly."""
         size = len(self.span)
@@ -646,14 +630,11 @@ class MomentState(Stored):
         if self.U.shape[1] < number or size <= 3 * number:
             self.eigenvalues, self.U = self.leading(number)
             return
-        U = self.U
-        CU = self._times(U)
-        W = linalg.qr(CU - U @ (U.T @ CU), mode="economic", check_finite=False)[0]
-        V = np.hstack([U, W])
+        V = np.hstack([self.U, self._times(self.U)])
         V = linalg.qr(V, mode="economic", check_finite=False)[0]
         values, vectors = linalg.eigh(V.T @ self._times(V), check_finite=False)
         self.eigenvalues = values[::-1][:number].copy()
-        self.U = _aligned(V @ vectors[:, ::-1][:, :number], U)
+        self.U = _aligned(V @ vectors[:, ::-1][:, :number], self.U)
 
     def _times(self, X: Floats) -> Floats:
         return self.C @ X - np.outer(self.s / max(self.n, 1e-300), self.s @ X)
@@ -711,39 +692,37 @@ def from_components(
             f"{subspace.kernel!r} is not positive on the rows of the model: a stream cannot start "
             "from it; choose another kernel."
         )
-    state = replace(
-        empty, span=span, kept=None, is_proved=False, seen=n, count=float(n), n=float(n)
-    )
+    state = replace(empty, span=span, is_proved=False, seen=n, count=float(n), n=float(n))
     vectors = span.wide_features(rows) @ subspace.coefficients.astype(np.float64).T
     U, mean = vectors[:, :-1], vectors[:, -1]
     state.s, state.C = n * mean, (U * eigenvalues) @ U.T + n * np.outer(mean, mean)
     state.energy = total_variance + n * float(mean @ mean)
     state.cell_weights = np.full(len(chosen), n / len(chosen))
+    state.cell_sums, state.cell_counts = state._no_sums(len(chosen)), np.zeros(len(chosen))
     rng = np.random.default_rng(empty.seed)
     state.sample = empty.sample.add(rows, np.full(rows.shape[0], n / rows.shape[0]), rng)
     state.U, state.eigenvalues = U, eigenvalues
     if state.max_rows is not None and len(span) > state.max_rows:
-        state._move_to(*_reduced_basis(span, state.cell_weights, state))
+        state._move_to(*state._limited(span, state.cell_weights))
     return state
 
 
 def merge(first: MomentState, second: MomentState) -> MomentState:
     """Return the state of the rows of both streams, exact if the bases are equal or unlimited."""
-    a, b = replace(first.current), replace(second.current)
+    a, b = first.current._copy(), second.current._copy()
     same_shape = a.span.rows.shape == b.span.rows.shape
     same_origin = np.array_equal(origin_of(a.kernel), origin_of(b.kernel))
     if not (same_shape and same_origin and not (a.span.rows != b.span.rows).sum()):
-        basis, weights = _joint_basis(a, b)
-        a._move_to(basis, weights)
-        b._move_to(basis, weights, a.kernel)
+        span, weights = _joint_span(a, b)
+        a._move_to(span, weights)
+        b._move_to(span, weights)
     a.is_proved &= b.is_proved
     # Rows since the last renewal are counted again in the next one.
-    a.cell_weights, b.cell_weights = a._cell_totals, b._cell_totals
-    a.cell_sums = a.cell_counts = None
+    a.cell_weights, b.cell_weights = a.cell_weights + a.cell_counts, b.cell_weights + b.cell_counts
+    a.cell_sums, a.cell_counts = a._no_sums(len(a.span)), np.zeros(len(a.span))
     for name in ("seen", "count", "n", "s", "C", "energy", "row_sum", "cell_weights"):
         setattr(a, name, getattr(a, name) + getattr(b, name))
     a.sample = a.sample.join(b.sample)
-    a.kept = None
     a._refresh()
     return a
 
@@ -773,7 +752,7 @@ def _clip(C: Floats, s: Floats, n: float, energy: float) -> Floats:
 
 def _aligned(U: Floats, earlier: Floats) -> Floats:
     """Return components with the signs of earlier ones; new ones with deterministic signs."""
-    signs = deterministic_signs(U.T)
+    signs = np.where(U[np.abs(U).argmax(axis=0), np.arange(U.shape[1])] < 0, -1.0, 1.0)
     if earlier.size and len(earlier) == len(U):
         overlaps = earlier.T @ U
         nearest = overlaps[np.abs(overlaps).argmax(axis=0), np.arange(U.shape[1])]
@@ -781,26 +760,42 @@ def _aligned(U: Floats, earlier: Floats) -> Floats:
     return U * signs
 
 
-def _joint_basis(a: MomentState, b: MomentState) -> tuple[Rows, Floats]:
-    """Return the rows of both bases with their weights, reduced to the limit."""
-    parts, weights = [a.span.rows, b.span.rows], np.append(a._cell_totals, b._cell_totals)
+def _joint_span(a: MomentState, b: MomentState) -> tuple[Span, Floats]:
+    """Return the span of both bases, reduced to the limit, and the weights of its rows."""
+    parts = [a.span.rows, b.span.rows]
+    weights: Floats = np.append(a.cell_weights + a.cell_counts, b.cell_weights + b.cell_counts)
     origin = origin_of(b.kernel)
     if len(origin):
         # Features of the second stream are relative to its origin.
         parts.append(origin[None].astype(a.span.rows.dtype))
         weights = np.append(weights, 1.0)
     span, chosen = Span.of(a.kernel, stack(parts))
-    return _reduced_basis(span, weights[chosen], a)
+    return a._limited(span, weights[chosen])
 
 
-def _reduced_basis(span: Span, weights: Floats, state: MomentState) -> tuple[Rows, Floats]:
-    """Return the rows of a span and their weights, reduced to the limit of a state."""
-    rows, limit = span.rows, state.max_rows
-    if limit is None or len(span) <= limit:
-        return rows, weights
-    values = span.factor @ span.factor.T
-    if state.means:
-        merged, weights = merge_cells(rows, values, weights, len(span) - limit)
-        return merged.astype(rows.dtype), weights
-    kept = eliminate(values, np.eye(len(span)), np.sqrt(weights), limit)
-    return rows[kept], weights[kept]
+def merge_cells(rows: Floats, K: Floats, weights: Floats, number: int) -> tuple[Floats, Floats]:
+    """Merge pairs of cells ``number`` times, and return the rows and weights that remain.
+
+    Pairs have the smallest ν_j ν_k/(ν_j + ν_k) ‖Φ(b_j) − Φ(b_k)‖² (Ward's criterion in feature
+    space), which is computed again when an eighth of the cells has been merged.
+    """
+    while number:
+        size, positive = len(K), np.maximum(weights, 1e-300)
+        squares = np.diagonal(K)
+        costs = np.maximum(squares[:, None] + squares - 2 * K, 0)
+        costs *= np.outer(positive, positive) / np.add.outer(positive, positive)
+        costs[np.tril_indices(size)] = np.inf
+        T, is_free, limit = np.eye(size), np.ones(size, dtype=bool), min(number, max(size // 8, 1))
+        dropped: list[int] = []
+        for pair in costs.argsort(axis=None, kind="stable"):
+            j, k = divmod(int(pair), size)
+            if is_free[j] and is_free[k]:
+                T[j, [j, k]] = positive[[j, k]] / (positive[j] + positive[k])
+                is_free[[j, k]] = False
+                dropped.append(k)
+            if len(dropped) == limit:
+                break
+        sums = np.where(T > 0, 1.0, 0.0) @ weights
+        T, weights = np.delete(T, dropped, axis=0), np.delete(sums, dropped)
+        rows, K, number = T @ rows, T @ K @ T.T, number - limit
+    return rows, weights

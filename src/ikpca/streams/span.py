@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
+from scipy import sparse
 from scipy.linalg import blas, lapack
 
 from ikpca.errors import InvalidInput
@@ -18,16 +20,16 @@ from ikpca.kernels import (
     Indices,
     Kernel,
     Linear,
+    Pairwise,
     Rows,
     Sigmoid,
+    Vectorized,
 )
 from ikpca.subspace import Subspace
 
 #: Squared lengths below this fraction of the largest k(x, x) are rounding errors, in exact streams
 #: and in others, whose bases are better conditioned: ‖z‖² has errors of about 1e-14 divided by it.
 _PIVOT_TOL = {np.dtype(np.float32): (1e-6, 1e-6), np.dtype(np.float64): (1e-12, 1e-9)}
-#: Fraction above which a Cholesky decomposition needs no pivots.
-_WELL_CONDITIONED = 1e-4
 #: Negative squared length, as such a fraction, that is not rounding.
 _NEGATIVE_TOL = 1e-5
 
@@ -60,12 +62,8 @@ class Span(Stored):
         """Return the span of rows, and the indices of those that are independent."""
         K = shifted_gram(kernel, rows, rows)
         scale = float(np.diagonal(K).max(initial=0.0))
-        chosen: Indices = np.arange(len(K))
-        factor, failed = lapack.dpotrf(K, lower=1, clean=1)
-        if failed or float(np.diagonal(factor).min()) ** 2 <= _WELL_CONDITIONED * scale:
-            chosen, factor = independent_rows(K, pivot_tol(rows, exact=False) * scale)
-            rows = rows[chosen]
-        return cls(kernel, rows, np.asfortranarray(factor)), chosen
+        chosen, factor = independent_rows(K, pivot_tol(rows, exact=False) * scale)
+        return cls(kernel, rows[chosen], np.asfortranarray(factor)), chosen
 
     def __len__(self) -> int:
         return len(self.factor)
@@ -74,11 +72,7 @@ class Span(Stored):
         """Return z as columns, ‖Φ(x)‖² − ‖z‖², and the basis row of the nearest image."""
         values, nearest = self.values(X)
         if not np.isfinite(values).all():
-            bad = np.count_nonzero(~np.isfinite(values).all(axis=1))
-            raise InvalidInput(
-                f"kernel values of {bad} rows of X are not finite: an update needs finite values; "
-                "scale the rows, or remove these."
-            )
+            raise _infinite(values)
         Z = self.solve(values)
         outside = diagonal - np.einsum("ij,ij->j", Z, Z)
         scale = float(diagonal.max(initial=0.0))
@@ -117,6 +111,17 @@ class Span(Stored):
                 "an update needs finite values; scale the rows, or remove these."
             )
         return diagonal
+
+    def check_rows(self, X: Rows) -> None:
+        """Raise an error for rows with infinite kernel values."""
+        if isinstance(self.kernel, Gaussian):
+            return
+        self.diagonal(X)
+        # Cauchy–Schwarz: other values of positive kernels are no larger.
+        if isinstance(self.kernel, Pairwise | Vectorized):
+            values = cross_gram(self.kernel, X, stack((self.rows, X)))
+            if not np.isfinite(values).all():
+                raise _infinite(values)
 
     def cross(self, X: Rows) -> Floats:
         """Return kernel values of the basis and rows in double precision."""
@@ -161,6 +166,21 @@ class Span(Stored):
         nearest = values.argmax(axis=1)
         kernel.finish(values)
         return values, nearest
+
+
+def stack(parts: Sequence[Rows]) -> Rows:
+    """Return dense or CSR rows below each other."""
+    if sparse.issparse(parts[0]):
+        return sparse.vstack(parts, "csr")
+    return np.ascontiguousarray(parts[0]) if len(parts) == 1 else np.concatenate(parts)
+
+
+def _infinite(values: Floats) -> InvalidInput:
+    bad = np.count_nonzero(~np.isfinite(values).all(axis=1))
+    return InvalidInput(
+        f"kernel values of {bad} rows of X are not finite: an update needs finite values; scale "
+        "the rows, or remove these."
+    )
 
 
 def pivot_tol(rows: Rows, *, exact: bool) -> float:
