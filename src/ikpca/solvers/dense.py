@@ -25,6 +25,9 @@ from ikpca.solvers.rayleigh_ritz import (
     nonnegative_eigenvalues,
 )
 
+#: Rows that are centered at a time, which stay in the cache of a processor.
+_STRIP = 32
+
 
 class Dense(Solver):
     """Eigendecomposition of the full kernel matrix.
@@ -103,8 +106,10 @@ def solve_dense(
     scale = float(np.abs(np.diag(K)).sum(dtype=np.float64))
     centered = K if overwrite else K.copy()
     # In double precision, as means may be much larger than centered values.
-    for strip in tile_slices(len(K)):
-        centered[strip] = K[strip] - column_means - (row_means[strip, None] - grand_mean)
+    for strip in tile_slices(len(K), _STRIP):
+        rows = K[strip] - column_means
+        rows -= row_means[strip, None] - grand_mean
+        centered[strip] = rows
     number = len(K) if n_components is None else min(n_components, len(K))
     values, vectors = leading_eigenpairs(centered, number)
     residuals = _residuals(centered, values, vectors)
