@@ -269,7 +269,7 @@ class IncrementalKernelPCA(StreamTransformer):
         self
         """
         is_first = not hasattr(self, "_stream")
-        if is_first or not _are_valid(*(getattr(self, name) for name in _parameter_names())):
+        if is_first or not _are_valid(*map(self.__dict__.get, _parameter_names())):
             self._check_parameters()
         rows = self._validate_batch(X, reset=is_first)
         weights = check_weights(sample_weight, rows.shape[0])

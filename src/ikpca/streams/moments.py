@@ -262,7 +262,7 @@ class MomentState(Stored):
             state.span.check_rows(rows[start:])
             state.pending += ((rows[start:].copy(), weights[start:].copy()),)
             state.n_pending += rows.shape[0] - start
-        return state, np.concatenate(novelty)
+        return state, np.concatenate(novelty) if start else _NONE
 
     def _copy(self) -> MomentState:
         """Return a shallow copy without cached properties, in a tenth of the time of replace."""
@@ -304,6 +304,7 @@ class MomentState(Stored):
         faded = weights * fading
         Z, outside, nearest = self.span.features(rows, diagonal)
         novelty = self._novelty(Z, diagonal)
+        self.__dict__.pop("_projector", None)
         is_full = self.max_rows is not None and len(self.span) >= self.max_rows
         if is_full:
             is_moved = self._follow(rows, outside, rng)
@@ -356,10 +357,17 @@ class MomentState(Stored):
             return np.full(len(diagonal), np.nan)
         if number >= len(self.span):
             return np.maximum(diagonal - np.einsum("ij,ij->j", Z, Z), 0)
-        mean, U = self.s / self.n, self.U[:, :number]
-        y = U.T @ Z - (U.T @ mean)[:, None]
-        lengths = diagonal - 2 * (mean @ Z) + mean @ mean
+        projector, offsets, squared_mean = self._projector
+        products = projector @ Z
+        y = products[:-1] - offsets
+        lengths = diagonal - 2 * products[-1] + squared_mean
         return np.maximum(lengths - np.einsum("ij,ij->j", y, y), 0)
+
+    @cached_property
+    def _projector(self) -> tuple[Floats, Floats, float]:
+        """Leading components above the mean, their products with the mean, and its square."""
+        mean, components = self.s / self.n, self.U[:, : self.n_components].T
+        return np.vstack([components, mean]), (components @ mean)[:, None], float(mean @ mean)
 
     def scorer(self, fraction: float | None) -> MomentState:
         """Return the state after all rows, with components of all of them, for ``scores``.
@@ -367,6 +375,7 @@ class MomentState(Stored):
         With a fraction, they are as many as explain this fraction of the variance.
         """
         state = self.current._copy()
+        state.__dict__.pop("_projector", None)
         if fraction is None:
             state._refresh()
             return state

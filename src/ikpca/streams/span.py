@@ -14,7 +14,6 @@ from ikpca.errors import InvalidInput
 from ikpca.gram import cross_gram
 from ikpca.kernels import (
     Cosine,
-    FeatureSplit,
     Floats,
     Gaussian,
     Indices,
@@ -24,6 +23,7 @@ from ikpca.kernels import (
     Rows,
     Sigmoid,
     Vectorized,
+    squared_norms,
 )
 from ikpca.subspace import Subspace
 
@@ -99,11 +99,17 @@ class Span(Stored):
         if not values.size:
             # BLAS must not be called with empty matrices.
             return np.zeros((len(self), len(values)), values.dtype)
-        trsm = blas.strsm if values.dtype == np.float32 else blas.dtrsm
+        is_single = values.dtype == np.float32
+        if len(values) == 1:
+            trsv = blas.strsv if is_single else blas.dtrsv
+            return trsv(self._narrow_factor, values[0], lower=1, overwrite_x=1)[:, None]
+        trsm = blas.strsm if is_single else blas.dtrsm
         return trsm(1.0, self._narrow_factor, values.T, lower=1, overwrite_b=1)
 
     def diagonal(self, X: Rows) -> Floats:
         """Return k(x, x) in double precision."""
+        if isinstance(self.kernel, Gaussian):
+            return np.ones(X.shape[0])
         diagonal = self.kernel.diagonal(X) + np.float64(shift_of(self.kernel))
         if not np.isfinite(diagonal).all():
             raise InvalidInput(
@@ -138,13 +144,15 @@ class Span(Stored):
         return self.factor.astype(self.rows.dtype, order="F")
 
     @cached_property
-    def _operand(self) -> tuple[Gaussian, FeatureSplit, Floats] | None:
-        """Kernel and prepared basis rows; None if the kernel has no operands."""
-        is_dense = isinstance(self.rows, np.ndarray) and len(self)
-        if not (is_dense and isinstance(self.kernel, Gaussian)):
+    def _exponents(self) -> tuple[np.floating, Floats, Floats, Floats] | None:
+        """γ, o, 2γ(b − o)ᵀ and γ‖b − o‖² of dense basis rows b and a Gaussian kernel."""
+        if not (isinstance(self.rows, np.ndarray) and isinstance(self.kernel, Gaussian)):
             return None
-        split = FeatureSplit.all_dense(self.rows)
-        return self.kernel, split, self.kernel.right_operand(self.rows, split).dense
+        gamma = self.rows.dtype.type(self.kernel.gamma)
+        origin = self.rows.mean(axis=0, dtype=np.float64).astype(self.rows.dtype)
+        shifted = self.rows - origin
+        scaled = np.ascontiguousarray(2 * gamma * shifted.T)
+        return gamma, origin, scaled, gamma * squared_norms(shifted)
 
     @cached_property
     def _squared_lengths(self) -> Floats:
@@ -153,19 +161,21 @@ class Span(Stored):
     def values(self, X: Rows) -> tuple[Floats, Indices]:
         """Return kernel values with the basis, and the index of the nearest image."""
         shape = X.shape[0], len(self)
-        if self._operand is None:
+        if not len(self):
+            return np.empty(shape, X.dtype), np.zeros(shape[0], np.intp)
+        if self._exponents is None:
             values: Floats = np.empty(shape, X.dtype)
-            if not len(self):
-                return values, np.zeros(len(values), np.intp)
             self.kernel.fill(X, self.rows, values)
             nearest = (2 * values - self._squared_lengths).argmax(axis=1)
             return values + X.dtype.type(shift_of(self.kernel)), nearest
-        kernel, split, right = self._operand
-        values = kernel.left_from_right(kernel.right_operand(X, split)).dense @ right.T
+        gamma, origin, scaled, lengths = self._exponents
+        shifted = X - origin
+        values = shifted @ scaled
+        values -= lengths
+        values -= (gamma * squared_norms(shifted))[:, None]
         # Exponents differ also where kernel values underflow.
         nearest = values.argmax(axis=1)
-        kernel.finish(values)
-        return values, nearest
+        return np.exp(values, out=values), nearest
 
 
 def stack(parts: Sequence[Rows]) -> Rows:
