@@ -21,8 +21,6 @@ from ikpca.kernels import Floats
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-__all__ = ["ColumnEncoder", "Table", "choose_columns", "find_columns"]
-
 #: Numbers or texts of a column.
 Cells: TypeAlias = NDArray[Any]
 #: Cells that count as empty.
@@ -262,7 +260,7 @@ class ColumnEncoder:
     fills : dict of str to float or str
         Values that replace empty cells, for ``missing="median"``.
     means, scales : dict of str to float
-        Of the columns of numbers, if they are standardized.
+        Of the columns of numbers, if they are standardized; constant columns have no scale.
 
     Examples
     --------
@@ -308,24 +306,22 @@ class ColumnEncoder:
         if len(table.frame) < 2:
             raise InvalidInput(f"{table.source}: has one row; pass a table with at least two.")
         encoder = replace(encoder, categories=_categories(table))
-        means, deviations = {}, {}
+        means, scales = {}, {}
         for name, cells in table.frame.drop(columns=table.texts).items():
             column = cells.to_numpy(np.float64)
             means[name] = float(column.mean())
             # Rounding gives a constant column a small deviation.
-            deviations[name] = float(column.std()) if column.min() < column.max() else 0.0
-        if not standardize:
-            _warn_of_spread(deviations)
-            return encoder.encode(table), encoder
-        constant = [name for name, deviation in deviations.items() if not deviation]
-        if constant:
+            if column.min() < column.max():
+                scales[name] = float(column.std())
+        if standardize:
+            encoder = replace(encoder, means=means, scales=scales)
+        elif scales and max(scales.values()) > _SPREAD_RATIO * min(scales.values()):
+            widest, narrowest = (limit(scales, key=scales.__getitem__) for limit in (max, min))
             warnings.warn(
-                f"{list_names(constant)}: cannot be standardized, as all values are equal; only "
-                "the mean is subtracted",
+                f"the spread of column {widest!r} is {scales[widest] / scales[narrowest]:.3g} "
+                f"times that of {narrowest!r}; pass --standardize unless their units are the same",
                 stacklevel=2,
             )
-        scales = {name: deviation or 1.0 for name, deviation in deviations.items()}
-        encoder = replace(encoder, means=means, scales=scales)
         return encoder.encode(table), encoder
 
     @property
@@ -352,7 +348,7 @@ class ColumnEncoder:
         A standardized column is named ``standardized(size)``, so that a model in Python raises an
         error for a data frame with the column ``size``.
         """
-        if self.scales:
+        if self.means:
             return self._encoded_names("standardized({})")
         return self._encoded_names("{}") if self.n_columns is None else None
 
@@ -421,7 +417,7 @@ class ColumnEncoder:
                 )
         table = self._fill(table)
         names = self._encoded_names("{}")
-        if not self.categories and not self.scales:
+        if not self.categories and not self.means:
             return table.with_rows(table.rows, names)
         if self.categories:
             rows = np.empty((len(table.frame), len(names)), float_type(table.frame.dtypes))
@@ -494,23 +490,9 @@ class ColumnEncoder:
                 stacklevel=2,
             )
             return replace(table, frame=frame, ids=table.ids.loc[frame.index], array=None)
-        filled = {
-            own: cells.fillna(self.fills[name]).astype(cells.dtype)
-            for name, (own, cells) in zip(self.names, table.frame.items(), strict=True)
-            if n_gaps[own]
-        }
-        return replace(table, frame=table.frame.assign(**filled), array=None)
-
-
-def _warn_of_spread(deviations: Mapping[str, float]) -> None:
-    ordered = sorted((value, name) for name, value in deviations.items() if value > 0)
-    if ordered and ordered[-1][0] > _SPREAD_RATIO * ordered[0][0]:
-        (smallest, narrowest), (largest, widest) = ordered[0], ordered[-1]
-        warnings.warn(
-            f"the spread of column {widest!r} is {largest / smallest:.3g} times that of "
-            f"{narrowest!r}; pass --standardize unless their units are the same",
-            stacklevel=3,
-        )
+        fills = {own: self.fills[name] for own, name in zip(table.names, self.names, strict=True)}
+        frame = table.frame.fillna(fills).astype(table.frame.dtypes)
+        return replace(table, frame=frame, array=None)
 
 
 def _fills(table: Table) -> dict[str, float | str]:

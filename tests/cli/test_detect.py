@@ -197,7 +197,7 @@ def test_invalid_options_of_detect(pumps, tmp_path, subtests):
         "a seed": (["detect", "new.csv", "-o", "f.csv", "-m", "d.ikpca", "--random-state", 0], 2,
                    "--random-state has no effect"),
         "other columns": (["detect", "new.csv", "-o", "f.csv", "-m", "d.ikpca", "--drop", "flow"],
-                          2, "--id"),
+                          2, "--drop has no effect"),
         "rate": ([*DETECT[:-1], "f.csv", *OPTIONS, "-a", 2], 2, "--false-alarm-rate=2"),
         "array": (["detect", "normal.csv", "new.csv", "-o", "f.npy"], 2, "does not hold text"),
         "picture": ([*DETECT[:-1], "f.csv", "--plot", "page.txt"], 2, "page.txt"),

@@ -158,13 +158,9 @@ def _check_inputs(
 ) -> None:
     if len(inputs) != (2 if model is None else 1):
         raise UsageError("pass normal rows and new rows, or --model and only new rows.")
-    if model is None:
-        return
-    for name in parameters:
+    for name in () if model is None else [*parameters, *(columns.keys() - {"ids"})]:
         flag = f"--{name.replace('_', '-')}"
         raise UsageError(f"{flag} has no effect with --model; leave it out.")
-    if columns.keys() - {"ids"}:
-        raise UsageError("options for columns have no effect with --model, except --id.")
 
 
 def _contributions(detector: Any, encoder: ColumnEncoder, rows: Floats) -> Floats:
