@@ -261,18 +261,6 @@ class ColumnEncoder:
         Values that replace empty cells, for ``missing="median"``.
     means, scales : dict of str to float
         Of the columns of numbers, if they are standardized; constant columns have no scale.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> from ikpca.columns import ColumnEncoder, Table
-    >>> frame = pandas.DataFrame({"a": [1.0, 3.0], "b": [10.0, 30.0]})
-    >>> encoded, encoder = ColumnEncoder.fit(Table(frame, frame[[]]), standardize=True)
-    >>> encoded.rows
-    array([[-1., -1.],
-           [ 1.,  1.]])
-    >>> {name: column.tolist() for name, column in encoder.decode(encoded.rows).items()}
-    {'a': [1.0, 3.0], 'b': [10.0, 30.0]}
     """
 
     names: tuple[str, ...]
@@ -410,11 +398,6 @@ class ColumnEncoder:
         """
         from pandas import Index
 
-        for name, dtype in zip(self.names, table.frame.dtypes, strict=True):
-            if name in self.categories and is_numeric(dtype):
-                raise InvalidInput(
-                    f"{table.source}: has no text in column {name!r}; pass a CSV or Parquet file."
-                )
         table = self._fill(table)
         names = self._encoded_names("{}")
         if not self.categories and not self.means:
@@ -435,7 +418,7 @@ class ColumnEncoder:
             if not allow_unknown and codes.min() < 0:
                 row = cells.index[codes.argmin()]
                 raise InvalidInput(
-                    f"{table.place(row, own)}: {cells[row][:40]!r} is not a value of the fit, "
+                    f"{table.place(row, own)}: {str(cells[row])[:40]!r} is not a value of the fit, "
                     f"which had {', '.join(map(repr, values[:8]))}; correct it, or fit again."
                 )
             columns[...] = codes == np.arange(len(values))[:, None]

@@ -298,8 +298,6 @@ def decode(tree: Tree, arrays: Mapping[str, Array]) -> Any:
         return _decode(tree, arrays)
     except UnreadableFile:
         raise
-    except RecursionError:
-        raise _invalid("values are nested too deeply") from None
     except Exception as error:
         # Errors of the classes are caused by an invalid manifest.
         raise _invalid(f"{type(error).__name__}: {error}") from error
@@ -346,8 +344,6 @@ def _decode(tree: Tree, arrays: Mapping[str, Array]) -> Any:  # noqa: C901, PLR0
             return _make_object(name, fields, {}, arrays)
         case "model", [str(name), dict(parameters), dict(state)]:
             return _make_object(name, parameters, state, arrays)
-        case "array" | "columns" | "scalar", name:
-            raise _invalid(f"there is no array {name!r}")
         case tag, _:
             raise _invalid(f"the tag {tag!r} is unknown, or its content is not valid")
 

@@ -48,7 +48,7 @@ _QUANTITIES = {
 }
 #: Maximum number of labels in a legend; more are shown on a color scale.
 _MAX_LEGEND_LABELS = 10
-#: Number of rows above which points are small, and pixels in vector graphics.
+#: Number of rows above which points are small.
 _MAX_LARGE_POINTS = 10_000
 #: Maximum numbers of features in a table of loadings, and of bars of contributions.
 _MAX_FEATURES, _MAX_BARS = 20, 10
@@ -143,7 +143,6 @@ def convergence(
     ax.set_yscale("log")
     ax.set(xlabel="Passes over the data", ylabel=_QUANTITIES[quantity])
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=2))
-    ax.grid(which="major", color=MUTED_COLOR, alpha=0.2, linewidth=0.8)
     if any(named):
         ax.legend(frameon=False, labelcolor=TEXT_COLOR)
     return ax
@@ -196,8 +195,9 @@ def projections(
     # In random order, so that no label hides the others.
     order = np.random.default_rng(0).permutation(len(points))
     across, up = points[:, [*pair]][order].T
-    many = len(points) > _MAX_LARGE_POINTS
-    scatter = partial(ax.scatter, across, up, s=2 if many else 9, linewidths=0, rasterized=many)
+    size = 9 if len(points) <= _MAX_LARGE_POINTS else 2
+    # Pixels, as files of vector graphics with many points are large.
+    scatter = partial(ax.scatter, across, up, s=size, linewidths=0, rasterized=True)
     ax.set(xlabel=f"Component {pair[0] + 1}", ylabel=f"Component {pair[1] + 1}")
     if labels is None:
         scatter()

@@ -63,7 +63,7 @@ def test_error_in_a_table_names_line_and_column(files, subtests):
 INPUTS = {
     "missing.npy": (None, "no such file"),
     "rows.xyz": (lambda path: path.write_text("1"), "'.xyz' is unknown"),
-    "rows": (lambda path: path.write_text("1"), "no suffix"),
+    "rows": (lambda path: path.write_text("1"), "'' is unknown"),
     "broken.npy": (lambda path: path.write_bytes(b"\x93NUMPY"), "cannot be read"),
     "broken.npz": (lambda path: path.write_bytes(b"PK\x03\x04"), "cannot be read"),
     "broken.parquet": (lambda path: path.write_text("a,b"), "cannot be read"),
@@ -137,7 +137,7 @@ OUTS = {
     "no/such/m.npy": "there is no folder 'no/such'",
     "rows.npy/m.npy": "is not a folder 'rows.npy'",
     "m.xyz": "'.xyz' is unknown",
-    "rows": "no suffix",
+    "rows": "'' is unknown",
     "p.png": "'.png' is unknown",
     "p.amc": "'.amc' is unknown",
 }

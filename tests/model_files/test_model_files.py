@@ -317,8 +317,8 @@ FORGED = {
     ),
     "tag": (set_content({"eval": "1"}), "tag 'eval'"),
     "two tags": (set_content({"tuple": [], "dict": []}), "no single tag"),
-    "array": (set_content({"array": "array99"}), "no array"),
-    "depth": (set_content(nested(600)), "nested too deeply"),
+    "array": (set_content({"array": "array99"}), "tag 'array'"),
+    "depth": (set_content(nested(600)), "RecursionError"),
     "gamma": (set_content({"object": ["kernels.Gaussian", {"gama": 1}]}), "has no 'gama'"),
 }
 

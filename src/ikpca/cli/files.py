@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import partial
 from itertools import chain, islice, takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Literal, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TextIO, TypeAlias
 
 import numpy as np
 
@@ -88,9 +88,9 @@ def _read(source: str | Path, choose: Choose) -> Table:
         case ".xlsx":
             return _read_excel(path, member, choose)
         case suffix if suffix in _TEXT_SUFFIXES:
-            opener = gzip.open if path.suffix.lower() == ".gz" else open
+            opener: Callable[..., Any] = gzip.open if path.suffix.lower() == ".gz" else open
             return _read_text(partial(opener, path, "rb"), path.name, choose)
-    raise InvalidInput(f"{path}: {_unknown_suffix(path)}; pass {_READABLE}.")
+    raise InvalidInput(f"{path}: the suffix {path.suffix!r} is unknown; pass {_READABLE}.")
 
 
 def split_member(source: str | Path) -> tuple[Path, str | None]:
@@ -106,10 +106,6 @@ def _suffix(path: Path) -> str:
     name = path.name.lower()
     inner = Path(name.removesuffix(".gz")).suffix
     return inner if inner in _TEXT_SUFFIXES else Path(name).suffix
-
-
-def _unknown_suffix(path: Path) -> str:
-    return f"the suffix {path.suffix!r} is unknown" if path.suffix else "the name has no suffix"
 
 
 def _read_text(open_content: Callable[[], BinaryIO], source: str, choose: Choose) -> Table:
@@ -241,14 +237,11 @@ def _is_header(first: Sequence[str], second: Sequence[str]) -> bool:
     numbers = [int(cell) for cell in filled]
     if numbers != [*range(numbers[0], numbers[0] + len(numbers))]:
         return False
-    if not first[0]:
-        return len(numbers) > 1 or numbers == [0]
-    has_decimals = any(
-        is_number(cell) and not cell.lstrip("+-").isdecimal()
-        for cell in second
-        if cell not in EMPTY_CELLS
-    )
-    return len(numbers) > 1 and (has_decimals or (numbers[0] == 0 and len(numbers) > 2))
+    if len(numbers) == 1:
+        return numbers == [0] and not first[0]
+    values = filter(is_number, {*second} - EMPTY_CELLS)
+    has_decimals = not all(cell.lstrip("+-").isdecimal() for cell in values)
+    return not first[0] or has_decimals or (numbers[0] == 0 and len(numbers) > 2)
 
 
 def _check_names(header: Header, source: str) -> Header:
@@ -336,7 +329,7 @@ def check_target(target: str | Path, ids: str | None = None, text: Collection[st
             what = f"out={path}: does not hold text as in {next(iter(text))!r}"
         raise InvalidInput(f"{what}; pass a .csv, .xlsx or .parquet file.")
     if str(target) != "-" and _suffix(path) not in _WRITABLE_SUFFIXES:
-        raise InvalidInput(f"{path}: {_unknown_suffix(path)}; pass {_WRITABLE}.")
+        raise InvalidInput(f"{path}: the suffix {path.suffix!r} is unknown; pass {_WRITABLE}.")
 
 
 def holds_text(target: str | Path) -> bool:
