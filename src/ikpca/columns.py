@@ -299,8 +299,8 @@ class ColumnEncoder:
             column = cells.to_numpy(np.float64)
             means[name] = float(column.mean())
             # Rounding gives a constant column a small deviation.
-            if column.min() < column.max():
-                scales[name] = float(column.std())
+            if column.min() < column.max() and (deviation := float(column.std())):
+                scales[name] = deviation
         if standardize:
             encoder = replace(encoder, means=means, scales=scales)
         elif scales and max(scales.values()) > _SPREAD_RATIO * min(scales.values()):
