@@ -244,31 +244,20 @@ def choose_columns(
 
 @dataclass(frozen=True, eq=False)
 class ColumnEncoder:
-    """Encoding of a table as rows of numbers, fitted to one table and applied to others by name.
+    """Encoding of a table as rows of numbers, fitted to one table and applied to others by name."""
 
-    Parameters
-    ----------
-    names : tuple of str
-        Input columns; in a table without names their numbers, counted from 1.
-    n_columns : int, optional
-        Number of all columns of a table without names.
-    ids : tuple of str
-        Columns that identify rows; tables need not have them.
-    missing : {"error", "drop", "median"}
-    categories : dict of str to tuple of str
-        Values of the text columns.
-    fills : dict of str to float or str
-        Values that replace empty cells, for ``missing="median"``.
-    means, scales : dict of str to float
-        Of the columns of numbers, if they are standardized; constant columns have no scale.
-    """
-
+    #: Input columns; in a table without names their numbers, counted from 1.
     names: tuple[str, ...]
+    #: Number of all columns of a table without names.
     n_columns: int | None = None
+    #: Columns that identify rows; tables need not have them.
     ids: tuple[str, ...] = ()
+    #: Treatment of empty cells: "error", "drop" or "median", and the values that replace them.
     missing: str = "error"
-    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     fills: Mapping[str, float | str] = field(default_factory=dict)
+    #: Values of the text columns.
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    #: Of the columns of numbers, if they are standardized; constant columns have no scale.
     means: Mapping[str, float] = field(default_factory=dict)
     scales: Mapping[str, float] = field(default_factory=dict)
 
@@ -373,17 +362,10 @@ class ColumnEncoder:
         return ColumnChoice(features, id_columns, is_text)
 
     def transform(self, frame: DataFrame) -> Floats:
-        """Encode the columns of a data frame as in the fit.
+        """Return the columns of a data frame encoded as in the fit, as input for the model.
 
-        Parameters
-        ----------
-        frame : pandas.DataFrame
-            Other columns are ignored, and columns may have another order.
-
-        Returns
-        -------
-        ndarray of shape (rows, encoded columns)
-            Input for the model; without rows that ``missing="drop"`` leaves out.
+        Other columns are ignored, and columns may have another order. Rows that ``missing="drop"``
+        leaves out are not returned.
         """
         header = Header([str(name) for name in frame.columns])
         choice = self.choose(header, "the data frame", None, "the model")
