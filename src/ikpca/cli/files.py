@@ -55,7 +55,7 @@ Choose: TypeAlias = Callable[[Header], ColumnChoice]
 
 
 def read_table(source: str | Path, choose: Choose | None = None) -> Table:
-    """Read columns of a file; empty cells become NaN, and text becomes indices of ``texts``.
+    """Read columns of numbers and text; empty cells become NaN.
 
     Text may be compressed, and "-" is standard input. A member of an archive and a sheet of Excel
     follow after a colon.
