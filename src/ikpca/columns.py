@@ -21,8 +21,6 @@ from ikpca.kernels import Floats
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-__all__ = ["ColumnEncoder", "Table", "choose_columns", "find_columns"]
-
 #: Numbers or texts of a column.
 Cells: TypeAlias = NDArray[Any]
 #: Cells that count as empty.
@@ -246,43 +244,20 @@ def choose_columns(
 
 @dataclass(frozen=True, eq=False)
 class ColumnEncoder:
-    """Encoding of a table as rows of numbers, fitted to one table and applied to others by name.
+    """Encoding of a table as rows of numbers, fitted to one table and applied to others by name."""
 
-    Parameters
-    ----------
-    names : tuple of str
-        Input columns; in a table without names their numbers, counted from 1.
-    n_columns : int, optional
-        Number of all columns of a table without names.
-    ids : tuple of str
-        Columns that identify rows; tables need not have them.
-    missing : {"error", "drop", "median"}
-    categories : dict of str to tuple of str
-        Values of the text columns.
-    fills : dict of str to float or str
-        Values that replace empty cells, for ``missing="median"``.
-    means, scales : dict of str to float
-        Of the columns of numbers, if they are standardized.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> from ikpca.columns import ColumnEncoder, Table
-    >>> frame = pandas.DataFrame({"a": [1.0, 3.0], "b": [10.0, 30.0]})
-    >>> encoded, encoder = ColumnEncoder.fit(Table(frame, frame[[]]), standardize=True)
-    >>> encoded.rows
-    array([[-1., -1.],
-           [ 1.,  1.]])
-    >>> {name: column.tolist() for name, column in encoder.decode(encoded.rows).items()}
-    {'a': [1.0, 3.0], 'b': [10.0, 30.0]}
-    """
-
+    #: Input columns; in a table without names their numbers, counted from 1.
     names: tuple[str, ...]
+    #: Number of all columns of a table without names.
     n_columns: int | None = None
+    #: Columns that identify rows; tables need not have them.
     ids: tuple[str, ...] = ()
+    #: Treatment of empty cells: "error", "drop" or "median", and the values that replace them.
     missing: str = "error"
-    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     fills: Mapping[str, float | str] = field(default_factory=dict)
+    #: Values of the text columns.
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    #: Of the columns of numbers, if they are standardized; constant columns have no scale.
     means: Mapping[str, float] = field(default_factory=dict)
     scales: Mapping[str, float] = field(default_factory=dict)
 
@@ -308,24 +283,22 @@ class ColumnEncoder:
         if len(table.frame) < 2:
             raise InvalidInput(f"{table.source}: has one row; pass a table with at least two.")
         encoder = replace(encoder, categories=_categories(table))
-        means, deviations = {}, {}
+        means, scales = {}, {}
         for name, cells in table.frame.drop(columns=table.texts).items():
             column = cells.to_numpy(np.float64)
             means[name] = float(column.mean())
             # Rounding gives a constant column a small deviation.
-            deviations[name] = float(column.std()) if column.min() < column.max() else 0.0
-        if not standardize:
-            _warn_of_spread(deviations)
-            return encoder.encode(table), encoder
-        constant = [name for name, deviation in deviations.items() if not deviation]
-        if constant:
+            if column.min() < column.max() and (deviation := float(column.std())):
+                scales[name] = deviation
+        if standardize:
+            encoder = replace(encoder, means=means, scales=scales)
+        elif scales and max(scales.values()) > _SPREAD_RATIO * min(scales.values()):
+            widest, narrowest = (limit(scales, key=scales.__getitem__) for limit in (max, min))
             warnings.warn(
-                f"{list_names(constant)}: cannot be standardized, as all values are equal; only "
-                "the mean is subtracted",
+                f"the spread of column {widest!r} is {scales[widest] / scales[narrowest]:.3g} "
+                f"times that of {narrowest!r}; pass --standardize unless their units are the same",
                 stacklevel=2,
             )
-        scales = {name: deviation or 1.0 for name, deviation in deviations.items()}
-        encoder = replace(encoder, means=means, scales=scales)
         return encoder.encode(table), encoder
 
     @property
@@ -352,7 +325,7 @@ class ColumnEncoder:
         A standardized column is named ``standardized(size)``, so that a model in Python raises an
         error for a data frame with the column ``size``.
         """
-        if self.scales:
+        if self.means:
             return self._encoded_names("standardized({})")
         return self._encoded_names("{}") if self.n_columns is None else None
 
@@ -389,17 +362,10 @@ class ColumnEncoder:
         return ColumnChoice(features, id_columns, is_text)
 
     def transform(self, frame: DataFrame) -> Floats:
-        """Encode the columns of a data frame as in the fit.
+        """Return the columns of a data frame encoded as in the fit, as input for the model.
 
-        Parameters
-        ----------
-        frame : pandas.DataFrame
-            Other columns are ignored, and columns may have another order.
-
-        Returns
-        -------
-        ndarray of shape (rows, encoded columns)
-            Input for the model; without rows that ``missing="drop"`` leaves out.
+        Other columns are ignored, and columns may have another order. Rows that ``missing="drop"``
+        leaves out are not returned.
         """
         header = Header([str(name) for name in frame.columns])
         choice = self.choose(header, "the data frame", None, "the model")
@@ -414,14 +380,9 @@ class ColumnEncoder:
         """
         from pandas import Index
 
-        for name, dtype in zip(self.names, table.frame.dtypes, strict=True):
-            if name in self.categories and is_numeric(dtype):
-                raise InvalidInput(
-                    f"{table.source}: has no text in column {name!r}; pass a CSV or Parquet file."
-                )
         table = self._fill(table)
         names = self._encoded_names("{}")
-        if not self.categories and not self.scales:
+        if not self.categories and not self.means:
             return table.with_rows(table.rows, names)
         if self.categories:
             rows = np.empty((len(table.frame), len(names)), float_type(table.frame.dtypes))
@@ -439,7 +400,7 @@ class ColumnEncoder:
             if not allow_unknown and codes.min() < 0:
                 row = cells.index[codes.argmin()]
                 raise InvalidInput(
-                    f"{table.place(row, own)}: {cells[row][:40]!r} is not a value of the fit, "
+                    f"{table.place(row, own)}: {str(cells[row])[:40]!r} is not a value of the fit, "
                     f"which had {', '.join(map(repr, values[:8]))}; correct it, or fit again."
                 )
             columns[...] = codes == np.arange(len(values))[:, None]
@@ -494,23 +455,9 @@ class ColumnEncoder:
                 stacklevel=2,
             )
             return replace(table, frame=frame, ids=table.ids.loc[frame.index], array=None)
-        filled = {
-            own: cells.fillna(self.fills[name]).astype(cells.dtype)
-            for name, (own, cells) in zip(self.names, table.frame.items(), strict=True)
-            if n_gaps[own]
-        }
-        return replace(table, frame=table.frame.assign(**filled), array=None)
-
-
-def _warn_of_spread(deviations: Mapping[str, float]) -> None:
-    ordered = sorted((value, name) for name, value in deviations.items() if value > 0)
-    if ordered and ordered[-1][0] > _SPREAD_RATIO * ordered[0][0]:
-        (smallest, narrowest), (largest, widest) = ordered[0], ordered[-1]
-        warnings.warn(
-            f"the spread of column {widest!r} is {largest / smallest:.3g} times that of "
-            f"{narrowest!r}; pass --standardize unless their units are the same",
-            stacklevel=3,
-        )
+        fills = {own: self.fills[name] for own, name in zip(table.names, self.names, strict=True)}
+        frame = table.frame.fillna(fills).astype(table.frame.dtypes)
+        return replace(table, frame=frame, array=None)
 
 
 def _fills(table: Table) -> dict[str, float | str]:

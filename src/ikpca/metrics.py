@@ -7,11 +7,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from ikpca.errors import InvalidInput
 
-__all__ = [
-    "signal_to_noise_ratio",
-    "variation_of_information",
-]
-
 
 def variation_of_information(first: ArrayLike, second: ArrayLike) -> float:
     """Return H(X|Y) + H(Y|X) of two clusterings of the same samples, in nats (Meilă 2005).

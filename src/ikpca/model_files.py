@@ -34,10 +34,8 @@ Tree: TypeAlias = Any
 FORMAT_VERSION = 3
 #: Fields of the manifest; ``library_version`` is for information only.
 _FIELDS = {"kind", "content", "digests", "library_version", "format_version"}
-#: Limit of the header, which contains the manifest: far above any model, far below memory.
-_HEADER_LIMIT = 64 * 2**20
-#: safetensors starts with the length of its header.
-_LENGTH_BYTES = 8
+#: Limit of the manifest: headers of safetensors have at most 100 MB.
+_MANIFEST_LIMIT = 32 * 2**20
 #: Keys of the metadata.
 _MANIFEST, _DIGEST = "ikpca", "sha256"
 #: Classes that a file may instantiate, by sub-package; only the packages needed are imported.
@@ -142,7 +140,7 @@ def write_file(path: str | os.PathLike[str], kind: str, value: object) -> None:
         "format_version": FORMAT_VERSION,
     }
     text = json.dumps(manifest, allow_nan=False, separators=(",", ":"))
-    if len(text) > _HEADER_LIMIT // 2:
+    if len(text) > _MANIFEST_LIMIT:
         raise InvalidInput(f"the manifest of {path} would be {len(text)} bytes: shorten history_.")
     digest = hashlib.sha256(text.encode()).hexdigest()
     data = save(encoder.arrays, {_MANIFEST: text, _DIGEST: digest})
@@ -154,59 +152,47 @@ def read_file(
     path: str | os.PathLike[str], kind: str | None = None
 ) -> tuple[dict[str, Tree], dict[str, Array]]:
     """Read and check the manifest and the arrays of a file of a kind, without the classes."""
-    source = Path(path)
-    try:
-        with _opened(source) as (manifest, file):
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    from safetensors import SafetensorError, safe_open
+
+    with _naming(path):
+        if Path(path).is_dir():
+            raise UnreadableFile("it is a folder")
+        try:
+            with safe_open(path, framework="np") as file:
+                manifest = _read_manifest(file.metadata() or {})
+                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except (SafetensorError, TypeError, AttributeError) as error:
+            raise UnreadableFile(f"it is damaged, or not a model file ({error})") from None
+        except FileNotFoundError:
+            raise InvalidInput(f"{path} does not exist: pass the path of a saved model.") from None
+        except OSError as error:
+            raise UnreadableFile(str(error.strerror or error)) from error
         if digests_of(arrays) != manifest["digests"]:
             raise UnreadableFile("the checksum of an array is wrong, or an array is missing")
         if kind is not None and manifest["kind"] != kind:
             raise UnreadableFile(f"it is a {manifest['kind']}, not a {kind}")
-        return manifest, arrays
-    except FileNotFoundError:
-        raise InvalidInput(f"{source} does not exist: pass the path of a saved model.") from None
-    except UnreadableFile as error:
-        raise UnreadableFile(f"{source} cannot be read: {error}.") from error
-    except OSError as error:
-        raise UnreadableFile(f"{source} cannot be read ({error.strerror or error}).") from error
+    return manifest, arrays
 
 
 @contextmanager
-def _opened(source: Path) -> Iterator[tuple[dict[str, Tree], Any]]:
-    """Open a file whose header and manifest are valid and whose length is right."""
-    from safetensors import SafetensorError, safe_open
-
-    if source.is_dir():
-        raise UnreadableFile("it is a folder")
-    # The length of the header is checked before memory is allocated for it.
-    with source.open("rb") as binary:
-        start = binary.read(_LENGTH_BYTES)
-    length = int.from_bytes(start, "little")
-    if len(start) < _LENGTH_BYTES or length > source.stat().st_size - _LENGTH_BYTES:
-        raise UnreadableFile("it is truncated, or not a model file")
-    if length > _HEADER_LIMIT:
-        raise UnreadableFile(f"its header claims {length} bytes, more than {_HEADER_LIMIT}")
+def _naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Add the path to errors of the content of a file."""
     try:
-        with safe_open(source, framework="np") as file:
-            metadata = file.metadata() or {}
-            if _MANIFEST not in metadata:
-                raise UnreadableFile("it has no manifest of ikpca")
-            text = metadata[_MANIFEST]
-            # The version is checked first, because other versions may use other checksums.
-            manifest = _read_manifest(text)
-            if hashlib.sha256(text.encode()).hexdigest() != metadata.get(_DIGEST):
-                raise UnreadableFile("the checksum of the manifest is wrong")
-            yield manifest, file
-    except (SafetensorError, TypeError, AttributeError) as error:
-        raise UnreadableFile(f"its arrays are damaged ({error})") from None
+        yield
+    except UnreadableFile as error:
+        raise UnreadableFile(f"{path} cannot be read: {error}.") from error
 
 
-def _read_manifest(text: str) -> dict[str, Tree]:
-    """Read a manifest; raise an error for another format version."""
+def _read_manifest(metadata: Mapping[str, str]) -> dict[str, Tree]:
+    """Read and check a manifest; raise an error for another format version."""
+    if _MANIFEST not in metadata:
+        raise UnreadableFile("it has no manifest of ikpca")
+    text = metadata[_MANIFEST]
     try:
         manifest: Tree = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UnreadableFile(f"the manifest is not JSON ({error})") from None
+    # The version is checked first, because other versions may use other checksums.
     written = manifest.get("format_version") if isinstance(manifest, dict) else None
     if not isinstance(written, int) or written < 1:
         raise UnreadableFile("the manifest names no format version")
@@ -219,6 +205,8 @@ def _read_manifest(text: str) -> dict[str, Tree]:
         raise UnreadableFile(
             "it was written by a development version before 0.1; fit the model again and save it"
         )
+    if hashlib.sha256(text.encode()).hexdigest() != metadata.get(_DIGEST):
+        raise UnreadableFile("the checksum of the manifest is wrong")
     if set(manifest) != _FIELDS:
         raise UnreadableFile("the manifest has unexpected fields")
     return dict(manifest)
@@ -310,8 +298,6 @@ def decode(tree: Tree, arrays: Mapping[str, Array]) -> Any:
         return _decode(tree, arrays)
     except UnreadableFile:
         raise
-    except RecursionError:
-        raise _invalid("values are nested too deeply") from None
     except Exception as error:
         # Errors of the classes are caused by an invalid manifest.
         raise _invalid(f"{type(error).__name__}: {error}") from error
@@ -358,8 +344,6 @@ def _decode(tree: Tree, arrays: Mapping[str, Array]) -> Any:  # noqa: C901, PLR0
             return _make_object(name, fields, {}, arrays)
         case "model", [str(name), dict(parameters), dict(state)]:
             return _make_object(name, parameters, state, arrays)
-        case "array" | "columns" | "scalar", name:
-            raise _invalid(f"there is no array {name!r}")
         case tag, _:
             raise _invalid(f"the tag {tag!r} is unknown, or its content is not valid")
 
@@ -432,12 +416,10 @@ def load(path: str | os.PathLike[str]) -> Any:
     True
     """
     manifest, arrays = read_file(path, "model")
-    try:
+    with _naming(path):
         model = decode(manifest["content"], arrays)
-    except UnreadableFile as error:
-        raise UnreadableFile(f"{path} cannot be read: {error}.") from error
-    if not hasattr(model, "_check_loaded"):
-        raise UnreadableFile(f"{path} cannot be read: it does not contain a model.")
+        if not hasattr(model, "_check_loaded"):
+            raise UnreadableFile("it does not contain a model")
     widths = {array.shape[-1] for array in arrays.values() if array.ndim and array.size}
 
     def make_row(n_features: int) -> Rows | None:

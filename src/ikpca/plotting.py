@@ -1,14 +1,18 @@
-"""Plots of fitted models: eigenvalues, projections, loadings, convergence, novelty."""
+"""Plots of fitted models: eigenvalues, projections, loadings, convergence, novelty.
+
+Functions with a parameter ``ax`` draw in these axes, by default in those of a new figure of pyplot,
+and return them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import cycle
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,21 +24,9 @@ try:
     from matplotlib import colormaps, pyplot
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.image import AxesImage
     from matplotlib.ticker import MaxNLocator
 except ModuleNotFoundError as error:
     raise ImportError("ikpca.plotting needs matplotlib; run: pip install 'ikpca[plot]'.") from error
-
-__all__ = [
-    "components",
-    "contributions",
-    "convergence",
-    "loadings",
-    "novelty_page",
-    "projections",
-    "score_page",
-    "scree",
-]
 
 TEXT_COLOR = "0.1"
 MUTED_COLOR = "0.4"
@@ -56,10 +48,10 @@ _QUANTITIES = {
 }
 #: Maximum number of labels in a legend; more are shown on a color scale.
 _MAX_LEGEND_LABELS = 10
-#: Number of rows above which points are small, and pixels in vector graphics.
+#: Number of rows above which points are small.
 _MAX_LARGE_POINTS = 10_000
-#: Maximum number of features in a table of loadings or contributions.
-_MAX_FEATURES = 20
+#: Maximum numbers of features in a table of loadings, and of bars of contributions.
+_MAX_FEATURES, _MAX_BARS = 20, 10
 
 
 def scree(model: BaseEstimator, *, ax: Axes | None = None) -> Axes:
@@ -70,7 +62,6 @@ def scree(model: BaseEstimator, *, ax: Axes | None = None) -> Axes:
     model : fitted estimator
         Any model with ``explained_variance_ratio_``, including ``PCA`` of scikit-learn.
     ax : Axes, optional
-        Axes to draw in; by default those of a new figure of pyplot.
 
     Returns
     -------
@@ -84,24 +75,15 @@ def scree(model: BaseEstimator, *, ax: Axes | None = None) -> Axes:
     >>> len(scree(KernelPCA(8).fit(load_wine().data)).patches)
     8
     """
-    check_is_fitted(model)
-    shares = getattr(model, "explained_variance_ratio_", None)
-    if shares is None:
-        raise InvalidInput(
-            f"{type(model).__name__} has no explained_variance_ratio_: it cannot be plotted; "
-            "convert a KernelPCA of scikit-learn with ikpca.KernelPCA.from_sklearn."
-        )
+    remedy = "convert a KernelPCA of scikit-learn with ikpca.KernelPCA.from_sklearn"
+    shares = np.asarray(_fitted_values(model, "explained_variance_ratio_", remedy))
     ax = _resolve_axes(ax)
-    shares = np.asarray(shares, dtype=np.float64)
     numbers = np.arange(1, len(shares) + 1)
     ax.bar(numbers, shares, color=_BAR_COLOR, width=0.75)
-    ax.plot(numbers, np.cumsum(shares), color=_SUM_COLOR, marker=".", linewidth=1.5)
-    ax.annotate(
-        f"cumulative {shares.sum():.0%}", (numbers[-1], shares.sum()), xytext=(0, 7),
-        textcoords="offset points", ha="right", color=_SUM_COLOR, fontsize=9,
-    )  # fmt: skip
+    label = f"cumulative {shares.sum():.0%}"
+    ax.plot(numbers, np.cumsum(shares), color=_SUM_COLOR, marker=".", label=label)
+    ax.legend(frameon=False, labelcolor=_SUM_COLOR)
     ax.set(xlabel="Component", ylabel="Fraction of the variance")
-    ax.set_ylim(0, 1.15 * max(float(shares.sum()), float(shares.max(initial=0.0)), 1e-12))
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     return ax
 
@@ -121,7 +103,6 @@ def convergence(
     quantity : {"residual", "excess_error", "change"}, default="residual"
         Largest residual of a pass, estimate of E/E_min − 1, or squared change of the components.
     ax : Axes, optional
-        Axes to draw in; by default those of a new figure of pyplot.
 
     Returns
     -------
@@ -142,16 +123,12 @@ def convergence(
             "quantity", quantity, "is unknown", f"choose one of {', '.join(_QUANTITIES)}"
         )
     named = models if isinstance(models, Mapping) else {"": models}
-    for model in named.values():
-        check_is_fitted(model)
-        if not getattr(model, "history_", None):
-            raise InvalidInput(
-                f"{type(model).__name__} has no history of passes: it cannot be plotted; fit a "
-                "KernelPCA."
-            )
+    histories: dict[str, list[PassRecord]] = {
+        name: _fitted_values(model, "history_", "fit a KernelPCA") for name, model in named.items()
+    }
     ax = _resolve_axes(ax)
-    for (name, model), (color, dashes) in zip(named.items(), cycle(LINE_STYLES), strict=False):
-        history: list[PassRecord] = model.history_
+    lines = zip(histories.items(), cycle(LINE_STYLES), strict=False)
+    for (name, history), (color, dashes) in lines:
         passes = np.array([record.number for record in history])
         if quantity == "residual":
             values = np.array([record.residuals.max(initial=0.0) for record in history])
@@ -166,7 +143,6 @@ def convergence(
     ax.set_yscale("log")
     ax.set(xlabel="Passes over the data", ylabel=_QUANTITIES[quantity])
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=2))
-    ax.grid(which="major", color=MUTED_COLOR, alpha=0.2, linewidth=0.8)
     if any(named):
         ax.legend(frameon=False, labelcolor=TEXT_COLOR)
     return ax
@@ -190,7 +166,6 @@ def projections(
     pair : (int, int), default=(0, 1)
         Indices of the components, counted from 0.
     ax : Axes, optional
-        Axes to draw in; by default those of a new figure of pyplot.
 
     Returns
     -------
@@ -220,8 +195,9 @@ def projections(
     # In random order, so that no label hides the others.
     order = np.random.default_rng(0).permutation(len(points))
     across, up = points[:, [*pair]][order].T
-    many = len(points) > _MAX_LARGE_POINTS
-    scatter = partial(ax.scatter, across, up, s=2 if many else 9, linewidths=0, rasterized=many)
+    size = 9 if len(points) <= _MAX_LARGE_POINTS else 2
+    # Pixels, as files of vector graphics with many points are large.
+    scatter = partial(ax.scatter, across, up, s=size, linewidths=0, rasterized=True)
     ax.set(xlabel=f"Component {pair[0] + 1}", ylabel=f"Component {pair[1] + 1}")
     if labels is None:
         scatter()
@@ -270,7 +246,6 @@ def components(model: BaseEstimator, shape: tuple[int, ...], *, number: int = 12
     >>> len(components(model, (8, 8)).axes)
     6
     """
-    check_is_fitted(model)
     rows = _component_rows(model, number)
     if len(shape) != 2 or int(np.prod(shape)) != rows.shape[1]:
         rule = f"does not match the {rows.shape[1]} features of the rows"
@@ -280,7 +255,7 @@ def components(model: BaseEstimator, shape: tuple[int, ...], *, number: int = 12
     figure = pyplot.figure(layout="constrained", figsize=(1.25 * across, 1.45 * down))
     for position, row in enumerate(rows, start=1):
         ax = figure.add_subplot(down, across, position)
-        _show_signed(ax, row.reshape(shape), aspect="equal")
+        ax.imshow(row.reshape(shape), **_signed_colors(row))
         ax.set_title(f"{position}", fontsize=9, color=TEXT_COLOR)
         ax.set(xticks=[], yticks=[])
     return figure
@@ -307,7 +282,6 @@ def loadings(
     numbers : sequence of int, default=(0, 1)
         Indices of the components, counted from 0.
     ax : Axes, optional
-        Axes to draw in; by default those of a new figure of pyplot.
 
     Returns
     -------
@@ -324,32 +298,24 @@ def loadings(
     >>> axes.get_yticklabels()[0].get_text()
     'alcohol'
     """
-    check_is_fitted(model)
     table = _component_rows(model, max(numbers) + 1)[[*numbers]].T
     if names is None:
         names = getattr(model, "feature_names_in_", [str(i + 1) for i in range(len(table))])
     ax = _resolve_axes(ax)
-    ax.spines[:].set_visible(True)
-    rows = _largest(np.abs(table).max(axis=1))
-    ax.figure.colorbar(_show_signed(ax, table[rows], aspect="auto"), ax=ax)
+    # The features that change most, in their order.
+    rows = np.sort(np.argsort(-np.abs(table).max(axis=1), kind="stable")[:_MAX_FEATURES])
+    image = ax.imshow(table[rows], aspect="auto", **_signed_colors(table[rows]))
+    ax.figure.colorbar(image, ax=ax, label="Change along the component")
     ax.set_yticks(range(len(rows)), [str(names[row]) for row in rows], fontsize=8)
     ax.set_xticks(range(len(numbers)), [str(number + 1) for number in numbers])
-    ax.set(xlabel="Component", title="Change along the component")
-    ax.title.set_fontsize(10)
+    ax.set_xlabel("Component")
     return ax
 
 
-def _show_signed(ax: Axes, values: Floats, aspect: Literal["equal", "auto"]) -> AxesImage:
-    """Draw values as colors: red is positive, blue is negative."""
+def _signed_colors(values: Floats) -> dict[str, Any]:
+    """Return colors of an image: red is positive, blue is negative."""
     limit = float(np.abs(values).max()) or 1.0
-    return ax.imshow(
-        values, cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="none", aspect=aspect
-    )
-
-
-def _largest(sizes: Floats) -> NDArray[np.intp]:
-    """Return the positions of the largest values, in their order."""
-    return np.sort(np.argsort(-sizes, kind="stable")[:_MAX_FEATURES])
+    return {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit, "interpolation": "none"}
 
 
 def score_page(
@@ -375,46 +341,41 @@ def score_page(
     return figure
 
 
-def novelty_page(
-    scores: ArrayLike,
-    limit: float,
-    contributions: ArrayLike,
-    *,
-    names: Sequence[str],
-    row_names: Sequence[str],
-) -> Figure:
+def novelty_page(scores: ArrayLike, limit: float, C: ArrayLike, names: Sequence[str]) -> Figure:
     """Plot novelty scores with their limit, and the contributions of features to the worst rows.
 
-    Rows with scores above ``limit`` are marked; infinite scores are drawn above all others. Rows of
-    ``contributions`` belong to the largest scores and are named by ``row_names``, their features by
-    ``names``.
+    Rows with scores above ``limit`` are marked; infinite scores are drawn above all others.
     """
     heights = np.append(np.asarray(scores, dtype=np.float64), limit)
     top = 1.1 * heights[np.isfinite(heights)].max(initial=0.0)
-    heights, shares = np.minimum(heights[:-1], top), np.minimum(contributions, top)
+    heights = np.minimum(heights[:-1], top)
     figure = Figure(layout="constrained", figsize=(11.0, 6.5))
-    above, below = figure.subplots(2, 1, height_ratios=(1.0, 1.1))
+    above, below = figure.subplots(2, 1)
     _resolve_axes(above)
     flagged = heights > limit
-    numbers = np.arange(1, len(heights) + 1)
-    for rows, color, size in ((~flagged, MUTED_COLOR, 6), (flagged, _SUM_COLOR, 14)):
-        above.scatter(numbers[rows], heights[rows], s=size, linewidths=0, color=color)
+    colors, sizes = np.where(flagged, _SUM_COLOR, MUTED_COLOR), np.where(flagged, 14, 6)
+    above.scatter(range(1, len(heights) + 1), heights, s=sizes, c=colors, linewidths=0)
     if np.isfinite(limit):
         above.axhline(limit, color=_BAR_COLOR, linestyle="dashed", linewidth=1.2)
-    above.set(xlabel="Row", ylabel="Score")
-    above.set_title(f"{int(flagged.sum())} of {len(heights)} rows are above the limit", fontsize=10)
+    title = f"{int(flagged.sum())} of {len(heights)} rows are above the limit"
+    above.set(xlabel="Row", ylabel="Score", title=title)
     above.set_ylim(bottom=min(0.0, float(heights.min(initial=0.0))))
-    features = _largest(shares.max(axis=0))
-    image = below.imshow(shares[:, features], cmap="Oranges", aspect="auto", interpolation="none")
-    figure.colorbar(image, ax=below)
-    labels = [names[feature] for feature in features]
-    below.set_xticks(range(len(labels)), labels, rotation=35, ha="right", fontsize=8)
-    below.set_yticks(range(len(shares)), row_names, fontsize=8)
-    below.set_title("Contributions of the columns to the rows with the largest scores", fontsize=10)
+    contributions(np.minimum(C, top), names, ax=below).set_title("Rows with the largest scores")
     return figure
 
 
+def _fitted_values(model: BaseEstimator, name: str, remedy: str) -> Any:
+    """Return a fitted attribute; raise an error if the model has none."""
+    check_is_fitted(model)
+    values = getattr(model, name, ())
+    if not len(values):
+        raise InvalidInput(f"{type(model).__name__} has no {name}: it cannot be plotted; {remedy}.")
+    return values
+
+
 def _component_rows(model: BaseEstimator, number: int) -> Floats:
+    """Return components in input space, as rows."""
+    check_is_fitted(model)
     if hasattr(model, "components_"):
         return np.asarray(model.components_)[:number]
     if not hasattr(model, "inverse_transform"):
@@ -434,10 +395,9 @@ def contributions(
     C: ArrayLike,
     names: Sequence[str] | None = None,
     *,
-    number: int = 10,
     ax: Axes | None = None,
 ) -> Axes:
-    """Plot the features that contribute most to the errors of rows, as bars.
+    """Plot the ten features that contribute most to the errors of rows, as bars.
 
     Parameters
     ----------
@@ -446,10 +406,7 @@ def contributions(
         plotted.
     names : sequence of str, optional
         Names of the features, for example ``feature_names_in_``; by default their indices.
-    number : int, default=10
-        Maximum number of features.
     ax : Axes, optional
-        Axes to draw in; by default those of a new figure of pyplot.
 
     Returns
     -------
@@ -462,8 +419,8 @@ def contributions(
     >>> from ikpca.plotting import contributions
     >>> X, y = load_wine(return_X_y=True)
     >>> C = NoveltyDetector(random_state=0).fit(X[y == 0]).explain(X[[-1]])
-    >>> len(contributions(C, number=5).patches)
-    5
+    >>> len(contributions(C).patches)
+    10
     """
     values = np.atleast_2d(np.asarray(C, dtype=np.float64))
     if values.ndim != 2 or not len(values):
@@ -477,10 +434,8 @@ def contributions(
             f"names has {len(labels)} entries: C has {values.shape[1]} features; pass one name for "
             "each."
         )
-    if number < 1:
-        raise invalid_parameter("number", number, "must be positive", "pass 10")
     means = values.mean(axis=0)
-    order = np.argsort(-means, kind="stable")[:number]
+    order = np.argsort(-means, kind="stable")[:_MAX_BARS]
     ax = _resolve_axes(ax)
     ax.barh(range(len(order)), means[order], color=_BAR_COLOR, height=0.75)
     ax.set_yticks(range(len(order)), [str(labels[i]) for i in order])

@@ -269,10 +269,9 @@ def test_columns_of_different_spread_give_a_hint(wine):
     assert succeeds(*fit, "--standardize", "--json")["warnings"] == []
 
 
-def test_constant_columns_are_named(wine):
+def test_constant_columns_are_centered(wine):
     write_csv("wine.csv", ["a", "b", "c"], [[0.1, n, n * n] for n in range(20)])
-    said = ikpca("fit", "wine.csv", "-o", "m.ikpca", "-n", 2, "--standardize")
-    assert "column 'a': cannot be standardized" in said.err
+    succeeds("fit", "wine.csv", "-o", "m.ikpca", "-n", 2, "--standardize", "-q")
     np.testing.assert_allclose(load("m.ikpca").X_fit_[:, 0], 0, atol=1e-12)
 
 

@@ -13,7 +13,8 @@ def main() -> None:
 
     Expected errors are reported in one sentence.
     """
-    missing = [name for name in ("typer", "rich", "pandas") if find_spec(name) is None]
+    packages = ("typer", "rich", "pandas", "pyarrow", "openpyxl")
+    missing = [name for name in packages if find_spec(name) is None]
     if missing:
         sys.exit(
             f"ikpca: the command line needs {' and '.join(missing)}; run: pip install 'ikpca[cli]'."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -153,27 +152,23 @@ def save_figure(figure: Any, path: Path) -> None:
 
 def _labels(color: str, ids: DataFrame, source: str) -> Cells:
     """Return one number or text per row."""
-    import numpy as np
+    from pandas import to_numeric
 
     from ikpca.errors import InvalidInput
 
     if len(ids.columns) != 1:
         raise UsageError(f"--color={color!r}: must be one column, not {', '.join(ids)}.")
     cells = ids.iloc[:, 0]
-    cells = cells.where(cells.notna() & (cells != ""), np.nan)
-    try:
-        numbers = cells.to_numpy(np.float64)
-    except (TypeError, ValueError):
-        texts = cells.fillna("–").to_numpy(str)
-        n_texts = len(np.unique(texts))
-        if n_texts > _MAX_COLORS:
-            raise InvalidInput(
-                f"{source}: column {color!r} has {n_texts} different texts; choose a column of "
-                f"numbers, or of at most {_MAX_COLORS} texts."
-            ) from None
-        return texts
-    is_whole = np.isfinite(numbers).all() and (numbers == np.rint(numbers)).all()
-    return numbers.astype(np.int64) if is_whole else numbers
+    cells = cells[cells != ""].dropna()
+    numbers = to_numeric(cells, errors="coerce", downcast="integer")
+    if numbers.notna().all():
+        return numbers.reindex(ids.index).to_numpy()
+    if cells.nunique() > _MAX_COLORS:
+        raise InvalidInput(
+            f"{source}: column {color!r} has {cells.nunique()} different texts; choose a column "
+            f"of numbers, or of at most {_MAX_COLORS} texts."
+        )
+    return cells.astype(str).reindex(ids.index, fill_value="–").to_numpy(str)
 
 
 def info(
@@ -191,15 +186,18 @@ def info(
         model = load(path)
         parameters = model.get_params(deep=False)
         fitted = {name for name in vars(model) if not name.startswith("_")} - {*parameters}
-        document = {
+        head = {
             "file": path,
             "bytes": path.stat().st_size,
             "class": type(model).__name__,
             "written_by": f"ikpca {read_file(path)[0]['library_version']!r}",
-            "parameters": {name: _text(value) for name, value in parameters.items()},
-            "attributes": {name: _text(getattr(model, name)) for name in sorted(fitted)},
         }
-        report.show(document, *_lines(document))
+        parameters = {name: _text(value) for name, value in parameters.items()}
+        attributes = {name: _text(getattr(model, name)) for name in sorted(fitted)}
+        report.show(
+            {**head, "parameters": parameters, "attributes": attributes},
+            *(f"{k:<30}{v}" for k, v in {**head, **parameters, **attributes}.items()),
+        )
 
 
 def _text(value: object) -> str:
@@ -210,12 +208,3 @@ def _text(value: object) -> str:
         return f"{value.dtype} of {' × '.join(map(str, value.shape))}"
     text = " ".join((str if isinstance(value, Real) else repr)(value).split())
     return text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}…"
-
-
-def _lines(document: Mapping[str, Any], indent: str = "") -> Iterator[str]:
-    for key, value in document.items():
-        if isinstance(value, Mapping):
-            yield f"{indent}{key}"
-            yield from _lines(value, f"{indent}  ")
-        else:
-            yield f"{indent + key:<30}{value}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ikpca.columns import Cells, ColumnEncoder
+    from ikpca.columns import ColumnEncoder
     from ikpca.kernels import Floats
 
 #: Rows that are explained at a time.
@@ -129,7 +128,11 @@ def detect(
             detector.save(save_model)
         row_ids = {**table.ids} or {table.unit: table.frame.index}
         if picture is not None:
-            save_figure(_page(detector, encoder, table.rows, scores, row_ids), picture)
+            from ikpca.plotting import novelty_page
+
+            worst = np.argsort(-scores, kind="stable")[:_WORST_ROWS]
+            contributions = _contributions(detector, encoder, table.rows[worst])
+            save_figure(novelty_page(scores, limit, contributions, encoder.names), picture)
         write_table(out, results, row_ids)
         n_rows, n_flagged, n_unknown = len(flags), int(flags.sum()), int(is_unknown.sum())
         document = {
@@ -155,13 +158,9 @@ def _check_inputs(
 ) -> None:
     if len(inputs) != (2 if model is None else 1):
         raise UsageError("pass normal rows and new rows, or --model and only new rows.")
-    if model is None:
-        return
-    for name in parameters:
+    for name in () if model is None else [*parameters, *(columns.keys() - {"ids"})]:
         flag = f"--{name.replace('_', '-')}"
         raise UsageError(f"{flag} has no effect with --model; leave it out.")
-    if columns.keys() - {"ids"}:
-        raise UsageError("options for columns have no effect with --model, except --id.")
 
 
 def _contributions(detector: Any, encoder: ColumnEncoder, rows: Floats) -> Floats:
@@ -184,21 +183,3 @@ def _top_columns(
         contributions = _contributions(detector, encoder, rows[strip])
         top[strip] = names[np.argsort(-contributions, kind="stable")[:, : top.shape[1]]]
     return {f"feature_{number}": column for number, column in enumerate(top.T, start=1)}
-
-
-def _page(
-    detector: Any, encoder: ColumnEncoder, rows: Floats, scores: Floats, ids: Mapping[str, Cells]
-) -> Any:
-    """Plot scores, and the contributions to the largest ones."""
-    import numpy as np
-
-    from ikpca.plotting import novelty_page
-
-    worst = np.argsort(-scores, kind="stable")[:_WORST_ROWS]
-    return novelty_page(
-        scores,
-        -detector.offset_,
-        _contributions(detector, encoder, rows[worst]),
-        names=encoder.names,
-        row_names=[str(name) for name in np.asarray(next(iter(ids.values())))[worst]],
-    )

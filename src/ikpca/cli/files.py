@@ -11,10 +11,9 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from importlib.util import find_spec
 from itertools import chain, islice, takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Literal, TextIO, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TextIO, TypeAlias
 
 import numpy as np
 
@@ -30,13 +29,14 @@ from ikpca.columns import (
     numbers_as_names,
 )
 from ikpca.errors import InvalidInput
-from ikpca.model_files import atomic_write, check_writable
+from ikpca.model_files import atomic_write
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 _TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
 _READABLE = ".csv, .tsv, .txt (also .gz), .xlsx, .parquet, .npy or .npz"
+_WRITABLE_SUFFIXES = (".csv", ".tsv", ".xlsx", ".parquet", ".npy", ".npz")
 _WRITABLE = ".csv, .tsv (also .gz), .xlsx, .parquet, .npy or .npz"
 #: Size in bytes from which files are memory-mapped.
 _MEMORY_MAP_BYTES = 256 * 2**20
@@ -55,7 +55,7 @@ Choose: TypeAlias = Callable[[Header], ColumnChoice]
 
 
 def read_table(source: str | Path, choose: Choose | None = None) -> Table:
-    """Read columns of a file; empty cells become NaN, and text becomes indices of ``texts``.
+    """Read columns of numbers and text; empty cells become NaN.
 
     Text may be compressed, and "-" is standard input. A member of an archive and a sheet of Excel
     follow after a colon.
@@ -65,11 +65,6 @@ def read_table(source: str | Path, choose: Choose | None = None) -> Table:
         return _read(source, choose)
     except InvalidInput:
         raise
-    except MemoryError:
-        raise InvalidInput(
-            f"{source}: does not fit in memory; pass fewer columns, or convert it to .npy, which "
-            "is read in parts."
-        ) from None
     except Exception as error:
         # Parsers of damaged files raise many types of errors.
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
@@ -93,8 +88,9 @@ def _read(source: str | Path, choose: Choose) -> Table:
         case ".xlsx":
             return _read_excel(path, member, choose)
         case suffix if suffix in _TEXT_SUFFIXES:
-            return _read_text(partial(_open_binary, path), path.name, choose)
-    raise InvalidInput(f"{path}: {_unknown_suffix(path)}; pass {_READABLE}.")
+            opener: Callable[..., Any] = gzip.open if path.suffix.lower() == ".gz" else open
+            return _read_text(partial(opener, path, "rb"), path.name, choose)
+    raise InvalidInput(f"{path}: the suffix {path.suffix!r} is unknown; pass {_READABLE}.")
 
 
 def split_member(source: str | Path) -> tuple[Path, str | None]:
@@ -110,16 +106,6 @@ def _suffix(path: Path) -> str:
     name = path.name.lower()
     inner = Path(name.removesuffix(".gz")).suffix
     return inner if inner in _TEXT_SUFFIXES else Path(name).suffix
-
-
-def _unknown_suffix(path: Path) -> str:
-    return f"the suffix {path.suffix!r} is unknown" if path.suffix else "the name has no suffix"
-
-
-def _open_binary(path: Path) -> BinaryIO:
-    if path.suffix.lower() == ".gz":
-        return cast(BinaryIO, gzip.GzipFile(path))
-    return path.open("rb")
 
 
 def _read_text(open_content: Callable[[], BinaryIO], source: str, choose: Choose) -> Table:
@@ -251,14 +237,11 @@ def _is_header(first: Sequence[str], second: Sequence[str]) -> bool:
     numbers = [int(cell) for cell in filled]
     if numbers != [*range(numbers[0], numbers[0] + len(numbers))]:
         return False
-    if not first[0]:
-        return len(numbers) > 1 or numbers == [0]
-    has_decimals = any(
-        is_number(cell) and not cell.lstrip("+-").isdecimal()
-        for cell in second
-        if cell not in EMPTY_CELLS
-    )
-    return len(numbers) > 1 and (has_decimals or (numbers[0] == 0 and len(numbers) > 2))
+    if len(numbers) == 1:
+        return numbers == [0] and not first[0]
+    values = filter(is_number, {*second} - EMPTY_CELLS)
+    has_decimals = not all(cell.lstrip("+-").isdecimal() for cell in values)
+    return not first[0] or has_decimals or (numbers[0] == 0 and len(numbers) > 2)
 
 
 def _check_names(header: Header, source: str) -> Header:
@@ -272,7 +255,6 @@ def _read_excel(path: Path, sheet: str | None, choose: Choose) -> Table:
     """Read a sheet as the CSV file that it could be saved as."""
     import pandas
 
-    _require("openpyxl", f"{path}: Excel files need")
     cells = pandas.read_excel(
         path, sheet_name=sheet or 0, header=None, dtype=object, keep_default_na=False
     )
@@ -282,7 +264,6 @@ def _read_excel(path: Path, sheet: str | None, choose: Choose) -> Table:
 
 def _read_parquet(path: Path, choose: Choose) -> Table:
     """Read the chosen columns in batches."""
-    _require("pyarrow", f"{path}: Parquet files need")
     from pyarrow import parquet
 
     file = parquet.ParquetFile(path)
@@ -339,12 +320,6 @@ def _read_array(path: Path, member: str | None, choose: Choose) -> Table:
     return table.with_rows(rows[:, [int(name) - 1 for name in choice.features]], choice.features)
 
 
-def _require(package: str, purpose: str) -> None:
-    """Raise an error with the install command if a package is missing."""
-    if find_spec(package) is None:
-        raise InvalidInput(f"{purpose} the package {package}; run: pip install 'ikpca[cli]'.")
-
-
 def check_target(target: str | Path, ids: str | None = None, text: Collection[str] = ()) -> None:
     """Raise an error, before the work, if ids and columns of text could not be written."""
     path, _ = split_member(target)
@@ -353,18 +328,8 @@ def check_target(target: str | Path, ids: str | None = None, text: Collection[st
         if ids is None:
             what = f"out={path}: does not hold text as in {next(iter(text))!r}"
         raise InvalidInput(f"{what}; pass a .csv, .xlsx or .parquet file.")
-    if str(target) == "-":
-        return
-    match _suffix(path):
-        case ".parquet":
-            _require("pyarrow", f"{path}: Parquet files need")
-        case ".xlsx":
-            _require("openpyxl", f"{path}: Excel files need")
-        case ".csv" | ".tsv" | ".npy" | ".npz":
-            pass
-        case _:
-            raise InvalidInput(f"{path}: {_unknown_suffix(path)}; pass {_WRITABLE}.")
-    check_writable(path)
+    if str(target) != "-" and _suffix(path) not in _WRITABLE_SUFFIXES:
+        raise InvalidInput(f"{path}: the suffix {path.suffix!r} is unknown; pass {_WRITABLE}.")
 
 
 def holds_text(target: str | Path) -> bool:

@@ -16,14 +16,7 @@ Rows: TypeAlias = Any
 
 @runtime_checkable
 class Kernel(Protocol):
-    """Kernel function evaluated in tiles; it writes into the given array and keeps no reference.
-
-    Examples
-    --------
-    >>> from ikpca.kernels import Gaussian, Kernel
-    >>> isinstance(Gaussian(), Kernel)
-    True
-    """
+    """Kernel function evaluated in tiles; it writes into the given array and keeps no reference."""
 
     @property
     def supports_sparse(self) -> bool:
@@ -41,14 +34,7 @@ class Kernel(Protocol):
 
 @runtime_checkable
 class DifferentiableKernel(Kernel, Protocol):
-    """Kernel with a gradient, in the form of the sums that pre-images need; rows are dense.
-
-    Examples
-    --------
-    >>> from ikpca.kernels import DifferentiableKernel, Laplacian, vectorized
-    >>> [isinstance(kernel, DifferentiableKernel) for kernel in (Laplacian(), vectorized(min))]
-    [True, False]
-    """
+    """Kernel with a gradient, in the form of the sums that pre-images need; rows are dense."""
 
     def weighted_gradient(self, Z: Floats, X: Floats, weights: Floats) -> tuple[Floats, Floats]:
         """Return Σ_j G_ij k(z_i, x_j) for every row of Z, and its gradient with respect to z_i."""
@@ -59,14 +45,7 @@ class DifferentiableKernel(Kernel, Protocol):
 
 @runtime_checkable
 class RadialKernel(Kernel, Protocol):
-    """Decreasing function of a distance with k(z, z) = 1; rows are dense.
-
-    Examples
-    --------
-    >>> from ikpca.kernels import Gaussian, Polynomial, RadialKernel
-    >>> isinstance(Gaussian(), RadialKernel), isinstance(Polynomial(), RadialKernel)
-    (True, False)
-    """
+    """Decreasing function of a distance with k(z, z) = 1; rows are dense."""
 
     @property
     def step_is_gradient(self) -> bool:
@@ -82,17 +61,7 @@ class RadialKernel(Kernel, Protocol):
 
 @runtime_checkable
 class DistanceKernel(Kernel, Protocol):
-    """Kernel whose values determine Euclidean distances in input space.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ikpca.kernels import Gaussian, DistanceKernel
-    >>> isinstance(Gaussian(), DistanceKernel)
-    True
-    >>> Gaussian(2.0).input_distances(np.exp([[-2.0, -8.0]]), np.zeros((1, 2, 3)))
-    array([[1., 4.]])
-    """
+    """Kernel whose values determine Euclidean distances in input space."""
 
     def input_distances(self, values: Floats, rows: Floats) -> Floats:
         """Return ‖z_i − x_ij‖² from k(z_i, x_ij) and the rows x_ij, up to a constant per row.

@@ -108,10 +108,6 @@ class Linear(_FeatureKernel):
     origin : ndarray of shape (n_features,), optional
         Subtracted from x and y; a fit sets it to the mean of the training rows.
 
-    See Also
-    --------
-    sklearn.metrics.pairwise.linear_kernel : The whole matrix.
-
     Examples
     --------
     >>> import numpy as np
@@ -147,10 +143,6 @@ class Polynomial(_DotProductKernel):
         Factor of the inner product.
     coef0 : float, default=1.0
         Additive constant c.
-
-    See Also
-    --------
-    sklearn.metrics.pairwise.polynomial_kernel : The whole matrix.
 
     Examples
     --------
@@ -204,10 +196,6 @@ class Sigmoid(_DotProductKernel):
     coef0 : float, default=1.0
         Additive constant c.
 
-    See Also
-    --------
-    sklearn.metrics.pairwise.sigmoid_kernel : The whole matrix.
-
     Examples
     --------
     >>> import numpy as np
@@ -236,10 +224,6 @@ class Cosine(_FeatureKernel):
     ----------
     origin : ndarray of shape (n_features,), optional
         Subtracted from x/‖x‖ and y/‖y‖; a fit sets it to the mean of those of the training rows.
-
-    See Also
-    --------
-    sklearn.metrics.pairwise.cosine_similarity : The whole matrix.
 
     Examples
     --------

@@ -63,10 +63,6 @@ class Gaussian(_DistanceKernelBase):
     gamma : float, default=1.0
         Factor γ of the squared distance.
 
-    See Also
-    --------
-    sklearn.metrics.pairwise.rbf_kernel : The whole matrix.
-
     Examples
     --------
     >>> import numpy as np
@@ -244,10 +240,6 @@ class Laplacian(_DistanceKernelBase):
     ----------
     gamma : float, default=1.0
         Factor γ of the distance.
-
-    See Also
-    --------
-    sklearn.metrics.pairwise.laplacian_kernel : The whole matrix.
 
     Examples
     --------
