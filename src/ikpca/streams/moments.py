@@ -304,7 +304,7 @@ class MomentState(Stored):
         faded = weights * fading
         Z, outside, nearest = self.span.features(rows, diagonal)
         novelty = self._novelty(Z, diagonal)
-        self.__dict__.pop("_projector", None)
+        self._forget_projector()
         is_full = self.max_rows is not None and len(self.span) >= self.max_rows
         if is_full:
             is_moved = self._follow(rows, outside, rng)
@@ -346,19 +346,24 @@ class MomentState(Stored):
         n_parts, novelty = self._read
         if n_parts < len(self.pending):
             rows = stack([part for part, _ in self.pending[n_parts:]])
-            Z = self.span.solve(self.span.values(rows)[0])
-            new = self._novelty(Z, self.span.diagonal(rows))
+            values, diagonal = self.span.values(rows)[0], self.span.diagonal(rows)
+            if self.n and self.n_components < len(self.span):
+                new = self._outside_leading((values @ self._weights).T, diagonal)
+            else:
+                new = self._novelty(self.span.solve(values), diagonal)
             self._read = len(self.pending), np.concatenate([novelty, new])
         return self._read[1]
 
     def _novelty(self, Z: Floats, diagonal: Floats) -> Floats:
-        number = self.n_components
         if not self.n:
             return np.full(len(diagonal), np.nan)
-        if number >= len(self.span):
+        if self.n_components >= len(self.span):
             return np.maximum(diagonal - np.einsum("ij,ij->j", Z, Z), 0)
-        projector, offsets, squared_mean = self._projector
-        products = projector @ Z
+        return self._outside_leading(self._projector[0] @ Z, diagonal)
+
+    def _outside_leading(self, products: Floats, diagonal: Floats) -> Floats:
+        """Return the novelty from products with the leading components and, last, the mean."""
+        _, offsets, squared_mean = self._projector
         y = products[:-1] - offsets
         lengths = diagonal - 2 * products[-1] + squared_mean
         return np.maximum(lengths - np.einsum("ij,ij->j", y, y), 0)
@@ -369,13 +374,22 @@ class MomentState(Stored):
         mean, components = self.s / self.n, self.U[:, : self.n_components].T
         return np.vstack([components, mean]), (components @ mean)[:, None], float(mean @ mean)
 
+    @cached_property
+    def _weights(self) -> Floats:
+        """The same as combinations of kernel values with the basis, as columns."""
+        return blas.dtrsm(1.0, self.span.factor, self._projector[0].T, lower=1, trans_a=1)
+
+    def _forget_projector(self) -> None:
+        for name in ("_projector", "_weights"):
+            self.__dict__.pop(name, None)
+
     def scorer(self, fraction: float | None) -> MomentState:
         """Return the state after all rows, with components of all of them, for ``scores``.
 
         With a fraction, they are as many as explain this fraction of the variance.
         """
         state = self.current._copy()
-        state.__dict__.pop("_projector", None)
+        state._forget_projector()
         if fraction is None:
             state._refresh()
             return state
