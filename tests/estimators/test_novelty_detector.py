@@ -1,8 +1,9 @@
 """NoveltyDetector: identities of scores, thresholds and p-values, streams, bad input."""
 
-from __future__ import warnings
+from __future__ import annotations
 
 import pickle
+import warnings
 from dataclasses import replace
 
 import numpy as np
