@@ -293,8 +293,7 @@ class OnlineKernelPCA(StreamTransformer):
         return 1 / lost if lost > 0 else np.inf
 
     def _check_rule(self) -> None:
-        if not isinstance(self.rule, KHA):
-            Choice(("kha/et",)).check("rule", self.rule)
+        Choice(("kha/et",), objects=KHA).check("rule", self.rule)
         rule = self._rule
         rule.check_options(("auto", "rows", "random"), ("backoff", "clock"))
         methods = ("kha/et",) if rule.automatic else ("kha", "kha/t")
