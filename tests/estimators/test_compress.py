@@ -212,3 +212,10 @@ def test_compressed_online_model_continues_with_partial_fit(digits):
     assert moved.max() < 0.1
     small.partial_fit(digits[900:])
     assert small.n_samples_seen_ == len(digits)
+
+
+def test_an_indefinite_kernel_raises_an_error():
+    X = np.random.default_rng(0).normal(size=(200, 5))
+    settings = {"kernel": "sigmoid", "gamma": 0.1, "coef0": 0.1, "eigen_solver": "dense"}
+    with pytest.raises(InvalidInput, match=r"Sigmoid.* is not positive semi-definite"):
+        compress(KernelPCA(4, **settings).fit(X), 40)

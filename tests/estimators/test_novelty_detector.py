@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -369,6 +370,9 @@ def test_names_of_columns():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["a", "b"])
     detector = NoveltyDetector(random_state=0).fit(frame)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        detector.explain(frame)
     with pytest.raises(ValueError, match="feature names"):
         detector.predict(frame.rename(columns={"b": "c"}))
     with pytest.raises(ValueError, match="feature names"):

@@ -197,6 +197,6 @@ def test_names():
     own = SelectedRows(max_candidates=7)
     assert make_reduction(own, gaussian) is own
     with pytest.raises(InvalidInput, match="choose 'samples'"):
-        make_reduction("preimages", pairwise)
+        make_reduction("preimages", pairwise).reduce(problem(pairwise), 10)
     with pytest.raises(InvalidInput, match="is unknown"):
         make_reduction("landmarks", gaussian)

@@ -86,16 +86,8 @@ def _combine_strip(kernel: Kernel, side: int, basis: Floats, left: Floats, right
 class DaskGram:
     """Source of K whose tiles are computed, multiplied and summed by Dask tasks.
 
-    Parameters
-    ----------
-    client : Client
-    X : dask array of shape (n_samples, n_features)
-        Rows, whose chunks are the row blocks.
-    kernel : Kernel
-    budget : Budget
-        Limits the memory of every worker, in addition to that of the worker itself.
-    n_vectors : int
-        Number of vectors over all rows that a worker holds in a product.
+    The chunks of X are the row blocks. The budget limits the memory of every worker, in addition to
+    that of the worker itself; a worker holds ``n_vectors`` vectors over all rows in a product.
     """
 
     symmetric = True

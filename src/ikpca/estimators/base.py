@@ -116,11 +116,7 @@ class SavedEstimator(BaseEstimator):
     def _check_loaded(self, make_row: Callable[[int], Rows | None]) -> None:
         """Raise an error if the parts of a fitted model from a file do not fit together.
 
-        Parameters
-        ----------
-        make_row : callable
-            Returns a row with a number of features that takes no more memory than the file, or None
-            if there is none. Called after the shapes of the arrays have been checked.
+        ``make_row`` returns a row with a number of features, or None if it would be too large.
         """
         if hasattr(self, "feature_names_in_"):
             check_shapes((self.feature_names_in_, (self.n_features_in_,)))
@@ -221,14 +217,7 @@ class KernelTransformer(
         """
         check_is_fitted(self)
         self._check_invertible()
-        projections: Floats = check_array(X, dtype=FLOAT_DTYPES, ensure_min_features=0)
-        n_components = len(self.eigenvalues_)
-        if projections.shape[1] != n_components:
-            raise InvalidInput(
-                f"X has {projections.shape[1]} columns: the model has {n_components} components; "
-                "pass projections returned by transform."
-            )
-        rows, squared_distances = self._invert(projections)
+        rows, squared_distances = self._invert(check_projections(X, len(self.eigenvalues_)))
         if not return_distance:
             return rows
         return rows, finite_values(lambda: np.sqrt(squared_distances))
@@ -366,15 +355,14 @@ class KernelTransformer(
                 "kernel='precomputed': pre-images need the training rows, which a kernel matrix "
                 "does not hold; pass rows and a kernel."
             )
-        if sparse.issparse(self._subspace.basis):
+        basis = self._subspace.basis
+        if not isinstance(basis, np.ndarray):
+            kind, remedy = "rows that are read in tiles", "X[:]"
+            if sparse.issparse(basis):
+                kind, remedy = "sparse rows", "X.toarray()"
             raise NotFittedError(
-                "The model was fitted on sparse rows: pre-images need dense rows; fit it on "
-                "X.toarray()."
-            )
-        if not isinstance(self._subspace.basis, np.ndarray):
-            raise NotFittedError(
-                "The model was fitted on rows that are read in tiles: pre-images need them in "
-                "memory; fit it on X[:]."
+                f"The model was fitted on {kind}: pre-images need dense rows in memory; fit it on "
+                f"{remedy}."
             )
 
     def _points(self, X: Floats) -> Floats:
@@ -465,6 +453,17 @@ class KernelTransformer(
     @property
     def _n_features_out(self) -> int:
         return len(self.eigenvalues_)
+
+
+def check_projections(X: ArrayLike, n_components: int) -> Floats:
+    """Return projections as floats; raise an error for another number of components."""
+    projections: Floats = check_array(X, dtype=FLOAT_DTYPES, ensure_min_features=0)
+    if projections.shape[1] != n_components:
+        raise InvalidInput(
+            f"X has {projections.shape[1]} columns: the model has {n_components} components; "
+            "pass projections returned by transform."
+        )
+    return projections
 
 
 def warn(text: str, category: type[Warning]) -> None:

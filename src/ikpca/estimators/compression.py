@@ -18,6 +18,8 @@ from ikpca.kernels import Floats
 from ikpca.reduced_sets import ReducedSet, Reduction, SelectedRows, make_reduction
 from ikpca.subspace import Subspace
 
+#: Largest relative change of an eigenvalue that is a rounding error.
+_MAX_CHANGE = 1e-3
 #: Rows per vector at the start of a search for the size.
 _INITIAL_ROWS = 10
 _SHARED_PARAMETERS = (
@@ -123,6 +125,14 @@ def compress(
         _total_variance(source, source._subspace), np.asarray(source._mean_row),
         float(source.gamma_),
     )  # fmt: skip
+    # A stream has no negative squared lengths; without those of the kernel, variances differ.
+    changes = np.abs(compressed.eigenvalues_[: len(new_values)] - np.square(new_values))
+    if not changes.max() <= _MAX_CHANGE * np.square(new_values).max():
+        raise InvalidInput(
+            f"{original.kernel!r} is not positive semi-definite on the rows of the model, and a "
+            "compressed model cannot represent its negative part; fit with a positive semi-definite"
+            " kernel such as 'rbf', or use the model without compressing it."
+        )
     compressed.reduction_error_ = errors[:-1]
     compressed.mean_reduction_error_ = float(errors[-1])
     return compressed

@@ -29,7 +29,6 @@ from ikpca.solvers import (
     solve_dense,
 )
 from ikpca.solvers.adaptive import choose_solver
-from ikpca.solvers.base import plain_interrupts
 from ikpca.solvers.nystrom import LandmarkFit
 from ikpca.subspace import MeanResidual, Subspace
 
@@ -84,24 +83,9 @@ def split_rows(
 
 
 def fit_folds(model: KernelPCA, X: Rows, folds: Sequence[Indices]) -> tuple[Floats, MeanResidual]:
-    """Fit a model of all rows, and the components of all rows without each fold.
+    """Fit a model, and return the error of each row without its fold, and the mean error.
 
-    Parameters
-    ----------
-    model : KernelPCA
-        With the solver of :func:`choose_fold_solver`; changed. With landmarks, its parameters
-        become the numbers of components and landmarks that were used.
-    X : rows
-        Valid rows.
-    folds : sequence of indices
-        Every row belongs to one of them.
-
-    Returns
-    -------
-    errors : ndarray of shape (n_samples,)
-        Squared reconstruction error of each row by the model without its fold.
-    residual : MeanResidual
-        Mean error of the models.
+    With landmarks, the parameters of the model become the numbers of components and landmarks.
     """
     solver = model.eigen_solver
     if isinstance(solver, Nystrom):
@@ -146,17 +130,9 @@ def _fit_iterative(model: KernelPCA, train: Indices, test: Indices) -> tuple[Sub
     """Return the components of training rows, and the errors of test rows."""
     X, kernel, solver = model.X_fit_, model._subspace.kernel, model.eigen_solver
     assert isinstance(solver, Solver)
-    problem = Problem(
-        kernel,
-        X[train],
-        read_budget(model.max_memory),
-        n_threads(model.n_jobs),
-        seed=draw_seed(model.random_state),
-    )
-    tol = max(float(model.tol), float(np.finfo(X.dtype).eps))
-    with plain_interrupts():
-        settings = RunSettings(solver.default_max_iter, tol=tol)
-        solution = solver.solve(problem, model.n_components, settings)
+    budget, threads = read_budget(model.max_memory), n_threads(model.n_jobs)
+    problem = Problem(kernel, X[train], budget, threads, seed=draw_seed(model.random_state))
+    solution = model._solve(solver, problem, model.n_components, model.tol)
     if solution.outcome is Outcome.INTERRUPTED:
         raise KeyboardInterrupt
     subspace = _subspace(kernel, X[train], solution)
@@ -168,22 +144,12 @@ class FoldNystrom(Nystrom):
 
     The pass gives the moments of every fold, from which all models follow. A model without a fold
     has the landmarks of its own rows only, so that it has not seen the fold at all.
-
-    Parameters
-    ----------
-    folds : sequence of indices
-        Every row belongs to one of them.
-    n_landmarks, selection : as in :class:`Nystrom`
-
-    Attributes
-    ----------
-    errors, residual : as returned by :func:`fit_folds`
-    n_used : int
-        Number of landmarks.
     """
 
+    #: As returned by :func:`fit_folds`.
     errors: Floats
     residual: MeanResidual
+    #: Number of landmarks.
     n_used: int
 
     def __init__(

@@ -9,17 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ikpca.errors import (
     Choice,
-    InvalidInput,
     Number,
     ParameterRules,
     check_parameters,
     invalid_parameter,
 )
-from ikpca.estimators.base import SavedEstimator, atomic, warn_of_rank
+from ikpca.estimators.base import SavedEstimator, atomic, check_projections, warn_of_rank
 from ikpca.estimators.validation import (
     FLOAT_DTYPES,
     RandomStateLike,
@@ -199,13 +198,7 @@ class HebbianPCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
         ndarray of shape (n_rows, n_features)
         """
         check_is_fitted(self)
-        Y = check_array(X, dtype=FLOAT_DTYPES)
-        if Y.shape[1] != len(self.components_):
-            raise InvalidInput(
-                f"X has {Y.shape[1]} columns: the model has {len(self.components_)} components; "
-                "pass projections returned by transform."
-            )
-        return Y @ self.components_ + self.mean_
+        return check_projections(X, len(self.components_)) @ self.components_ + self.mean_
 
     def _validate(self, X: ArrayLike, *, reset: bool, min_samples: int = 1) -> Floats:
         """Validate the parameters and the rows."""

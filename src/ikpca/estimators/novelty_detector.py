@@ -95,10 +95,9 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         Number of components, or the fraction of the variance that they explain, as in
         :class:`KernelPCA`. With landmarks, it is a fraction of the variance in their span, and None
         selects all directions of the span.
-    kernel : str, callable or kernel object, default="rbf"
-        As in :class:`KernelPCA`, but not "precomputed".
-    gamma : float, "scale", "median" or None, default="scale"
-        As in :class:`KernelPCA`. The default has no effect beside a kernel object.
+    kernel, gamma : as in :class:`KernelPCA`
+        The defaults are "rbf" and "scale", which has no effect beside a kernel object; the kernel
+        is not "precomputed".
     false_alarm_rate : float, default=0.05
         Fraction of new normal rows that may be flagged, in (0, 0.5]. Rates below
         1/(n_samples + 1) cannot be resolved: no row is flagged, with a warning.
@@ -112,11 +111,9 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         As in :class:`KernelPCA`, except that "auto" is "nystrom" where it is not "dense". "nystrom"
         is ``Nystrom(2000)``, or four landmarks per component if that is more; more landmarks detect
         slightly better, and the time of a fit grows with the square of their number.
-    tol : float, default=1e-4
-        As in :class:`KernelPCA`, for iterative solvers; "dense" and "nystrom" do not use it.
-    max_memory : int, str or None, default=None
-        As in :class:`KernelPCA`. A small budget reduces the default number of landmarks, down to
-        100.
+    tol, max_memory, n_jobs : as in :class:`KernelPCA`
+        Only iterative solvers use ``tol``, by default 1e-4. A small budget reduces the default
+        number of landmarks, down to 100.
     forgetting : float, default=1.0
         f in (0, 1]: with every row that ``partial_fit`` learns, the weights of earlier rows are
         multiplied by f², so that the effective window is 1/(1 − f²) rows.
@@ -125,8 +122,6 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         least 200.
     drift_after : int, default=20
         Number of consecutive flagged rows that ``partial_fit`` takes for a drift and learns.
-    n_jobs : int, default=None
-        Number of threads, as in :class:`KernelPCA`.
     random_state : int, RandomState or None, default=None
         Seed of the folds and of the solver.
 
@@ -314,8 +309,7 @@ class NoveltyDetector(OutlierMixin, SavedEstimator):
         ndarray of shape (n_rows,)
             ``score_samples(X) - offset_``
         """
-        scores = self.score_samples(X)
-        return scores - self.offset_
+        return self.score_samples(X) - self.offset_
 
     def predict(self, X: RowsLike) -> Indices:
         """Flag novel rows: those with ``p_values(X) <= false_alarm_rate``.

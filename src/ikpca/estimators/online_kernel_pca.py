@@ -46,16 +46,8 @@ class OnlineKernelPCA(StreamTransformer):
     ----------
     n_components : int, default=2
         Number of components.
-    kernel : str, callable or kernel object, default="linear"
-        As for :class:`KernelPCA`, except "precomputed".
-    gamma : float, "scale", "median" or None, default=None
-        As for :class:`KernelPCA`; "scale" and "median" are computed from the first batch.
-    degree : float, default=3
-        Degree of poly.
-    coef0 : float, default=1
-        Independent term of poly and sigmoid.
-    kernel_params : dict, default=None
-        Keyword arguments of a callable kernel.
+    kernel, gamma, degree, coef0, kernel_params : as in :class:`KernelPCA`
+        Except "precomputed"; "scale" and "median" are computed from the first batch.
     rule : {"kha/et"} or KHA, default="kha/et"
         Learning rule, with a gain that needs no tuning: proportional to 1/(eigenvalue · time), with
         the time bounded by the memory if ``forgetting`` < 1. Pass a :class:`ikpca.solvers.KHA` for
@@ -70,21 +62,12 @@ class OnlineKernelPCA(StreamTransformer):
     forgetting : float, default=1.0
         f in (0, 1]: every row multiplies the weights of earlier rows in the mean and in λ by f²,
         and the time of the gain is bounded by the memory of 1/(1 − f²) rows.
-    preimage : str or pre-image object, default="auto"
-        As for :class:`KernelPCA`, except "ridge".
-    drift_threshold : float, default=25.0
-        Threshold of the Page–Hinkley test on ``novelty_``; a larger one signals fewer drifts.
-    drift_delta : float, default=0.5
-        Increase of the novelty, in standard deviations, that the test tolerates.
-    whiten : bool, default=False
-        If True, scale projections to unit variance.
+    preimage, whiten : as in :class:`KernelPCA`
+        Except "ridge".
+    drift_threshold, drift_delta, n_jobs, verbose : as in :class:`IncrementalKernelPCA`
+        Parameters of the drift detection and of the run.
     random_state : int, RandomState or None, default=None
         Seed of the initial points of the components.
-    n_jobs : int, default=None
-        Number of threads of ``transform`` and of pre-images; None uses as many as BLAS. Learning
-        uses one thread, as its last bits would depend on the number.
-    verbose : int, default=0
-        If positive, write a line per batch to standard error.
 
     Attributes
     ----------
@@ -93,30 +76,15 @@ class OnlineKernelPCA(StreamTransformer):
         those of :class:`KernelPCA` on the same rows.
     explained_variance_ratio_ : ndarray of shape (n_components,)
         Running variances divided by the running total variance.
-    basis_ : ndarray of shape (m, n_features)
-        Rows of the expansion.
-    coefficients_ : ndarray of shape (n_components, m)
-        α: component i is Σ_j α_ij Φ(x_j).
-    mean_coefficients_ : ndarray of shape (m,)
-        ν: the mean is Σ_j ν_j Φ(x_j).
+    basis_, coefficients_, mean_coefficients_ : as in :class:`IncrementalKernelPCA`
+        The basis consists of the points and of all rows of the stream.
     mean_ : ndarray of shape (n_features,)
         Unweighted mean of the rows in input space.
     novelty_ : ndarray of shape (n_rows,)
         ``reconstruction_error`` of every row of the last batch before the update; NaN for the first
         rows of a stream, from which the components start.
-    drift_ : float
-        Largest Page–Hinkley test statistic of the last batch divided by its threshold; values ≥ 1
-        signal a drift. The test compares with the novelty of the last 1,000 rows and needs 100.
-    drift_detected_ : bool
-        True if ``drift_`` ≥ 1.
-    n_samples_seen_ : int
-    memory_usage_ : int
-        Size of the model in bytes.
-    gamma_ : float
-        As in :class:`KernelPCA`.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Defined only if X has string column names.
+    drift_, drift_detected_, memory_usage_ : as in :class:`IncrementalKernelPCA`
+    gamma_, n_samples_seen_, n_features_in_, feature_names_in_ : as in :class:`KernelPCA`
 
     See Also
     --------
@@ -326,8 +294,7 @@ class OnlineKernelPCA(StreamTransformer):
         return 1 / lost if lost > 0 else np.inf
 
     def _check_rule(self) -> None:
-        if not isinstance(self.rule, KHA):
-            Choice(("kha/et",)).check("rule", self.rule)
+        Choice(("kha/et",), objects=KHA).check("rule", self.rule)
         rule = self._rule
         rule.check_options(("auto", "rows", "random"), ("backoff", "clock"))
         methods = ("kha/et",) if rule.automatic else ("kha", "kha/t")

@@ -84,10 +84,7 @@ class KernelSpectralClustering(ClusterMixin, SavedEstimator):
     eigenvalues_ : ndarray of shape (n_components,)
         Eigenvalues of the normalized or of the centered kernel matrix, descending.
     history_, outcome_, n_iter_ : as in :class:`ikpca.KernelPCA`
-    gamma_ : float
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Defined only if X has string column names.
+    gamma_, n_features_in_, feature_names_in_ : as in :class:`ikpca.KernelPCA`
 
     See Also
     --------
@@ -222,13 +219,6 @@ class NormalizedGram(WrappedSource):
     to the constant vector, which centering removes, so that a solver of centered matrices finds the
     other eigenvectors of L; :meth:`reflect` maps them back. P = I − 2wwᵀ is a rank-two change of a
     tile, so no array larger than a tile is allocated.
-
-    Parameters
-    ----------
-    source : GramSource
-        Symmetric kernel matrix K.
-    workers : Workers
-        Threads for the two passes that compute the degrees and Lw.
     """
 
     def __init__(self, source: GramSource, workers: Workers = SERIAL) -> None:
@@ -239,11 +229,18 @@ class NormalizedGram(WrappedSource):
             )
         super().__init__(source)
         n_samples = source.n_samples
-        degrees = _degrees(source, workers)
+        degrees = multiply(source, np.ones((n_samples, 1)), workers)[:, 0]
+        if not degrees.min() > 0:
+            raise InvalidInput(
+                f"a row of the kernel matrix sums to {degrees.min():.3g}: degrees must be positive;"
+                " pass a kernel without negative values, such as 'rbf', or normalize=None."
+            )
         scale = 1 / np.sqrt(degrees)
         #: The unit eigenvector u of L.
         self.first = np.sqrt(degrees / degrees.sum())
-        self._w = _direction(self.first - 1 / np.sqrt(n_samples))
+        # Zero, so that P is the identity, if all degrees are equal.
+        difference = self.first - 1 / np.sqrt(n_samples)
+        self._w = difference / (float(np.linalg.norm(difference)) or 1.0)
         Lw = scale * multiply(source, (scale * self._w)[:, None], workers)[:, 0]
         self._scale = scale.astype(self.dtype)
         # PLP = L − wzᵀ − zwᵀ.
@@ -277,19 +274,3 @@ class NormalizedGram(WrappedSource):
     def diagonal(self) -> Floats:
         """Return k(x, x) divided by the degree of x, reflected."""
         return self._source.diagonal() * self._scale**2 - 2 * np.prod(self._left, axis=1)
-
-
-def _degrees(source: GramSource, workers: Workers) -> Floats:
-    degrees = multiply(source, np.ones((source.n_samples, 1)), workers)[:, 0]
-    if not degrees.min() > 0:
-        raise InvalidInput(
-            f"a row of the kernel matrix sums to {degrees.min():.3g}: degrees must be positive; "
-            "pass a kernel without negative values, such as 'rbf', or normalize=None."
-        )
-    return degrees
-
-
-def _direction(difference: Floats) -> Floats:
-    """Return a unit vector; zero, so that P is the identity, if all degrees are equal."""
-    length = float(np.linalg.norm(difference))
-    return difference / length if length > 0 else difference

@@ -449,7 +449,10 @@ def plan_tiles(
             side for side in _TILE_SIDES if _CONCURRENT_TILES * tile_bytes(side) <= available
         )
         side = next(fitting, MIN_TILE_SIDE)
-        remedy = "raise it, ask for fewer components, or pass copy_X=False or another eigen_solver"
+        remedy = (
+            "raise it, ask for fewer components, or pass another eigen_solver; in KernelPCA, "
+            "copy_X=False also saves memory"
+        )
         budget.require(fixed + tile_bytes(side), "this fit", remedy)
     else:
         side = TILE

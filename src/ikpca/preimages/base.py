@@ -44,7 +44,7 @@ class PreimageMethod(ABC):
     """Method that finds rows z with Φ(z) near given points of feature space, all points at once.
 
     The weights of all points are in memory; estimators pass strips of points. Subclasses define
-    ``supports`` and ``_find``.
+    ``_find`` and, unless they work with every kernel, ``supports``.
 
     Examples
     --------
@@ -56,9 +56,9 @@ class PreimageMethod(ABC):
     (True, False)
     """
 
-    @abstractmethod
     def supports(self, kernel: Kernel) -> bool:
-        """Return True if the method works with the kernel."""
+        """Return True if the method works with the kernel; by default, every kernel."""
+        return True
 
     def find(
         self, subspace: Subspace, coordinates: Floats, starts: Floats | None = None

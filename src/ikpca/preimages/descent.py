@@ -165,11 +165,7 @@ class Gradient(_Descent):
 
     Parameters
     ----------
-    max_iter : int
-        Evaluations per sample.
-    tol : float
-        A sample has converged when its next step is shorter than ``tol`` times the standard
-        deviation of the basis rows.
+    max_iter, tol : as in :class:`FixedPoint`
 
     Examples
     --------

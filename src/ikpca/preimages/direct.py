@@ -123,10 +123,6 @@ class NeighborMean(PreimageMethod):
     def __post_init__(self) -> None:
         check_parameters(self, {"n_neighbors": COUNT_RULE})
 
-    def supports(self, kernel: Kernel) -> bool:
-        """Return True for every kernel."""
-        return True
-
     def _find(self, subspace: Subspace, coordinates: Floats, starts: Floats | None) -> Preimages:
         n_neighbors = min(self.n_neighbors, len(subspace.basis))
         rows = subspace.basis[subspace.nearest_rows(coordinates, n_neighbors)].mean(axis=1)

@@ -1,6 +1,6 @@
 """Reduced sets: components and mean in feature space on fewer rows."""
 
-from ikpca.errors import Choice, invalid_parameter
+from ikpca.errors import Choice
 from ikpca.kernels import DifferentiableKernel, Kernel
 from ikpca.reduced_sets.base import ReducedSet, Reduction, ReductionProblem
 from ikpca.reduced_sets.iterated_preimages import GrowingBasis, IteratedPreimages
@@ -26,17 +26,8 @@ def make_reduction(
     have pre-images, and "samples" for others.
     """
     if isinstance(reduction, Reduction):
-        method = reduction
-    else:
-        Choice(("auto", "preimages", "samples")).check("reduction", reduction)
-        moving = reduction != "samples" and isinstance(kernel, DifferentiableKernel)
-        moving |= reduction == "preimages"
-        method = SelectedRows("auto" if moving else 0, tol, seed=seed)
-    if not method.supports(kernel):
-        raise invalid_parameter(
-            "reduction",
-            reduction,
-            f"{kernel!r} has no gradient for pre-images",
-            "choose 'samples'",
-        )
-    return method
+        return reduction
+    Choice(("auto", "preimages", "samples")).check("reduction", reduction)
+    moving = reduction != "samples" and isinstance(kernel, DifferentiableKernel)
+    moving |= reduction == "preimages"
+    return SelectedRows("auto" if moving else 0, tol, seed=seed)

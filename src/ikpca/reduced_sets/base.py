@@ -129,8 +129,9 @@ class Reduction(ABC):
         ReducedSet
         """
         if not self.supports(subspace.kernel):
+            remedy = "choose 'samples', or SelectedRows"
             raise invalid_parameter(
-                "kernel", subspace.kernel, "has no gradient for pre-images", "choose SelectedRows"
+                "kernel", subspace.kernel, "has no gradient for pre-images", remedy
             )
         n_vectors = len(subspace.coefficients)
         rule = f"{n_vectors} vectors need at least as many rows"

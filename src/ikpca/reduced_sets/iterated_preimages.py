@@ -41,10 +41,7 @@ class IteratedPreimages(Reduction):
     ----------
     per_vector : int or "auto"
         Pre-images per vector; "auto" divides ``size`` among the vectors.
-    max_candidates : int
-        Maximum number of rows used; more rows are sampled.
-    seed : int
-        Seed of the sample.
+    max_candidates, seed : as in :class:`SelectedRows`
 
     Examples
     --------

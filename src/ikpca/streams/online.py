@@ -116,14 +116,9 @@ class OnlineState:
     ) -> tuple[OnlineState, Floats]:
         """Return the state after rows, in order, and ‖Φ(x) − µ − P(Φ(x) − µ)‖² of each before it.
 
-        Parameters
-        ----------
-        gain : function of the number of patterns seen before each step
-            η; λη/l if it is automatic.
-        automatic : bool
-            Divide gains by λ/l, and bound them so that no step overshoots.
-        memory : float
-            Time constant of the mean, λ and the clock of the gains, in patterns.
+        ``gain`` maps the numbers of patterns before each step to η. Automatic gains are divided by
+        λ/l and bounded, so that no step overshoots. ``memory`` is the time constant of the mean, λ
+        and the clock of the gains, in patterns.
         """
         # Imported here because importing it starts the compiler.
         from ikpca.streams.online_sweep import online_sweep

@@ -28,8 +28,8 @@ KERNELS: dict[str, dict[str, Any]] = {
 }
 #: Figures 6 and 7: σ = 0.1, a twentieth of the width of the data.
 NARROW: dict[str, Any] = {"kernel": "rbf", "gamma": 50.0}
-#: Interval of a covering grid, so that neighbors overlap, and its radius relative to the rows'.
-_INTERVAL, _RADIUS_FACTOR = 0.1, 1.25
+#: Number of covering points, and the radius of their ball relative to that of the rows.
+_N_POINTS, _RADIUS_FACTOR = 512, 1.25
 #: Most rows of a stream for the batch model of a comparison.
 _BATCH_ROWS = 2000
 #: Start of every search for a gain.
@@ -275,12 +275,12 @@ def compare(
 
 
 def covering(rows: Floats) -> Floats:
-    """Return points of a grid that covers a ball around the rows (figure 7)."""
-    center = rows.mean(axis=0)
+    """Draw points from a ball around the rows, dense enough to overlap (figure 7)."""
+    center, rng = rows.mean(axis=0), np.random.default_rng([0, 4])
     radius = _RADIUS_FACTOR * np.linalg.norm(rows - center, axis=1).max()
-    axis = np.arange(-radius, radius, _INTERVAL)
-    grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
-    return center + grid[np.linalg.norm(grid, axis=1) <= radius]
+    directions = rng.normal(size=(_N_POINTS, rows.shape[1]))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    return center + radius * rng.uniform(size=(_N_POINTS, 1)) ** (1 / rows.shape[1]) * directions
 
 
 def starts_of_figures_6_and_7(
