@@ -98,8 +98,6 @@ class DaskGram:
         Number of vectors over all rows that a worker holds in a product.
     """
 
-    symmetric = True
-
     def __init__(
         self, client: Client, X: da.Array, kernel: Kernel, budget: Budget, n_vectors: int = 0
     ) -> None:
@@ -164,7 +162,7 @@ class DaskGram:
             yield future.result()
 
     def fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
-        """Compute K[rows, columns] in this process, for the dense solver and pivoted landmarks."""
+        """Compute K[rows, columns] in this process, for the dense solver."""
         indices = np.arange(self.n_samples)
         out[...] = self.submatrix(indices[rows], indices[columns])
 

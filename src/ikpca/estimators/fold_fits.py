@@ -105,10 +105,10 @@ def fit_folds(model: KernelPCA, X: Rows, folds: Sequence[Indices]) -> tuple[Floa
     """
     solver = model.eigen_solver
     if isinstance(solver, Nystrom):
-        folded = FoldNystrom(folds, solver.n_landmarks, solver.selection)
+        folded = FoldNystrom(folds, solver.n_landmarks)
         model.set_params(eigen_solver=folded, tol=0.0).fit(X)
         # A fit with these parameters finds the same components.
-        number, used = len(model.eigenvalues_), Nystrom(folded.n_used, solver.selection)
+        number, used = len(model.eigenvalues_), Nystrom(folded.n_used)
         model.set_params(n_components=max(1, number), eigen_solver=used)
         return folded.errors, folded.residual
     model.fit(X[:] if isinstance(X, LazyRows) else X)
@@ -173,7 +173,7 @@ class FoldNystrom(Nystrom):
     ----------
     folds : sequence of indices
         Every row belongs to one of them.
-    n_landmarks, selection : as in :class:`Nystrom`
+    n_landmarks : as in :class:`Nystrom`
 
     Attributes
     ----------
@@ -186,10 +186,8 @@ class FoldNystrom(Nystrom):
     residual: MeanResidual
     n_used: int
 
-    def __init__(
-        self, folds: Sequence[Indices], n_landmarks: int | str, selection: str = "uniform"
-    ) -> None:
-        super().__init__(n_landmarks, selection)
+    def __init__(self, folds: Sequence[Indices], n_landmarks: int | str) -> None:
+        super().__init__(n_landmarks)
         self.folds = folds
 
     def solve(

@@ -631,7 +631,7 @@ class KernelPCA(KernelTransformer):
         if outcome is Outcome.INDEFINITE:
             text = outcome.value
             remedy = "pass eigen_solver='krylov' or 'dense', or choose another kernel"
-        elif outcome is Outcome.DIVERGED or not residual > self.tol > 0:
+        elif outcome in (Outcome.SMALL_CHANGE, Outcome.DIVERGED) or not residual > self.tol > 0:
             return
         elif outcome is Outcome.PASS_LIMIT:
             text = f"max_iter={len(solution.records)} passes did not reach {requested}"

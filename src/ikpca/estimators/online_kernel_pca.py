@@ -328,7 +328,7 @@ class OnlineKernelPCA(StreamTransformer):
         if not isinstance(self.rule, KHA):
             Choice(("kha/et",)).check("rule", self.rule)
         rule = self._rule
-        rule.check_options(("auto", "rows", "random"), ("backoff", "clock"))
+        rule.check_options(("auto", "rows", "random"), ("backoff", "change_tol", "clock"))
         methods = ("kha/et",) if rule.automatic else ("kha", "kha/t")
         if rule.method not in methods or isinstance(rule.gain, Gain):
             raise invalid_parameter(

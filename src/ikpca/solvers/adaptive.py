@@ -166,7 +166,7 @@ class Adaptive(Solver):
         records: list[PassRecord] = []
         while plan.cost < plan.krylov_cost:
             with Workers(problem.n_threads) as workers:
-                fit = LandmarkFit(used, "uniform", plan.number, workers, more=more)
+                fit = LandmarkFit(used, plan.number, workers, more=more)
                 solution = fit.solution(n_components, records, str(plan), tol)
                 records, stop = list(solution.records), settings.report(solution)
                 missed = missed_error(solution)
@@ -264,7 +264,7 @@ class LandmarkPlan:
         try:
             with Workers(problem.n_threads) as workers:
                 for number in numbers:
-                    fit = LandmarkFit(pilot, "uniform", number, workers)
+                    fit = LandmarkFit(pilot, number, workers)
                     bounds.append(residual_bound(fit.solution(n_components), n_components))
                     if bounds[-1] <= _MARGIN * tol:
                         break

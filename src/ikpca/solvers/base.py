@@ -45,6 +45,7 @@ class Outcome(Enum):
 
     CONVERGED = "the residual is within tol"
     STALLED = "the residual has reached the rounding error of the arithmetic"
+    SMALL_CHANGE = "the last pass changed the components by less than change_tol"
     PASS_LIMIT = "max_iter was reached; increase it for a higher accuracy, or use another solver"
     STOPPED = "a callback requested a stop"
     INTERRUPTED = "interrupted; the result of the last finished pass is kept"
@@ -215,7 +216,7 @@ class EigenSolution:
             eigenvalues,
             residuals if sampled is None else sampled[0],
             coefficients.astype(np.float64) @ projections.astype(np.float64).T,
-            gram.squared_norm_estimate,
+            gram.centering.squared_norm,
             next_eigenvalue,
             None if sampled is None else sampled[1],
             of_projections=sampled is not None,

@@ -22,16 +22,11 @@ from ikpca.errors import (
     is_auto,
 )
 from ikpca.gram import CenteredGram, GramSource, center_gram
-from ikpca.gram.centering import GramMeans
+from ikpca.gram.centering import Centering
 from ikpca.gram.resources import Workers
 from ikpca.kernels import Floats
 from ikpca.solvers.base import EigenSolution, Outcome, RunSettings, Solver, run_passes
-from ikpca.solvers.landmarks import (
-    LANDMARK_KINDS,
-    LandmarkStart,
-    choose_landmarks,
-    uniform_landmarks,
-)
+from ikpca.solvers.landmarks import LandmarkStart, uniform_landmarks
 from ikpca.solvers.problem import Plan, Problem, centered
 from ikpca.solvers.rayleigh_ritz import Certificate
 
@@ -189,6 +184,7 @@ _RULES: ParameterRules = {
     "clock": Choice(("pattern", "pass")),
     "rayleigh_ritz": FLAG,
     "backoff": FLAG,
+    "change_tol": Number("must not be negative", "pass 0", low=0),
 }  # fmt: skip
 
 
@@ -211,10 +207,9 @@ class KHA(Solver):
         random start, and 0 otherwise.
     clock : {"pattern", "pass"}, default="pattern"
         1/t gains decay at every pattern, or once per pass as in Günter 2006.
-    init : {"auto", "landmarks", "pivoted", "random"} or ndarray, default="auto"
+    init : {"auto", "landmarks", "random"} or ndarray, default="auto"
         Initialization of A. "auto": landmarks with automatic gains, random otherwise. "landmarks":
-        rows drawn uniformly. "pivoted": rows drawn by randomly pivoted Cholesky, for data with a
-        few outlying rows. An array of shape (n_components, n_samples) sets A, for example to the
+        rows drawn uniformly. An array of shape (n_components, n_samples) sets A, for example to the
         initialization of the papers. :class:`ikpca.HebbianPCA` and :class:`ikpca.OnlineKernelPCA`
         have initializations of their own.
     rayleigh_ritz : bool, default=True
@@ -222,6 +217,9 @@ class KHA(Solver):
     backoff : bool, default=True
         If True, undo a pass that diverges and continue with smaller gains. If False, the fit ends
         with the last finished pass, as a run of the papers; needs a gain of your own.
+    change_tol : float, default=0
+        Stopping criterion of Kim 2003: the fit ends when a pass changes the components by less than
+        this squared distance in feature space.
 
     Examples
     --------
@@ -249,6 +247,7 @@ class KHA(Solver):
         init: Floats | str = "auto",
         rayleigh_ritz: bool = True,
         backoff: bool = True,
+        change_tol: float = 0,
     ) -> None:
         self.method = method
         self.gain = gain
@@ -259,6 +258,7 @@ class KHA(Solver):
         self.init = init
         self.rayleigh_ritz = rayleigh_ritz
         self.backoff = backoff
+        self.change_tol = change_tol
 
     @property
     def name(self) -> str:
@@ -277,7 +277,7 @@ class KHA(Solver):
 
     def check(self, n_components: float | None) -> None:
         """Validate the options."""
-        self.check_options(("auto", *LANDMARK_KINDS, "random"))
+        self.check_options(("auto", "landmarks", "random"))
         if not isinstance(n_components, Integral):
             raise invalid_parameter(
                 "n_components",
@@ -359,7 +359,7 @@ class KHA(Solver):
             if saved is None:
                 gram, A, AK = self._initial_components(source, number, array, problem.seed, workers)
             else:
-                gram = CenteredGram(source, saved.means, workers)
+                gram = CenteredGram(source, saved.centering, workers)
             if not gram.has_variance:
                 zeros = np.zeros((number, gram.n_samples), dtype=gram.dtype)
                 solution = EigenSolution.from_components(zeros, zeros, zeros[:, 0], gram)
@@ -387,7 +387,7 @@ class KHA(Solver):
         """Center K, and return A with AK', from one pass over K."""
         if array is None and self.from_landmarks:
             n_landmarks = max(min(N_LANDMARKS, source.n_samples // 4), 4 * number)
-            chosen = choose_landmarks(str(self._init), source, n_landmarks, seed)
+            chosen = uniform_landmarks(source.n_samples, n_landmarks, seed)
             start = LandmarkStart(source, number, chosen, workers)
             return center_gram(source, None, workers)[0], start.coefficients(), start.projections
         if array is None:
@@ -406,7 +406,7 @@ class KHA(Solver):
     @property
     def from_landmarks(self) -> bool:
         """True if the run starts from landmarks."""
-        return isinstance(self._init, str) and self._init in LANDMARK_KINDS
+        return isinstance(self._init, str) and self._init == "landmarks"
 
     def gain_for(self, kappa: float) -> Gain:
         """Return the gain for κ = mean k'(x, x); NaN if κ is not known and not needed."""
@@ -483,7 +483,7 @@ class HebbianState:
     passes : int
     certificate : Certificate or None
         None before the first pass.
-    means : GramMeans
+    centering : Centering
         Set in checkpoints only.
     """
 
@@ -497,7 +497,7 @@ class HebbianState:
     gain_scale: float = 1.0
     passes: int = 0
     certificate: Certificate | None = None
-    means: GramMeans | None = None
+    centering: Centering | None = None
 
 
 def _is_indefinite(source: GramSource, seed: int) -> bool:

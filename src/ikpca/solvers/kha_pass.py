@@ -143,11 +143,14 @@ class HebbianPasses:
             orthonormality_defect=certificate.orthonormality_defect,
             excess_error=certificate.excess_error,
         )
-        return after, record, Outcome.DIVERGED if failed else None
+        if failed:
+            return after, record, Outcome.DIVERGED
+        is_small = not notes and record.change < self._solver.change_tol
+        return after, record, Outcome.SMALL_CHANGE if is_small else None
 
     def progress(self, state: HebbianState) -> HebbianState:
         """Return the checkpoint data after a pass."""
-        return replace(state, means=self._gram.means)
+        return replace(state, centering=replace(self._gram.centering, entries=self._gram.entries))
 
     def solution(self, state: HebbianState) -> EigenSolution:
         """Return the components after a pass, with the certificate of its record."""
@@ -177,7 +180,7 @@ class HebbianPasses:
         if not np.isfinite(images).all():
             # Kernel values that are not finite: the coefficients still give a bound.
             bound = relative_residuals(A, Y, eigenvalues)
-            return certify(eigenvalues, bound, A @ Y.T, gram.squared_norm_estimate, eps=eps)
+            return certify(eigenvalues, bound, A @ Y.T, gram.centering.squared_norm, eps=eps)
         N = basis @ images.T
         ritz_values = rayleigh_ritz((N + N.T) / 2, images @ images.T, drop=max(1e-12, 10 * eps))[0]
         leading, following = ritz_values[: len(Y)], float(ritz_values[len(Y)])
@@ -185,7 +188,7 @@ class HebbianPasses:
             eigenvalues,
             relative_residuals(U, KU, eigenvalues),
             A @ Y.T,
-            gram.squared_norm_estimate,
+            gram.centering.squared_norm,
             following,
             of_projections=True,
             eps=eps,
@@ -196,7 +199,7 @@ class HebbianPasses:
         increase = total - 2 * captured + float(np.sum(np.square(Y @ Y.T)))
         if increase <= 100 * eps * total:
             return certificate
-        estimate = excess_error(increase, total, gram.squared_norm_estimate, eps)
+        estimate = excess_error(increase, total, gram.centering.squared_norm, eps)
         return replace(certificate, excess_error=max(certificate.excess_error, estimate))
 
     def _certificate(self, state: HebbianState) -> Certificate:
@@ -212,7 +215,7 @@ class HebbianPasses:
                     eigenvalues,
                     residuals,
                     inner_products(A, AK),
-                    gram.squared_norm_estimate,
+                    gram.centering.squared_norm,
                     of_projections=True,
                     eps=self._eps,
                 )

@@ -20,7 +20,6 @@ import numpy as np
 from scipy import linalg
 
 from ikpca.errors import (
-    Choice,
     InvalidInput,
     Number,
     ParameterRules,
@@ -28,7 +27,7 @@ from ikpca.errors import (
     invalid_parameter,
     is_auto,
 )
-from ikpca.gram import ComputedGram, cross_gram, tile_slices
+from ikpca.gram import cross_gram, tile_slices
 from ikpca.gram.centering import NOT_FINITE, Centering
 from ikpca.gram.resources import Workers
 from ikpca.kernels import Floats, Indices, Kernel, Rows
@@ -40,7 +39,7 @@ from ikpca.solvers.base import (
     RunSettings,
     Solver,
 )
-from ikpca.solvers.landmarks import choose_landmarks
+from ikpca.solvers.landmarks import uniform_landmarks
 from ikpca.solvers.problem import Problem, check_kernel_values
 from ikpca.solvers.rayleigh_ritz import (
     SAMPLE_ROWS,
@@ -54,9 +53,7 @@ from ikpca.solvers.rayleigh_ritz import (
 
 Result = TypeVar("Result")
 
-SELECTIONS = ("uniform", "pivoted")
 _RULES: ParameterRules = {
-    "selection": Choice(SELECTIONS),
     "n_landmarks": Number("must be 'auto' or a positive integer", "pass 'auto'",
                           low=1, integer=True, allowed=("auto",)),
 }  # fmt: skip
@@ -93,8 +90,6 @@ class Nystrom(Solver):
     n_landmarks : int or "auto", default="auto"
         Number of landmarks, at most the number of rows. "auto": with ``tol=0``, 16 per component
         and at least 512; otherwise doubled until the certificate is within ``tol``.
-    selection : {"uniform", "pivoted"}, default="uniform"
-        Rows drawn uniformly, or by randomly pivoted Cholesky, for data with a few outlying rows.
 
     See Also
     --------
@@ -116,9 +111,8 @@ class Nystrom(Solver):
     default_max_iter: ClassVar[int] = 20
     name = "nystrom"
 
-    def __init__(self, n_landmarks: int | str = "auto", selection: str = "uniform") -> None:
+    def __init__(self, n_landmarks: int | str = "auto") -> None:
         self.n_landmarks = n_landmarks
-        self.selection = selection
 
     def check(self, n_components: float | None) -> None:
         """Validate the options; there are at most as many components as landmarks."""
@@ -144,7 +138,7 @@ class Nystrom(Solver):
         records: list[PassRecord] = []
         while True:
             with Workers(problem.n_threads) as workers:
-                fit = LandmarkFit(used, self.selection, number, workers)
+                fit = LandmarkFit(used, number, workers)
                 solution = fit.solution(n_components, records, tol=settings.tol)
             records = list(solution.records)
             stop = settings.report(solution)
@@ -175,7 +169,7 @@ class Nystrom(Solver):
             used = problem.budget.used + 2 * 8 * len(parts) * number * number
             reserved = replace(problem, budget=replace(problem.budget, used=used))
             if number <= min_number or _fits_memory(reserved, number):
-                return LandmarkFit(reserved, self.selection, number, workers, parts)
+                return LandmarkFit(reserved, number, workers, parts)
             number = max(min_number, int(_SHRINK * number))
 
     def _first_number(self, problem: Problem, n_components: float | None, tol: float) -> int:
@@ -377,9 +371,8 @@ class LandmarkFit:
     Parameters
     ----------
     problem : Problem
-    selection : str
     number : int
-        Landmarks to choose.
+        Landmarks to draw.
     workers : Workers
     parts : sequence of indices, optional
         Parts of the rows that :meth:`leave_out` may leave out; all rows are one by default.
@@ -390,7 +383,6 @@ class LandmarkFit:
     def __init__(
         self,
         problem: Problem,
-        selection: str,
         number: int,
         workers: Workers,
         parts: Sequence[Indices] | None = None,
@@ -400,9 +392,7 @@ class LandmarkFit:
         purpose, remedy = f"a fit on {number} landmarks", "raise it, or pass fewer landmarks"
         problem.budget.require(needed, purpose, remedy)
         strip = _strip_rows(problem, number)
-        assert problem.kernel is not None
-        source = problem.engine or ComputedGram(problem.kernel, problem.X, strip)
-        landmarks = choose_landmarks(selection, source, number, problem.seed, workers)
+        landmarks = uniform_landmarks(problem.n_samples, number, problem.seed)
         self._problem, self._workers = problem, workers
         self.landmarks = landmarks if more is None else np.union1d(landmarks, more)
         self._use_landmarks(self.landmarks, strip)
