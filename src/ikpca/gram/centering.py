@@ -133,15 +133,8 @@ class CenteredStrip:
     """Rows K'[P, :] of the centered matrix.
 
     They are stored as K[P, :] stacked on the column means and a row of ones, so that products with
-    them and their centering are a single matrix product.
-
-    Parameters
-    ----------
-    stacked : ndarray of shape (m + 2, l)
-    row_offsets : ndarray of shape (m,)
-        Row means less the grand mean.
-    workers : Workers
-        Threads that share the product by column tiles.
+    them and their centering are a single matrix product. The offsets are row means less the
+    grand mean.
     """
 
     def __init__(self, stacked: Floats, row_offsets: Floats, workers: Workers) -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from enum import Enum
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,6 @@ from ikpca.solvers.rayleigh_ritz import (
     relative_residuals,
 )
 
-State = TypeVar("State")
 #: Residuals of exact eigenpairs after rounding, in units of machine epsilon.
 _ROUNDING = 8
 
@@ -122,25 +121,16 @@ class PassRecord:
 
 @dataclass(frozen=True, eq=False)
 class Landmarks:
-    """Rows whose images the components are combinations of, in place of all training rows.
-
-    Parameters
-    ----------
-    rows : rows of shape (q, N)
-    mean : ndarray of shape (q,)
-        Coefficients of the mean of all training rows, projected on the span of the landmarks.
-    n_samples : int
-        Number of training rows.
-    row_projections : ndarray of shape (n_samples, r) or None
-        Projections of all training rows, if memory allowed to keep them.
-    missed_eigenvalue : float
-        Estimate of the largest eigenvalue outside of the span of the landmarks.
-    """
+    """Rows whose images the components are combinations of, in place of all training rows."""
 
     rows: Rows
+    #: Coefficients of the mean of all training rows, projected on the span of the landmarks.
     mean: Floats
+    #: Number of training rows.
     n_samples: int
+    #: Projections of all training rows, if memory allowed to keep them.
     row_projections: Floats | None = None
+    #: Estimate of the largest eigenvalue outside of the span of the landmarks.
     missed_eigenvalue: float = 0.0
 
     def select(self, chosen: NDArray[np.bool_] | slice) -> Self:
@@ -356,26 +346,15 @@ def _has_stalled(records: list[PassRecord]) -> bool:
     return best <= eps**0.5 and idle >= near
 
 
-class Passes(Protocol[State]):
-    """Passes of an iterative solver, a step from state to state."""
-
-    def step(self, state: State) -> tuple[State, PassRecord, Outcome | None]:
-        """Run one pass; the outcome is None if more passes may follow."""
-
-    def progress(self, state: State) -> object:
-        """Return the data of a checkpoint; None if an interrupted pass has overwritten them."""
-
-    def solution(self, state: State) -> EigenSolution:
-        """Return the components after a finished pass."""
-
-
 def run_passes(
-    passes: Passes[State], state: State, settings: RunSettings
-) -> tuple[State, Outcome, list[PassRecord]]:
+    passes: Any, state: Any, settings: RunSettings
+) -> tuple[Any, Outcome, list[PassRecord]]:
     """Run passes until a stopping rule, the callback or the solver ends the run.
 
-    Passes of a restored run count as done, and a run that had ended is not repeated. An interrupt
-    ends the run with the result of the last finished pass; the caller re-raises it.
+    ``passes.step(state)`` returns the next state, a record, and an outcome, None if more passes may
+    follow; ``passes.progress(state)`` the data of a checkpoint, and ``passes.solution(state)`` the
+    components. Passes of a restored run count as done, and a run that had ended is not repeated. An
+    interrupt ends the run with the result of the last finished pass; the caller re-raises it.
     """
     # State, records and outcome change together, so that they agree after an interrupt.
     run = (settings.saved or Run(state, None, []))._replace(progress=state)

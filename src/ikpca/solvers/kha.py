@@ -289,12 +289,7 @@ class KHA(Solver):
     def check_options(self, inits: tuple[str, ...], unused: tuple[str, ...] = ()) -> None:
         """Validate the options; names in ``unused``, or without effect, must have their default.
 
-        Parameters
-        ----------
-        inits : tuple of str
-            Names of initializations.
-        unused : tuple of str
-            Options that the estimator does not use.
+        ``inits`` are names of initializations, ``unused`` options that the estimator does not use.
         """
         check_parameters(self, _RULES)
         if isinstance(self.init, str):
@@ -462,41 +457,28 @@ class KHA(Solver):
 class HebbianState:
     """State between two passes.
 
-    Parameters
-    ----------
-    rows, products : ndarray of shape (r or 2r, l)
-        A, over its companion B if there is one, and their products with K'. They are replaced and
-        never modified, so that a pass that diverges or is interrupted leaves the state as it was.
-    eigenvalues : ndarray of shape (r,)
-        λ for the gains of the next pass.
-    log_gains : ndarray of shape (r,)
-        ρ of meta-descent, zero without it.
-    captured : float
-        Σ of the Ritz values: the variance that the components capture.
-    length : float
-        Smallest value so far of the largest eigenvalue of AK'Aᵀ, a bound that prevents components
-        that have reached unit length from growing again.
-    plan : Plan
-        Sizes of the run.
-    gain_scale : float
-        Product of all back-offs so far.
-    passes : int
-    certificate : Certificate or None
-        None before the first pass.
-    centering : Centering
-        Set in checkpoints only.
+    Arrays are replaced and never modified, so that a pass that diverges or is interrupted leaves
+    the state as it was.
     """
 
+    #: A, over its companion B if there is one, and their products with K'.
     rows: Floats
     products: Floats
+    #: λ for the gains of the next pass, and ρ of meta-descent, zero without it.
     eigenvalues: Floats
     log_gains: Floats
+    #: Σ of the Ritz values: the variance that the components capture.
     captured: float
+    #: Smallest value so far of the largest eigenvalue of AK'Aᵀ, a bound that prevents components
+    #: that have reached unit length from growing again.
     length: float
     plan: Plan
+    #: Product of all back-offs so far.
     gain_scale: float = 1.0
     passes: int = 0
+    #: None before the first pass.
     certificate: Certificate | None = None
+    #: Set in checkpoints only.
     centering: Centering | None = None
 
 

@@ -61,17 +61,7 @@ class HebbianPasses:
     Automatic gains are capped before every step, and a pass that loses variance is undone. With a
     gain of the user, the steps are those of the papers: a pass in which the components leave the
     unit ball is undone and repeated with a smaller gain, or without back-off ends the run.
-
-    Parameters
-    ----------
-    solver : KHA
-        Method, gain and options.
-    gram : CenteredGram
-    n_components : int
-    seed : int
-        Seed of the permutations.
-    tol : float
-        Residuals are computed exactly before they are reported to be this small.
+    Residuals are computed exactly before they are reported to be as small as ``tol``.
     """
 
     def __init__(
@@ -464,17 +454,10 @@ def _cap(h, y, diagonal):
 
 @_compiled
 def plain_sweep(Y, G, eta, capped, limits):
-    """Run KHA, KHA/t or KHA/et over a block.
+    """Run KHA, KHA/t or KHA/et over a block; return T, C, and the step that diverged (or OK).
 
-    Parameters
-    ----------
-    Y : (r, m) projections at the block's start.  G : (m, m) K'[P, P].
-    eta : (m, r) gains.  capped : cap them if True.
-    limits : (m,) upper bounds on ‖y‖² of each pattern.
-
-    Returns
-    -------
-    T : (r, r), C : (r, m), and the step at which ‖y‖² exceeded its limit (or OK).
+    Y (r, m) are the projections at the block's start, G = K'[P, P], eta (m, r) the gains, which are
+    capped if ``capped``, and limits (m,) upper bounds on ‖y‖² of each pattern.
     """
     r, m = Y.shape
     T, C = np.eye(r), np.zeros((r, m))
@@ -570,16 +553,9 @@ def _advance_products(N, M, yz, h, xi, diagonal, work, sums):
 def meta_sweep(YZ, G, eta, capped, limits, N, M, rho, mu, xi, max_step, max_rho):
     """Run KHA-SMD over a block; A and B are stacked, in the basis [A0; B0; E_P].
 
-    Parameters
-    ----------
-    YZ : (2r, m) projections of A and B.  G, eta, capped, limits : as in ``plain_sweep``.
-    N, M : (r, r) AK'Aᵀ and AK'Bᵀ, updated in place.
-    rho : (r,) log-gains.
-    mu, xi, max_step, max_rho : rate, memory, bounds on |Δρ| and |ρ|.
-
-    Returns
-    -------
-    T : (2r, 2r), C : (2r, m), the step that diverged (or OK), and the new ρ.
+    YZ (2r, m) are the projections of A and B, N = AK'Aᵀ and M = AK'Bᵀ are updated in place, rho are
+    the log-gains, mu and xi rate and memory, and max_step and max_rho bounds on |Δρ| and |ρ|; the
+    rest is as in ``plain_sweep``. Returns T, C, the step that diverged (or OK), and the new ρ.
     """
     r, m = YZ.shape[0] // 2, YZ.shape[1]
     T, C = np.eye(2 * r), np.zeros((2 * r, m))

@@ -59,19 +59,9 @@ class LandmarkStart:
     """Components in the leading directions of landmarks, from which iterations start.
 
     For coefficients A with zero row sums on m landmarks, AK' is AK minus its row means. So one pass
-    over m kernel rows gives exact projections.
-
-    Attributes
-    ----------
-    indices : ndarray of shape (m,)
-    directions : ndarray of shape (d, m)
-        Coefficients of the directions.
-    coordinates : ndarray of shape (d, l)
-        AK' of the directions.
-    eigenvalues : ndarray of shape (r,)
-        Ritz values: lower bounds of the eigenvalues of K'.
-    distances : ndarray of shape (l,)
-        Estimated squared distances of all rows from the span of the directions and the mean.
+    over m kernel rows gives exact projections. ``directions`` and ``coordinates`` are A and AK' of
+    the directions, ``eigenvalues`` Ritz values, which are lower bounds, and ``distances`` estimated
+    squared distances of all rows from the span of the directions and the mean.
     """
 
     def __init__(

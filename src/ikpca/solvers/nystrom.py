@@ -368,16 +368,8 @@ def _multiply_triangle(k: Floats, lower: Floats) -> Floats:
 class LandmarkFit:
     """Moments of the features of all rows, computed in one pass, from which components follow.
 
-    Parameters
-    ----------
-    problem : Problem
-    number : int
-        Landmarks to draw.
-    workers : Workers
-    parts : sequence of indices, optional
-        Parts of the rows that :meth:`leave_out` may leave out; all rows are one by default.
-    more : ndarray of shape (m,), optional
-        Further rows to use as landmarks.
+    Landmarks are a ``number`` of random rows and ``more`` rows. :meth:`leave_out` may leave out one
+    of the ``parts`` of the rows; all rows are one by default.
     """
 
     def __init__(
