@@ -140,7 +140,7 @@ def test_residual_bounds_hold_and_are_tight():
             problem = Problem(kernel, X, read_budget(None), seed=seed)
             # Fewer landmarks than features, so that the linear kernel has a residual, too.
             actual = Nystrom(10 if number >= 8 else 60).solve(problem, 3, RunSettings(1))
-            values = cross_gram(kernel, X, actual.landmarks.rows)
+            values = cross_gram(kernel, X, actual.landmarks)
             true = relative_residuals(K, values @ actual.coefficients.T, actual.eigenvalues).max()
             bound = actual.certificate.residual_bounds.max()
             misses.append(true > bound)

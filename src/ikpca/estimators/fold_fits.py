@@ -243,10 +243,10 @@ def _solve_block(K: Floats, n_components: float | None, n_expected: int) -> Eige
 def _subspace(kernel: Kernel | None, rows: Rows, solution: EigenSolution) -> Subspace:
     """Return the components with variance."""
     nonzero = solution.select(solution.eigenvalues > 0)
-    mean = None if nonzero.landmarks is None else nonzero.landmarks.mean
     return Subspace.from_centered(
-        kernel, rows, nonzero.coefficients, nonzero.centering, nonzero.projections, mean
-    )
+        kernel, rows, nonzero.coefficients, nonzero.centering, nonzero.projections,
+        nonzero.landmark_mean,
+    )  # fmt: skip
 
 
 def _strip_residuals(subspace: Subspace, X: Rows, _: int) -> Floats:

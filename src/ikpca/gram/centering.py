@@ -26,24 +26,14 @@ NOT_FINITE = (
 
 @dataclass(frozen=True)
 class Centering:
-    """Means of the training kernel matrix, which center the kernel values of new rows.
+    """Means of the training kernel matrix, which center the kernel values of new rows."""
 
-    Parameters
-    ----------
-    column_means : ndarray of shape (l,)
-        Mean of k(x_j, ·) over the training rows, for every training row j.
-    grand_mean : float
-        Mean of all entries of K.
-    squared_norm : float
-        Estimate of ‖K'‖², at no cost; its error is the rounding error of ‖K‖².
-    entries : int
-        Entries of K evaluated before the source was opened; set in checkpoints, so that a resumed
-        fit needs no second centering pass.
-    """
-
+    #: Mean of k(x_j, ·) over the training rows, for every training row j.
     column_means: Floats
     grand_mean: float
+    #: Estimate of ‖K'‖², at no cost; its error is the rounding error of ‖K‖².
     squared_norm: float = np.nan
+    #: Entries of K evaluated before the source was opened; set in checkpoints.
     entries: int = 0
 
 

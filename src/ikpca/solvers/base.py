@@ -119,28 +119,6 @@ class PassRecord:
         return line + (f" ({remarks})" if remarks else "")
 
 
-@dataclass(frozen=True, eq=False)
-class Landmarks:
-    """Rows whose images the components are combinations of, in place of all training rows."""
-
-    rows: Rows
-    #: Coefficients of the mean of all training rows, projected on the span of the landmarks.
-    mean: Floats
-    #: Number of training rows.
-    n_samples: int
-    #: Projections of all training rows, if memory allowed to keep them.
-    row_projections: Floats | None = None
-    #: Estimate of the largest eigenvalue outside of the span of the landmarks.
-    missed_eigenvalue: float = 0.0
-
-    def select(self, chosen: NDArray[np.bool_] | slice) -> Self:
-        """Select some of the components."""
-        projections = self.row_projections
-        return replace(
-            self, row_projections=None if projections is None else projections[:, chosen]
-        )
-
-
 @dataclass(frozen=True)
 class EigenSolution:
     """Leading components of a centered kernel matrix, and the history of their computation.
@@ -156,11 +134,19 @@ class EigenSolution:
     centering : Centering
     trace : float
         Trace of K'.
+    n_samples : int
+        Number of training rows.
     certificate : Certificate or None
     outcome : Outcome
     records : list of PassRecord
-    landmarks : Landmarks or None
-        None if the components are combinations of all training rows.
+    landmarks : rows of shape (q, N) or None
+        Rows whose images the components are combinations of; None for all training rows.
+    landmark_mean : ndarray of shape (q,), optional
+        Coefficients of the mean of all training rows, projected on the span of the landmarks.
+    row_projections : ndarray of shape (n_samples, r), optional
+        Projections of all training rows on components of landmarks, if memory allowed to keep them.
+    missed_eigenvalue : float
+        Estimate of the largest eigenvalue outside of the span of the landmarks.
 
     Examples
     --------
@@ -178,10 +164,14 @@ class EigenSolution:
     eigenvectors: Floats
     centering: Centering
     trace: float
+    n_samples: int
     certificate: Certificate | None
     outcome: Outcome = Outcome.STOPPED
     records: Sequence[PassRecord] = ()
-    landmarks: Landmarks | None = None
+    landmarks: Rows = None
+    landmark_mean: Floats | None = None
+    row_projections: Floats | None = None
+    missed_eigenvalue: float = 0.0
 
     @classmethod
     def from_components(
@@ -218,18 +208,20 @@ class EigenSolution:
             eigenvectors=(coefficients * np.sqrt(eigenvalues)[:, None]).T,
             centering=gram.centering,
             trace=gram.mean_diagonal * gram.n_samples,
+            n_samples=gram.n_samples,
             certificate=certificate,
         )
 
     def select(self, chosen: NDArray[np.bool_] | slice) -> Self:
         """Select some of the components."""
+        of_rows = self.row_projections
         return replace(
             self,
             coefficients=self.coefficients[chosen],
             projections=self.projections[chosen],
             eigenvalues=self.eigenvalues[chosen],
             eigenvectors=self.eigenvectors[:, chosen],
-            landmarks=self.landmarks and self.landmarks.select(chosen),
+            row_projections=None if of_rows is None else of_rows[:, chosen],
         )
 
     def select_fraction(self, fraction: float) -> Self:
@@ -253,10 +245,8 @@ class EigenSolution:
 
     def astype_float64(self, rows: Rows = None) -> Self:
         """Convert to double precision; landmarks are replaced by ``rows``, the same in double."""
-        solution = replace(_astype_float64(self), centering=_astype_float64(self.centering))
-        if self.landmarks is None:
-            return solution
-        return replace(solution, landmarks=replace(_astype_float64(self.landmarks), rows=rows))
+        centering = _astype_float64(self.centering)
+        return replace(_astype_float64(self), centering=centering, landmarks=rows)
 
     @property
     def rank(self) -> int:
@@ -277,20 +267,13 @@ Callback: TypeAlias = Callable[[PassRecord, Callable[[], EigenSolution]], Outcom
 
 
 class Run(NamedTuple):
-    """Run after its last finished pass, which a checkpoint stores.
+    """Run after its last finished pass, which a checkpoint stores."""
 
-    Attributes
-    ----------
-    progress : object
-        State of the solver; in a checkpoint, data from which resuming is bit-exact.
-    outcome : Outcome or None
-        None for a run that can be continued.
-    records : list of PassRecord
-        One per finished pass.
-    """
-
+    #: State of the solver; in a checkpoint, data from which resuming is bit-exact.
     progress: Any
+    #: None for a run that can be continued.
     outcome: Outcome | None
+    #: One per finished pass.
     records: list[PassRecord]
 
 

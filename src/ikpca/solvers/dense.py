@@ -126,6 +126,7 @@ def solve_dense(
         eigenvectors=rows.T,
         centering=Centering(means.astype(K.dtype), grand_mean),
         trace=trace,
+        n_samples=len(K),
         certificate=certify(eigenvalues, residuals, coefficients @ projections.T, squared_norm),
         outcome=Outcome.EXACT,
     )

@@ -315,16 +315,11 @@ class KHA(Solver):
         try:
             array = np.array(self.init, dtype=np.float64)
         except (TypeError, ValueError):
-            raise invalid_parameter(
-                "init", self.init, "is not an array of numbers", "pass an array or 'auto'"
-            ) from None
+            rule = "is not an array of numbers"
+            raise invalid_parameter("init", self.init, rule, "pass an array or 'auto'") from None
         if array.shape != shape:
-            raise invalid_parameter(
-                "init",
-                f"array of shape {array.shape}",
-                f"must have shape {shape}",
-                "one row per component",
-            )
+            value, rule = f"array of shape {array.shape}", f"must have shape {shape}"
+            raise invalid_parameter("init", value, rule, "one row per component")
         if not np.isfinite(array).all():
             raise invalid_parameter("init", "array", "holds NaN or infinite values", "replace them")
         return array

@@ -221,11 +221,10 @@ class Krylov(Solver):
 
     @staticmethod
     def _may_narrow(problem: Problem, n_bytes: int, *, keep: bool) -> bool:
-        """Return True if narrow blocks may replace a block of all columns.
+        """Return True if narrow blocks may replace a block of all columns: K is read for each.
 
-        With narrow blocks a basis of fewer columns has the same accuracy, but K is read for each of
-        them, so that all values must be in memory. They cannot contain a warm start, and in single
-        precision they do not always separate close eigenvalues.
+        They need a basis of fewer columns, but cannot contain a warm start, and in single precision
+        they do not always separate close eigenvalues.
         """
         if problem.engine is not None or problem.start is not None:
             return False
@@ -482,9 +481,8 @@ class KrylovPasses:
     def _probe_remainder(self, state: KrylovState) -> KrylovState:
         """Add a random block if variance that the basis misses may belong to a component.
 
-        A basis whose products it contains spans an invariant subspace, not necessarily all of the
-        range of K'. The trace of K' shows how much is missing; once a block has found nothing of
-        it, it is rounding error.
+        An invariant basis may miss a part of the range of K', as the trace of K' shows; once a
+        block has found nothing of it, it is rounding error.
         """
         gram, columns = self._gram, state.columns
         assert gram is not None

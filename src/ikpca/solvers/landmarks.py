@@ -31,10 +31,8 @@ def uniform_landmarks(n_samples: int, number: int, seed: int) -> Indices:
 def _leading_directions(gram: Floats, n_components: int, noise: float) -> Floats:
     """Return leading components of the landmarks alone, whose coefficients have zero row sums.
 
-    They are ordered by decreasing variance. Several times as many as the components wanted are
-    enough; using all directions would gain little for its cost. Of many landmarks they are
-    approximated by subspace iterations. Directions without more variance than the noise of the
-    kernel values are dropped.
+    They are ordered by decreasing variance, approximated by subspace iterations if there are many
+    landmarks. Directions without more variance than the noise of the kernel values are dropped.
     """
     number = DIRECTIONS_PER_COMPONENT * n_components
     N = gram - gram.mean(axis=0) - gram.mean(axis=1)[:, None] + gram.mean()

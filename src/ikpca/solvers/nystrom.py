@@ -33,7 +33,6 @@ from ikpca.gram.resources import Workers
 from ikpca.kernels import Floats, Indices, Kernel, Rows
 from ikpca.solvers.base import (
     EigenSolution,
-    Landmarks,
     Outcome,
     PassRecord,
     RunSettings,
@@ -493,14 +492,14 @@ class LandmarkFit:
             choice=choice or f"{len(gram)} landmarks",
         )
         solution = self._to_solution(A, eigenvalues)
-        assert solution.landmarks is not None
-        landmarks = replace(
-            solution.landmarks,
+        solution = replace(
+            solution,
+            certificate=certificate,
+            records=[*earlier, record],
             row_projections=row_projections,
             missed_eigenvalue=float(missed.max(initial=0.0)),
         )
-        records, problem = [*earlier, record], self._problem
-        solution = replace(solution, certificate=certificate, records=records, landmarks=landmarks)
+        problem = self._problem
         if problem.exact is None:
             return solution
         rows = problem.exact.take_rows(self.indices)
@@ -561,9 +560,11 @@ class LandmarkFit:
             eigenvectors=(A * np.sqrt(eigenvalues)[:, None]).T.astype(dtype),
             centering=Centering(self._kernel_means.astype(dtype), float(self._mean @ self._mean)),
             trace=self._trace,
+            n_samples=self._n_samples,
             certificate=None,
             outcome=Outcome.LANDMARKS,
-            landmarks=Landmarks(self.features.rows, mean.astype(dtype), self._n_samples),
+            landmarks=self.features.rows,
+            landmark_mean=mean.astype(dtype),
         )
 
     def _projections(self, A: Floats) -> Floats:

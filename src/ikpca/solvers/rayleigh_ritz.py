@@ -176,10 +176,9 @@ def sample_residuals(
 def _sample_rows(weights: Sequence[Floats], seed: int, number: int) -> tuple[Indices, int, Floats]:
     """Draw rows in proportion to one of several weights each, in fixed shares.
 
-    Rows that are expected at least once are drawn with certainty, so that a few rows that are
-    larger than all others do not hide the rest. If there are few rows, all are. Returns these rows
-    and, after them, rows drawn with replacement from the others; the number of the former, and the
-    probabilities of the latter.
+    Rows that are expected at least once, or all of few rows, are drawn with certainty. Returns them
+    and rows drawn with replacement from the others; the number of the former, and the probabilities
+    of the latter.
     """
     n_samples = len(weights[0])
     if n_samples <= _ROWS_PER_SAMPLE * number:
