@@ -297,7 +297,7 @@ class Reference:
 
     def excess_error(self, projections: Floats) -> float:
         """Compute E/E_min − 1."""
-        norm = self.gram.squared_norm_estimate
+        norm = self.gram.centering.squared_norm
         return excess_error(self.gram, projections, self.eigenvalues, norm)
 
 

@@ -82,7 +82,7 @@ def product_rates(
     source = ComputedGram(Gaussian(gamma), X, split=split)
     right = Gaussian(gamma).right_operand(X, split)
     left = Gaussian(gamma).left_from_right(right.copy())
-    pairs = list(tile_pairs(len(X), source.side, symmetric=True))
+    pairs = list(tile_pairs(len(X), source.side))
     V = np.random.default_rng(0).normal(size=(len(X), columns)).astype(X.dtype)
     with Workers(threads) as workers:
 

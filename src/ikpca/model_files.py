@@ -45,7 +45,7 @@ _CLASSES = {
         "Checkpoint", "DriftSignal", "HebbianPCA", "IncrementalKernelPCA", "KernelPCA",
         "KernelSpectralClustering", "NoveltyDetector", "OnlineKernelPCA",
     ),
-    "gram": ("Centering", "GramMeans"),
+    "gram": ("Centering",),
     "kernels": ("Cosine", "Gaussian", "Laplacian", "Linear", "Polynomial", "Sigmoid"),
     "preimages": ("FixedPoint", "Gradient", "MDS", "NeighborMean"),
     "reduced_sets": ("IteratedPreimages", "SelectedRows"),

@@ -505,6 +505,17 @@ def test_set_output_and_names(X):
 
 
 @pytest.mark.parametrize("method", METHODS)
+def test_stops_when_the_change_is_small(X, method):
+    """Kim 2003: two consecutive solutions closer than a threshold."""
+    fitted = model(method, change_tol=1e-2, max_iter=50).fit(X)
+    assert fitted.outcome_ is Outcome.SMALL_CHANGE
+    assert 1 < fitted.n_iter_ < 50
+    *earlier, last = fitted.history_
+    assert last.change < 1e-2
+    assert all(record.change >= 1e-2 or record.note for record in earlier)
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_history(X, method):
     fitted = model(method).fit(X)
     assert fitted.n_iter_ == len(fitted.history_) == 6

@@ -232,7 +232,6 @@ INVALID_OPTIONS = [
     (Nystrom(True), "n_landmarks=True: must be"),
     (Nystrom(None), "n_landmarks=None: must be"),
     (Nystrom(3), "n_landmarks=3: there are at most as many components"),
-    (Nystrom(selection="best"), "selection='best': is unknown"),
 ]
 
 
@@ -263,18 +262,16 @@ def test_more_landmarks_than_rows_are_all_rows(digits):
     assert len(fitted(digits[:40], solver=Nystrom(5000)).landmarks_) == 40
 
 
-@pytest.mark.parametrize("selection", ["uniform", "pivoted"])
-def test_equal_rows_have_no_variance(selection):
+def test_equal_rows_have_no_variance():
     with pytest.warns(RankWarning, match="no variance"):
-        model = fitted(np.ones((300, 4)), 2, Nystrom(20, selection))
+        model = fitted(np.ones((300, 4)), 2, Nystrom(20))
     assert (model.eigenvalues_ == 0).all()
     assert (model.transform(np.eye(4)) == 0).all()
 
 
-@pytest.mark.parametrize("selection", ["uniform", "pivoted"])
-def test_duplicate_rows_are_kept_once(selection):
+def test_duplicate_rows_are_kept_once():
     X = np.repeat(np.random.default_rng(0).normal(size=(30, 4)), 20, axis=0)
-    model = fitted(X, 3, Nystrom(200, selection))
+    model = fitted(X, 3, Nystrom(200))
     assert len(model.landmarks_) == len(np.unique(model.landmarks_, axis=0)) <= 30
     exact = KernelPCA(3, eigen_solver="dense", **SETTINGS).fit(X)
     np.testing.assert_allclose(model.eigenvalues_, exact.eigenvalues_, rtol=1e-2)
@@ -288,15 +285,14 @@ def test_more_components_than_the_rank(digits):
     assert list(model.eigenvalues_ > 0) == [True, False, False]
 
 
-@pytest.mark.parametrize("selection", ["uniform", "pivoted"])
-def test_kernel_values_that_are_not_finite(digits, selection):
+def test_kernel_values_that_are_not_finite(digits):
     @vectorized
     def broken(X, Y):
         values = X @ Y.T
         return np.where(values > np.quantile(values, 0.999), np.nan, values)
 
     with pytest.raises(InvalidInput, match="not finite"):
-        fitted(digits, kernel=broken, solver=Nystrom(50, selection))
+        fitted(digits, kernel=broken, solver=Nystrom(50))
 
 
 def test_an_indefinite_kernel_is_refused_and_auto_takes_krylov():

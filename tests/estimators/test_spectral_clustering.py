@@ -169,8 +169,3 @@ def test_arguments_that_are_refused(X, subtests):
 def test_degrees_must_be_positive(X):
     with pytest.raises(InvalidInput, match="degrees"):
         KernelSpectralClustering(3, kernel="linear").fit(X - X.mean(axis=0))
-
-
-def test_an_asymmetric_matrix_has_no_degrees(K):
-    with pytest.raises(InvalidInput, match="not symmetric"):
-        KernelSpectralClustering(3, kernel="precomputed").fit(np.triu(K))

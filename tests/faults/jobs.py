@@ -18,7 +18,7 @@ from ikpca import (
     OnlineKernelPCA,
 )
 from ikpca.kernels import Gaussian
-from ikpca.solvers import KHA, Krylov
+from ikpca.solvers import KHA
 
 _PAUSE = 0.002
 
@@ -104,7 +104,6 @@ JOBS = {
     "kha-smd, single": _kernel_pca("kha-smd", _single, max_iter=12),
     "kha/et, matrix": _kernel_pca("kha/et", _matrix, kernel="precomputed", max_iter=40),
     "krylov": _kernel_pca("krylov", tol=1e-9),
-    "krylov, pivoted": _kernel_pca(Krylov("pivoted"), tol=1e-9),
     "krylov, sparse": _kernel_pca("krylov", sparse.csr_array, kernel="rbf", gamma=0.05, tol=1e-9),
 }
 #: Fits without checkpoints.

@@ -37,7 +37,7 @@ def test_only_a_stored_matrix_is_read_ahead():
                 np.testing.assert_allclose(own, expected[np.ix_(block, block)], atol=1e-12)
         return np.diff(counts).tolist()
 
-    stored = Recorded(rows @ rows.T, symmetric=True)
+    stored = Recorded(rows @ rows.T)
     assert read(stored, 2) == [1, 0]
     assert read(stored, 1) == [1, 1]
     threads.clear()
@@ -60,7 +60,7 @@ def test_an_abandoned_read_does_not_change_later_strips():
 
     blocks = [np.arange(start, start + 20) for start in (40, 0, 20)]
     with Workers(2) as workers:
-        gram, _ = center_gram(SlowSecondRead(matrix + matrix.T, symmetric=True), None, workers)
+        gram, _ = center_gram(SlowSecondRead(matrix + matrix.T), None, workers)
         for _ in gram.strips(blocks):
             break
         later = [strip.columns(np.arange(60)) for strip, _ in gram.strips(blocks)]

@@ -124,6 +124,6 @@ def test_resume_equals_uninterrupted_run(K, start):
         whole, expected, _ = make().step(whole)
     for _ in range(4):
         passes = make()
-        state, record, _ = passes.step(replace(passes.progress(state), means=None))
+        state, record, _ = passes.step(replace(passes.progress(state), centering=None))
     assert np.array_equal(record.residuals, expected.residuals)
     assert np.array_equal(state.rows, whole.rows)

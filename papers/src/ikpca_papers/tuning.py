@@ -132,7 +132,7 @@ class Problem:
     @cached_property
     def gram(self) -> CenteredGram:
         """Centered kernel matrix; created on demand, because it cannot be pickled."""
-        return center_gram(PrecomputedGram(self.K, symmetric=True))[0]
+        return center_gram(PrecomputedGram(self.K))[0]
 
     @cached_property
     def squared_norm(self) -> float:

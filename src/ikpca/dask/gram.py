@@ -90,8 +90,6 @@ class DaskGram:
     that of the worker itself; a worker holds ``n_vectors`` vectors over all rows in a product.
     """
 
-    symmetric = True
-
     def __init__(
         self, client: Client, X: da.Array, kernel: Kernel, budget: Budget, n_vectors: int = 0
     ) -> None:
@@ -156,7 +154,7 @@ class DaskGram:
             yield future.result()
 
     def fill(self, rows: slice | Indices, columns: slice, out: Floats) -> None:
-        """Compute K[rows, columns] in this process, for the dense solver and pivoted landmarks."""
+        """Compute K[rows, columns] in this process, for the dense solver."""
         indices = np.arange(self.n_samples)
         out[...] = self.submatrix(indices[rows], indices[columns])
 

@@ -23,7 +23,7 @@ from ikpca.solvers.base import Run
 _KIND = "checkpoint"
 _UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 #: Final outcomes; after any other, a run can be continued with more passes.
-_FINAL_OUTCOMES = (Outcome.CONVERGED, Outcome.STALLED, Outcome.DIVERGED)
+_FINAL_OUTCOMES = (Outcome.CONVERGED, Outcome.SMALL_CHANGE, Outcome.STALLED, Outcome.DIVERGED)
 #: Parameters that do not change the result of a given number of passes.
 _RUNTIME_PARAMETERS = (
     "checkpoint", "verbose", "n_jobs", "max_iter", "max_memory", "copy_X", "client",

@@ -89,10 +89,10 @@ def fit_folds(model: KernelPCA, X: Rows, folds: Sequence[Indices]) -> tuple[Floa
     """
     solver = model.eigen_solver
     if isinstance(solver, Nystrom):
-        folded = FoldNystrom(folds, solver.n_landmarks, solver.selection)
+        folded = FoldNystrom(folds, solver.n_landmarks)
         model.set_params(eigen_solver=folded, tol=0.0).fit(X)
         # A fit with these parameters finds the same components.
-        number, used = len(model.eigenvalues_), Nystrom(folded.n_used, solver.selection)
+        number, used = len(model.eigenvalues_), Nystrom(folded.n_used)
         model.set_params(n_components=max(1, number), eigen_solver=used)
         return folded.errors, folded.residual
     model.fit(X[:] if isinstance(X, LazyRows) else X)
@@ -152,10 +152,8 @@ class FoldNystrom(Nystrom):
     #: Number of landmarks.
     n_used: int
 
-    def __init__(
-        self, folds: Sequence[Indices], n_landmarks: int | str, selection: str = "uniform"
-    ) -> None:
-        super().__init__(n_landmarks, selection)
+    def __init__(self, folds: Sequence[Indices], n_landmarks: int | str) -> None:
+        super().__init__(n_landmarks)
         self.folds = folds
 
     def solve(
@@ -211,10 +209,10 @@ def _solve_block(K: Floats, n_components: float | None, n_expected: int) -> Eige
 def _subspace(kernel: Kernel | None, rows: Rows, solution: EigenSolution) -> Subspace:
     """Return the components with variance."""
     nonzero = solution.select(solution.eigenvalues > 0)
-    mean = None if nonzero.landmarks is None else nonzero.landmarks.mean
     return Subspace.from_centered(
-        kernel, rows, nonzero.coefficients, nonzero.centering, nonzero.projections, mean
-    )
+        kernel, rows, nonzero.coefficients, nonzero.centering, nonzero.projections,
+        nonzero.landmark_mean,
+    )  # fmt: skip
 
 
 def _strip_residuals(subspace: Subspace, X: Rows, _: int) -> Floats:

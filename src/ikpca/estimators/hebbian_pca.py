@@ -203,7 +203,7 @@ class HebbianPCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMix
     def _validate(self, X: ArrayLike, *, reset: bool, min_samples: int = 1) -> Floats:
         """Validate the parameters and the rows."""
         check_parameters(self, _RULES)
-        self._rule.check_options(("auto", "random"), ("backoff", "clock"))
+        self._rule.check_options(("auto", "random"), ("backoff", "change_tol", "clock"))
         if self._rule.has_companion:
             reason = "meta-descent needs a kernel"
             raise invalid_parameter("rule", self.rule, reason, "pass 'kha/et'")

@@ -345,7 +345,8 @@ class KernelPCA(KernelTransformer):
         Parameters
         ----------
         X : array-like or CSR of shape (n_samples, n_features)
-            Training rows, or the kernel matrix with ``kernel="precomputed"``.
+            Training rows, or with ``kernel="precomputed"`` the kernel matrix K; if it is not
+            symmetric, (K + Kᵀ)/2 replaces it.
         y : Ignored
 
         Returns
@@ -369,8 +370,9 @@ class KernelPCA(KernelTransformer):
         ndarray of shape (n_samples, n_components)
         """
         solution, rows = self._fit(X)
-        landmarks = solution.landmarks
-        projections = solution.projections.T if landmarks is None else landmarks.row_projections
+        projections = solution.row_projections
+        if solution.landmarks is None:
+            projections = solution.projections.T
         scaled = self._project(rows) if projections is None else projections * self._scale
         return scaled.astype(rows.dtype, copy=False)
 
@@ -589,11 +591,8 @@ class KernelPCA(KernelTransformer):
         self._warn(solver, solution)
 
     def _set_components(self, solution: EigenSolution, kernel: Kernel | None, X: Rows) -> None:
-        eigenvalues, landmarks = solution.eigenvalues, solution.landmarks
-        mean, n_samples = None, solution.projections.shape[1]
-        if landmarks is not None:
-            X, mean, n_samples = landmarks.rows, landmarks.mean, landmarks.n_samples
-        self.n_samples_seen_ = n_samples
+        eigenvalues, self._on_landmarks = solution.eigenvalues, solution.landmarks is not None
+        self.n_samples_seen_ = solution.n_samples
         self.eigenvalues_ = eigenvalues
         self.explained_variance_ratio_ = eigenvalues / (solution.trace or 1.0)
         if solution.certificate is not None:
@@ -602,12 +601,11 @@ class KernelPCA(KernelTransformer):
         self.n_iter_ = len(solution.records)
         self.outcome_ = solution.outcome
         self._subspace = Subspace.from_centered(
-            kernel, X, solution.coefficients, solution.centering, solution.projections, mean,
-            eigenvalues,
+            kernel, solution.landmarks if self._on_landmarks else X, solution.coefficients,
+            solution.centering, solution.projections, solution.landmark_mean, eigenvalues,
         )  # fmt: skip
         self._null_vectors = solution.eigenvectors[:, eigenvalues == 0]
         self._scale = _whitening(solution) if self.whiten else np.ones_like(eigenvalues)
-        self._on_landmarks = landmarks is not None
 
     def _warn(self, solver: Solver, solution: EigenSolution) -> None:
         """Warn about divergence, zero components and a missed tolerance."""
@@ -631,7 +629,7 @@ class KernelPCA(KernelTransformer):
         if outcome is Outcome.INDEFINITE:
             text = outcome.value
             remedy = "pass eigen_solver='krylov' or 'dense', or choose another kernel"
-        elif outcome is Outcome.DIVERGED or not residual > self.tol > 0:
+        elif outcome in (Outcome.SMALL_CHANGE, Outcome.DIVERGED) or not residual > self.tol > 0:
             return
         elif outcome is Outcome.PASS_LIMIT:
             text = f"max_iter={len(solution.records)} passes did not reach {requested}"
@@ -718,6 +716,7 @@ class KernelPCA(KernelTransformer):
             centering=Centering(centerer.K_fit_rows_, float(centerer.K_fit_all_)),
             # scikit-learn does not store the trace of K'.
             trace=float("nan"),
+            n_samples=len(fitted.eigenvectors_),
             certificate=None,
             outcome=Outcome.EXACT,
         )
@@ -779,11 +778,9 @@ class KernelPCA(KernelTransformer):
 
 def _whitening(solution: EigenSolution) -> Floats:
     """Return 1/standard deviation of each projection; zero for a component without variance."""
+    norms = np.sqrt(solution.eigenvalues)
     if solution.landmarks is None:
-        n_samples = solution.projections.shape[1]
         norms = np.sqrt(np.square(solution.projections).sum(axis=1, dtype=np.float64))
-    else:
-        n_samples, norms = solution.landmarks.n_samples, np.sqrt(solution.eigenvalues)
-    std = np.where(solution.eigenvalues > 0, norms, 0) / np.sqrt(n_samples - 1)
+    std = np.where(solution.eigenvalues > 0, norms, 0) / np.sqrt(solution.n_samples - 1)
     std = std.astype(solution.projections.dtype)
     return np.divide(1, std, out=np.zeros_like(std), where=std > 0)

@@ -296,7 +296,7 @@ class OnlineKernelPCA(StreamTransformer):
     def _check_rule(self) -> None:
         Choice(("kha/et",), objects=KHA).check("rule", self.rule)
         rule = self._rule
-        rule.check_options(("auto", "rows", "random"), ("backoff", "clock"))
+        rule.check_options(("auto", "rows", "random"), ("backoff", "change_tol", "clock"))
         methods = ("kha/et",) if rule.automatic else ("kha", "kha/t")
         if rule.method not in methods or isinstance(rule.gain, Gain):
             raise invalid_parameter(

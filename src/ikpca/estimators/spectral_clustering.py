@@ -222,11 +222,6 @@ class NormalizedGram(WrappedSource):
     """
 
     def __init__(self, source: GramSource, workers: Workers = SERIAL) -> None:
-        if not source.symmetric:
-            raise InvalidInput(
-                "the kernel matrix is not symmetric: spectral clustering needs a symmetric one; "
-                "pass (K + K.T)/2."
-            )
         super().__init__(source)
         n_samples = source.n_samples
         degrees = multiply(source, np.ones((n_samples, 1)), workers)[:, 0]

@@ -2,9 +2,8 @@
 
 from ikpca.gram.centering import CenteredGram, center_gram
 
-# Model files and checkpoints name these classes.
+# Model files and checkpoints name this class.
 from ikpca.gram.centering import Centering as Centering
-from ikpca.gram.centering import GramMeans as GramMeans
 from ikpca.gram.lazy_rows import open_rows
 from ikpca.gram.resources import Budget, read_budget
 from ikpca.gram.sources import (

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
 
 from ikpca.errors import InvalidInput
 from ikpca.gram.resources import SERIAL, Workers
-from ikpca.gram.sources import GramSource, multiply, multiply_and_square, tile_pairs, tile_slices
+from ikpca.gram.sources import GramSource, multiply, multiply_and_square, tile_slices
 from ikpca.kernels import Floats, Indices
 
 #: Columns per thread; for fewer, starting a thread takes longer than it saves.
@@ -26,52 +26,30 @@ NOT_FINITE = (
 
 @dataclass(frozen=True)
 class Centering:
-    """Means of the training kernel matrix, which center the kernel values of new rows.
+    """Means of the training kernel matrix, which center the kernel values of new rows."""
 
-    Parameters
-    ----------
-    column_means : ndarray of shape (l,)
-        Mean of k(x_j, ·) over the training rows, for every training row j.
-    grand_mean : float
-        Mean of all entries of K.
-    """
-
+    #: Mean of k(x_j, ·) over the training rows, for every training row j.
     column_means: Floats
     grand_mean: float
-
-
-@dataclass(frozen=True, eq=False)
-class GramMeans:
-    """Result of the centering pass over K, stored so that a resumed fit needs no second one."""
-
-    row_means: Floats
-    centering: Centering
     #: Estimate of ‖K'‖², at no cost; its error is the rounding error of ‖K‖².
-    squared_norm: float
-    #: Entries of K evaluated before the source was opened.
-    entries: int
+    squared_norm: float = np.nan
+    #: Entries of K evaluated before the source was opened; set in checkpoints.
+    entries: int = 0
 
 
 class CenteredGram:
     """Centered kernel matrix K', read in the same tiles as K."""
 
-    def __init__(self, source: GramSource, means: GramMeans, workers: Workers) -> None:
+    def __init__(self, source: GramSource, centering: Centering, workers: Workers) -> None:
         self._source = source
-        self._means = means
         self._workers = workers
         self.n_samples, self.dtype = source.n_samples, source.dtype
-        self.centering = means.centering
-        self.squared_norm_estimate = means.squared_norm
-
-    @property
-    def means(self) -> GramMeans:
-        """Means and counts from which the matrix can be restored."""
-        return replace(self._means, entries=self.entries)
+        self.centering = centering
 
     @property
     def entries(self) -> int:
         """Entries of K evaluated so far, including the centering pass."""
-        return self._means.entries + self._source.entries
+        return self.centering.entries + self._source.entries
 
     @cached_property
     def mean_diagonal(self) -> float:
@@ -102,7 +80,7 @@ class CenteredGram:
         self._workers.each(fill, tile_slices(self.n_samples, self._source.strip_width))
         stacked[n_rows] = self.centering.column_means
         stacked[n_rows + 1] = 1
-        offsets = self._means.row_means[indices] - self.dtype.type(self.centering.grand_mean)
+        offsets = self.centering.column_means[indices] - self.dtype.type(self.centering.grand_mean)
         return CenteredStrip(stacked, offsets, self._workers)
 
     def strips(self, blocks: Sequence[Indices]) -> Iterator[tuple[CenteredStrip, Floats]]:
@@ -133,8 +111,8 @@ class CenteredGram:
 
     def diagonal(self) -> Floats:
         """Return k'(x, x) for every sample."""
-        means = self._means.row_means + self.centering.column_means
-        return self._source.diagonal() - means + self.centering.grand_mean
+        means = self.centering
+        return self._source.diagonal() - 2 * means.column_means + means.grand_mean
 
     def multiply(self, V: Floats) -> Floats:
         """Return K'V: center V, multiply by K, and center the product."""
@@ -145,15 +123,8 @@ class CenteredStrip:
     """Rows K'[P, :] of the centered matrix.
 
     They are stored as K[P, :] stacked on the column means and a row of ones, so that products with
-    them and their centering are a single matrix product.
-
-    Parameters
-    ----------
-    stacked : ndarray of shape (m + 2, l)
-    row_offsets : ndarray of shape (m,)
-        Row means less the grand mean.
-    workers : Workers
-        Threads that share the product by column tiles.
+    them and their centering are a single matrix product. The offsets are row means less the
+    grand mean.
     """
 
     def __init__(self, stacked: Floats, row_offsets: Floats, workers: Workers) -> None:
@@ -210,29 +181,17 @@ def center_gram(
     V = np.empty((n_samples, 0), dtype=source.dtype) if V is None else center_columns(V)
     ones = np.ones((n_samples, 1), dtype=V.dtype)
     product, squared = multiply_and_square(source, np.hstack([V, ones]), workers)
-    row_means = product[:, -1] / n_samples
-    if not np.isfinite(row_means).all():
+    means = product[:, -1] / n_samples
+    if not np.isfinite(means).all():
         raise InvalidInput(NOT_FINITE)
-    column_means = row_means if source.symmetric else _column_means(source)
-    centering = Centering(column_means, float(row_means.mean(dtype=np.float64)))
-    # ‖K'‖² = ‖K‖² − l Σ(row means²) − l Σ(column means²) + l² (grand mean)².
-    sums = [np.sum(np.square(means, dtype=np.float64)) for means in (row_means, column_means)]
-    squared += (n_samples * centering.grand_mean) ** 2 - n_samples * float(sum(sums))
-    gram = CenteredGram(source, GramMeans(row_means, centering, squared, 0), workers)
+    grand_mean = float(means.mean(dtype=np.float64))
+    # ‖K'‖² = ‖K‖² − 2l Σ(means²) + l² (grand mean)².
+    squares = float(np.sum(np.square(means, dtype=np.float64)))
+    squared += (n_samples * grand_mean) ** 2 - 2 * n_samples * squares
+    gram = CenteredGram(source, Centering(means, grand_mean, squared), workers)
     return gram, center_columns(product[:, :-1])
 
 
 def center_columns(V: Floats) -> Floats:
     """Subtract the mean of each column, computed in double precision."""
     return V - V.mean(axis=0, dtype=np.float64).astype(V.dtype)
-
-
-def _column_means(source: GramSource) -> Floats:
-    """Return the column means of an asymmetric K, which the product does not give."""
-    n_samples = source.n_samples
-    sums = np.zeros(n_samples, dtype=np.float64)
-    for rows, columns in tile_pairs(n_samples, source.side, symmetric=False):
-        tile = np.empty((rows.stop - rows.start, columns.stop - columns.start), source.dtype)
-        source.fill(rows, columns, tile)
-        sums[columns] += tile.sum(axis=0, dtype=np.float64)
-    return (sums / n_samples).astype(source.dtype)

@@ -53,14 +53,9 @@ def open_rows(path: str | Path) -> Rows:
 
 
 class LazyRows:
-    """Rows of an array on disk, read when indexed.
+    """Rows of an array on disk, such as a Zarr array or a dataset of h5py, read when indexed.
 
-    Parameters
-    ----------
-    array : object with ``shape``, ``dtype`` and slicing
-        Such as a Zarr array or a dataset of h5py.
-    dtype : dtype, optional
-        Type of the rows that are read; that of the array by default.
+    They are converted to ``dtype``; that of the array by default.
     """
 
     def __init__(self, array: Rows, dtype: DTypeLike | None = None) -> None:
@@ -86,13 +81,7 @@ class LazyRows:
 
 
 class ParquetRows(LazyRows):
-    """Rows of a Parquet file, read by row groups, of which the last one stays in memory.
-
-    Parameters
-    ----------
-    file : pyarrow.parquet.ParquetFile
-        Its columns are numbers.
-    """
+    """Rows of a Parquet file, read by row groups, of which the last one stays in memory."""
 
     def __init__(self, file: Any) -> None:
         self._file = file

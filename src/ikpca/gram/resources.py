@@ -152,10 +152,6 @@ class Workers:
 
     As a context manager it starts the threads and limits BLAS to one; otherwise it runs in the
     calling thread and leaves BLAS unchanged. Results do not depend on the number of threads.
-
-    Parameters
-    ----------
-    n_threads : int
     """
 
     def __init__(self, n_threads: int = 1) -> None:

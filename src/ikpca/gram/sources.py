@@ -60,20 +60,18 @@ def tile_slices(length: int, size: int = TILE) -> Iterator[slice]:
         yield slice(start, min(start + size, length))
 
 
-def tile_pairs(length: int, size: int = TILE, *, symmetric: bool) -> Iterator[tuple[slice, slice]]:
-    """Yield pairs of slices that cover an l×l matrix, or its upper triangle.
+def tile_pairs(length: int, size: int = TILE) -> Iterator[_Pair]:
+    """Yield pairs of slices that cover the upper triangle of an l×l matrix.
 
-    Tiles on the diagonal of a symmetric matrix are divided further, as half of each is redundant.
+    Tiles on the diagonal are divided further, as half of each is redundant.
     """
     for rows in tile_slices(length, size):
-        for columns in tile_slices(length, size):
-            if not symmetric or columns.start > rows.start:
-                yield rows, columns
-            elif columns.start == rows.start:
-                yield from _diagonal_pairs(rows)
+        yield from _diagonal_pairs(rows)
+        for columns in tile_slices(length - rows.stop, size):
+            yield rows, slice(rows.stop + columns.start, rows.stop + columns.stop)
 
 
-def _diagonal_pairs(part: slice) -> Iterator[tuple[slice, slice]]:
+def _diagonal_pairs(part: slice) -> Iterator[_Pair]:
     """Yield tiles that cover the upper triangle of a square tile on the diagonal."""
     length = part.stop - part.start
     if length < 2 * _MIN_DIAGONAL_SIDE:
@@ -87,14 +85,12 @@ def _diagonal_pairs(part: slice) -> Iterator[tuple[slice, slice]]:
 
 
 class GramSource(Protocol):
-    """Uncentered kernel matrix K, computed or stored; for products see :func:`multiply`."""
+    """Uncentered symmetric kernel matrix K; for products see :func:`multiply`."""
 
     #: Order l of K.
     n_samples: int
     #: Data type of the rows, float32 or float64.
     dtype: np.dtype[Any]
-    #: True if K[i, j] = K[j, i], so that half of the tiles suffice.
-    symmetric: bool
     #: Number of columns to fill at a time in a strip of rows.
     strip_width: int
 
@@ -139,8 +135,6 @@ class ComputedGram:
     With a split of the features for a Gaussian kernel, the right operand is computed once for all
     tiles: it takes the memory of a copy of X, and tiles take little more time than a product.
     """
-
-    symmetric = True
 
     def __init__(
         self, kernel: Kernel, X: Rows, side: int = TILE, *, split: FeatureSplit | None = None
@@ -204,25 +198,20 @@ class ComputedGram:
 
 
 class PrecomputedGram:
-    """Kernel matrix in memory, dense or CSR, symmetric or not; it is never modified.
+    """Symmetric kernel matrix in memory, dense or CSR; it is never modified.
 
     Parameters
     ----------
     K : ndarray or CSR matrix of shape (l, l)
-    symmetric : bool, optional
-        Symmetry of K; detected by default.
     side : int
         Side of the tiles.
     entries : int
         Number of entries evaluated to compute K.
     """
 
-    def __init__(
-        self, K: Rows, symmetric: bool | None = None, side: int = TILE, entries: int = 0
-    ) -> None:
+    def __init__(self, K: Rows, side: int = TILE, entries: int = 0) -> None:
         self._K = K
         self.side, self.entries = side, entries
-        self.symmetric = _is_symmetric(K) if symmetric is None else symmetric
         self.n_samples, self.dtype = int(K.shape[0]), np.dtype(K.dtype)
         # Copies are bound by memory bandwidth, and one long copy is the fastest.
         self.strip_width = self.n_samples
@@ -251,12 +240,12 @@ class PrecomputedGram:
         return np.array(self._K.diagonal())
 
 
-def _is_symmetric(K: Rows) -> bool:
+def is_symmetric(K: Rows) -> bool:
     """Return True if K equals its transpose up to the rounding errors of a product X @ Xᵀ."""
     limit = 100 * np.finfo(K.dtype).eps * max(K.max(), -K.min())
     return all(
         abs(K[rows, columns] - K[columns, rows].T).max() <= limit
-        for rows, columns in tile_pairs(K.shape[0], symmetric=True)
+        for rows, columns in tile_pairs(K.shape[0])
     )
 
 
@@ -266,8 +255,7 @@ class WrappedSource:
     def __init__(self, source: GramSource) -> None:
         self._source = source
         self.n_samples, self.dtype = source.n_samples, source.dtype
-        self.symmetric, self.strip_width = source.symmetric, source.strip_width
-        self.side = source.side
+        self.side, self.strip_width = source.side, source.strip_width
 
     @property
     def entries(self) -> int:
@@ -284,7 +272,7 @@ class WrappedSource:
 
 
 class CachedGram(WrappedSource):
-    """Cache of square tiles of another source, half of K if it is symmetric.
+    """Cache of square tiles of another source.
 
     The size of the cache changes the number of evaluations, but not the results. In a compact
     cache, all values, which lie in [0, 1], are rounded to 16 bits: that takes less time than new
@@ -298,7 +286,8 @@ class CachedGram(WrappedSource):
         super().__init__(source)
         self._compact = compact
         dtype: np.dtype[Any] = np.dtype(np.uint16) if compact else source.dtype
-        sizes = ((a.stop - a.start) * (b.stop - b.start) for a, b in _pairs(source))
+        pairs = tile_pairs(source.n_samples, source.side)
+        sizes = ((a.stop - a.start) * (b.stop - b.start) for a, b in pairs)
         #: Memory that is not in use yet, of one array, which the system backs by huge pages.
         self._memory = np.empty(min(max_bytes // dtype.itemsize, sum(sizes)), dtype)
         self._tiles: dict[tuple[int, int, int, int], NDArray[Any]] = {}
@@ -342,7 +331,7 @@ def _key(rows: slice, columns: slice) -> tuple[int, int, int, int]:
 
 
 def multiply(source: GramSource, V: Floats, workers: Workers = SERIAL) -> Floats:
-    """Return K·V for V of shape (l, columns); of a symmetric K only the upper triangle is read.
+    """Return K·V for V of shape (l, columns); only the upper triangle of K is read.
 
     Contributions are added in the order of the tiles, so that the result does not depend on the
     number of threads.
@@ -362,12 +351,12 @@ def multiply_and_square(
     def tile_products(pair: _Pair) -> tuple[_Pair, Floats, Floats | None, float]:
         rows, columns = pair
         tile = _tile(source, pair, workers)
-        off_diagonal = source.symmetric and rows != columns
         norm = float(np.vdot(tile, tile)) if square else 0.0
         # The equivalent tile.T @ V[rows] takes a fifth longer.
-        return pair, tile @ V[columns], (V[rows].T @ tile).T if off_diagonal else None, norm
+        return pair, tile @ V[columns], (V[rows].T @ tile).T if rows != columns else None, norm
 
-    for (rows, columns), upper, lower, norm in workers.map(tile_products, _pairs(source)):
+    pairs = tile_pairs(source.n_samples, source.side)
+    for (rows, columns), upper, lower, norm in workers.map(tile_products, pairs):
         product[rows] += upper
         squared += norm
         if lower is not None:
@@ -383,10 +372,10 @@ def full_matrix(source: GramSource, workers: Workers = SERIAL) -> Floats:
     def fill(pair: _Pair) -> None:
         rows, columns = pair
         K[rows, columns] = _tile(source, pair, workers)
-        if source.symmetric and rows != columns:
+        if rows != columns:
             K[columns, rows] = K[rows, columns].T
 
-    workers.each(fill, _pairs(source))
+    workers.each(fill, tile_pairs(source.n_samples, source.side))
     return K
 
 
@@ -402,10 +391,6 @@ def cross_gram(kernel: Kernel, X: Rows, Y: Rows) -> Floats:
     for columns in tile_slices(Y.shape[0]):
         kernel.fill(X, Y[columns].astype(dtype, copy=False), out[:, columns])
     return out
-
-
-def _pairs(source: GramSource) -> Iterator[_Pair]:
-    return tile_pairs(source.n_samples, source.side, symmetric=source.symmetric)
 
 
 def _tile(source: GramSource, pair: _Pair, workers: Workers) -> Floats:
@@ -472,8 +457,7 @@ def cache_source(
         return CachedGram(source, max_bytes, compact=form == "compact")
     if source.n_samples**2 * source.dtype.itemsize > max_bytes:
         return source
-    K = full_matrix(source, workers)
-    return PrecomputedGram(K, source.symmetric, entries=source.entries)
+    return PrecomputedGram(full_matrix(source, workers), entries=source.entries)
 
 
 def plan_source(

@@ -166,7 +166,7 @@ class Adaptive(Solver):
         records: list[PassRecord] = []
         while plan.cost < plan.krylov_cost:
             with Workers(problem.n_threads) as workers:
-                fit = LandmarkFit(used, "uniform", plan.number, workers, more=more)
+                fit = LandmarkFit(used, plan.number, workers, more=more)
                 solution = fit.solution(n_components, records, str(plan), tol)
                 records, stop = list(solution.records), settings.report(solution)
                 missed = missed_error(solution)
@@ -191,8 +191,7 @@ def missed_error(solution: EigenSolution) -> float:
 
     It is zero for less than twice the last eigenvalue, as estimates of missed ones vary.
     """
-    assert solution.landmarks is not None
-    missed, values = solution.landmarks.missed_eigenvalue, solution.eigenvalues
+    missed, values = solution.missed_eigenvalue, solution.eigenvalues
     last, largest = float(values.min(initial=np.inf)), float(values.max(initial=0.0))
     return (missed - last) / largest if missed > 2 * last and largest > 0 else 0.0
 
@@ -200,13 +199,7 @@ def missed_error(solution: EigenSolution) -> float:
 class LandmarkPlan:
     """Predicted number of landmarks, and expected costs in passes over K.
 
-    Parameters
-    ----------
-    problem, n_components, tol
-    number : float
-        Landmarks; 0 if they cannot reach the tolerance.
-    power : float
-        Power of their number with which residuals fall.
+    The number is 0 if they cannot reach the tolerance; residuals fall with a power of it.
     """
 
     def __init__(
@@ -264,7 +257,7 @@ class LandmarkPlan:
         try:
             with Workers(problem.n_threads) as workers:
                 for number in numbers:
-                    fit = LandmarkFit(pilot, "uniform", number, workers)
+                    fit = LandmarkFit(pilot, number, workers)
                     bounds.append(residual_bound(fit.solution(n_components), n_components))
                     if bounds[-1] <= _MARGIN * tol:
                         break

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from enum import Enum
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,6 @@ from ikpca.solvers.rayleigh_ritz import (
     relative_residuals,
 )
 
-State = TypeVar("State")
 #: Residuals of exact eigenpairs after rounding, in units of machine epsilon.
 _ROUNDING = 8
 
@@ -45,6 +44,7 @@ class Outcome(Enum):
 
     CONVERGED = "the residual is within tol"
     STALLED = "the residual has reached the rounding error of the arithmetic"
+    SMALL_CHANGE = "the last pass changed the components by less than change_tol"
     PASS_LIMIT = "max_iter was reached; increase it for a higher accuracy, or use another solver"
     STOPPED = "a callback requested a stop"
     INTERRUPTED = "interrupted; the result of the last finished pass is kept"
@@ -119,37 +119,6 @@ class PassRecord:
         return line + (f" ({remarks})" if remarks else "")
 
 
-@dataclass(frozen=True, eq=False)
-class Landmarks:
-    """Rows whose images the components are combinations of, in place of all training rows.
-
-    Parameters
-    ----------
-    rows : rows of shape (q, N)
-    mean : ndarray of shape (q,)
-        Coefficients of the mean of all training rows, projected on the span of the landmarks.
-    n_samples : int
-        Number of training rows.
-    row_projections : ndarray of shape (n_samples, r) or None
-        Projections of all training rows, if memory allowed to keep them.
-    missed_eigenvalue : float
-        Estimate of the largest eigenvalue outside of the span of the landmarks.
-    """
-
-    rows: Rows
-    mean: Floats
-    n_samples: int
-    row_projections: Floats | None = None
-    missed_eigenvalue: float = 0.0
-
-    def select(self, chosen: NDArray[np.bool_] | slice) -> Self:
-        """Select some of the components."""
-        projections = self.row_projections
-        return replace(
-            self, row_projections=None if projections is None else projections[:, chosen]
-        )
-
-
 @dataclass(frozen=True)
 class EigenSolution:
     """Leading components of a centered kernel matrix, and the history of their computation.
@@ -165,11 +134,19 @@ class EigenSolution:
     centering : Centering
     trace : float
         Trace of K'.
+    n_samples : int
+        Number of training rows.
     certificate : Certificate or None
     outcome : Outcome
     records : list of PassRecord
-    landmarks : Landmarks or None
-        None if the components are combinations of all training rows.
+    landmarks : rows of shape (q, N) or None
+        Rows whose images the components are combinations of; None for all training rows.
+    landmark_mean : ndarray of shape (q,), optional
+        Coefficients of the mean of all training rows, projected on the span of the landmarks.
+    row_projections : ndarray of shape (n_samples, r), optional
+        Projections of all training rows on components of landmarks, if memory allowed to keep them.
+    missed_eigenvalue : float
+        Estimate of the largest eigenvalue outside of the span of the landmarks.
 
     Examples
     --------
@@ -187,10 +164,14 @@ class EigenSolution:
     eigenvectors: Floats
     centering: Centering
     trace: float
+    n_samples: int
     certificate: Certificate | None
     outcome: Outcome = Outcome.STOPPED
     records: Sequence[PassRecord] = ()
-    landmarks: Landmarks | None = None
+    landmarks: Rows = None
+    landmark_mean: Floats | None = None
+    row_projections: Floats | None = None
+    missed_eigenvalue: float = 0.0
 
     @classmethod
     def from_components(
@@ -215,7 +196,7 @@ class EigenSolution:
             eigenvalues,
             residuals if sampled is None else sampled[0],
             coefficients.astype(np.float64) @ projections.astype(np.float64).T,
-            gram.squared_norm_estimate,
+            gram.centering.squared_norm,
             next_eigenvalue,
             None if sampled is None else sampled[1],
             of_projections=sampled is not None,
@@ -227,18 +208,20 @@ class EigenSolution:
             eigenvectors=(coefficients * np.sqrt(eigenvalues)[:, None]).T,
             centering=gram.centering,
             trace=gram.mean_diagonal * gram.n_samples,
+            n_samples=gram.n_samples,
             certificate=certificate,
         )
 
     def select(self, chosen: NDArray[np.bool_] | slice) -> Self:
         """Select some of the components."""
+        of_rows = self.row_projections
         return replace(
             self,
             coefficients=self.coefficients[chosen],
             projections=self.projections[chosen],
             eigenvalues=self.eigenvalues[chosen],
             eigenvectors=self.eigenvectors[:, chosen],
-            landmarks=self.landmarks and self.landmarks.select(chosen),
+            row_projections=None if of_rows is None else of_rows[:, chosen],
         )
 
     def select_fraction(self, fraction: float) -> Self:
@@ -262,10 +245,8 @@ class EigenSolution:
 
     def astype_float64(self, rows: Rows = None) -> Self:
         """Convert to double precision; landmarks are replaced by ``rows``, the same in double."""
-        solution = replace(_astype_float64(self), centering=_astype_float64(self.centering))
-        if self.landmarks is None:
-            return solution
-        return replace(solution, landmarks=replace(_astype_float64(self.landmarks), rows=rows))
+        centering = _astype_float64(self.centering)
+        return replace(_astype_float64(self), centering=centering, landmarks=rows)
 
     @property
     def rank(self) -> int:
@@ -286,20 +267,13 @@ Callback: TypeAlias = Callable[[PassRecord, Callable[[], EigenSolution]], Outcom
 
 
 class Run(NamedTuple):
-    """Run after its last finished pass, which a checkpoint stores.
+    """Run after its last finished pass, which a checkpoint stores."""
 
-    Attributes
-    ----------
-    progress : object
-        State of the solver; in a checkpoint, data from which resuming is bit-exact.
-    outcome : Outcome or None
-        None for a run that can be continued.
-    records : list of PassRecord
-        One per finished pass.
-    """
-
+    #: State of the solver; in a checkpoint, data from which resuming is bit-exact.
     progress: Any
+    #: None for a run that can be continued.
     outcome: Outcome | None
+    #: One per finished pass.
     records: list[PassRecord]
 
 
@@ -355,26 +329,15 @@ def _has_stalled(records: list[PassRecord]) -> bool:
     return best <= eps**0.5 and idle >= near
 
 
-class Passes(Protocol[State]):
-    """Passes of an iterative solver, a step from state to state."""
-
-    def step(self, state: State) -> tuple[State, PassRecord, Outcome | None]:
-        """Run one pass; the outcome is None if more passes may follow."""
-
-    def progress(self, state: State) -> object:
-        """Return the data of a checkpoint; None if an interrupted pass has overwritten them."""
-
-    def solution(self, state: State) -> EigenSolution:
-        """Return the components after a finished pass."""
-
-
 def run_passes(
-    passes: Passes[State], state: State, settings: RunSettings
-) -> tuple[State, Outcome, list[PassRecord]]:
+    passes: Any, state: Any, settings: RunSettings
+) -> tuple[Any, Outcome, list[PassRecord]]:
     """Run passes until a stopping rule, the callback or the solver ends the run.
 
-    Passes of a restored run count as done, and a run that had ended is not repeated. An interrupt
-    ends the run with the result of the last finished pass; the caller re-raises it.
+    ``passes.step(state)`` returns the next state, a record, and an outcome, None if more passes may
+    follow; ``passes.progress(state)`` the data of a checkpoint, and ``passes.solution(state)`` the
+    components. Passes of a restored run count as done, and a run that had ended is not repeated. An
+    interrupt ends the run with the result of the last finished pass; the caller re-raises it.
     """
     # State, records and outcome change together, so that they agree after an interrupt.
     run = (settings.saved or Run(state, None, []))._replace(progress=state)

@@ -95,20 +95,20 @@ def solve_dense(
     Parameters
     ----------
     K : ndarray of shape (l, l)
-        Of an asymmetric matrix the lower triangle is used after centering.
+        Symmetric.
     n_components : int, optional
         Number of leading eigenpairs; all by default.
     overwrite : bool
         Center K in place instead of a copy.
     """
-    column_means, row_means = (K.mean(axis=axis, dtype=np.float64) for axis in (0, 1))
-    grand_mean = float(column_means.mean())
+    means = K.mean(axis=0, dtype=np.float64)
+    grand_mean = float(means.mean())
     scale = float(np.abs(np.diag(K)).sum(dtype=np.float64))
     centered = K if overwrite else K.copy()
     # In double precision, as means may be much larger than centered values.
     for strip in tile_slices(len(K), _STRIP):
-        rows = K[strip] - column_means
-        rows -= row_means[strip, None] - grand_mean
+        rows = K[strip] - means
+        rows -= means[strip, None] - grand_mean
         centered[strip] = rows
     number = len(K) if n_components is None else min(n_components, len(K))
     values, vectors = leading_eigenpairs(centered, number)
@@ -129,8 +129,9 @@ def solve_dense(
         projections=projections,
         eigenvalues=eigenvalues,
         eigenvectors=rows.T,
-        centering=Centering(column_means.astype(K.dtype), grand_mean),
+        centering=Centering(means.astype(K.dtype), grand_mean),
         trace=trace,
+        n_samples=len(K),
         certificate=certify(eigenvalues, residuals, coefficients @ projections.T, squared_norm),
         outcome=Outcome.EXACT,
     )

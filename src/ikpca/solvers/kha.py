@@ -22,16 +22,11 @@ from ikpca.errors import (
     is_auto,
 )
 from ikpca.gram import CenteredGram, GramSource, center_gram
-from ikpca.gram.centering import GramMeans
+from ikpca.gram.centering import Centering
 from ikpca.gram.resources import Workers
 from ikpca.kernels import Floats
 from ikpca.solvers.base import EigenSolution, Outcome, RunSettings, Solver, run_passes
-from ikpca.solvers.landmarks import (
-    LANDMARK_KINDS,
-    LandmarkStart,
-    choose_landmarks,
-    uniform_landmarks,
-)
+from ikpca.solvers.landmarks import LandmarkStart, uniform_landmarks
 from ikpca.solvers.problem import Plan, Problem, centered
 from ikpca.solvers.rayleigh_ritz import Certificate
 
@@ -189,6 +184,7 @@ _RULES: ParameterRules = {
     "clock": Choice(("pattern", "pass")),
     "rayleigh_ritz": FLAG,
     "backoff": FLAG,
+    "change_tol": Number("must not be negative", "pass 0", low=0),
 }  # fmt: skip
 
 
@@ -211,10 +207,9 @@ class KHA(Solver):
         random start, and 0 otherwise.
     clock : {"pattern", "pass"}, default="pattern"
         1/t gains decay at every pattern, or once per pass as in Günter 2006.
-    init : {"auto", "landmarks", "pivoted", "random"} or ndarray, default="auto"
+    init : {"auto", "landmarks", "random"} or ndarray, default="auto"
         Initialization of A. "auto": landmarks with automatic gains, random otherwise. "landmarks":
-        rows drawn uniformly. "pivoted": rows drawn by randomly pivoted Cholesky, for data with a
-        few outlying rows. An array of shape (n_components, n_samples) sets A, for example to the
+        rows drawn uniformly. An array of shape (n_components, n_samples) sets A, for example to the
         initialization of the papers. :class:`ikpca.HebbianPCA` and :class:`ikpca.OnlineKernelPCA`
         have initializations of their own.
     rayleigh_ritz : bool, default=True
@@ -222,6 +217,9 @@ class KHA(Solver):
     backoff : bool, default=True
         If True, undo a pass that diverges and continue with smaller gains. If False, the fit ends
         with the last finished pass, as a run of the papers; needs a gain of your own.
+    change_tol : float, default=0
+        Stopping criterion of Kim 2003: the fit ends when a pass changes the components by less than
+        this squared distance in feature space.
 
     Examples
     --------
@@ -249,6 +247,7 @@ class KHA(Solver):
         init: Floats | str = "auto",
         rayleigh_ritz: bool = True,
         backoff: bool = True,
+        change_tol: float = 0,
     ) -> None:
         self.method = method
         self.gain = gain
@@ -259,6 +258,7 @@ class KHA(Solver):
         self.init = init
         self.rayleigh_ritz = rayleigh_ritz
         self.backoff = backoff
+        self.change_tol = change_tol
 
     @property
     def name(self) -> str:
@@ -277,7 +277,7 @@ class KHA(Solver):
 
     def check(self, n_components: float | None) -> None:
         """Validate the options."""
-        self.check_options(("auto", *LANDMARK_KINDS, "random"))
+        self.check_options(("auto", "landmarks", "random"))
         if not isinstance(n_components, Integral):
             raise invalid_parameter(
                 "n_components",
@@ -289,12 +289,7 @@ class KHA(Solver):
     def check_options(self, inits: tuple[str, ...], unused: tuple[str, ...] = ()) -> None:
         """Validate the options; names in ``unused``, or without effect, must have their default.
 
-        Parameters
-        ----------
-        inits : tuple of str
-            Names of initializations.
-        unused : tuple of str
-            Options that the estimator does not use.
+        ``inits`` are names of initializations, ``unused`` options that the estimator does not use.
         """
         check_parameters(self, _RULES)
         if isinstance(self.init, str):
@@ -320,16 +315,11 @@ class KHA(Solver):
         try:
             array = np.array(self.init, dtype=np.float64)
         except (TypeError, ValueError):
-            raise invalid_parameter(
-                "init", self.init, "is not an array of numbers", "pass an array or 'auto'"
-            ) from None
+            rule = "is not an array of numbers"
+            raise invalid_parameter("init", self.init, rule, "pass an array or 'auto'") from None
         if array.shape != shape:
-            raise invalid_parameter(
-                "init",
-                f"array of shape {array.shape}",
-                f"must have shape {shape}",
-                "one row per component",
-            )
+            value, rule = f"array of shape {array.shape}", f"must have shape {shape}"
+            raise invalid_parameter("init", value, rule, "one row per component")
         if not np.isfinite(array).all():
             raise invalid_parameter("init", "array", "holds NaN or infinite values", "replace them")
         return array
@@ -359,7 +349,7 @@ class KHA(Solver):
             if saved is None:
                 gram, A, AK = self._initial_components(source, number, array, problem.seed, workers)
             else:
-                gram = CenteredGram(source, saved.means, workers)
+                gram = CenteredGram(source, saved.centering, workers)
             if not gram.has_variance:
                 zeros = np.zeros((number, gram.n_samples), dtype=gram.dtype)
                 solution = EigenSolution.from_components(zeros, zeros, zeros[:, 0], gram)
@@ -387,7 +377,7 @@ class KHA(Solver):
         """Center K, and return A with AK', from one pass over K."""
         if array is None and self.from_landmarks:
             n_landmarks = max(min(N_LANDMARKS, source.n_samples // 4), 4 * number)
-            chosen = choose_landmarks(str(self._init), source, n_landmarks, seed)
+            chosen = uniform_landmarks(source.n_samples, n_landmarks, seed)
             start = LandmarkStart(source, number, chosen, workers)
             return center_gram(source, None, workers)[0], start.coefficients(), start.projections
         if array is None:
@@ -406,7 +396,7 @@ class KHA(Solver):
     @property
     def from_landmarks(self) -> bool:
         """True if the run starts from landmarks."""
-        return isinstance(self._init, str) and self._init in LANDMARK_KINDS
+        return isinstance(self._init, str) and self._init == "landmarks"
 
     def gain_for(self, kappa: float) -> Gain:
         """Return the gain for κ = mean k'(x, x); NaN if κ is not known and not needed."""
@@ -462,42 +452,29 @@ class KHA(Solver):
 class HebbianState:
     """State between two passes.
 
-    Parameters
-    ----------
-    rows, products : ndarray of shape (r or 2r, l)
-        A, over its companion B if there is one, and their products with K'. They are replaced and
-        never modified, so that a pass that diverges or is interrupted leaves the state as it was.
-    eigenvalues : ndarray of shape (r,)
-        λ for the gains of the next pass.
-    log_gains : ndarray of shape (r,)
-        ρ of meta-descent, zero without it.
-    captured : float
-        Σ of the Ritz values: the variance that the components capture.
-    length : float
-        Smallest value so far of the largest eigenvalue of AK'Aᵀ, a bound that prevents components
-        that have reached unit length from growing again.
-    plan : Plan
-        Sizes of the run.
-    gain_scale : float
-        Product of all back-offs so far.
-    passes : int
-    certificate : Certificate or None
-        None before the first pass.
-    means : GramMeans
-        Set in checkpoints only.
+    Arrays are replaced and never modified, so that a pass that diverges or is interrupted leaves
+    the state as it was.
     """
 
+    #: A, over its companion B if there is one, and their products with K'.
     rows: Floats
     products: Floats
+    #: λ for the gains of the next pass, and ρ of meta-descent, zero without it.
     eigenvalues: Floats
     log_gains: Floats
+    #: Σ of the Ritz values: the variance that the components capture.
     captured: float
+    #: Smallest value so far of the largest eigenvalue of AK'Aᵀ, a bound that prevents components
+    #: that have reached unit length from growing again.
     length: float
     plan: Plan
+    #: Product of all back-offs so far.
     gain_scale: float = 1.0
     passes: int = 0
+    #: None before the first pass.
     certificate: Certificate | None = None
-    means: GramMeans | None = None
+    #: Set in checkpoints only.
+    centering: Centering | None = None
 
 
 def _is_indefinite(source: GramSource, seed: int) -> bool:

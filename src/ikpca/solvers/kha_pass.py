@@ -61,17 +61,7 @@ class HebbianPasses:
     Automatic gains are capped before every step, and a pass that loses variance is undone. With a
     gain of the user, the steps are those of the papers: a pass in which the components leave the
     unit ball is undone and repeated with a smaller gain, or without back-off ends the run.
-
-    Parameters
-    ----------
-    solver : KHA
-        Method, gain and options.
-    gram : CenteredGram
-    n_components : int
-    seed : int
-        Seed of the permutations.
-    tol : float
-        Residuals are computed exactly before they are reported to be this small.
+    Residuals are computed exactly before they are reported to be as small as ``tol``.
     """
 
     def __init__(
@@ -143,11 +133,14 @@ class HebbianPasses:
             orthonormality_defect=certificate.orthonormality_defect,
             excess_error=certificate.excess_error,
         )
-        return after, record, Outcome.DIVERGED if failed else None
+        if failed:
+            return after, record, Outcome.DIVERGED
+        is_small = not notes and record.change < self._solver.change_tol
+        return after, record, Outcome.SMALL_CHANGE if is_small else None
 
     def progress(self, state: HebbianState) -> HebbianState:
         """Return the checkpoint data after a pass."""
-        return replace(state, means=self._gram.means)
+        return replace(state, centering=replace(self._gram.centering, entries=self._gram.entries))
 
     def solution(self, state: HebbianState) -> EigenSolution:
         """Return the components after a pass, with the certificate of its record."""
@@ -177,7 +170,7 @@ class HebbianPasses:
         if not np.isfinite(images).all():
             # Kernel values that are not finite: the coefficients still give a bound.
             bound = relative_residuals(A, Y, eigenvalues)
-            return certify(eigenvalues, bound, A @ Y.T, gram.squared_norm_estimate, eps=eps)
+            return certify(eigenvalues, bound, A @ Y.T, gram.centering.squared_norm, eps=eps)
         N = basis @ images.T
         ritz_values = rayleigh_ritz((N + N.T) / 2, images @ images.T, drop=max(1e-12, 10 * eps))[0]
         leading, following = ritz_values[: len(Y)], float(ritz_values[len(Y)])
@@ -185,7 +178,7 @@ class HebbianPasses:
             eigenvalues,
             relative_residuals(U, KU, eigenvalues),
             A @ Y.T,
-            gram.squared_norm_estimate,
+            gram.centering.squared_norm,
             following,
             of_projections=True,
             eps=eps,
@@ -196,7 +189,7 @@ class HebbianPasses:
         increase = total - 2 * captured + float(np.sum(np.square(Y @ Y.T)))
         if increase <= 100 * eps * total:
             return certificate
-        estimate = excess_error(increase, total, gram.squared_norm_estimate, eps)
+        estimate = excess_error(increase, total, gram.centering.squared_norm, eps)
         return replace(certificate, excess_error=max(certificate.excess_error, estimate))
 
     def _certificate(self, state: HebbianState) -> Certificate:
@@ -212,7 +205,7 @@ class HebbianPasses:
                     eigenvalues,
                     residuals,
                     inner_products(A, AK),
-                    gram.squared_norm_estimate,
+                    gram.centering.squared_norm,
                     of_projections=True,
                     eps=self._eps,
                 )
@@ -461,17 +454,10 @@ def _cap(h, y, diagonal):
 
 @_compiled
 def plain_sweep(Y, G, eta, capped, limits):
-    """Run KHA, KHA/t or KHA/et over a block.
+    """Run KHA, KHA/t or KHA/et over a block; return T, C, and the step that diverged (or OK).
 
-    Parameters
-    ----------
-    Y : (r, m) projections at the block's start.  G : (m, m) K'[P, P].
-    eta : (m, r) gains.  capped : cap them if True.
-    limits : (m,) upper bounds on ‖y‖² of each pattern.
-
-    Returns
-    -------
-    T : (r, r), C : (r, m), and the step at which ‖y‖² exceeded its limit (or OK).
+    Y (r, m) are the projections at the block's start, G = K'[P, P], eta (m, r) the gains, which are
+    capped if ``capped``, and limits (m,) upper bounds on ‖y‖² of each pattern.
     """
     r, m = Y.shape
     T, C = np.eye(r), np.zeros((r, m))
@@ -567,16 +553,9 @@ def _advance_products(N, M, yz, h, xi, diagonal, work, sums):
 def meta_sweep(YZ, G, eta, capped, limits, N, M, rho, mu, xi, max_step, max_rho):
     """Run KHA-SMD over a block; A and B are stacked, in the basis [A0; B0; E_P].
 
-    Parameters
-    ----------
-    YZ : (2r, m) projections of A and B.  G, eta, capped, limits : as in ``plain_sweep``.
-    N, M : (r, r) AK'Aᵀ and AK'Bᵀ, updated in place.
-    rho : (r,) log-gains.
-    mu, xi, max_step, max_rho : rate, memory, bounds on |Δρ| and |ρ|.
-
-    Returns
-    -------
-    T : (2r, 2r), C : (2r, m), the step that diverged (or OK), and the new ρ.
+    YZ (2r, m) are the projections of A and B, N = AK'Aᵀ and M = AK'Bᵀ are updated in place, rho are
+    the log-gains, mu and xi rate and memory, and max_step and max_rho bounds on |Δρ| and |ρ|; the
+    rest is as in ``plain_sweep``. Returns T, C, the step that diverged (or OK), and the new ρ.
     """
     r, m = YZ.shape[0] // 2, YZ.shape[1]
     T, C = np.eye(2 * r), np.zeros((2 * r, m))

@@ -10,9 +10,9 @@ from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from ikpca.errors import Choice, InvalidInput, invalid_parameter
+from ikpca.errors import InvalidInput, invalid_parameter
 from ikpca.gram import CenteredGram, GramSource, center_gram, tile_slices
-from ikpca.gram.centering import NOT_FINITE, GramMeans, center_columns
+from ikpca.gram.centering import NOT_FINITE, Centering, center_columns
 from ikpca.gram.resources import Workers
 from ikpca.gram.sources import DistributedSource
 from ikpca.kernels import Floats, Indices
@@ -25,12 +25,7 @@ from ikpca.solvers.base import (
     run_passes,
 )
 from ikpca.solvers.dense import Dense
-from ikpca.solvers.landmarks import (
-    DIRECTIONS_PER_COMPONENT,
-    LANDMARK_KINDS,
-    LandmarkStart,
-    choose_landmarks,
-)
+from ikpca.solvers.landmarks import DIRECTIONS_PER_COMPONENT, LandmarkStart, uniform_landmarks
 from ikpca.solvers.problem import Plan, Problem
 from ikpca.solvers.rayleigh_ritz import (
     certify,
@@ -133,7 +128,7 @@ class KrylovState:
     #: Variance outside of the basis before the last random block.
     remainder: float = np.inf
     plan: Plan | None = None
-    means: GramMeans | None = None
+    centering: Centering | None = None
     #: Q and Z = K'Q, and their inner products QᵀZ and ZᵀZ.
     basis: Floats | None = None
     products: Floats | None = None
@@ -166,19 +161,13 @@ def is_sampled(problem: Problem) -> bool:
 class Krylov(Solver):
     """Block Krylov iterations with restarts, started from landmarks.
 
-    Parameters
-    ----------
-    init : {"landmarks", "pivoted"}, default="landmarks"
-        Selection of the landmarks: rows drawn uniformly, or by randomly pivoted Cholesky, for data
-        with a few outlying rows.
-
     Examples
     --------
     >>> import numpy as np
     >>> from ikpca import KernelPCA
     >>> from ikpca.solvers import Krylov
     >>> X = np.random.default_rng(0).normal(size=(300, 3))
-    >>> model = KernelPCA(2, kernel="rbf", eigen_solver=Krylov(init="pivoted"), random_state=0)
+    >>> model = KernelPCA(2, kernel="rbf", eigen_solver=Krylov(), random_state=0)
     >>> bool(model.fit(X).certificate_.residuals.max() < 1e-12)
     True
     """
@@ -186,12 +175,8 @@ class Krylov(Solver):
     default_max_iter: ClassVar[int] = 100
     name = "krylov"
 
-    def __init__(self, init: str = "landmarks") -> None:
-        self.init = init
-
     def check(self, n_components: float | None) -> None:
-        """Validate the initialization; all components need the dense solver."""
-        Choice(LANDMARK_KINDS).check("init", self.init)
+        """Raise an error for all components, which need the dense solver."""
         if n_components is None:
             raise invalid_parameter(
                 "n_components",
@@ -236,11 +221,10 @@ class Krylov(Solver):
 
     @staticmethod
     def _may_narrow(problem: Problem, n_bytes: int, *, keep: bool) -> bool:
-        """Return True if narrow blocks may replace a block of all columns.
+        """Return True if narrow blocks may replace a block of all columns: K is read for each.
 
-        With narrow blocks a basis of fewer columns has the same accuracy, but K is read for each of
-        them, so that all values must be in memory. They cannot contain a warm start, and in single
-        precision they do not always separate close eigenvalues.
+        They need a basis of fewer columns, but cannot contain a warm start, and in single precision
+        they do not always separate close eigenvalues.
         """
         if problem.engine is not None or problem.start is not None:
             return False
@@ -308,7 +292,7 @@ class Krylov(Solver):
             passes.error, passes.is_converted = error, used.exact is not None
             passes.earlier, passes.choice = earlier, choice
             if saved is None:
-                chosen = choose_landmarks(self.init, source, plan.n_landmarks, seed, workers)
+                chosen = uniform_landmarks(source.n_samples, plan.n_landmarks, seed)
                 landmarks = LandmarkStart(source, block_size(n_components), chosen, workers)
                 state = passes.start(landmarks, problem.start)
                 del landmarks
@@ -384,7 +368,7 @@ class KrylovPasses:
         if remainder > landmarks.eigenvalues[self._r - 1]:
             if self._tol >= _LOOSE_TOL:
                 probes = self._random_block(landmarks.distances, _PROBES, 0)
-                block = np.hstack([block[:, : width - _PROBES], probes])
+                block = np.hstack([block, probes])
             else:
                 probes = self._random_block(landmarks.distances, width, 0)
                 size = np.finfo(block.dtype).eps ** _PERTURBATION_POWER
@@ -477,12 +461,14 @@ class KrylovPasses:
         components in terms of the basis.
         """
         size, kept = self._size, state.columns
+        # The first block may have further random columns.
+        width = max(size // state.blocks, kept - first)
         Q, Z, leading = self._Q[:, :kept], self._Z[:, :kept], vectors[:, :size]
         latest = Z[:, first:]
         if self._plan.n_directions and state.passes == DIRECTION_PASSES:
             # Projections on the leading components start a basis without directions.
             latest, kept = multiply_rows(Z, T[:size].T, self._workers), 0
-        elif kept + size > self._Q.shape[1]:
+        elif kept + max(size, width) > self._Q.shape[1]:
             # Replace the basis by the leading Ritz vectors, without a product with K.
             kept, self._restarted = leading.shape[1], state.passes - 1
             for array, part in ((self._Q, Q), (self._Z, Z)):
@@ -490,14 +476,13 @@ class KrylovPasses:
             self._ritz_pairs(0, kept)
             latest = self._Z[:, :kept]
         block = _orthonormal(latest, self._Q[:, :kept], self._workers)
-        return replace(state, columns=kept, block=block[:, : size // state.blocks])
+        return replace(state, columns=kept, block=block[:, :width])
 
     def _probe_remainder(self, state: KrylovState) -> KrylovState:
         """Add a random block if variance that the basis misses may belong to a component.
 
-        A basis whose products it contains spans an invariant subspace, not necessarily all of the
-        range of K'. The trace of K' shows how much is missing; once a block has found nothing of
-        it, it is rounding error.
+        An invariant basis may miss a part of the range of K', as the trace of K' shows; once a
+        block has found nothing of it, it is rounding error.
         """
         gram, columns = self._gram, state.columns
         assert gram is not None
@@ -525,7 +510,7 @@ class KrylovPasses:
         return replace(
             state,
             plan=self._plan,
-            means=self._gram.means,
+            centering=replace(self._gram.centering, entries=self._gram.entries),
             basis=self._Q[:, own],
             products=self._Z[:, own],
             inner_products=self._inner[:, own, own],
@@ -533,11 +518,11 @@ class KrylovPasses:
 
     def resume(self, saved: KrylovState) -> KrylovState:
         """Restore the basis of an earlier run, and return its state."""
-        assert saved.means is not None
+        assert saved.centering is not None
         own = slice(0, saved.columns)
         self._Q[:, own], self._Z[:, own] = saved.basis, saved.products
         self._inner[:, own, own] = saved.inner_products
-        self._gram = CenteredGram(self._source, saved.means, self._workers)
+        self._gram = CenteredGram(self._source, saved.centering, self._workers)
         return replace(saved, basis=None, products=None)
 
     def solution(self, state: KrylovState) -> EigenSolution:
@@ -633,7 +618,7 @@ class KrylovPasses:
             eigenvalues,
             residuals,
             inner_in_double(A.T, AK.T),
-            self._gram.squared_norm_estimate,
+            self._gram.centering.squared_norm,
             next_eigenvalue,
             bounds,
             of_projections=bounds is not None,

@@ -20,7 +20,6 @@ import numpy as np
 from scipy import linalg
 
 from ikpca.errors import (
-    Choice,
     InvalidInput,
     Number,
     ParameterRules,
@@ -28,19 +27,18 @@ from ikpca.errors import (
     invalid_parameter,
     is_auto,
 )
-from ikpca.gram import ComputedGram, cross_gram, tile_slices
+from ikpca.gram import cross_gram, tile_slices
 from ikpca.gram.centering import NOT_FINITE, Centering
 from ikpca.gram.resources import Workers
 from ikpca.kernels import Floats, Indices, Kernel, Rows
 from ikpca.solvers.base import (
     EigenSolution,
-    Landmarks,
     Outcome,
     PassRecord,
     RunSettings,
     Solver,
 )
-from ikpca.solvers.landmarks import choose_landmarks
+from ikpca.solvers.landmarks import uniform_landmarks
 from ikpca.solvers.problem import Problem, check_kernel_values
 from ikpca.solvers.rayleigh_ritz import (
     SAMPLE_ROWS,
@@ -54,9 +52,7 @@ from ikpca.solvers.rayleigh_ritz import (
 
 Result = TypeVar("Result")
 
-SELECTIONS = ("uniform", "pivoted")
 _RULES: ParameterRules = {
-    "selection": Choice(SELECTIONS),
     "n_landmarks": Number("must be 'auto' or a positive integer", "pass 'auto'",
                           low=1, integer=True, allowed=("auto",)),
 }  # fmt: skip
@@ -93,8 +89,6 @@ class Nystrom(Solver):
     n_landmarks : int or "auto", default="auto"
         Number of landmarks, at most the number of rows. "auto": with ``tol=0``, 16 per component
         and at least 512; otherwise doubled until the certificate is within ``tol``.
-    selection : {"uniform", "pivoted"}, default="uniform"
-        Rows drawn uniformly, or by randomly pivoted Cholesky, for data with a few outlying rows.
 
     See Also
     --------
@@ -116,9 +110,8 @@ class Nystrom(Solver):
     default_max_iter: ClassVar[int] = 20
     name = "nystrom"
 
-    def __init__(self, n_landmarks: int | str = "auto", selection: str = "uniform") -> None:
+    def __init__(self, n_landmarks: int | str = "auto") -> None:
         self.n_landmarks = n_landmarks
-        self.selection = selection
 
     def check(self, n_components: float | None) -> None:
         """Validate the options; there are at most as many components as landmarks."""
@@ -144,7 +137,7 @@ class Nystrom(Solver):
         records: list[PassRecord] = []
         while True:
             with Workers(problem.n_threads) as workers:
-                fit = LandmarkFit(used, self.selection, number, workers)
+                fit = LandmarkFit(used, number, workers)
                 solution = fit.solution(n_components, records, tol=settings.tol)
             records = list(solution.records)
             stop = settings.report(solution)
@@ -175,7 +168,7 @@ class Nystrom(Solver):
             used = problem.budget.used + 2 * 8 * len(parts) * number * number
             reserved = replace(problem, budget=replace(problem.budget, used=used))
             if number <= min_number or _fits_memory(reserved, number):
-                return LandmarkFit(reserved, self.selection, number, workers, parts)
+                return LandmarkFit(reserved, number, workers, parts)
             number = max(min_number, int(_SHRINK * number))
 
     def _first_number(self, problem: Problem, n_components: float | None, tol: float) -> int:
@@ -374,23 +367,13 @@ def _multiply_triangle(k: Floats, lower: Floats) -> Floats:
 class LandmarkFit:
     """Moments of the features of all rows, computed in one pass, from which components follow.
 
-    Parameters
-    ----------
-    problem : Problem
-    selection : str
-    number : int
-        Landmarks to choose.
-    workers : Workers
-    parts : sequence of indices, optional
-        Parts of the rows that :meth:`leave_out` may leave out; all rows are one by default.
-    more : ndarray of shape (m,), optional
-        Further rows to use as landmarks.
+    Landmarks are a ``number`` of random rows and ``more`` rows. :meth:`leave_out` may leave out one
+    of the ``parts`` of the rows; all rows are one by default.
     """
 
     def __init__(
         self,
         problem: Problem,
-        selection: str,
         number: int,
         workers: Workers,
         parts: Sequence[Indices] | None = None,
@@ -400,9 +383,7 @@ class LandmarkFit:
         purpose, remedy = f"a fit on {number} landmarks", "raise it, or pass fewer landmarks"
         problem.budget.require(needed, purpose, remedy)
         strip = _strip_rows(problem, number)
-        assert problem.kernel is not None
-        source = problem.engine or ComputedGram(problem.kernel, problem.X, strip)
-        landmarks = choose_landmarks(selection, source, number, problem.seed, workers)
+        landmarks = uniform_landmarks(problem.n_samples, number, problem.seed)
         self._problem, self._workers = problem, workers
         self.landmarks = landmarks if more is None else np.union1d(landmarks, more)
         self._use_landmarks(self.landmarks, strip)
@@ -511,14 +492,14 @@ class LandmarkFit:
             choice=choice or f"{len(gram)} landmarks",
         )
         solution = self._to_solution(A, eigenvalues)
-        assert solution.landmarks is not None
-        landmarks = replace(
-            solution.landmarks,
+        solution = replace(
+            solution,
+            certificate=certificate,
+            records=[*earlier, record],
             row_projections=row_projections,
             missed_eigenvalue=float(missed.max(initial=0.0)),
         )
-        records, problem = [*earlier, record], self._problem
-        solution = replace(solution, certificate=certificate, records=records, landmarks=landmarks)
+        problem = self._problem
         if problem.exact is None:
             return solution
         rows = problem.exact.take_rows(self.indices)
@@ -579,9 +560,11 @@ class LandmarkFit:
             eigenvectors=(A * np.sqrt(eigenvalues)[:, None]).T.astype(dtype),
             centering=Centering(self._kernel_means.astype(dtype), float(self._mean @ self._mean)),
             trace=self._trace,
+            n_samples=self._n_samples,
             certificate=None,
             outcome=Outcome.LANDMARKS,
-            landmarks=Landmarks(self.features.rows, mean.astype(dtype), self._n_samples),
+            landmarks=self.features.rows,
+            landmark_mean=mean.astype(dtype),
         )
 
     def _projections(self, A: Floats) -> Floats:

@@ -15,7 +15,14 @@ from ikpca.errors import InvalidInput
 from ikpca.gram import Budget, ComputedGram, GramSource, cross_gram, full_matrix, tile_slices
 from ikpca.gram.lazy_rows import LazyRows
 from ikpca.gram.resources import SERIAL, Workers, memory_map, release_pages
-from ikpca.gram.sources import TILE, CachedGram, DistributedSource, cache_source, plan_source
+from ikpca.gram.sources import (
+    TILE,
+    CachedGram,
+    DistributedSource,
+    cache_source,
+    is_symmetric,
+    plan_source,
+)
 from ikpca.kernels import (
     Cosine,
     FeatureSplit,
@@ -255,10 +262,11 @@ class Problem:
             return
         if self.kernel is not None:
             check_kernel_values(self.kernel, self.X)
-        fixed = plan.n_bytes + (_owned_bytes(self.X) if self.copy_X else 0)
-        computed, tiles = plan_source(
-            self.kernel, self.X, self.budget, fixed, self.n_threads, plan.side
-        )
+        fixed, X = plan.n_bytes + (_owned_bytes(self.X) if self.copy_X else 0), self.X
+        if self.kernel is None and not is_symmetric(X):
+            X = (X + X.T) / 2
+            fixed += _owned_bytes(X)
+        computed, tiles = plan_source(self.kernel, X, self.budget, fixed, self.n_threads, plan.side)
         with Workers(tiles.threads) as workers:
             source: GramSource = computed
             if self.kernel is not None and plan.keep is not None:

@@ -149,16 +149,9 @@ def sample_residuals(
     If the residuals are within the tolerance, but not their bounds, a second and larger sample
     takes less time than better components.
 
-    Parameters
-    ----------
-    rows_of : callable
-        Returns rows of K'v − λv for all components; a constant may be added to them.
-    squared_norms, distances, leverages : ndarray of shape (l,)
-        Squared norms of the images of all rows, their squared distances from the subspace, and
-        Σ_i y_i²/λ_i of them.
-    seed, tol
-    largest : float
-        λ₁.
+    ``rows_of`` returns rows of K'v − λv for all components, up to a constant. For all rows,
+    ``squared_norms`` are those of their images, ``distances`` the squared ones from the subspace,
+    and ``leverages`` Σ_i y_i²/λ_i. ``largest`` is λ₁.
     """
     n_rows, weights = 0, (squared_norms, distances, leverages * distances)
     for number in (SAMPLE_ROWS, _SAMPLE_GROWTH * SAMPLE_ROWS):
@@ -183,10 +176,9 @@ def sample_residuals(
 def _sample_rows(weights: Sequence[Floats], seed: int, number: int) -> tuple[Indices, int, Floats]:
     """Draw rows in proportion to one of several weights each, in fixed shares.
 
-    Rows that are expected at least once are drawn with certainty, so that a few rows that are
-    larger than all others do not hide the rest. If there are few rows, all are. Returns these rows
-    and, after them, rows drawn with replacement from the others; the number of the former, and the
-    probabilities of the latter.
+    Rows that are expected at least once, or all of few rows, are drawn with certainty. Returns them
+    and rows drawn with replacement from the others; the number of the former, and the probabilities
+    of the latter.
     """
     n_samples = len(weights[0])
     if n_samples <= _ROWS_PER_SAMPLE * number:
