@@ -32,11 +32,11 @@ def test_run_writes_page_tables_and_figures(small):
     assert {one["experiment"] for one in claims} == set(specs())
 
 
-def test_claims_that_hold_are_printed(small):
+def test_a_line_per_figure_is_printed(small):
     _, said = small
-    line = next(line for line in said.out.splitlines() if "same-contours" in line)
-    assert line.split()[-1] == "holds"
-    assert "not run" in said.out
+    line = next(line for line in said.out.splitlines() if "toy-contours" in line)
+    assert line.strip().endswith("Kim figure 1                      The claim holds.")
+    assert said.out.count("Not run.") == len(specs()) - 1
 
 
 def test_second_run_uses_stored_results(small, monkeypatch):
@@ -59,6 +59,17 @@ def test_quiet_prints_the_page_and_nothing_else(small):
     said = ikpca_papers("reproduce", "toy-contours", "--out", out, "--jobs", 1, "--quiet")
     assert said.out == f"Page: {out / 'quick' / 'index.html'}\n"
     assert said.err == ""
+
+
+def test_verdicts_are_recorded(small, tmp_path):
+    out, _ = small
+    path = tmp_path / "quick.json"
+    said = ikpca_papers(
+        "reproduce", "toy-contours", "--out", out, "--jobs", 1, "--quiet", "--record", path
+    )
+    assert said.code == 0
+    (entry,) = json.loads(path.read_text(encoding="utf-8"))
+    assert entry["verdict"] == "The claim holds."
 
 
 def test_lists_every_experiment():

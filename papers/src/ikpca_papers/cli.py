@@ -94,8 +94,11 @@ def reproduce(
     listed: Annotated[bool, typer.Option("--list", help="List the experiments and stop.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the claims as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the page.")] = False,
+    record: Annotated[
+        Path | None, typer.Option(help="File of verdicts; entries of these experiments change.")
+    ] = None,
 ) -> None:
-    """Run the papers' experiments and write one page with every claim.
+    """Run the papers' experiments and write one page with every figure.
 
     Finished parts are kept: the same command resumes an interrupted run. The exit code is 0 when
     everything ran, whether or not the claims hold; 1 when an experiment failed; 2 for an error in
@@ -110,6 +113,8 @@ def reproduce(
         prepared = _prepare(names or [], size, out, data, seed)
     failures = _run(prepared, jobs, quiet or as_json, size, out)
     page, results = _write_page(out, size, failures)
+    if record is not None:
+        _record(record, results, [job.spec.id for job in prepared])
     _print_summary(page, results, as_json, quiet)
     for reason in failures.values():
         typer.echo(f"ikpca-papers reproduce: {reason}", err=True)
@@ -251,6 +256,15 @@ def _write_page(
     return folder / "index.html", results
 
 
+def _record(path: Path, results: Sequence[ExperimentResult], names: Sequence[str]) -> None:
+    from ikpca_papers import report
+
+    try:
+        report.record(path, [result for result in results if result.spec.id in names])
+    except OSError as error:
+        raise CommandError(f"cannot write to {path}: {error.strerror}.") from error
+
+
 def _print_summary(
     page: Path, results: Sequence[ExperimentResult], as_json: bool, quiet: bool
 ) -> None:
@@ -260,25 +274,26 @@ def _print_summary(
         typer.echo(report.as_json(results), nl=False)
         return
     if not quiet:
-        _print_claims(results)
+        _print_figures(results)
     typer.echo(f"Page: {page}")
 
 
-def _print_claims(results: Sequence[ExperimentResult]) -> None:
-    """Print one line per claim: the experiment, the paper's value, ours, the verdict."""
+def _print_figures(results: Sequence[ExperimentResult]) -> None:
+    """Print one line per figure: the experiment, its figure, the verdict."""
     from rich.text import Text
 
-    from ikpca_papers.claims import KINDS, Status
+    from ikpca_papers.claims import Status
 
-    styles = {Status.HOLDS: "green", Status.FAILS: "bold red", Status.NOT_RUN: "dim"}
+    def style(result: ExperimentResult) -> str:
+        failed = result.failure or any(one.status is Status.FAILS for one in result.verdicts)
+        return "dim" if result.results is None else "bold red" if failed else "green"
+
     _print_table(
-        ("experiment", "claim", "method", "paper", "ours", "verdict"),
+        ("experiment", "figure", "verdict"),
         [
-            (result.spec.id, verdict.claim.id, KINDS[verdict.claim.kind], verdict.claim.paper,
-             verdict.ours,
-             Text(verdict.status.value, style=styles[verdict.status]))
+            (result.spec.id, f"{result.spec.paper.split(',')[0]} {result.spec.figure}",
+             Text(result.summary, style=style(result)))
             for result in results
-            for verdict in result.verdicts
         ],
     )  # fmt: skip
 

@@ -43,7 +43,6 @@ from ikpca_papers.as_printed import (
     PaperIncrementalPCA,
     SelectedRowsPCA,
 )
-from ikpca_papers.chin2006.stream_costs import stream_costs
 from ikpca_papers.claims import Rows, Tables
 from ikpca_papers.data.synthetic import parabola
 from ikpca_papers.experiment import Findings, Part, Request
@@ -316,15 +315,23 @@ class Variant:
         return state
 
 
+#: Nearest pre-images inside the box of the basis rows and anywhere, and rows of least error.
+PREIMAGES: dict[str, Callable[..., PreimageScheme]] = {
+    "in the box": partial(PreimageScheme, nearest=True),
+    "anywhere": partial(PreimageScheme, nearest=True, in_box=False),
+    "least error": PreimageScheme,
+}
+
+
 def ablation_variants(n_components: int) -> list[Variant]:
-    """Vary one choice of the paper's scheme at a time, with both choices of pre-images."""
+    """Vary one choice of the paper's scheme at a time, with every choice of pre-images."""
     n, rows = PREIMAGES_PER_VECTOR, PREIMAGES_PER_VECTOR * (n_components + 1)
     kept = [
         Variant("none", "r, all rows kept", str(number), IncrementalSettings(number))
         for number in (3, 6, 10)
     ]
     starts = _reductions(
-        n_components, "nearest", "start",
+        n_components, "anywhere", "start",
         **{start: Compression(NearestPreimages(n, start), rows) for start in STARTS},
     )  # fmt: skip
     others = _reductions(
@@ -334,8 +341,8 @@ def ablation_variants(n_components: int) -> list[Variant]:
     )  # fmt: skip
     varied = [
         variant
-        for nearest in (True, False)
-        for variant in _varied(partial(PreimageScheme, nearest=nearest), n_components)
+        for name, reduction in PREIMAGES.items()
+        for variant in _varied(name, reduction, n_components)
     ]
     return [*varied, *starts, *kept, *others]
 
@@ -347,9 +354,8 @@ def _reductions(r: int, preimages: str, choice: str, **made: Compression) -> lis
     ]
 
 
-def _varied(reduction: Callable[..., PreimageScheme], r: int) -> list[Variant]:
+def _varied(name: str, reduction: Callable[..., PreimageScheme], r: int) -> list[Variant]:
     """Vary the scheme with one choice of pre-images."""
-    name = "nearest" if reduction().nearest else "least error"
 
     def compression(number: int = PREIMAGES_PER_VECTOR, r: int = r, **scheme: bool) -> Compression:
         return Compression(reduction(number, **scheme), number * (r + 1))
@@ -524,16 +530,14 @@ def components_of(kernel: Kernel, X: Floats, n_components: int) -> tuple[Subspac
 
 
 _SETTINGS: dict[str, Any] = {"n_components": LEADING, "kernel": "rbf", "gamma": PARABOLA_GAMMA}
-_WHOLE = "incremental, whole stream"
 
 
 def plan(request: Request) -> list[Part]:
-    """Plan table 1, longer streams, contours, ablation and figure 1."""
+    """Plan table 1, contours, ablation and figure 1."""
     settings = request.settings
     variants, sizes = ablation_variants(settings["components"]), settings["scheme_sizes"]
     return [
         Part("table 1", partial(_durations, settings["rows"], settings["repeats"])),
-        Part("streams", partial(_streams, settings["stream_rows"])),
         Part("contours", partial(_contours, settings["contour_rows"], settings["components"])),
         Part("ablation", partial(_ablation, variants, settings["ablation_rows"])),
         *([Part("schemes", partial(_schemes, tuple(sizes)))] if sizes else []),
@@ -547,19 +551,6 @@ def _durations(sizes: Sequence[int], repeats: int) -> Findings:
         for size, seconds in zip(duration.rows, duration.seconds, strict=True)
     ]
     return Findings({"durations": rows})
-
-
-def _streams(sizes: Sequence[int]) -> Findings:
-    rows: Rows = [
-        {
-            "rows": cost.rows,
-            "seconds": cost.seconds,
-            "held_bytes": cost.held_bytes[-1],
-            "least_correlation": min(cost.correlations),
-        }
-        for cost in stream_costs(rising_parabola, sizes, _SETTINGS)
-    ]
-    return Findings({"streams": rows})
 
 
 def _contours(n_rows: int, n_components: int) -> Findings:
@@ -590,8 +581,7 @@ def _schemes(sizes: tuple[int, ...]) -> Findings:
 def summary(tables: Tables) -> dict[str, Rows]:
     """Compute the exponent of the growth of time of every method, and that in the paper."""
     series: dict[str, list[tuple[int, float]]] = {}
-    named = [{**row, "method": _WHOLE} for row in tables["streams"]]
-    for row in [*tables["durations"], *named]:
+    for row in tables["durations"]:
         point = (int(row["rows"] or 0), float(row["seconds"] or 0))
         series.setdefault(str(row["method"]), []).append(point)
     rows: Rows = []
