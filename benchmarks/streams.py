@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -40,11 +40,9 @@ from ikpca_papers.chin2006.parabola import (
 from ikpca_papers.chin2006.stream_costs import (
     BATCH,
     StreamCost,
-    growth_claims,
     piecewise_means,
     stream_costs,
 )
-from ikpca_papers.claims import MeasuredClaim, claim_rows
 from ikpca_papers.figures.curves import style_axes
 from ikpca_papers.large import large_rows
 from ikpca_papers.memory import PeakMemory
@@ -56,6 +54,55 @@ _COLOUR = LINE_STYLES[0][0]
 _PIECES = 50
 #: Components of the large stream.
 _COMPONENTS = 16
+
+
+@dataclass(frozen=True)
+class MeasuredClaim:
+    """Measured value that must stay on one side of a limit.
+
+    Parameters
+    ----------
+    what : str
+        Name of the value.
+    value, limit : float
+    side : {"at most", "at least"}
+    """
+
+    what: str
+    value: float
+    limit: float
+    side: Literal["at most", "at least"] = "at most"
+
+    @property
+    def holds(self) -> bool:
+        """True if the value is on its side of the limit; False for NaN."""
+        return self.value >= self.limit if self.side == "at least" else self.value <= self.limit
+
+    def __str__(self) -> str:
+        verdict = "holds" if self.holds else "DOES NOT HOLD"
+        return f"{verdict}: {self.what} {self.value:.5g}, {self.side} {self.limit:g}"
+
+
+def claim_rows(claims: Sequence[MeasuredClaim]) -> list[dict[str, Any]]:
+    """Return rows for JSON."""
+    return [{**asdict(claim), "holds": claim.holds} for claim in claims]
+
+
+def growth_claims(costs: Sequence[StreamCost], components: int = 3) -> list[MeasuredClaim]:
+    """Claim linear time, constant time and memory per update, and agreement with batch."""
+    longest = max(costs, key=lambda cost: cost.rows)
+    sizes = [cost.rows for cost in costs]
+    closest = min(min(cost.correlations[:components]) for cost in costs)
+    return [
+        MeasuredClaim(
+            f"exponent of the total time, {sizes[0]:,} to {sizes[-1]:,} rows",
+            exponent(sizes, [cost.seconds for cost in costs]), 1.1,
+        ),
+        MeasuredClaim("rise of the time per update after warm-up", abs(longest.time_rise), 0.1),
+        MeasuredClaim("rise of the memory after warm-up", abs(longest.memory_rise), 0.1),
+        MeasuredClaim(f"least |correlation| of the first {components} with batch", closest, 0.99,
+              "at least"),
+    ]  # fmt: skip
 
 
 def report(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from sklearn.datasets import load_digits
 
-from ikpca_papers.chin2006.eigenfaces import faces, plan, summary
+from ikpca_papers.chin2006.eigenfaces import plan, summary
 from ikpca_papers.experiment import Inputs, Request
+from ikpca_papers.inputs import load_inputs
 
 SETTINGS = {"components": 16, "batch": 30, "subset": 300, "splits": 1}
 
@@ -29,7 +30,8 @@ def test_more_digits_make_fewer_errors():
 
 
 def test_faces_are_shrunk_without_losing_light(data_folder):
-    X, people = faces(data_folder)
+    arrays = load_inputs("yale-b-20", data_folder).arrays
+    X, people = arrays["X"], arrays["y"]
     assert X.shape == (2414, 400)
     assert len(set(people)) == 38
     with np.load(data_folder / "yaleb_cropped_64x56.npz") as data:

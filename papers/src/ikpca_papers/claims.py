@@ -7,7 +7,7 @@ import math
 import operator
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
 from functools import cache
@@ -335,45 +335,6 @@ def _text(value: float) -> str:
     if math.isnan(value):
         return DIVERGED
     return f"{value:.4g}" if value == 0 or 1e-3 <= abs(value) < 1e4 else f"{value:.1e}"
-
-
-@dataclass(frozen=True)
-class MeasuredClaim:
-    """Measured value that must stay on one side of a limit.
-
-    Parameters
-    ----------
-    what : str
-        Name of the value.
-    value, limit : float
-    side : {"at most", "at least"}
-
-    Examples
-    --------
-    >>> print(MeasuredClaim("exponent of the total time", 0.98, 1.1))
-    holds: exponent of the total time 0.98, at most 1.1
-    >>> print(MeasuredClaim("correlation", 0.9, 0.99, "at least"))
-    DOES NOT HOLD: correlation 0.9, at least 0.99
-    """
-
-    what: str
-    value: float
-    limit: float
-    side: Literal["at most", "at least"] = "at most"
-
-    @property
-    def holds(self) -> bool:
-        """True if the value is on its side of the limit; False for NaN."""
-        return self.value >= self.limit if self.side == "at least" else self.value <= self.limit
-
-    def __str__(self) -> str:
-        verdict = "holds" if self.holds else "DOES NOT HOLD"
-        return f"{verdict}: {self.what} {self.value:.5g}, {self.side} {self.limit:g}"
-
-
-def claim_rows(claims: Iterable[MeasuredClaim]) -> list[dict[str, Any]]:
-    """Return rows for JSON."""
-    return [{**asdict(claim), "holds": claim.holds} for claim in claims]
 
 
 class Size(_SpecModel, extra="allow"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,12 +31,6 @@ ALGORITHMS = (
     ("selected rows", "subset"),
     ("selected rows", "all"),
 )
-
-
-def faces(folder: Path) -> tuple[Floats, NDArray[Any]]:
-    """Load Extended Yale B from a local folder, reduced as in the paper; pixels from 0 to 1."""
-    with np.load(folder / "yaleb_cropped_64x56.npz") as data:
-        return reduced_faces(data["images"]), data["subject"]
 
 
 def reduced_faces(pixels: NDArray[Any]) -> Floats:

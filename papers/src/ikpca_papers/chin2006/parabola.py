@@ -16,8 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from ikpca import KernelPCA
 from ikpca.gram import ComputedGram, center_gram, cross_gram, tile_slices
-from ikpca.kernels import Floats, Gaussian, Indices, Kernel
-from ikpca.preimages import FixedPoint
+from ikpca.kernels import Floats, Gaussian, Kernel
 from ikpca.reduced_sets import (
     JointPreimages,
     ReducedSet,
@@ -43,7 +42,7 @@ from ikpca_papers.as_printed import (
     PaperIncrementalPCA,
     SelectedRowsPCA,
 )
-from ikpca_papers.claims import Rows, Tables
+from ikpca_papers.claims import Cell, Rows, Tables
 from ikpca_papers.data.synthetic import parabola
 from ikpca_papers.experiment import Findings, Part, Request
 from ikpca_papers.metrics import (
@@ -180,69 +179,6 @@ def _best(train: Callable[[], None], repeats: int) -> float:
 
 #: Components that are compared.
 LEADING = 3
-#: Other starts of the search for a pre-image than the best rows.
-STARTS = ("earlier pre-images", "five random rows")
-
-
-@dataclass(frozen=True)
-class NearestPreimages:
-    """Pre-images nearest to the residual, with other starts of their search.
-
-    For kernels with k(z, z) = 1. The search starts from the rows of the previous reduction with the
-    largest and the smallest inner product with the residual, or from five random rows.
-    """
-
-    per_vector: int
-    starts: str
-
-    def supports(self, kernel: Kernel) -> bool:
-        """Return True for radial kernels."""
-        return FixedPoint().supports(kernel)
-
-    def reduce(
-        self,
-        subspace: Subspace,
-        size: int,
-        weights: Floats | None = None,
-        *,
-        values: Floats | None = None,
-    ) -> ReducedSet:
-        """Find pre-images of one vector after the other."""
-        number = len(subspace.coefficients)
-        order = np.argsort(-np.ones(number) if weights is None else -weights, kind="stable")
-        rows = subspace.basis[:0]
-        for i in np.repeat(order, self.per_vector):
-            C = _least_squares(subspace, rows).subspace.coefficients
-            residual = Subspace(
-                subspace.kernel,
-                np.vstack([subspace.basis, rows]),
-                np.hstack([subspace.coefficients, -C])[[i]],
-            )
-            starts = self._starts(residual.products[0, : len(subspace.basis)], size, len(rows))
-            scales = residual.products[0, starts]
-            preimage = FixedPoint(max_iter=50, tol=1e-3).find(
-                residual, 1 / scales[:, None], residual.basis[starts]
-            )
-            best = np.abs(residual.products_with(preimage.rows)[0]).argmax()
-            rows = np.vstack([rows, preimage.rows[[best]]])
-        return _least_squares(subspace, rows)
-
-    def _starts(self, products: Floats, size: int, seed: int) -> Indices:
-        if self.starts == "five random rows":
-            return np.random.default_rng(seed).choice(len(products), 5, replace=False)
-        return np.array([products[:size].argmax(), products[:size].argmin()])
-
-
-def _least_squares(subspace: Subspace, rows: Floats) -> ReducedSet:
-    """Approximate the vectors on given rows."""
-    values = cross_gram(subspace.kernel, rows, rows) if len(rows) else np.zeros((0, 0))
-    inner = subspace.products_with(rows) if len(rows) else subspace.coefficients[:, :0]
-    C = inner @ np.linalg.pinv(values, rcond=1e-12, hermitian=True)
-    products = C @ values
-    reduced = Subspace(subspace.kernel, rows, C, products, products @ C.T)
-    lengths = np.diagonal(subspace.gram)
-    errors = np.maximum(lengths - np.einsum("ik,ik->i", C, inner), 0)
-    return ReducedSet(reduced, errors, lengths, inner, values)
 
 
 class FixedMean(BatchUpdate):
@@ -325,15 +261,11 @@ PREIMAGES: dict[str, Callable[..., PreimageScheme]] = {
 
 def ablation_variants(n_components: int) -> list[Variant]:
     """Vary one choice of the paper's scheme at a time, with every choice of pre-images."""
-    n, rows = PREIMAGES_PER_VECTOR, PREIMAGES_PER_VECTOR * (n_components + 1)
+    rows = PREIMAGES_PER_VECTOR * (n_components + 1)
     kept = [
         Variant("none", "r, all rows kept", str(number), IncrementalSettings(number))
         for number in (3, 6, 10)
     ]
-    starts = _reductions(
-        n_components, "anywhere", "start",
-        **{start: Compression(NearestPreimages(n, start), rows) for start in STARTS},
-    )  # fmt: skip
     others = _reductions(
         n_components, "none", "reduction",
         **{"selected rows": Compression(SelectedRows(), rows),
@@ -344,7 +276,7 @@ def ablation_variants(n_components: int) -> list[Variant]:
         for name, reduction in PREIMAGES.items()
         for variant in _varied(name, reduction, n_components)
     ]
-    return [*varied, *starts, *kept, *others]
+    return [*varied, *kept, *others]
 
 
 def _reductions(r: int, preimages: str, choice: str, **made: Compression) -> list[Variant]:
@@ -595,4 +527,18 @@ def summary(tables: Tables) -> dict[str, Rows]:
                 "difference": abs(duration.exponent - duration.paper_exponent),
             }
         )
-    return {"exponents": rows}
+    return {"table_1": _table_1(tables["durations"]), "exponents": rows}
+
+
+def _table_1(durations: Rows) -> Rows:
+    """Return seconds as in table 1, the paper's beside ours; the machines differ."""
+    ours = {(row["method"], row["rows"]): row["seconds"] for row in durations}
+    names = {"KPCA": "batch", "IKPCA": "incremental", "KHA": "KHA"}
+    rows: Rows = []
+    for place, number in enumerate(TABLE_1_ROWS):
+        row: dict[str, Cell] = {"Vectors": number}
+        for name, method in names.items():
+            row[f"{name}, paper"] = TABLE_1_SECONDS[method][place]
+            row[f"{name}, ours"] = ours.get((method, number))
+        rows.append(row)
+    return rows

@@ -14,9 +14,8 @@ import numpy as np
 from ikpca import IncrementalKernelPCA, KernelPCA
 from ikpca.gram import tile_slices
 from ikpca.kernels import Floats
-from ikpca_papers.claims import MeasuredClaim
 from ikpca_papers.memory import PeakMemory
-from ikpca_papers.metrics import correlations, exponent
+from ikpca_papers.metrics import correlations
 from ikpca_papers.subprocesses import Send, run_in_subprocess
 
 #: Rows before time and memory must be constant.
@@ -173,20 +172,3 @@ def relative_rise(values: Sequence[float]) -> float:
     means = piecewise_means(values)
     slope = np.polyfit(np.arange(len(means)), means, 1)[0]
     return float(slope * (len(means) - 1) / means.mean())
-
-
-def growth_claims(costs: Sequence[StreamCost], components: int = 3) -> list[MeasuredClaim]:
-    """Claim linear time, constant time and memory per update, and agreement with batch."""
-    longest = max(costs, key=lambda cost: cost.rows)
-    sizes = [cost.rows for cost in costs]
-    closest = min(min(cost.correlations[:components]) for cost in costs)
-    return [
-        MeasuredClaim(
-            f"exponent of the total time, {sizes[0]:,} to {sizes[-1]:,} rows",
-            exponent(sizes, [cost.seconds for cost in costs]), 1.1,
-        ),
-        MeasuredClaim("rise of the time per update after warm-up", abs(longest.time_rise), 0.1),
-        MeasuredClaim("rise of the memory after warm-up", abs(longest.memory_rise), 0.1),
-        MeasuredClaim(f"least |correlation| of the first {components} with batch", closest, 0.99,
-              "at least"),
-    ]  # fmt: skip

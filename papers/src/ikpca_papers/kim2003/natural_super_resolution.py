@@ -19,7 +19,7 @@ from ikpca.kernels import Floats, Gaussian
 from ikpca.metrics import signal_to_noise_ratio
 from ikpca_papers.applications import PatchGrid, SuperResolution, box_mean, enlarge, make_consistent
 from ikpca_papers.as_printed import KIM_PREIMAGE, NATURAL_PASSES, PHOTOGRAPH_SIGMA
-from ikpca_papers.claims import Rows, Tables
+from ikpca_papers.claims import Cell, Rows, Tables
 from ikpca_papers.experiment import Findings, Part, Request
 from ikpca_papers.kim2003.gains import kha_model, tune_gain
 
@@ -285,13 +285,23 @@ def margins(rows: Rows) -> Rows:
 
 
 def summary(tables: Tables) -> dict[str, Rows]:
-    """Compute per image how much overlapping windows reduce the seams of block-wise ones."""
-    seams = {(str(row["image"]), str(row["method"])): float(row["seams"] or 0)
-             for row in tables["ratios"]}  # fmt: skip
-    return {
-        "seams": [
-            {"image": image, "reduction": value - seams[image, "KHA"]}
-            for (image, method), value in seams.items()
-            if method == "KHA block-wise"
-        ]
-    }
+    """Average over the images; per image, compare the seams of both kinds of windows."""
+    found: dict[str, list[dict[str, Cell]]] = {}
+    for row in tables["ratios"]:
+        found.setdefault(str(row["method"]), []).append(row)
+    columns = ("snr", "structure", "seams")
+    means: Rows = [
+        {"method": method, **{column: _mean([row[column] for row in rows]) for column in columns}}
+        for method, rows in found.items()
+    ]
+    pairs = zip(found["KHA block-wise"], found["KHA"], strict=True)
+    seams: Rows = [
+        {"image": blocks["image"],
+         "reduction": float(blocks["seams"] or 0) - float(overlapping["seams"] or 0)}
+        for blocks, overlapping in pairs
+    ]  # fmt: skip
+    return {"means": means, "seams": seams}
+
+
+def _mean(cells: Sequence[Cell]) -> float | None:
+    return None if None in cells else float(np.mean([float(cell or 0) for cell in cells]))
