@@ -50,6 +50,7 @@ def plan(request: Request) -> list[Part]:
                 partial(_compare_clocks, name, kernel, *shared, request.seed),
             )
             for name, kernel in kernels.items()
+            if settings["clocks"]
         ),
     ]
 
