@@ -116,6 +116,18 @@ def test_missing_data_is_one_sentence(tmp_path, monkeypatch):
     assert len(said.err.splitlines()) == 1
 
 
+def test_experiments_without_data_do_not_stop_the_others(tmp_path, monkeypatch):
+    monkeypatch.setenv("IKPCA_OFFLINE", "1")
+    monkeypatch.setenv("IKPCA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(runner, "_run_part", lambda *arguments: ("toy-contours", ""))
+    said = ikpca_papers("reproduce", "lena-multipatch", "toy-contours", "--real", "--data",
+                        tmp_path, "--out", tmp_path / "out", "--quiet", "--jobs", 1)  # fmt: skip
+    assert said.code == 1
+    assert "lena-multipatch: " in said.err
+    assert "test_images_512" in said.err
+    assert "Page: " in said.out
+
+
 def test_interrupt_prints_how_to_resume(tmp_path, monkeypatch):
     def interrupted(*arguments):
         raise KeyboardInterrupt

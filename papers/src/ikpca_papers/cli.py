@@ -110,8 +110,8 @@ def reproduce(
         _print_experiments(as_json)
         return
     with as_usage_errors():
-        prepared = _prepare(names or [], size, out, data, seed)
-    failures = _run(prepared, jobs, quiet or as_json, size, out)
+        prepared, failures = _prepare(names or [], size, out, data, seed)
+    failures |= _run(prepared, jobs, quiet or as_json, size, out)
     page, results = _write_page(out, size, failures)
     if record is not None:
         _record(record, results, [job.spec.id for job in prepared])
@@ -153,8 +153,13 @@ def _print_experiments(as_json: bool) -> None:
     )  # fmt: skip
 
 
-def _prepare(names: list[str], size: str, out: Path, data: Path | None, seed: int) -> list[Job]:
-    """Check all arguments and plan the experiments, before any work."""
+def _prepare(
+    names: list[str], size: str, out: Path, data: Path | None, seed: int
+) -> tuple[list[Job], dict[str, str]]:
+    """Check all arguments and plan the experiments, before any work.
+
+    Experiments without their data fail, and the others run; if there are none, that is an error.
+    """
     from ikpca_papers.claims import find_spec
     from ikpca_papers.runner import EXPERIMENTS, prepare
 
@@ -164,7 +169,15 @@ def _prepare(names: list[str], size: str, out: Path, data: Path | None, seed: in
         raise UsageError(f"--data {data}: is not a folder; name the folder of the data.")
     _prepare_out(out)
     wanted = dict.fromkeys(names) or EXPERIMENTS
-    return [prepare(name, size, out, data, seed) for name in wanted]
+    jobs, failures = [], {}
+    for name in wanted:
+        try:
+            jobs.append(prepare(name, size, out, data, seed))
+        except DataUnavailable as error:
+            if len(failures) == len(wanted) - 1:
+                raise
+            failures[name] = f"{name}: {error}"
+    return jobs, failures
 
 
 def _prepare_out(out: Path) -> None:

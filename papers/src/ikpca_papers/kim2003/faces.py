@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -176,12 +175,6 @@ def _restore_by_ours(
 
 def _flat(images: Floats) -> Floats:
     return images.reshape(len(images), -1)
-
-
-def large_faces(folder: Path) -> Floats:
-    """Load Extended Yale B from a local folder, 60×60, pixels from 0 to 1."""
-    with np.load(folder / "yaleb_cropped_64x56.npz") as data:
-        return enlarged_faces(data["images"])
 
 
 def enlarged_faces(pixels: NDArray[np.uint8]) -> Floats:

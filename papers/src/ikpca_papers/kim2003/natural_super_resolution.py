@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.datasets import load_sample_image
 from sklearn.decomposition import PCA
 
 from ikpca import KernelPCA
@@ -25,8 +23,6 @@ from ikpca_papers.kim2003.gains import kha_model, tune_gain
 
 #: The smaller number of components of linear PCA, which smooths the image.
 _SMALL_RANK = 20
-#: Weights of red, green and blue (ITU-R BT.601).
-_LUMA = (0.299, 0.587, 0.114)
 #: Width of a dark frame of some photographs.
 _FRAME = 2
 
@@ -184,19 +180,6 @@ class EnlargementModels:
 def _restore(model: KernelPCA, grid: PatchGrid, large: Floats) -> Floats:
     """Restore every window, and average where windows overlap."""
     return grid.assemble(np.asarray(model.reconstruct(grid.extract(large)), dtype=np.float64))
-
-
-def photographs(folder: Path | None) -> tuple[dict[str, Floats], dict[str, Floats]]:
-    """Load training and test photographs in grayscale, pixels from 0 to 1.
-
-    With a folder: BSDS, every second photograph for training. Without one: scikit-learn's two
-    photographs, the left half of each for training and the right half for the test.
-    """
-    if folder is None:
-        gray = {name: load_sample_image(f"{name}.jpg") @ _LUMA for name in ("china", "flower")}
-        return split_halves({name: image / 255 for name, image in gray.items()})
-    with np.load(folder / "bsds_grey.npz") as data:
-        return split_alternating(data["images"], data["ids"])
 
 
 def split_halves(photos: Mapping[str, Floats]) -> tuple[dict[str, Floats], dict[str, Floats]]:
