@@ -169,7 +169,8 @@ def _prepare(
         raise UsageError(f"--data {data}: is not a folder; name the folder of the data.")
     _prepare_out(out)
     wanted = dict.fromkeys(names) or EXPERIMENTS
-    jobs, failures = [], {}
+    jobs: list[Job] = []
+    failures: dict[str, str] = {}
     for name in wanted:
         try:
             jobs.append(prepare(name, size, out, data, seed))
