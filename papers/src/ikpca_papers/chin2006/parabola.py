@@ -490,7 +490,6 @@ def _contours(n_rows: int, n_components: int) -> Findings:
     models: dict[str, FittedTransformer] = {
         "batch": KernelPCA(eigen_solver="dense", n_jobs=1, **_SETTINGS).fit(X),
         "incremental": PaperIncrementalPCA(RBF, n_components).fit(X),
-        "incremental, least error": PaperIncrementalPCA(RBF, n_components, nearest=False).fit(X),
         "selected rows": SelectedRowsPCA(Gaussian(PARABOLA_GAMMA), LEADING, 240, 200).fit(X),
     }
     exact = models["batch"].transform(X)

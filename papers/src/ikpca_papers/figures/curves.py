@@ -118,9 +118,10 @@ def learning_curves(
     parts = split_panels(rows, curves.panel)
     figure = Figure(figsize=(4.6 * len(parts) + 1.6, 4.0), layout="constrained")
     places = figure.subplots(1, len(parts), squeeze=False)[0]
+    styles = [*LINE_STYLES, (MUTED_COLOR, "dotted"), *LINE_STYLES]
     for axes, (name, part) in zip(places, parts.items(), strict=True):
         lines = mean_curves(part, curves.x, y or curves.y, curves.series)
-        for (series, points), (color, dashes) in zip(lines.items(), LINE_STYLES * 2, strict=False):
+        for (series, points), (color, dashes) in zip(lines.items(), styles, strict=False):
             passes, values = np.array(points).T
             # Rounding may leave values at or below zero, which have no logarithm.
             shown = np.where(values > 0, values, np.nan) if log else values
