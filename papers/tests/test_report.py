@@ -184,7 +184,7 @@ def test_verdict_of_a_claim_that_holds_at_another_setting(result):
     assert (verdict.status, verdict.setting) == (Status.ELSEWHERE, "ρ0 = 0")
     both = replace(result, verdicts=(verdict, result.verdicts[1]))
     assert both.summary.startswith(
-        "1 of 2 claims hold, 1 of them at another setting (ρ0 = 0). Does not hold: dot product"
+        "1 of 2 claims hold, only at another setting (ρ0 = 0). Does not hold: dot product"
     )
     assert 'class="verdict elsewhere"' in page([both])
 

@@ -222,7 +222,8 @@ class ExperimentResult:
         text = f"{held} of {len(judged)} claims hold" if fails else _all_hold(held)
         if elsewhere:
             settings = "; ".join(dict.fromkeys(elsewhere))
-            text += f", {len(elsewhere)} of them at another setting ({settings})"
+            some = "only" if len(elsewhere) == held else f"{len(elsewhere)} of them only"
+            text += f", {some} at another setting ({settings})"
         failing = f" Does not hold: {' '.join(fails)}" if fails else ""
         return f"{text}.{failing}"
 
